@@ -1,0 +1,1 @@
+//! From a program bundle to an object file to an executable.

@@ -1,0 +1,88 @@
+//! The Einstein IR: a program as a list of tensors, each a source or one statement.
+//!
+//! Functions are expanded, sums explicit, nested reductions tensors of their own, all sizes numbers. Must
+//! not know surface syntax, keys, sites or placements.
+//!
+//! ```text
+//! C: f32[4, 8] = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]   // model.ein:5
+//! ```
+
+use ein_plan::{DType, Kernel, Origin, Source};
+
+/// A tensor of a [`Program`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorId(pub u32);
+
+/// How a tensor comes about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Definition {
+    /// An input or param, or a definition that is a source.
+    Source(Source),
+    /// `operands[o]` is the kernel's operand `o`; all are tensors with smaller numbers.
+    Statement {
+        /// The expression; its output has one column, `finish` is true.
+        kernel: Kernel,
+        /// What it reads.
+        operands: Vec<TensorId>,
+    },
+}
+
+/// What a user calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `input`.
+    Input,
+    /// `param`.
+    Param,
+    /// A definition of the program.
+    Named,
+    /// An inner reduction, or a tensor of an expanded function.
+    Hidden,
+}
+
+/// A tensor: its full name, type and definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Unique; hidden ones are named after what they belong to (`y.1`, `nn.softmax.2.m`).
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// What it is to the user.
+    pub role: Role,
+    /// How it comes about.
+    pub definition: Definition,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// A tensor that is given out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// Which tensor.
+    pub tensor: TensorId,
+    /// `-> "file"`, as written.
+    pub file: Option<String>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A program: tensors in an order in which every operand stands before its users; only those that an
+/// output needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Tensors; [`TensorId`] is a position in this list.
+    pub tensors: Vec<Tensor>,
+    /// What is given out, in the order of the text.
+    pub outputs: Vec<Output>,
+    /// The files of the text, for messages.
+    pub files: Vec<String>,
+}
+
+impl Program {
+    /// The tensor of that number.
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.0 as usize]
+    }
+}

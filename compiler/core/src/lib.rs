@@ -1,0 +1,6 @@
+//! The compiler proper: from a syntax tree to a plan.
+//!
+//! Pure: no files, environment, clock, processes or MPI. Modules import downwards only:
+//! sema > einsum > tra > ia > {rules, cost} > search > lower.
+
+pub mod einsum;

@@ -1,0 +1,1 @@
+//! Ties files, data, compiler core and runtime together.

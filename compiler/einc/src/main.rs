@@ -1,0 +1,2 @@
+//! The einc command.
+fn main() {}

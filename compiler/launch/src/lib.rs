@@ -1,0 +1,1 @@
+//! The entry point linked into every built program.

@@ -1,0 +1,243 @@
+//! Dense row-major arrays of any element type: what a tuple of a relation holds.
+//!
+//! Must not know keys, sites, files or kernels.
+//!
+//! ```text
+//! f32[2, 3]: 0 1 2 3 4 5
+//! ```
+
+use ein_plan::{DType, Scalar};
+use half::{bf16, f16};
+
+/// The elements of an array.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// Half precision.
+    F16(Vec<f16>),
+    /// bfloat16.
+    BF16(Vec<bf16>),
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Double precision.
+    F64(Vec<f64>),
+    /// Bytes.
+    U8(Vec<u8>),
+    /// 32-bit integers.
+    I32(Vec<i32>),
+    /// 64-bit integers.
+    I64(Vec<i64>),
+    /// Truth values, 0 or 1.
+    Bool(Vec<u8>),
+}
+
+/// Runs `$body` with `$v` bound to the typed vector inside a [`Data`] (a reference or a value).
+#[macro_export]
+macro_rules! each_data {
+    ($data:expr, $v:ident => $body:expr) => {
+        match $data {
+            $crate::Data::F16($v) => $body,
+            $crate::Data::BF16($v) => $body,
+            $crate::Data::F32($v) => $body,
+            $crate::Data::F64($v) => $body,
+            $crate::Data::U8($v) => $body,
+            $crate::Data::I32($v) => $body,
+            $crate::Data::I64($v) => $body,
+            $crate::Data::Bool($v) => $body,
+        }
+    };
+}
+
+impl Data {
+    /// `n` zeros.
+    pub fn zeros(dtype: DType, n: usize) -> Data {
+        match dtype {
+            DType::F16 => Data::F16(vec![f16::ZERO; n]),
+            DType::BF16 => Data::BF16(vec![bf16::ZERO; n]),
+            DType::F32 => Data::F32(vec![0.0; n]),
+            DType::F64 => Data::F64(vec![0.0; n]),
+            DType::U8 => Data::U8(vec![0; n]),
+            DType::I32 => Data::I32(vec![0; n]),
+            DType::I64 => Data::I64(vec![0; n]),
+            DType::Bool => Data::Bool(vec![0; n]),
+        }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        each_data!(self, v => v.len())
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Data::F16(_) => DType::F16,
+            Data::BF16(_) => DType::BF16,
+            Data::F32(_) => DType::F32,
+            Data::F64(_) => DType::F64,
+            Data::U8(_) => DType::U8,
+            Data::I32(_) => DType::I32,
+            Data::I64(_) => DType::I64,
+            Data::Bool(_) => DType::Bool,
+        }
+    }
+
+    /// The elements as bytes in the machine's order.
+    pub fn bytes(&self) -> &[u8] {
+        each_data!(self, v => bytemuck::cast_slice(v))
+    }
+
+    /// The same, to write into. Every byte pattern is allowed, except that `Bool` must stay 0 or 1.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        each_data!(self, v => bytemuck::cast_slice_mut(v))
+    }
+
+    /// Element number `at`.
+    pub fn get(&self, at: usize) -> Scalar {
+        match self {
+            Data::F16(v) => Scalar::Float(v[at].to_f64()),
+            Data::BF16(v) => Scalar::Float(v[at].to_f64()),
+            Data::F32(v) => Scalar::Float(f64::from(v[at])),
+            Data::F64(v) => Scalar::Float(v[at]),
+            Data::U8(v) => Scalar::Int(i64::from(v[at])),
+            Data::I32(v) => Scalar::Int(i64::from(v[at])),
+            Data::I64(v) => Scalar::Int(v[at]),
+            Data::Bool(v) => Scalar::Bool(v[at] != 0),
+        }
+    }
+}
+
+/// A dense row-major array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    shape: Vec<usize>,
+    data: Data,
+}
+
+impl Array {
+    /// An array of that shape; `None` if the number of elements does not fit.
+    pub fn new(shape: Vec<usize>, data: Data) -> Option<Array> {
+        (shape.iter().product::<usize>() == data.len()).then_some(Array { shape, data })
+    }
+
+    /// Zeros.
+    pub fn zeros(dtype: DType, shape: &[usize]) -> Array {
+        Array {
+            shape: shape.to_vec(),
+            data: Data::zeros(dtype, shape.iter().product()),
+        }
+    }
+
+    /// Extents.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+
+    /// Elements in row-major order.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// Elements in row-major order, to write.
+    pub fn data_mut(&mut self) -> &mut Data {
+        &mut self.data
+    }
+
+    /// The elements themselves.
+    pub fn into_data(self) -> Data {
+        self.data
+    }
+
+    /// Row-major strides, in elements.
+    pub fn strides(&self) -> Vec<usize> {
+        let mut strides = vec![1; self.shape.len()];
+        for d in (1..self.shape.len()).rev() {
+            strides[d - 1] = strides[d] * self.shape[d];
+        }
+        strides
+    }
+
+    /// Copies the box `source_start .. source_start + extent` of `source` to `start` in `self`. Both arrays
+    /// have one element type and the boxes lie inside.
+    pub fn copy_box(
+        &mut self,
+        start: &[usize],
+        source: &Array,
+        source_start: &[usize],
+        extent: &[usize],
+    ) {
+        if extent.contains(&0) {
+            return;
+        }
+        let (to, from) = (self.strides(), source.strides());
+        let size = self.dtype().size();
+        let rank = extent.len();
+        // The trailing dimensions that are whole in both arrays make one run with the dimension before them.
+        let mut inner = rank;
+        let mut run = 1;
+        while inner > 0 {
+            inner -= 1;
+            run *= extent[inner];
+            if extent[inner] != self.shape[inner] || extent[inner] != source.shape[inner] {
+                break;
+            }
+        }
+        let outer = &extent[..inner];
+        let mut at = vec![0; inner];
+        let base = |strides: &[usize], begin: &[usize]| -> usize {
+            begin.iter().zip(strides).map(|(b, s)| b * s).sum()
+        };
+        let (to_base, from_base) = (base(&to, start), base(&from, source_start));
+        let (target, origin) = (self.data.bytes_mut(), source.data.bytes());
+        loop {
+            let t = (to_base + base(&to[..inner], &at)) * size;
+            let f = (from_base + base(&from[..inner], &at)) * size;
+            target[t..t + run * size].copy_from_slice(&origin[f..f + run * size]);
+            let mut d = inner;
+            loop {
+                if d == 0 {
+                    return;
+                }
+                d -= 1;
+                at[d] += 1;
+                if at[d] < outer[d] {
+                    break;
+                }
+                at[d] = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_are_copied_with_any_runs() {
+        let source = Array::new(vec![3, 4], Data::I64((0..12).collect())).expect("12 elements");
+        let mut target = Array::zeros(DType::I64, &[2, 2]);
+        target.copy_box(&[0, 0], &source, &[1, 2], &[2, 2]);
+        assert_eq!(target.data(), &Data::I64(vec![6, 7, 10, 11]));
+        let mut whole = Array::zeros(DType::I64, &[3, 4]);
+        whole.copy_box(&[0, 0], &source, &[0, 0], &[3, 4]);
+        assert_eq!(whole, source);
+        let mut scalar = Array::zeros(DType::I64, &[]);
+        scalar.copy_box(
+            &[],
+            &Array::new(vec![], Data::I64(vec![7])).expect("one"),
+            &[],
+            &[],
+        );
+        assert_eq!(scalar.data(), &Data::I64(vec![7]));
+    }
+}

@@ -1,0 +1,1 @@
+//! The MPI shim: rsmpi inside, a C ABI outside.

@@ -1,0 +1,1 @@
+//! How sites talk to each other: threads or MPI behind one trait.

@@ -1,0 +1,1 @@
+//! Reads and writes .npy, .npz and .safetensors, a chunk at a time.

@@ -1,0 +1,1 @@
+//! Walks a plan on one site.

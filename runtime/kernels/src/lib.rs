@@ -1,0 +1,1 @@
+//! What one site computes on one chunk.

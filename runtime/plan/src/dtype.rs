@@ -1,0 +1,142 @@
+//! Element types and typed scalars.
+//!
+//! Must not know how arrays are laid out.
+//!
+//! ```text
+//! f16 bf16 f32 f64 u8 i32 i64 bool
+//! ```
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The type of one element of an array, as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum DType {
+    /// IEEE half precision; arithmetic is done in `F32`.
+    F16,
+    /// bfloat16; arithmetic is done in `F32`.
+    BF16,
+    /// IEEE single precision.
+    F32,
+    /// IEEE double precision.
+    F64,
+    /// Unsigned byte; arithmetic is done in `I32`.
+    U8,
+    /// 32-bit integer, wrapping.
+    I32,
+    /// 64-bit integer, wrapping.
+    I64,
+    /// Truth value, one byte, 0 or 1.
+    Bool,
+}
+
+impl DType {
+    /// Every element type, in the order of the language reference.
+    pub const ALL: [DType; 8] = [
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+        DType::U8,
+        DType::I32,
+        DType::I64,
+        DType::Bool,
+    ];
+
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            DType::U8 | DType::Bool => 1,
+            DType::F16 | DType::BF16 => 2,
+            DType::F32 | DType::I32 => 4,
+            DType::F64 | DType::I64 => 8,
+        }
+    }
+
+    /// The type in which values of this type are computed: one of `F32 F64 I32 I64 Bool`.
+    pub const fn compute(self) -> DType {
+        match self {
+            DType::F16 | DType::BF16 => DType::F32,
+            DType::U8 => DType::I32,
+            other => other,
+        }
+    }
+
+    /// Whether this is a floating-point type.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    }
+
+    /// Whether this is an integer type (`bool` is not).
+    pub const fn is_integer(self) -> bool {
+        matches!(self, DType::U8 | DType::I32 | DType::I64)
+    }
+
+    /// The name used in the language.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+            DType::U8 => "u8",
+            DType::I32 => "i32",
+            DType::I64 => "i64",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// The type of that name in the language, if there is one.
+    pub fn from_name(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One value; which type it has is said beside it (a node's type, an array's type).
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Scalar {
+    /// A value of a floating-point type.
+    Float(f64),
+    /// A value of an integer type.
+    Int(i64),
+    /// A truth value.
+    Bool(bool),
+}
+
+impl Scalar {
+    /// Bit-exact identity (so that NaN equals itself and 0.0 differs from -0.0): what hash-consing needs.
+    pub fn bits(self) -> (u8, u64) {
+        match self {
+            Scalar::Float(x) => (0, x.to_bits()),
+            Scalar::Int(x) => (1, x as u64),
+            Scalar::Bool(x) => (2, u64::from(x)),
+        }
+    }
+
+    /// The value as `f64`; truth values are 0 and 1.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Scalar::Float(x) => x,
+            Scalar::Int(x) => x as f64,
+            Scalar::Bool(x) => f64::from(u8::from(x)),
+        }
+    }
+}
+
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Self) -> bool {
+        self.bits() == other.bits()
+    }
+}
+impl Eq for Scalar {}
+impl std::hash::Hash for Scalar {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.bits().hash(state);
+    }
+}

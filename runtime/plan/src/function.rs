@@ -1,0 +1,114 @@
+//! The table of scalar functions: one row a function.
+//!
+//! Must not know how a function is computed on any device.
+//!
+//! ```text
+//! exp  arity 1  flops 8
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $arity:literal $flops:literal;)*) => {
+        /// A scalar function. Arguments all have one compute type unless the row says otherwise.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Function { $($(#[$doc])* $variant,)* }
+
+        impl Function {
+            /// Every function, in table order.
+            pub const ALL: &'static [Function] = &[$(Function::$variant),*];
+            /// The printed name.
+            pub const fn name(self) -> &'static str { match self { $(Function::$variant => $name),* } }
+            /// Number of arguments.
+            pub const fn arity(self) -> usize { match self { $(Function::$variant => $arity),* } }
+            /// Floating-point operations a point, for the cost model (a rounded measure, not an exact count).
+            pub const fn flops(self) -> u64 { match self { $(Function::$variant => $flops),* } }
+            /// The function of that printed name, if there is one.
+            pub fn from_name(name: &str) -> Option<Function> {
+                match name { $($name => Some(Function::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+functions! {
+    /// a + b.
+    Add "add" 2 1;
+    /// a - b.
+    Sub "sub" 2 1;
+    /// a * b.
+    Mul "mul" 2 1;
+    /// a / b on floating-point types.
+    Div "div" 2 1;
+    /// Floor division of integers; division by zero stops the run.
+    FloorDiv "floordiv" 2 1;
+    /// Remainder with the sign of the divisor (a - b*floor(a/b)); integer division by zero stops the run.
+    Rem "rem" 2 1;
+    /// a to the power b (integers: b >= 0, wrapping; a negative b stops the run).
+    Pow "pow" 2 10;
+    /// The smaller; NaN if either is.
+    Min "min" 2 1;
+    /// The larger; NaN if either is.
+    Max "max" 2 1;
+    /// `and` of two truth values.
+    And "and" 2 1;
+    /// `or` of two truth values.
+    Or "or" 2 1;
+    /// Equality; the result is bool.
+    Eq "eq" 2 1;
+    /// Inequality; the result is bool.
+    Ne "ne" 2 1;
+    /// Less; the result is bool.
+    Lt "lt" 2 1;
+    /// Less or equal; the result is bool.
+    Le "le" 2 1;
+    /// Greater; the result is bool.
+    Gt "gt" 2 1;
+    /// Greater or equal; the result is bool.
+    Ge "ge" 2 1;
+    /// select(c, a, b): a where c, else b. Only the taken branch is evaluated at a point, so what only the
+    /// other would read may be out of range.
+    Select "select" 3 1;
+    /// -a.
+    Neg "neg" 1 1;
+    /// not a.
+    Not "not" 1 1;
+    /// e^a.
+    Exp "exp" 1 8;
+    /// Natural logarithm.
+    Log "log" 1 8;
+    /// log(1 + a).
+    Log1p "log1p" 1 8;
+    /// e^a - 1.
+    Expm1 "expm1" 1 8;
+    /// Square root.
+    Sqrt "sqrt" 1 2;
+    /// 1 / sqrt(a).
+    Rsqrt "rsqrt" 1 3;
+    /// Hyperbolic tangent.
+    Tanh "tanh" 1 10;
+    /// 1 / (1 + e^-a).
+    Sigmoid "sigmoid" 1 10;
+    /// max(a, 0); NaN stays NaN.
+    Relu "relu" 1 1;
+    /// a * (1 + erf(a / sqrt 2)) / 2.
+    Gelu "gelu" 1 12;
+    /// The error function.
+    Erf "erf" 1 10;
+    /// Sine.
+    Sin "sin" 1 8;
+    /// Cosine.
+    Cos "cos" 1 8;
+    /// |a|.
+    Abs "abs" 1 1;
+    /// -1, 0 or 1; NaN stays NaN.
+    Sign "sign" 1 1;
+    /// Rounded down.
+    Floor "floor" 1 1;
+    /// Rounded up.
+    Ceil "ceil" 1 1;
+    /// Rounded to the nearest, ties to even.
+    Round "round" 1 1;
+    /// a itself, without a gradient.
+    Stop "stop" 1 0;
+}

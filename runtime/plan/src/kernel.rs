@@ -1,0 +1,210 @@
+//! Scalar kernels: one expression over indices, reads and numbers, reduced over some of the indices.
+//!
+//! The same form serves the Einstein IR (operands are tensors), TRA, IA and plans (operands are the arrays
+//! of a tuple). Expressions are hash-consed graphs, so shared subexpressions are stored once. Positions and
+//! index values are *global*: a kernel run on a chunk is told where the chunk begins. Must not know chunks,
+//! keys or sites.
+//!
+//! ```text
+//! [n: 10, y: 7 | r: 3] f32 = sum where(a1[n], a0[n, 2 * y + r - 1] else 0, 0)
+//! ```
+
+use crate::dtype::{DType, Scalar};
+use crate::function::Function;
+use crate::reduction::Reduction;
+use serde::{Deserialize, Serialize};
+
+/// An index of a kernel; the first `output_rank` ones are the output's dimensions in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct IndexId(pub u32);
+
+/// A node of a kernel's [`Graph`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NodeId(pub u32);
+
+/// An index: its name in the source and its range `0..extent`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Index {
+    /// As the user wrote it (made unique where a program's text repeats it).
+    pub name: String,
+    /// Number of values, over the whole tensor.
+    pub extent: u64,
+}
+
+/// What a kernel needs to know of an operand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Operand {
+    /// Stored types of its columns; one, except for carriers.
+    pub columns: Vec<DType>,
+    /// Extents of the whole operand (not of a chunk), one a dimension.
+    pub shape: Vec<u64>,
+}
+
+/// One node; its compute type (`F32 F64 I32 I64 Bool`) is kept beside it in [`Graph`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Node {
+    /// A number.
+    Constant(Scalar),
+    /// The global number of an index, `I64`.
+    Index(IndexId),
+    /// An element of an operand, converted to its compute type.
+    Read {
+        /// Which operand.
+        operand: u32,
+        /// Which column of it; 0 except for carriers.
+        column: u32,
+        /// One `I64` node a dimension: global positions.
+        positions: Vec<NodeId>,
+        /// Read where a position is outside the operand; without it such a read stops the run.
+        otherwise: Option<NodeId>,
+    },
+    /// A function of the table.
+    Apply(Function, Vec<NodeId>),
+    /// The argument converted to this node's type (float → integer truncates; out of range saturates; NaN is 0).
+    Convert(NodeId),
+}
+
+/// A hash-consed expression graph in topological order: arguments stand before their users.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Graph {
+    nodes: Vec<(Node, DType)>,
+}
+
+impl Graph {
+    /// Adds a node of a compute type, or finds the equal one.
+    pub fn add(&mut self, node: Node, dtype: DType) -> NodeId {
+        // Statements are short and built once; a linear search from the end keeps the graph a plain list.
+        if let Some(at) = self
+            .nodes
+            .iter()
+            .rposition(|(n, t)| *t == dtype && *n == node)
+        {
+            return NodeId(at as u32);
+        }
+        self.nodes.push((node, dtype));
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// The node itself.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize].0
+    }
+
+    /// The node's compute type.
+    pub fn dtype(&self, id: NodeId) -> DType {
+        self.nodes[id.0 as usize].1
+    }
+
+    /// All nodes with their compute types, arguments before users.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node, DType)> {
+        self.nodes
+            .iter()
+            .enumerate()
+            .map(|(i, (n, t))| (NodeId(i as u32), n, *t))
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+/// `output[o…] = reduce over the other indices, where guard holds, of root`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Output indices in order, then the reduced ones.
+    pub indices: Vec<Index>,
+    /// How many of `indices` are the output's.
+    pub output_rank: u32,
+    /// What each operand is.
+    pub operands: Vec<Operand>,
+    /// The expressions.
+    pub graph: Graph,
+    /// The value at a point.
+    pub root: NodeId,
+    /// A `Bool` node: points where it is false are left out of the reduction.
+    pub guard: Option<NodeId>,
+    /// `None` if and only if there is no reduced index.
+    pub reduction: Option<Reduction>,
+    /// Whether the reduction's carrier is turned into its result; if not, the output is the carrier's columns.
+    pub finish: bool,
+    /// The stored types of the output's columns: one, or the carrier's if `finish` is false.
+    pub output: Vec<DType>,
+}
+
+/// A position as an affine form over indices: `constant + Σ coefficient · index`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Affine {
+    /// The constant term.
+    pub constant: i64,
+    /// Terms with non-zero coefficients, by ascending index.
+    pub terms: Vec<(IndexId, i64)>,
+}
+
+impl Graph {
+    /// The index, if the node is nothing but one.
+    pub fn as_index(&self, id: NodeId) -> Option<IndexId> {
+        match self.node(id) {
+            Node::Index(index) => Some(*index),
+            _ => None,
+        }
+    }
+
+    /// The affine form of an `I64` node, if it is one (and no coefficient overflows).
+    pub fn as_affine(&self, id: NodeId) -> Option<Affine> {
+        match self.node(id) {
+            Node::Constant(Scalar::Int(c)) => Some(Affine {
+                constant: *c,
+                terms: vec![],
+            }),
+            Node::Index(i) => Some(Affine {
+                constant: 0,
+                terms: vec![(*i, 1)],
+            }),
+            Node::Apply(Function::Add, a) => self.as_affine(a[0])?.plus(&self.as_affine(a[1])?, 1),
+            Node::Apply(Function::Sub, a) => self.as_affine(a[0])?.plus(&self.as_affine(a[1])?, -1),
+            Node::Apply(Function::Neg, a) => self.as_affine(a[0])?.times(-1),
+            Node::Apply(Function::Mul, a) => {
+                let (x, y) = (self.as_affine(a[0])?, self.as_affine(a[1])?);
+                if x.terms.is_empty() {
+                    y.times(x.constant)
+                } else if y.terms.is_empty() {
+                    x.times(y.constant)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Affine {
+    fn times(&self, factor: i64) -> Option<Affine> {
+        Affine {
+            constant: 0,
+            terms: vec![],
+        }
+        .plus(self, factor)
+    }
+
+    fn plus(&self, other: &Affine, factor: i64) -> Option<Affine> {
+        let mut terms: std::collections::BTreeMap<IndexId, i64> =
+            self.terms.iter().copied().collect();
+        for (index, coefficient) in &other.terms {
+            let entry = terms.entry(*index).or_insert(0);
+            *entry = entry.checked_add(coefficient.checked_mul(factor)?)?;
+        }
+        Some(Affine {
+            constant: self
+                .constant
+                .checked_add(other.constant.checked_mul(factor)?)?,
+            terms: terms.into_iter().filter(|(_, c)| *c != 0).collect(),
+        })
+    }
+}

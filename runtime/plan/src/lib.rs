@@ -1,0 +1,24 @@
+//! The run-time's machine language: element types, scalar kernels, relations, placements, plans.
+//!
+//! This crate knows no compiler, no file system, no device and no transport; everything under
+//! `runtime/` and the compiler's core meet here and nowhere else.
+//!
+//! ```text
+//! kernel k0 [i: 4096, j: 4096 | k: 4096] f32 = sum a0[i, k] * a1[k, j]
+//! ```
+
+pub mod dtype;
+pub mod function;
+pub mod kernel;
+pub mod plan;
+pub mod reduction;
+pub mod relation;
+pub mod source;
+
+pub use dtype::{DType, Scalar};
+pub use function::Function;
+pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
+pub use plan::{JoinInput, KernelId, Operation, Origin, Output, Plan, Range, RelationId, Step};
+pub use reduction::Reduction;
+pub use relation::{ArrayDim, ArrayType, KeyDim, Placement, RelationType, piece};
+pub use source::{FileRef, Source};

@@ -1,0 +1,183 @@
+//! Plans: the steps that every site walks, in order.
+//!
+//! A plan is the same on all sites; which tuples a site holds follows from each relation's placement. Must
+//! not know how a step is carried out.
+//!
+//! ```text
+//! r3 = join k0 (r2, r1)   {i: 10/1, j: 8/2} f32[i: 10, j: 8] @ PART(j)   // model.ein:7
+//! ```
+
+use crate::dtype::DType;
+use crate::kernel::Kernel;
+use crate::reduction::Reduction;
+use crate::relation::RelationType;
+use crate::source::Source;
+use serde::{Deserialize, Serialize};
+
+/// A relation of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RelationId(pub u32);
+
+/// A kernel of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct KernelId(pub u32);
+
+/// A place in the user's sources: bytes `start..end` of file number `file`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Origin {
+    /// Which file of the program.
+    pub file: u32,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+    /// Line number, from 1.
+    pub line: u32,
+}
+
+/// The range of a kernel's index in one join tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Range {
+    /// The whole extent.
+    Whole,
+    /// The piece named by this key dimension of the join's output.
+    Key(u32),
+}
+
+/// An input of a join: its key dimension `d` is the output's key dimension `keys[d]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JoinInput {
+    /// The relation.
+    pub relation: RelationId,
+    /// Where its key dimensions go.
+    pub keys: Vec<u32>,
+}
+
+/// What a step does. `R` is the step's result, whose type stands in [`Step`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Operation {
+    /// Each site makes the tuples that the placement gives it. `name` is the tensor's full name (the
+    /// stream of a random source, the name that `--input` knows).
+    Source {
+        /// Full name of the tensor.
+        name: String,
+        /// What it holds.
+        source: Source,
+    },
+    /// BCAST: every tuple to every site.
+    Broadcast {
+        /// What is sent.
+        input: RelationId,
+    },
+    /// SHUF: every tuple to the site that the result's placement names.
+    Shuffle {
+        /// What is sent.
+        input: RelationId,
+    },
+    /// ⋈ᴸ: for every output key whose input tuples are all at this site, the kernel of their arrays. One
+    /// input: λᴸ with a re-key.
+    LocalJoin {
+        /// Operands in the kernel's order; may be empty (index values and numbers only).
+        inputs: Vec<JoinInput>,
+        /// The kernel.
+        kernel: KernelId,
+        /// The range of each of the kernel's indices.
+        ranges: Vec<Range>,
+    },
+    /// Σᴸ: tuples that agree on the kept key dimensions are combined, in key order. `keep[d]` is the input's
+    /// key dimension that becomes the output's key dimension d.
+    LocalAggregate {
+        /// What is aggregated.
+        input: RelationId,
+        /// Kept key dimensions.
+        keep: Vec<u32>,
+        /// Combines carriers (columns as [`Reduction::carrier`] says).
+        reduction: Reduction,
+    },
+    /// Σᴸ with arrayConcat: the key dimension that cuts `array_dim` goes away and its pieces are put together.
+    LocalConcat {
+        /// What is put together.
+        input: RelationId,
+        /// The array dimension that becomes whole.
+        array_dim: u32,
+    },
+    /// λᴸ with keyTile and arrayTile: `array_dim` (whole before) is cut by a new, last key dimension.
+    LocalTile {
+        /// What is cut.
+        input: RelationId,
+        /// The array dimension that is cut.
+        array_dim: u32,
+    },
+    /// σᴸ: keeps the tuples whose coordinate on key dimension `key` is `value`.
+    LocalFilter {
+        /// What is filtered.
+        input: RelationId,
+        /// Key dimension.
+        key: u32,
+        /// Kept coordinate.
+        value: u32,
+    },
+}
+
+/// One step: `result : kind = operation`, after which the relations in `frees` are not needed any more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Number of the relation that the step makes; steps make relations in ascending order, from 0.
+    pub result: RelationId,
+    /// The user's tensor that it is or belongs to.
+    pub tensor: String,
+    /// Type and placement of the result.
+    pub kind: RelationType,
+    /// How it is made.
+    pub operation: Operation,
+    /// Relations whose last use this is (the result itself, if nothing uses it).
+    pub frees: Vec<RelationId>,
+    /// The source line that asks for it.
+    pub origin: Origin,
+}
+
+/// A tensor that the program gives out. Its relation has rank = key arity where cut, PART or ALL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// The user's name.
+    pub name: String,
+    /// Which relation.
+    pub relation: RelationId,
+    /// Element type.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: Vec<u64>,
+    /// The file of `output x -> "file"`, resolved; `--save` may replace or add it. `None`: printed.
+    pub file: Option<String>,
+    /// Where the output is declared.
+    pub origin: Origin,
+}
+
+/// A whole plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Number of sites.
+    pub sites: u32,
+    /// Whether the order of every sum is independent of `sites`.
+    pub deterministic: bool,
+    /// The program's files, for messages; [`Origin::file`] is a number in this list.
+    pub files: Vec<String>,
+    /// The kernels.
+    pub kernels: Vec<Kernel>,
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// What is given out, in the order of the program.
+    pub outputs: Vec<Output>,
+}
+
+impl Plan {
+    /// The step that makes a relation.
+    pub fn step(&self, relation: RelationId) -> &Step {
+        &self.steps[relation.0 as usize]
+    }
+
+    /// The type of a relation.
+    pub fn kind(&self, relation: RelationId) -> &RelationType {
+        &self.step(relation).kind
+    }
+}
