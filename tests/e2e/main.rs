@@ -1,0 +1,4 @@
+//! The `einc` command and what it builds, end to end, as a user meets them.
+#![allow(clippy::unwrap_used)]
+
+mod examples;

@@ -1,0 +1,205 @@
+//! The house rules, as tests: what `compiler/STYLE.md` and `compiler/ARCHITECTURE.md` ask of every file.
+#![allow(clippy::unwrap_used)]
+
+use einc_tests::root;
+use std::path::{Path, PathBuf};
+
+/// Every file git would know, by ending, relative to the root.
+fn files(ending: &str) -> Vec<PathBuf> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_string();
+            if path.is_dir() {
+                if name != "target" && name != ".git" && name != "shared" {
+                    walk(&path, found);
+                }
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = vec![];
+    walk(&root(), &mut found);
+    let mut found: Vec<_> = found
+        .into_iter()
+        .filter(|p| p.to_str().unwrap().ends_with(ending))
+        .map(|p| p.strip_prefix(root()).unwrap().to_path_buf())
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "no {ending} found");
+    found
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+#[track_caller]
+fn none(offences: Vec<String>, rule: &str) {
+    assert!(offences.is_empty(), "{rule}:\n{}", offences.join("\n"));
+}
+
+fn is_test(path: &Path) -> bool {
+    path.iter().any(|part| ["tests", "benches", "examples", "fuzz"].contains(&part.to_str().unwrap()))
+}
+
+#[test]
+fn every_module_opens_with_its_contract() {
+    let offences = files(".rs")
+        .into_iter()
+        .filter(|path| !text(path).starts_with("//!"))
+        .map(|path| path.display().to_string());
+    none(offences.collect(), "a module opens with //!");
+}
+
+#[test]
+fn modules_are_short_enough_to_read() {
+    let offences = files(".rs").into_iter().filter(|p| !is_test(p)).filter_map(|path| {
+        let lines = text(&path).lines().count();
+        (lines > 800).then(|| format!("{}: {lines} lines", path.display()))
+    });
+    none(offences.collect(), "a module has at most 800 lines, and 150 to 500 is the aim");
+}
+
+#[test]
+fn unsafe_stays_where_it_is_allowed_and_says_why() {
+    let allowed = ["runtime/kernels/", "runtime/comm/", "compiler/launch/"];
+    let mut offences = vec![];
+    for path in files(".rs") {
+        let name = path.display().to_string();
+        let text = text(&path);
+        let lines: Vec<_> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let code = line.split("//").next().unwrap();
+            if !code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
+                || name.starts_with("tests/tidy")
+            {
+                continue;
+            }
+            if !allowed.iter().any(|folder| name.starts_with(folder)) {
+                offences.push(format!("{name}:{}: unsafe is not for this folder", number + 1));
+            } else if code.contains("unsafe {") || code.contains("unsafe impl") {
+                let before = &lines[number.saturating_sub(8)..number];
+                if !before.iter().chain([line]).any(|l| l.contains("SAFETY:")) {
+                    offences.push(format!("{name}:{}: no SAFETY: line", number + 1));
+                }
+            }
+        }
+    }
+    none(offences, "unsafe");
+}
+
+#[test]
+fn dependencies_point_downwards() {
+    let mut offences = vec![];
+    for path in files("Cargo.toml") {
+        let name = path.display().to_string();
+        let manifest = text(&path);
+        let uses = |what: &str| {
+            manifest.lines().any(|line| line.starts_with(what) && !line.trim_start().starts_with('#'))
+        };
+        if name.starts_with("runtime/") && uses("einc-") {
+            offences.push(format!("{name}: the run time depends on the compiler"));
+        }
+        for outside in ["ein-comm", "ein-kernels", "ein-data", "ein-exec", "ein-array"] {
+            if name == "compiler/core/Cargo.toml" && manifest.split("[dev-dependencies]").next().unwrap().contains(outside) {
+                offences.push(format!("{name}: the core sees {outside}"));
+            }
+        }
+        if uses("mpi.") && name != "runtime/comm/mpi/Cargo.toml" {
+            offences.push(format!("{name}: only comm names MPI"));
+        }
+        if uses("gemm.") && name != "runtime/kernels/Cargo.toml" {
+            offences.push(format!("{name}: only kernels names a BLAS"));
+        }
+    }
+    none(offences, "the architecture's invariants");
+}
+
+#[test]
+fn the_core_is_pure() {
+    let mut offences = vec![];
+    for path in files(".rs") {
+        let name = path.display().to_string();
+        if !name.starts_with("compiler/core/src") {
+            continue;
+        }
+        let text = text(&path);
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for word in ["std::fs", "std::env::", "std::process", "std::time", "std::net", "println!", "eprintln!"] {
+            if code.contains(word) {
+                offences.push(format!("{name}: {word}"));
+            }
+        }
+    }
+    none(offences, "the core touches no files, environment, clock or processes");
+}
+
+#[test]
+fn nothing_is_left_unfinished_or_bound_to_a_machine() {
+    let marks = ["todo!", "unimplemented!", "FIXME", "XXX", "HACK", "#[ignore"];
+    let places = ["/work/", "/root/", "/farm/", "/tmp/target"];
+    let mut offences = vec![];
+    for ending in [".rs", ".md", ".toml", ".ein", ".sh", ".lalrpop"] {
+        for path in files(ending) {
+            if path.starts_with("tests/tidy") {
+                continue;
+            }
+            for (number, line) in text(&path).lines().enumerate() {
+                if marks.iter().chain(&places).any(|mark| line.contains(mark)) {
+                    offences.push(format!("{}:{}: {line}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    none(offences, "unfinished marks and machine paths");
+}
+
+#[test]
+fn no_unwrap_outside_tests() {
+    let mut offences = vec![];
+    for path in files(".rs").into_iter().filter(|p| !is_test(p)) {
+        let text = text(&path);
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for (number, line) in code.lines().enumerate() {
+            if line.split("//").next().unwrap().contains(".unwrap()") {
+                offences.push(format!("{}:{}", path.display(), number + 1));
+            }
+        }
+    }
+    none(offences, "unwrap outside tests");
+}
+
+#[test]
+fn every_dependency_says_why_it_is_here() {
+    let manifest = text(Path::new("Cargo.toml"));
+    let list = manifest.split("# Every outside crate").nth(1).unwrap();
+    let list = list.split("\n[").next().unwrap();
+    let offences = list
+        .lines()
+        .skip(1)
+        .filter(|line| !line.trim().is_empty() && !line.contains('#') && !line.starts_with("cranelift") && !line.starts_with("lalrpop"))
+        .map(str::to_string);
+    none(offences.collect(), "a dependency without a reason");
+}
+
+#[test]
+fn every_example_is_listed_and_tested() {
+    let list = text(Path::new("examples/README.md"));
+    let tests = text(Path::new("tests/e2e/examples.rs"));
+    let offences = files(".ein")
+        .into_iter()
+        .filter(|path| path.parent() == Some(Path::new("examples")))
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_string())
+        .filter(|name| !list.contains(name.as_str()) || !tests.contains(name.as_str()));
+    none(offences.collect(), "an example that examples/README.md or the tests do not know");
+}
+
+#[test]
+fn every_code_has_a_page_with_a_title() {
+    for path in files(".md").into_iter().filter(|p| p.starts_with("compiler/diag/codes")) {
+        let code = path.file_stem().unwrap().to_str().unwrap().to_string();
+        assert!(text(&path).starts_with(&format!("# {code}: ")), "{}", path.display());
+    }
+}
