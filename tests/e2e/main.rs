@@ -2,3 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod examples;
+mod fuzz;
+mod readme;
+mod wrong_input;

@@ -7,6 +7,8 @@
 //! einc(&["run", "examples/matmul.ein", "--sites", "3"]).success().stdout
 //! ```
 
+pub mod front_end;
+
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,4 @@
+//! Any bytes: `front_end::check` must come back.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| einc_tests::front_end::check(bytes));

@@ -1,0 +1,4 @@
+//! Any bytes: `front_end::format` must come back.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| einc_tests::front_end::format(bytes));
