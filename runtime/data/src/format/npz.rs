@@ -1,0 +1,219 @@
+//! The .npz format: a zip archive of .npy files, stored or deflated.
+//!
+//! A stored entry is read in place; a deflated one is inflated into a temporary file, once for all readers of
+//! this process. Must not know boxes.
+//!
+//! ```text
+//! x.npz: a.npy (stored), b.npy (deflated)
+//! ```
+
+use crate::error::{DAMAGED, DISK_FULL, DataError, Place, UNREADABLE, plain};
+use crate::format::{Opened, choose, npy};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+/// Which compressed entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Compressed {
+    entry: usize,
+}
+
+/// Finds an array.
+pub(crate) fn open(
+    file: &File,
+    total: u64,
+    key: Option<&str>,
+    place: &mut Place,
+) -> Result<Opened, DataError> {
+    let mut archive = archive(file, place)?;
+    let (mut keys, mut entries) = (Vec::new(), Vec::new());
+    for entry in 0..archive.len() {
+        let Some(Ok(name)) = archive.name_for_index(entry) else {
+            continue;
+        };
+        if let Some(key) = name.strip_suffix(".npy") {
+            keys.push(key.to_owned());
+            entries.push(entry);
+        }
+    }
+    let key = key.map(|key| key.strip_suffix(".npy").unwrap_or(key));
+    let at = choose(&keys, key, place)?;
+    place.key = Some(keys[at].clone());
+    let mut entry = archive
+        .by_index(entries[at])
+        .map_err(|error| zip_failed(&error, place))?;
+    let size = entry.size();
+    let method = entry.compression();
+    let start = entry.data_start();
+    let stored = entry.compressed_size();
+    let mut region = npy::parse(&mut entry, size, place)?;
+    if method != CompressionMethod::Stored {
+        return Ok(Opened::Compressed(
+            region,
+            Compressed { entry: entries[at] },
+        ));
+    }
+    let end = start.and_then(|start| start.checked_add(size));
+    match (start, end) {
+        (Some(start), Some(end)) if stored == size && end <= total => {
+            region.offset += start;
+            Ok(Opened::InPlace(region))
+        }
+        _ => Err(place.error(
+            DAMAGED,
+            format_args!(
+                "is not what the archive says: {size} bytes, {stored} stored, in a file of {total}"
+            ),
+        )),
+    }
+}
+
+fn archive<'a>(
+    file: &'a File,
+    place: &Place,
+) -> Result<ZipArchive<BufReader<&'a File>>, DataError> {
+    let mut input = file;
+    input.rewind().map_err(|error| place.read_failed(&error))?;
+    ZipArchive::new(BufReader::new(input)).map_err(|error| zip_failed(&error, place))
+}
+
+fn zip_failed(error: &ZipError, place: &Place) -> DataError {
+    match error {
+        ZipError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+            place.error(UNREADABLE, format_args!("cannot be read: {}", plain(error)))
+        }
+        ZipError::UnsupportedArchive(why) => place
+            .error(UNREADABLE, format_args!("cannot be unpacked: {why}"))
+            .help("write it with numpy.savez or numpy.savez_compressed"),
+        _ => place
+            .error(
+                DAMAGED,
+                "is not a .npz file, or is truncated: it is no complete zip archive",
+            )
+            .help("write or copy the file again"),
+    }
+}
+
+/// Device, inode, size, time of change in seconds and nanoseconds, entry.
+type Identity = (u64, u64, u64, i64, i64, usize);
+
+/// What this process has inflated and still uses.
+static INFLATED: Mutex<Option<HashMap<Identity, Weak<File>>>> = Mutex::new(None);
+
+impl Compressed {
+    /// The inflated entry, whose size is `size`.
+    pub fn inflate(&self, file: &File, size: u64, place: &Place) -> Result<Arc<File>, DataError> {
+        let about = file.metadata().map_err(|error| place.read_failed(&error))?;
+        let identity = (
+            about.dev(),
+            about.ino(),
+            about.size(),
+            about.mtime(),
+            about.mtime_nsec(),
+            self.entry,
+        );
+        // Held while inflating, so that sites of one process wait for the first instead of doing it again.
+        let mut table = INFLATED.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = table.get_or_insert_default();
+        if let Some(done) = table.get(&identity).and_then(Weak::upgrade) {
+            return Ok(done);
+        }
+        let done = Arc::new(self.unpack(file, size, place)?);
+        table.retain(|_, file| file.strong_count() > 0);
+        table.insert(identity, Arc::downgrade(&done));
+        Ok(done)
+    }
+
+    fn unpack(&self, file: &File, size: u64, place: &Place) -> Result<File, DataError> {
+        let mut archive = archive(file, place)?;
+        let mut entry = archive
+            .by_index(self.entry)
+            .map_err(|error| zip_failed(&error, place))?;
+        let folder = std::env::temp_dir();
+        let no_room = |error: &io::Error| {
+            place
+                .error(
+                    DISK_FULL,
+                    format_args!(
+                        "is compressed, and cannot be unpacked to {} ({size} bytes): {}",
+                        folder.display(),
+                        plain(error)
+                    ),
+                )
+                .help("set TMPDIR to a folder with more room, or write it with numpy.savez, which is read in place")
+        };
+        let output = tempfile::tempfile_in(&folder).map_err(|error| no_room(&error))?;
+        let mut writer = BufWriter::with_capacity(1 << 20, &output);
+        let mut buffer = vec![0; 1 << 20];
+        let mut done = 0;
+        loop {
+            let n = match entry.read(&mut buffer) {
+                Ok(n) => n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    return Err(place.error(
+                        DAMAGED,
+                        format_args!("is damaged: {} after {done} bytes", plain(&error)),
+                    ));
+                }
+            };
+            done += n as u64;
+            if n == 0 || done > size {
+                break;
+            }
+            writer
+                .write_all(&buffer[..n])
+                .map_err(|error| no_room(&error))?;
+        }
+        writer.flush().map_err(|error| no_room(&error))?;
+        drop(writer);
+        if done != size {
+            return Err(place.error(
+                DAMAGED,
+                format_args!(
+                    "is not what the archive says: {size} bytes, but it unpacks to another number"
+                ),
+            ));
+        }
+        Ok(output)
+    }
+}
+
+/// At least what a zip archive with one stored entry needs besides the entry.
+pub(crate) fn overhead(key: &str) -> u64 {
+    // Local header, central header, zip64 fields and both end records come to about 260 bytes and two names.
+    1024 + 2 * key.len() as u64
+}
+
+/// Writes a complete .npy file of `size` bytes as the entry of a key.
+pub(crate) fn pack(from: &File, to: &File, key: &str, size: u64) -> io::Result<()> {
+    let mut input = from;
+    input.rewind()?;
+    let mut target = to;
+    target.rewind()?;
+    let mut archive = ZipWriter::new(BufWriter::with_capacity(1 << 20, target));
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        .large_file(size >= u64::from(u32::MAX))
+        .last_modified_time(zip::DateTime::default())
+        .unix_permissions(0o644);
+    archive.start_file(format!("{key}.npy"), options)?;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let n = input.read(&mut buffer)?;
+        if n == 0 {
+            break;
+        }
+        archive.write_all(&buffer[..n])?;
+    }
+    let mut output = archive.finish()?;
+    output.flush()?;
+    let end = output.stream_position()?;
+    to.set_len(end)
+}

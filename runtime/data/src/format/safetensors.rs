@@ -1,0 +1,148 @@
+//! The .safetensors format: the length of a JSON table, the table, the elements of all tensors.
+//!
+//! Must not know boxes or other formats.
+//!
+//! ```text
+//! 64 {"w":{"dtype":"F32","shape":[3,4],"data_offsets":[0,48]}}
+//! ```
+
+use crate::error::{DAMAGED, DataError, Place, UNWRITABLE, WRONG_TYPE};
+use crate::format::{Opened, choose};
+use crate::header::Header;
+use crate::layout::Order;
+use crate::region::Region;
+use ein_plan::DType;
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// The format's own bound on its table.
+const LONGEST: u64 = 100_000_000;
+
+/// Finds a tensor.
+pub(crate) fn open(
+    file: &File,
+    total: u64,
+    key: Option<&str>,
+    place: &mut Place,
+) -> Result<Opened, DataError> {
+    if total < 8 {
+        return Err(place.error(
+            DAMAGED,
+            format_args!("is not a .safetensors file, or is truncated: it has only {total} bytes"),
+        ));
+    }
+    let mut length = [0; 8];
+    file.read_exact_at(&mut length, 0)
+        .map_err(|error| place.read_failed(&error))?;
+    let length = u64::from_le_bytes(length);
+    if length > LONGEST {
+        return Err(place.error(
+            DAMAGED,
+            format_args!("is not a .safetensors file: its table would have {length} bytes"),
+        ));
+    }
+    if length > total - 8 {
+        return Err(place.error(
+            DAMAGED,
+            format_args!(
+                "is truncated: the file has {total} bytes and ends within its table of {length}"
+            ),
+        ));
+    }
+    let mut table = vec![0; length as usize];
+    file.read_exact_at(&mut table, 8)
+        .map_err(|error| place.read_failed(&error))?;
+    let table: Metadata = serde_json::from_slice(&table).map_err(|error| {
+        place.error(
+            DAMAGED,
+            format_args!("its table of tensors cannot be read: {error}"),
+        )
+    })?;
+    let (said, have) = (table.data_len() as u64, total - 8 - length);
+    if said != have {
+        return Err(place.error(
+            DAMAGED,
+            format_args!(
+                "is {}: its table says {said} bytes of data, but {have} follow",
+                if have < said {
+                    "truncated"
+                } else {
+                    "not what its table says"
+                }
+            ),
+        ));
+    }
+    let keys = table.offset_keys();
+    let at = choose(&keys, key, place)?;
+    place.key = Some(keys[at].clone());
+    let info = table
+        .info(&keys[at])
+        .expect("the key is from the table's own list");
+    let dtype = match info.dtype {
+        Dtype::F16 => DType::F16,
+        Dtype::BF16 => DType::BF16,
+        Dtype::F32 => DType::F32,
+        Dtype::F64 => DType::F64,
+        Dtype::U8 => DType::U8,
+        Dtype::I32 => DType::I32,
+        Dtype::I64 => DType::I64,
+        Dtype::BOOL => DType::Bool,
+        other => {
+            return Err(place
+                .error(
+                    WRONG_TYPE,
+                    format_args!(
+                        "holds {other:?}, which is not an element type; those are f16 bf16 f32 f64 u8 i32 i64 bool"
+                    ),
+                )
+                .help("convert it before saving"));
+        }
+    };
+    let header = Header {
+        dtype,
+        shape: info.shape.iter().map(|extent| *extent as u64).collect(),
+    };
+    if header.bytes().is_none() {
+        return Err(place.error(
+            DAMAGED,
+            format_args!("{header} is more than any file can hold"),
+        ));
+    }
+    Ok(Opened::InPlace(Region {
+        header,
+        offset: 8 + length + info.data_offsets.0 as u64,
+        order: Order::C,
+        swapped: cfg!(target_endian = "big"),
+    }))
+}
+
+/// The length and the table of a file with one tensor.
+pub(crate) fn head(key: &str, header: &Header, place: &Place) -> Result<Vec<u8>, DataError> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        place.error(UNWRITABLE, format_args!("cannot hold {header}: {why}"))
+    };
+    let bytes = header.bytes().ok_or_else(|| cannot(&"it is too large"))?;
+    let info = TensorInfo {
+        dtype: match header.dtype {
+            DType::F16 => Dtype::F16,
+            DType::BF16 => Dtype::BF16,
+            DType::F32 => Dtype::F32,
+            DType::F64 => Dtype::F64,
+            DType::U8 => Dtype::U8,
+            DType::I32 => Dtype::I32,
+            DType::I64 => Dtype::I64,
+            DType::Bool => Dtype::BOOL,
+        },
+        shape: header.shape.iter().map(|extent| *extent as usize).collect(),
+        data_offsets: (0, bytes as usize),
+    };
+    let table =
+        Metadata::new(None, vec![(key.to_owned(), info)]).map_err(|error| cannot(&error))?;
+    let mut text = serde_json::to_vec(&table).map_err(|error| cannot(&error))?;
+    text.resize(text.len().next_multiple_of(8), b' ');
+    let mut head = (text.len() as u64).to_le_bytes().to_vec();
+    head.append(&mut text);
+    Ok(head)
+}

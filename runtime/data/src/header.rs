@@ -1,0 +1,91 @@
+//! What a file says of an array: element type and shape.
+//!
+//! Must not know files.
+//!
+//! ```text
+//! f32[150000, 600]
+//! ```
+
+use crate::error::{DataError, Place, WRONG_SHAPE, WRONG_TYPE};
+use ein_plan::DType;
+use std::fmt;
+
+/// Element type and shape of a stored array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Element type, as stored.
+    pub dtype: DType,
+    /// Extents; empty for a single number.
+    pub shape: Vec<u64>,
+}
+
+impl Header {
+    /// Bytes of all elements; `None` if that does not fit, whichever extents are 0.
+    pub fn bytes(&self) -> Option<u64> {
+        let mut bytes = self.dtype.size() as u64;
+        for extent in self.shape.iter().filter(|extent| **extent > 0) {
+            bytes = bytes
+                .checked_mul(*extent)
+                .filter(|bytes| i64::try_from(*bytes).is_ok())?;
+        }
+        Some(if self.shape.contains(&0) { 0 } else { bytes })
+    }
+
+    /// Checks that `file` holds what a program declares: `E0703` for the element type, `E0704` for the shape.
+    /// `None` in `shape` is an extent that the data decides.
+    pub fn expect(&self, file: &str, dtype: DType, shape: &[Option<u64>]) -> Result<(), DataError> {
+        let place = Place {
+            file: file.to_owned(),
+            key: None,
+        };
+        if self.dtype != dtype {
+            let numpy = match dtype {
+                DType::F16 => "float16",
+                DType::BF16 => "ml_dtypes.bfloat16",
+                DType::F32 => "float32",
+                DType::F64 => "float64",
+                DType::U8 => "uint8",
+                DType::I32 => "int32",
+                DType::I64 => "int64",
+                DType::Bool => "bool",
+            };
+            let quote = if dtype == DType::BF16 { "" } else { "\"" };
+            return Err(place
+                .error(
+                    WRONG_TYPE,
+                    format_args!("holds {self}, but the program declares {dtype}"),
+                )
+                .help(format!(
+                    "declare {} in the program, or convert the data: x.astype({quote}{numpy}{quote})",
+                    self.dtype
+                )));
+        }
+        let fits = self.shape.len() == shape.len()
+            && self
+                .shape
+                .iter()
+                .zip(shape)
+                .all(|(have, want)| want.is_none_or(|want| want == *have));
+        if fits {
+            return Ok(());
+        }
+        let wanted: Vec<_> = shape
+            .iter()
+            .map(|extent| extent.map_or("_".to_owned(), |extent| extent.to_string()))
+            .collect();
+        Err(place.error(
+            WRONG_SHAPE,
+            format_args!(
+                "holds {self}, but the program declares {dtype}[{}]",
+                wanted.join(", ")
+            ),
+        ))
+    }
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let extents: Vec<_> = self.shape.iter().map(u64::to_string).collect();
+        write!(f, "{}[{}]", self.dtype, extents.join(", "))
+    }
+}
