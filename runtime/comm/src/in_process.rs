@@ -1,0 +1,309 @@
+//! Sites as threads of one process: arrays are handed over by reference count, never copied.
+//!
+//! Every site has one inbox for messages of all sites, so that a failure anywhere wakes whoever waits for
+//! anyone. Must not know who runs the threads.
+//!
+//! ```text
+//! in_process(2) -> [site 0 of 2, site 1 of 2]
+//! ```
+
+use crate::{ArrayKind, CommError, Communicator, check_kinds};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use ein_array::Array;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The ends of `sites` sites, in order; each goes to the thread that is that site. Dropping one while the
+/// others still wait for it makes their calls fail.
+pub fn in_process(sites: u32) -> Vec<InProcess> {
+    let (senders, inboxes): (Vec<_>, Vec<_>) = (0..sites).map(|_| unbounded()).unzip();
+    inboxes
+        .into_iter()
+        .enumerate()
+        .map(|(site, inbox)| InProcess {
+            site: site as u32,
+            senders: senders.clone(),
+            state: Mutex::new(State {
+                inbox,
+                waiting: (0..sites).map(|_| VecDeque::new()).collect(),
+                gone: vec![false; sites as usize],
+                failure: None,
+            }),
+        })
+        .collect()
+}
+
+/// One site's end.
+pub struct InProcess {
+    site: u32,
+    senders: Vec<Sender<(u32, Message)>>,
+    state: Mutex<State>,
+}
+
+enum Message {
+    /// Arrays of `exchange` and `share`.
+    Parcel(Vec<Arc<Array>>),
+    /// What `agree` passes round; `barrier` is an agreement about nothing.
+    Text(Option<String>),
+    /// The sender has failed; nothing follows.
+    Failed(String),
+    /// The sender's end is dropped; nothing follows.
+    Gone,
+}
+
+struct State {
+    inbox: Receiver<(u32, Message)>,
+    /// Messages that came before they were asked for, by sender.
+    waiting: Vec<VecDeque<Message>>,
+    gone: Vec<bool>,
+    failure: Option<CommError>,
+}
+
+impl State {
+    /// The next message of one site. Fails as soon as any site is known to have failed.
+    fn next(&mut self, from: u32) -> Result<Message, CommError> {
+        loop {
+            if let Some(failure) = &self.failure {
+                return Err(failure.clone());
+            }
+            if let Some(message) = self.waiting[from as usize].pop_front() {
+                return Ok(message);
+            }
+            if self.gone[from as usize] {
+                return Err(CommError::of(from, "ended before the run was over"));
+            }
+            match self.inbox.recv() {
+                Ok((site, Message::Failed(text))) => {
+                    self.failure = Some(CommError::of(site, text));
+                }
+                Ok((site, Message::Gone)) => self.gone[site as usize] = true,
+                Ok((site, message)) => self.waiting[site as usize].push_back(message),
+                // Every end holds a sender to every inbox, this one's own included.
+                Err(_) => return Err(CommError::of(from, "cannot be reached")),
+            }
+        }
+    }
+
+    fn parcel(&mut self, from: u32, kinds: &[ArrayKind]) -> Result<Vec<Arc<Array>>, CommError> {
+        match self.next(from)? {
+            Message::Parcel(arrays) => {
+                check_kinds(from, &arrays, kinds)?;
+                Ok(arrays)
+            }
+            _ => Err(CommError::of(from, "is at another step of the plan")),
+        }
+    }
+}
+
+impl InProcess {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while the lock is held ends this site's run; its end only has to be dropped then.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, to: usize, message: Message) {
+        // A receiver that is gone has said so, or will be noticed when something is expected from it.
+        let _ = self.senders[to].send((self.site, message));
+    }
+
+    fn send_others(&self, message: impl Fn() -> Message) {
+        for to in 0..self.senders.len() {
+            if to != self.site as usize {
+                self.send(to, message());
+            }
+        }
+    }
+
+    /// Each site's parcel; the own one is `own`.
+    fn receive(
+        &self,
+        own: Vec<Arc<Array>>,
+        incoming: &[Vec<ArrayKind>],
+    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        check_kinds(self.site, &own, &incoming[self.site as usize])?;
+        let mut own = Some(own);
+        let mut state = self.state();
+        (0..self.sites())
+            .zip(incoming)
+            .map(|(from, kinds)| match own.take_if(|_| from == self.site) {
+                Some(own) => Ok(own),
+                None => state.parcel(from, kinds),
+            })
+            .collect()
+    }
+}
+
+impl Communicator for InProcess {
+    fn site(&self) -> u32 {
+        self.site
+    }
+
+    fn sites(&self) -> u32 {
+        self.senders.len() as u32
+    }
+
+    fn exchange(
+        &self,
+        outgoing: Vec<Vec<Arc<Array>>>,
+        incoming: &[Vec<ArrayKind>],
+    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        let mut own = vec![];
+        for (to, parcel) in outgoing.into_iter().enumerate() {
+            if to == self.site as usize {
+                own = parcel;
+            } else {
+                self.send(to, Message::Parcel(parcel));
+            }
+        }
+        self.receive(own, incoming)
+    }
+
+    fn share(
+        &self,
+        mine: Vec<Arc<Array>>,
+        incoming: &[Vec<ArrayKind>],
+    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        self.send_others(|| Message::Parcel(mine.clone()));
+        self.receive(mine, incoming)
+    }
+
+    fn barrier(&self) -> Result<(), CommError> {
+        self.agree(None).map(|_| ())
+    }
+
+    fn agree(&self, mine: Option<String>) -> Result<Option<(u32, String)>, CommError> {
+        self.send_others(|| Message::Text(mine.clone()));
+        let mut state = self.state();
+        let mut lowest = None;
+        for from in 0..self.sites() {
+            let text = if from == self.site {
+                mine.clone()
+            } else {
+                match state.next(from)? {
+                    Message::Text(text) => text,
+                    _ => return Err(CommError::of(from, "is at another step of the plan")),
+                }
+            };
+            if lowest.is_none() {
+                lowest = text.map(|text| (from, text));
+            }
+        }
+        Ok(lowest)
+    }
+
+    fn abort(&self, message: &str) {
+        self.state().failure = Some(CommError::of(self.site, message));
+        self.send_others(|| Message::Failed(message.to_owned()));
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.send_others(|| Message::Failed("panicked".to_owned()));
+        } else {
+            self.send_others(|| Message::Gone);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use ein_array::Data;
+
+    fn array(values: &[i64]) -> Arc<Array> {
+        Arc::new(Array::new(vec![values.len()], Data::I64(values.to_vec())).unwrap())
+    }
+
+    fn kind(n: usize) -> ArrayKind {
+        ArrayKind {
+            dtype: ein_plan::DType::I64,
+            shape: vec![n],
+        }
+    }
+
+    /// Runs one closure a site, each on its own thread; a panic gives `None`.
+    fn on_sites<T: Send>(sites: u32, body: impl Fn(InProcess) -> T + Sync) -> Vec<Option<T>> {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = in_process(sites)
+                .into_iter()
+                .map(|end| scope.spawn(|| body(end)))
+                .collect();
+            threads.into_iter().map(|t| t.join().ok()).collect()
+        })
+    }
+
+    #[test]
+    fn arrays_are_handed_over_not_copied() {
+        let results = on_sites(3, |end| {
+            let me = i64::from(end.site());
+            let outgoing: Vec<_> = (0..3).map(|to| vec![array(&[me, to])]).collect();
+            let addresses: Vec<usize> = outgoing.iter().map(|p| p[0].data().bytes().as_ptr() as usize).collect();
+            let got = end.exchange(outgoing, &vec![vec![kind(2)]; 3]).unwrap();
+            for (from, parcel) in got.iter().enumerate() {
+                assert_eq!(*parcel[0], *array(&[from as i64, me]));
+            }
+            let got_addresses: Vec<usize> = got.iter().map(|p| p[0].data().bytes().as_ptr() as usize).collect();
+            (addresses, got_addresses, got)
+        });
+        let results: Vec<_> = results.into_iter().flatten().collect();
+        assert_eq!(results.len(), 3);
+        for (to, (_, got, _)) in results.iter().enumerate() {
+            for (from, (sent, _, _)) in results.iter().enumerate() {
+                assert_eq!(got[from], sent[to]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_lowest_failure_is_agreed_on() {
+        let agreed = on_sites(4, |end| {
+            let mine = (end.site() % 2 == 1).then(|| format!("bad {}", end.site()));
+            end.agree(mine).unwrap()
+        });
+        assert_eq!(agreed, vec![Some(Some((1, "bad 1".to_owned()))); 4]);
+    }
+
+    #[test]
+    fn a_site_that_panics_is_named_everywhere() {
+        let results = on_sites(4, |end| {
+            if end.site() == 2 {
+                panic!("on purpose");
+            }
+            // Site 3 waits for site 0 first, which itself waits for site 2.
+            end.barrier()
+        });
+        for (site, result) in results.into_iter().enumerate() {
+            match result {
+                None => assert_eq!(site, 2),
+                Some(result) => assert_eq!(result, Err(CommError::of(2, "panicked"))),
+            }
+        }
+    }
+
+    #[test]
+    fn a_site_that_leaves_is_named() {
+        let results = on_sites(2, |end| {
+            if end.site() == 1 {
+                return Ok(None);
+            }
+            end.agree(None)
+        });
+        assert_eq!(
+            results[0],
+            Some(Err(CommError::of(1, "ended before the run was over")))
+        );
+    }
+
+    #[test]
+    fn a_parcel_that_the_plan_does_not_promise_is_refused() {
+        let results = on_sites(2, |end| {
+            let mine = vec![array(&vec![0; end.site() as usize + 1])];
+            end.share(mine, &[vec![kind(1)], vec![kind(1)]]).map(|_| ())
+        });
+        let error = CommError::of(1, "sends [i64[2]] where [i64[1]] is expected");
+        assert_eq!(results, vec![Some(Err(error.clone())), Some(Err(error))]);
+    }
+}
