@@ -1,0 +1,191 @@
+//! The layout pass: tokens to lines, with braces as blocks of lines within a line.
+//!
+//! The only part that depends on context: newlines that end nothing are dropped (language reference, section 1),
+//! the names of reductions before `[` and `max =`, `min =` behind `]` become tokens of their own. It takes tokens
+//! whose brackets match (see [`crate::brackets`]) and must not know the grammar.
+//!
+//! ```text
+//! y = f(a,      =>   line: y = f ( a , b )
+//!   b); z = 1   =>   line: z = 1
+//! ```
+
+use crate::lexer::{Lexeme, Token};
+use ein_plan::Reduction;
+
+/// The lines of a file or of a pair of braces.
+#[derive(Default)]
+pub struct Block {
+    /// In source order; none is empty.
+    pub lines: Vec<Line>,
+}
+
+/// A line of the grammar: an item, a line of `train`, settings.
+#[derive(Default)]
+pub struct Line {
+    /// Its tokens; `Body(n)` stands for `blocks[n]`.
+    pub tokens: Vec<Lexeme>,
+    /// The braces in it.
+    pub blocks: Vec<Block>,
+    /// The places of the documentation lines before it.
+    pub doc: Vec<(u32, u32)>,
+}
+
+/// The lines of a file. Brackets must match; braces must not be nested deeper than the stack allows.
+pub fn layout(text: &str, lexemes: &[Lexeme]) -> Block {
+    let mut reader = Reader {
+        text,
+        lexemes,
+        at: 0,
+    };
+    reader.block(false)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    lexemes: &'a [Lexeme],
+    at: usize,
+}
+
+impl Reader<'_> {
+    /// Lines up to the closing brace, which is consumed.
+    fn block(&mut self, in_train: bool) -> Block {
+        let mut block = Block::default();
+        let mut line = Line::default();
+        let mut open = 0usize;
+        while let Some(&lexeme) = self.lexemes.get(self.at) {
+            self.at += 1;
+            match lexeme.token {
+                Token::Comment => {}
+                Token::Doc => {
+                    if line.tokens.is_empty() && self.begins_line(self.at - 1) {
+                        line.doc.push((lexeme.start, lexeme.end));
+                    }
+                }
+                Token::Newline => {
+                    let goes_on = open > 0
+                        || line
+                            .tokens
+                            .last()
+                            .is_none_or(|last| self.continues(last.token, in_train));
+                    if !goes_on {
+                        flush(&mut block, &mut line);
+                    }
+                }
+                Token::Semicolon => flush(&mut block, &mut line),
+                Token::CloseBrace => break,
+                Token::OpenBrace => {
+                    let train = line
+                        .tokens
+                        .first()
+                        .is_some_and(|first| first.token == Token::Train);
+                    let inner = self.block(train);
+                    let end = self
+                        .lexemes
+                        .get(self.at.saturating_sub(1))
+                        .map_or(lexeme.end, |l| l.end);
+                    line.tokens.push(Lexeme {
+                        token: Token::Body(line.blocks.len() as u32),
+                        end,
+                        ..lexeme
+                    });
+                    line.blocks.push(inner);
+                }
+                token => {
+                    match token {
+                        Token::OpenParen | Token::OpenBracket => open += 1,
+                        Token::CloseParen | Token::CloseBracket => open = open.saturating_sub(1),
+                        _ => {}
+                    }
+                    let lexeme = self.special(lexeme, &line, open);
+                    line.tokens.push(lexeme);
+                }
+            }
+        }
+        flush(&mut block, &mut line);
+        block
+    }
+
+    /// Whether only a newline, or nothing, stands before the token.
+    fn begins_line(&self, at: usize) -> bool {
+        at.checked_sub(1)
+            .is_none_or(|before| matches!(self.lexemes[before].token, Token::Newline))
+    }
+
+    /// Whether the line goes on behind a newline after `last`.
+    fn continues(&self, last: Token, in_train: bool) -> bool {
+        use Token::*;
+        let Some(next) = self.lexemes[self.at..]
+            .iter()
+            .map(|l| l.token)
+            .find(|t| !matches!(t, Newline | Comment | Doc))
+        else {
+            return false;
+        };
+        if next.is_item_keyword() || matches!(next, CloseBrace | Semicolon) {
+            return false;
+        }
+        let wants_more = last.is_binary()
+            || matches!(
+                last,
+                Comma | Assign | Arrow | PlusAssign | MaxAssign | MinAssign | Not | Else
+            )
+            || (in_train && last == Then);
+        wants_more
+            || next.is_binary()
+            || matches!(next, Else | OpenBrace)
+            || (in_train && next == Then)
+    }
+
+    /// The token as the grammar wants it: reductions, and `max =`.
+    fn special(&mut self, lexeme: Lexeme, line: &Line, open: usize) -> Lexeme {
+        if lexeme.token != Token::Path {
+            return lexeme;
+        }
+        let word = &self.text[lexeme.start as usize..lexeme.end as usize];
+        let Some(reduction) = Reduction::from_name(word) else {
+            return lexeme;
+        };
+        let mut at = self.at;
+        while open > 0
+            && matches!(
+                self.lexemes.get(at).map(|l| l.token),
+                Some(Token::Newline | Token::Comment | Token::Doc)
+            )
+        {
+            at += 1;
+        }
+        let Some(next) = self.lexemes.get(at) else {
+            return lexeme;
+        };
+        let after_bracket = line
+            .tokens
+            .last()
+            .is_some_and(|last| last.token == Token::CloseBracket);
+        let combine = match reduction {
+            Reduction::Max => Some(Token::MaxAssign),
+            Reduction::Min => Some(Token::MinAssign),
+            _ => None,
+        };
+        match (next.token, combine) {
+            (Token::OpenBracket, _) => Lexeme {
+                token: Token::Reduction(reduction),
+                ..lexeme
+            },
+            (Token::Assign, Some(token)) if after_bracket && open == 0 => {
+                self.at = at + 1;
+                Lexeme {
+                    token,
+                    end: next.end,
+                    ..lexeme
+                }
+            }
+            _ => lexeme,
+        }
+    }
+}
+
+fn flush(block: &mut Block, line: &mut Line) {
+    if !line.tokens.is_empty() {
+        block.lines.push(std::mem::take(line));
+    }
+}
