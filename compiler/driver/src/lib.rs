@@ -1,1 +1,23 @@
-//! Ties files, data, compiler core and runtime together.
+//! Ties files, data, compiler core and runtime together; shared by `einc` and every built program.
+//!
+//! The feature `parser` adds reading `.ein` text: `einc` has it, a built program carries syntax trees instead.
+//! Must not know how executables are made.
+//!
+//! ```text
+//! load -> check -> plan -> run -> report
+//! ```
+
+pub mod arguments;
+pub mod bind;
+pub mod bundle;
+pub mod exit;
+pub mod launcher;
+#[cfg(feature = "parser")]
+pub mod load;
+pub mod machine;
+pub mod program;
+pub mod render;
+pub mod report;
+pub mod run;
+pub mod session;
+pub mod settings;

@@ -1,0 +1,184 @@
+//! The arguments that `einc` and every built program share, and how their values are written.
+//!
+//! Must not know what a program is: whether `N` is one of its dims is found in [`crate::bind`].
+//!
+//! ```text
+//! --dim N=1_000 --set eps=1e-5 --input X=points.npz::train --save C=c.npy --sites 4 --seed 7
+//! ```
+
+use clap::Args;
+use ein_plan::{FileRef, Scalar};
+use std::path::{Path, PathBuf};
+
+/// What gives values to the dims, consts and inputs of a program; at build or at run, where the run's win.
+#[derive(Clone, Debug, Default, Args)]
+pub struct BindArguments {
+    /// Size of a dim, such as N=1_000; repeat for more
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim, help_heading = "Values")]
+    pub dims: Vec<(String, i64)>,
+    /// Value of a const, such as eps=1e-5; repeat for more
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = constant, allow_hyphen_values = true, help_heading = "Values")]
+    pub constants: Vec<(String, Scalar)>,
+    /// File of an input (.npy, .npz, .safetensors); FILE::KEY names a tensor inside one; repeat for more
+    #[arg(long = "input", value_name = "NAME=FILE", value_parser = input, help_heading = "Values")]
+    pub inputs: Vec<(String, FileRef)>,
+}
+
+/// On how many sites, and whether sums are bit for bit the same on any number of them.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PlanArguments {
+    /// Sites to compute on: threads of this process; under mpirun the number of ranks
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=MOST_SITES), help_heading = "Execution")]
+    pub sites: Option<u32>,
+    /// Bit-for-bit the same results on any number of sites
+    #[arg(long, help_heading = "Execution")]
+    pub deterministic: bool,
+}
+
+/// What only a run needs.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RunArguments {
+    /// Also write an output to a file (.npy, .npz, .safetensors); repeat for more
+    #[arg(long = "save", value_name = "NAME=FILE", value_parser = save, help_heading = "Values")]
+    pub saves: Vec<(String, PathBuf)>,
+    /// Seed of everything random
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Execution")]
+    pub seed: u64,
+    /// Threads of this process, for all its sites together (default: its share of the cores)
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
+    pub threads: Option<u32>,
+}
+
+/// How diagnostics are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For editors: one JSON object a line.
+    Json,
+}
+
+/// More sites than this are refused.
+const MOST_SITES: i64 = 4096;
+
+fn split(text: &str) -> Result<(&str, &str), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim(), value.trim()))
+        }
+        _ => Err("write it as NAME=VALUE".into()),
+    }
+}
+
+/// `N=1_000`.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn dim(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = split(text)?;
+    let number: i64 = digits(value)
+        .parse()
+        .map_err(|_| format!("`{value}` is not a whole number below 2^63"))?;
+    if number < 0 {
+        return Err("a size is not negative".into());
+    }
+    Ok((name.into(), number))
+}
+
+/// `eps=1e-5`, `causal=true`, `K=1_000`, `limit=inf`.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn constant(text: &str) -> Result<(String, Scalar), String> {
+    let (name, value) = split(text)?;
+    let number = digits(value);
+    let scalar = match value {
+        "true" => Scalar::Bool(true),
+        "false" => Scalar::Bool(false),
+        _ => match (number.parse::<i64>(), number.parse::<f64>()) {
+            (Ok(whole), _) => Scalar::Int(whole),
+            (_, Ok(real)) => Scalar::Float(real),
+            _ => return Err(format!("`{value}` is neither a number nor true or false")),
+        },
+    };
+    Ok((name.into(), scalar))
+}
+
+/// The number without the `_` that stand between its digits.
+fn digits(value: &str) -> String {
+    let bytes = value.as_bytes();
+    let between = |i: usize| {
+        bytes.get(i + 1).is_some_and(u8::is_ascii_digit)
+            && i.checked_sub(1)
+                .and_then(|before| bytes.get(before))
+                .is_some_and(u8::is_ascii_digit)
+    };
+    value
+        .char_indices()
+        .filter(|(i, c)| *c != '_' || !between(*i))
+        .map(|(_, c)| c)
+        .collect()
+}
+
+/// `X=points.npy`, `X=all.npz::train`; a relative path is one of the working directory.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn input(text: &str) -> Result<(String, FileRef), String> {
+    let (name, value) = split(text)?;
+    let (path, key) = match value.rsplit_once("::") {
+        Some((path, key)) if !path.is_empty() && !key.is_empty() => (path, Some(key.to_string())),
+        _ => (value, None),
+    };
+    let path = absolute(Path::new(path))?
+        .to_str()
+        .ok_or("the working directory's name is not UTF-8")?
+        .to_string();
+    Ok((name.into(), FileRef { path, key }))
+}
+
+/// `C=c.npy`; a relative path is one of the working directory.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn save(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, value) = split(text)?;
+    Ok((name.into(), absolute(Path::new(value))?))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(dim("N=150_000").unwrap(), ("N".into(), 150_000));
+        assert_eq!(dim("N=0").unwrap(), ("N".into(), 0));
+        for wrong in ["N", "=4", "N=", "N=x", "N=-1", "N=1__0", "N=1.5", "N=_1", "N=99999999999999999999"] {
+            assert!(dim(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn constants() {
+        assert_eq!(constant("a=1e-5").unwrap().1, Scalar::Float(1e-5));
+        assert_eq!(constant("a=-2").unwrap().1, Scalar::Int(-2));
+        assert_eq!(constant("a=true").unwrap().1, Scalar::Bool(true));
+        assert_eq!(constant("a=inf").unwrap().1, Scalar::Float(f64::INFINITY));
+        assert!(constant("a=b").is_err());
+    }
+
+    #[test]
+    fn files_and_keys() {
+        let (name, file) = input("X=/d/all.npz::train").unwrap();
+        assert_eq!((name.as_str(), file.path.as_str(), file.key.as_deref()), ("X", "/d/all.npz", Some("train")));
+        assert_eq!(input("X=/d/x.npy").unwrap().1.key, None);
+        assert!(save("C=c.npy").unwrap().1.is_absolute());
+    }
+}

@@ -1,0 +1,203 @@
+//! Finds out whether a program has what the command line names, and reads the headers of its data.
+//!
+//! Only headers are read here, never data. Must not know how sizes follow from them: that is sema's.
+//!
+//! ```text
+//! input X: f32[N, D] = load("x.npy")   +   --input X=points.npy   ->   X: f32[1000, 64]
+//! ```
+
+use crate::{program::Program, settings::Settings};
+use ein_data::{DataError, Reader};
+use ein_plan::{DType, FileRef};
+use einc_core::sema::Bindings;
+use einc_diag::{Diagnostic, Span, did_you_mean};
+use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Name};
+use std::{collections::BTreeMap, path::Path};
+
+/// What is going to be done with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is looked at; data need not be there yet.
+    Look,
+    /// It is planned: all sizes must be known, data need not be there.
+    Plan,
+    /// It is run: every input needs data.
+    Run,
+}
+
+/// A tensor that takes data from outside.
+#[derive(Debug)]
+pub struct Input<'a> {
+    /// Its declaration.
+    pub name: &'a Name,
+    /// Its default file, with the path as written.
+    pub file: Option<FileRef>,
+    /// Whether it has no source at all.
+    pub unbound: bool,
+}
+
+/// The names of a program that a command line can speak of.
+#[derive(Debug, Default)]
+pub struct Names<'a> {
+    /// Dims.
+    pub dims: Vec<&'a Name>,
+    /// Consts.
+    pub constants: Vec<&'a Name>,
+    /// Inputs, then params.
+    pub inputs: Vec<Input<'a>>,
+    /// Outputs.
+    pub outputs: Vec<&'a Name>,
+}
+
+/// The names that the program's own file declares.
+pub fn names(program: &Program) -> Names<'_> {
+    let mut names = Names::default();
+    let mut params = vec![];
+    let items: &[Item] = program
+        .sources
+        .files
+        .first()
+        .map_or(&[], |file| &file.ast.items);
+    for item in items {
+        match &item.kind {
+            ItemKind::Dim { name, .. } => names.dims.push(name),
+            ItemKind::Const { target, .. } => names.constants.push(&target.name),
+            ItemKind::Output { name, .. } => names.outputs.push(name),
+            ItemKind::Input { name, source, .. } => names.inputs.push(Input {
+                name,
+                file: source.as_ref().and_then(load),
+                unbound: source.is_none(),
+            }),
+            ItemKind::Param { name, source, .. } => params.push(Input {
+                name,
+                file: source.as_ref().and_then(load),
+                unbound: false,
+            }),
+            _ => {}
+        }
+    }
+    names.inputs.extend(params);
+    names
+}
+
+/// The file of `load("file")` or `load("file", "key")`.
+fn load(source: &Expr) -> Option<FileRef> {
+    let ExprKind::Call { callee, arguments } = &*source.kind else {
+        return None;
+    };
+    let mut strings = arguments.iter().map(|argument| match &*argument.value.kind {
+        ExprKind::String(text) => Some(text.clone()),
+        _ => None,
+    });
+    match &*callee.kind {
+        ExprKind::Name(name) if name == "load" => Some(FileRef {
+            path: strings.next()??,
+            key: strings.next().flatten(),
+        }),
+        _ => None,
+    }
+}
+
+/// Names on the command line that the program does not have; usage errors.
+pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
+    let names = names(program);
+    let list = |names: &[&Name]| names.iter().map(|n| n.text.clone()).collect::<Vec<_>>();
+    let inputs: Vec<_> = names.inputs.iter().map(|i| i.name.text.clone()).collect();
+    let mut found = vec![];
+    let mut look = |option: &str, what: &str, given: Vec<&String>, known: &[String]| {
+        for name in given {
+            if known.contains(name) {
+                continue;
+            }
+            let mut diagnostic = Diagnostic::error(
+                "E0711",
+                format!("`{option} {name}=…`: the program has no {what} `{name}`"),
+            );
+            if let Some(near) = did_you_mean(name, known.iter().map(String::as_str)) {
+                diagnostic = diagnostic.help(format!("did you mean `{option} {near}=…`?"));
+            } else if known.is_empty() {
+                diagnostic = diagnostic.help(format!("it has no {what}s at all"));
+            } else {
+                diagnostic = diagnostic.help(format!("it has: {}", known.join(", ")));
+            }
+            found.push(diagnostic);
+        }
+    };
+    look("--dim", "dim", settings.dims.keys().collect(), &list(&names.dims));
+    look("--set", "const", settings.constants.keys().collect(), &list(&names.constants));
+    look("--input", "input", settings.inputs.keys().collect(), &inputs);
+    look("--save", "output", settings.saves.keys().collect(), &list(&names.outputs));
+    found
+}
+
+/// The types and shapes of the data that are there.
+///
+/// # Errors
+/// E0701 to E0706: a file that cannot be read or is not what it says. E0710: an input without data in a run. A default file that is
+/// not there is an error in a run only.
+pub fn headers(
+    program: &Program,
+    settings: &Settings,
+    purpose: Purpose,
+) -> Result<BTreeMap<String, (DType, Vec<u64>)>, Vec<Diagnostic>> {
+    let (mut headers, mut errors) = (BTreeMap::new(), vec![]);
+    for input in names(program).inputs {
+        let name = &input.name.text;
+        let given = settings.inputs.get(name).cloned();
+        let required = purpose == Purpose::Run || given.is_some();
+        let file = given.or_else(|| {
+            input.file.map(|file| FileRef {
+                path: program.base.join(&file.path).to_string_lossy().into_owned(),
+                key: file.key,
+            })
+        });
+        let Some(file) = file else {
+            if input.unbound && purpose == Purpose::Run {
+                errors.push(
+                    Diagnostic::error("E0710", format!("input `{name}` has no data"))
+                        .at(input.name.span, "declared here without a source")
+                        .help(format!("give it a file: `--input {name}=FILE`")),
+                );
+            }
+            continue;
+        };
+        if !required && !Path::new(&file.path).exists() {
+            continue;
+        }
+        match Reader::open(&file) {
+            Ok(reader) => {
+                let header = reader.header();
+                headers.insert(name.clone(), (header.dtype, header.shape.clone()));
+            }
+            Err(error) => errors.push(data_error(name, input.name.span, &error)),
+        }
+    }
+    if errors.is_empty() { Ok(headers) } else { Err(errors) }
+}
+
+fn data_error(name: &str, span: Span, error: &DataError) -> Diagnostic {
+    let message = if error.message.contains(&error.file) {
+        format!("the data of `{name}`: {}", error.message)
+    } else {
+        format!("the data of `{name}`, {}: {}", error.file, error.message)
+    };
+    let diagnostic = Diagnostic::error(error.code, message).at(span, "bound to it");
+    match &error.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
+    }
+}
+
+/// What sema needs to know.
+pub fn bindings(
+    settings: &Settings,
+    headers: BTreeMap<String, (DType, Vec<u64>)>,
+    purpose: Purpose,
+) -> Bindings {
+    Bindings {
+        dims: settings.dims.clone(),
+        constants: settings.constants.clone(),
+        headers,
+        require_sizes: purpose != Purpose::Look,
+    }
+}

@@ -1,0 +1,126 @@
+//! The bundle: what a built program carries, so that it can be planned again for other sizes and sites.
+//!
+//! Must not know how it gets into an executable.
+//!
+//! ```text
+//! matmul: files [matmul.ein], bindings {I: 4096}, base /home/me/models, plan for 1 site
+//! ```
+
+use crate::{program::Program, settings::Settings};
+use ein_plan::{DType, FileRef, Plan, Scalar};
+use einc_core::sema::{SourceFile, Sources};
+use einc_diag::FileId;
+use einc_syntax::ast;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// The version of the encoding: it changes whenever the meaning of a bundle's bytes does.
+const VERSION: u32 = 1;
+
+/// What a built program carries.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Bundle {
+    version: u32,
+    name: String,
+    base: PathBuf,
+    files: Vec<(String, String, ast::File)>,
+    imports: BTreeMap<(FileId, String), FileId>,
+    libraries: BTreeMap<String, FileId>,
+    dims: BTreeMap<String, i64>,
+    constants: BTreeMap<String, Scalar>,
+    inputs: BTreeMap<String, FileRef>,
+    sites: Option<u32>,
+    deterministic: bool,
+    planned: Option<Planned>,
+}
+
+/// A plan with all that it depends on besides the program's text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// What was asked for.
+    pub configuration: Configuration,
+    /// The answer.
+    pub plan: Plan,
+}
+
+/// All that a plan depends on besides the program's text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Sizes from the command line.
+    pub dims: BTreeMap<String, i64>,
+    /// Constants from the command line.
+    pub constants: BTreeMap<String, Scalar>,
+    /// Types and shapes of the data that are there.
+    pub headers: BTreeMap<String, (DType, Vec<u64>)>,
+    /// Number of sites.
+    pub sites: u32,
+    /// Whether sums do not depend on the number of sites.
+    pub deterministic: bool,
+}
+
+impl Bundle {
+    /// Packs a checked program with the settings of build time and, if its sizes are known, a plan.
+    pub fn new(program: &Program, settings: &Settings, planned: Option<Planned>) -> Bundle {
+        let sources = &program.sources;
+        Bundle {
+            version: VERSION,
+            name: program.name.clone(),
+            base: program.base.clone(),
+            files: sources
+                .files
+                .iter()
+                .map(|file| (file.name.clone(), file.text.clone(), file.ast.clone()))
+                .collect(),
+            imports: sources.imports.clone(),
+            libraries: sources.libraries.clone(),
+            dims: settings.dims.clone(),
+            constants: settings.constants.clone(),
+            inputs: settings.inputs.clone(),
+            sites: settings.sites,
+            deterministic: settings.deterministic,
+            planned,
+        }
+    }
+
+    /// The program, the settings of build time, and the plan made for them.
+    pub fn open(self) -> (Program, Settings, Option<Planned>) {
+        let files = self
+            .files
+            .into_iter()
+            .map(|(name, text, ast)| SourceFile { name, text, ast })
+            .collect();
+        let program = Program {
+            name: self.name,
+            base: self.base,
+            sources: Sources {
+                files,
+                imports: self.imports,
+                libraries: self.libraries,
+            },
+            diagnostics: vec![],
+        };
+        let settings = Settings {
+            dims: self.dims,
+            constants: self.constants,
+            inputs: self.inputs,
+            sites: self.sites,
+            deterministic: self.deterministic,
+            ..Settings::default()
+        };
+        (program, settings, self.planned)
+    }
+
+    /// The bytes.
+    ///
+    /// # Errors
+    /// A path that is not UTF-8.
+    pub fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
+        postcard::to_stdvec(self)
+    }
+
+    /// The bundle of these bytes; `None` if they are not one of this version.
+    pub fn decode(bytes: &[u8]) -> Option<Bundle> {
+        let (version, _) = postcard::take_from_bytes::<u32>(bytes).ok()?;
+        (version == VERSION).then(|| postcard::from_bytes(bytes).ok())?
+    }
+}

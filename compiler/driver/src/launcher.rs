@@ -1,0 +1,163 @@
+//! The command line of a built program.
+//!
+//! Must not know how a bundle came into the process.
+//!
+//! ```text
+//! $ ./matmul --dim I=512 --save C=c.npy --sites 4
+//! ```
+
+use crate::{
+    arguments::{BindArguments, Format, PlanArguments, RunArguments},
+    bind,
+    bundle::Bundle,
+    exit,
+    program::Program,
+    run::{self, EmbeddedShim},
+};
+use clap::{CommandFactory, FromArgMatches, Parser};
+use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Position, Type};
+use std::ffi::OsString;
+
+#[derive(Parser)]
+struct Arguments {
+    #[command(flatten)]
+    bind: BindArguments,
+    #[command(flatten)]
+    run: RunArguments,
+    #[command(flatten)]
+    plan: PlanArguments,
+    /// How errors are printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+/// Runs the program of a bundle with these arguments, the first of which is the program's own name; returns the
+/// exit status. `shims` are encoded as a list of names and bytes.
+pub fn main(bundle: &'static [u8], shims: &'static [u8], arguments: Vec<OsString>) -> i32 {
+    exit::guard(move || {
+        let Some(bundle) = Bundle::decode(bundle) else {
+            exit::internal("the program's bundle cannot be read");
+        };
+        let Ok(shims) = postcard::from_bytes::<Vec<EmbeddedShim>>(shims) else {
+            exit::internal("the program's MPI shims cannot be read");
+        };
+        let (program, mut settings, planned) = bundle.open();
+        let mut command = Arguments::command()
+            .name(program.name.clone())
+            .bin_name(program.name.clone())
+            .about(about(&program))
+            .after_help(after_help(&program));
+        let parsed = command
+            .try_get_matches_from_mut(arguments)
+            .and_then(|matches| Arguments::from_arg_matches(&matches));
+        let parsed = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => return exit::arguments(&error),
+        };
+        settings.bind(parsed.bind);
+        settings.plan(&parsed.plan);
+        settings.run(parsed.run);
+        run::run(
+            || Ok((program, planned)),
+            &settings,
+            &shims,
+            parsed.format,
+        )
+    })
+}
+
+fn items(program: &Program) -> &[Item] {
+    program
+        .sources
+        .files
+        .first()
+        .map_or(&[], |file| &file.ast.items)
+}
+
+/// The documentation that the file begins with.
+fn about(program: &Program) -> String {
+    let doc = items(program).first().and_then(|item| item.doc.clone());
+    doc.unwrap_or_else(|| "A program built by einc.".into())
+}
+
+/// What the program takes and gives, and how to run it.
+fn after_help(program: &Program) -> String {
+    let name = &program.name;
+    let mut text = String::new();
+    let mut section = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text += &format!("{title}:\n");
+            for line in lines {
+                text += &format!("  {line}\n");
+            }
+            text.push('\n');
+        }
+    };
+    let source = |from: u32, to: u32| {
+        let text = program.sources.files.first().map_or("", |f| f.text.as_str());
+        text.get(from as usize..to as usize).unwrap_or("").to_string()
+    };
+    let of = |value: &Expr| source(value.span.start, value.span.end);
+    let (mut dims, mut inputs, mut outputs) = (vec![], vec![], vec![]);
+    for item in items(program) {
+        match &item.kind {
+            ItemKind::Dim { name, value } => dims.push(match value {
+                Some(value) => format!("{} = {}", name.text, of(value)),
+                None => format!("{}, from the data", name.text),
+            }),
+            ItemKind::Input { name, ty, source } => {
+                let source = source.as_ref().map(|value| format!(" = {}", of(value)));
+                inputs.push(format!(
+                    "{}: {}{}",
+                    name.text,
+                    type_text(ty, &of),
+                    source.unwrap_or_default()
+                ));
+            }
+            ItemKind::Output { name, file, .. } => outputs.push(match file {
+                Some(file) => format!("{} -> {:?}", name.text, file.text),
+                None => name.text.clone(),
+            }),
+            _ => {}
+        }
+    }
+    let first = bind::names(program);
+    let example = first
+        .inputs
+        .first()
+        .map_or(String::new(), |input| format!(" --input {0}={0}.npy", input.name.text));
+    section("Dims (--dim)", dims);
+    section("Inputs (--input)", inputs);
+    section("Outputs (--save)", outputs);
+    section(
+        "Examples",
+        vec![
+            format!("./{name}{example}"),
+            format!("./{name} --sites 4"),
+            format!("mpirun -n 4 ./{name}"),
+        ],
+    );
+    text.trim_end().to_string()
+}
+
+fn type_text(ty: &Type, of: &dyn Fn(&Expr) -> String) -> String {
+    match ty {
+        Type::Tensor { dtype, shape, .. } => match shape {
+            None => dtype.to_string(),
+            Some(shape) => {
+                let sizes: Vec<_> = shape
+                    .iter()
+                    .map(|position| match position {
+                        Position::Expr(size) => match &*size.kind {
+                            ExprKind::Name(name) => name.clone(),
+                            _ => of(size),
+                        },
+                        Position::Rest(_) => "..".into(),
+                    })
+                    .collect();
+                format!("{dtype}[{}]", sizes.join(", "))
+            }
+        },
+        Type::Module { name, .. } => name.text.clone(),
+    }
+}

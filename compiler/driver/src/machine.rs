@@ -1,0 +1,64 @@
+//! What the driver asks the machine: how many threads this process should use.
+//!
+//! Must not know what they compute.
+//!
+//! ```text
+//! 16 cores, 4 ranks on this machine -> 4 threads a rank
+//! ```
+
+use std::{env, fs, thread};
+
+/// The machine's cores, whether or not this process may use them.
+pub fn cores() -> usize {
+    let listed = fs::read_to_string("/sys/devices/system/cpu/online")
+        .ok()
+        .and_then(|text| count(text.trim()));
+    let mine = thread::available_parallelism().map_or(1, usize::from);
+    listed.map_or(mine, |all| all.max(mine))
+}
+
+/// The threads of a process that shares the machine with `neighbours` processes of the same job, itself included:
+/// never more than its share, nor than it may use.
+pub fn threads(neighbours: usize) -> usize {
+    let mine = thread::available_parallelism().map_or(1, usize::from);
+    mine.min((cores() / neighbours.max(1)).max(1))
+}
+
+/// How many ranks of the job a launcher put on this machine, if it says so.
+pub fn local_ranks() -> usize {
+    [
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "MPI_LOCALNRANKS",
+        "PALS_LOCAL_SIZE",
+        "SLURM_NTASKS_PER_NODE",
+    ]
+    .iter()
+    .find_map(|name| env::var(name).ok()?.parse().ok())
+    .unwrap_or(1)
+}
+
+/// The numbers in a list such as `0-3,8`.
+fn count(list: &str) -> Option<usize> {
+    list.split(',')
+        .map(|part| match part.split_once('-') {
+            Some((from, to)) => {
+                let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
+                (to + 1).checked_sub(from)
+            }
+            None => part.parse::<usize>().ok().map(|_| 1),
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cores() {
+        assert_eq!(count("0-3,8"), Some(5));
+        assert_eq!(count("0"), Some(1));
+        assert_eq!(count("x"), None);
+        assert!(threads(1) >= 1 && threads(10_000) == 1);
+    }
+}

@@ -1,0 +1,197 @@
+//! Check and plan: what `einc` and every built program do with a program and its settings.
+//!
+//! Must not know command lines or terminals.
+//!
+//! ```text
+//! check(program, settings) -> diagnostics, einsum::Program
+//! plan(program, settings, 4) -> Plan for 4 sites
+//! ```
+
+use crate::{
+    bind::{self, Purpose},
+    bundle::{Configuration, Planned},
+    exit,
+    program::Program,
+    settings::Settings,
+};
+use einc_core::{
+    einsum, pipeline,
+    sema::{self, Analysis},
+};
+use einc_diag::{Diagnostic, Severity};
+use std::collections::BTreeMap;
+
+/// No more errors than this are shown at once.
+pub const MOST_ERRORS: usize = 20;
+
+/// The code of a compiler pass whose result does not verify.
+const INTERNAL: &str = "E0999";
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// What to tell the user.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The exit status: 1 the program or its data is wrong, 2 usage, 3 a mistake of einc's own.
+    pub status: i32,
+}
+
+impl Failure {
+    /// The program or its data is wrong.
+    pub fn wrong(diagnostics: Vec<Diagnostic>) -> Failure {
+        Failure {
+            diagnostics,
+            status: 1,
+        }
+    }
+
+    /// The command line is wrong.
+    pub fn usage(diagnostics: Vec<Diagnostic>) -> Failure {
+        Failure {
+            diagnostics,
+            status: 2,
+        }
+    }
+}
+
+/// What was found in a program.
+#[derive(Debug)]
+pub struct Checked {
+    /// Errors and warnings in source order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The program, if there is no error and all sizes are known.
+    pub program: Option<einsum::Program>,
+    /// What it is known for.
+    configuration: Configuration,
+}
+
+/// Checks a program.
+///
+/// # Errors
+/// Usage, when the settings name what the program does not have.
+pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result<Checked, Failure> {
+    let mut diagnostics = program.diagnostics.clone();
+    let parsed = !diagnostics.iter().any(Diagnostic::is_error);
+    if parsed {
+        let unknown = bind::unknown(program, settings);
+        if !unknown.is_empty() {
+            return Err(Failure::usage(unknown));
+        }
+    }
+    let headers = match bind::headers(program, settings, purpose) {
+        Ok(headers) => headers,
+        Err(errors) => {
+            diagnostics.extend(errors);
+            BTreeMap::new()
+        }
+    };
+    // Without the data, or with a part of the text missing, sizes that are not known are no news.
+    let purpose = if diagnostics.iter().any(Diagnostic::is_error) {
+        Purpose::Look
+    } else {
+        purpose
+    };
+    let bindings = bind::bindings(settings, headers.clone(), purpose);
+    let Analysis {
+        diagnostics: found,
+        program: mut checked,
+        ..
+    } = sema::check(&program.sources, &bindings);
+    diagnostics.extend(found);
+    in_source_order(&mut diagnostics);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        checked = None;
+    }
+    Ok(Checked {
+        diagnostics,
+        program: checked,
+        configuration: Configuration {
+            dims: settings.dims.clone(),
+            constants: settings.constants.clone(),
+            headers,
+            sites: 0,
+            deterministic: settings.deterministic,
+        },
+    })
+}
+
+/// By file and place; what has no place comes first.
+fn in_source_order(diagnostics: &mut Vec<Diagnostic>) {
+    diagnostics.sort_by_key(|d| d.labels.first().map(|label| (label.span.file, label.span.start)));
+    diagnostics.dedup();
+}
+
+/// Checks a program and compiles it for a number of sites. `ready` is a plan that was made before: it is taken if
+/// it was made for the same. Also returns warnings.
+///
+/// # Errors
+/// What is wrong with the program, its data, its sizes or the settings.
+pub fn plan(
+    program: &Program,
+    settings: &Settings,
+    sites: u32,
+    purpose: Purpose,
+    ready: Option<Planned>,
+) -> Result<(Planned, Vec<Diagnostic>), Failure> {
+    if let Some(ready) = ready
+        && let Ok(headers) = bind::headers(program, settings, purpose)
+        && bind::unknown(program, settings).is_empty()
+        && ready.configuration
+            == (Configuration {
+                dims: settings.dims.clone(),
+                constants: settings.constants.clone(),
+                headers,
+                sites,
+                deterministic: settings.deterministic,
+            })
+    {
+        return Ok((ready, vec![]));
+    }
+    let checked = check(program, settings, purpose)?;
+    let (compiled, configuration, warnings) = compile(checked, sites)?;
+    let planned = Planned {
+        configuration,
+        plan: compiled.plan,
+    };
+    Ok((planned, warnings))
+}
+
+/// Compiles a checked program for a number of sites. Also returns warnings.
+///
+/// # Errors
+/// The errors of the check; else unknown sizes, or what the compiler found on its way down.
+pub fn compile(
+    checked: Checked,
+    sites: u32,
+) -> Result<(pipeline::Compiled, Configuration, Vec<Diagnostic>), Failure> {
+    let Some(program) = checked.program else {
+        return Err(Failure::wrong(checked.diagnostics));
+    };
+    let options = pipeline::Options {
+        sites,
+        deterministic: checked.configuration.deterministic,
+    };
+    let compiled = pipeline::compile(&program, &options).map_err(|diagnostics| Failure {
+        status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
+            exit::INTERNAL
+        } else {
+            1
+        },
+        diagnostics,
+    })?;
+    let configuration = Configuration {
+        sites,
+        ..checked.configuration
+    };
+    Ok((compiled, configuration, checked.diagnostics))
+}
+
+/// Leaves out the errors beyond the first [`MOST_ERRORS`] and returns how many those were.
+pub fn shorten(diagnostics: &mut Vec<Diagnostic>) -> usize {
+    let mut errors = 0;
+    diagnostics.retain(|diagnostic| {
+        errors += usize::from(diagnostic.severity == Severity::Error);
+        diagnostic.severity != Severity::Error || errors <= MOST_ERRORS
+    });
+    errors.saturating_sub(MOST_ERRORS)
+}

@@ -1,0 +1,54 @@
+//! Settings: everything that is asked of a program besides its text.
+//!
+//! Must not know where the settings come from: a command line, a bundle, a test.
+//!
+//! ```text
+//! {N: 1000}  {eps: 1e-5}  {X: points.npy}  4 sites, seed 0
+//! ```
+
+use crate::arguments::{BindArguments, PlanArguments, RunArguments};
+use ein_plan::{FileRef, Scalar};
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// Everything that is asked of a program besides its text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// Sizes of dims.
+    pub dims: BTreeMap<String, i64>,
+    /// Values of consts.
+    pub constants: BTreeMap<String, Scalar>,
+    /// Files of inputs, with absolute paths.
+    pub inputs: BTreeMap<String, FileRef>,
+    /// Files that outputs are also written to.
+    pub saves: BTreeMap<String, PathBuf>,
+    /// Number of sites; `None`: one, or under a launcher the number of ranks.
+    pub sites: Option<u32>,
+    /// Whether results do not depend on the number of sites in any bit.
+    pub deterministic: bool,
+    /// Seed of random sources.
+    pub seed: u64,
+    /// Threads of this process; `None`: its share of the cores.
+    pub threads: Option<usize>,
+}
+
+impl Settings {
+    /// Takes over values for dims, consts and inputs; a later one replaces an earlier one of the same name.
+    pub fn bind(&mut self, arguments: BindArguments) {
+        self.dims.extend(arguments.dims);
+        self.constants.extend(arguments.constants);
+        self.inputs.extend(arguments.inputs);
+    }
+
+    /// Takes over the number of sites and the order of sums.
+    pub fn plan(&mut self, arguments: &PlanArguments) {
+        self.sites = arguments.sites.or(self.sites);
+        self.deterministic |= arguments.deterministic;
+    }
+
+    /// Takes over what only a run needs.
+    pub fn run(&mut self, arguments: RunArguments) {
+        self.saves.extend(arguments.saves);
+        self.seed = arguments.seed;
+        self.threads = arguments.threads.map(|threads| threads as usize);
+    }
+}

@@ -1,0 +1,89 @@
+//! `einc build`: an executable.
+//!
+//! Must not know object files or linkers.
+//!
+//! ```text
+//! $ einc build matmul.ein
+//! $ ./matmul --sites 4
+//! ```
+
+use clap::Args;
+use einc_driver::{
+    arguments::{BindArguments, Format, PlanArguments},
+    bind::Purpose,
+    bundle::{Bundle, Planned},
+    exit, session,
+    settings::Settings,
+};
+use std::path::PathBuf;
+
+/// Build an executable that needs neither einc nor Rust
+///
+/// The executable runs alone, on `--sites K` threads, and under `mpirun -n K`; it takes `--input`, `--save`, `--dim`,
+/// `--set` and `--seed` as `einc run` does. What is bound here are its defaults. Its default data and outputs stay
+/// relative to the folder of the program.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  einc build model.ein                   writes ./model
+  einc build model.ein -o bin/model
+  einc build model.ein --dim N=1000      1000 unless the executable is told otherwise
+  einc build model.ein --sites 4         planned beforehand for 4 sites, its default")]
+pub struct Arguments {
+    /// The program
+    #[arg(value_name = "FILE.ein")]
+    file: PathBuf,
+    /// The executable (default: the program's name without .ein, in this folder)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    bind: BindArguments,
+    #[command(flatten)]
+    plan: PlanArguments,
+    /// How errors are printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+pub fn perform(arguments: Arguments) -> i32 {
+    let format = arguments.format;
+    let program = match super::load(&arguments.file, format) {
+        Ok(program) => program,
+        Err(status) => return status,
+    };
+    let mut settings = Settings::default();
+    settings.bind(arguments.bind);
+    settings.plan(&arguments.plan);
+    let mut checked = match session::check(&program, &settings, Purpose::Look) {
+        Ok(checked) => checked,
+        Err(failure) => return exit::fail(failure, &program, format),
+    };
+    let warnings = std::mem::take(&mut checked.diagnostics);
+    let wrong = warnings.iter().any(|d| d.is_error());
+    exit::show(warnings, &program.texts(), format);
+    if wrong {
+        return 1;
+    }
+    // Sizes that come with the data leave the planning to the executable.
+    let planned = match &checked.program {
+        None => None,
+        Some(_) => match session::compile(checked, settings.sites.unwrap_or(1)) {
+            Ok((compiled, configuration, _)) => Some(Planned {
+                configuration,
+                plan: compiled.plan,
+            }),
+            Err(failure) => return exit::fail(failure, &program, format),
+        },
+    };
+    let bundle = match Bundle::new(&program, &settings, planned).encode() {
+        Ok(bundle) => bundle,
+        Err(error) => exit::internal(&format!("the program cannot be encoded: {error}")),
+    };
+    let output = arguments
+        .output
+        .unwrap_or_else(|| PathBuf::from(&program.name));
+    match einc_codegen::build(&bundle, &output) {
+        Ok(()) => 0,
+        Err(diagnostic) => super::complain(diagnostic, format),
+    }
+}

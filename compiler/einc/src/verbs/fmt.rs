@@ -1,0 +1,104 @@
+//! `einc fmt`: programs in one style.
+//!
+//! Must not know the style.
+//!
+//! ```text
+//! $ echo 'y[i]=x[i]+1' | einc fmt
+//! y[i] = x[i] + 1
+//! ```
+
+use clap::Args;
+use einc_diag::Diagnostic;
+use einc_driver::{arguments::Format, exit, render::Text};
+use std::{
+    fs,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+/// Format programs in place, or standard input to standard output
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  einc fmt model.ein layers.ein
+  einc fmt --check *.ein            names the files that are not formatted, status 1 if there are any
+  einc fmt < model.ein")]
+pub struct Arguments {
+    /// Programs; none: standard input
+    #[arg(value_name = "FILE.ein")]
+    files: Vec<PathBuf>,
+    /// Change nothing; status 1 if something is not formatted
+    #[arg(long)]
+    check: bool,
+}
+
+pub fn perform(arguments: Arguments) -> i32 {
+    if arguments.files.is_empty() {
+        return standard_input(arguments.check);
+    }
+    let mut status = 0;
+    for path in &arguments.files {
+        status = status.max(file(path, arguments.check));
+    }
+    status
+}
+
+fn standard_input(check: bool) -> i32 {
+    let mut text = String::new();
+    if let Err(error) = io::stdin().read_to_string(&mut text) {
+        let message = format!("cannot read standard input: {error}");
+        return super::complain(Diagnostic::error("E0190", message), Format::Text);
+    }
+    match formatted("<stdin>", &text) {
+        Ok(new) if check => i32::from(new != text),
+        Ok(new) => {
+            exit::say(&new);
+            0
+        }
+        Err(status) => status,
+    }
+}
+
+fn file(path: &Path, check: bool) -> i32 {
+    let text = match einc_driver::load::read(path) {
+        Ok(text) => text,
+        Err(diagnostic) => return super::complain(diagnostic, Format::Text),
+    };
+    match formatted(&path.display().to_string(), &text) {
+        Ok(new) if new == text => 0,
+        Ok(_) if check => {
+            exit::say(&format!("{}\n", path.display()));
+            1
+        }
+        Ok(new) => match replace(path, &new) {
+            Ok(()) => 0,
+            Err(error) => {
+                let message = format!("cannot write {}: {error}", path.display());
+                super::complain(Diagnostic::error("E0192", message), Format::Text)
+            }
+        },
+        Err(status) => status,
+    }
+}
+
+fn formatted(name: &str, text: &str) -> Result<String, i32> {
+    einc_syntax::format(text).map_err(|diagnostics| {
+        exit::show(diagnostics, &[Text { name, text }], Format::Text);
+        1
+    })
+}
+
+/// Replaces a file in one go; it keeps its permissions, and a link stays a link.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = fs::canonicalize(path)?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut new = tempfile::Builder::new()
+        .prefix(".einc-")
+        .tempfile_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file()
+        .set_permissions(fs::metadata(&path)?.permissions())?;
+    new.as_file().sync_all()?;
+    new.persist(&path)?;
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! `einc run`: build in memory and run.
+//!
+//! Must not know how a program is run.
+//!
+//! ```text
+//! $ einc run digits_knn.ein
+//! accuracy = 0.9888889
+//! ```
+
+use clap::Args;
+use einc_driver::{
+    arguments::{BindArguments, Format, PlanArguments, RunArguments},
+    run,
+    settings::Settings,
+};
+use std::path::PathBuf;
+
+/// Run a program in this process, or on the ranks of mpirun
+///
+/// Outputs are written to the files that the program names, or printed.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  einc run model.ein --dim N=1000
+  einc run model.ein --input X=points.npy --save dist=dist.npy
+  einc run model.ein --sites 4 --deterministic
+  mpirun -n 4 einc run model.ein")]
+pub struct Arguments {
+    /// The program
+    #[arg(value_name = "FILE.ein")]
+    file: PathBuf,
+    #[command(flatten)]
+    bind: BindArguments,
+    #[command(flatten)]
+    run: RunArguments,
+    #[command(flatten)]
+    plan: PlanArguments,
+    /// How errors are printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+pub fn perform(arguments: Arguments) -> i32 {
+    let mut settings = Settings::default();
+    settings.bind(arguments.bind);
+    settings.plan(&arguments.plan);
+    settings.run(arguments.run);
+    let file = arguments.file;
+    run::run(
+        || {
+            einc_driver::load::load(&file)
+                .map(|program| (program, None))
+                .map_err(|diagnostic| run::Failure::wrong(vec![diagnostic]))
+        },
+        &settings,
+        einc_codegen::shims(),
+        arguments.format,
+    )
+}
