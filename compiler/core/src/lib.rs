@@ -3,4 +3,10 @@
 //! Pure: no files, environment, clock, processes or MPI. Modules import downwards only:
 //! sema > einsum > tra > ia > {rules, cost} > search > lower.
 
+pub mod cost;
 pub mod einsum;
+pub mod ia;
+pub mod lower;
+pub mod pipeline;
+pub mod search;
+pub mod tra;

@@ -1,0 +1,221 @@
+//! The implementation algebra: TRA's operators on physical relations, whose tuples are at sites, and the two
+//! that move tuples, BCAST and SHUF.
+//!
+//! A physical relation is a set of triples (key, array, site); its placement says which sites hold which
+//! tuples. The local operators combine only what is at one site. Must not know schedules, buffers or
+//! transports.
+//!
+//! ```text
+//! sites 2
+//! A: {k: 6/2} f32[4, 6/k] @ PART(k) = source "A" load("a.npy")
+//! C~partial: {k: 6/2} f32[4, 8] @ PART(k) = local join(A(k), B(k)) by (k = k) …
+//! C~partial@0: {k: 6/2} f32[4, 8] @ PART() = shuffle(C~partial)
+//! C: {} f32[4, 8] @ PART() = local aggregate(C~partial@0) sum
+//! ```
+
+pub mod from_tra;
+pub mod placement;
+pub mod verify;
+
+use ein_plan::{
+    JoinInput, Kernel, Origin, Placement, Range, Reduction, RelationId, RelationType, Source,
+};
+
+/// How a physical relation comes about. A site makes the tuples that the result's placement gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// Each site makes its own tuples of a tensor that no statement computes.
+    Source {
+        /// Full name of the tensor.
+        name: String,
+        /// What it holds.
+        source: Source,
+    },
+    /// BCAST: every tuple to every site.
+    Broadcast {
+        /// What is sent.
+        input: RelationId,
+    },
+    /// SHUF: every tuple to the site that the result's placement names.
+    Shuffle {
+        /// What is sent.
+        input: RelationId,
+    },
+    /// ⋈ᴸ.
+    LocalJoin {
+        /// Operands in the kernel's order.
+        inputs: Vec<JoinInput>,
+        /// What is computed of the arrays of a joined tuple.
+        kernel: Kernel,
+        /// The range of each of the kernel's indices.
+        ranges: Vec<Range>,
+    },
+    /// Σᴸ: output key dimension d is the input's `keep[d]`.
+    LocalAggregate {
+        /// What is aggregated.
+        input: RelationId,
+        /// Kept key dimensions.
+        keep: Vec<u32>,
+        /// How two carriers are combined.
+        reduction: Reduction,
+    },
+    /// σᴸ: as [`crate::tra::Operation::Filter`].
+    LocalFilter {
+        /// What is filtered.
+        input: RelationId,
+        /// Key dimension.
+        key: u32,
+        /// Kept coordinate.
+        value: u32,
+    },
+    /// λᴸ(keyMap, arrayMap): output key dimension d is the input's `keys[d]`, a permutation; the array goes
+    /// through the kernel if there is one.
+    LocalMap {
+        /// What is mapped.
+        input: RelationId,
+        /// The key map.
+        keys: Vec<u32>,
+        /// The array map, with the range of each of its indices; `None` is the identity.
+        map: Option<(Kernel, Vec<Range>)>,
+    },
+    /// λᴸ(keyTile, arrayTile): the whole array dimension is cut by a new, last key dimension.
+    LocalTile {
+        /// What is cut.
+        input: RelationId,
+        /// Array dimension.
+        array_dim: u32,
+    },
+    /// Σᴸ with arrayConcat.
+    LocalConcat {
+        /// What is put together.
+        input: RelationId,
+        /// Array dimension.
+        array_dim: u32,
+    },
+}
+
+impl Operation {
+    /// The relations that it reads, in order; one may occur twice.
+    pub fn inputs(&self) -> Vec<RelationId> {
+        match self {
+            Operation::Source { .. } => vec![],
+            Operation::LocalJoin { inputs, .. } => {
+                inputs.iter().map(|input| input.relation).collect()
+            }
+            Operation::Broadcast { input }
+            | Operation::Shuffle { input }
+            | Operation::LocalAggregate { input, .. }
+            | Operation::LocalFilter { input, .. }
+            | Operation::LocalMap { input, .. }
+            | Operation::LocalTile { input, .. }
+            | Operation::LocalConcat { input, .. } => vec![*input],
+        }
+    }
+}
+
+impl Operation {
+    /// Gives the relations that it reads other numbers.
+    pub fn rename(&mut self, to: impl Fn(RelationId) -> RelationId) {
+        match self {
+            Operation::Source { .. } => {}
+            Operation::LocalJoin { inputs, .. } => {
+                for input in inputs {
+                    input.relation = to(input.relation);
+                }
+            }
+            Operation::Broadcast { input }
+            | Operation::Shuffle { input }
+            | Operation::LocalAggregate { input, .. }
+            | Operation::LocalFilter { input, .. }
+            | Operation::LocalMap { input, .. }
+            | Operation::LocalTile { input, .. }
+            | Operation::LocalConcat { input, .. } => *input = to(*input),
+        }
+    }
+}
+
+/// A physical relation of a [`Program`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relation {
+    /// Unique; a moved copy is named after what was moved (`B@*` to all sites, `B@i` by `i`, `B@0` to the first).
+    pub name: String,
+    /// The tensor that it is or belongs to.
+    pub tensor: String,
+    /// Type and placement.
+    pub kind: RelationType,
+    /// How it comes about.
+    pub operation: Operation,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// A program: physical relations in an order in which every input stands before its users.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Number of sites, from 1.
+    pub sites: u32,
+    /// Relations; [`RelationId`] is a position in this list.
+    pub relations: Vec<Relation>,
+    /// What is given out; relations are physical ones.
+    pub outputs: Vec<crate::tra::Output>,
+    /// The files of the text, for messages.
+    pub files: Vec<String>,
+}
+
+impl Program {
+    /// The relation of that number.
+    pub fn relation(&self, id: RelationId) -> &Relation {
+        &self.relations[id.0 as usize]
+    }
+
+    /// By relation: those whose last use it is, ascending (itself, if nothing uses it). What is given out is
+    /// never free.
+    pub fn frees(&self) -> Vec<Vec<RelationId>> {
+        let mut last: Vec<usize> = (0..self.relations.len()).collect();
+        for (at, relation) in self.relations.iter().enumerate() {
+            for input in relation.operation.inputs() {
+                last[input.0 as usize] = at;
+            }
+        }
+        let mut frees = vec![vec![]; self.relations.len()];
+        for (number, last) in last.into_iter().enumerate() {
+            let id = RelationId(number as u32);
+            if self.outputs.iter().all(|output| output.relation != id) {
+                frees[last].push(id);
+            }
+        }
+        frees
+    }
+}
+
+/// The type without the placement.
+pub fn content(kind: &RelationType) -> crate::tra::Type {
+    crate::tra::Type {
+        keys: kind.keys.clone(),
+        array: kind.array.clone(),
+    }
+}
+
+/// Number of values in a relation as the cost model counts them: Πfrontier · Πbound, for every column. The
+/// bound of a cut dimension is its longest piece.
+pub fn floats(keys: &[ein_plan::KeyDim], array: &ein_plan::ArrayType) -> u128 {
+    let frontier = keys.iter().map(|key| u128::from(key.pieces));
+    let bound = array.dims.iter().map(|dim| match dim.cut {
+        None => u128::from(dim.extent),
+        Some(key) => u128::from(dim.extent.div_ceil(u64::from(keys[key as usize].pieces))),
+    });
+    frontier
+        .chain(bound)
+        .fold(array.columns.len() as u128, u128::saturating_mul)
+}
+
+/// Whether a placement is one: ascending key dimensions that the relation has.
+pub(crate) fn well_placed(placement: &Placement, keys: usize) -> bool {
+    match placement {
+        Placement::All => true,
+        Placement::Part(dims) => {
+            dims.windows(2).all(|pair| pair[0] < pair[1])
+                && dims.last().is_none_or(|last| (*last as usize) < keys)
+        }
+    }
+}

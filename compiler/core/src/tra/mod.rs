@@ -1,0 +1,194 @@
+//! The tensor relational algebra: a program as a list of named relations.
+//!
+//! A relation is a set of pairs (key, array). Its type gives the key dimensions, each with its frontier (the
+//! number of pieces), and the arrays with their bounds. Every operator is closed: keys are unique and every key
+//! below the frontier is there. Sites and placements are unknown here.
+//!
+//! ```text
+//! A: {k: 6/3} f32[4, 6/k] = source "A" load("a.npy")
+//! B: {k: 6/3} f32[6/k, 8] = source "B" load("b.npy")
+//! C~partial: {k: 6/3} f32[4, 8] = join(A(k), B(k)) by (k = k) (f32[4, 6], f32[6, 8]) [i: 4, j: 8 | k: 6] f32 = carrier sum a0[i, k] * a1[k, j]
+//! C: {} f32[4, 8] = aggregate(C~partial) sum   // model.ein:5
+//! ```
+
+mod finish;
+pub mod from_einsum;
+pub mod typing;
+pub mod verify;
+
+use ein_plan::{
+    ArrayType, JoinInput, Kernel, KeyDim, Origin, Placement, Range, Reduction, RelationId,
+    RelationType, Source,
+};
+
+/// The type of a relation: what [`RelationType`] says, without a placement.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Type {
+    /// Key dimensions; names are unique within a relation.
+    pub keys: Vec<KeyDim>,
+    /// What each tuple holds.
+    pub array: ArrayType,
+}
+
+impl Type {
+    /// The physical type of a relation of this type at a placement.
+    pub fn placed(&self, placement: Placement) -> RelationType {
+        RelationType {
+            keys: self.keys.clone(),
+            array: self.array.clone(),
+            placement,
+        }
+    }
+
+    /// The number of pieces along each array dimension; 1 where it is whole.
+    pub fn pieces(&self) -> Vec<u32> {
+        self.array
+            .dims
+            .iter()
+            .map(|dim| dim.cut.map_or(1, |key| self.keys[key as usize].pieces))
+            .collect()
+    }
+}
+
+/// How a relation comes about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// The relation of a tensor that no statement computes, chunked as the type says.
+    Source {
+        /// Full name of the tensor: the stream of a random source, the name that a binding knows.
+        name: String,
+        /// What it holds.
+        source: Source,
+    },
+    /// ⋈: the natural join of any number of relations on the key dimensions that `inputs` maps to the same
+    /// output key dimension; the kernel is the projection. With no input, the keys are all below the frontier.
+    Join {
+        /// Operands in the kernel's order.
+        inputs: Vec<JoinInput>,
+        /// What is computed of the arrays of a joined tuple.
+        kernel: Kernel,
+        /// The range of each of the kernel's indices.
+        ranges: Vec<Range>,
+    },
+    /// Σ: tuples that agree on the key dimensions `group_by` are combined in key order. Output key dimension d
+    /// is the input's `group_by[d]`.
+    Aggregate {
+        /// What is aggregated: carriers of `reduction`.
+        input: RelationId,
+        /// Kept key dimensions.
+        group_by: Vec<u32>,
+        /// How two carriers are combined.
+        reduction: Reduction,
+    },
+    /// REKEY with a permutation: output key dimension d is the input's `keys[d]`.
+    Rekey {
+        /// What gets new keys.
+        input: RelationId,
+        /// The permutation.
+        keys: Vec<u32>,
+    },
+    /// σ: the tuples whose coordinate on `key` is `value`, and the re-key without that dimension that keeps
+    /// the algebra closed. What it cut becomes a dimension of the piece's own extent.
+    Filter {
+        /// What is filtered.
+        input: RelationId,
+        /// Key dimension.
+        key: u32,
+        /// Kept coordinate, below the frontier.
+        value: u32,
+    },
+    /// λ: the kernel of each tuple's array; keys stay.
+    Transform {
+        /// What is transformed.
+        input: RelationId,
+        /// A kernel of one operand.
+        kernel: Kernel,
+        /// The range of each of the kernel's indices.
+        ranges: Vec<Range>,
+    },
+    /// TILE: the whole array dimension `array_dim` is cut by a new, last key dimension.
+    Tile {
+        /// What is cut.
+        input: RelationId,
+        /// Array dimension.
+        array_dim: u32,
+    },
+    /// CONCAT: the key dimension that cuts `array_dim` goes away and its pieces are put together.
+    Concat {
+        /// What is put together.
+        input: RelationId,
+        /// Array dimension.
+        array_dim: u32,
+    },
+}
+
+impl Operation {
+    /// The relations that it reads, in order; one may occur twice.
+    pub fn inputs(&self) -> Vec<RelationId> {
+        match self {
+            Operation::Source { .. } => vec![],
+            Operation::Join { inputs, .. } => inputs.iter().map(|input| input.relation).collect(),
+            Operation::Aggregate { input, .. }
+            | Operation::Rekey { input, .. }
+            | Operation::Filter { input, .. }
+            | Operation::Transform { input, .. }
+            | Operation::Tile { input, .. }
+            | Operation::Concat { input, .. } => vec![*input],
+        }
+    }
+}
+
+/// A relation of a [`Program`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relation {
+    /// Unique. A tensor's own relation has its name; what leads to it is `name~what`.
+    pub name: String,
+    /// The tensor that it is or belongs to.
+    pub tensor: String,
+    /// Its type.
+    pub kind: Type,
+    /// How it comes about.
+    pub operation: Operation,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// A tensor that is given out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// The user's name.
+    pub name: String,
+    /// Its relation, of one column.
+    pub relation: RelationId,
+    /// `-> "file"`, as written.
+    pub file: Option<String>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A program: relations in an order in which every input stands before its users.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Relations; [`RelationId`] is a position in this list.
+    pub relations: Vec<Relation>,
+    /// What is given out, in the order of the text.
+    pub outputs: Vec<Output>,
+    /// The files of the text, for messages.
+    pub files: Vec<String>,
+}
+
+impl Program {
+    /// The relation of that number.
+    pub fn relation(&self, id: RelationId) -> &Relation {
+        &self.relations[id.0 as usize]
+    }
+}
+
+/// Into how many pieces the indices of statements and the dimensions of tensors are cut; 1 is whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunking {
+    /// By tensor: pieces of each index of its kernel (empty for sources).
+    pub indices: Vec<Vec<u32>>,
+    /// By tensor: pieces of each dimension as it rests between statements.
+    pub dims: Vec<Vec<u32>>,
+}
