@@ -1,1 +1,68 @@
-//! The standard library: .ein sources, embedded.
+//! The standard library: `.ein` sources, embedded.
+//!
+//! A library is one file in this folder and one row of [`LIBRARIES`]. Must not know the compiler: these are texts.
+//!
+//! ```text
+//! std.nn -> std/nn.ein
+//! ```
+
+/// A library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// What stands after `use`.
+    pub path: &'static str,
+    /// What messages call its file.
+    pub name: &'static str,
+    /// Its source.
+    pub text: &'static str,
+}
+
+/// Every library.
+pub const LIBRARIES: &[Library] = &[Library {
+    path: "std.nn",
+    name: "std/nn.ein",
+    text: include_str!("../nn.ein"),
+}];
+
+/// The name for messages and the text of the library that `use path` imports.
+pub fn library(path: &str) -> Option<(&'static str, &'static str)> {
+    LIBRARIES
+        .iter()
+        .find(|library| library.path == path)
+        .map(|library| (library.name, library.text))
+}
+
+/// What may stand after `use`, for "did you mean" and lists.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    LIBRARIES.iter().map(|library| library.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_found_by_their_path() {
+        let (name, text) = library("std.nn").expect("std.nn is there");
+        assert_eq!(name, "std/nn.ein");
+        assert!(text.contains("fn softmax("));
+        assert_eq!(library("std.n"), None);
+        assert!(names().eq(["std.nn"]));
+    }
+
+    /// Every function has a page (`///`) and a program in `tests/`.
+    #[test]
+    fn every_function_has_a_page_and_a_test() {
+        let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        for library in LIBRARIES {
+            let mut before = "";
+            for line in library.text.lines() {
+                if let Some((name, _)) = line.strip_prefix("fn ").and_then(|rest| rest.split_once('(')) {
+                    assert!(before.starts_with("///"), "{name} of {} has no page", library.path);
+                    assert!(tests.join(format!("{name}.ein")).exists(), "{name} of {} has no test", library.path);
+                }
+                before = line;
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+"""Prints the expected lines of the programs beside it: plain loops over the formulas, in double precision.
+
+Only needed to add or change a program: `python3 reference.py softmax` prints the lines that softmax.ein ends with.
+"""
+import math
+import sys
+
+import numpy as np
+
+
+def fill(shape, first, *steps, scale=1.0):
+    """scale * sin(first + Σ steps·index), the data of every program."""
+    at = np.indices(shape)
+    return scale * np.sin(first + sum(step * axis for step, axis in zip(steps, at)))
+
+
+def big(x):
+    """Numbers whose e^x no f32 holds, the same in f32 and here."""
+    away = 16 * x
+    assert (abs(away - np.floor(away) - 0.5) > 1e-3).all(), "rounded alike in f32"
+    return 4096 + np.round(away) / 16
+
+
+def rows(f, x):
+    """f on every last-dimension row."""
+    out = np.zeros(x.shape)
+    for at in np.ndindex(x.shape[:-1]):
+        out[at] = f(x[at])
+    return out
+
+
+def softmax_row(row):
+    top = max(row)
+    parts = [math.exp(v - top) for v in row]
+    return np.array([p / math.fsum(parts) for p in parts])
+
+
+def log_softmax_row(row):
+    top = max(row)
+    total = math.fsum(math.exp(v - top) for v in row)
+    return np.array([v - top - math.log(total) for v in row])
+
+
+def layer_norm_row(row, g, b, eps):
+    m = math.fsum(row) / len(row)
+    v = math.fsum((x - m) ** 2 for x in row) / len(row)
+    return np.array([g[d] * (row[d] - m) / math.sqrt(v + eps) + b[d] for d in range(len(row))])
+
+
+def rms_norm_row(row, g, eps):
+    v = math.fsum(x * x for x in row) / len(row)
+    return np.array([g[d] * row[d] / math.sqrt(v + eps) for d in range(len(row))])
+
+
+def attention(q, k, v, causal):
+    out = np.zeros(q.shape[:-1] + v.shape[-1:])
+    for t in range(q.shape[0]):
+        seen = [s for s in range(k.shape[0]) if s <= t or not causal]
+        z = np.array([math.fsum(q[t] * k[s]) / math.sqrt(q.shape[1]) for s in seen])
+        for weight, s in zip(softmax_row(z), seen):
+            out[t] += weight * v[s]
+    return out
+
+
+def conv2d(x, w, stride, pad):
+    n, c, height, width = x.shape
+    f, _, r, s = w.shape
+    padded = np.zeros((n, c, height + 2 * pad, width + 2 * pad))
+    padded[:, :, pad : pad + height, pad : pad + width] = x
+    out = np.zeros((n, f, (height + 2 * pad - r) // stride + 1, (width + 2 * pad - s) // stride + 1))
+    for at in np.ndindex(out.shape):
+        window = padded[at[0], :, stride * at[2] : stride * at[2] + r, stride * at[3] : stride * at[3] + s]
+        out[at] = math.fsum((window * w[at[1]]).ravel())
+    return out
+
+
+def pool(x, k, stride, what):
+    height, width = x.shape[-2:]
+    out = np.zeros(x.shape[:-2] + ((height - k) // stride + 1, (width - k) // stride + 1))
+    for at in np.ndindex(out.shape):
+        i, j = at[-2:]
+        out[at] = what(x[at[:-2]][stride * i : stride * i + k, stride * j : stride * j + k])
+    return out
+
+
+def relu():
+    x = 0.75 * np.arange(7) - 2
+    return {"y": [max(v, 0) for v in x]}
+
+
+def gelu():
+    x = 1.5 * np.arange(9) - 6
+    return {"y": [v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in x]}
+
+
+def silu():
+    x = 15.0 * np.arange(13) - 90
+    return {"y": [v / (1 + math.exp(-v)) for v in x]}
+
+
+def softmax():
+    x = fill((2, 3), 1, 3, 1, scale=3)
+    return {
+        "y": rows(softmax_row, x),
+        "big": rows(softmax_row, big(x)),
+        "one": softmax_row(fill((5,), 0, 1)),
+        "masked": softmax_row([0, 1, -math.inf, 3]),
+        "deep": rows(softmax_row, fill((2, 2, 2), 0, 4, 2, 1)),
+        "double": rows(softmax_row, fill((2, 2), 0, 2, 1)),
+    }
+
+
+def log_softmax():
+    x = fill((2, 3), 1, 3, 1, scale=3)
+    return {
+        "y": rows(log_softmax_row, x),
+        "big": rows(log_softmax_row, big(x)),
+        "one": log_softmax_row(fill((5,), 0, 1)),
+    }
+
+
+def layer_norm():
+    x = fill((2, 4), 1, 4, 1, scale=2)
+    g = 1 + 0.5 * np.arange(4)
+    b = 0.25 * np.arange(4) - 1
+    return {
+        "y": rows(lambda row: layer_norm_row(row, g, b, 1e-5), x),
+        "soft": rows(lambda row: layer_norm_row(row, g, b, 0.5), x),
+        "far": rows(lambda row: layer_norm_row(row, g, b, 1e-5), big(x)),
+    }
+
+
+def rms_norm():
+    x = fill((2, 2, 3), 1, 6, 3, 1, scale=2)
+    g = 1 + 0.5 * np.arange(3)
+    return {
+        "y": rows(lambda row: rms_norm_row(row, g, 1e-6), x),
+        "soft": rows(lambda row: rms_norm_row(row, g, 0.5), x),
+    }
+
+
+def dense():
+    x = fill((2, 2, 3), 1, 6, 3, 1)
+    w = fill((3, 4), 2, 4, 1)
+    b = 0.5 * np.arange(4)
+    y = np.zeros((2, 2, 4))
+    for m, n, h in np.ndindex(y.shape):
+        y[m, n, h] = math.fsum(x[m, n, d] * w[d, h] for d in range(3)) + b[h]
+    return {"y": y, "row": y[1, 0]}
+
+
+def attention_test():
+    q = fill((2, 3, 4), 1, 12, 4, 1)
+    k = fill((2, 5, 4), 2, 20, 4, 1, scale=2)
+    v = fill((2, 5, 2), 3, 10, 2, 1)
+    return {
+        "y": [attention(q[n], k[n], v[n], False) for n in range(2)],
+        "causal": [attention(q[n], k[n], v[n], True) for n in range(2)],
+        "one": attention(q[0], k[0], v[0], True),
+    }
+
+
+def conv2d_test():
+    x = fill((1, 2, 4, 5), 1, 40, 20, 5, 1)
+    w = fill((2, 2, 3, 3), 2, 18, 9, 3, 1)
+    p = fill((3, 2, 1, 1), 1, 2, 1, 1, 1)
+    return {
+        "same": conv2d(x, w, 1, 1),
+        "strided": conv2d(x, w, 2, 1),
+        "inside": conv2d(x, w, 1, 0),
+        "wide": conv2d(x, w, 3, 2),
+        "point": conv2d(x, p, 2, 0),
+    }
+
+
+def max_pool2d():
+    x = fill((1, 2, 5, 6), 1, 60, 30, 6, 1)
+    return {"y": pool(x, 2, 2, np.max), "overlapping": pool(x, 3, 2, np.max), "one": pool(x[0, 0], 3, 3, np.max)}
+
+
+def avg_pool2d():
+    x = fill((1, 2, 5, 6), 1, 60, 30, 6, 1)
+    return {"y": pool(x, 2, 2, np.mean), "overlapping": pool(x, 3, 2, np.mean), "one": pool(x[0, 0], 3, 3, np.mean)}
+
+
+def mse():
+    x, y = fill((3, 4), 1, 4, 1), fill((3, 4), 2, 4, 1)
+    return {
+        "loss": math.fsum(((x - y) ** 2).ravel()) / 12,
+        "line": math.fsum((x[0] - y[0]) ** 2) / 4,
+    }
+
+
+def cross_entropy():
+    z = fill((4, 3), 1, 3, 1, scale=3)
+    y = [0, 2, 1, 1]
+    sure = np.array([30.0, 0, -30])
+    return {
+        "l": [-log_softmax_row(z[n])[y[n]] for n in range(4)],
+        "big": [-log_softmax_row(big(z)[n])[y[n]] for n in range(4)],
+        "loss": math.fsum(-log_softmax_row(z[n])[y[n]] for n in range(4)) / 4,
+        "deep": [[-log_softmax_row(z[2 * m + n])[y[2 * m + n]] for n in range(2)] for m in range(2)],
+        "sure": -log_softmax_row(sure)[1],
+    }
+
+
+def bce():
+    z = 25.0 * np.arange(9) - 100
+    y = 0.125 * np.arange(9)
+    exact = []
+    for a, t in zip(z, y):
+        # -y log σ(z) - (1 - y) log(1 - σ(z)), with log σ(z) = -log(1 + e^-z) taken apart by the sign of z.
+        log_one = -math.log1p(math.exp(-a)) if a > 0 else a - math.log1p(math.exp(a))
+        log_zero = -a - math.log1p(math.exp(-a)) if a > 0 else -math.log1p(math.exp(a))
+        exact.append(-t * log_one - (1 - t) * log_zero)
+    return {"l": exact}
+
+
+if __name__ == "__main__":
+    name = sys.argv[1]
+    for output, values in globals().get(f"{name}_test", globals()[name])().items():
+        print(f"//= {output}:", " ".join(f"{v:.9g}" for v in np.asarray(values, dtype="f8").ravel()))
