@@ -1,1 +1,156 @@
-//! Walks a plan on one site.
+//! Walks a plan on one site, or on several sites of this process.
+//!
+//! Every site walks the same steps; which tuples it makes, holds and sends follows from the placements
+//! alone. Must not know compilers, formats or transports.
+//!
+//! ```text
+//! plan for 3 sites + options -> site 0: printed outputs, saved files, floats and bytes moved, peak bytes
+//! ```
+
+mod error;
+mod local;
+mod movement;
+mod output;
+pub mod print;
+mod source;
+mod store;
+mod walk;
+
+pub use error::{ErrorKind, RunError};
+pub use print::Printed;
+
+use ein_comm::{Communicator, Moved, in_process};
+use ein_plan::{FileRef, Plan};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a run is given besides the plan; equal at all sites of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Seed of the random sources.
+    pub seed: u64,
+    /// Threads of all sites of this process together; at least one a site is used.
+    pub threads: usize,
+    /// Folder of the `.ein` file: the paths of default sources are relative to it.
+    pub base: PathBuf,
+    /// Files bound to inputs and params, by full name; they replace the program's sources. Relative paths
+    /// are relative to the working directory.
+    pub inputs: BTreeMap<String, FileRef>,
+    /// Files for outputs, by name; they replace the program's.
+    pub saves: BTreeMap<String, PathBuf>,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Outputs without a file of the program's, in its order: whole if small, else their corners. Site 0 only.
+    pub printed: Vec<Printed>,
+    /// Outputs written, and where to.
+    pub saved: Vec<(String, PathBuf)>,
+    /// What went from site to site.
+    pub traffic: Traffic,
+    /// The most bytes of arrays that each site held at once.
+    pub peak_bytes: Vec<u64>,
+}
+
+/// What went from site to site, over all sites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// By step of the plan.
+    pub steps: Vec<Moved>,
+    /// For printing outputs at site 0.
+    pub outputs: Moved,
+}
+
+impl Traffic {
+    /// Everything together.
+    pub fn total(&self) -> Moved {
+        let mut total = self.outputs;
+        self.steps.iter().for_each(|step| total += *step);
+        total
+    }
+
+    /// By line of the program: `(file, line)` to what the steps of that line moved. Lines that moved
+    /// nothing are absent.
+    pub fn by_line(&self, plan: &Plan) -> BTreeMap<(u32, u32), Moved> {
+        let mut lines: BTreeMap<(u32, u32), Moved> = BTreeMap::new();
+        for (step, moved) in plan.steps.iter().zip(&self.steps) {
+            if *moved != Moved::default() {
+                *lines
+                    .entry((step.origin.file, step.origin.line))
+                    .or_default() += *moved;
+            }
+        }
+        lines
+    }
+}
+
+/// Runs a plan on `plan.sites` threads. An error is that of the lowest site that has one.
+pub fn run_in_process(plan: &Plan, options: &Options) -> Result<Report, RunError> {
+    let sites = plan.sites.max(1);
+    let options = Options {
+        threads: options.threads / sites as usize,
+        ..options.clone()
+    };
+    let results: Vec<Result<Report, RunError>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = in_process(sites)
+            .into_iter()
+            .map(|end| {
+                let options = &options;
+                std::thread::Builder::new()
+                    .name(format!("site {}", end.site()))
+                    .spawn_scoped(scope, move || run_site(plan, &end, options))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .enumerate()
+            .map(|(site, thread)| match thread.map(|t| t.join()) {
+                Ok(Ok(result)) => result,
+                Ok(Err(_)) => Err(RunError::internal("the site's thread ended").at(site as u32)),
+                Err(error) => Err(RunError::internal(format!(
+                    "a thread for the site cannot be started: {error}"
+                ))
+                .at(site as u32)),
+            })
+            .collect()
+    });
+    // A site that panicked says more than those that only know that it is lost.
+    let worst = results
+        .iter()
+        .filter_map(|result| result.as_ref().err())
+        .min_by_key(|error| (error.kind == ErrorKind::Lost, error.site));
+    if let Some(error) = worst {
+        return Err(error.clone());
+    }
+    results
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| Err(RunError::internal("a run has at least one site")))
+}
+
+/// Runs a plan as one site of a communicator; every site of it calls this with the same plan and options.
+/// All sites return the same error, wherever it happened. A panic here ends the run everywhere.
+pub fn run_site(
+    plan: &Plan,
+    comm: &dyn Communicator,
+    options: &Options,
+) -> Result<Report, RunError> {
+    let step = AtomicUsize::new(usize::MAX);
+    let walked = catch_unwind(AssertUnwindSafe(|| walk::walk(plan, comm, options, &step)));
+    walked.unwrap_or_else(|panic| {
+        let reason = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "of an unknown reason".to_owned());
+        let mut error = RunError::internal(format!("panicked: {reason}")).at(comm.site());
+        if plan.steps.get(step.load(Ordering::Relaxed)).is_some() {
+            error = error.in_step(plan, step.load(Ordering::Relaxed));
+        }
+        comm.abort(&error.message);
+        Err(error)
+    })
+}

@@ -1,0 +1,317 @@
+//! The steps that no other site takes part in: joins, aggregations, concatenation, tiling, filters.
+//!
+//! A site makes the tuples that the result's placement gives it. That their inputs are here is the plan's
+//! promise; where it does not hold, the run stops with an internal error. All of this runs on the current
+//! thread pool, tuples in parallel. Must not know communication.
+//!
+//! ```text
+//! join k0 (A, B) at (1, 0): A(1,) B(0,) over i 5..10, j 0..4, k 0..6
+//! ```
+
+use crate::error::{ErrorKind, RunError};
+use crate::store::{Store, Tuple, Tuples, keys_at};
+use ein_array::Array;
+use ein_kernels::{Chunk, Fault, KernelError};
+use ein_plan::{JoinInput, Kernel, Plan, Range, Reduction, RelationId, RelationType, piece};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What every local step needs to know.
+pub(crate) struct Place<'a> {
+    pub plan: &'a Plan,
+    pub site: u32,
+    pub sites: u32,
+    pub store: &'a Store,
+}
+
+impl Place<'_> {
+    fn keys(&self, kind: &RelationType) -> Vec<Vec<u32>> {
+        keys_at(kind, self.site, self.sites).collect()
+    }
+
+    fn tuples(&self, relation: RelationId) -> Result<&Tuples, RunError> {
+        self.store
+            .get(relation)
+            .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))
+    }
+
+    fn tuple(&self, relation: RelationId, key: &[u32]) -> Result<&Tuple, RunError> {
+        self.tuples(relation)?
+            .get(key)
+            .ok_or_else(|| absent(relation, key))
+    }
+}
+
+fn absent(relation: RelationId, key: &[u32]) -> RunError {
+    RunError::internal(format!(
+        "the tuple {key:?} of r{} is needed where it is not",
+        relation.0
+    ))
+}
+
+/// ⋈ᴸ: the kernel of the input tuples that belong to each key.
+pub(crate) fn join(
+    place: &Place<'_>,
+    inputs: &[JoinInput],
+    kernel: &Kernel,
+    ranges: &[Range],
+    kind: &RelationType,
+) -> Result<Tuples, RunError> {
+    let options = ein_kernels::Options {
+        deterministic: place.plan.deterministic,
+    };
+    let one = |key: Vec<u32>| {
+        let operands = inputs
+            .iter()
+            .map(|input| {
+                let input_key: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
+                let tuple = place.tuple(input.relation, &input_key)?;
+                let ranges = place.plan.kind(input.relation).ranges(&input_key);
+                Ok(Chunk {
+                    columns: tuple.iter().map(|column| &**column).collect(),
+                    start: ranges.iter().map(|(start, _)| *start).collect(),
+                })
+            })
+            .collect::<Result<Vec<_>, RunError>>()?;
+        let ranges: Vec<(u64, u64)> = ranges
+            .iter()
+            .zip(&kernel.indices)
+            .map(|(range, index)| match range {
+                Range::Whole => (0, index.extent),
+                Range::Key(k) => {
+                    let k = *k as usize;
+                    piece(index.extent, kind.keys[k].pieces, key[k])
+                }
+            })
+            .collect();
+        let columns = ein_kernels::run(kernel, &ranges, &operands, &options)
+            .map_err(|error| fault(place.plan, inputs, kernel, &error))?;
+        Ok((key, columns.into_iter().map(Arc::new).collect()))
+    };
+    in_key_order(place.keys(kind).into_par_iter().map(one))
+}
+
+/// All results, or the error of the lowest key: which error a run ends with does not depend on threads.
+fn in_key_order(
+    results: impl IndexedParallelIterator<Item = Result<(Vec<u32>, Tuple), RunError>>,
+) -> Result<Tuples, RunError> {
+    let results: Vec<_> = results.collect();
+    results.into_iter().collect()
+}
+
+fn fault(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, error: &KernelError) -> RunError {
+    let point: Vec<String> = kernel
+        .indices
+        .iter()
+        .zip(&error.point)
+        .map(|(index, value)| format!("{} = {value}", index.name))
+        .collect();
+    let at = if point.is_empty() {
+        String::new()
+    } else {
+        format!("; at {}", point.join(", "))
+    };
+    let (code, message) = match &error.fault {
+        Fault::OutOfRange {
+            operand,
+            dimension,
+            position,
+            extent,
+        } => {
+            let tensor = inputs
+                .get(*operand as usize)
+                .map_or("an operand", |i| plan.step(i.relation).tensor.as_str());
+            let positions = match extent {
+                0 => "is empty".to_owned(),
+                1 => "has the position 0 only".to_owned(),
+                n => format!("has positions 0 to {}", n - 1),
+            };
+            (
+                "E0720",
+                format!(
+                    "position {position} is outside `{tensor}`, whose dimension {dimension} {positions}{at}"
+                ),
+            )
+        }
+        Fault::DivisionByZero => ("E0721", format!("an integer is divided by zero{at}")),
+        Fault::NegativePower => (
+            "E0722",
+            format!("an integer is raised to a negative power{at}"),
+        ),
+    };
+    RunError::new(code, ErrorKind::Program, message)
+}
+
+/// Σᴸ: the tuples that agree on the kept key dimensions, combined in key order. Takes the tuples, so that
+/// the first one of a group is combined into in place where nobody else holds it.
+pub(crate) fn aggregate(
+    place: &Place<'_>,
+    tuples: Tuples,
+    input: &RelationType,
+    keep: &[u32],
+    reduction: Reduction,
+    kind: &RelationType,
+) -> Result<Tuples, RunError> {
+    let size: u64 = input
+        .keys
+        .iter()
+        .enumerate()
+        .filter(|(d, _)| !keep.contains(&(*d as u32)))
+        .map(|(_, dim)| u64::from(dim.pieces))
+        .product();
+    let groups = grouped(place, tuples, kind, |key| {
+        keep.iter().map(|d| key[*d as usize]).collect()
+    });
+    in_key_order(groups.into_par_iter().map(|(key, members)| {
+        complete(&key, &members, size)?;
+        let mut members = members.into_iter();
+        let (_, first) = members.next().ok_or_else(|| no_member(&key))?;
+        let mut accumulator: Vec<Array> = first.into_iter().map(Arc::unwrap_or_clone).collect();
+        for (_, next) in members {
+            // `combine` takes owned columns; a column that nobody else holds is moved, not copied.
+            let next: Vec<Array> = next.into_iter().map(Arc::unwrap_or_clone).collect();
+            ein_kernels::combine(reduction, &mut accumulator, &next);
+        }
+        Ok((key, accumulator.into_iter().map(Arc::new).collect()))
+    }))
+}
+
+/// Σᴸ with arrayConcat: the key dimension that cuts `array_dim` goes away.
+pub(crate) fn concat(
+    place: &Place<'_>,
+    tuples: Tuples,
+    input: &RelationType,
+    array_dim: u32,
+    kind: &RelationType,
+) -> Result<Tuples, RunError> {
+    let dim = array_dim as usize;
+    let Some(cut) = input.array.dims.get(dim).and_then(|d| d.cut) else {
+        return Err(RunError::internal(format!(
+            "dimension {array_dim} is put together, but it is not cut"
+        )));
+    };
+    let pieces = u64::from(input.keys[cut as usize].pieces);
+    let groups = grouped(place, tuples, kind, |key| {
+        let mut rest = key.to_vec();
+        rest.remove(cut as usize);
+        rest
+    });
+    in_key_order(groups.into_par_iter().map(|(key, members)| {
+        complete(&key, &members, pieces)?;
+        let shape = shape(kind, &key);
+        let mut columns: Vec<Array> = kind
+            .array
+            .columns
+            .iter()
+            .map(|dtype| Array::zeros(*dtype, &shape))
+            .collect();
+        for (from, member) in members {
+            let mut start = vec![0; shape.len()];
+            start[dim] = input.ranges(&from)[dim].0 as usize;
+            for (column, part) in columns.iter_mut().zip(&member) {
+                column.copy_box(&start, part, &vec![0; shape.len()], part.shape());
+            }
+        }
+        Ok((key, columns.into_iter().map(Arc::new).collect()))
+    }))
+}
+
+/// λᴸ with keyTile and arrayTile: `array_dim` is cut by a new, last key dimension.
+pub(crate) fn tile(
+    place: &Place<'_>,
+    input: RelationId,
+    array_dim: u32,
+    kind: &RelationType,
+) -> Result<Tuples, RunError> {
+    let dim = array_dim as usize;
+    in_key_order(place.keys(kind).into_par_iter().map(|key| {
+            let Some((_, from)) = key.split_last() else {
+                return Err(RunError::internal("a tiled relation has a key dimension"));
+            };
+            let whole = place.tuple(input, from)?;
+            let shape = shape(kind, &key);
+            let mut start = vec![0; shape.len()];
+            start[dim] = kind.ranges(&key)[dim].0 as usize;
+            let columns = whole.iter().map(|column| {
+                if column.shape() == shape {
+                    return Arc::clone(column);
+                }
+                let mut part = Array::zeros(column.dtype(), &shape);
+                part.copy_box(&vec![0; shape.len()], column, &start, &shape);
+                Arc::new(part)
+            });
+            let columns = columns.collect();
+            Ok((key, columns))
+        }))
+}
+
+/// σᴸ: the tuples whose coordinate on `key` is `value`. The result's key either lacks that dimension, or has
+/// one piece there (its coordinate becomes 0), or is the input's.
+pub(crate) fn filter(
+    place: &Place<'_>,
+    input: RelationId,
+    key: u32,
+    value: u32,
+    kind: &RelationType,
+) -> Result<Tuples, RunError> {
+    let from = place.plan.kind(input);
+    let at = key as usize;
+    let mut kept = Tuples::new();
+    for (old, tuple) in place.tuples(input)? {
+        if old.get(at) != Some(&value) {
+            continue;
+        }
+        let mut new = old.clone();
+        if kind.keys.len() < from.keys.len() {
+            new.remove(at);
+        } else if kind.keys[at].pieces == 1 {
+            new[at] = 0;
+        }
+        if kind
+            .site(&new, place.sites)
+            .is_none_or(|owner| owner == place.site)
+        {
+            kept.insert(new, tuple.clone());
+        }
+    }
+    Ok(kept)
+}
+
+/// A key and the tuples, with their old keys, that become its tuple.
+type Group = (Vec<u32>, Vec<(Vec<u32>, Tuple)>);
+
+/// Tuples by the key that they become part of, in key order within a group; groups of other sites are left out.
+fn grouped(
+    place: &Place<'_>,
+    tuples: Tuples,
+    kind: &RelationType,
+    target: impl Fn(&[u32]) -> Vec<u32>,
+) -> Vec<Group> {
+    let mut groups: BTreeMap<Vec<u32>, Vec<(Vec<u32>, Tuple)>> =
+        place.keys(kind).into_iter().map(|k| (k, vec![])).collect();
+    for (key, tuple) in tuples {
+        if let Some(group) = groups.get_mut(&target(&key)) {
+            group.push((key, tuple));
+        }
+    }
+    groups.into_iter().collect()
+}
+
+fn complete(key: &[u32], members: &[(Vec<u32>, Tuple)], size: u64) -> Result<(), RunError> {
+    if members.len() as u64 == size {
+        return Ok(());
+    }
+    Err(RunError::internal(format!(
+        "{} of the {size} tuples that make up {key:?} are here",
+        members.len()
+    )))
+}
+
+fn no_member(key: &[u32]) -> RunError {
+    RunError::internal(format!("nothing makes up the tuple {key:?}"))
+}
+
+fn shape(kind: &RelationType, key: &[u32]) -> Vec<usize> {
+    kind.ranges(key).iter().map(|(_, n)| *n as usize).collect()
+}

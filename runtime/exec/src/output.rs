@@ -1,0 +1,252 @@
+//! What a run gives out: files that all sites write in place, and small outputs or corners printed at site 0.
+//!
+//! No site ever holds a whole distributed output. Files replace their targets only when every site has
+//! written all of them; after a failure anywhere the targets are as they were. Must not know formats.
+//!
+//! ```text
+//! C -> c.npy {i: 9/3} @ PART(i): site 0 makes the temporary; 0 writes rows 0..6, 1 rows 6..9; agree; rename
+//! ```
+
+use crate::error::{ErrorKind, RunError};
+use crate::print::{Corner, Printed};
+use crate::store::{Store, keys_at};
+use crate::walk::agree;
+use crate::Options;
+use ein_array::Array;
+use ein_comm::{ArrayKind, Communicator};
+use ein_data::{DataError, Writer};
+use ein_plan::{Output, Plan};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What was printed, and what was saved where.
+type Given = (Vec<Printed>, Vec<(String, PathBuf)>);
+
+/// Looks, before anything is computed, whether the outputs can be written: site 0 makes room for all of
+/// them at once and gives it back.
+pub(crate) fn check(plan: &Plan, options: &Options, token: &str) -> Result<(), RunError> {
+    let mut targets: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    let mut writers = vec![];
+    for (number, output) in plan.outputs.iter().enumerate() {
+        let Some(path) = target(output, options) else {
+            continue;
+        };
+        if let Some(other) = targets.insert(absolute(&path), &output.name) {
+            return Err(RunError::new(
+                "E0723",
+                ErrorKind::Output,
+                format!(
+                    "`{other}` and `{}` are both to be written to {}",
+                    output.name,
+                    path.display()
+                ),
+            )
+            .in_output(plan, number));
+        }
+        let made = open(Writer::create, output, &path, token);
+        writers.push(made.map_err(|error| write_error(error).in_output(plan, number))?);
+    }
+    writers.into_iter().for_each(Writer::discard);
+    Ok(())
+}
+
+/// Writes and prints the outputs; every site calls it when all relations are there.
+pub(crate) fn outputs(
+    plan: &Plan,
+    comm: &dyn Communicator,
+    options: &Options,
+    store: &Store,
+    token: &str,
+) -> Result<Given, RunError> {
+    let mut printed = vec![];
+    for output in plan.outputs.iter().filter(|output| output.file.is_none()) {
+        printed.extend(print(plan, comm, store, output)?);
+    }
+    let files: Vec<(usize, &Output, PathBuf)> = plan
+        .outputs
+        .iter()
+        .enumerate()
+        .filter_map(|(number, output)| Some((number, output, target(output, options)?)))
+        .collect();
+    if !files.is_empty() {
+        save(plan, comm, store, &files, token)?;
+    }
+    let saved = files
+        .into_iter()
+        .map(|(_, output, path)| (output.name.clone(), path))
+        .collect();
+    Ok((printed, saved))
+}
+
+/// The file that an output is written to.
+fn target(output: &Output, options: &Options) -> Option<PathBuf> {
+    let named = options.saves.get(&output.name).cloned();
+    named.or_else(|| output.file.as_ref().map(PathBuf::from))
+}
+
+/// The same path for the same file, as far as that can be told.
+fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path)
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_owned())
+}
+
+/// [`Writer::create`] or [`Writer::attach`].
+type Opening =
+    fn(&Path, Option<&str>, ein_plan::DType, &[u64], &str) -> Result<Writer, DataError>;
+
+fn open(opening: Opening, output: &Output, path: &Path, token: &str) -> Result<Writer, DataError> {
+    let single = path
+        .extension()
+        .is_none_or(|extension| extension.eq_ignore_ascii_case("npy"));
+    let key = (!single).then_some(output.name.as_str());
+    opening(path, key, output.dtype, &output.shape, token)
+}
+
+fn write_error(error: DataError) -> RunError {
+    RunError::data(ErrorKind::Output, error)
+}
+
+/// All sites write all files, agree that all could, and site 0 puts them in place.
+fn save(
+    plan: &Plan,
+    comm: &dyn Communicator,
+    store: &Store,
+    files: &[(usize, &Output, PathBuf)],
+    token: &str,
+) -> Result<(), RunError> {
+    let first = comm.site() == 0;
+    let mut writers = vec![];
+    let mut opened = |opening: Opening| -> Option<RunError> {
+        for (number, output, path) in files {
+            match open(opening, output, path, token) {
+                Ok(writer) => writers.push(writer),
+                Err(error) => return Some(write_error(error).in_output(plan, *number)),
+            }
+        }
+        None
+    };
+    // The temporaries must be there before the others look for them. A site that returns drops its
+    // writers, and with them the temporaries that it made.
+    let failure = if first { opened(Writer::create) } else { None };
+    agree(comm, failure)?;
+    let failure = if first { None } else { opened(Writer::attach) };
+    agree(comm, failure)?;
+    let mut failure = None;
+    for ((number, output, _), writer) in files.iter().zip(&writers) {
+        if let Err(error) = write_boxes(plan, comm, store, output, writer) {
+            failure = Some(error.in_output(plan, *number));
+            break;
+        }
+    }
+    if let Err(error) = agree(comm, failure) {
+        if error.kind == ErrorKind::Lost {
+            // It may be site 0 that is lost, so whoever is left cleans up.
+            writers.into_iter().for_each(Writer::discard);
+        }
+        return Err(error);
+    }
+    let mut failure = None;
+    if first {
+        for ((number, _, _), writer) in files.iter().zip(writers) {
+            if let Err(error) = writer.finish() {
+                failure = Some(write_error(error).in_output(plan, *number));
+                break;
+            }
+        }
+    }
+    agree(comm, failure)
+}
+
+/// This site's part of an output: its tuples, or, of a relation that every site holds, its share of them.
+fn write_boxes(
+    plan: &Plan,
+    comm: &dyn Communicator,
+    store: &Store,
+    output: &Output,
+    writer: &Writer,
+) -> Result<(), RunError> {
+    let kind = plan.kind(output.relation);
+    for (number, key) in kind.all_keys().enumerate() {
+        let owner = kind.site(&key, comm.sites());
+        let owner = owner.unwrap_or((number as u64 % u64::from(comm.sites())) as u32);
+        if owner == comm.site() {
+            let array = column(store, output, &key)?;
+            writer
+                .write(&kind.ranges(&key), array)
+                .map_err(write_error)?;
+        }
+    }
+    Ok(())
+}
+
+fn column<'a>(store: &'a Store, output: &Output, key: &[u32]) -> Result<&'a Arc<Array>, RunError> {
+    store
+        .get(output.relation)
+        .and_then(|tuples| tuples.get(key)?.first())
+        .ok_or_else(|| {
+            RunError::internal(format!(
+                "the tuple {key:?} of the output `{}` is not where its placement says",
+                output.name
+            ))
+        })
+}
+
+/// Gathers what is printed of an output at site 0; `None` at the other sites.
+fn print(
+    plan: &Plan,
+    comm: &dyn Communicator,
+    store: &Store,
+    output: &Output,
+) -> Result<Option<Printed>, RunError> {
+    let (me, sites) = (comm.site(), comm.sites());
+    let kind = plan.kind(output.relation);
+    let corner = Corner::of(&output.shape);
+    let mut incoming: Vec<Vec<ArrayKind>> = vec![vec![]; sites as usize];
+    let mut starts: Vec<Vec<Vec<usize>>> = vec![vec![]; sites as usize];
+    let mut mine = vec![];
+    let mut failure = None;
+    for site in 0..sites {
+        if kind.placement == ein_plan::Placement::All && site != 0 {
+            break;
+        }
+        for key in keys_at(kind, site, sites) {
+            let ranges = kind.ranges(&key);
+            let (start, shape) = corner.part(&ranges);
+            if shape.contains(&0) {
+                continue;
+            }
+            if site == me {
+                match column(store, output, &key) {
+                    Ok(array) => mine.push(Arc::new(corner.cut(array, &ranges))),
+                    Err(error) => failure = Some(error),
+                }
+            }
+            if me == 0 {
+                starts[site as usize].push(start);
+                incoming[site as usize].push(ArrayKind {
+                    dtype: output.dtype,
+                    shape,
+                });
+            }
+        }
+    }
+    agree(comm, failure)?;
+    let mut outgoing = vec![vec![]; sites as usize];
+    outgoing[0] = mine;
+    let arrived = comm.exchange(outgoing, &incoming)?;
+    if me != 0 {
+        return Ok(None);
+    }
+    let mut values = Array::zeros(output.dtype, &corner.shape());
+    for (start, part) in starts.iter().flatten().zip(arrived.iter().flatten()) {
+        values.copy_box(start, part, &vec![0; start.len()], part.shape());
+    }
+    Ok(Some(Printed {
+        name: output.name.clone(),
+        shape: output.shape.clone(),
+        edge: corner.edge(),
+        values,
+    }))
+}

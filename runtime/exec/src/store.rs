@@ -1,0 +1,120 @@
+//! The tuples that a site holds, and how many bytes they are.
+//!
+//! Arrays are shared between relations (and sites of one process) by reference count; an array that
+//! several relations hold is counted once. Must not know steps.
+//!
+//! ```text
+//! r0: {(0,): [f32[5, 6]], (2,): [f32[4, 6]]}   216 bytes   peak 336
+//! ```
+
+use ein_array::Array;
+use ein_plan::{RelationId, RelationType};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// The columns of a tuple.
+pub(crate) type Tuple = Vec<Arc<Array>>;
+
+/// Tuples by key, in key order.
+pub(crate) type Tuples = BTreeMap<Vec<u32>, Tuple>;
+
+/// The keys of a relation whose tuples this site holds, in key order.
+pub(crate) fn keys_at(
+    kind: &RelationType,
+    site: u32,
+    sites: u32,
+) -> impl Iterator<Item = Vec<u32>> + '_ {
+    kind.all_keys()
+        .filter(move |key| kind.site(key, sites).is_none_or(|owner| owner == site))
+}
+
+/// All relations of one site.
+#[derive(Default)]
+pub(crate) struct Store {
+    relations: HashMap<RelationId, Tuples>,
+    /// How many tuples hold an array, by the address of its elements.
+    holders: HashMap<usize, u32>,
+    bytes: u64,
+    peak: u64,
+}
+
+impl Store {
+    /// The tuples of a relation that is there.
+    pub fn get(&self, relation: RelationId) -> Option<&Tuples> {
+        self.relations.get(&relation)
+    }
+
+    /// The tuples of a relation that is not needed any more, to be taken apart. They count until
+    /// [`Store::forget`] is called with what this returns second.
+    pub fn take(&mut self, relation: RelationId) -> Option<(Tuples, Addresses)> {
+        let tuples = self.relations.remove(&relation)?;
+        let addresses = addresses(&tuples);
+        Some((tuples, Addresses(addresses)))
+    }
+
+    /// What was taken has become `made`, which is yet to be inserted. Until then both count, except for
+    /// arrays that were taken over.
+    pub fn forget(&mut self, taken: Addresses, made: &Tuples) {
+        let kept: HashSet<usize> = taken.0.iter().map(|(address, _)| *address).collect();
+        let fresh: u64 = addresses(made)
+            .iter()
+            .filter(|(address, _)| !kept.contains(address))
+            .map(|(_, bytes)| bytes)
+            .sum();
+        self.peak = self.peak.max(self.bytes + fresh);
+        for (address, bytes) in taken.0 {
+            self.release(address, bytes);
+        }
+    }
+
+    /// Adds a relation.
+    pub fn insert(&mut self, relation: RelationId, tuples: Tuples) {
+        for (address, bytes) in addresses(&tuples) {
+            let holders = self.holders.entry(address).or_insert(0);
+            *holders += 1;
+            if *holders == 1 {
+                self.bytes += bytes;
+            }
+        }
+        self.peak = self.peak.max(self.bytes);
+        self.relations.insert(relation, tuples);
+    }
+
+    /// Drops a relation, if it is there.
+    pub fn free(&mut self, relation: RelationId) {
+        if let Some(tuples) = self.relations.remove(&relation) {
+            for (address, bytes) in addresses(&tuples) {
+                self.release(address, bytes);
+            }
+        }
+    }
+
+    /// The most bytes that were held at once.
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    fn release(&mut self, address: usize, bytes: u64) {
+        if let Some(holders) = self.holders.get_mut(&address) {
+            *holders -= 1;
+            if *holders == 0 {
+                self.holders.remove(&address);
+                self.bytes -= bytes;
+            }
+        }
+    }
+}
+
+/// The arrays of a relation that was taken.
+pub(crate) struct Addresses(Vec<(usize, u64)>);
+
+/// Address and bytes of every array; empty arrays have no address of their own and no bytes.
+fn addresses(tuples: &Tuples) -> Vec<(usize, u64)> {
+    tuples
+        .values()
+        .flatten()
+        .map(|array| array.data().bytes())
+        .filter(|bytes| !bytes.is_empty())
+        .map(|bytes| (bytes.as_ptr() as usize, bytes.len() as u64))
+        .collect()
+}
