@@ -1,1 +1,118 @@
-//! What one site computes on one chunk.
+//! What one site computes on one chunk: kernels, combinations of carriers, free sources.
+//!
+//! [`run`] evaluates any [`Kernel`] of a plan on ranges of its indices; [`combine`] adds up the carriers of
+//! a reduction that was split; [`generate`] makes any box of a random or constant tensor. Everything uses
+//! the rayon pool that it is called in, and no result depends on how many threads that pool has. Must not
+//! know keys, sites, placements or files.
+//!
+//! ```text
+//! run([i: 2 | k: 3] f32 = sum a0[i, k] * a1[k])  of  a0 = 1 2 3 4 5 6, a1 = 1 1 1   ->   6 15
+//! ```
+
+mod accumulate;
+mod carrier;
+mod combine;
+// mod contraction;
+mod drive;
+mod generate;
+mod load;
+mod machine;
+mod math;
+mod nest;
+mod operations;
+// mod pack;
+// mod product;
+mod program;
+mod segment;
+
+pub use combine::combine;
+pub use generate::generate;
+
+use ein_array::Array;
+use ein_plan::Kernel;
+use std::fmt;
+
+/// An operand of one tuple: its columns and the global number at which each dimension begins.
+#[derive(Clone, Debug)]
+pub struct Chunk<'a> {
+    /// One array a column, all of one shape.
+    pub columns: Vec<&'a Array>,
+    /// Global start of each dimension.
+    pub start: Vec<u64>,
+}
+
+/// How a kernel is run. The number of threads is the current rayon pool's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Whether results must be the same bits on any number of threads. They are in both settings; the
+    /// option is the place where a faster order that is not would be asked for.
+    pub deterministic: bool,
+}
+
+/// Why a kernel stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A read outside its operand.
+    OutOfRange {
+        /// Which operand.
+        operand: u32,
+        /// Which dimension of it.
+        dimension: u32,
+        /// The global position.
+        position: i64,
+        /// Extent of the whole operand along the dimension.
+        extent: u64,
+    },
+    /// An integer division or remainder by zero.
+    DivisionByZero,
+    /// An integer raised to a negative power.
+    NegativePower,
+}
+
+/// A fault and where it happened: the first faulty point in row-major order of the kernel's indices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelError {
+    /// What went wrong.
+    pub fault: Fault,
+    /// The global number of each of the kernel's indices.
+    pub point: Vec<u64>,
+}
+
+impl fmt::Display for KernelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.fault {
+            Fault::OutOfRange {
+                operand,
+                dimension,
+                position,
+                extent,
+            } => write!(
+                f,
+                "operand {operand} is read at position {position} of dimension {dimension}, which has {extent}"
+            )?,
+            Fault::DivisionByZero => f.write_str("an integer is divided by zero")?,
+            Fault::NegativePower => f.write_str("an integer is raised to a negative power")?,
+        }
+        write!(f, ", at point {:?}", self.point)
+    }
+}
+
+impl std::error::Error for KernelError {}
+
+/// Evaluates a kernel at `ranges` (start and length of each of its indices, in global numbers).
+///
+/// The result has one array for each of the kernel's output columns; their shape is the lengths of the output
+/// indices. `operands[o]` holds the part of operand `o` that the ranges read; a cut dimension is read by a
+/// bare index only. A kernel without a reduction leaves zeros where its guard fails.
+///
+/// # Errors
+/// The first faulty point, if an untaken branch or a failed guard does not hide it.
+pub fn run(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    options: &Options,
+) -> Result<Vec<Array>, KernelError> {
+    let Options { deterministic: _ } = options;
+    drive::run(kernel, ranges, operands)
+}

@@ -1,0 +1,315 @@
+//! Accumulators of the reductions: strips of values into carriers.
+//!
+//! Lanes are either results of their own or points of one result; then eight of them (`FOLD`) run side by
+//! side and are merged in order. Either way the order of operations depends on the loops alone. Must not
+//! know programs.
+//!
+//! ```text
+//! sum, one result:  x0 .. x9  ->  (x0 + x8) + (x1 + x9) + x2 + … + x7
+//! ```
+
+use crate::carrier::{Carrier, Rule};
+use crate::math::{exp_f32, max_nan, min_nan};
+use crate::nest::WIDTH;
+use ein_plan::{DType, Reduction};
+
+/// Number of interleaved partial results of a result that lanes are folded into.
+pub(crate) const FOLD: usize = 8;
+
+/// The carriers of one unit.
+pub(crate) struct Accumulator {
+    pub rule: Rule,
+    /// Whether lanes are points of one result.
+    folds: bool,
+    float: Vec<f64>,
+    second: Vec<f64>,
+    integer: Vec<i64>,
+    number: Vec<i64>,
+}
+
+/// A floating-point lane.
+pub(crate) trait Float: Copy + Into<f64> {
+    /// e^x for x that is a difference of lanes.
+    fn exp(x: f64) -> f64;
+}
+impl Float for f32 {
+    #[inline(always)]
+    fn exp(x: f64) -> f64 {
+        f64::from(exp_f32(x as f32))
+    }
+}
+impl Float for f64 {
+    #[inline(always)]
+    fn exp(x: f64) -> f64 {
+        x.exp()
+    }
+}
+
+/// Calls `f(slot, lane, value)` for each lane that the mask lets through.
+#[inline(always)]
+fn each<T: Copy>(folds: bool, x: &[T], mask: Option<&[u8]>, mut f: impl FnMut(usize, usize, T)) {
+    let slot = |l: usize| if folds { l % FOLD } else { l };
+    match mask {
+        None => x.iter().enumerate().for_each(|(l, x)| f(slot(l), l, *x)),
+        Some(mask) => {
+            for (l, (x, m)) in x.iter().zip(mask).enumerate() {
+                if *m != 0 {
+                    f(slot(l), l, *x);
+                }
+            }
+        }
+    }
+}
+
+/// `to[slot] = f(to[slot], x)` for each lane.
+#[inline(always)]
+fn update<A: Copy, T: Copy>(
+    folds: bool,
+    to: &mut [A],
+    x: &[T],
+    mask: Option<&[u8]>,
+    f: impl Fn(A, T) -> A,
+) {
+    if mask.is_some() {
+        return each(folds, x, mask, |s, _, x| to[s] = f(to[s], x));
+    }
+    if !folds {
+        for (to, x) in to.iter_mut().zip(x) {
+            *to = f(*to, *x);
+        }
+        return;
+    }
+    let Some(to) = to.first_chunk_mut::<FOLD>() else {
+        return;
+    };
+    let mut sums = *to;
+    let (chunks, rest) = x.as_chunks::<FOLD>();
+    for chunk in chunks {
+        for (sum, x) in sums.iter_mut().zip(chunk) {
+            *sum = f(*sum, *x);
+        }
+    }
+    for (sum, x) in sums.iter_mut().zip(rest) {
+        *sum = f(*sum, *x);
+    }
+    *to = sums;
+}
+
+impl Accumulator {
+    /// For a reduction; `folds`: all lanes go into one result.
+    pub(crate) fn new(rule: Rule, folds: bool) -> Accumulator {
+        Accumulator {
+            rule,
+            folds,
+            float: vec![0.0; WIDTH],
+            second: vec![0.0; WIDTH],
+            integer: vec![0; WIDTH],
+            number: vec![0; WIDTH],
+        }
+    }
+
+    /// Plain sums of squares: squares of `f32` do not overflow in `f64`.
+    fn squares(&self) -> bool {
+        self.rule.reduction == Reduction::Norm && self.rule.value == DType::F32
+    }
+
+    /// Forgets everything.
+    pub(crate) fn reset(&mut self) {
+        let mut neutral = self.rule.neutral();
+        if self.squares() {
+            neutral.second = 0.0;
+        }
+        self.float.fill(neutral.float);
+        self.second.fill(neutral.second);
+        self.integer.fill(neutral.integer);
+        self.number.fill(neutral.number);
+    }
+
+    /// The carrier of a lane, or of everything if lanes are folded.
+    pub(crate) fn carrier(&self, lane: usize) -> Carrier {
+        let at = |l: usize| {
+            let mut carrier = Carrier {
+                float: self.float[l],
+                second: self.second[l],
+                integer: self.integer[l],
+                number: self.number[l],
+            };
+            if self.squares() {
+                carrier.float = carrier.second.sqrt();
+                carrier.second = 1.0;
+            }
+            carrier
+        };
+        if !self.folds {
+            return at(lane);
+        }
+        let mut total = at(0);
+        for l in 1..FOLD {
+            self.rule.merge(&mut total, &at(l));
+        }
+        total
+    }
+
+    fn count(&mut self, lanes: usize, mask: Option<&[u8]>) {
+        if self.rule.reduction != Reduction::Mean {
+            return;
+        }
+        match mask {
+            None if self.folds => self.number[0] += lanes as i64,
+            None => self.number[..lanes].iter_mut().for_each(|n| *n += 1),
+            Some(mask) => {
+                let (folds, number) = (self.folds, &mut self.number);
+                each(folds, mask, Some(mask), |s, _, _| number[s] += 1);
+            }
+        }
+    }
+
+    /// Adds a strip of floats. `number(lane)` is the row-major number of a lane's point of the reduction.
+    #[inline(always)]
+    pub(crate) fn add_floats<T: Float>(
+        &mut self,
+        x: &[T],
+        mask: Option<&[u8]>,
+        number: impl Fn(usize) -> i64,
+    ) {
+        use Reduction as R;
+        let folds = self.folds;
+        match self.rule.reduction {
+            R::Sum | R::Mean => update(folds, &mut self.float, x, mask, |s, x| s + x.into()),
+            R::Norm1 => update(folds, &mut self.float, x, mask, |s, x| s + x.into().abs()),
+            R::Prod => update(folds, &mut self.float, x, mask, |s, x| s * x.into()),
+            R::Max => update(folds, &mut self.float, x, mask, |s, x| max_nan(s, x.into())),
+            R::Min => update(folds, &mut self.float, x, mask, |s, x| min_nan(s, x.into())),
+            R::NormInf => update(folds, &mut self.float, x, mask, |s, x| {
+                max_nan(s, x.into().abs())
+            }),
+            R::Norm if self.squares() => update(folds, &mut self.second, x, mask, |s, x| {
+                let x: f64 = x.into();
+                s + x * x
+            }),
+            R::Norm => {
+                let (scales, sums) = (&mut self.float, &mut self.second);
+                each(folds, x, mask, |s, _, x| {
+                    norm(&mut scales[s], &mut sums[s], x.into().abs());
+                });
+            }
+            R::LogSumExp => self.log_sum_exp(x, mask),
+            R::ArgMax | R::ArgMin => {
+                let largest = self.rule.reduction == R::ArgMax;
+                let (values, numbers) = (&mut self.float, &mut self.number);
+                each(folds, x, mask, |s, l, x| {
+                    let (x, best) = (x.into(), values[s]);
+                    let better = if largest { x > best } else { x < best };
+                    if better || numbers[s] < 0 || (x.is_nan() && !best.is_nan()) {
+                        (values[s], numbers[s]) = (x, number(l));
+                    }
+                });
+            }
+            R::Any | R::All => unreachable!("any and all reduce truth values"),
+        }
+        self.count(x.len(), mask);
+    }
+
+    fn log_sum_exp<T: Float>(&mut self, x: &[T], mask: Option<&[u8]>) {
+        let (tops, sums) = (&mut self.float, &mut self.second);
+        if !self.folds || mask.is_some() {
+            return each(self.folds, x, mask, |s, _, x| {
+                log_sum_exp::<T>(&mut tops[s], &mut sums[s], x.into());
+            });
+        }
+        // The strip's largest first, so that one exponential a lane is enough.
+        let mut largest = [f64::NEG_INFINITY; FOLD];
+        update(true, &mut largest, x, None, |s, x| max_nan(s, x.into()));
+        let top = (largest.iter().chain(&tops[..FOLD])).fold(f64::NEG_INFINITY, |s, x| max_nan(s, *x));
+        if !top.is_finite() {
+            return each(true, x, None, |s, _, x| {
+                log_sum_exp::<T>(&mut tops[s], &mut sums[s], x.into());
+            });
+        }
+        for s in 0..FOLD {
+            if tops[s] != top {
+                sums[s] *= T::exp(tops[s] - top);
+                tops[s] = top;
+            }
+        }
+        update(true, sums, x, None, |s, x| s + T::exp(x.into() - top));
+    }
+
+    /// Adds a strip of integers or truth values.
+    #[inline(always)]
+    pub(crate) fn add_integers<T: Copy + Into<i64>>(
+        &mut self,
+        x: &[T],
+        mask: Option<&[u8]>,
+        number: impl Fn(usize) -> i64,
+    ) {
+        use Reduction as R;
+        let (folds, truth) = (self.folds, self.rule.value == DType::Bool);
+        let to = &mut self.integer;
+        match self.rule.reduction {
+            R::Sum | R::Mean if !truth => {
+                update(folds, to, x, mask, |s, x| s.wrapping_add(x.into()));
+            }
+            R::Prod if !truth => update(folds, to, x, mask, |s, x| s.wrapping_mul(x.into())),
+            R::Norm1 => update(folds, to, x, mask, |s, x| {
+                s.wrapping_add(x.into().wrapping_abs())
+            }),
+            R::NormInf => update(folds, to, x, mask, |s, x| s.max(x.into().wrapping_abs())),
+            R::Min | R::All | R::Prod => update(folds, to, x, mask, |s, x| s.min(x.into())),
+            R::Max | R::Any | R::Sum | R::Mean => {
+                update(folds, to, x, mask, |s, x| s.max(x.into()));
+            }
+            R::ArgMax | R::ArgMin => {
+                let largest = self.rule.reduction == R::ArgMax;
+                let numbers = &mut self.number;
+                each(folds, x, mask, |s, l, x| {
+                    let (x, best) = (x.into(), to[s]);
+                    let better = if largest { x > best } else { x < best };
+                    if better || numbers[s] < 0 {
+                        (to[s], numbers[s]) = (x, number(l));
+                    }
+                });
+            }
+            R::LogSumExp | R::Norm => unreachable!("reduces floating-point values"),
+        }
+        self.count(x.len(), mask);
+    }
+}
+
+/// One value more in a stable log-sum-exp.
+#[inline(always)]
+fn log_sum_exp<T: Float>(top: &mut f64, sum: &mut f64, x: f64) {
+    if x == f64::NEG_INFINITY {
+        return;
+    }
+    if x == *top {
+        *sum += 1.0;
+    } else if x < *top {
+        *sum += T::exp(x - *top);
+    } else if x > *top {
+        *sum = if x == f64::INFINITY {
+            1.0
+        } else {
+            *sum * T::exp(*top - x) + 1.0
+        };
+        *top = x;
+    } else {
+        (*top, *sum) = (f64::NAN, f64::NAN);
+    }
+}
+
+/// One absolute value more in a norm that does not overflow.
+#[inline(always)]
+fn norm(scale: &mut f64, sum: &mut f64, x: f64) {
+    if x > *scale {
+        let ratio = *scale / x;
+        *sum = 1.0 + *sum * ratio * ratio;
+        *scale = x;
+    } else if x <= *scale {
+        if x > 0.0 && *scale < f64::INFINITY {
+            *sum += (x / *scale) * (x / *scale);
+        }
+    } else {
+        *scale = f64::NAN;
+    }
+}

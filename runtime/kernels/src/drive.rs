@@ -1,0 +1,497 @@
+//! Runs a program over its loops: units of output points in parallel, the steps of each one after another.
+//!
+//! Tasks have sizes that depend on the kernel and its ranges only, so neither results nor faults depend on
+//! the number of threads. Must not know what operations do.
+//!
+//! ```text
+//! 4096 outputs, 1 step each:  tasks of 65536 points     1 output, 10^7 points:  64 parts, merged in order
+//! ```
+
+use crate::accumulate::Accumulator;
+use crate::carrier::{Carrier, Rule};
+use crate::machine::Machine;
+use crate::nest::Axis;
+use crate::program::{Program, Request};
+use crate::segment::Segment;
+use crate::{Chunk, KernelError};
+use ein_array::Array;
+use ein_plan::{DType, Kernel};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Points that are worth a task of their own.
+const TASK: u64 = 1 << 16;
+/// Most parts of one reduction.
+const PARTS: u64 = 64;
+
+/// Evaluates a kernel strip by strip.
+pub(crate) fn run(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Result<Vec<Array>, KernelError> {
+    let rank = kernel.output_rank as usize;
+    let shape: Vec<usize> = ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
+    let mut columns: Vec<Array> = kernel
+        .output
+        .iter()
+        .map(|dtype| Array::zeros(*dtype, &shape))
+        .collect();
+    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let output: Vec<usize> = (0..rank).collect();
+    let reduced: Vec<usize> = (rank..ranges.len()).collect();
+    let program = Program::new(&Request {
+        graph: &kernel.graph,
+        operands,
+        root: kernel.root,
+        guard: kernel.guard,
+        reduction: kernel.reduction,
+        output: &output,
+        reduced: &reduced,
+        ranges: &ranges,
+        lengths: &lengths,
+    });
+    let extents: Vec<i64> = kernel.indices[rank..]
+        .iter()
+        .map(|index| index.extent as i64)
+        .collect();
+    let driver = Driver::new(&program, &ranges, &extents, kernel.finish);
+    let segments = columns
+        .iter_mut()
+        .map(|array| Segment::of(array.data_mut()))
+        .collect();
+    match driver.run(segments) {
+        None => Ok(columns),
+        Some(point) => Err(explain(kernel, operands, point)),
+    }
+}
+
+/// Evaluates a faulty point again, alone, to find out what is wrong there.
+fn explain(kernel: &Kernel, operands: &[Chunk<'_>], point: Vec<i64>) -> KernelError {
+    let ranges: Vec<(i64, i64)> = point.iter().map(|p| (*p, 1)).collect();
+    let lengths = vec![1; ranges.len()];
+    let program = Program::new(&Request {
+        graph: &kernel.graph,
+        operands,
+        root: kernel.root,
+        guard: kernel.guard,
+        reduction: None,
+        output: &[],
+        reduced: &[],
+        ranges: &ranges,
+        lengths: &lengths,
+    });
+    let mut machine = Machine::new(&program, point.clone(), true);
+    machine.execute(0);
+    let fault = program
+        .guard
+        .and_then(|guard| machine.traced(guard))
+        .or_else(|| machine.traced(program.root))
+        .expect("the point was found to be faulty");
+    KernelError {
+        fault,
+        point: point.iter().map(|p| *p as u64).collect(),
+    }
+}
+
+/// A counter over several loops.
+struct Odometer<'a> {
+    axes: &'a [Axis],
+    counts: Vec<u64>,
+    at: Vec<u64>,
+}
+
+impl Odometer<'_> {
+    fn set(&mut self, mut number: u64) {
+        for (at, count) in self.at.iter_mut().zip(&self.counts).rev() {
+            *at = number % count;
+            number /= count;
+        }
+    }
+
+    /// Goes on by one; the outermost axis that moved.
+    fn advance(&mut self) -> usize {
+        for d in (0..self.at.len()).rev() {
+            self.at[d] += 1;
+            if self.at[d] < self.counts[d] {
+                return d;
+            }
+            self.at[d] = 0;
+        }
+        0
+    }
+}
+
+/// One run of a program over ranges.
+pub(crate) struct Driver<'p, 'a> {
+    program: &'p Program<'a>,
+    ranges: &'p [(i64, i64)],
+    /// Global extents of the reduced indices: what the numbers of `argmax` count.
+    extents: &'p [i64],
+    finish: bool,
+    /// The lowest unit that is known to be faulty.
+    faulty: AtomicU64,
+}
+
+impl<'p, 'a> Driver<'p, 'a> {
+    pub(crate) fn new(
+        program: &'p Program<'a>,
+        ranges: &'p [(i64, i64)],
+        extents: &'p [i64],
+        finish: bool,
+    ) -> Self {
+        Driver {
+            program,
+            ranges,
+            extents,
+            finish,
+            faulty: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    fn odometer<'b>(&self, axes: &'b [Axis]) -> Odometer<'b> {
+        let counts = axes
+            .iter()
+            .map(|axis| match axis {
+                Axis::Index(i) => self.ranges[*i].1 as u64,
+                Axis::Tile(d) => {
+                    let nest = &self.program.nest;
+                    (self.ranges[nest.strip[*d]].1 as u64).div_ceil(nest.tiles[*d] as u64)
+                }
+            })
+            .collect();
+        Odometer {
+            axes,
+            counts,
+            at: vec![0; axes.len()],
+        }
+    }
+
+    fn count(&self, axes: &[Axis]) -> u64 {
+        self.odometer(axes).counts.iter().product()
+    }
+
+    /// Number of output points before a unit.
+    fn outputs_before(&self, unit: u64) -> usize {
+        let nest = &self.program.nest;
+        if !nest.output_lanes || nest.strip.is_empty() {
+            return unit as usize;
+        }
+        let length = |d: usize| self.ranges[nest.strip[d]].1 as u64;
+        let rest: u64 = (1..nest.strip.len()).map(length).product();
+        let tiles = length(0).div_ceil(nest.tiles[0] as u64).max(1);
+        let within = ((unit % tiles) * nest.tiles[0] as u64).min(length(0));
+        (((unit / tiles) * length(0) + within) * rest) as usize
+    }
+
+    /// Fills the columns; the lowest faulty point, if there is one.
+    pub(crate) fn run(&self, columns: Vec<Segment<'_>>) -> Option<Vec<i64>> {
+        let nest = &self.program.nest;
+        let (units, steps) = (self.count(&nest.unit), self.count(&nest.step));
+        let outputs = self.outputs_before(units) as u64;
+        if units == 0 || outputs == 0 {
+            return None;
+        }
+        let points = self
+            .ranges
+            .iter()
+            .fold(1u64, |n, (_, l)| n.saturating_mul(*l as u64));
+        if self.program.reduction.is_some() && units < 16 && steps > 1 && points >= 4 * TASK {
+            let parts = (points / units).div_ceil(TASK).min(PARTS).min(steps);
+            if parts > 1 {
+                return self.run_parts(columns, units, steps, parts);
+            }
+        }
+        let each = (TASK / (points / units).max(1)).max(1);
+        let tasks = units.div_ceil(each);
+        if tasks == 1 {
+            return self.run_task(0..units, columns);
+        }
+        let mut parts = Vec::with_capacity(tasks as usize);
+        let mut rest = columns;
+        for task in 0..tasks {
+            let range = task * each..((task + 1) * each).min(units);
+            let length = self.outputs_before(range.end) - self.outputs_before(range.start);
+            let (heads, tails): (Vec<_>, Vec<_>) =
+                rest.into_iter().map(|column| column.split(length)).unzip();
+            rest = tails;
+            parts.push((range, heads));
+        }
+        parts
+            .into_par_iter()
+            .filter_map(|(range, columns)| self.run_task(range, columns))
+            .min()
+    }
+
+    /// A few long reductions: each in several parts, which are merged in order.
+    fn run_parts(
+        &self,
+        mut columns: Vec<Segment<'_>>,
+        units: u64,
+        steps: u64,
+        parts: u64,
+    ) -> Option<Vec<i64>> {
+        let rule = self.rule()?;
+        let results: Vec<(Vec<Carrier>, Option<Vec<i64>>)> = (0..units * parts)
+            .into_par_iter()
+            .map(|task| {
+                let (unit, part) = (task / parts, task % parts);
+                let range = part * steps / parts..(part + 1) * steps / parts;
+                let mut carriers = Vec::new();
+                let fault = self.walk(unit..unit + 1, range, |machine, accumulator, _| {
+                    let lanes = self.results(machine);
+                    carriers = (0..lanes).map(|l| accumulator.carrier(l)).collect();
+                });
+                (carriers, fault)
+            })
+            .collect();
+        if let Some(point) = results.iter().filter_map(|(_, fault)| fault.as_ref()).min() {
+            return Some(point.clone());
+        }
+        for unit in 0..units {
+            let at = self.outputs_before(unit);
+            let mine = &results[(unit * parts) as usize..((unit + 1) * parts) as usize];
+            let mut total = mine[0].0.clone();
+            for (carriers, _) in &mine[1..] {
+                for (total, carrier) in total.iter_mut().zip(carriers) {
+                    rule.merge(total, carrier);
+                }
+            }
+            for (lane, carrier) in total.iter().enumerate() {
+                self.store(rule, carrier, &mut columns, at + lane);
+            }
+        }
+        None
+    }
+
+    fn rule(&self) -> Option<Rule> {
+        self.program.reduction.map(|reduction| Rule {
+            reduction,
+            value: self.program.value(),
+        })
+    }
+
+    /// How many results a unit has.
+    fn results(&self, machine: &Machine<'_, '_>) -> usize {
+        if self.program.nest.output_lanes {
+            machine.extents.lanes()
+        } else {
+            1
+        }
+    }
+
+    fn store(&self, rule: Rule, carrier: &Carrier, columns: &mut [Segment<'_>], at: usize) {
+        if self.finish {
+            rule.finish(carrier, &mut columns[0], at);
+        } else {
+            rule.store(carrier, columns, at);
+        }
+    }
+
+    /// Some units, one after another, into their part of the columns.
+    pub(crate) fn run_task(
+        &self,
+        units: Range<u64>,
+        mut columns: Vec<Segment<'_>>,
+    ) -> Option<Vec<i64>> {
+        let steps = self.count(&self.program.nest.step);
+        let rule = self.rule();
+        let mut at = 0;
+        self.walk(units, 0..steps, |machine, accumulator, _| {
+            let lanes = self.results(machine);
+            match rule {
+                Some(rule) => {
+                    for lane in 0..lanes {
+                        let carrier = accumulator.carrier(lane);
+                        self.store(rule, &carrier, &mut columns, at + lane);
+                    }
+                }
+                None => store_values(machine, &mut columns[0], at),
+            }
+            at += lanes;
+        })
+    }
+
+    /// Walks through some steps of some units; `done` sees each unit at its end. The lowest faulty point.
+    fn walk(
+        &self,
+        units: Range<u64>,
+        steps: Range<u64>,
+        mut done: impl FnMut(&Machine<'_, '_>, &Accumulator, u64),
+    ) -> Option<Vec<i64>> {
+        if units.is_empty() || units.start > self.faulty.load(Ordering::Relaxed) {
+            return None;
+        }
+        let program = self.program;
+        let nest = &program.nest;
+        let start = self.ranges.iter().map(|(start, _)| *start).collect();
+        let mut machine = Machine::new(program, start, false);
+        machine.extents.sizes = vec![1; nest.strip.len()];
+        let mut accumulator = Accumulator::new(
+            self.rule().unwrap_or(Rule {
+                reduction: ein_plan::Reduction::Max,
+                value: program.value(),
+            }),
+            !nest.output_lanes,
+        );
+        let mut unit_loops = self.odometer(&nest.unit);
+        let mut step_loops = self.odometer(&nest.step);
+        let mut fault: Option<Vec<i64>> = None;
+        machine.execute(0);
+        unit_loops.set(units.start);
+        let mut moved = 0;
+        for unit in units {
+            self.place(&mut machine, &unit_loops, moved);
+            for level in moved + 1..=nest.unit.len() {
+                machine.execute(level);
+            }
+            accumulator.reset();
+            if !steps.is_empty() {
+                step_loops.set(steps.start);
+            }
+            let mut moved_step = 0;
+            for _ in steps.clone() {
+                self.place(&mut machine, &step_loops, moved_step);
+                for level in moved_step + 1..=nest.step.len() {
+                    machine.execute(nest.unit.len() + level);
+                }
+                if let Some(point) = self.poisoned(&machine) {
+                    let lower = fault.as_ref().is_none_or(|found| point < *found);
+                    if lower {
+                        fault = Some(point);
+                    }
+                    if !nest.output_lanes {
+                        break;
+                    }
+                }
+                if program.reduction.is_some() && fault.is_none() {
+                    self.accumulate(&machine, &mut accumulator);
+                }
+                moved_step = step_loops.advance();
+            }
+            if fault.is_some() {
+                self.faulty.fetch_min(unit, Ordering::Relaxed);
+                return fault;
+            }
+            done(&machine, &accumulator, unit);
+            moved = unit_loops.advance();
+        }
+        None
+    }
+
+    /// Sets the indices of the axes from `from` on.
+    fn place(&self, machine: &mut Machine<'_, '_>, loops: &Odometer<'_>, from: usize) {
+        for (axis, at) in loops.axes.iter().zip(&loops.at).skip(from) {
+            match axis {
+                Axis::Index(i) => machine.point[*i] = self.ranges[*i].0 + *at as i64,
+                Axis::Tile(d) => {
+                    let nest = &self.program.nest;
+                    let (start, length) = self.ranges[nest.strip[*d]];
+                    let first = *at as i64 * nest.tiles[*d] as i64;
+                    machine.point[nest.strip[*d]] = start + first;
+                    machine.extents.sizes[*d] = (length - first).min(nest.tiles[*d] as i64) as usize;
+                }
+            }
+        }
+    }
+
+    /// The lowest point of the strip whose fault reaches the root.
+    fn poisoned(&self, machine: &Machine<'_, '_>) -> Option<Vec<i64>> {
+        let program = self.program;
+        let of_root = machine.poison(program.root);
+        let of_guard = program.guard.and_then(|guard| machine.poison(guard));
+        if of_root.is_none() && of_guard.is_none() {
+            return None;
+        }
+        let guard = program.guard.map(|guard| machine.truths(guard));
+        let lane = (0..machine.extents.lanes()).find(|l| {
+            let set = |mask: Option<&[u8]>| mask.is_some_and(|mask| mask[*l] != 0);
+            set(of_guard) || (set(of_root) && guard.is_none_or(|guard| guard[*l] != 0))
+        })?;
+        Some(self.point_of(machine, lane))
+    }
+
+    /// All indices at a lane.
+    fn point_of(&self, machine: &Machine<'_, '_>, mut lane: usize) -> Vec<i64> {
+        let mut point = machine.point.clone();
+        let strip = &self.program.nest.strip;
+        for (index, size) in strip.iter().zip(&machine.extents.sizes).rev() {
+            point[*index] += (lane % size) as i64;
+            lane /= size;
+        }
+        point
+    }
+
+    fn accumulate(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
+        let program = self.program;
+        let mask = program.guard.map(|guard| machine.truths(guard));
+        let mask = mask.filter(|mask| mask.contains(&0));
+        // The numbers of the lanes' points among the reduced ones; only argmax and argmin look at them.
+        let rank = self.ranges.len() - self.extents.len();
+        let number_of = |point: &[i64]| {
+            let reduced = point[rank..].iter().zip(self.extents);
+            reduced.fold(0i64, |n, (p, extent)| n.wrapping_mul(*extent).wrapping_add(*p))
+        };
+        let first = number_of(&machine.point);
+        let simple = program.nest.output_lanes || program.nest.strip.len() == 1;
+        let step = i64::from(!program.nest.output_lanes);
+        let number = |lane: usize| {
+            if simple {
+                first + step * lane as i64
+            } else {
+                number_of(&self.point_of(machine, lane))
+            }
+        };
+        let root = program.root;
+        match program.value() {
+            DType::F32 => accumulator.add_floats(machine.f32s(root), mask, number),
+            DType::F64 => accumulator.add_floats(machine.f64s(root), mask, number),
+            DType::I32 => accumulator.add_integers(machine.i32s(root), mask, number),
+            DType::I64 => accumulator.add_integers(machine.i64s(root), mask, number),
+            _ => accumulator.add_integers(machine.truths(root), mask, number),
+        }
+    }
+}
+
+/// The values of a kernel without reduction, from element `at` on.
+fn store_values(machine: &Machine<'_, '_>, to: &mut Segment<'_>, at: usize) {
+    let program = machine.program;
+    let n = machine.extents.lanes();
+    let root = program.root;
+    match (program.value(), &mut *to) {
+        (DType::F32, Segment::F32(v)) => v[at..at + n].copy_from_slice(machine.f32s(root)),
+        (DType::F64, Segment::F64(v)) => v[at..at + n].copy_from_slice(machine.f64s(root)),
+        (DType::I32, Segment::I32(v)) => v[at..at + n].copy_from_slice(machine.i32s(root)),
+        (DType::I64, Segment::I64(v)) => v[at..at + n].copy_from_slice(machine.i64s(root)),
+        (DType::Bool, Segment::Bool(v)) => v[at..at + n].copy_from_slice(machine.truths(root)),
+        (DType::F32, to) => {
+            let values = machine.f32s(root).iter().enumerate();
+            values.for_each(|(l, x)| to.set_float(at + l, f64::from(*x)));
+        }
+        (DType::F64, to) => {
+            let values = machine.f64s(root).iter().enumerate();
+            values.for_each(|(l, x)| to.set_float(at + l, *x));
+        }
+        (DType::I32, to) => {
+            let values = machine.i32s(root).iter().enumerate();
+            values.for_each(|(l, x)| to.set_integer(at + l, i64::from(*x)));
+        }
+        (DType::I64, to) => {
+            let values = machine.i64s(root).iter().enumerate();
+            values.for_each(|(l, x)| to.set_integer(at + l, *x));
+        }
+        (_, to) => {
+            let values = machine.truths(root).iter().enumerate();
+            values.for_each(|(l, x)| to.set_integer(at + l, i64::from(*x)));
+        }
+    }
+    if let Some(guard) = program.guard {
+        for (l, holds) in machine.truths(guard).iter().enumerate() {
+            if *holds == 0 {
+                to.set_integer(at + l, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Free sources: any box of a constant, counted or random tensor.
+//!
+//! Element `e` (row-major number in the whole tensor) of a random tensor is made of the four 32-bit words at
+//! position `4 e` of the ChaCha8 stream whose key is SHA-256 of the seed (eight bytes, little-endian) followed by
+//! the stream's name. So any box can be made by itself, in parallel, and is the same however it is cut.
+//! Must not know who asks.
+//!
+//! ```text
+//! iota [3, 4], box [1..3, 2..4]  ->  6 7 10 11
+//! ```
+
+use ein_array::{Array, Data};
+use ein_plan::{DType, Scalar, Source};
+use half::{bf16, f16};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+/// Elements of one task.
+const TASK: usize = 1 << 14;
+
+/// The box `ranges` (start and length of each dimension) of a tensor of that shape.
+///
+/// `source` must be free ([`Source::is_free`]). Random values depend on `seed`, `stream` and the element's number in
+/// the whole tensor alone. Values are computed in `f64` and rounded; whole types take the floor.
+pub fn generate(
+    source: &Source,
+    dtype: DType,
+    stream: &str,
+    seed: u64,
+    shape: &[u64],
+    ranges: &[(u64, u64)],
+) -> Array {
+    let extents: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let mut array = Array::zeros(dtype, &extents);
+    if array.data().is_empty() {
+        return array;
+    }
+    let place = Place::new(shape, ranges);
+    let key = key(seed, stream);
+    match source {
+        Source::Load(_) | Source::Unbound => {
+            unreachable!("only a free source can be generated")
+        }
+        Source::Full(Scalar::Int(x)) => fill(&mut array, &place, |_, _, to| {
+            to.iter_mut().for_each(|v| *v = Value::Whole(*x));
+        }),
+        Source::Full(value) => fill(&mut array, &place, |_, _, to| {
+            to.iter_mut().for_each(|v| *v = Value::Real(value.as_f64()));
+        }),
+        Source::Iota => fill(&mut array, &place, |_, first, to| {
+            for (v, n) in to.iter_mut().zip(first..) {
+                *v = Value::Whole(n as i64);
+            }
+        }),
+        Source::Permutation => {
+            let order = permutation(&key, shape.iter().product());
+            fill(&mut array, &place, |_, first, to| {
+                for (v, n) in to.iter_mut().zip(first..) {
+                    *v = Value::Whole(order[n as usize]);
+                }
+            });
+        }
+        Source::Uniform { lo, hi } => fill(&mut array, &place, |dtype, first, to| {
+            random(&key, first, to, |a, _| {
+                Value::Real(below(dtype, lo + (hi - lo) * unit(a), *lo, *hi))
+            });
+        }),
+        Source::Normal { mean, std } => fill(&mut array, &place, |_, first, to| {
+            random(&key, first, to, |a, b| {
+                let radius = (-2.0 * libm::log(1.0 - unit(a))).sqrt();
+                let angle = std::f64::consts::TAU * unit(b);
+                Value::Real(mean + std * (radius * libm::cos(angle)))
+            });
+        }),
+        Source::Bernoulli { p } => fill(&mut array, &place, |_, first, to| {
+            random(&key, first, to, |a, _| Value::Whole(i64::from(unit(a) < *p)));
+        }),
+        Source::Gumbel => fill(&mut array, &place, |_, first, to| {
+            random(&key, first, to, |a, _| {
+                Value::Real(-libm::log(-libm::log(inner(a))))
+            });
+        }),
+    }
+    array
+}
+
+/// A value before it is stored.
+#[derive(Clone, Copy)]
+enum Value {
+    Real(f64),
+    Whole(i64),
+}
+
+impl Value {
+    fn real(self) -> f64 {
+        match self {
+            Value::Real(x) => x,
+            Value::Whole(x) => x as f64,
+        }
+    }
+    fn whole(self) -> i64 {
+        match self {
+            Value::Real(x) => x.floor() as i64,
+            Value::Whole(x) => x,
+        }
+    }
+}
+
+/// Where a box lies: runs of neighbouring elements.
+struct Place {
+    strides: Vec<u64>,
+    ranges: Vec<(u64, u64)>,
+    run: u64,
+}
+
+impl Place {
+    fn new(shape: &[u64], ranges: &[(u64, u64)]) -> Place {
+        let mut strides = vec![1u64; shape.len()];
+        for d in (1..shape.len()).rev() {
+            strides[d - 1] = strides[d].wrapping_mul(shape[d]);
+        }
+        Place {
+            strides,
+            ranges: ranges.to_vec(),
+            run: ranges.last().map_or(1, |(_, n)| *n),
+        }
+    }
+
+    /// The number in the whole tensor of element `at` of the box.
+    fn number(&self, mut at: u64) -> u64 {
+        let mut number = 0;
+        for ((start, n), stride) in self.ranges.iter().zip(&self.strides).rev() {
+            number += (start + at % n) * stride;
+            at /= n;
+        }
+        number
+    }
+}
+
+/// Makes the elements run by run; `make(type, number of the first, values)`.
+fn fill(array: &mut Array, place: &Place, make: impl Fn(DType, u64, &mut [Value]) + Sync) {
+    let dtype = array.dtype();
+    let pieces = |first: usize, count: usize, store: &mut dyn FnMut(usize, &[Value])| {
+        let mut values = [Value::Whole(0); 512];
+        let mut done = 0;
+        while done < count {
+            let at = (first + done) as u64;
+            let left = (place.run - at % place.run) as usize;
+            let n = left.min(count - done).min(values.len());
+            make(dtype, place.number(at), &mut values[..n]);
+            store(done, &values[..n]);
+            done += n;
+        }
+    };
+    macro_rules! store {
+        ($v:ident, $f:expr) => {
+            $v.par_chunks_mut(TASK).enumerate().for_each(|(task, to)| {
+                pieces(task * TASK, to.len(), &mut |at, values: &[Value]| {
+                    for (to, value) in to[at..].iter_mut().zip(values) {
+                        *to = $f(*value);
+                    }
+                });
+            })
+        };
+    }
+    match array.data_mut() {
+        Data::F16(v) => store!(v, |x: Value| f16::from_f64(x.real())),
+        Data::BF16(v) => store!(v, |x: Value| bf16::from_f64(x.real())),
+        Data::F32(v) => store!(v, |x: Value| x.real() as f32),
+        Data::F64(v) => store!(v, |x: Value| x.real()),
+        Data::U8(v) => store!(v, |x: Value| x.whole() as u8),
+        Data::I32(v) => store!(v, |x: Value| x.whole() as i32),
+        Data::I64(v) => store!(v, |x: Value| x.whole()),
+        Data::Bool(v) => store!(v, |x: Value| u8::from(x.real() != 0.0)),
+    }
+}
+
+fn key(seed: u64, stream: &str) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_le_bytes());
+    hash.update(stream.as_bytes());
+    hash.finalize().into()
+}
+
+/// The stream at the words of an element.
+fn at_element(key: &[u8; 32], number: u64) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::from_seed(*key);
+    rng.set_word_pos(u128::from(number) * 4);
+    rng
+}
+
+fn random(key: &[u8; 32], first: u64, to: &mut [Value], f: impl Fn(u64, u64) -> Value) {
+    let mut rng = at_element(key, first);
+    for to in to {
+        let (a, b) = (rng.next_u64(), rng.next_u64());
+        *to = f(a, b);
+    }
+}
+
+/// Uniform in [0, 1), 53 bits.
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// Uniform in (0, 1).
+fn inner(bits: u64) -> f64 {
+    ((bits >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
+}
+
+/// `x`, or what is next below `hi` in the stored type if `x` would be stored as `hi` or more.
+fn below(dtype: DType, x: f64, lo: f64, hi: f64) -> f64 {
+    let stored = |x: f64| match dtype {
+        DType::F16 => f16::from_f64(x).to_f64(),
+        DType::BF16 => bf16::from_f64(x).to_f64(),
+        DType::F32 => f64::from(x as f32),
+        _ => x,
+    };
+    let value = stored(x);
+    if !dtype.is_float() || value < hi || hi <= lo {
+        return x;
+    }
+    // A spacing of the type below hi, whatever hi's own rounding was.
+    let digits = match dtype {
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        DType::F32 => 24,
+        _ => 53,
+    };
+    let spacing = hi.abs().max(f64::MIN_POSITIVE) * (-f64::from(digits)).exp2();
+    let (mut lower, mut factor) = (hi.next_down(), 0.5);
+    while stored(lower) >= hi && factor < 4.0 {
+        lower = hi - spacing * factor;
+        factor += 0.5;
+    }
+    if stored(lower) < hi && stored(lower) >= lo { lower } else { lo }
+}
+
+/// The numbers 0..n in the order of their keys.
+fn permutation(key: &[u8; 32], n: u64) -> Vec<i64> {
+    let mut keyed: Vec<(u64, i64)> = vec![(0, 0); n as usize];
+    keyed
+        .par_chunks_mut(TASK)
+        .enumerate()
+        .for_each(|(task, to)| {
+            let first = (task * TASK) as u64;
+            let mut rng = at_element(key, first);
+            for (to, number) in to.iter_mut().zip(first..) {
+                *to = (rng.next_u64(), number as i64);
+                rng.next_u64();
+            }
+        });
+    keyed.par_sort_unstable();
+    keyed.into_iter().map(|(_, number)| number).collect()
+}

@@ -1,0 +1,190 @@
+//! Reads of strips: from a chunk of any stored type into lanes of the compute type.
+//!
+//! Must not know graphs.
+//!
+//! ```text
+//! offset 3, lanes (2 of stride 8, 3 of stride 1)  ->  elements 3 4 5 11 12 13
+//! ```
+
+use ein_array::Data;
+use half::{bf16, f16};
+
+/// The shape of a strip: how many values of each of its indices; the lanes are in row-major order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extents {
+    /// Number along each dimension.
+    pub sizes: Vec<usize>,
+}
+
+impl Extents {
+    /// Number of lanes.
+    pub(crate) fn lanes(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// Number of lanes that are neighbours along the last dimension.
+    pub(crate) fn run(&self) -> usize {
+        self.sizes.last().copied().unwrap_or(1)
+    }
+
+    /// Calls `f(first lane, coordinates of the run)` for each run along the last dimension, in order.
+    #[inline(always)]
+    pub(crate) fn runs(&self, mut f: impl FnMut(usize, &[usize])) {
+        let outer = self.sizes.len().saturating_sub(1);
+        let run = self.run();
+        if self.lanes() == 0 {
+            return;
+        }
+        let mut at = [0usize; 8];
+        let outer = outer.min(at.len());
+        let mut lane = 0;
+        loop {
+            f(lane, &at[..outer]);
+            lane += run;
+            let mut d = outer;
+            loop {
+                if d == 0 {
+                    return;
+                }
+                d -= 1;
+                at[d] += 1;
+                if at[d] < self.sizes[d] {
+                    break;
+                }
+                at[d] = 0;
+            }
+        }
+    }
+}
+
+/// Σ step · coordinate over the outer dimensions of a run.
+#[inline(always)]
+pub(crate) fn along(steps: &[i64], at: &[usize]) -> i64 {
+    steps
+        .iter()
+        .zip(at)
+        .fold(0i64, |sum, (s, a)| sum.wrapping_add(s.wrapping_mul(*a as i64)))
+}
+
+/// One run: `to[l] = f(from[offset + l · step])`.
+#[inline(always)]
+fn run_of<S: Copy, T: Copy>(to: &mut [T], from: &[S], offset: i64, step: i64, f: impl Fn(S) -> T) {
+    let Some(last) = to.len().checked_sub(1) else {
+        return;
+    };
+    let begin = offset as usize;
+    match step {
+        0 => to.fill(f(from[begin])),
+        1 => {
+            for (to, from) in to.iter_mut().zip(&from[begin..=begin + last]) {
+                *to = f(*from);
+            }
+        }
+        2.. => {
+            let step = step as usize;
+            for (to, from) in to.iter_mut().zip(from[begin..].iter().step_by(step)) {
+                *to = f(*from);
+            }
+        }
+        _ => {
+            for (l, to) in to.iter_mut().enumerate() {
+                *to = f(from[(offset + l as i64 * step) as usize]);
+            }
+        }
+    }
+}
+
+/// A whole strip whose elements all exist.
+#[inline(always)]
+fn strip_of<S: Copy, T: Copy>(
+    to: &mut [T],
+    from: &[S],
+    offset: i64,
+    steps: &[i64],
+    extents: &Extents,
+    f: impl Fn(S) -> T + Copy,
+) {
+    let sizes = &extents.sizes;
+    let Some(inner) = sizes.len().checked_sub(1) else {
+        to[0] = f(from[offset as usize]);
+        return;
+    };
+    // A strip of one piece of memory is one run.
+    let whole = (0..inner).all(|d| steps[d] == steps[d + 1] * sizes[d + 1] as i64);
+    if whole {
+        return run_of(&mut to[..extents.lanes()], from, offset, steps[inner], f);
+    }
+    let run = sizes[inner];
+    extents.runs(|lane, at| {
+        let begin = offset + along(steps, at);
+        run_of(&mut to[lane..lane + run], from, begin, steps[inner], f);
+    });
+}
+
+/// Chosen elements: `to[l] = from[offsets[l]]` where the offset is not negative; other lanes are left.
+#[inline(always)]
+fn chosen_of<S: Copy, T: Copy>(to: &mut [T], from: &[S], offsets: &[i64], f: impl Fn(S) -> T) {
+    for (to, offset) in to.iter_mut().zip(offsets) {
+        if *offset >= 0 {
+            *to = f(from[*offset as usize]);
+        }
+    }
+}
+
+/// How the elements of a strip are found.
+pub(crate) enum Pattern<'a> {
+    /// Evenly spaced, all inside.
+    Strip {
+        offset: i64,
+        steps: &'a [i64],
+        extents: &'a Extents,
+    },
+    /// One run, all inside.
+    Run { offset: i64, step: i64 },
+    /// Anywhere; negative where there is nothing to read.
+    Chosen(&'a [i64]),
+}
+
+/// A compute type that strips can be read into.
+pub(crate) trait Lane: Copy {
+    /// Reads elements of a chunk whose stored type is computed in `Self`.
+    fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>);
+}
+
+#[inline(always)]
+fn by_pattern<S: Copy, T: Copy>(
+    to: &mut [T],
+    from: &[S],
+    pattern: &Pattern<'_>,
+    f: impl Fn(S) -> T + Copy,
+) {
+    match pattern {
+        Pattern::Strip {
+            offset,
+            steps,
+            extents,
+        } => strip_of(to, from, *offset, steps, extents, f),
+        Pattern::Run { offset, step } => run_of(to, from, *offset, *step, f),
+        Pattern::Chosen(offsets) => chosen_of(to, from, offsets, f),
+    }
+}
+
+macro_rules! lane {
+    ($t:ty: $($stored:ident $f:expr),*) => {
+        impl Lane for $t {
+            #[inline(always)]
+            fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) {
+                match from {
+                    $(Data::$stored(v) => by_pattern(to, v, pattern, $f),)*
+                    other => unreachable!("a column of {} is not computed so", other.dtype()),
+                }
+            }
+        }
+    };
+}
+
+lane!(f32: F32 |x: f32| x, F16 |x: f16| x.to_f32(), BF16 |x: bf16| x.to_f32());
+lane!(f64: F64 |x: f64| x);
+lane!(i32: I32 |x: i32| x, U8 |x: u8| i32::from(x));
+lane!(i64: I64 |x: i64| x);
+lane!(u8: Bool |x: u8| x);

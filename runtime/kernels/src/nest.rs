@@ -1,0 +1,129 @@
+//! The order of the loops around a kernel: which indices make strips, which are looped over outside them.
+//!
+//! A *unit* is the output points that are worked on together, a *step* one strip of the reduction into them.
+//! Either the strip runs over output indices (each lane its own result) or over reduced ones (all lanes one
+//! result). The choice depends on the kernel and its sizes alone. Must not know what is computed.
+//!
+//! ```text
+//! [n, d | k] lanes over d:  unit axes n, tile(d)   step axes k
+//! [n | k]    lanes over k:  unit axes n            step axes tile(k)
+//! ```
+
+/// Most lanes of a strip.
+pub(crate) const WIDTH: usize = 256;
+
+/// One loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Axis {
+    /// Over the values of an index.
+    Index(usize),
+    /// Over the tiles of a dimension of the strip.
+    Tile(usize),
+}
+
+/// The loops, outermost first.
+#[derive(Clone, Debug)]
+pub(crate) struct Nest {
+    /// The indices that make the strip, in order; lanes are in row-major order of them.
+    pub strip: Vec<usize>,
+    /// How many values of each a strip holds at most.
+    pub tiles: Vec<usize>,
+    /// Loops over units.
+    pub unit: Vec<Axis>,
+    /// Loops over the steps of one unit.
+    pub step: Vec<Axis>,
+    /// Whether lanes are output points (else they are points of the reduction).
+    pub output_lanes: bool,
+}
+
+/// What a read costs: for each index, the distance in elements between neighbours along it.
+pub(crate) type Strides = Vec<i64>;
+
+impl Nest {
+    /// The loops for `output` and `reduced` indices (in order) of lengths `lengths`; `reads` are the strides of
+    /// the reads, `work` about how many other operations a point takes.
+    pub(crate) fn choose(
+        output: &[usize],
+        reduced: &[usize],
+        lengths: &[usize],
+        reads: &[Strides],
+        work: usize,
+    ) -> Nest {
+        let by_output = Nest::new(output, reduced, lengths, true);
+        if reduced.is_empty() {
+            return by_output;
+        }
+        let by_reduced = Nest::new(output, reduced, lengths, false);
+        if by_reduced.cost(lengths, reads, work) < by_output.cost(lengths, reads, work) {
+            by_reduced
+        } else {
+            by_output
+        }
+    }
+
+    fn new(output: &[usize], reduced: &[usize], lengths: &[usize], output_lanes: bool) -> Nest {
+        let from = if output_lanes { output } else { reduced };
+        let mut first = from.len();
+        let mut tiles = Vec::new();
+        let mut lanes = 1;
+        while first > 0 && lanes < WIDTH {
+            let length = lengths[from[first - 1]].max(1);
+            if lanes * length <= WIDTH {
+                tiles.insert(0, length);
+                lanes *= length;
+                first -= 1;
+                continue;
+            }
+            let most = WIDTH / lanes;
+            if most > 1 {
+                // Equal tiles rather than full ones and a short rest.
+                let count = length.div_ceil(most);
+                let mut tile = length.div_ceil(count);
+                if first == from.len() {
+                    tile = tile.next_multiple_of(8).min(most);
+                }
+                tiles.insert(0, tile);
+                first -= 1;
+            }
+            break;
+        }
+        let strip = from[first..].to_vec();
+        let outer = from[..first].iter().map(|i| Axis::Index(*i));
+        let looped: Vec<Axis> = outer.chain((0..strip.len()).map(Axis::Tile)).collect();
+        let whole = |indices: &[usize]| indices.iter().map(|i| Axis::Index(*i)).collect();
+        let (unit, step) = if output_lanes {
+            (looped, whole(reduced))
+        } else {
+            (whole(output), looped)
+        };
+        Nest {
+            strip,
+            tiles,
+            unit,
+            step,
+            output_lanes,
+        }
+    }
+
+    /// A rough time a point, in arbitrary units.
+    fn cost(&self, lengths: &[usize], reads: &[Strides], work: usize) -> f64 {
+        let lanes = self
+            .strip
+            .iter()
+            .zip(&self.tiles)
+            .map(|(i, t)| lengths[*i].clamp(1, *t))
+            .product::<usize>()
+            .max(1) as f64;
+        let mut cost = work as f64 + if self.output_lanes { 1.0 } else { 0.5 };
+        for strides in reads {
+            let inner = self.strip.last().map_or(0, |i| strides[*i]);
+            cost += match inner.unsigned_abs() {
+                0 if self.strip.iter().all(|i| strides[*i] == 0) => 0.2,
+                0 | 1 => 1.0,
+                2..=4 => 2.0,
+                _ => 6.0,
+            };
+        }
+        cost * (1.0 + 24.0 / lanes)
+    }
+}

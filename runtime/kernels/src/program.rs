@@ -1,0 +1,555 @@
+//! Turns a kernel's graph into a register program for strips.
+//!
+//! Every node that is needed becomes one operation with a register of its own, placed at the outermost loop
+//! at which its value changes. What is the same in all lanes is computed once and copied to the lanes. A
+//! node that can fault has a *poison* mask beside its value; selects pass on the poison of the branch taken
+//! only, so a fault counts at a point if and only if it reaches the root there. Must not know how operations
+//! are executed.
+//!
+//! ```text
+//! [n, d | k] sum a0[n, k] * a1[k, d]:   level n: -   level tile(d): -   level k: r0 = a0, r1 = a1, r2 = r0 * r1
+//! ```
+
+use crate::Chunk;
+use crate::nest::{Axis, Nest, Strides};
+use ein_plan::{DType, Function, Graph, IndexId, Node, NodeId, Reduction, Scalar};
+
+/// What is to be evaluated: `output` and `reduced` indices in order; all others keep one value a run.
+pub(crate) struct Request<'a> {
+    pub graph: &'a Graph,
+    pub operands: &'a [Chunk<'a>],
+    pub root: NodeId,
+    pub guard: Option<NodeId>,
+    pub reduction: Option<Reduction>,
+    pub output: &'a [usize],
+    pub reduced: &'a [usize],
+    /// The values that any run gives an index: start and length.
+    pub ranges: &'a [(i64, i64)],
+    /// The usual number of values in one run.
+    pub lengths: &'a [usize],
+}
+
+/// What is known of a node's register.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Register {
+    pub dtype: DType,
+    /// Number of the register among those of its type.
+    pub slot: u32,
+    /// Number of its poison mask, if it can fault.
+    pub poison: Option<u32>,
+    /// Whether all lanes have one value.
+    pub uniform: bool,
+}
+
+/// One operation; its result goes to the register of `node`.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub node: u32,
+    /// Computed in one lane.
+    pub uniform: bool,
+    /// Copied to all lanes afterwards.
+    pub splat: bool,
+    pub kind: Kind,
+}
+
+/// What an operation does.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Constant(Scalar),
+    Index {
+        index: usize,
+        /// Step of each dimension of the strip.
+        lanes: Vec<i64>,
+    },
+    Read(Box<Read>),
+    Apply(Function, [u32; 3]),
+    Convert(u32),
+    /// Goes on at operation `to` of the level if no lane of `condition` is `wanted`.
+    Skip {
+        condition: u32,
+        wanted: bool,
+        to: usize,
+    },
+}
+
+/// A read, prepared.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub operand: usize,
+    pub column: usize,
+    pub dims: Vec<Position>,
+    pub otherwise: Option<u32>,
+    /// Distance in elements between lanes that are neighbours along each dimension of the strip.
+    pub lanes: Vec<i64>,
+    /// Whether some position is a register that differs between lanes.
+    pub scattered: bool,
+}
+
+/// A position of a read.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    /// First position that the chunk holds, and how many.
+    pub start: i64,
+    pub length: i64,
+    /// Distance in elements between neighbours.
+    pub stride: i64,
+    pub form: Form,
+}
+
+/// How a position is found.
+#[derive(Clone, Debug)]
+pub(crate) enum Form {
+    /// `constant + Σ coefficient · index`; `lanes`: its steps along the strip; `checked`: it may be outside.
+    Affine {
+        constant: i64,
+        terms: Vec<(usize, i64)>,
+        lanes: Vec<i64>,
+        checked: bool,
+    },
+    /// The value of a node.
+    Value(u32),
+}
+
+/// A compiled kernel.
+pub(crate) struct Program<'a> {
+    pub operands: &'a [Chunk<'a>],
+    pub root: u32,
+    pub guard: Option<u32>,
+    pub reduction: Option<Reduction>,
+    pub nest: Nest,
+    pub registers: Vec<Register>,
+    /// Operations of each level: 0 once a run, `p + 1` when axis `p` (units' axes, then steps') moves.
+    pub levels: Vec<Vec<Operation>>,
+    /// Registers of each bank: f32, f64, i32, i64, bool; then poison masks.
+    pub banks: [usize; 6],
+}
+
+/// An affine form with the interval of its values, if no value leaves ±2^62.
+#[derive(Clone)]
+pub(crate) struct Form64 {
+    pub constant: i64,
+    pub terms: Vec<(usize, i64)>,
+    pub low: i64,
+    pub high: i64,
+}
+
+/// The affine form of every `I64` node that has one, over the given ranges.
+pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<Form64>> {
+    let mut forms: Vec<Option<Form64>> = Vec::with_capacity(graph.len());
+    let combine = |x: &Form64, y: &Form64, factor: i64| -> Option<Form64> {
+        let mut terms = x.terms.clone();
+        for (index, coefficient) in &y.terms {
+            let more = coefficient.checked_mul(factor)?;
+            match terms.iter_mut().find(|(i, _)| i == index) {
+                Some((_, c)) => *c = c.checked_add(more)?,
+                None => terms.push((*index, more)),
+            }
+        }
+        terms.retain(|(_, c)| *c != 0);
+        let constant = x.constant.checked_add(y.constant.checked_mul(factor)?)?;
+        bounded(constant, terms, ranges)
+    };
+    for (_, node, dtype) in graph.iter() {
+        let form = (dtype == DType::I64).then(|| match node {
+            Node::Constant(Scalar::Int(c)) => bounded(*c, vec![], ranges),
+            Node::Index(IndexId(i)) => bounded(0, vec![(*i as usize, 1)], ranges),
+            Node::Apply(function, a) => {
+                let at = |n: usize| a.get(n).and_then(|id| forms[id.0 as usize].as_ref());
+                match function {
+                    Function::Add => combine(at(0)?, at(1)?, 1),
+                    Function::Sub => combine(at(0)?, at(1)?, -1),
+                    Function::Neg => combine(&bounded(0, vec![], ranges)?, at(0)?, -1),
+                    Function::Mul => {
+                        let (x, y) = (at(0)?, at(1)?);
+                        let zero = bounded(0, vec![], ranges)?;
+                        if x.terms.is_empty() {
+                            combine(&zero, y, x.constant)
+                        } else if y.terms.is_empty() {
+                            combine(&zero, x, y.constant)
+                        } else {
+                            None
+                        }
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+        forms.push(form.flatten());
+    }
+    forms
+}
+
+fn bounded(constant: i64, terms: Vec<(usize, i64)>, ranges: &[(i64, i64)]) -> Option<Form64> {
+    const LIMIT: i128 = 1 << 62;
+    let (mut low, mut high) = (i128::from(constant), i128::from(constant));
+    for (index, coefficient) in &terms {
+        let (start, length) = ranges[*index];
+        let c = i128::from(*coefficient);
+        let ends = [
+            c * i128::from(start),
+            c * (i128::from(start) + i128::from(length.max(1)) - 1),
+        ];
+        low += ends[0].min(ends[1]);
+        high += ends[0].max(ends[1]);
+    }
+    (low > -LIMIT && high < LIMIT).then_some(Form64 {
+        constant,
+        terms,
+        low: low as i64,
+        high: high as i64,
+    })
+}
+
+impl<'a> Program<'a> {
+    /// Compiles a request.
+    pub(crate) fn new(request: &Request<'a>) -> Program<'a> {
+        let graph = request.graph;
+        let count = graph.len();
+        let forms = affine_forms(graph, request.ranges);
+        let inside: Vec<Vec<bool>> = graph
+            .iter()
+            .map(|(_, node, _)| proved(node, &forms, request.operands))
+            .collect();
+
+        // What is needed, users first.
+        let mut needed = vec![false; count];
+        needed[request.root.0 as usize] = true;
+        if let Some(guard) = request.guard {
+            needed[guard.0 as usize] = true;
+        }
+        for id in (0..count).rev() {
+            if needed[id] {
+                for argument in value_arguments(graph, id, &forms, &inside[id]) {
+                    needed[argument] = true;
+                }
+            }
+        }
+
+        // Which indices a node's value depends on.
+        let mut depends: Vec<u128> = vec![0; count];
+        for id in 0..count {
+            let mut mask = match graph.node(NodeId(id as u32)) {
+                Node::Index(IndexId(i)) => 1u128 << i,
+                Node::Read { positions, .. } => positions
+                    .iter()
+                    .filter_map(|p| forms[p.0 as usize].as_ref())
+                    .flat_map(|form| &form.terms)
+                    .fold(0, |mask, (i, _)| mask | 1 << i),
+                _ => 0,
+            };
+            for argument in value_arguments(graph, id, &forms, &inside[id]) {
+                mask |= depends[argument];
+            }
+            depends[id] = mask;
+        }
+
+        let (mut reads, mut work) = (Vec::<Strides>::new(), 1);
+        for id in (0..count).filter(|id| needed[*id]) {
+            match graph.node(NodeId(id as u32)) {
+                Node::Read {
+                    operand, positions, ..
+                } => reads.push(read_strides(
+                    &request.operands[*operand as usize],
+                    positions,
+                    &forms,
+                    &depends,
+                    request.ranges.len(),
+                )),
+                Node::Apply(function, _) => work += 1 + function.flops() as usize / 4,
+                Node::Convert(_) => work += 1,
+                _ => {}
+            }
+        }
+        let nest = Nest::choose(
+            request.output,
+            request.reduced,
+            request.lengths,
+            &reads,
+            work,
+        );
+
+        // The level of a node is one more than the innermost axis that it depends on.
+        let axes: Vec<Axis> = nest.unit.iter().chain(&nest.step).copied().collect();
+        let strip: u128 = nest.strip.iter().fold(0, |mask, i| mask | 1 << i);
+        let level_of = |mask: u128| {
+            axes.iter()
+                .rposition(|axis| match axis {
+                    Axis::Index(i) => mask >> i & 1 == 1,
+                    Axis::Tile(_) => mask & strip != 0,
+                })
+                .map_or(0, |p| p + 1)
+        };
+
+        let mut banks = [0usize; 6];
+        let mut registers: Vec<Register> = Vec::with_capacity(count);
+        for id in 0..count {
+            let dtype = graph.dtype(NodeId(id as u32));
+            let mut register = Register {
+                dtype,
+                slot: 0,
+                poison: None,
+                uniform: depends[id] & strip == 0,
+            };
+            if needed[id] {
+                let bank = bank_of(dtype);
+                register.slot = banks[bank] as u32;
+                banks[bank] += 1;
+                let arguments = value_arguments(graph, id, &forms, &inside[id]);
+                if may_fault(graph, id, &inside[id])
+                    || arguments.iter().any(|a| registers[*a].poison.is_some())
+                {
+                    register.poison = Some(banks[5] as u32);
+                    banks[5] += 1;
+                }
+            }
+            registers.push(register);
+        }
+        // Copied to the lanes: uniform values with a user that is not.
+        let mut splat = vec![false; count];
+        for root in [Some(request.root), request.guard].into_iter().flatten() {
+            splat[root.0 as usize] = true;
+        }
+        for id in (0..count).filter(|id| needed[*id] && !registers[*id].uniform) {
+            for argument in value_arguments(graph, id, &forms, &inside[id]) {
+                splat[argument] = true;
+            }
+        }
+
+        let mut levels: Vec<Vec<Operation>> = vec![Vec::new(); axes.len() + 1];
+        for id in (0..count).filter(|id| needed[*id]) {
+            let node = graph.node(NodeId(id as u32));
+            let kind = match node {
+                Node::Constant(value) => Kind::Constant(*value),
+                Node::Index(IndexId(i)) => Kind::Index {
+                    index: *i as usize,
+                    lanes: nest
+                        .strip
+                        .iter()
+                        .map(|s| i64::from(*s == *i as usize))
+                        .collect(),
+                },
+                Node::Read {
+                    operand,
+                    column,
+                    positions,
+                    otherwise,
+                } => Kind::Read(Box::new(prepare_read(
+                    (*operand as usize, *column as usize),
+                    &request.operands[*operand as usize],
+                    positions,
+                    otherwise.filter(|_| inside[id].contains(&false)),
+                    &forms,
+                    &inside[id],
+                    &nest,
+                    &registers,
+                ))),
+                Node::Apply(function, arguments) => {
+                    let mut list = [0; 3];
+                    for (to, from) in list.iter_mut().zip(arguments) {
+                        *to = from.0;
+                    }
+                    Kind::Apply(*function, list)
+                }
+                Node::Convert(argument) => Kind::Convert(argument.0),
+            };
+            let uniform = registers[id].uniform;
+            levels[level_of(depends[id])].push(Operation {
+                node: id as u32,
+                uniform,
+                splat: uniform && splat[id],
+                kind,
+            });
+        }
+        Program {
+            operands: request.operands,
+            root: request.root.0,
+            guard: request.guard.map(|g| g.0),
+            reduction: request.reduction,
+            nest,
+            registers,
+            levels,
+            banks,
+        }
+    }
+
+    /// The type of the value at a point.
+    pub(crate) fn value(&self) -> DType {
+        self.registers[self.root as usize].dtype
+    }
+}
+
+/// The bank of registers of a compute type.
+pub(crate) fn bank_of(dtype: DType) -> usize {
+    match dtype.compute() {
+        DType::F32 => 0,
+        DType::F64 => 1,
+        DType::I32 => 2,
+        DType::I64 => 3,
+        _ => 4,
+    }
+}
+
+/// For each position of a read, whether it is proved to be inside the chunk.
+fn proved(node: &Node, forms: &[Option<Form64>], operands: &[Chunk<'_>]) -> Vec<bool> {
+    let Node::Read {
+        operand, positions, ..
+    } = node
+    else {
+        return vec![];
+    };
+    let chunk = &operands[*operand as usize];
+    let shape = chunk.columns[0].shape();
+    positions
+        .iter()
+        .enumerate()
+        .map(|(d, position)| {
+            let start = chunk.start[d] as i64;
+            forms[position.0 as usize]
+                .as_ref()
+                .is_some_and(|form| form.low >= start && form.high < start + shape[d] as i64)
+        })
+        .collect()
+}
+
+/// The nodes whose values an operation needs: all arguments, but not affine positions, and not what is read
+/// elsewhere if nothing is.
+fn value_arguments(
+    graph: &Graph,
+    id: usize,
+    forms: &[Option<Form64>],
+    inside: &[bool],
+) -> Vec<usize> {
+    match graph.node(NodeId(id as u32)) {
+        Node::Constant(_) | Node::Index(_) => vec![],
+        Node::Read {
+            positions,
+            otherwise,
+            ..
+        } => positions
+            .iter()
+            .filter(|p| forms[p.0 as usize].is_none())
+            .chain(otherwise.iter().filter(|_| inside.contains(&false)))
+            .map(|p| p.0 as usize)
+            .collect(),
+        Node::Apply(_, arguments) => arguments.iter().map(|a| a.0 as usize).collect(),
+        Node::Convert(argument) => vec![argument.0 as usize],
+    }
+}
+
+/// Whether the operation itself can fault.
+fn may_fault(graph: &Graph, id: usize, inside: &[bool]) -> bool {
+    let node = NodeId(id as u32);
+    let constant = |id: NodeId| match graph.node(id) {
+        Node::Constant(Scalar::Int(c)) => Some(*c),
+        _ => None,
+    };
+    match graph.node(node) {
+        Node::Read { otherwise, .. } => otherwise.is_none() && inside.contains(&false),
+        Node::Apply(Function::FloorDiv | Function::Rem | Function::Div, a) => {
+            graph.dtype(node).is_integer() && constant(a[1]).is_none_or(|c| c == 0)
+        }
+        Node::Apply(Function::Pow, a) => {
+            graph.dtype(node).is_integer() && constant(a[1]).is_none_or(|c| c < 0)
+        }
+        _ => false,
+    }
+}
+
+/// Row-major strides of a chunk.
+pub(crate) fn strides_of(chunk: &Chunk<'_>) -> Vec<i64> {
+    chunk.columns[0]
+        .strides()
+        .iter()
+        .map(|s| *s as i64)
+        .collect()
+}
+
+fn read_strides(
+    chunk: &Chunk<'_>,
+    positions: &[NodeId],
+    forms: &[Option<Form64>],
+    depends: &[u128],
+    indices: usize,
+) -> Strides {
+    let mut total = vec![0; indices];
+    for (position, stride) in positions.iter().zip(strides_of(chunk)) {
+        match &forms[position.0 as usize] {
+            Some(form) => {
+                for (index, coefficient) in &form.terms {
+                    total[*index] = coefficient.wrapping_mul(stride).wrapping_add(total[*index]);
+                }
+            }
+            None => {
+                for (index, total) in total.iter_mut().enumerate() {
+                    if depends[position.0 as usize] >> index & 1 == 1 {
+                        *total = total.wrapping_add(1 << 20);
+                    }
+                }
+            }
+        }
+    }
+    total
+}
+
+#[allow(clippy::too_many_arguments)]
+fn prepare_read(
+    (operand, column): (usize, usize),
+    chunk: &Chunk<'_>,
+    positions: &[NodeId],
+    otherwise: Option<NodeId>,
+    forms: &[Option<Form64>],
+    inside: &[bool],
+    nest: &Nest,
+    registers: &[Register],
+) -> Read {
+    let mut lanes = vec![0; nest.strip.len()];
+    let mut scattered = false;
+    let shape = chunk.columns[0].shape();
+    let dims = positions
+        .iter()
+        .zip(strides_of(chunk))
+        .enumerate()
+        .map(|(d, (position, stride))| {
+            let form = match &forms[position.0 as usize] {
+                Some(form) => {
+                    let own: Vec<i64> = nest
+                        .strip
+                        .iter()
+                        .map(|s| {
+                            let term = form.terms.iter().find(|(i, _)| i == s);
+                            term.map_or(0, |(_, c)| *c)
+                        })
+                        .collect();
+                    for (total, c) in lanes.iter_mut().zip(&own) {
+                        *total = c.wrapping_mul(stride).wrapping_add(*total);
+                    }
+                    Form::Affine {
+                        constant: form.constant,
+                        terms: form.terms.clone(),
+                        lanes: own,
+                        checked: !inside[d],
+                    }
+                }
+                None => {
+                    scattered |= !registers[position.0 as usize].uniform;
+                    Form::Value(position.0)
+                }
+            };
+            Position {
+                start: chunk.start[d] as i64,
+                length: shape[d] as i64,
+                stride,
+                form,
+            }
+        })
+        .collect();
+    Read {
+        operand,
+        column,
+        dims,
+        otherwise: otherwise.map(|o| o.0),
+        lanes,
+        scattered,
+    }
+}

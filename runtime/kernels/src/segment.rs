@@ -1,0 +1,89 @@
+//! Typed mutable parts of an array, handed to the tasks that fill them.
+//!
+//! Must not know kernels.
+//!
+//! ```text
+//! f32[6] -> f32[0..2], f32[2..6]
+//! ```
+
+use ein_array::Data;
+use half::{bf16, f16};
+
+/// A part of an array's elements.
+pub(crate) enum Segment<'a> {
+    F16(&'a mut [f16]),
+    BF16(&'a mut [bf16]),
+    F32(&'a mut [f32]),
+    F64(&'a mut [f64]),
+    U8(&'a mut [u8]),
+    I32(&'a mut [i32]),
+    I64(&'a mut [i64]),
+    Bool(&'a mut [u8]),
+}
+
+macro_rules! each_segment {
+    ($segment:expr, $v:ident, $wrap:ident => $body:expr) => {
+        match $segment {
+            Segment::F16($v) => { use Segment::F16 as $wrap; $body }
+            Segment::BF16($v) => { use Segment::BF16 as $wrap; $body }
+            Segment::F32($v) => { use Segment::F32 as $wrap; $body }
+            Segment::F64($v) => { use Segment::F64 as $wrap; $body }
+            Segment::U8($v) => { use Segment::U8 as $wrap; $body }
+            Segment::I32($v) => { use Segment::I32 as $wrap; $body }
+            Segment::I64($v) => { use Segment::I64 as $wrap; $body }
+            Segment::Bool($v) => { use Segment::Bool as $wrap; $body }
+        }
+    };
+}
+
+impl<'a> Segment<'a> {
+    /// All elements of an array.
+    pub(crate) fn of(data: &'a mut Data) -> Segment<'a> {
+        match data {
+            Data::F16(v) => Segment::F16(v),
+            Data::BF16(v) => Segment::BF16(v),
+            Data::F32(v) => Segment::F32(v),
+            Data::F64(v) => Segment::F64(v),
+            Data::U8(v) => Segment::U8(v),
+            Data::I32(v) => Segment::I32(v),
+            Data::I64(v) => Segment::I64(v),
+            Data::Bool(v) => Segment::Bool(v),
+        }
+    }
+
+    /// The first `n` elements and the others.
+    pub(crate) fn split(self, n: usize) -> (Segment<'a>, Segment<'a>) {
+        each_segment!(self, v, Wrap => {
+            let (head, tail) = v.split_at_mut(n);
+            (Wrap(head), Wrap(tail))
+        })
+    }
+
+    /// Writes a floating-point value at `at`, converted to the element type.
+    pub(crate) fn set_float(&mut self, at: usize, x: f64) {
+        match self {
+            Segment::F16(v) => v[at] = f16::from_f64(x),
+            Segment::BF16(v) => v[at] = bf16::from_f64(x),
+            Segment::F32(v) => v[at] = x as f32,
+            Segment::F64(v) => v[at] = x,
+            Segment::U8(v) => v[at] = x as i32 as u8,
+            Segment::I32(v) => v[at] = x as i32,
+            Segment::I64(v) => v[at] = x as i64,
+            Segment::Bool(v) => v[at] = u8::from(x != 0.0),
+        }
+    }
+
+    /// Writes an integer at `at`, converted to the element type (narrower integers wrap).
+    pub(crate) fn set_integer(&mut self, at: usize, x: i64) {
+        match self {
+            Segment::F16(v) => v[at] = f16::from_f64(x as f64),
+            Segment::BF16(v) => v[at] = bf16::from_f64(x as f64),
+            Segment::F32(v) => v[at] = x as f32,
+            Segment::F64(v) => v[at] = x as f64,
+            Segment::U8(v) => v[at] = x as u8,
+            Segment::I32(v) => v[at] = x as i32,
+            Segment::I64(v) => v[at] = x,
+            Segment::Bool(v) => v[at] = u8::from(x != 0),
+        }
+    }
+}
