@@ -39,10 +39,10 @@ impl ErrorKind {
     ];
 }
 
-/// The codes that a run can end with, each with a page; `E0900` is an internal error's and has none.
+/// The codes that a run can end with, each with a page.
 const CODES: [&str; 15] = [
     "E0701", "E0702", "E0703", "E0704", "E0705", "E0706", "E0707", "E0710", "E0720", "E0721",
-    "E0722", "E0723", "E0730", "E0731", "E0900",
+    "E0722", "E0723", "E0730", "E0731", "E0999",
 ];
 
 /// Why a run stopped.
@@ -87,7 +87,7 @@ impl RunError {
 
     /// A mistake that is not the user's.
     pub(crate) fn internal(message: impl Into<String>) -> RunError {
-        RunError::new("E0900", ErrorKind::Internal, message)
+        RunError::new("E0999", ErrorKind::Internal, message)
     }
 
     /// A file that cannot be read or written.

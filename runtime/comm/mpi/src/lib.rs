@@ -1,1 +1,246 @@
 //! The MPI shim: rsmpi inside, a C ABI outside.
+//!
+//! Built once for each MPI (`MPICC=mpicc.openmpi cargo build -p ein-mpi`); programs carry the libraries as
+//! bytes and open the one that fits their launcher. Must not know arrays, plans or sites.
+//!
+//! ```text
+//! libein_mpi.so   ein_mpi_table() -> { version: 1, start, rank, size, exchange, … }
+//! ```
+#![allow(unsafe_code)]
+
+#[path = "../../src/mpi/table.rs"]
+#[allow(dead_code)]
+mod table;
+
+use mpi::ffi;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+use table::{Outcome, Segment, Table, VERSION};
+
+/// The table; see its type for what the functions promise.
+#[unsafe(no_mangle)]
+pub extern "C" fn ein_mpi_table() -> *const Table {
+    static TABLE: Table = Table {
+        version: VERSION,
+        start,
+        rank,
+        size,
+        exchange,
+        broadcast,
+        all_gather,
+        barrier,
+        abort,
+        finish,
+    };
+    &TABLE
+}
+
+/// One tag serves all: messages between two ranks are matched in the order in which they are posted.
+const TAG: c_int = 0;
+
+/// Null for success, else MPI's own text. The text is never freed: a run has at most one error.
+fn outcome(code: c_int) -> Outcome {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return ptr::null();
+    }
+    let mut text: [c_char; ffi::MPI_MAX_ERROR_STRING as usize + 1] =
+        [0; ffi::MPI_MAX_ERROR_STRING as usize + 1];
+    let mut length = 0;
+    // SAFETY: the buffer has the length that MPI asks for, and MPI ends the text in NUL.
+    let text = unsafe {
+        ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut length);
+        CStr::from_ptr(text.as_ptr()).to_owned()
+    };
+    text.into_raw()
+}
+
+fn refused(why: &str) -> Outcome {
+    CString::new(why).map_or(ptr::null(), CString::into_raw)
+}
+
+/// The first failure of several calls.
+fn all(codes: impl IntoIterator<Item = c_int>) -> Outcome {
+    codes
+        .into_iter()
+        .map(outcome)
+        .find(|outcome| !outcome.is_null())
+        .unwrap_or(ptr::null())
+}
+
+unsafe extern "C" fn start() -> Outcome {
+    let mut provided = 0;
+    // SAFETY: called once, before anything else; MPI accepts absent arguments.
+    unsafe {
+        let code = ffi::MPI_Init_thread(
+            ptr::null_mut(),
+            ptr::null_mut(),
+            ffi::RSMPI_THREAD_FUNNELED,
+            &mut provided,
+        );
+        all([
+            code,
+            ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN),
+        ])
+    }
+}
+
+unsafe extern "C" fn rank(rank: *mut u32) -> Outcome {
+    let mut number = 0;
+    // SAFETY: `rank` points to a number of the caller's.
+    unsafe {
+        let code = ffi::MPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut number);
+        *rank = number as u32;
+        outcome(code)
+    }
+}
+
+unsafe extern "C" fn size(size: *mut u32) -> Outcome {
+    let mut number = 0;
+    // SAFETY: `size` points to a number of the caller's.
+    unsafe {
+        let code = ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut number);
+        *size = number as u32;
+        outcome(code)
+    }
+}
+
+/// The messages of a segment: first byte and length, each at most `round`.
+fn messages(segment: &Segment, round: u64) -> impl Iterator<Item = (*mut u8, c_int)> {
+    let (address, bytes) = (segment.address, segment.bytes);
+    let round = round.clamp(1, i32::MAX as u64);
+    (0..bytes.div_ceil(round)).map(move |number| {
+        let from = number * round;
+        (
+            address.wrapping_add(from as usize),
+            round.min(bytes - from) as c_int,
+        )
+    })
+}
+
+unsafe extern "C" fn exchange(
+    sends: *const Segment,
+    send_count: u64,
+    receives: *const Segment,
+    receive_count: u64,
+    round: u64,
+) -> Outcome {
+    // SAFETY: both lists have these lengths, their segments are valid until this returns, and those of
+    // `receives` are written by nobody else. An empty list may have any address, so it is not looked at.
+    let (sends, receives) = unsafe {
+        let list = |address: *const Segment, count: u64| match count {
+            0 => &[][..],
+            _ => std::slice::from_raw_parts(address, count as usize),
+        };
+        (list(sends, send_count), list(receives, receive_count))
+    };
+    let mut requests = vec![];
+    let mut code = ffi::MPI_SUCCESS as c_int;
+    let mut post = |call: &dyn Fn(&mut ffi::MPI_Request) -> c_int| {
+        if code != ffi::MPI_SUCCESS as c_int {
+            return;
+        }
+        // SAFETY: a constant of the library.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        code = call(&mut request);
+        requests.push(request);
+    };
+    for segment in receives {
+        for (address, bytes) in messages(segment, round) {
+            // SAFETY: the message lies inside a segment; see above.
+            post(&|request| unsafe {
+                ffi::MPI_Irecv(
+                    address.cast::<c_void>(),
+                    bytes,
+                    ffi::RSMPI_UINT8_T,
+                    segment.rank as c_int,
+                    TAG,
+                    ffi::RSMPI_COMM_WORLD,
+                    request,
+                )
+            });
+        }
+    }
+    for segment in sends {
+        for (address, bytes) in messages(segment, round) {
+            // SAFETY: the message lies inside a segment; see above.
+            post(&|request| unsafe {
+                ffi::MPI_Isend(
+                    address.cast::<c_void>(),
+                    bytes,
+                    ffi::RSMPI_UINT8_T,
+                    segment.rank as c_int,
+                    TAG,
+                    ffi::RSMPI_COMM_WORLD,
+                    request,
+                )
+            });
+        }
+    }
+    if code != ffi::MPI_SUCCESS as c_int {
+        // What was posted is never waited for: the caller ends the job.
+        return outcome(code);
+    }
+    let Ok(count) = c_int::try_from(requests.len()) else {
+        return refused("more messages at once than MPI can count");
+    };
+    // SAFETY: `count` requests, all posted.
+    outcome(unsafe {
+        ffi::MPI_Waitall(count, requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE)
+    })
+}
+
+unsafe extern "C" fn broadcast(root: u32, address: *mut u8, bytes: u64, round: u64) -> Outcome {
+    let segment = Segment {
+        address,
+        bytes,
+        rank: root,
+    };
+    for (address, bytes) in messages(&segment, round) {
+        // SAFETY: the message lies inside the caller's buffer, which has the same length at every rank.
+        let code = unsafe {
+            ffi::MPI_Bcast(
+                address.cast::<c_void>(),
+                bytes,
+                ffi::RSMPI_UINT8_T,
+                root as c_int,
+                ffi::RSMPI_COMM_WORLD,
+            )
+        };
+        if code != ffi::MPI_SUCCESS as c_int {
+            return outcome(code);
+        }
+    }
+    ptr::null()
+}
+
+unsafe extern "C" fn all_gather(mine: u64, all: *mut u64) -> Outcome {
+    // SAFETY: `all` has room for one number of every rank.
+    outcome(unsafe {
+        ffi::MPI_Allgather(
+            (&raw const mine).cast::<c_void>(),
+            1,
+            ffi::RSMPI_UINT64_T,
+            all.cast::<c_void>(),
+            1,
+            ffi::RSMPI_UINT64_T,
+            ffi::RSMPI_COMM_WORLD,
+        )
+    })
+}
+
+unsafe extern "C" fn barrier() -> Outcome {
+    // SAFETY: collective; MPI is started.
+    outcome(unsafe { ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD) })
+}
+
+unsafe extern "C" fn abort(status: i32) {
+    // SAFETY: MPI is started.
+    unsafe {
+        ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, status);
+    }
+}
+
+unsafe extern "C" fn finish() -> Outcome {
+    // SAFETY: called once, when nothing is under way.
+    outcome(unsafe { ffi::MPI_Finalize() })
+}

@@ -1,0 +1,180 @@
+//! The opened shim behind safe functions.
+//!
+//! All `unsafe` of this crate stands here. Must not know sites' arrays or launchers.
+//!
+//! ```text
+//! bytes of libein_mpi.so -> memfd -> dlopen("/proc/self/fd/5") -> table, version 1
+//! ```
+#![allow(unsafe_code)]
+
+use super::table::{Outcome, SYMBOL, Segment, Table, VERSION};
+use libloading::os::unix::{Library as Dynamic, RTLD_GLOBAL, RTLD_NOW};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+
+/// Most bytes of one MPI message: counts are 32-bit, and some implementations compute with them.
+const ROUND: u64 = 1 << 30;
+
+/// A shim that is opened; it stays open until the process ends.
+pub(super) struct Library {
+    table: &'static Table,
+    round: u64,
+}
+
+impl Library {
+    /// Opens a shim from its bytes; the error is the loader's text.
+    pub fn open(library: &[u8]) -> Result<Library, String> {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let mut file = rustix::fs::memfd_create("ein-mpi", flags)
+            .map(File::from)
+            .map_err(|error| format!("no memory for it: {error}"))?;
+        file.write_all(library)
+            .map_err(|error| format!("no memory for it: {error}"))?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // SAFETY: the bytes are a shim's, whose initialisers (and MPI's) run here. MPI's plug-ins look for its
+        // symbols, so they are made visible to all.
+        let library = unsafe { Dynamic::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) }
+            .map_err(|error| loader_text(&error).replace(&format!("{path}: "), ""))?;
+        // SAFETY: the shim exports the symbol with this type.
+        let table = unsafe {
+            let entry = library
+                .get::<extern "C" fn() -> *const Table>(SYMBOL.as_bytes())
+                .map_err(|error| loader_text(&error))?;
+            &*entry()
+        };
+        // MPI libraries do not survive being closed: threads and exit handlers of theirs go on.
+        std::mem::forget(library);
+        if table.version != VERSION {
+            return Err(format!(
+                "it has version {}, and this program needs version {VERSION}",
+                table.version
+            ));
+        }
+        Ok(Library {
+            table,
+            round: ROUND,
+        })
+    }
+
+    /// Another size of messages, for tests.
+    pub fn set_round(&mut self, round: u64) {
+        self.round = round;
+    }
+
+    /// Starts MPI; called once.
+    pub fn start(&self) -> Result<(), String> {
+        // SAFETY: the first call, by the thread that goes on to make all others.
+        check(unsafe { (self.table.start)() })
+    }
+
+    /// This process's rank and the number of ranks.
+    pub fn place(&self) -> Result<(u32, u32), String> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: MPI is started; the numbers outlive the calls.
+        unsafe {
+            check((self.table.rank)(&mut rank))?;
+            check((self.table.size)(&mut size))?;
+        }
+        Ok((rank, size))
+    }
+
+    /// Sends bytes to ranks and fills bytes from ranks, in order between each two. After an error messages may
+    /// still be under way, so the caller ends the job.
+    pub fn exchange(
+        &self,
+        sends: &[(u32, &[u8])],
+        receives: &mut [(u32, &mut [u8])],
+    ) -> Result<(), String> {
+        let sends: Vec<Segment> = sends
+            .iter()
+            .filter(|(_, bytes)| !bytes.is_empty())
+            .map(|(rank, bytes)| Segment {
+                // Only read.
+                address: bytes.as_ptr().cast_mut(),
+                bytes: bytes.len() as u64,
+                rank: *rank,
+            })
+            .collect();
+        let receives: Vec<Segment> = receives
+            .iter_mut()
+            .filter(|(_, bytes)| !bytes.is_empty())
+            .map(|(rank, bytes)| Segment {
+                address: bytes.as_mut_ptr(),
+                bytes: bytes.len() as u64,
+                rank: *rank,
+            })
+            .collect();
+        // SAFETY: the segments are borrowed until the call returns, those to be filled exclusively.
+        check(unsafe {
+            (self.table.exchange)(
+                sends.as_ptr(),
+                sends.len() as u64,
+                receives.as_ptr(),
+                receives.len() as u64,
+                self.round,
+            )
+        })
+    }
+
+    /// Sends the same bytes to all ranks.
+    pub fn broadcast(&self, me: u32, bytes: &[u8]) -> Result<(), String> {
+        let (address, length) = (bytes.as_ptr().cast_mut(), bytes.len() as u64);
+        // SAFETY: the root's bytes are only read.
+        check(unsafe { (self.table.broadcast)(me, address, length, self.round) })
+    }
+
+    /// Takes part in the broadcast of another rank.
+    pub fn receive_broadcast(&self, root: u32, bytes: &mut [u8]) -> Result<(), String> {
+        // SAFETY: the bytes are borrowed exclusively until the call returns.
+        check(unsafe {
+            (self.table.broadcast)(root, bytes.as_mut_ptr(), bytes.len() as u64, self.round)
+        })
+    }
+
+    /// Every rank's number, by rank.
+    pub fn all_gather(&self, mine: u64, ranks: u32) -> Result<Vec<u64>, String> {
+        let mut all = vec![0; ranks as usize];
+        // SAFETY: one number for every rank.
+        check(unsafe { (self.table.all_gather)(mine, all.as_mut_ptr()) })?;
+        Ok(all)
+    }
+
+    /// Waits for all ranks.
+    pub fn barrier(&self) -> Result<(), String> {
+        // SAFETY: MPI is started.
+        check(unsafe { (self.table.barrier)() })
+    }
+
+    /// Ends all processes of the job, this one included.
+    pub fn abort(&self, status: i32) {
+        // SAFETY: MPI is started. Where another thread than MPI's calls it, nothing else is done any more.
+        unsafe { (self.table.abort)(status) }
+    }
+
+    /// Ends MPI; nothing may be called after it.
+    pub fn finish(&self) -> Result<(), String> {
+        // SAFETY: the last call.
+        check(unsafe { (self.table.finish)() })
+    }
+}
+
+/// What the loader says; the error's own text only says that there was something.
+fn loader_text(error: &libloading::Error) -> String {
+    match error {
+        libloading::Error::DlOpen { source, .. } | libloading::Error::DlSym { source, .. } => {
+            source.to_string()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn check(outcome: Outcome) -> Result<(), String> {
+    if outcome.is_null() {
+        return Ok(());
+    }
+    // SAFETY: a shim's texts end in NUL and are never freed.
+    let text = unsafe { CStr::from_ptr(outcome) };
+    Err(text.to_string_lossy().into_owned())
+}

@@ -1,0 +1,64 @@
+//! The C ABI between a program and the MPI shim: one versioned table of functions.
+//!
+//! The shim crate compiles this same file. Only pointers, lengths and numbers cross; which MPI is on the
+//! other side cannot be told from here.
+//!
+//! ```text
+//! ein_mpi_table() -> { version: 1, start, rank, size, exchange, broadcast, all_gather, barrier, abort, finish }
+//! ```
+
+use std::ffi::c_char;
+
+/// The symbol that the shim exports: a function without arguments that returns a `*const Table`.
+pub const SYMBOL: &str = "ein_mpi_table";
+
+/// Raised with every change of [`Table`] or [`Segment`].
+pub const VERSION: u32 = 1;
+
+/// Null if all went well, else a text that ends in NUL and stays valid.
+pub type Outcome = *const c_char;
+
+/// Bytes that go to a rank or come from one.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Segment {
+    /// The first byte.
+    pub address: *mut u8,
+    /// How many.
+    pub bytes: u64,
+    /// The other rank.
+    pub rank: u32,
+}
+
+/// What the shim does. All but `abort` are called by the thread that called `start`.
+#[repr(C)]
+pub struct Table {
+    /// [`VERSION`] of the shim; the rest may be read only if it is the program's.
+    pub version: u32,
+    /// `MPI_Init_thread`, and errors are returned from then on.
+    pub start: unsafe extern "C" fn() -> Outcome,
+    /// This process's number in the world.
+    pub rank: unsafe extern "C" fn(rank: *mut u32) -> Outcome,
+    /// Number of processes of the world.
+    pub size: unsafe extern "C" fn(size: *mut u32) -> Outcome,
+    /// Sends and receives segments; between two ranks they go together in order, and have the same lengths
+    /// on both sides. Every message has at most `round` bytes (at most `i32::MAX`).
+    pub exchange: unsafe extern "C" fn(
+        sends: *const Segment,
+        send_count: u64,
+        receives: *const Segment,
+        receive_count: u64,
+        round: u64,
+    ) -> Outcome,
+    /// `MPI_Bcast` of any number of bytes, at most `round` at a time. The root's bytes are only read.
+    pub broadcast:
+        unsafe extern "C" fn(root: u32, address: *mut u8, bytes: u64, round: u64) -> Outcome,
+    /// `MPI_Allgather` of eight bytes a rank.
+    pub all_gather: unsafe extern "C" fn(mine: u64, all: *mut u64) -> Outcome,
+    /// `MPI_Barrier`.
+    pub barrier: unsafe extern "C" fn() -> Outcome,
+    /// `MPI_Abort`: ends all processes of the job.
+    pub abort: unsafe extern "C" fn(status: i32),
+    /// `MPI_Finalize`.
+    pub finish: unsafe extern "C" fn() -> Outcome,
+}
