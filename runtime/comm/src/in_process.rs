@@ -240,12 +240,18 @@ mod tests {
         let results = on_sites(3, |end| {
             let me = i64::from(end.site());
             let outgoing: Vec<_> = (0..3).map(|to| vec![array(&[me, to])]).collect();
-            let addresses: Vec<usize> = outgoing.iter().map(|p| p[0].data().bytes().as_ptr() as usize).collect();
+            let addresses: Vec<usize> = outgoing
+                .iter()
+                .map(|p| p[0].data().bytes().as_ptr() as usize)
+                .collect();
             let got = end.exchange(outgoing, &vec![vec![kind(2)]; 3]).unwrap();
             for (from, parcel) in got.iter().enumerate() {
                 assert_eq!(*parcel[0], *array(&[from as i64, me]));
             }
-            let got_addresses: Vec<usize> = got.iter().map(|p| p[0].data().bytes().as_ptr() as usize).collect();
+            let got_addresses: Vec<usize> = got
+                .iter()
+                .map(|p| p[0].data().bytes().as_ptr() as usize)
+                .collect();
             (addresses, got_addresses, got)
         });
         let results: Vec<_> = results.into_iter().flatten().collect();

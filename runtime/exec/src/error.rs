@@ -68,11 +68,7 @@ pub struct RunError {
 
 impl RunError {
     /// An error of no step yet.
-    pub(crate) fn new(
-        code: &'static str,
-        kind: ErrorKind,
-        message: impl Into<String>,
-    ) -> RunError {
+    pub(crate) fn new(code: &'static str, kind: ErrorKind, message: impl Into<String>) -> RunError {
         RunError {
             code,
             kind,
@@ -218,7 +214,8 @@ mod tests {
 
     #[test]
     fn errors_survive_the_way_to_another_site() {
-        let mut error = RunError::new("E0720", ErrorKind::Program, "position 5\nis outside `t`").at(3);
+        let mut error =
+            RunError::new("E0720", ErrorKind::Program, "position 5\nis outside `t`").at(3);
         assert_eq!(RunError::decode(3, &error.encode()), error);
         error.step = Some(4);
         error.tensor = Some("α".into());

@@ -226,24 +226,24 @@ pub(crate) fn tile(
 ) -> Result<Tuples, RunError> {
     let dim = array_dim as usize;
     in_key_order(place.keys(kind).into_par_iter().map(|key| {
-            let Some((_, from)) = key.split_last() else {
-                return Err(RunError::internal("a tiled relation has a key dimension"));
-            };
-            let whole = place.tuple(input, from)?;
-            let shape = shape(kind, &key);
-            let mut start = vec![0; shape.len()];
-            start[dim] = kind.ranges(&key)[dim].0 as usize;
-            let columns = whole.iter().map(|column| {
-                if column.shape() == shape {
-                    return Arc::clone(column);
-                }
-                let mut part = Array::zeros(column.dtype(), &shape);
-                part.copy_box(&vec![0; shape.len()], column, &start, &shape);
-                Arc::new(part)
-            });
-            let columns = columns.collect();
-            Ok((key, columns))
-        }))
+        let Some((_, from)) = key.split_last() else {
+            return Err(RunError::internal("a tiled relation has a key dimension"));
+        };
+        let whole = place.tuple(input, from)?;
+        let shape = shape(kind, &key);
+        let mut start = vec![0; shape.len()];
+        start[dim] = kind.ranges(&key)[dim].0 as usize;
+        let columns = whole.iter().map(|column| {
+            if column.shape() == shape {
+                return Arc::clone(column);
+            }
+            let mut part = Array::zeros(column.dtype(), &shape);
+            part.copy_box(&vec![0; shape.len()], column, &start, &shape);
+            Arc::new(part)
+        });
+        let columns = columns.collect();
+        Ok((key, columns))
+    }))
 }
 
 /// σᴸ: the tuples whose coordinate on `key` is `value`. The result's key either lacks that dimension, or has

@@ -7,11 +7,11 @@
 //! C -> c.npy {i: 9/3} @ PART(i): site 0 makes the temporary; 0 writes rows 0..6, 1 rows 6..9; agree; rename
 //! ```
 
+use crate::Options;
 use crate::error::{ErrorKind, RunError};
 use crate::print::{Corner, Printed};
 use crate::store::{Store, keys_at};
 use crate::walk::agree;
-use crate::Options;
 use ein_array::Array;
 use ein_comm::{ArrayKind, Communicator};
 use ein_data::{DataError, Writer};
@@ -93,8 +93,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// [`Writer::create`] or [`Writer::attach`].
-type Opening =
-    fn(&Path, Option<&str>, ein_plan::DType, &[u64], &str) -> Result<Writer, DataError>;
+type Opening = fn(&Path, Option<&str>, ein_plan::DType, &[u64], &str) -> Result<Writer, DataError>;
 
 fn open(opening: Opening, output: &Output, path: &Path, token: &str) -> Result<Writer, DataError> {
     let single = path

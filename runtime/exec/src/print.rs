@@ -55,9 +55,7 @@ impl Corner {
         if count(&mut shape.iter().copied()) <= WHOLE {
             return with(0);
         }
-        let fits = |edge: &u64| {
-            count(&mut shape.iter().map(|n| (*n).min(2 * edge))) <= CORNERS
-        };
+        let fits = |edge: &u64| count(&mut shape.iter().map(|n| (*n).min(2 * edge))) <= CORNERS;
         with([3, 2].into_iter().find(fits).unwrap_or(1))
     }
 
@@ -133,7 +131,8 @@ impl Corner {
                     run
                 })
                 .collect();
-            let pick = |f: fn(&(usize, usize, usize)) -> usize| run.iter().map(f).collect::<Vec<_>>();
+            let pick =
+                |f: fn(&(usize, usize, usize)) -> usize| run.iter().map(f).collect::<Vec<_>>();
             shown.copy_box(&pick(|r| r.1), array, &pick(|r| r.0), &pick(|r| r.2));
         }
         shown
@@ -253,12 +252,14 @@ fn words(data: &Data) -> Vec<String> {
     let numbers: Vec<f64> = match data.get(0) {
         Scalar::Float(_) => all.clone().map(|i| data.get(i).as_f64()).collect(),
         Scalar::Int(_) | Scalar::Bool(_) => {
-            return plain(all.map(|i| match data.get(i) {
-                Scalar::Int(x) => x.to_string(),
-                Scalar::Bool(x) => x.to_string(),
-                Scalar::Float(x) => x.to_string(),
-            })
-            .collect());
+            return plain(
+                all.map(|i| match data.get(i) {
+                    Scalar::Int(x) => x.to_string(),
+                    Scalar::Bool(x) => x.to_string(),
+                    Scalar::Float(x) => x.to_string(),
+                })
+                .collect(),
+            );
         }
     };
     let sizes = numbers
@@ -267,9 +268,7 @@ fn words(data: &Data) -> Vec<String> {
         .map(|x| x.abs());
     let (least, most) = sizes.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));
     let scientific = most > 0.0 && (most >= 1e8 || least < 1e-4 || most / least > 1000.0);
-    let digits: Vec<Digits> = all
-        .map(|i| Digits::shortest(data, i, numbers[i]))
-        .collect();
+    let digits: Vec<Digits> = all.map(|i| Digits::shortest(data, i, numbers[i])).collect();
     let texts: Vec<String> = if scientific {
         let longest = digits
             .iter()
@@ -277,10 +276,7 @@ fn words(data: &Data) -> Vec<String> {
             .map(|d| d.rounded(PRECISION + 1).digits.len() - 1)
             .max()
             .unwrap_or(0);
-        digits
-            .iter()
-            .map(|d| d.scientific(Some(longest)))
-            .collect()
+        digits.iter().map(|d| d.scientific(Some(longest))).collect()
     } else {
         digits.iter().map(|d| d.positional(PRECISION)).collect()
     };
@@ -292,7 +288,13 @@ fn words(data: &Data) -> Vec<String> {
     let after = parts.iter().map(|(_, a)| a.len()).max().unwrap_or(0);
     let before = parts
         .iter()
-        .map(|(b, a)| if a.is_empty() { b.len().saturating_sub(after) } else { b.len() })
+        .map(|(b, a)| {
+            if a.is_empty() {
+                b.len().saturating_sub(after)
+            } else {
+                b.len()
+            }
+        })
         .max()
         .unwrap_or(0);
     parts
@@ -414,7 +416,10 @@ impl Digits {
             self.rounded(keep.max(0) as usize)
         };
         let point = i64::from(number.exponent) + 1;
-        let digit = |place: i64| match usize::try_from(place).ok().and_then(|p| number.digits.get(p)) {
+        let digit = |place: i64| match usize::try_from(place)
+            .ok()
+            .and_then(|p| number.digits.get(p))
+        {
             Some(digit) => char::from(b'0' + digit),
             None => '0',
         };
@@ -486,7 +491,10 @@ mod tests {
     fn scalars() {
         assert_eq!(show(&[], Data::I64(vec![17])), "x = 17");
         assert_eq!(show(&[], Data::F32(vec![0.1])), "x = 0.1");
-        assert_eq!(show(&[], Data::F64(vec![1.0 / 3.0])), "x = 0.3333333333333333");
+        assert_eq!(
+            show(&[], Data::F64(vec![1.0 / 3.0])),
+            "x = 0.3333333333333333"
+        );
         assert_eq!(show(&[], Data::F32(vec![2.0])), "x = 2.0");
         assert_eq!(show(&[], Data::F32(vec![-0.0])), "x = -0.0");
         assert_eq!(show(&[], Data::F64(vec![1e20])), "x = 1e+20");
@@ -502,7 +510,10 @@ mod tests {
     // The expected texts are numpy 2's, save for the names of truth values.
     #[test]
     fn vectors() {
-        assert_eq!(show(&[3], Data::I64(vec![1, -20, 300])), "x = [  1 -20 300]");
+        assert_eq!(
+            show(&[3], Data::I64(vec![1, -20, 300])),
+            "x = [  1 -20 300]"
+        );
         assert_eq!(show(&[2], Data::F32(vec![1.0, 2.5])), "x = [1.  2.5]");
         assert_eq!(show(&[0], Data::F32(vec![])), "x = []");
         assert_eq!(show(&[2], Data::Bool(vec![0, 1])), "x = [false  true]");
@@ -520,7 +531,10 @@ mod tests {
             show(&[2], Data::F64(vec![0.999999999999, 2.0])),
             "x = [1. 2.]"
         );
-        assert_eq!(show(&[2], Data::F64(vec![0.0625, 10.0])), "x = [ 0.0625 10.    ]");
+        assert_eq!(
+            show(&[2], Data::F64(vec![0.0625, 10.0])),
+            "x = [ 0.0625 10.    ]"
+        );
     }
 
     #[test]
@@ -558,7 +572,9 @@ mod tests {
      [1950 1951 1952 ... 1997 1998 1999]]"
         );
         assert_eq!(
-            show(&[400, 5], Data::I64((0..2000).collect())).lines().count(),
+            show(&[400, 5], Data::I64((0..2000).collect()))
+                .lines()
+                .count(),
             7
         );
     }

@@ -304,15 +304,13 @@ fn meet(plan: &Plan, comm: &dyn Communicator, options: &Options) -> Result<Strin
     let all = share_numbers(comm, mine)?;
     let differs = |what: usize| all.iter().position(|site| site[what] != all[0][what]);
     let different = |site: usize, what: &str| {
-        Err(
-            RunError::new(
-                "E0731",
-                ErrorKind::Setup,
-                format!("site {site} was started with {what} than site 0"),
-            )
-            .at(site as u32)
-            .help("start the same program with the same arguments and the same data on every rank"),
+        Err(RunError::new(
+            "E0731",
+            ErrorKind::Setup,
+            format!("site {site} was started with {what} than site 0"),
         )
+        .at(site as u32)
+        .help("start the same program with the same arguments and the same data on every rank"))
     };
     if let Some(site) = differs(0) {
         return different(site, "another program");

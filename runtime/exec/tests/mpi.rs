@@ -8,8 +8,8 @@
 
 mod plans;
 
-use ein_comm::mpi::{self, Mpi, Shim};
 use ein_comm::Communicator;
+use ein_comm::mpi::{self, Mpi, Shim};
 use ein_exec::{Options, run_in_process, run_site};
 use ein_plan::Plan;
 use plans::*;
@@ -69,7 +69,14 @@ fn shim(name: &str) -> Result<PathBuf, String> {
     }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(format!("ein-mpi-{name}"));
     let output = Command::new(env!("CARGO"))
-        .args(["build", "-p", "ein-mpi", "--release", "--locked", "--target-dir"])
+        .args([
+            "build",
+            "-p",
+            "ein-mpi",
+            "--release",
+            "--locked",
+            "--target-dir",
+        ])
         .arg(&target)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../comm/mpi"))
         .env("MPICC", compiler)

@@ -24,7 +24,11 @@ fn reference([i, j, k]: [u64; 3]) -> Vec<f64> {
     let mut c = vec![];
     for row in 0..i {
         for column in 0..j {
-            c.push((0..k).map(|n| (row * k + n) as f64 * (n * j + column) as f64).sum());
+            c.push(
+                (0..k)
+                    .map(|n| (row * k + n) as f64 * (n * j + column) as f64)
+                    .sum(),
+            );
         }
     }
     c
@@ -140,7 +144,10 @@ fn a_gather_out_of_range_names_tensor_position_and_point() {
         );
     }
     let report = run_in_process(&lookup(3, 9, 9, 4), &options()).unwrap();
-    assert_eq!(printed(&report, "out"), (0..9).map(f64::from).collect::<Vec<_>>());
+    assert_eq!(
+        printed(&report, "out"),
+        (0..9).map(f64::from).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -150,7 +157,12 @@ fn seeds_change_random_sources_only_and_sites_change_nothing() {
         let x = b.source(
             "x",
             Source::Uniform { lo: 0.0, hi: 1.0 },
-            kind(keys(&[("n", 20, 3)]), &[(20, Some(0))], DType::F64, part(&[0])),
+            kind(
+                keys(&[("n", 20, 3)]),
+                &[(20, Some(0))],
+                DType::F64,
+                part(&[0]),
+            ),
         );
         b.output("x", x, None);
         b.finish()
@@ -189,12 +201,20 @@ fn outputs_are_written_in_place_by_all_sites() {
     let x = b.source(
         "x",
         Source::Unbound,
-        kind(keys(&[("r", 7, 4)]), &[(7, Some(0)), (5, None)], DType::F64, part(&[0])),
+        kind(
+            keys(&[("r", 7, 4)]),
+            &[(7, Some(0)), (5, None)],
+            DType::F64,
+            part(&[0]),
+        ),
     );
     b.output("x", x, None);
     let plan = b.finish();
     let error = run_in_process(&plan, &options()).unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), ("E0710", "the input `x` has no data"));
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        ("E0710", "the input `x` has no data")
+    );
     let again = folder.path().join("again.npz");
     let mut options = options();
     options.inputs.insert(
@@ -249,7 +269,10 @@ fn a_missing_file_is_named_by_the_lowest_site() {
     };
     let error = run_in_process(&plan, &options).unwrap_err();
     assert_eq!((error.code, error.site), ("E0701", Some(0)));
-    assert!(error.message.contains("/tmp/of/no/such/nowhere.npy"), "{error}");
+    assert!(
+        error.message.contains("/tmp/of/no/such/nowhere.npy"),
+        "{error}"
+    );
     assert_eq!(error.origin.unwrap().line, 2);
 }
 
@@ -346,8 +369,11 @@ fn a_site_that_panics_anywhere_ends_the_run_promptly_and_is_named() {
     let began = Instant::now();
     for victim in 0..3 {
         for call in 0..calls {
-            let (results, _) =
-                on_sites(&plan, |site| (site == victim).then_some(call), |_| options());
+            let (results, _) = on_sites(
+                &plan,
+                |site| (site == victim).then_some(call),
+                |_| options(),
+            );
             for (site, result) in results.into_iter().enumerate() {
                 // In the last call a site may have heard all that it needs before the victim dies.
                 let Err(error) = result else {
@@ -356,7 +382,10 @@ fn a_site_that_panics_anywhere_ends_the_run_promptly_and_is_named() {
                 };
                 let reason = format!("panicked: ");
                 assert!(error.message.contains(&reason), "{error:?}");
-                assert!(error.message.contains(&format!("at call {call}")), "{error:?}");
+                assert!(
+                    error.message.contains(&format!("at call {call}")),
+                    "{error:?}"
+                );
                 assert_eq!(error.site, Some(victim));
                 let kind = if site as u32 == victim {
                     ErrorKind::Internal
@@ -365,7 +394,10 @@ fn a_site_that_panics_anywhere_ends_the_run_promptly_and_is_named() {
                 };
                 assert_eq!(error.kind, kind);
             }
-            let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+            let left: Vec<_> = std::fs::read_dir(&folder)
+                .unwrap()
+                .map(|e| e.unwrap().file_name())
+                .collect();
             let done = call + 2 >= calls && left == ["x.npy"];
             assert!(left.is_empty() || done, "{victim} {call}: {left:?}");
             let _ = std::fs::remove_file(&target);
@@ -428,5 +460,8 @@ fn a_plan_that_breaks_its_own_placements_is_an_internal_error_not_a_hang() {
     plan.steps[2].frees.clear();
     let error = run_in_process(&plan, &options()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Internal);
-    assert!(error.message.contains("is needed where it is not"), "{error}");
+    assert!(
+        error.message.contains("is needed where it is not"),
+        "{error}"
+    );
 }

@@ -184,9 +184,7 @@ unsafe extern "C" fn exchange(
         return refused("more messages at once than MPI can count");
     };
     // SAFETY: `count` requests, all posted.
-    outcome(unsafe {
-        ffi::MPI_Waitall(count, requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE)
-    })
+    outcome(unsafe { ffi::MPI_Waitall(count, requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE) })
 }
 
 unsafe extern "C" fn broadcast(root: u32, address: *mut u8, bytes: u64, round: u64) -> Outcome {

@@ -78,11 +78,19 @@ mod tests {
         assert_eq!(with(&[]), None);
         assert_eq!(with(&[("SLURM_PROCID", "1"), ("SLURM_NTASKS", "4")]), None);
         assert_eq!(
-            with(&[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "3"), ("PMIX_RANK", "1")]),
+            with(&[
+                ("OMPI_COMM_WORLD_RANK", "1"),
+                ("OMPI_COMM_WORLD_SIZE", "3"),
+                ("PMIX_RANK", "1")
+            ]),
             launcher("openmpi", 1, 3)
         );
         assert_eq!(
-            with(&[("PMI_RANK", "2"), ("PMI_SIZE", "4"), ("MPI_LOCALRANKID", "0")]),
+            with(&[
+                ("PMI_RANK", "2"),
+                ("PMI_SIZE", "4"),
+                ("MPI_LOCALRANKID", "0")
+            ]),
             launcher("mpich", 2, 4)
         );
         assert_eq!(

@@ -145,8 +145,7 @@ impl Mpi {
             self.abort(&format!("MPI: {message}"));
             return Err(CommError::of(self.site, format!("MPI: {message}")));
         }
-        let mut arrived: Vec<Vec<Arc<Array>>> =
-            parcels.into_iter().map(Parcel::unpack).collect();
+        let mut arrived: Vec<Vec<Arc<Array>>> = parcels.into_iter().map(Parcel::unpack).collect();
         arrived[self.site as usize] = own;
         Ok(arrived)
     }
@@ -164,7 +163,11 @@ impl Mpi {
             .collect();
         if root == self.site {
             self.checked(self.library.broadcast(root, &pack(&mine)))?;
-            for bytes in mine.iter().map(|a| a.data().bytes()).filter(|b| b.len() > SMALL) {
+            for bytes in mine
+                .iter()
+                .map(|a| a.data().bytes())
+                .filter(|b| b.len() > SMALL)
+            {
                 self.checked(self.library.broadcast(root, bytes))?;
             }
             arrived[root as usize] = mine;
@@ -186,7 +189,11 @@ impl Mpi {
 /// The small arrays of a parcel, one after the other.
 fn pack(arrays: &[Arc<Array>]) -> Vec<u8> {
     let bytes = arrays.iter().map(|array| array.data().bytes());
-    bytes.filter(|b| b.len() <= SMALL).flatten().copied().collect()
+    bytes
+        .filter(|b| b.len() <= SMALL)
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// Room for what comes from one site.
@@ -250,7 +257,9 @@ impl Communicator for Mpi {
         self.promised(&mine, &incoming[self.site as usize])?;
         let has_something =
             |kinds: &Vec<ArrayKind>| kinds.iter().any(|kind| !kind.shape.contains(&0));
-        let mut senders = (0..).zip(incoming).filter(|(_, kinds)| has_something(kinds));
+        let mut senders = (0..)
+            .zip(incoming)
+            .filter(|(_, kinds)| has_something(kinds));
         if let (Some((root, _)), None) = (senders.next(), senders.next()) {
             return self.spread(root, mine, incoming);
         }

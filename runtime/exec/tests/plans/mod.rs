@@ -140,11 +140,10 @@ impl Builder {
             if outputs.contains(&relation) {
                 continue;
             }
-            let last = self
-                .plan
-                .steps
-                .iter()
-                .rposition(|s| s.result == relation || inputs(&s.operation).contains(&relation));
+            let last =
+                self.plan.steps.iter().rposition(|s| {
+                    s.result == relation || inputs(&s.operation).contains(&relation)
+                });
             self.plan.steps[last.unwrap()].frees.push(relation);
         }
         self.plan
@@ -380,7 +379,12 @@ pub fn rechunk(sites: u32, [r, c]: [u64; 2], rows: u32, columns: u32) -> Plan {
     let all = b.broadcast(spread);
     let first = b.step(
         "F",
-        kind(vec![], &[(r, None), (piece(c, columns, 0).1, None)], DType::F64, Placement::All),
+        kind(
+            vec![],
+            &[(r, None), (piece(c, columns, 0).1, None)],
+            DType::F64,
+            Placement::All,
+        ),
         Operation::LocalFilter {
             input: all,
             key: 0,
