@@ -6,13 +6,16 @@
 //! keys or sites.
 //!
 //! ```text
-//! [n: 10, y: 7 | r: 3] f32 = sum where(a1[n], a0[n, 2 * y + r - 1] else 0, 0)
+//! (f32[10, 14], bool[10]) [n: 10, y: 7 | r: 3] f32 = sum where(a1[n], a0[n, 2 * y + r - 1] else 0.0, 0.0)
 //! ```
 
 use crate::dtype::{DType, Scalar};
 use crate::function::Function;
 use crate::reduction::Reduction;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// An index of a kernel; the first `output_rank` ones are the output's dimensions in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -65,24 +68,32 @@ pub enum Node {
 }
 
 /// A hash-consed expression graph in topological order: arguments stand before their users.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Graph {
     nodes: Vec<(Node, DType)>,
+    /// Where each node stands; built when a node is first added to this copy of the graph.
+    #[serde(skip)]
+    places: HashMap<(Node, DType), NodeId>,
 }
 
 impl Graph {
-    /// Adds a node of a compute type, or finds the equal one.
+    /// Adds a node of a compute type, or finds the equal one. The node's arguments are in the graph already.
     pub fn add(&mut self, node: Node, dtype: DType) -> NodeId {
-        // Statements are short and built once; a linear search from the end keeps the graph a plain list.
-        if let Some(at) = self
-            .nodes
-            .iter()
-            .rposition(|(n, t)| *t == dtype && *n == node)
-        {
-            return NodeId(at as u32);
+        debug_assert!(
+            node.arguments().all(|a| (a.0 as usize) < self.nodes.len()),
+            "an argument of {node:?} is not in the graph"
+        );
+        if self.places.is_empty() {
+            self.places = (0u32..)
+                .zip(&self.nodes)
+                .map(|(at, entry)| (entry.clone(), NodeId(at)))
+                .collect();
         }
-        self.nodes.push((node, dtype));
-        NodeId(self.nodes.len() as u32 - 1)
+        let next = NodeId(self.nodes.len() as u32);
+        *self.places.entry((node, dtype)).or_insert_with_key(|key| {
+            self.nodes.push(key.clone());
+            next
+        })
     }
 
     /// The node itself.
@@ -114,6 +125,74 @@ impl Graph {
     }
 }
 
+impl Clone for Graph {
+    fn clone(&self) -> Self {
+        Graph {
+            nodes: self.nodes.clone(),
+            places: HashMap::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.nodes).finish()
+    }
+}
+
+impl PartialEq for Graph {
+    fn eq(&self, other: &Self) -> bool {
+        self.nodes == other.nodes
+    }
+}
+impl Eq for Graph {}
+impl Hash for Graph {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.nodes.hash(state);
+    }
+}
+
+impl Node {
+    /// The nodes that this one is made of, in the order in which they are printed.
+    pub fn arguments(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let (list, last) = match self {
+            Node::Constant(_) | Node::Index(_) => (&[][..], None),
+            Node::Read {
+                positions,
+                otherwise,
+                ..
+            } => (&positions[..], *otherwise),
+            Node::Apply(_, arguments) => (&arguments[..], None),
+            Node::Convert(argument) => (&[][..], Some(*argument)),
+        };
+        list.iter().copied().chain(last)
+    }
+
+    /// The same node with every argument replaced.
+    #[must_use]
+    pub fn map(&self, mut new: impl FnMut(NodeId) -> NodeId) -> Node {
+        match self {
+            Node::Constant(value) => Node::Constant(*value),
+            Node::Index(index) => Node::Index(*index),
+            Node::Read {
+                operand,
+                column,
+                positions,
+                otherwise,
+            } => Node::Read {
+                operand: *operand,
+                column: *column,
+                positions: positions.iter().map(|p| new(*p)).collect(),
+                otherwise: otherwise.map(new),
+            },
+            Node::Apply(function, arguments) => {
+                Node::Apply(*function, arguments.iter().map(|a| new(*a)).collect())
+            }
+            Node::Convert(argument) => Node::Convert(new(*argument)),
+        }
+    }
+}
+
 /// `output[o…] = reduce over the other indices, where guard holds, of root`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Kernel {
@@ -137,6 +216,44 @@ pub struct Kernel {
     pub output: Vec<DType>,
 }
 
+impl Kernel {
+    /// The same kernel with its graph in canonical order: what the root needs, arguments in order and before
+    /// their users, then what only the guard needs; nothing else. Kernels that print alike are then equal,
+    /// and a printed kernel parses back to itself.
+    #[must_use]
+    pub fn canonical(mut self) -> Kernel {
+        let mut graph = Graph::default();
+        let mut moved: Vec<Option<NodeId>> = vec![None; self.graph.len()];
+        self.root = self.graph.copy_into(self.root, &mut graph, &mut moved);
+        self.guard = self
+            .guard
+            .map(|guard| self.graph.copy_into(guard, &mut graph, &mut moved));
+        self.graph = graph;
+        self
+    }
+}
+
+impl Graph {
+    /// Copies what `id` needs to another graph, arguments first; `moved` says where each node already is.
+    /// Works with a stack of its own, since a long sum is a deep graph.
+    fn copy_into(&self, id: NodeId, to: &mut Graph, moved: &mut [Option<NodeId>]) -> NodeId {
+        let mut stack = vec![id];
+        while let Some(&top) = stack.last() {
+            let node = self.node(top);
+            let missing = node.arguments().find(|a| moved[a.0 as usize].is_none());
+            match missing {
+                Some(argument) => stack.push(argument),
+                None => {
+                    stack.pop();
+                    let copy = node.map(|a| moved[a.0 as usize].unwrap_or(a));
+                    moved[top.0 as usize] = Some(to.add(copy, self.dtype(top)));
+                }
+            }
+        }
+        moved[id.0 as usize].unwrap_or(id)
+    }
+}
+
 /// A position as an affine form over indices: `constant + Σ coefficient · index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affine {
@@ -155,8 +272,14 @@ impl Graph {
         }
     }
 
-    /// The affine form of an `I64` node, if it is one (and no coefficient overflows).
+    /// The affine form of an `I64` node, if it is one (and no coefficient overflows). A form of more than
+    /// 256 parts is not looked through.
     pub fn as_affine(&self, id: NodeId) -> Option<Affine> {
+        self.affine(id, &mut 256)
+    }
+
+    fn affine(&self, id: NodeId, budget: &mut u32) -> Option<Affine> {
+        *budget = budget.checked_sub(1)?;
         match self.node(id) {
             Node::Constant(Scalar::Int(c)) => Some(Affine {
                 constant: *c,
@@ -166,17 +289,18 @@ impl Graph {
                 constant: 0,
                 terms: vec![(*i, 1)],
             }),
-            Node::Apply(Function::Add, a) => self.as_affine(a[0])?.plus(&self.as_affine(a[1])?, 1),
-            Node::Apply(Function::Sub, a) => self.as_affine(a[0])?.plus(&self.as_affine(a[1])?, -1),
-            Node::Apply(Function::Neg, a) => self.as_affine(a[0])?.times(-1),
-            Node::Apply(Function::Mul, a) => {
-                let (x, y) = (self.as_affine(a[0])?, self.as_affine(a[1])?);
-                if x.terms.is_empty() {
-                    y.times(x.constant)
-                } else if y.terms.is_empty() {
-                    x.times(y.constant)
-                } else {
-                    None
+            Node::Apply(function, a) => {
+                let x = self.affine(*a.first()?, budget)?;
+                if *function == Function::Neg {
+                    return x.times(-1);
+                }
+                let y = self.affine(*a.get(1)?, budget)?;
+                match function {
+                    Function::Add => x.plus(&y, 1),
+                    Function::Sub => x.plus(&y, -1),
+                    Function::Mul if x.terms.is_empty() => y.times(x.constant),
+                    Function::Mul if y.terms.is_empty() => x.times(y.constant),
+                    _ => None,
                 }
             }
             _ => None,
