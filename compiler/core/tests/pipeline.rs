@@ -1,102 +1,66 @@
-//! The compiler behind sema on hand-written programs.
+//! The compiler behind sema, on programs built by hand and at random: TRA and IA give what the program says,
+//! on any chunking and any number of sites.
 #![allow(clippy::unwrap_used)]
 
-use ein_plan::{
-    DType, Function, Graph, Index, IndexId, Kernel, Node, Operand, Origin, Reduction, Source,
-};
-use einc_core::einsum::{Definition, Output, Program, Role, Tensor, TensorId};
-use einc_core::pipeline::{Options, compile, explain};
+mod support;
 
-fn matmul(i: u64, k: u64, j: u64) -> Program {
-    let origin = Origin {
-        file: 0,
-        start: 0,
-        end: 0,
-        line: 5,
-    };
-    let source = |name: &str, shape: Vec<u64>| Tensor {
-        name: name.into(),
-        dtype: DType::F32,
-        shape,
-        role: Role::Input,
-        definition: Definition::Source(Source::Unbound),
-        origin,
-    };
-    let mut graph = Graph::default();
-    let [ni, nj, nk] = [0, 1, 2].map(|n| graph.add(Node::Index(IndexId(n)), DType::I64));
-    let read = |graph: &mut Graph, operand, positions| {
-        graph.add(
-            Node::Read {
-                operand,
-                column: 0,
-                positions,
-                otherwise: None,
-            },
-            DType::F32,
-        )
-    };
-    let a = read(&mut graph, 0, vec![ni, nk]);
-    let b = read(&mut graph, 1, vec![nk, nj]);
-    let root = graph.add(Node::Apply(Function::Mul, vec![a, b]), DType::F32);
-    let index = |name: &str, extent| Index {
-        name: name.into(),
-        extent,
-    };
-    let operand = |shape| Operand {
-        columns: vec![DType::F32],
-        shape,
-    };
-    let kernel = Kernel {
-        indices: vec![index("i", i), index("j", j), index("k", k)],
-        output_rank: 2,
-        operands: vec![operand(vec![i, k]), operand(vec![k, j])],
-        graph,
-        root,
-        guard: None,
-        reduction: Some(Reduction::Sum),
-        finish: true,
-        output: vec![DType::F32],
-    };
-    Program {
-        tensors: vec![
-            source("A", vec![i, k]),
-            source("B", vec![k, j]),
-            Tensor {
-                name: "C".into(),
-                dtype: DType::F32,
-                shape: vec![i, j],
-                role: Role::Named,
-                definition: Definition::Statement {
-                    kernel,
-                    operands: vec![TensorId(0), TensorId(1)],
-                },
-                origin,
-            },
-        ],
-        outputs: vec![Output {
-            tensor: TensorId(2),
-            file: None,
-            origin,
-        }],
-        files: vec!["matmul.ein".into()],
+use einc_core::einsum::Program;
+use einc_core::pipeline::{Options, compile};
+use einc_core::{ia, tra};
+use support::build::{conv, matmul, nearest, softmax};
+use support::{Numbers, check_chunking, chunking_by, given, inputs, random, same, uncut};
+
+/// The whole pipeline on 1 to 5 sites, and lowering with chunkings that nobody would choose.
+fn check(program: &Program, seed: u64) {
+    let whole = tra::from_einsum::from_einsum(program, &uncut(program)).unwrap();
+    let expected = given(tra::interpret::interpret(&whole, &inputs(program)));
+    for deterministic in [false, true] {
+        for sites in 1..=5 {
+            let options = Options {
+                sites,
+                deterministic,
+            };
+            let compiled = compile(program, &options).unwrap();
+            let by_tra = given(tra::interpret::interpret(&compiled.tra, &inputs(program)));
+            same(&expected, &by_tra, "TRA");
+            let by_ia = given(ia::interpret::interpret(&compiled.ia, &inputs(program)));
+            same(&expected, &by_ia, "IA");
+            assert_eq!(compiled.cost.steps.len(), compiled.plan.steps.len());
+        }
+    }
+    let mut numbers = Numbers(seed | 1);
+    for _ in 0..4 {
+        let chunking = chunking_by(program, || numbers.pick(&[1, 1, 2, 3, 4]));
+        check_chunking(program, &chunking, &[1, 2, 3, 5], &expected);
     }
 }
 
 #[test]
-fn thin() {
-    for (i, k, j, sites) in [
-        (4096, 4096, 4096, 1),
-        (4096, 4096, 4096, 4),
-        (10, 10000, 8, 3),
+fn hand_written_programs_keep_their_meaning() {
+    for (i, k, j) in [
+        (4, 6, 8),
+        (1, 7, 1),
+        (5, 5, 5),
+        (0, 3, 2),
+        (3, 0, 2),
+        (2, 40, 3),
     ] {
-        let compiled = compile(
-            &matmul(i, k, j),
-            &Options {
-                sites,
-                deterministic: false,
-            },
-        )
-        .unwrap();
-        println!("{}", explain(&compiled));
+        check(&matmul(i, k, j), 1);
+    }
+    for (n, d) in [(9, 3), (2, 7), (1, 1)] {
+        check(&nearest(n, d), 2);
+    }
+    for (t, s) in [(3, 5), (1, 9), (7, 1), (0, 4), (4, 0)] {
+        check(&softmax(t, s), 3);
+    }
+    for (n, h) in [(3, 8), (1, 7), (5, 2)] {
+        check(&conv(n, h), 4);
+    }
+}
+
+#[test]
+fn random_programs_keep_their_meaning() {
+    for seed in 0..60 {
+        check(&random::program(seed), seed);
     }
 }

@@ -14,6 +14,7 @@
 //! ```
 
 pub mod from_tra;
+pub mod interpret;
 pub mod placement;
 pub mod verify;
 

@@ -11,8 +11,12 @@
 //! C: {} f32[4, 8] = aggregate(C~partial) sum   // model.ein:5
 //! ```
 
+mod carrier;
+pub mod chunks;
+mod evaluate;
 mod finish;
 pub mod from_einsum;
+pub mod interpret;
 pub mod typing;
 pub mod verify;
 

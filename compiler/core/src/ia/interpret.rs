@@ -1,0 +1,134 @@
+//! The interpreter of IA programs: triples (key, array, site), the oracle for plans.
+//!
+//! A local operator sees only what is at its site, and makes the tuples that its placement gives that site; what
+//! it needs and does not find there is an error. So a program that this interprets is one that sites can walk.
+//! Must not know plans.
+//!
+//! ```text
+//! C~partial @ PART(k): {((0), […], site 0), ((1), […], site 1)}
+//! ```
+
+use super::{Operation, Program, Relation, content};
+use crate::tra::Type;
+use crate::tra::chunks::{self, Chunk, Content, Stop};
+use ein_plan::{JoinInput, RelationId, RelationType};
+
+/// A physical relation's content: by site.
+pub type Physical = Vec<Content>;
+
+/// The outputs of a verified program, whole, in order. `inputs` gives the values of a source by its tensor's
+/// name.
+pub fn interpret(program: &Program, inputs: &dyn Fn(&str) -> Chunk) -> Result<Vec<Chunk>, Stop> {
+    let mut relations: Vec<Physical> = vec![];
+    for relation in &program.relations {
+        let mut physical = vec![];
+        for site in 0..program.sites {
+            let made = operator(program, &relations, relation, inputs, site);
+            physical.push(made.map_err(|stop| match stop {
+                Stop::Absent(what) => {
+                    Stop::Absent(format!("`{}` at site {site}: {what}", relation.name))
+                }
+                fault => fault,
+            })?);
+        }
+        relations.push(physical);
+    }
+    Ok(program
+        .outputs
+        .iter()
+        .map(|output| {
+            let kind = content(&program.relation(output.relation).kind);
+            let mut all = Content::new();
+            for site in &relations[output.relation.0 as usize] {
+                all.extend(site.iter().map(|(key, chunk)| (key.clone(), chunk.clone())));
+            }
+            chunks::whole(&all, &kind)
+        })
+        .collect())
+}
+
+/// The keys of the tuples that a placement gives a site.
+fn keys_at(kind: &RelationType, site: u32, sites: u32) -> Vec<Vec<u32>> {
+    kind.all_keys()
+        .filter(|key| kind.site(key, sites).is_none_or(|owner| owner == site))
+        .collect()
+}
+
+fn operator(
+    program: &Program,
+    relations: &[Physical],
+    relation: &Relation,
+    inputs: &dyn Fn(&str) -> Chunk,
+    site: u32,
+) -> Result<Content, Stop> {
+    let kind = content(&relation.kind);
+    let keys = keys_at(&relation.kind, site, program.sites);
+    let here = |id: &RelationId| &relations[id.0 as usize][site as usize];
+    let kind_of = |id: &RelationId| -> Type { content(&program.relation(*id).kind) };
+    match &relation.operation {
+        Operation::Source { name, .. } => Ok(chunks::cut(&inputs(name), &kind, &keys)),
+        Operation::Broadcast { input } | Operation::Shuffle { input } => {
+            let anywhere = |key: &Vec<u32>| {
+                let found = relations[input.0 as usize]
+                    .iter()
+                    .find_map(|site| site.get(key));
+                found.ok_or_else(|| Stop::Absent(format!("no site has the tuple {key:?}")))
+            };
+            keys.into_iter()
+                .map(|key| anywhere(&key).map(|chunk| (key.clone(), chunk.clone())))
+                .collect()
+        }
+        Operation::LocalJoin {
+            inputs,
+            kernel,
+            ranges,
+        } => {
+            let kinds: Vec<Type> = inputs.iter().map(|i| kind_of(&i.relation)).collect();
+            let inputs: Vec<_> = inputs
+                .iter()
+                .zip(&kinds)
+                .map(|(input, kind)| (here(&input.relation), kind, input))
+                .collect();
+            chunks::join(&inputs, kernel, ranges, &kind, &keys)
+        }
+        Operation::LocalAggregate {
+            input,
+            keep,
+            reduction,
+        } => chunks::aggregate(here(input), &kind_of(input), keep, *reduction, &keys),
+        Operation::LocalFilter { input, key, value } => {
+            let arity = kind_of(input).keys.len();
+            let kept: Vec<u32> = (0..arity as u32).filter(|k| k != key).collect();
+            chunks::rekey(here(input), arity, &kept, &[(*key, *value)], &keys)
+        }
+        Operation::LocalMap {
+            input,
+            keys: by,
+            map,
+        } => {
+            let moved = chunks::rekey(here(input), by.len(), by, &[], &keys)?;
+            let Some((kernel, ranges)) = map else {
+                return Ok(moved);
+            };
+            let join = JoinInput {
+                relation: *input,
+                keys: (0..by.len() as u32).collect(),
+            };
+            let moved_kind =
+                crate::tra::typing::rekey(&kind_of(input), by).map_err(Stop::Absent)?;
+            chunks::join(
+                &[(&moved, &moved_kind, &join)],
+                kernel,
+                ranges,
+                &kind,
+                &keys,
+            )
+        }
+        Operation::LocalTile { input, array_dim } => {
+            chunks::tile(here(input), *array_dim, &kind, &keys)
+        }
+        Operation::LocalConcat { input, array_dim } => {
+            chunks::concat(here(input), &kind_of(input), *array_dim, &kind, &keys)
+        }
+    }
+}

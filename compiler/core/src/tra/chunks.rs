@@ -1,0 +1,275 @@
+//! What the operators do to chunks: the shared part of the interpreters of TRA and IA.
+//!
+//! A relation's content is a map from keys to chunks, in key order. Every function makes the tuples of the
+//! keys that it is asked for, and fails if a chunk that one of them needs is not in the map it is given; an
+//! interpreter of IA gives it what is at one site. Naive: loops over elements. Must not know sites.
+//!
+//! ```text
+//! {(0): [1 2 3], (1): [4 5]}   concat dim 0   {(): [1 2 3 4 5]}
+//! ```
+
+use super::Type;
+use super::evaluate::{Operand, combine, evaluate};
+use ein_plan::{JoinInput, Kernel, Range, Reduction, Scalar, piece};
+use std::collections::BTreeMap;
+
+/// The chunks of one tuple, one a column: all of one shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chunk {
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// By column: elements in row-major order.
+    pub columns: Vec<Vec<Scalar>>,
+}
+
+/// A relation's content.
+pub type Content = BTreeMap<Vec<u32>, Chunk>;
+
+/// Why a program cannot be interpreted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stop {
+    /// A kernel stopped, as a run would; why.
+    Fault(String),
+    /// A chunk is needed that is not there: the program is wrong.
+    Absent(String),
+}
+
+/// All positions below `shape`, in row-major order.
+pub fn positions(shape: &[u64]) -> impl Iterator<Item = Vec<u64>> + use<> {
+    let shape = shape.to_vec();
+    let total: u64 = shape.iter().product();
+    (0..total).map(move |mut n| {
+        let mut at = vec![0; shape.len()];
+        for (slot, extent) in at.iter_mut().zip(&shape).rev() {
+            *slot = n % extent;
+            n /= extent;
+        }
+        at
+    })
+}
+
+/// The number of a position in row-major order.
+pub fn offset(shape: &[u64], at: &[u64]) -> usize {
+    let number = shape
+        .iter()
+        .zip(at)
+        .fold(0, |n, (extent, x)| n * extent + x);
+    number as usize
+}
+
+impl Chunk {
+    /// The box of these ranges (start, length).
+    pub fn part(&self, ranges: &[(u64, u64)]) -> Chunk {
+        let shape: Vec<u64> = ranges.iter().map(|(_, n)| *n).collect();
+        let from: Vec<usize> = positions(&shape)
+            .map(|at| {
+                let at: Vec<u64> = at.iter().zip(ranges).map(|(x, (s, _))| x + s).collect();
+                offset(&self.shape, &at)
+            })
+            .collect();
+        Chunk {
+            columns: self
+                .columns
+                .iter()
+                .map(|column| from.iter().map(|at| column[*at]).collect())
+                .collect(),
+            shape,
+        }
+    }
+
+    /// A chunk of that shape, put together from boxes at these starts; the boxes cover it.
+    pub fn together(shape: &[u64], columns: usize, parts: &[(Vec<u64>, &Chunk)]) -> Chunk {
+        let total: u64 = shape.iter().product();
+        let mut whole = Chunk {
+            shape: shape.to_vec(),
+            columns: vec![vec![Scalar::Int(0); total as usize]; columns],
+        };
+        for (start, part) in parts {
+            for (from, at) in positions(&part.shape).enumerate() {
+                let at: Vec<u64> = at.iter().zip(start).map(|(x, s)| x + s).collect();
+                let to = offset(shape, &at);
+                for (column, source) in whole.columns.iter_mut().zip(&part.columns) {
+                    column[to] = source[from];
+                }
+            }
+        }
+        whole
+    }
+}
+
+/// A whole tensor cut as a type says: the tuples of those keys.
+pub fn cut(whole: &Chunk, kind: &Type, keys: &[Vec<u32>]) -> Content {
+    let kind = kind.placed(ein_plan::Placement::All);
+    keys.iter()
+        .map(|key| (key.clone(), whole.part(&kind.ranges(key))))
+        .collect()
+}
+
+/// A relation whose every key dimension cuts an array dimension as a whole tensor.
+pub fn whole(content: &Content, kind: &Type) -> Chunk {
+    let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();
+    let placed = kind.placed(ein_plan::Placement::All);
+    let parts: Vec<(Vec<u64>, &Chunk)> = content
+        .iter()
+        .map(|(key, chunk)| {
+            let start = placed.ranges(key).iter().map(|(start, _)| *start).collect();
+            (start, chunk)
+        })
+        .collect();
+    Chunk::together(&shape, kind.array.columns.len(), &parts)
+}
+
+fn get<'a>(content: &'a Content, key: &[u32]) -> Result<&'a Chunk, Stop> {
+    content
+        .get(key)
+        .ok_or_else(|| Stop::Absent(format!("the tuple {key:?} is needed where it is not")))
+}
+
+/// ⋈ and λ. `inputs` are contents with their types and where their key dimensions go; `kind` is the result's.
+pub fn join(
+    inputs: &[(&Content, &Type, &JoinInput)],
+    kernel: &Kernel,
+    ranges: &[Range],
+    kind: &Type,
+    keys: &[Vec<u32>],
+) -> Result<Content, Stop> {
+    let mut result = Content::new();
+    for key in keys {
+        let mut operands = vec![];
+        for (content, input_kind, input) in inputs {
+            let from: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
+            let placed = input_kind.placed(ein_plan::Placement::All);
+            operands.push(Operand {
+                chunk: get(content, &from)?,
+                start: placed.ranges(&from).iter().map(|(s, _)| *s).collect(),
+            });
+        }
+        let ranges: Vec<(u64, u64)> = kernel
+            .indices
+            .iter()
+            .zip(ranges)
+            .map(|(index, range)| match range {
+                Range::Whole => (0, index.extent),
+                Range::Key(k) => piece(
+                    index.extent,
+                    kind.keys[*k as usize].pieces,
+                    key[*k as usize],
+                ),
+            })
+            .collect();
+        let chunk = evaluate(kernel, &ranges, &operands).map_err(Stop::Fault)?;
+        result.insert(key.clone(), chunk);
+    }
+    Ok(result)
+}
+
+/// Every key of the input that becomes `key`, in key order: `free` are the input's key dimensions that `key`
+/// does not fix, `fixed[d]` is the input's key dimension of `key[d]`.
+fn members(input: &Type, key: &[u32], fixed: &[u32]) -> Vec<Vec<u32>> {
+    let placed = input.placed(ein_plan::Placement::All);
+    placed
+        .all_keys()
+        .filter(|from| fixed.iter().zip(key).all(|(d, k)| from[*d as usize] == *k))
+        .collect()
+}
+
+/// Σ.
+pub fn aggregate(
+    content: &Content,
+    input: &Type,
+    group_by: &[u32],
+    reduction: Reduction,
+    keys: &[Vec<u32>],
+) -> Result<Content, Stop> {
+    let mut result = Content::new();
+    for key in keys {
+        let mut sum: Option<Chunk> = None;
+        for member in members(input, key, group_by) {
+            let next = get(content, &member)?;
+            sum = Some(match sum {
+                None => next.clone(),
+                Some(sum) => Chunk {
+                    columns: combine(reduction, &input.array.columns, &sum.columns, &next.columns),
+                    shape: sum.shape,
+                },
+            });
+        }
+        let sum = sum.ok_or_else(|| Stop::Absent(format!("nothing makes up {key:?}")))?;
+        result.insert(key.clone(), sum);
+    }
+    Ok(result)
+}
+
+/// Tuples under new keys: output key dimension d is the input's `keys_from[d]`; `fixed` are coordinates of
+/// input key dimensions that the output does not have.
+pub fn rekey(
+    content: &Content,
+    arity: usize,
+    keys_from: &[u32],
+    fixed: &[(u32, u32)],
+    keys: &[Vec<u32>],
+) -> Result<Content, Stop> {
+    keys.iter()
+        .map(|key| {
+            let mut from = vec![0; arity];
+            for (d, k) in keys_from.iter().zip(key) {
+                from[*d as usize] = *k;
+            }
+            for (d, k) in fixed {
+                from[*d as usize] = *k;
+            }
+            Ok((key.clone(), get(content, &from)?.clone()))
+        })
+        .collect()
+}
+
+/// TILE; `kind` is the result's type.
+pub fn tile(
+    content: &Content,
+    array_dim: u32,
+    kind: &Type,
+    keys: &[Vec<u32>],
+) -> Result<Content, Stop> {
+    let placed = kind.placed(ein_plan::Placement::All);
+    keys.iter()
+        .map(|key| {
+            let from = &key[..key.len().saturating_sub(1)];
+            let chunk = get(content, from)?;
+            let mut ranges: Vec<(u64, u64)> = chunk.shape.iter().map(|n| (0, *n)).collect();
+            ranges[array_dim as usize] = placed.ranges(key)[array_dim as usize];
+            Ok((key.clone(), chunk.part(&ranges)))
+        })
+        .collect()
+}
+
+/// CONCAT; `input` and `kind` are the types before and after.
+pub fn concat(
+    content: &Content,
+    input: &Type,
+    array_dim: u32,
+    kind: &Type,
+    keys: &[Vec<u32>],
+) -> Result<Content, Stop> {
+    let dim = array_dim as usize;
+    let Some(cut) = input.array.dims[dim].cut else {
+        return Err(Stop::Absent("the array dimension is not cut".into()));
+    };
+    let fixed: Vec<u32> = (0..input.keys.len() as u32).filter(|k| *k != cut).collect();
+    let (before, after) = (
+        input.placed(ein_plan::Placement::All),
+        kind.placed(ein_plan::Placement::All),
+    );
+    let mut result = Content::new();
+    for key in keys {
+        let mut parts = vec![];
+        for member in members(input, key, &fixed) {
+            let mut start = vec![0; input.array.dims.len()];
+            start[dim] = before.ranges(&member)[dim].0;
+            parts.push((start, get(content, &member)?));
+        }
+        let shape: Vec<u64> = after.ranges(key).iter().map(|(_, n)| *n).collect();
+        let chunk = Chunk::together(&shape, kind.array.columns.len(), &parts);
+        result.insert(key.clone(), chunk);
+    }
+    Ok(result)
+}

@@ -1,0 +1,85 @@
+//! The interpreter of TRA programs: naive, an oracle for what follows.
+//!
+//! Every relation is computed whole, key by key, with [`super::chunks`]. Must not know sites.
+//!
+//! ```text
+//! C = {(0): [[…]], (1): [[…]]}   gives   the tensor C
+//! ```
+
+use super::chunks::{self, Chunk, Content, Stop};
+use super::{Operation, Program, Relation, Type};
+use ein_plan::{JoinInput, Placement, RelationId};
+
+/// The outputs of a verified program, whole, in order. `inputs` gives the values of a source by its tensor's
+/// name.
+pub fn interpret(program: &Program, inputs: &dyn Fn(&str) -> Chunk) -> Result<Vec<Chunk>, Stop> {
+    let mut contents: Vec<Content> = vec![];
+    for relation in &program.relations {
+        contents.push(operator(program, &contents, relation, inputs)?);
+    }
+    Ok(program
+        .outputs
+        .iter()
+        .map(|output| {
+            let kind = &program.relation(output.relation).kind;
+            chunks::whole(&contents[output.relation.0 as usize], kind)
+        })
+        .collect())
+}
+
+fn operator(
+    program: &Program,
+    contents: &[Content],
+    relation: &Relation,
+    inputs: &dyn Fn(&str) -> Chunk,
+) -> Result<Content, Stop> {
+    let kind = &relation.kind;
+    let keys: Vec<Vec<u32>> = kind.placed(Placement::All).all_keys().collect();
+    let content = |id: &RelationId| &contents[id.0 as usize];
+    let kind_of = |id: &RelationId| -> &Type { &program.relation(*id).kind };
+    match &relation.operation {
+        Operation::Source { name, .. } => Ok(chunks::cut(&inputs(name), kind, &keys)),
+        Operation::Join {
+            inputs,
+            kernel,
+            ranges,
+        } => {
+            let inputs: Vec<_> = inputs
+                .iter()
+                .map(|input| (content(&input.relation), kind_of(&input.relation), input))
+                .collect();
+            chunks::join(&inputs, kernel, ranges, kind, &keys)
+        }
+        Operation::Transform {
+            input,
+            kernel,
+            ranges,
+        } => {
+            let join = JoinInput {
+                relation: *input,
+                keys: (0..kind.keys.len() as u32).collect(),
+            };
+            let inputs = [(content(input), kind_of(input), &join)];
+            chunks::join(&inputs, kernel, ranges, kind, &keys)
+        }
+        Operation::Aggregate {
+            input,
+            group_by,
+            reduction,
+        } => chunks::aggregate(content(input), kind_of(input), group_by, *reduction, &keys),
+        Operation::Rekey { input, keys: map } => {
+            chunks::rekey(content(input), map.len(), map, &[], &keys)
+        }
+        Operation::Filter { input, key, value } => {
+            let arity = kind_of(input).keys.len();
+            let kept: Vec<u32> = (0..arity as u32).filter(|k| k != key).collect();
+            chunks::rekey(content(input), arity, &kept, &[(*key, *value)], &keys)
+        }
+        Operation::Tile { input, array_dim } => {
+            chunks::tile(content(input), *array_dim, kind, &keys)
+        }
+        Operation::Concat { input, array_dim } => {
+            chunks::concat(content(input), kind_of(input), *array_dim, kind, &keys)
+        }
+    }
+}
