@@ -7,9 +7,16 @@
 //! plan for 3 sites + options -> site 0: printed outputs, saved files, floats and bytes moved, peak bytes
 //! ```
 
+#![allow(
+    clippy::result_large_err,
+    reason = "a run has one error, and it ends the run"
+)]
+
+mod corner;
 mod error;
 mod local;
 mod movement;
+mod number;
 mod output;
 pub mod print;
 mod source;

@@ -8,8 +8,9 @@
 //! ```
 
 use crate::Options;
+use crate::corner::Corner;
 use crate::error::{ErrorKind, RunError};
-use crate::print::{Corner, Printed};
+use crate::print::Printed;
 use crate::store::{Store, keys_at};
 use crate::walk::agree;
 use ein_array::Array;
@@ -207,8 +208,10 @@ fn print(
     let mut mine = vec![];
     let mut failure = None;
     for site in 0..sites {
-        if kind.placement == ein_plan::Placement::All && site != 0 {
-            break;
+        let everywhere = kind.placement == ein_plan::Placement::All;
+        // Site 0 takes what it holds itself, and only it has to know what the others send.
+        if (everywhere && site != 0) || (me != 0 && site != me) {
+            continue;
         }
         for key in keys_at(kind, site, sites) {
             let ranges = kind.ranges(&key);

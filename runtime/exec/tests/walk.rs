@@ -87,7 +87,7 @@ fn rechunking_keeps_every_element() {
 
 #[test]
 fn traffic_is_what_the_plan_says() {
-    let size @ [i, j, k] = [7, 5, 6];
+    let size @ [_, j, k] = [7, 5, 6];
     for sites in 1..=5u32 {
         let report = run_in_process(&broadcast_product(sites, size, 5), &options()).unwrap();
         // Every element of B goes to every other site.
@@ -117,7 +117,6 @@ fn traffic_is_what_the_plan_says() {
         assert_eq!(report.traffic.outputs.bytes, away);
         let lines = report.traffic.by_line(&plan);
         assert_eq!(lines.get(&(0, 4)).map_or(0, |m| m.bytes), expected);
-        let _ = i;
     }
 }
 
@@ -380,8 +379,7 @@ fn a_site_that_panics_anywhere_ends_the_run_promptly_and_is_named() {
                     assert!(call + 2 >= calls, "{victim} {call} {site}");
                     continue;
                 };
-                let reason = format!("panicked: ");
-                assert!(error.message.contains(&reason), "{error:?}");
+                assert!(error.message.contains("panicked: "), "{error:?}");
                 assert!(
                     error.message.contains(&format!("at call {call}")),
                     "{error:?}"

@@ -54,8 +54,8 @@ fn outcome(code: c_int) -> Outcome {
     text.into_raw()
 }
 
-fn refused(why: &str) -> Outcome {
-    CString::new(why).map_or(ptr::null(), CString::into_raw)
+fn refused(why: &CStr) -> Outcome {
+    CString::from(why).into_raw()
 }
 
 /// The first failure of several calls.
@@ -181,7 +181,7 @@ unsafe extern "C" fn exchange(
         return outcome(code);
     }
     let Ok(count) = c_int::try_from(requests.len()) else {
-        return refused("more messages at once than MPI can count");
+        return refused(c"more messages at once than MPI can count");
     };
     // SAFETY: `count` requests, all posted.
     outcome(unsafe { ffi::MPI_Waitall(count, requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE) })

@@ -237,8 +237,6 @@ pub fn gather(rows: u64, table: u64) -> Kernel {
     }
 }
 
-pub const SMALL: Source = Source::Iota;
-
 /// A product whose right operand is broadcast: A cut along i, B along k in `pieces`.
 pub fn broadcast_product(sites: u32, [i, j, k]: [u64; 3], pieces: u32) -> Plan {
     let mut b = Builder::new(sites);
