@@ -220,7 +220,8 @@ impl Accumulator {
         // The strip's largest first, so that one exponential a lane is enough.
         let mut largest = [f64::NEG_INFINITY; FOLD];
         update(true, &mut largest, x, None, |s, x| max_nan(s, x.into()));
-        let top = (largest.iter().chain(&tops[..FOLD])).fold(f64::NEG_INFINITY, |s, x| max_nan(s, *x));
+        let top =
+            (largest.iter().chain(&tops[..FOLD])).fold(f64::NEG_INFINITY, |s, x| max_nan(s, *x));
         if !top.is_finite() {
             return each(true, x, None, |s, _, x| {
                 log_sum_exp::<T>(&mut tops[s], &mut sums[s], x.into());

@@ -225,6 +225,12 @@ impl<'p, 'a> Driver<'p, 'a> {
             .min()
     }
 
+    /// All units, one after another, into one column; the lowest faulty point, if there is one.
+    pub(crate) fn fill(&self, column: Segment<'_>) -> Option<Vec<i64>> {
+        let units = self.count(&self.program.nest.unit);
+        self.run_task(0..units, vec![column])
+    }
+
     /// A few long reductions: each in several parts, which are merged in order.
     fn run_parts(
         &self,
@@ -291,11 +297,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Some units, one after another, into their part of the columns.
-    pub(crate) fn run_task(
-        &self,
-        units: Range<u64>,
-        mut columns: Vec<Segment<'_>>,
-    ) -> Option<Vec<i64>> {
+    fn run_task(&self, units: Range<u64>, mut columns: Vec<Segment<'_>>) -> Option<Vec<i64>> {
         let steps = self.count(&self.program.nest.step);
         let rule = self.rule();
         let mut at = 0;
@@ -391,7 +393,8 @@ impl<'p, 'a> Driver<'p, 'a> {
                     let (start, length) = self.ranges[nest.strip[*d]];
                     let first = *at as i64 * nest.tiles[*d] as i64;
                     machine.point[nest.strip[*d]] = start + first;
-                    machine.extents.sizes[*d] = (length - first).min(nest.tiles[*d] as i64) as usize;
+                    machine.extents.sizes[*d] =
+                        (length - first).min(nest.tiles[*d] as i64) as usize;
                 }
             }
         }
@@ -432,7 +435,9 @@ impl<'p, 'a> Driver<'p, 'a> {
         let rank = self.ranges.len() - self.extents.len();
         let number_of = |point: &[i64]| {
             let reduced = point[rank..].iter().zip(self.extents);
-            reduced.fold(0i64, |n, (p, extent)| n.wrapping_mul(*extent).wrapping_add(*p))
+            reduced.fold(0i64, |n, (p, extent)| {
+                n.wrapping_mul(*extent).wrapping_add(*p)
+            })
         };
         let first = number_of(&machine.point);
         let simple = program.nest.output_lanes || program.nest.strip.len() == 1;

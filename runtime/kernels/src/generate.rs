@@ -75,7 +75,9 @@ pub fn generate(
             });
         }),
         Source::Bernoulli { p } => fill(&mut array, &place, |_, first, to| {
-            random(&key, first, to, |a, _| Value::Whole(i64::from(unit(a) < *p)));
+            random(&key, first, to, |a, _| {
+                Value::Whole(i64::from(unit(a) < *p))
+            });
         }),
         Source::Gumbel => fill(&mut array, &place, |_, first, to| {
             random(&key, first, to, |a, _| {
@@ -234,7 +236,11 @@ fn below(dtype: DType, x: f64, lo: f64, hi: f64) -> f64 {
         lower = hi - spacing * factor;
         factor += 0.5;
     }
-    if stored(lower) < hi && stored(lower) >= lo { lower } else { lo }
+    if stored(lower) < hi && stored(lower) >= lo {
+        lower
+    } else {
+        lo
+    }
 }
 
 /// The numbers 0..n in the order of their keys.

@@ -12,7 +12,7 @@
 mod accumulate;
 mod carrier;
 mod combine;
-// mod contraction;
+mod contraction;
 mod drive;
 mod generate;
 mod load;
@@ -20,8 +20,8 @@ mod machine;
 mod math;
 mod nest;
 mod operations;
-// mod pack;
-// mod product;
+mod pack;
+mod product;
 mod program;
 mod segment;
 
@@ -114,5 +114,8 @@ pub fn run(
     options: &Options,
 ) -> Result<Vec<Array>, KernelError> {
     let Options { deterministic: _ } = options;
+    if let Some(product) = contraction::run(kernel, ranges, operands) {
+        return Ok(vec![product]);
+    }
     drive::run(kernel, ranges, operands)
 }

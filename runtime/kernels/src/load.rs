@@ -60,10 +60,9 @@ impl Extents {
 /// Σ step · coordinate over the outer dimensions of a run.
 #[inline(always)]
 pub(crate) fn along(steps: &[i64], at: &[usize]) -> i64 {
-    steps
-        .iter()
-        .zip(at)
-        .fold(0i64, |sum, (s, a)| sum.wrapping_add(s.wrapping_mul(*a as i64)))
+    steps.iter().zip(at).fold(0i64, |sum, (s, a)| {
+        sum.wrapping_add(s.wrapping_mul(*a as i64))
+    })
 }
 
 /// One run: `to[l] = f(from[offset + l · step])`.

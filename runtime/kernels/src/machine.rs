@@ -125,7 +125,9 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// The poison mask of a node, if any lane is set.
     pub(crate) fn poison(&self, node: u32) -> Option<&[u8]> {
         let register = self.program.registers[node as usize];
-        let slot = register.poison.filter(|slot| self.poisoned[*slot as usize])?;
+        let slot = register
+            .poison
+            .filter(|slot| self.poisoned[*slot as usize])?;
         Some(&self.poison[slot as usize * WIDTH..][..self.extents.lanes()])
     }
 
@@ -291,11 +293,17 @@ impl<'p, 'a> Machine<'p, 'a> {
             DType::I64 => choose!(i64s),
             _ => {
                 let (before, to) = split(&mut self.truths, to, n);
-                op::select(to, lanes(before, rc, n), lanes(before, ra, n), lanes(before, rb, n));
+                op::select(
+                    to,
+                    lanes(before, rc, n),
+                    lanes(before, ra, n),
+                    lanes(before, rb, n),
+                );
             }
         }
         let Some(slot) = to.poison else { return };
-        let set = |machine: &Self, r: Register| r.poison.is_some_and(|p| machine.poisoned[p as usize]);
+        let set =
+            |machine: &Self, r: Register| r.poison.is_some_and(|p| machine.poisoned[p as usize]);
         let (pc, pa, pb) = (set(self, rc), set(self, ra), set(self, rb));
         let mut any = false;
         if pc || pa || pb {
@@ -381,13 +389,18 @@ impl<'p, 'a> Machine<'p, 'a> {
                 };
                 if to.dtype == DType::I32 {
                     let y = lanes(&self.i32s, r, n);
-                    y.iter().enumerate().for_each(|(l, y)| mark(l, i64::from(*y)));
+                    y.iter()
+                        .enumerate()
+                        .for_each(|(l, y)| mark(l, i64::from(*y)));
                 } else {
                     let y = lanes(&self.i64s, r, n);
                     y.iter().enumerate().for_each(|(l, y)| mark(l, *y));
                 }
                 any |= found;
-                if found && !already && let Some(trace) = &mut self.trace {
+                if found
+                    && !already
+                    && let Some(trace) = &mut self.trace
+                {
                     trace[node as usize] = Some(fault);
                 }
             }
@@ -518,11 +531,16 @@ impl<'p, 'a> Machine<'p, 'a> {
             if !wide {
                 firsts[d] = first;
             }
-            inside &= low >= position.start && high < position.start.saturating_add(position.length);
+            inside &=
+                low >= position.start && high < position.start.saturating_add(position.length);
             let relative = first.wrapping_sub(position.start);
             offset = offset.wrapping_add(relative.wrapping_mul(position.stride));
         }
-        let steps = if strip.sizes.is_empty() { &[][..] } else { &read.lanes[..] };
+        let steps = if strip.sizes.is_empty() {
+            &[][..]
+        } else {
+            &read.lanes[..]
+        };
         if inside && !read.scattered {
             let pattern = Pattern::Strip {
                 offset,
@@ -581,9 +599,15 @@ impl<'p, 'a> Machine<'p, 'a> {
                 } else {
                     // low <= first + step·l <= high, solved for l.
                     let (from, to) = if step > 0 {
-                        ((first - low).div_euclid(step), (high - first).div_euclid(step))
+                        (
+                            (first - low).div_euclid(step),
+                            (high - first).div_euclid(step),
+                        )
                     } else {
-                        ((high - first).div_euclid(-step), (first - low).div_euclid(-step))
+                        (
+                            (high - first).div_euclid(-step),
+                            (first - low).div_euclid(-step),
+                        )
                     };
                     let from = -from;
                     begin = begin.max(from);
@@ -595,8 +619,16 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             let (begin, end) = (begin as usize, end as usize);
             if begin < end {
-                let step = if strip.sizes.is_empty() { 0 } else { read.lanes[outer] };
-                let from = if strip.sizes.is_empty() { 0 } else { along(&read.lanes, at) };
+                let step = if strip.sizes.is_empty() {
+                    0
+                } else {
+                    read.lanes[outer]
+                };
+                let from = if strip.sizes.is_empty() {
+                    0
+                } else {
+                    along(&read.lanes, at)
+                };
                 let pattern = Pattern::Run {
                     offset: offset.wrapping_add(from).wrapping_add(step * begin as i64),
                     step,
@@ -681,14 +713,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Fills the lanes that are missing and sets the poison of a read.
-    fn settle(
-        &mut self,
-        node: u32,
-        to: Register,
-        read: &Read,
-        n: usize,
-        missing: bool,
-    ) {
+    fn settle(&mut self, node: u32, to: Register, read: &Read, n: usize, missing: bool) {
         if missing {
             let other = read.otherwise.map(|id| self.program.registers[id as usize]);
             macro_rules! fill {

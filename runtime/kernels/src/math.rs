@@ -123,7 +123,10 @@ mod tests {
             }
             worst[2] = worst[2].max(error(sigmoid_f32(x), 1.0 / (1.0 + (-wide).exp())));
         }
-        assert!(worst[0] < 3e-7 && worst[1] < 6e-7 && worst[2] < 4e-7, "{worst:?}");
+        assert!(
+            worst[0] < 3e-7 && worst[1] < 6e-7 && worst[2] < 4e-7,
+            "{worst:?}"
+        );
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(crate) struct Nest {
     pub step: Vec<Axis>,
     /// Whether lanes are output points (else they are points of the reduction).
     pub output_lanes: bool,
+    /// About how long a point takes; only comparisons mean something.
+    pub price: f64,
 }
 
 /// What a read costs: for each index, the distance in elements between neighbours along it.
@@ -49,12 +51,17 @@ impl Nest {
         reads: &[Strides],
         work: usize,
     ) -> Nest {
-        let by_output = Nest::new(output, reduced, lengths, true);
+        let priced = |output_lanes: bool| {
+            let mut nest = Nest::new(output, reduced, lengths, output_lanes);
+            nest.price = nest.cost(lengths, reads, work);
+            nest
+        };
+        let by_output = priced(true);
         if reduced.is_empty() {
             return by_output;
         }
-        let by_reduced = Nest::new(output, reduced, lengths, false);
-        if by_reduced.cost(lengths, reads, work) < by_output.cost(lengths, reads, work) {
+        let by_reduced = priced(false);
+        if by_reduced.price < by_output.price {
             by_reduced
         } else {
             by_output
@@ -102,6 +109,7 @@ impl Nest {
             unit,
             step,
             output_lanes,
+            price: 0.0,
         }
     }
 

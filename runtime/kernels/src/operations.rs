@@ -175,7 +175,11 @@ macro_rules! integers {
                         return 0;
                     }
                     let r = x.wrapping_rem(y);
-                    if r != 0 && (r < 0) != (y < 0) { r + y } else { r }
+                    if r != 0 && (r < 0) != (y < 0) {
+                        r + y
+                    } else {
+                        r
+                    }
                 }),
                 Function::Pow => zip(to, a, b, |x: $t, y: $t| {
                     math::power(i64::from(x), i64::from(y)) as $t

@@ -15,18 +15,18 @@ use crate::nest::{Axis, Nest, Strides};
 use ein_plan::{DType, Function, Graph, IndexId, Node, NodeId, Reduction, Scalar};
 
 /// What is to be evaluated: `output` and `reduced` indices in order; all others keep one value a run.
-pub(crate) struct Request<'a> {
-    pub graph: &'a Graph,
+pub(crate) struct Request<'a, 'r> {
+    pub graph: &'r Graph,
     pub operands: &'a [Chunk<'a>],
     pub root: NodeId,
     pub guard: Option<NodeId>,
     pub reduction: Option<Reduction>,
-    pub output: &'a [usize],
-    pub reduced: &'a [usize],
+    pub output: &'r [usize],
+    pub reduced: &'r [usize],
     /// The values that any run gives an index: start and length.
-    pub ranges: &'a [(i64, i64)],
+    pub ranges: &'r [(i64, i64)],
     /// The usual number of values in one run.
-    pub lengths: &'a [usize],
+    pub lengths: &'r [usize],
 }
 
 /// What is known of a node's register.
@@ -203,7 +203,7 @@ fn bounded(constant: i64, terms: Vec<(usize, i64)>, ranges: &[(i64, i64)]) -> Op
 
 impl<'a> Program<'a> {
     /// Compiles a request.
-    pub(crate) fn new(request: &Request<'a>) -> Program<'a> {
+    pub(crate) fn new(request: &Request<'a, '_>) -> Program<'a> {
         let graph = request.graph;
         let count = graph.len();
         let forms = affine_forms(graph, request.ranges);

@@ -24,14 +24,38 @@ pub(crate) enum Segment<'a> {
 macro_rules! each_segment {
     ($segment:expr, $v:ident, $wrap:ident => $body:expr) => {
         match $segment {
-            Segment::F16($v) => { use Segment::F16 as $wrap; $body }
-            Segment::BF16($v) => { use Segment::BF16 as $wrap; $body }
-            Segment::F32($v) => { use Segment::F32 as $wrap; $body }
-            Segment::F64($v) => { use Segment::F64 as $wrap; $body }
-            Segment::U8($v) => { use Segment::U8 as $wrap; $body }
-            Segment::I32($v) => { use Segment::I32 as $wrap; $body }
-            Segment::I64($v) => { use Segment::I64 as $wrap; $body }
-            Segment::Bool($v) => { use Segment::Bool as $wrap; $body }
+            Segment::F16($v) => {
+                use Segment::F16 as $wrap;
+                $body
+            }
+            Segment::BF16($v) => {
+                use Segment::BF16 as $wrap;
+                $body
+            }
+            Segment::F32($v) => {
+                use Segment::F32 as $wrap;
+                $body
+            }
+            Segment::F64($v) => {
+                use Segment::F64 as $wrap;
+                $body
+            }
+            Segment::U8($v) => {
+                use Segment::U8 as $wrap;
+                $body
+            }
+            Segment::I32($v) => {
+                use Segment::I32 as $wrap;
+                $body
+            }
+            Segment::I64($v) => {
+                use Segment::I64 as $wrap;
+                $body
+            }
+            Segment::Bool($v) => {
+                use Segment::Bool as $wrap;
+                $body
+            }
         }
     };
 }
