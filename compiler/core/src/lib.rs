@@ -5,6 +5,7 @@
 
 pub mod cost;
 pub mod einsum;
+pub mod sema;
 pub mod ia;
 pub mod lower;
 pub mod pipeline;

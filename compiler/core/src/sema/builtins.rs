@@ -1,0 +1,273 @@
+//! The functions that the language has without any import.
+//!
+//! Must not know how they are computed.
+//!
+//! ```text
+//! clip(x, 0, 1)   =>   min(max(x, 0), 1)
+//! ```
+
+use super::{
+    Checker,
+    arena::{ExprId, Ty},
+    size::Size,
+};
+use ein_plan::{DType, Function};
+use einc_diag::{Diagnostic, Span};
+
+/// A name of the language that may be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Builtin {
+    /// One argument, for floating-point numbers.
+    Real(Function),
+    /// One argument, for any numbers.
+    Numeric(Function),
+    /// `min`, `max`, `pow`.
+    Pair(Function),
+    /// `div`.
+    Div,
+    /// `clip`.
+    Clip,
+    /// `where`.
+    Where,
+    /// `stop`.
+    Stop,
+    /// `f32(x)`.
+    Convert(DType),
+    /// `size(d)`.
+    Size,
+    /// `uniform` and the like.
+    Source,
+    /// `solve` and the like.
+    Library,
+    /// `grad`.
+    Gradient,
+}
+
+/// Their names, for "did you mean".
+pub(super) const NAMES: &[&str] = &[
+    "where", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "gelu",
+    "erf", "sin", "cos", "abs", "sign", "floor", "ceil", "round", "min", "max", "pow", "clip",
+    "div", "stop", "size", "f32", "f64", "f16", "bf16", "u8", "i32", "i64", "bool",
+];
+
+/// The names of sources.
+pub(super) const SOURCES: &[&str] = &[
+    "load",
+    "zeros",
+    "ones",
+    "full",
+    "iota",
+    "uniform",
+    "normal",
+    "bernoulli",
+    "gumbel",
+    "permutation",
+    "he_normal",
+    "glorot_uniform",
+];
+
+const LIBRARY: &[&str] = &[
+    "solve", "cholesky", "inv", "qr", "eigh", "svd", "logdet", "sort", "argsort", "topk",
+];
+
+/// What the language calls by that name.
+pub(super) fn find(name: &str) -> Option<Builtin> {
+    if let Some(dtype) = DType::from_name(name) {
+        return Some(Builtin::Convert(dtype));
+    }
+    if SOURCES.contains(&name) {
+        return Some(Builtin::Source);
+    }
+    if LIBRARY.contains(&name) {
+        return Some(Builtin::Library);
+    }
+    Some(match name {
+        "where" => Builtin::Where,
+        "clip" => Builtin::Clip,
+        "div" => Builtin::Div,
+        "stop" => Builtin::Stop,
+        "size" => Builtin::Size,
+        "grad" => Builtin::Gradient,
+        "min" | "max" | "pow" => Builtin::Pair(Function::from_name(name)?),
+        "abs" | "sign" | "floor" | "ceil" | "round" | "relu" => {
+            Builtin::Numeric(Function::from_name(name)?)
+        }
+        "exp" | "log" | "log1p" | "expm1" | "sqrt" | "rsqrt" | "tanh" | "sigmoid" | "gelu"
+        | "erf" | "sin" | "cos" => Builtin::Real(Function::from_name(name)?),
+        _ => return None,
+    })
+}
+
+impl Builtin {
+    /// How many arguments it takes.
+    pub(super) fn arity(self) -> usize {
+        match self {
+            Builtin::Where | Builtin::Clip => 3,
+            Builtin::Pair(_) | Builtin::Div => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// An argument with its place.
+pub(super) type Operand = (ExprId, Span);
+
+impl Checker<'_> {
+    /// Applies a scalar function other than `where` and `size` to as many arguments as it takes.
+    pub(super) fn builtin(
+        &mut self,
+        builtin: Builtin,
+        name: &str,
+        x: &[Operand],
+        span: Span,
+    ) -> Option<ExprId> {
+        match builtin {
+            Builtin::Convert(dtype) => self.convert(x[0].0, dtype, x[0].1),
+            Builtin::Stop => self.apply(Function::Stop, vec![x[0].0], span),
+            Builtin::Real(function) => {
+                if let Ty::Typed(dtype) = self.arena.ty(x[0].0)
+                    && !dtype.is_float()
+                {
+                    self.wrong_type(name, "a floating-point value", x[0]);
+                    return None;
+                }
+                self.apply(function, vec![x[0].0], span)
+            }
+            Builtin::Numeric(function) => {
+                self.numeric(name, x[0])?;
+                let integer =
+                    matches!(self.arena.ty(x[0].0), Ty::Typed(dtype) if dtype.is_integer());
+                match function {
+                    Function::Floor | Function::Ceil | Function::Round if integer => Some(x[0].0),
+                    Function::Relu if integer => {
+                        let zero = self.arena.whole(Size::number(0));
+                        self.arithmetic(Function::Max, x[0], (zero, span), span)
+                    }
+                    _ => self.apply(function, vec![x[0].0], span),
+                }
+            }
+            Builtin::Pair(function) => self.arithmetic(function, x[0], x[1], span),
+            Builtin::Div => self.arithmetic(Function::FloorDiv, x[0], x[1], span),
+            Builtin::Clip => {
+                let low = self.arithmetic(Function::Max, x[0], x[1], span)?;
+                self.arithmetic(Function::Min, (low, x[0].1), x[2], span)
+            }
+            Builtin::Where
+            | Builtin::Size
+            | Builtin::Source
+            | Builtin::Library
+            | Builtin::Gradient => None,
+        }
+    }
+
+    /// Arithmetic with two operands. `Div` is real division; `FloorDiv` also takes floating-point values.
+    pub(super) fn arithmetic(
+        &mut self,
+        function: Function,
+        a: Operand,
+        b: Operand,
+        span: Span,
+    ) -> Option<ExprId> {
+        let symbol = match function {
+            Function::Add => "`+`",
+            Function::Sub => "`-`",
+            Function::Mul => "`*`",
+            Function::Div => "`/`",
+            Function::Rem => "`%`",
+            Function::Pow => "`^`",
+            Function::FloorDiv => "`div`",
+            Function::Min => "`min`",
+            _ => "`max`",
+        };
+        let (ok, other) = (self.numeric(symbol, a), self.numeric(symbol, b));
+        (ok?, other?);
+        let integer = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Typed(dtype) if dtype.is_integer());
+        let number = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Number { .. });
+        if function == Function::Div {
+            if integer(self, a) && integer(self, b) {
+                let (left, right) = (self.text(a.1), self.text(b.1));
+                let (x, y) = (self.type_name(a.0), self.type_name(b.0));
+                self.report.push(
+                    Diagnostic::error("E0402", "`/` between integers")
+                        .at(span, "a real division")
+                        .at(a.1, format!("this is {x}"))
+                        .at(b.1, format!("this is {y}"))
+                        .help(format!("for whole numbers write `div({left}, {right})`"))
+                        .help(format!(
+                            "for real ones convert first: `f32({left}) / f32({right})`"
+                        )),
+                );
+                return None;
+            }
+            // An integer divided by a number is a real number that takes the type of what it meets.
+            if (integer(self, a) && number(self, b)) || (number(self, a) && integer(self, b)) {
+                let form = super::arena::Form::Apply(Function::Div, vec![a.0, b.0]);
+                return Some(self.arena.add(form, Ty::Number { whole: false }));
+            }
+        }
+        let (x, y) = self.unify(a, b, symbol)?;
+        match function {
+            // A square is a product: exact, and cheap everywhere.
+            Function::Pow
+                if self.arena.as_number(y) == Some(2.0) && self.arena.as_number(x).is_none() =>
+            {
+                self.apply(Function::Mul, vec![x, x], span)
+            }
+            Function::FloorDiv => {
+                let whole = match self.arena.ty(x) {
+                    Ty::Typed(dtype) => dtype.is_integer(),
+                    Ty::Number { whole } => {
+                        whole && self.arena.ty(y) == (Ty::Number { whole: true })
+                    }
+                };
+                if whole {
+                    return self.apply(Function::FloorDiv, vec![x, y], span);
+                }
+                let quotient = self.apply(Function::Div, vec![x, y], span)?;
+                self.apply(Function::Floor, vec![quotient], span)
+            }
+            _ => self.apply(function, vec![x, y], span),
+        }
+    }
+
+    fn numeric(&mut self, name: &str, x: Operand) -> Option<()> {
+        if self.arena.ty(x.0) == Ty::Typed(DType::Bool) {
+            self.wrong_type(name, "numbers", x);
+            return None;
+        }
+        Some(())
+    }
+
+    pub(super) fn wrong_type(&mut self, name: &str, needs: &str, x: Operand) {
+        let have = self.type_name(x.0);
+        let to = if have == "bool" && needs == "numbers" {
+            "i64"
+        } else {
+            "f32"
+        };
+        let name = name.trim_matches('`');
+        let text = self.text(x.1);
+        self.report.push(
+            Diagnostic::error("E0403", format!("`{name}` needs {needs}, not {have}"))
+                .at(x.1, format!("this is {have}"))
+                .help(format!("convert it: `{to}({text})`")),
+        );
+    }
+
+    /// A condition: a truth value.
+    pub(super) fn condition(&mut self, what: &str, x: Operand) -> Option<ExprId> {
+        if self.arena.ty(x.0) == Ty::Typed(DType::Bool) {
+            return Some(x.0);
+        }
+        let have = self.type_name(x.0);
+        self.report.push(
+            Diagnostic::error("E0403", format!("{what} needs a truth value, not {have}"))
+                .at(x.1, format!("this is {have}"))
+                .help(format!(
+                    "compare it with something: `{} != 0`",
+                    self.text(x.1)
+                )),
+        );
+        None
+    }
+}

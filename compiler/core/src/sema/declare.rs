@@ -1,0 +1,583 @@
+//! Items of the program: dims and consts with what is bound to them, inputs with the headers of their data,
+//! definitions in the order of their uses, assertions and outputs.
+//!
+//! Must not know the forms of expressions.
+//!
+//! ```text
+//! X: f32[N, D], header f32[1437, 64]   =>   N = 1437, D = 64
+//! ```
+
+use super::{
+    Checker, InputInfo,
+    expr::{Binding, Scope, dimensions, unsupported},
+    names::{EntityId, EntityKind},
+    size::Size,
+    sources::SourceForm,
+    statement::{Definition, Target, Tensor},
+};
+use crate::einsum::Role;
+use ein_plan::{Scalar, Source};
+use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
+use einc_syntax::ast::{Expr, ItemKind, Name, Position, StringLiteral, Type};
+
+impl<'a> Checker<'a> {
+    /// Checks that what `--dim`, `--set` and `--input` name is there.
+    pub(super) fn check_bindings(&mut self) {
+        let bindings = self.bindings;
+        let mut known: [Vec<&str>; 3] = Default::default();
+        for (id, entity) in self.entities.iter().enumerate() {
+            if self.entity_files[id].0 != 0 {
+                continue;
+            }
+            let list = match entity.kind {
+                EntityKind::Dim(_) => 0,
+                EntityKind::Definition { constant: true, .. } => 1,
+                EntityKind::Input { .. } => 2,
+                _ => continue,
+            };
+            known[list].push(&entity.name.text);
+        }
+        let given = [
+            (bindings.dims.keys().collect::<Vec<_>>(), "dim", "--dim"),
+            (bindings.constants.keys().collect(), "const", "--set"),
+            (bindings.headers.keys().collect(), "input", "--input"),
+        ];
+        for ((names, what, option), known) in given.into_iter().zip(known) {
+            for name in names {
+                if known.contains(&name.as_str()) {
+                    continue;
+                }
+                let mut error = Diagnostic::error(
+                    "E0711",
+                    format!("`{option} {name}`: there is no {what} `{name}`"),
+                );
+                if let Some(near) = did_you_mean(name, known.iter().copied()) {
+                    error = error.help(format!("did you mean `{near}`?"));
+                } else if !known.is_empty() {
+                    error = error.help(format!("there are {}", known.join(", ")));
+                }
+                self.report.push(error);
+            }
+        }
+        for (name, value) in &bindings.dims {
+            if *value < 0 {
+                self.report.push(Diagnostic::error(
+                    "E0711",
+                    format!("`--dim {name}={value}`: a size cannot be negative"),
+                ));
+            }
+        }
+    }
+
+    /// Finds the dims that follow from the headers of bound data.
+    pub(super) fn bind_dims(&mut self) {
+        let inputs: Vec<(&'a Name, &'a Type)> = self
+            .entities
+            .iter()
+            .zip(&self.entity_files)
+            .filter(|(_, file)| file.0 == 0)
+            .filter_map(|(entity, _)| match entity.kind {
+                EntityKind::Input { ty, .. } => Some((entity.name, ty)),
+                _ => None,
+            })
+            .collect();
+        let mark = self.report.mark();
+        // Every round but the last gives a dim its number.
+        for _ in 0..=self.entities.len() {
+            self.values.clear();
+            for id in self.order.clone() {
+                let constant = matches!(
+                    self.entity(id).kind,
+                    EntityKind::Definition { constant: true, target, .. } if target.positions.is_none()
+                );
+                if constant || matches!(self.entity(id).kind, EntityKind::Dim(_)) {
+                    self.define_entity(id);
+                }
+            }
+            let mut found = vec![];
+            for (name, ty) in &inputs {
+                let (Some((_, header)), Type::Tensor { shape, span, .. }) =
+                    (self.bindings.headers.get(&name.text), ty)
+                else {
+                    continue;
+                };
+                let shape = shape.as_deref().unwrap_or_default();
+                for (position, number) in shape.iter().zip(header) {
+                    let (Position::Expr(expr), Ok(number)) = (position, i64::try_from(*number))
+                    else {
+                        continue;
+                    };
+                    let size = self.size(&Scope::file(FileId(0)), expr, "a size");
+                    if let Some((dim, value)) = size.and_then(|size| size.solve(number))
+                        && value >= 0
+                        && !self.bound_dims.contains_key(&*dim)
+                    {
+                        found.push((dim.to_string(), value, name.text.clone(), *span));
+                    }
+                }
+            }
+            if found.is_empty() {
+                break;
+            }
+            for (dim, value, input, span) in found {
+                self.bound_dims.entry(dim).or_insert((value, input, span));
+            }
+        }
+        self.report.forget(mark);
+        self.values.clear();
+    }
+
+    /// Checks every item in the order of uses.
+    pub(super) fn define_entities(&mut self) {
+        for id in self.order.clone() {
+            self.define_entity(id);
+        }
+    }
+
+    fn define_entity(&mut self, id: EntityId) {
+        if self.failed.contains(&id) {
+            self.values.insert(id, Binding::Poison);
+            return;
+        }
+        let entity = self.entity(id);
+        let file = self.entity_files[id.0 as usize];
+        let scope = Scope::file(file);
+        let binding = match entity.kind {
+            EntityKind::Function(_) => return,
+            EntityKind::Poison => None,
+            EntityKind::Dim(value) => self.dim(&scope, entity.name, value),
+            EntityKind::Input { ty, source, param } => {
+                self.input(&scope, entity.name, ty, source, param)
+            }
+            EntityKind::Definition {
+                target,
+                ty,
+                value,
+                constant,
+            } => {
+                let set = self
+                    .bindings
+                    .constants
+                    .get(&entity.name.text)
+                    .filter(|_| constant && file.0 == 0);
+                match set {
+                    Some(scalar) => self.set_constant(entity.name, ty, *scalar),
+                    None => {
+                        let target = Target {
+                            target,
+                            ty,
+                            value,
+                            constant,
+                            name: self.full_name(file, &entity.name.text),
+                            named: Some(target.span),
+                            stated: None,
+                            in_function: false,
+                        };
+                        self.define(&scope, target)
+                    }
+                }
+            }
+        };
+        self.values.insert(id, binding.unwrap_or(Binding::Poison));
+    }
+
+    fn full_name(&self, file: FileId, name: &str) -> String {
+        if file.0 == 0 {
+            return name.to_owned();
+        }
+        let source = &self.sources.files[file.0 as usize].name;
+        let stem = source.rsplit(['/', '\\']).next().unwrap_or(source);
+        format!("{}.{name}", stem.strip_suffix(".ein").unwrap_or(stem))
+    }
+
+    fn dim(
+        &mut self,
+        scope: &Scope<'a>,
+        name: &'a Name,
+        value: Option<&'a Expr>,
+    ) -> Option<Binding> {
+        let given = if scope.file.0 == 0 {
+            self.bindings.dims.get(&name.text).copied()
+        } else {
+            None
+        };
+        let size = match (given, value) {
+            (Some(number), _) => Size::number(number.max(0)),
+            (None, Some(value)) => self.size(scope, value, "a size")?,
+            (None, None) => match self
+                .bound_dims
+                .get(&name.text)
+                .filter(|_| scope.file.0 == 0)
+            {
+                Some((number, ..)) => Size::number(*number),
+                None => Size::dim(&name.text),
+            },
+        };
+        if size.at_least_zero() == Some(false) {
+            self.report.push(
+                Diagnostic::error("E0307", format!("`{}` is negative: {size}", name.text))
+                    .at(name.span, format!("this is {size}"))
+                    .help("a size is 0 or more"),
+            );
+            return None;
+        }
+        Some(Binding::Scalar(self.arena.whole(size)))
+    }
+
+    fn set_constant(
+        &mut self,
+        name: &'a Name,
+        ty: Option<&'a Type>,
+        scalar: Scalar,
+    ) -> Option<Binding> {
+        let value = match scalar {
+            Scalar::Int(value) => self.arena.whole(Size::number(value)),
+            Scalar::Float(value) => self.arena.real(value),
+            Scalar::Bool(value) => self.arena.truth(value),
+        };
+        match ty {
+            Some(Type::Tensor { dtype, .. }) => {
+                self.coerce(value, *dtype, name.span).map(Binding::Scalar)
+            }
+            _ => Some(Binding::Scalar(value)),
+        }
+    }
+
+    fn input(
+        &mut self,
+        scope: &Scope<'a>,
+        name: &'a Name,
+        ty: &'a Type,
+        source: Option<&'a Expr>,
+        param: bool,
+    ) -> Option<Binding> {
+        let Type::Tensor { dtype, shape, span } = ty else {
+            return None;
+        };
+        let positions = shape.as_deref().unwrap_or_default();
+        let sizes = self.declared_sizes(scope, positions);
+        let form = match source {
+            None if param => {
+                self.report.push(
+                    Diagnostic::error("E0207", format!("`{}` has no source", name.text))
+                        .at(name.span, "a param begins with something")
+                        .help(format!("write one: `param {}: … = zeros`", name.text)),
+                );
+                None
+            }
+            None => Some(SourceForm::Ready(Source::Unbound)),
+            Some(expr) => {
+                let shape = sizes
+                    .clone()
+                    .unwrap_or_else(|| vec![Size::number(0); positions.len()]);
+                self.source(scope, expr, *dtype, &shape)
+            }
+        };
+        let (sizes, form) = (sizes?, form?);
+        self.check_elements(&sizes, *dtype, name.span)?;
+        if let Some((have, header)) = self.bindings.headers.get(&name.text) {
+            self.check_header(name, *span, positions, &sizes, (*dtype, *have), header)?;
+        }
+        self.inputs.push(InputInfo {
+            name: name.text.clone(),
+            dtype: *dtype,
+            shape: sizes
+                .iter()
+                .map(|s| s.known().and_then(|n| u64::try_from(n).ok()))
+                .collect(),
+            source: match &form {
+                SourceForm::Ready(source) => source.clone(),
+                _ => Source::Unbound,
+            },
+        });
+        Some(Binding::Tensor(self.add_tensor(Tensor {
+            name: name.text.clone(),
+            dtype: *dtype,
+            shape: sizes,
+            role: if param { Role::Param } else { Role::Input },
+            definition: Definition::Source(form),
+            span: name.span.to(*span),
+        })))
+    }
+
+    /// Compares the data bound to an input with its declaration.
+    fn check_header(
+        &mut self,
+        name: &Name,
+        span: Span,
+        positions: &[Position],
+        sizes: &[Size],
+        (declared, have): (ein_plan::DType, ein_plan::DType),
+        header: &[u64],
+    ) -> Option<()> {
+        if declared != have {
+            self.report.push(
+                Diagnostic::error(
+                    "E0703",
+                    format!(
+                        "`{}` is declared {declared}, but its data is {have}",
+                        name.text
+                    ),
+                )
+                .at(span, format!("declared {declared} here"))
+                .help(format!("declare it {have}, or convert the file")),
+            );
+            return None;
+        }
+        if sizes.len() != header.len() {
+            let shape: Vec<String> = header.iter().map(ToString::to_string).collect();
+            self.report.push(
+                Diagnostic::error(
+                    "E0704",
+                    format!(
+                        "`{}` is declared with {}, but its data has {}: [{}]",
+                        name.text,
+                        dimensions(sizes.len()),
+                        header.len(),
+                        shape.join(", ")
+                    ),
+                )
+                .at(
+                    span,
+                    format!("declared with {} here", dimensions(sizes.len())),
+                ),
+            );
+            return None;
+        }
+        for ((position, size), number) in positions.iter().zip(sizes).zip(header) {
+            let Position::Expr(expr) = position else {
+                continue;
+            };
+            if size
+                .known()
+                .is_none_or(|known| u64::try_from(known) == Ok(*number))
+            {
+                continue;
+            }
+            let text = self.text(expr.span);
+            let other = self
+                .bound_dims
+                .get(text)
+                .filter(|(_, input, _)| *input != name.text)
+                .cloned();
+            let mut error = match &other {
+                Some((value, input, _)) => Diagnostic::error(
+                    "E0713",
+                    format!("`{text}` is {value} in the data of `{input}` and {number} in the data of `{}`", name.text),
+                ),
+                None => Diagnostic::error(
+                    "E0713",
+                    format!("`{text}` is {size}, but the data of `{}` has {number} there", name.text),
+                ),
+            }
+            .at(expr.span, format!("{number} in the data of `{}`", name.text));
+            if let Some((value, input, place)) = other {
+                error = error.at(place, format!("{value} in the data of `{input}`"));
+            } else if let super::names::Found::Entity(id) = self.find(FileId(0), text) {
+                error = error.at(self.entity(id).name.span, format!("{size} here"));
+            }
+            self.report
+                .push(error.help("bind data whose sizes agree, or set the dim with `--dim`"));
+            return None;
+        }
+        Some(())
+    }
+
+    /// Checks assertions and outputs.
+    pub(super) fn finish_items(&mut self) {
+        let sources = self.sources;
+        let Some(program) = sources.files.first() else {
+            return;
+        };
+        let mut seen: Vec<&'a Name> = vec![];
+        let (mut outputs, mut trains, mut library) = (0, false, true);
+        for (number, item) in program.ast.items.iter().enumerate() {
+            match &item.kind {
+                ItemKind::Assert { condition } => {
+                    library = false;
+                    if !self.failed_items.contains(&number) {
+                        self.assert(&Scope::file(FileId(0)), condition);
+                    }
+                }
+                ItemKind::Output { name, on, file } => {
+                    outputs += 1;
+                    if on.is_some() {
+                        self.report
+                            .push(unsupported("E0610", "`output … on`", item.span));
+                        continue;
+                    }
+                    if let Some(first) = seen.iter().find(|n| n.text == name.text) {
+                        self.report.push(
+                            Diagnostic::error(
+                                "E0202",
+                                format!("`{}` is given out twice", name.text),
+                            )
+                            .at(name.span, "again here")
+                            .at(first.span, "first here"),
+                        );
+                        continue;
+                    }
+                    seen.push(name);
+                    self.output(name, file.as_ref(), item.span);
+                }
+                ItemKind::Train(_) => trains = true,
+                ItemKind::Input { .. } | ItemKind::Param { .. } | ItemKind::Statement(_) => {
+                    library = false
+                }
+                _ => {}
+            }
+        }
+        if program.ast.items.is_empty() {
+            self.report.push(
+                Diagnostic::error("E0209", "the program is empty")
+                    .note(format!("`{}` holds no items", program.name)),
+            );
+        } else if outputs == 0 && !trains && (!library || self.bindings.require_sizes) {
+            let message = "the program gives nothing out";
+            let diagnostic = if self.bindings.require_sizes {
+                Diagnostic::error("E0209", message)
+            } else {
+                Diagnostic::warning("E0209", message)
+            };
+            self.report
+                .push(diagnostic.help("write `output` and the name of what is wanted"));
+        }
+    }
+
+    fn output(&mut self, name: &'a Name, file: Option<&'a StringLiteral>, span: Span) {
+        let binding = match self.find(FileId(0), &name.text) {
+            super::names::Found::Entity(id) => {
+                if matches!(self.entity(id).kind, EntityKind::Function(_)) {
+                    self.report.push(
+                        Diagnostic::error("E0204", format!("`{}` is a function", name.text))
+                            .at(name.span, "only tensors and numbers are given out"),
+                    );
+                    return;
+                }
+                self.values.get(&id).copied()
+            }
+            super::names::Found::Poison => None,
+            super::names::Found::Nothing => {
+                self.unknown(FileId(0), &name.text, name.span, &[], false);
+                None
+            }
+        };
+        let tensor = match binding {
+            Some(Binding::Tensor(tensor)) => tensor,
+            Some(Binding::Scalar(value)) => {
+                let Some(value) = self.settle(value, name.span) else {
+                    return;
+                };
+                self.add_statement(
+                    name.text.clone(),
+                    value,
+                    vec![],
+                    vec![],
+                    name.span,
+                    Role::Named,
+                )
+            }
+            _ => return,
+        };
+        self.outputs
+            .push((tensor, file.map(|f| f.text.clone()), span));
+    }
+
+    /// A condition on sizes: an error if it is known to be false.
+    pub(super) fn assert(&mut self, scope: &Scope<'a>, condition: &'a Expr) {
+        let Some(value) = self.closed(scope, condition) else {
+            return;
+        };
+        let Some(value) = self.condition("`assert`", (value, condition.span)) else {
+            return;
+        };
+        match self.arena.as_truth(value) {
+            Some(true) => {}
+            Some(false) => {
+                let (text, values) = (
+                    self.text(condition.span),
+                    self.assert_values(scope, condition),
+                );
+                self.report.push(
+                    Diagnostic::error("E0308", format!("`{text}` does not hold"))
+                        .at(condition.span, values),
+                );
+            }
+            None if self.depends_on_data(value) => self.report.push(
+                Diagnostic::error("E0208", "an assertion on data")
+                    .at(condition.span, "this is not known before the run")
+                    .help("`assert` is for dims, consts and sizes"),
+            ),
+            None => {}
+        }
+    }
+
+    fn assert_values(&mut self, scope: &Scope<'a>, condition: &'a Expr) -> String {
+        let mut names = vec![];
+        super::plan::names_in(condition, &mut names);
+        let mut values = vec![];
+        for name in names {
+            let known = match self.binding(scope, name) {
+                Some(Binding::Scalar(value)) => match self.arena.as_size(value) {
+                    Some(size) => Some(size.to_string()),
+                    None => self.arena.as_number(value).map(|n| n.to_string()),
+                },
+                _ => scope.letters.get(name).map(|(size, _)| size.to_string()),
+            };
+            values.extend(known.map(|value| format!("`{name}` is {value}")));
+        }
+        values.join(", ")
+    }
+
+    /// Reports dims whose numbers a run would need.
+    pub(super) fn require_sizes(&mut self) {
+        for (id, entity) in self.entities.clone().iter().enumerate() {
+            let EntityKind::Dim(None) = entity.kind else {
+                continue;
+            };
+            let Some(Binding::Scalar(value)) = self.values.get(&EntityId(id as u32)).copied()
+            else {
+                continue;
+            };
+            if self
+                .arena
+                .as_size(value)
+                .is_none_or(|size| size.known().is_some())
+            {
+                continue;
+            }
+            let name = &entity.name.text;
+            let users: Vec<String> = self
+                .tensors
+                .iter()
+                .filter(|t| {
+                    t.role == Role::Input
+                        && t.shape
+                            .iter()
+                            .any(|s| s.dims().iter().any(|d| **d == **name))
+                })
+                .map(|t| format!("`{}`", t.name))
+                .collect();
+            let mut error = Diagnostic::error("E0714", format!("the size `{name}` is not known"))
+                .at(entity.name.span, "it has no value")
+                .help(format!("give it one: `--dim {name}=…`"));
+            if !users.is_empty() {
+                error = error.help(format!(
+                    "or bind data to {}: `--input name=file`",
+                    users.join(" or ")
+                ));
+            }
+            self.report.push(error);
+        }
+    }
+
+    /// The names of scalars that a file knows.
+    pub(super) fn scalar_names(&self, file: FileId) -> Vec<String> {
+        self.files[file.0 as usize]
+            .names
+            .iter()
+            .filter(|(_, id)| self.shape_of(**id) == super::names::Shape::Scalar)
+            .map(|(name, _)| (*name).to_owned())
+            .collect()
+    }
+}

@@ -1,0 +1,686 @@
+//! Expressions of the text as typed expressions over index variables.
+//!
+//! Contract: the text has passed the walk of `resolve`, so every name has a meaning and implicit sums have
+//! their places. `None` means that an error has been reported. Must not know kernels.
+//!
+//! ```text
+//! exp(z[n] - max[k] z[k])   =>   exp(sub(read z (v0), max[v1] read z (v1)))
+//! ```
+
+use super::{
+    Checker,
+    arena::{ExprId, Form, TensorRef, Ty, VarId},
+    builtins::{self, Builtin},
+    names::Found,
+    ranges::{Stated, StatedBy},
+    resolve::{bound_index, spine},
+    size::Size,
+    sums::key,
+};
+use ein_plan::{DType, Function, Reduction, Scalar};
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::{Argument, Binary, Expr, ExprKind, Position};
+use std::collections::BTreeMap;
+
+/// What a name stands for once it has been checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Binding {
+    Scalar(ExprId),
+    Tensor(TensorRef),
+    /// Its definition has an error.
+    Poison,
+}
+
+/// The names around a statement: those of a file or of one call of a function.
+pub(super) struct Scope<'a> {
+    pub(super) file: FileId,
+    pub(super) locals: BTreeMap<&'a str, Binding>,
+    /// Sizes of the signature, with the place where each got its value.
+    pub(super) letters: BTreeMap<&'a str, (Size, Span)>,
+    /// What `..` stands for.
+    pub(super) rest: Option<Vec<Size>>,
+    /// How many calls deep.
+    pub(super) depth: usize,
+}
+
+impl Scope<'_> {
+    pub(super) fn file(file: FileId) -> Self {
+        Scope {
+            file,
+            locals: BTreeMap::new(),
+            letters: BTreeMap::new(),
+            rest: None,
+            depth: 0,
+        }
+    }
+}
+
+/// Where an expression stands.
+pub(super) struct Context<'s, 'a> {
+    pub(super) scope: &'s Scope<'a>,
+    /// Indices bound here; `..` stands for several variables.
+    pub(super) indices: Vec<(&'a str, Vec<VarId>)>,
+    /// Whether `/` of whole numbers is floor division: in positions, bounds and sizes.
+    pub(super) floor: bool,
+    /// Whether sizes of the signature are numbers: in sizes.
+    pub(super) sizes: bool,
+}
+
+impl<'s, 'a> Context<'s, 'a> {
+    pub(super) fn new(scope: &'s Scope<'a>) -> Self {
+        Context {
+            scope,
+            indices: vec![],
+            floor: false,
+            sizes: false,
+        }
+    }
+
+    /// For a size or bound.
+    pub(super) fn of_sizes(scope: &'s Scope<'a>) -> Self {
+        Context {
+            scope,
+            indices: vec![],
+            floor: true,
+            sizes: true,
+        }
+    }
+
+    pub(super) fn index(&self, name: &str) -> Option<&[VarId]> {
+        self.indices
+            .iter()
+            .rev()
+            .find(|(bound, _)| *bound == name)
+            .map(|(_, vars)| vars.as_slice())
+    }
+}
+
+/// "… is not supported yet".
+pub(super) fn unsupported(code: &'static str, what: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(code, format!("{what} is not supported yet")).at(span, "not supported yet")
+}
+
+impl<'a> Checker<'a> {
+    /// An expression; its implicit sum, if it has one, around it.
+    pub(super) fn expr(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
+        let Some(names) = self.sums.get(&key(expr)) else {
+            return self.plain(context, expr);
+        };
+        let (before, mut vars) = (context.indices.len(), vec![]);
+        for name in names.clone() {
+            let new = self.index_vars(context.scope, name, expr.span, Some(Reduction::Sum));
+            vars.extend(&new);
+            context.indices.push((name, new));
+        }
+        let body = self.plain(context, expr);
+        context.indices.truncate(before);
+        let (body, ty) = self.reduction_types(Reduction::Sum, body?, expr.span)?;
+        let form = Form::Reduce {
+            reduction: Reduction::Sum,
+            vars,
+            guard: None,
+            body,
+        };
+        Some(self.arena.add(form, ty))
+    }
+
+    fn plain(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
+        let span = expr.span;
+        match &*expr.kind {
+            ExprKind::Integer(value) => match i64::try_from(*value) {
+                Ok(value) => Some(self.arena.whole(Size::number(value))),
+                Err(_) => {
+                    self.report.push(
+                        Diagnostic::error("E0307", format!("{value} does not fit into 64 bits"))
+                            .at(span, "too large")
+                            .help("write it with a point for a floating-point number"),
+                    );
+                    None
+                }
+            },
+            ExprKind::Float(value) => Some(self.arena.real(*value)),
+            ExprKind::Bool(value) => Some(self.arena.truth(*value)),
+            ExprKind::Name(name) => self.name(context, name, span),
+            ExprKind::Bracket(inner) => self.expr(context, inner),
+            ExprKind::Negate(inner) => {
+                let x = self.expr(context, inner)?;
+                if self.arena.ty(x) == Ty::Typed(DType::Bool) {
+                    self.wrong_type("-", "numbers", (x, inner.span));
+                    return None;
+                }
+                self.apply(Function::Neg, vec![x], span)
+            }
+            ExprKind::Not(inner) => {
+                let x = self.expr(context, inner)?;
+                let x = self.condition("`not`", (x, inner.span))?;
+                self.apply(Function::Not, vec![x], span)
+            }
+            ExprKind::Binary { .. } => self.binaries(context, expr),
+            ExprKind::Chain { first, rest } => {
+                let mut operands = vec![(self.expr(context, first), first.span)];
+                for (_, operand) in rest {
+                    operands.push((self.expr(context, operand), operand.span));
+                }
+                let mut all = self.arena.truth(true);
+                for (pair, (operator, _)) in operands.windows(2).zip(rest) {
+                    let (left, right) = ((pair[0].0?, pair[0].1), (pair[1].0?, pair[1].1));
+                    let next = self.binary(*operator, left, right, context.floor, span)?;
+                    all = self.apply(Function::And, vec![all, next], span)?;
+                }
+                Some(all)
+            }
+            ExprKind::Else { value, fallback } => match &*value.kind {
+                ExprKind::Access { base, positions } => {
+                    let read = self.access(context, base, positions, true, value.span);
+                    let other = self.expr(context, fallback);
+                    let (read, other) = (read?, other?);
+                    let dtype = self.settled_type(read);
+                    let (_, other) =
+                        self.unify((read, value.span), (other, fallback.span), "`else`")?;
+                    let other = self.coerce(other, dtype, fallback.span)?;
+                    match &*self.arena.form(read) {
+                        Form::Read {
+                            tensor, positions, ..
+                        } => {
+                            let form = Form::Read {
+                                tensor: *tensor,
+                                positions: positions.clone(),
+                                otherwise: Some(other),
+                            };
+                            Some(self.arena.add(form, Ty::Typed(dtype)))
+                        }
+                        _ => Some(read),
+                    }
+                }
+                _ => None,
+            },
+            ExprKind::Reduce {
+                reduction,
+                reduction_span,
+                indices,
+                body,
+            } => self.reduce(context, (*reduction, *reduction_span), indices, body),
+            ExprKind::Access { base, positions } => {
+                self.access(context, base, positions, false, span)
+            }
+            ExprKind::Call { callee, arguments } => self.call(context, callee, arguments, span),
+            ExprKind::String(_)
+            | ExprKind::Next(_)
+            | ExprKind::Tuple(_)
+            | ExprKind::List(_)
+            | ExprKind::Error => None,
+        }
+    }
+
+    fn name(&mut self, context: &mut Context<'_, 'a>, name: &'a str, span: Span) -> Option<ExprId> {
+        if context.sizes
+            && let Some((size, _)) = context.scope.letters.get(name)
+        {
+            let size = size.clone();
+            return Some(self.arena.whole(size));
+        }
+        if let Some([var]) = context.index(name) {
+            let form = Form::Index(*var);
+            return Some(self.arena.add(form, Ty::Number { whole: true }));
+        }
+        match self.binding(context.scope, name)? {
+            Binding::Scalar(scalar) => Some(scalar),
+            Binding::Tensor(tensor) => self.scalar_read(tensor, name, span),
+            Binding::Poison => None,
+        }
+    }
+
+    /// What a name that is no index stands for.
+    pub(super) fn binding(&mut self, scope: &Scope<'a>, name: &str) -> Option<Binding> {
+        if let Some(binding) = scope.locals.get(name) {
+            return Some(*binding);
+        }
+        let constant = match name {
+            "inf" => Some(f64::INFINITY),
+            "nan" => Some(f64::NAN),
+            "pi" => Some(std::f64::consts::PI),
+            _ => None,
+        };
+        if let Some(value) = constant {
+            return Some(Binding::Scalar(self.arena.real(value)));
+        }
+        match self.find(scope.file, name) {
+            Found::Entity(id) => self.values.get(&id).copied(),
+            _ => None,
+        }
+    }
+
+    /// A tensor without dimensions as a value.
+    fn scalar_read(&mut self, tensor: TensorRef, name: &str, span: Span) -> Option<ExprId> {
+        let record = &self.tensors[tensor.0 as usize];
+        if record.shape.is_empty() {
+            let ty = Ty::Typed(record.dtype);
+            let form = Form::Read {
+                tensor,
+                positions: vec![],
+                otherwise: None,
+            };
+            return Some(self.arena.add(form, ty));
+        }
+        let rank = record.shape.len();
+        let declared = record.span;
+        self.report.push(
+            Diagnostic::error(
+                "E0304",
+                format!("`{name}` has {}, so it needs positions", dimensions(rank)),
+            )
+            .at(span, "used as a scalar here")
+            .at(declared, format!("it is {} here", self.shape_text(tensor)))
+            .help(format!(
+                "write `{name}[{}]`",
+                ["i", "j", "k", "l", "m", "n"][..rank.min(6)].join(",")
+            )),
+        );
+        None
+    }
+
+    fn binaries(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
+        let (first, rest) = spine(expr);
+        // An implicit sum stands around the operands up to the product that has it.
+        let cut = rest[..rest.len() - 1]
+            .iter()
+            .rposition(|(whole, ..)| self.sums.contains_key(&key(whole)));
+        let (start, rest) = match cut {
+            Some(at) => (rest[at].0, &rest[at + 1..]),
+            None => (first, &rest[..]),
+        };
+        let (mut left, mut left_span) = (self.expr(context, start), start.span);
+        let mut failed = left.is_none();
+        for (whole, operator, operand) in rest {
+            let right = self.expr(context, operand);
+            left = match (left, right) {
+                (Some(l), Some(r)) => self.binary(
+                    *operator,
+                    (l, left_span),
+                    (r, operand.span),
+                    context.floor,
+                    whole.span,
+                ),
+                _ => None,
+            };
+            failed |= left.is_none();
+            left_span = whole.span;
+        }
+        if failed { None } else { left }
+    }
+
+    fn binary(
+        &mut self,
+        operator: Binary,
+        a: (ExprId, Span),
+        b: (ExprId, Span),
+        floor: bool,
+        span: Span,
+    ) -> Option<ExprId> {
+        let function = match operator {
+            Binary::Add => Function::Add,
+            Binary::Subtract => Function::Sub,
+            Binary::Multiply => Function::Mul,
+            Binary::Divide => {
+                let whole = |c: &Self, x: ExprId| match c.arena.ty(x) {
+                    Ty::Typed(dtype) => dtype.is_integer(),
+                    Ty::Number { whole } => whole,
+                };
+                if floor && whole(self, a.0) && whole(self, b.0) {
+                    Function::FloorDiv
+                } else {
+                    Function::Div
+                }
+            }
+            Binary::Remainder => Function::Rem,
+            Binary::Power => Function::Pow,
+            Binary::Equal => Function::Eq,
+            Binary::NotEqual => Function::Ne,
+            Binary::Less => Function::Lt,
+            Binary::LessEqual => Function::Le,
+            Binary::Greater => Function::Gt,
+            Binary::GreaterEqual => Function::Ge,
+            Binary::And | Binary::Or => {
+                let (function, name) = match operator {
+                    Binary::And => (Function::And, "`and`"),
+                    _ => (Function::Or, "`or`"),
+                };
+                let (x, y) = (self.condition(name, a), self.condition(name, b));
+                return self.apply(function, vec![x?, y?], span);
+            }
+        };
+        match function {
+            Function::Eq | Function::Ne => {
+                let (x, y) = self.unify(a, b, "the comparison")?;
+                self.apply(function, vec![x, y], span)
+            }
+            Function::Lt | Function::Le | Function::Gt | Function::Ge => {
+                for x in [a, b] {
+                    if self.arena.ty(x.0) == Ty::Typed(DType::Bool) {
+                        self.wrong_type("the comparison", "numbers", x);
+                        return None;
+                    }
+                }
+                let (x, y) = self.unify(a, b, "the comparison")?;
+                self.apply(function, vec![x, y], span)
+            }
+            _ => self.arithmetic(function, a, b, span),
+        }
+    }
+
+    fn reduce(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        (reduction, reduction_span): (Reduction, Span),
+        indices: &'a [Position],
+        body: &'a Expr,
+    ) -> Option<ExprId> {
+        let (before, path) = (context.indices.len(), self.open_path().len());
+        let (mut vars, mut guard, mut failed) = (vec![], None, false);
+        for index in indices {
+            let Some((name, span, bound)) = bound_index(index) else {
+                failed = true;
+                continue;
+            };
+            let new = self.index_vars(context.scope, name, span, Some(reduction));
+            vars.extend(&new);
+            context.indices.push((name, new.clone()));
+            let (Some((bound, inclusive)), [var]) = (bound, new.as_slice()) else {
+                continue;
+            };
+            match self.bound(context, *var, bound, inclusive) {
+                Some(None) => {}
+                Some(Some(condition)) => {
+                    self.open_path().push(condition);
+                    guard = match guard {
+                        None => Some(condition),
+                        Some(other) => self.apply(Function::And, vec![other, condition], span),
+                    };
+                }
+                None => failed = true,
+            }
+        }
+        if reduction.is_arg() && vars.len() != 1 {
+            self.report.push(
+                Diagnostic::error("E0206", format!("`{}` takes one index", reduction.name()))
+                    .at(reduction_span, format!("it has {} here", vars.len()))
+                    .help("its result is the number of that index"),
+            );
+            failed = true;
+        }
+        let value = self.expr(context, body);
+        context.indices.truncate(before);
+        self.open_path().truncate(path);
+        let (value, ty) = self.reduction_types(reduction, value?, body.span)?;
+        if failed {
+            return None;
+        }
+        if vars.is_empty() {
+            // `..` stands for no index: one point.
+            vars.push(self.unit_var(reduction_span, reduction));
+        }
+        let form = Form::Reduce {
+            reduction,
+            vars,
+            guard,
+            body: value,
+        };
+        Some(self.arena.add(form, ty))
+    }
+
+    /// Gives an index its bound: as its size, or, if it depends on other indices or on data, as a condition.
+    fn bound(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        var: VarId,
+        bound: &'a Expr,
+        inclusive: bool,
+    ) -> Option<Option<ExprId>> {
+        let floor = std::mem::replace(&mut context.floor, true);
+        let value = self.expr(context, bound);
+        context.floor = floor;
+        let value = self.integer(value?, bound.span, "a bound")?;
+        if let Some(size) = self.arena.as_size(value) {
+            let size = if inclusive {
+                match size.plus(&Size::number(1)) {
+                    Ok(size) => size,
+                    Err(error) => {
+                        self.size_error(error, bound.span);
+                        return None;
+                    }
+                }
+            } else {
+                size
+            };
+            self.state_range(var, size, bound.span)?;
+            return Some(None);
+        }
+        let index = self.arena.add(Form::Index(var), Ty::Number { whole: true });
+        let index = self.coerce(index, DType::I64, bound.span)?;
+        let value = self.position_value(value, bound.span)?;
+        let function = if inclusive {
+            Function::Le
+        } else {
+            Function::Lt
+        };
+        self.apply(function, vec![index, value], bound.span)
+            .map(Some)
+    }
+
+    /// Notes that an index runs over `size` by its bound.
+    pub(super) fn state_range(&mut self, var: VarId, size: Size, span: Span) -> Option<()> {
+        if size.at_least_zero() == Some(false) {
+            self.report.push(
+                Diagnostic::error("E0307", format!("a negative size: {size}"))
+                    .at(span, format!("this is {size}")),
+            );
+            return None;
+        }
+        self.vars[var.0 as usize].stated = Some(Stated {
+            size,
+            span,
+            by: StatedBy::Bound,
+        });
+        Some(())
+    }
+
+    /// A whole number, typed or not.
+    pub(super) fn integer(&mut self, id: ExprId, span: Span, what: &str) -> Option<ExprId> {
+        let ok = match self.arena.ty(id) {
+            Ty::Typed(dtype) => dtype.is_integer(),
+            Ty::Number { whole } => whole,
+        };
+        if !ok {
+            let have = self.type_name(id);
+            let text = self.text(span);
+            self.report.push(
+                Diagnostic::error(
+                    "E0404",
+                    format!("{what} must be a whole number, not {have}"),
+                )
+                .at(span, format!("this is {have}"))
+                .help(format!("convert it: `i64({text})`")),
+            );
+            return None;
+        }
+        Some(id)
+    }
+
+    /// A whole number as `i64`.
+    pub(super) fn position_value(&mut self, id: ExprId, span: Span) -> Option<ExprId> {
+        match self.arena.ty(id) {
+            Ty::Typed(DType::I64) => Some(id),
+            Ty::Typed(_) => Some(self.arena.add(Form::Convert(id), Ty::Typed(DType::I64))),
+            Ty::Number { .. } => self.coerce(id, DType::I64, span),
+        }
+    }
+
+    fn call(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        span: Span,
+    ) -> Option<ExprId> {
+        let ExprKind::Name(name) = &*callee.kind else {
+            return None;
+        };
+        if let Some((entity, function)) = self.user_function(context.scope, name) {
+            return match self.call_user(context, entity, function, arguments, span, None)? {
+                Binding::Scalar(value) => Some(value),
+                Binding::Tensor(tensor) => {
+                    let text = self.text(span);
+                    self.scalar_read(tensor, text, span)
+                }
+                Binding::Poison => None,
+            };
+        }
+        let builtin = builtins::find(name)?;
+        if builtin == Builtin::Size {
+            return self.size_of(context, arguments, span);
+        }
+        if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {
+            self.report.push(
+                Diagnostic::error(
+                    "E0502",
+                    format!("`{name}` has no argument named `{}`", named.text),
+                )
+                .at(named.span, "named here")
+                .help("its arguments are given by position"),
+            );
+            return None;
+        }
+        if arguments.len() != builtin.arity() {
+            let needs = builtin.arity();
+            let mut error = Diagnostic::error(
+                "E0502",
+                format!(
+                    "`{name}` takes {needs} argument{}, not {}",
+                    plural(needs),
+                    arguments.len()
+                ),
+            )
+            .at(span, format!("{} given", arguments.len()));
+            if matches!(name.as_str(), "max" | "min") && arguments.len() == 1 {
+                error = error.help(format!("to reduce over an index, write `{name}[i] …`"));
+            }
+            self.report.push(error);
+            return None;
+        }
+        if builtin == Builtin::Where {
+            return self.where_(context, arguments, span);
+        }
+        let mut operands = vec![];
+        for argument in arguments {
+            operands.push((self.expr(context, &argument.value), argument.value.span));
+        }
+        let operands: Option<Vec<_>> = operands
+            .into_iter()
+            .map(|(id, span)| Some((id?, span)))
+            .collect();
+        self.builtin(builtin, name, &operands?, span)
+    }
+
+    fn where_(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        arguments: &'a [Argument],
+        span: Span,
+    ) -> Option<ExprId> {
+        let [condition, a, b] = arguments else {
+            return None;
+        };
+        let test = self.expr(context, &condition.value);
+        let test = test.and_then(|test| self.condition("`where`", (test, condition.value.span)));
+        let not = test.and_then(|test| self.apply(Function::Not, vec![test], span));
+        let mut branches = vec![];
+        for (branch, assumed) in [(a, test), (b, not)] {
+            let path = self.open_path().len();
+            self.open_path().extend(assumed);
+            branches.push(self.expr(context, &branch.value));
+            self.open_path().truncate(path);
+        }
+        let (x, y) = ((branches[0]?, a.value.span), (branches[1]?, b.value.span));
+        let (x, y) = self.unify(x, y, "`where`")?;
+        self.apply(Function::Select, vec![test?, x, y], span)
+    }
+
+    fn size_of(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        arguments: &'a [Argument],
+        span: Span,
+    ) -> Option<ExprId> {
+        let [argument] = arguments else {
+            return None;
+        };
+        let ExprKind::Name(name) = &*argument.value.kind else {
+            return None;
+        };
+        if let Some((size, _)) = context.scope.letters.get(name.as_str()) {
+            let size = size.clone();
+            return Some(self.arena.whole(size));
+        }
+        if let Some([var]) = context.index(name) {
+            let form = Form::SizeOf(*var);
+            return Some(self.arena.add(form, Ty::Number { whole: true }));
+        }
+        match self.binding(context.scope, name)? {
+            Binding::Scalar(value) if self.arena.as_size(value).is_some() => Some(value),
+            Binding::Poison => None,
+            _ => {
+                self.report.push(
+                    Diagnostic::error("E0502", format!("`{name}` has no size"))
+                        .at(span, "neither an index nor a dim"),
+                );
+                None
+            }
+        }
+    }
+
+    /// A whole number from sizes and constants.
+    pub(super) fn size(&mut self, scope: &Scope<'a>, expr: &'a Expr, what: &str) -> Option<Size> {
+        let value = self.closed(scope, expr)?;
+        let value = self.integer(value, expr.span, what)?;
+        match self
+            .arena
+            .as_size(value)
+            .or_else(|| self.typed_whole(value))
+        {
+            Some(size) => Some(size),
+            None => {
+                self.report.push(
+                    Diagnostic::error("E0208", format!("{what} must be known before the run"))
+                        .at(expr.span, "this depends on data")
+                        .help("a size is made of numbers, dims and consts"),
+                );
+                None
+            }
+        }
+    }
+
+    fn typed_whole(&self, id: ExprId) -> Option<Size> {
+        match &*self.arena.form(id) {
+            Form::Constant(Scalar::Int(value)) => Some(Size::number(*value)),
+            _ => None,
+        }
+    }
+
+    /// An expression without indices, with `/` as floor division of whole numbers.
+    pub(super) fn closed(&mut self, scope: &Scope<'a>, expr: &'a Expr) -> Option<ExprId> {
+        self.open.push(super::ranges::Open::default());
+        let value = self.expr(&mut Context::of_sizes(scope), expr);
+        let solved = self.close();
+        value.filter(|_| solved)
+    }
+}
+
+/// "1 dimension", "3 dimensions".
+pub(super) fn dimensions(rank: usize) -> String {
+    format!("{rank} dimension{}", plural(rank))
+}
+
+/// The plural's s.
+pub(super) fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}

@@ -1,0 +1,691 @@
+//! Checked tensors as an Einstein program: kernels, with nested reductions as tensors of their own.
+//!
+//! Contract: no error has been reported and all sizes are known. A reduction inside an expression becomes a
+//! hidden tensor over its free indices; what is read only in a branch of `where` stays unread there, so the
+//! branch's condition goes with it. Must not know syntax.
+//!
+//! ```text
+//! y[n] = exp(x[n] - max[k] x[k])   =>   y.1 = max x[k];  y = exp(x[n] - y.1[])
+//! ```
+
+use super::{
+    Checker,
+    arena::{ExprId, Form, TensorRef, Ty, VarId},
+    size::Size,
+    sources::SourceForm,
+    statement::Definition,
+};
+use crate::einsum::{self, Program, Role, TensorId};
+use ein_plan::{
+    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Reduction,
+    Scalar, Source,
+};
+use einc_diag::{Diagnostic, Span};
+use std::collections::HashMap;
+
+/// The kernel of one tensor in the making.
+struct Builder {
+    vars: Vec<VarId>,
+    graph: Graph,
+    operands: Vec<TensorId>,
+    memo: HashMap<(ExprId, Option<ExprId>), NodeId>,
+    name: String,
+    hidden: usize,
+    span: Span,
+}
+
+impl<'a> Checker<'a> {
+    /// The program that the outputs need; `None` after an error.
+    pub(super) fn lower(&mut self) -> Option<Program> {
+        let needed = self.needed();
+        let mut program = Program {
+            files: self
+                .sources
+                .files
+                .iter()
+                .map(|file| file.name.clone())
+                .collect(),
+            ..Program::default()
+        };
+        let mut numbers = HashMap::new();
+        for number in 0..self.tensors.len() {
+            if !needed[number] {
+                continue;
+            }
+            let tensor = self.tensors[number].clone();
+            let id = match tensor.definition {
+                Definition::Source(form) => {
+                    let source = self.settle_source(TensorRef(number as u32), form)?;
+                    let origin = self.origin(tensor.span);
+                    push(
+                        &mut program,
+                        einsum::Tensor {
+                            name: tensor.name,
+                            dtype: tensor.dtype,
+                            shape: tensor
+                                .shape
+                                .iter()
+                                .map(|s| number_of(s))
+                                .collect::<Option<_>>()?,
+                            role: tensor.role,
+                            definition: einsum::Definition::Source(source),
+                            origin,
+                        },
+                    )
+                }
+                Definition::Statement { vars, root } => {
+                    let mut hidden = 0;
+                    self.lower_tensor(
+                        &mut program,
+                        &numbers,
+                        (tensor.name.clone(), tensor.dtype, tensor.role, tensor.span),
+                        vars,
+                        root,
+                        &mut hidden,
+                        None,
+                    )?
+                }
+            };
+            numbers.insert(TensorRef(number as u32), id);
+        }
+        for (tensor, file, span) in &self.outputs {
+            program.outputs.push(einsum::Output {
+                tensor: *numbers.get(tensor)?,
+                file: file.clone(),
+                origin: self.origin(*span),
+            });
+        }
+        Some(program)
+    }
+
+    /// Which tensors the outputs need.
+    fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.tensors.len()];
+        for (tensor, ..) in &self.outputs {
+            needed[tensor.0 as usize] = true;
+        }
+        let mut seen = vec![false; self.arena.len()];
+        for number in (0..self.tensors.len()).rev() {
+            let Definition::Statement { root, .. } = &self.tensors[number].definition else {
+                continue;
+            };
+            if !needed[number] {
+                continue;
+            }
+            let mut open = vec![*root];
+            while let Some(id) = open.pop() {
+                if std::mem::replace(&mut seen[id.0 as usize], true) {
+                    continue;
+                }
+                let form = self.arena.form(id);
+                if let Form::Read { tensor, .. } = &*form {
+                    needed[tensor.0 as usize] = true;
+                }
+                open.extend(form.arguments());
+            }
+        }
+        needed
+    }
+
+    /// One kernel; `condition`: where it is not true, nothing is read and the value does not matter.
+    #[allow(clippy::too_many_arguments)]
+    fn lower_tensor(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        (name, dtype, role, span): (String, DType, Role, Span),
+        vars: Vec<VarId>,
+        root: ExprId,
+        hidden: &mut usize,
+        condition: Option<ExprId>,
+    ) -> Option<TensorId> {
+        let output_rank = vars.len();
+        let mut builder = Builder {
+            vars,
+            graph: Graph::default(),
+            operands: vec![],
+            memo: HashMap::new(),
+            name: name.clone(),
+            hidden: *hidden,
+            span,
+        };
+        let (mut reduction, mut guards, mut body) = (None, vec![], root);
+        // Reductions of one kind directly inside each other are one.
+        while let Form::Reduce {
+            reduction: next,
+            vars,
+            guard,
+            body: inner,
+        } = &*self.arena.form(body)
+        {
+            let nests = matches!(
+                next,
+                Reduction::Sum
+                    | Reduction::Prod
+                    | Reduction::Max
+                    | Reduction::Min
+                    | Reduction::Any
+                    | Reduction::All
+            );
+            if reduction.is_some_and(|r| r != *next || !nests)
+                || self.arena.ty(body) != self.arena.ty(root)
+            {
+                break;
+            }
+            reduction = Some(*next);
+            builder.vars.extend(vars);
+            guards.extend(*guard);
+            body = *inner;
+        }
+        let condition = match condition {
+            Some(condition) => {
+                Some(self.lower_node(program, numbers, &mut builder, condition, None)?)
+            }
+            None => None,
+        };
+        let mut guard = None;
+        for next in guards {
+            let next = self.lower_node(program, numbers, &mut builder, next, None)?;
+            guard = Some(match guard {
+                None => next,
+                Some(guard) => apply(&mut builder, Function::And, vec![guard, next], DType::Bool),
+            });
+        }
+        let mut value = self.lower_node(program, numbers, &mut builder, body, None)?;
+        if let Some(condition) = condition {
+            let compute = builder.graph.dtype(value);
+            let scalar = match compute {
+                DType::Bool => Scalar::Bool(false),
+                _ if compute.is_integer() => Scalar::Int(0),
+                _ => Scalar::Float(0.0),
+            };
+            let nothing = builder.graph.add(Node::Constant(scalar), compute);
+            value = apply(
+                &mut builder,
+                Function::Select,
+                vec![condition, value, nothing],
+                compute,
+            );
+            if let Some(inner) = guard {
+                let all = builder
+                    .graph
+                    .add(Node::Constant(Scalar::Bool(true)), DType::Bool);
+                guard = Some(apply(
+                    &mut builder,
+                    Function::Select,
+                    vec![condition, inner, all],
+                    DType::Bool,
+                ));
+            }
+        }
+        *hidden = builder.hidden;
+        let indices = self.indices(&builder.vars)?;
+        let operands = builder
+            .operands
+            .iter()
+            .map(|id| {
+                let tensor = program.tensor(*id);
+                Operand {
+                    columns: vec![tensor.dtype],
+                    shape: tensor.shape.clone(),
+                }
+            })
+            .collect();
+        let shape = indices[..output_rank].iter().map(|i| i.extent).collect();
+        let kernel = Kernel {
+            indices,
+            output_rank: output_rank as u32,
+            operands,
+            graph: builder.graph,
+            root: value,
+            guard,
+            reduction,
+            finish: true,
+            output: vec![dtype],
+        };
+        let origin = self.origin(span);
+        Some(push(
+            program,
+            einsum::Tensor {
+                name,
+                dtype,
+                shape,
+                role,
+                definition: einsum::Definition::Statement {
+                    kernel,
+                    operands: builder.operands,
+                },
+                origin,
+            },
+        ))
+    }
+
+    /// Names made unique and extents of the indices.
+    fn indices(&self, vars: &[VarId]) -> Option<Vec<Index>> {
+        let mut indices: Vec<Index> = vec![];
+        for var in vars {
+            let base = &self.vars[var.0 as usize].name;
+            let mut name = base.clone();
+            let mut number = 2;
+            while indices.iter().any(|index| index.name == name) {
+                name = format!("{base}_{number}");
+                number += 1;
+            }
+            indices.push(Index {
+                name,
+                extent: number_of(&self.extent(*var)?)?,
+            });
+        }
+        Some(indices)
+    }
+
+    fn lower_node(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        id: ExprId,
+        condition: Option<ExprId>,
+    ) -> Option<NodeId> {
+        if let Some(node) = builder.memo.get(&(id, condition)) {
+            return Some(*node);
+        }
+        let form = self.arena.form(id);
+        let Ty::Typed(stored) = self.arena.ty(id) else {
+            return None;
+        };
+        let compute = stored.compute();
+        let node = match &*form {
+            Form::Constant(scalar) => builder.graph.add(Node::Constant(*scalar), compute),
+            Form::Whole(size) => {
+                let number = size.known()?;
+                let scalar = if compute.is_float() {
+                    Scalar::Float(number as f64)
+                } else {
+                    Scalar::Int(number)
+                };
+                builder.graph.add(Node::Constant(scalar), compute)
+            }
+            Form::Index(var) => {
+                let at = builder.vars.iter().position(|v| v == var)?;
+                builder
+                    .graph
+                    .add(Node::Index(IndexId(at as u32)), DType::I64)
+            }
+            Form::SizeOf(var) => {
+                let number = self.extent(*var)?.known()?;
+                builder
+                    .graph
+                    .add(Node::Constant(Scalar::Int(number)), DType::I64)
+            }
+            Form::Read {
+                tensor,
+                positions,
+                otherwise,
+            } => {
+                let mut at = vec![];
+                for position in positions {
+                    at.push(self.lower_position(program, numbers, builder, *position, condition)?);
+                }
+                let otherwise = match otherwise {
+                    Some(otherwise) => {
+                        Some(self.lower_node(program, numbers, builder, *otherwise, condition)?)
+                    }
+                    None => None,
+                };
+                let operand = builder.operand(*numbers.get(tensor)?);
+                builder.graph.add(
+                    Node::Read {
+                        operand,
+                        column: 0,
+                        positions: at,
+                        otherwise,
+                    },
+                    compute,
+                )
+            }
+            Form::Convert(argument) => {
+                let mut from = self.lower_node(program, numbers, builder, *argument, condition)?;
+                // A stored type in the middle of an expression is stored, so that it rounds as the user asked.
+                if stored != compute && builder.graph.dtype(from) != compute {
+                    from = builder.graph.add(Node::Convert(from), compute);
+                }
+                if builder.graph.dtype(from) == compute {
+                    from
+                } else {
+                    builder.graph.add(Node::Convert(from), compute)
+                }
+            }
+            Form::Apply(Function::Select, arguments) => {
+                let (test, a, b) = (arguments[0], arguments[1], arguments[2]);
+                let branch = |c: &mut Self, holds: bool| -> Option<ExprId> {
+                    let this = if holds {
+                        test
+                    } else {
+                        c.apply(Function::Not, vec![test], builder.span)?
+                    };
+                    match condition {
+                        Some(outer) => c.apply(Function::And, vec![outer, this], builder.span),
+                        None => Some(this),
+                    }
+                };
+                // Only what holds a reduction has to know the condition.
+                let under = |c: &mut Self, arm: ExprId, holds: bool| {
+                    if c.has_faulty_reduction(arm) {
+                        branch(c, holds).map(Some)
+                    } else {
+                        Some(condition)
+                    }
+                };
+                let (first, second) = (under(self, a, true)?, under(self, b, false)?);
+                let nodes = vec![
+                    self.lower_node(program, numbers, builder, test, condition)?,
+                    self.lower_node(program, numbers, builder, a, first)?,
+                    self.lower_node(program, numbers, builder, b, second)?,
+                ];
+                builder
+                    .graph
+                    .add(Node::Apply(Function::Select, nodes), compute)
+            }
+            Form::Apply(function, arguments) => {
+                let mut nodes = vec![];
+                for argument in arguments {
+                    nodes.push(self.lower_node(program, numbers, builder, *argument, condition)?);
+                }
+                builder.graph.add(Node::Apply(*function, nodes), compute)
+            }
+            Form::Reduce { .. } => {
+                let condition = condition.filter(|_| self.has_faulty_reduction(id));
+                let tensor = self.hidden(program, numbers, builder, id, condition)?;
+                self.read_hidden(builder, tensor, id, condition, compute)?
+            }
+        };
+        builder.memo.insert((id, condition), node);
+        Some(node)
+    }
+
+    /// The variables of a hidden tensor, in the order in which the statement has them.
+    fn hidden_vars(&self, builder: &Builder, id: ExprId, condition: Option<ExprId>) -> Vec<VarId> {
+        let mut free = self.arena.free(id).to_vec();
+        if let Some(condition) = condition {
+            free.extend(self.arena.free(condition).iter());
+        }
+        builder
+            .vars
+            .iter()
+            .copied()
+            .filter(|var| free.contains(var))
+            .collect()
+    }
+
+    fn hidden(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        id: ExprId,
+        condition: Option<ExprId>,
+    ) -> Option<TensorId> {
+        let vars = self.hidden_vars(builder, id, condition);
+        builder.hidden += 1;
+        let base = builder.name.clone();
+        let name = format!("{base}.{}", builder.hidden);
+        let Ty::Typed(dtype) = self.arena.ty(id) else {
+            return None;
+        };
+        // Numbers below are shared with the statement, so that names stay flat.
+        let mut inner = 0;
+        let what = (name, dtype, Role::Hidden, builder.span);
+        self.lower_tensor(program, numbers, what, vars, id, &mut inner, condition)
+    }
+
+    fn read_hidden(
+        &mut self,
+        builder: &mut Builder,
+        tensor: TensorId,
+        id: ExprId,
+        condition: Option<ExprId>,
+        compute: DType,
+    ) -> Option<NodeId> {
+        let mut positions = vec![];
+        for var in self.hidden_vars(builder, id, condition) {
+            let at = builder.vars.iter().position(|v| *v == var)?;
+            positions.push(
+                builder
+                    .graph
+                    .add(Node::Index(IndexId(at as u32)), DType::I64),
+            );
+        }
+        let operand = builder.operand(tensor);
+        Some(builder.graph.add(
+            Node::Read {
+                operand,
+                column: 0,
+                positions,
+                otherwise: None,
+            },
+            compute,
+        ))
+    }
+
+    /// A position: an affine form in one canonical order, so that equal positions are equal nodes.
+    fn lower_position(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        id: ExprId,
+        condition: Option<ExprId>,
+    ) -> Option<NodeId> {
+        let Some(form) = self.linear(id) else {
+            return self.lower_node(program, numbers, builder, id, condition);
+        };
+        let number = |size: &Size| size.known();
+        let mut sum: Option<NodeId> = None;
+        for (var, coefficient) in &form.terms {
+            let (at, factor) = (
+                builder.vars.iter().position(|v| v == var)?,
+                number(coefficient)?,
+            );
+            let mut term = builder
+                .graph
+                .add(Node::Index(IndexId(at as u32)), DType::I64);
+            if factor != 1 {
+                let factor = builder
+                    .graph
+                    .add(Node::Constant(Scalar::Int(factor)), DType::I64);
+                term = apply(builder, Function::Mul, vec![factor, term], DType::I64);
+            }
+            sum = Some(match sum {
+                None => term,
+                Some(sum) => apply(builder, Function::Add, vec![sum, term], DType::I64),
+            });
+        }
+        let constant = number(&form.constant)?;
+        let magnitude = i64::try_from(constant.unsigned_abs()).ok();
+        Some(match (sum, magnitude) {
+            (Some(sum), _) if constant == 0 => sum,
+            (Some(sum), Some(magnitude)) => {
+                let function = if constant < 0 {
+                    Function::Sub
+                } else {
+                    Function::Add
+                };
+                let magnitude = builder
+                    .graph
+                    .add(Node::Constant(Scalar::Int(magnitude)), DType::I64);
+                apply(builder, function, vec![sum, magnitude], DType::I64)
+            }
+            (Some(sum), None) => {
+                let constant = builder
+                    .graph
+                    .add(Node::Constant(Scalar::Int(constant)), DType::I64);
+                apply(builder, Function::Add, vec![sum, constant], DType::I64)
+            }
+            (None, _) => builder
+                .graph
+                .add(Node::Constant(Scalar::Int(constant)), DType::I64),
+        })
+    }
+
+    /// Whether an expression holds a reduction that could stop the run at a point that is not wanted.
+    fn has_faulty_reduction(&mut self, id: ExprId) -> bool {
+        let mut open = vec![(id, false)];
+        let mut seen = std::collections::HashSet::new();
+        while let Some((id, inside)) = open.pop() {
+            if !seen.insert((id, inside)) {
+                continue;
+            }
+            let form = self.arena.form(id);
+            let (faulty, reduces) = match &*form {
+                Form::Read {
+                    positions,
+                    otherwise: None,
+                    ..
+                } => {
+                    let bare = positions
+                        .iter()
+                        .all(|p| matches!(&*self.arena.form(*p), Form::Index(_)));
+                    (!bare, false)
+                }
+                Form::Apply(Function::FloorDiv | Function::Rem | Function::Pow, _) => (
+                    !matches!(self.arena.ty(id), Ty::Typed(dtype) if dtype.is_float()),
+                    false,
+                ),
+                Form::Reduce { reduction, .. } => (reduction.is_arg(), true),
+                _ => (false, false),
+            };
+            if faulty && (inside || reduces) {
+                return true;
+            }
+            open.extend(form.arguments().into_iter().map(|a| (a, inside || reduces)));
+        }
+        false
+    }
+
+    /// A source with what the uses of its tensor say.
+    fn settle_source(&mut self, tensor: TensorRef, form: SourceForm) -> Option<Source> {
+        let (fan, he) = match form {
+            SourceForm::Ready(source) => return Some(source),
+            SourceForm::HeNormal { fan } => (fan, true),
+            SourceForm::GlorotUniform { fan } => (fan, false),
+        };
+        let (inner, outer) = match fan {
+            Some(fan) => (fan, fan),
+            None => self.fans(tensor)?,
+        };
+        Some(if he {
+            Source::Normal {
+                mean: 0.0,
+                std: (2.0 / inner).sqrt(),
+            }
+        } else {
+            let limit = (6.0 / (inner + outer)).sqrt();
+            Source::Uniform {
+                lo: -limit,
+                hi: limit,
+            }
+        })
+    }
+
+    /// Fan-in and fan-out: the sizes of the dimensions that are summed where the tensor is used, and the others.
+    fn fans(&mut self, tensor: TensorRef) -> Option<(f64, f64)> {
+        let record = self.tensors[tensor.0 as usize].clone();
+        let mut found: Option<(f64, f64)> = None;
+        for (_, positions) in self
+            .reads
+            .clone()
+            .iter()
+            .filter(|(read, _)| *read == tensor)
+        {
+            let (mut inner, mut outer) = (1.0, 1.0);
+            for (position, size) in positions.iter().zip(&record.shape) {
+                let summed = self.arena.free(*position).iter().any(|var| {
+                    matches!(
+                        self.vars[var.0 as usize].reduction,
+                        Some(Reduction::Sum | Reduction::Mean)
+                    )
+                });
+                *(if summed { &mut inner } else { &mut outer }) *= size.known()? as f64;
+            }
+            match found {
+                Some(first) if first != (inner, outer) => {
+                    let name = record.name.clone();
+                    self.report.push(
+                        Diagnostic::error(
+                            "E0207",
+                            format!(
+                                "the uses of `{name}` disagree on its fan-in: {} and {inner}",
+                                first.0
+                            ),
+                        )
+                        .at(record.span, "its scale depends on how it is used")
+                        .help(format!("write the fan-in: `he_normal(fan: {inner})`")),
+                    );
+                    return None;
+                }
+                _ => found = Some((inner, outer)),
+            }
+        }
+        Some(found.unwrap_or((1.0, 1.0)))
+    }
+
+    /// A place for the run's messages.
+    fn origin(&self, span: Span) -> Origin {
+        Origin {
+            file: span.file.0,
+            start: span.start,
+            end: span.end,
+            line: self.line(span),
+        }
+    }
+
+    fn line(&self, span: Span) -> u32 {
+        let Some(starts) = self.lines.get(span.file.0 as usize) else {
+            return 1;
+        };
+        starts.partition_point(|start| *start <= span.start).max(1) as u32
+    }
+
+    /// Whether an expression reads data.
+    pub(super) fn depends_on_data(&self, id: ExprId) -> bool {
+        let form = self.arena.form(id);
+        matches!(&*form, Form::Read { .. } | Form::Index(_))
+            || form
+                .arguments()
+                .into_iter()
+                .any(|argument| self.depends_on_data(argument))
+    }
+}
+
+impl Builder {
+    fn operand(&mut self, tensor: TensorId) -> u32 {
+        let at = self
+            .operands
+            .iter()
+            .position(|o| *o == tensor)
+            .unwrap_or_else(|| {
+                self.operands.push(tensor);
+                self.operands.len() - 1
+            });
+        at as u32
+    }
+}
+
+fn apply(
+    builder: &mut Builder,
+    function: Function,
+    arguments: Vec<NodeId>,
+    dtype: DType,
+) -> NodeId {
+    builder.graph.add(Node::Apply(function, arguments), dtype)
+}
+
+fn push(program: &mut Program, tensor: einsum::Tensor) -> TensorId {
+    program.tensors.push(tensor);
+    TensorId(program.tensors.len() as u32 - 1)
+}
+
+fn number_of(size: &Size) -> Option<u64> {
+    size.known().and_then(|n| u64::try_from(n).ok())
+}

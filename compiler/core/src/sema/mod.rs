@@ -1,0 +1,247 @@
+//! The checker: from syntax trees to an Einstein program, or to everything that is wrong with them.
+//!
+//! One path for a check without data and for a build: sizes are symbols until they are bound, and what they
+//! decide is left open until then. Must not know files on disk, keys, sites or placements.
+//!
+//! ```text
+//! dim N = 4; input x: f32[N]; y = sum[n] x[n] * x[n]; output y
+//!   => x: f32[4] = unbound;  y: f32[] = [| n: 4] sum x[n] * x[n]
+//! ```
+//!
+//! The passes, each in its module: `names` (what every file defines, imports), `plan` (walks all text with
+//! `resolve` and `sums`; order of uses, cycles), `declare` (what is bound from outside; items in order),
+//! `statement` and `sources` (one definition), `expr`, `builtins`, `access`, `calls`, `types` (expressions),
+//! `ranges` (extents of indices, proofs that positions are in range), `lower` (kernels).
+
+mod access;
+mod arena;
+mod builtins;
+mod calls;
+mod declare;
+mod expr;
+mod lower;
+mod names;
+mod plan;
+mod ranges;
+mod report;
+mod resolve;
+mod size;
+mod sources;
+mod statement;
+mod sums;
+mod types;
+
+use crate::einsum::Program;
+use arena::{Arena, ExprId, TensorRef};
+use ein_plan::{DType, Scalar, Source};
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast;
+use names::{Entity, EntityId, FileNames};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    rc::Rc,
+};
+
+/// A file of a program.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// The name that messages show.
+    pub name: String,
+    /// The text; spans of the tree are bytes of it.
+    pub text: String,
+    /// The tree.
+    pub ast: ast::File,
+}
+
+/// The files of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Number 0 is the program; the others are imported, directly or not.
+    pub files: Vec<SourceFile>,
+    /// Which file `use "x.ein"` of a file means, the path as written. Who loads the files reports imports that are
+    /// missing or go in a circle; what would come from a missing one is passed over in silence.
+    pub imports: BTreeMap<(FileId, String), FileId>,
+    /// The libraries that are known: `std.nn`.
+    pub libraries: BTreeMap<String, FileId>,
+}
+
+/// What is bound from outside.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings {
+    /// `--dim`.
+    pub dims: BTreeMap<String, i64>,
+    /// `--set`.
+    pub constants: BTreeMap<String, Scalar>,
+    /// Types and shapes of the data of inputs and params, where they are known.
+    pub headers: BTreeMap<String, (DType, Vec<u64>)>,
+    /// Whether it is an error that a size is not known, or that nothing is given out.
+    pub require_sizes: bool,
+}
+
+/// An input or param of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputInfo {
+    /// Name.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, where they are known.
+    pub shape: Vec<Option<u64>>,
+    /// Its source; `Unbound` also where the uses decide it (`he_normal`) and no program was made.
+    pub source: Source,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct Analysis {
+    /// At most 20 errors, and warnings, in source order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The program, if there is no error and all sizes are known.
+    pub program: Option<Program>,
+    /// Inputs and params in the order of their uses.
+    pub inputs: Vec<InputInfo>,
+}
+
+/// Expressions are walked by recursion of bounded depth; this is enough for it.
+const STACK: usize = 256 << 20;
+
+/// Checks a program.
+pub fn check(sources: &Sources, bindings: &Bindings) -> Analysis {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, || Checker::new(sources, bindings).run());
+        match thread.map(|thread| thread.join()) {
+            Ok(Ok(analysis)) => analysis,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // No thread to be had: the caller's stack serves all but the deepest programs.
+            Err(_) => Checker::new(sources, bindings).run(),
+        }
+    })
+}
+
+/// All that is known about a program while it is checked.
+struct Checker<'a> {
+    sources: &'a Sources,
+    bindings: &'a Bindings,
+    report: report::Report,
+    /// First bytes of the lines of every file.
+    lines: Vec<Vec<u32>>,
+    // Names.
+    files: Vec<FileNames<'a>>,
+    entities: Vec<Entity<'a>>,
+    entity_files: Vec<FileId>,
+    /// Entities with an error in their text.
+    failed: HashSet<EntityId>,
+    /// Items of the program without a name, by number, with an error in their text.
+    failed_items: HashSet<usize>,
+    /// Entities in the order of their uses.
+    order: Vec<EntityId>,
+    /// For functions with a body: its items in the order of their uses.
+    plans: HashMap<EntityId, Vec<usize>>,
+    /// Products at which indices are summed, by [`sums::key`].
+    sums: HashMap<usize, Vec<&'a str>>,
+    // Values.
+    arena: Arena,
+    vars: Vec<ranges::Var>,
+    tensors: Vec<statement::Tensor>,
+    values: HashMap<EntityId, expr::Binding>,
+    /// Statements being read, the innermost last.
+    open: Vec<ranges::Open>,
+    /// Untyped expressions that have been given a type.
+    coerced: HashMap<(ExprId, DType), ExprId>,
+    linears: HashMap<ExprId, Option<Rc<ranges::Linear>>>,
+    calls: HashMap<calls::CallKey, Option<expr::Binding>>,
+    /// How many calls of each function have made tensors.
+    instances: HashMap<String, usize>,
+    /// Every read with its positions.
+    reads: Vec<(TensorRef, Vec<ExprId>)>,
+    /// Dims that data gave their numbers: number, input, place.
+    bound_dims: BTreeMap<String, (i64, String, Span)>,
+    inputs: Vec<InputInfo>,
+    outputs: Vec<(TensorRef, Option<String>, Span)>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(sources: &'a Sources, bindings: &'a Bindings) -> Checker<'a> {
+        let lines = sources
+            .files
+            .iter()
+            .map(|file| {
+                let breaks = file
+                    .text
+                    .bytes()
+                    .enumerate()
+                    .filter(|(_, byte)| *byte == b'\n');
+                std::iter::once(0)
+                    .chain(breaks.map(|(at, _)| at as u32 + 1))
+                    .collect()
+            })
+            .collect();
+        Checker {
+            sources,
+            bindings,
+            report: report::Report::default(),
+            lines,
+            files: sources.files.iter().map(|_| FileNames::default()).collect(),
+            entities: vec![],
+            entity_files: vec![],
+            failed: HashSet::new(),
+            failed_items: HashSet::new(),
+            order: vec![],
+            plans: HashMap::new(),
+            sums: HashMap::new(),
+            arena: Arena::default(),
+            vars: vec![],
+            tensors: vec![],
+            values: HashMap::new(),
+            open: vec![],
+            coerced: HashMap::new(),
+            linears: HashMap::new(),
+            calls: HashMap::new(),
+            instances: HashMap::new(),
+            reads: vec![],
+            bound_dims: BTreeMap::new(),
+            inputs: vec![],
+            outputs: vec![],
+        }
+    }
+
+    fn run(mut self) -> Analysis {
+        self.collect_names();
+        self.plan();
+        self.check_bindings();
+        self.bind_dims();
+        self.define_entities();
+        self.finish_items();
+        if self.bindings.require_sizes {
+            self.require_sizes();
+        }
+        let program = if self.report.failed() {
+            None
+        } else {
+            self.lower()
+        };
+        let program = program.filter(|_| !self.report.failed());
+        let mut inputs = std::mem::take(&mut self.inputs);
+        if let Some(program) = &program {
+            // Sources that the uses decide.
+            for input in &mut inputs {
+                let tensor = program
+                    .tensors
+                    .iter()
+                    .find(|tensor| tensor.name == input.name);
+                if let Some(crate::einsum::Definition::Source(source)) =
+                    tensor.map(|t| &t.definition)
+                {
+                    input.source = source.clone();
+                }
+            }
+        }
+        Analysis {
+            diagnostics: self.report.finish(),
+            program,
+            inputs,
+        }
+    }
+}

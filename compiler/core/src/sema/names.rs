@@ -1,0 +1,492 @@
+//! The names of every file: what they stand for, imports, and where a dotted path leads.
+//!
+//! Must not know indices, sizes or types.
+//!
+//! ```text
+//! model.ein: dim N, input X, definition y; nn -> std.nn
+//! ```
+
+use super::{Checker, expr::unsupported};
+use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
+use einc_syntax::ast::{
+    Expr, ExprKind, Function, FunctionBody, Item, ItemKind, Name, Position, Role, Statement,
+    Target, Type,
+};
+use std::collections::BTreeMap;
+
+/// Something with a name at the top level of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct EntityId(pub(super) u32);
+
+/// What a name stands for.
+#[derive(Clone, Copy)]
+pub(super) enum EntityKind<'a> {
+    Dim(Option<&'a Expr>),
+    /// `input` or, with `param`, `param`.
+    Input {
+        ty: &'a Type,
+        source: Option<&'a Expr>,
+        param: bool,
+    },
+    /// A definition; `constant`: by `const`.
+    Definition {
+        target: &'a Target,
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+        constant: bool,
+    },
+    Function(&'a Function),
+    /// Its definition has been reported, or is of a kind that is not supported yet.
+    Poison,
+}
+
+/// A named thing.
+#[derive(Clone, Copy)]
+pub(super) struct Entity<'a> {
+    pub(super) name: &'a Name,
+    pub(super) kind: EntityKind<'a>,
+}
+
+/// The names of one file.
+#[derive(Default)]
+pub(super) struct FileNames<'a> {
+    pub(super) names: BTreeMap<&'a str, EntityId>,
+    /// `nn` of `use std.nn`, with the file if it was found, and the place.
+    pub(super) aliases: BTreeMap<String, (Option<FileId>, Span)>,
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Entity(EntityId),
+    Nothing,
+    /// Something about it has been reported.
+    Poison,
+}
+
+/// How a name may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Scalar,
+    Tensor,
+    Function,
+    Poison,
+}
+
+impl<'a> Checker<'a> {
+    /// Fills the name tables of all files.
+    pub(super) fn collect_names(&mut self) {
+        let sources = self.sources;
+        for (number, file) in sources.files.iter().enumerate() {
+            let id = FileId(number as u32);
+            for item in &file.ast.items {
+                self.collect_item(id, item);
+            }
+        }
+    }
+
+    fn collect_item(&mut self, file: FileId, item: &'a Item) {
+        match &item.kind {
+            ItemKind::Dim { name, value } => {
+                self.declare(file, name, EntityKind::Dim(value.as_ref()))
+            }
+            ItemKind::Input { name, ty, source } | ItemKind::Param { name, ty, source } => {
+                let param = matches!(item.kind, ItemKind::Param { .. });
+                let kind = match ty {
+                    Type::Module { .. } => EntityKind::Poison,
+                    _ => EntityKind::Input {
+                        ty,
+                        source: source.as_ref(),
+                        param,
+                    },
+                };
+                if let Type::Module { span, .. } = ty
+                    && file.0 == 0
+                {
+                    self.report.push(unsupported("E0601", "a module", *span));
+                }
+                self.declare(file, name, kind);
+            }
+            ItemKind::Const { target, ty, value } => self.declare(
+                file,
+                &target.name,
+                EntityKind::Definition {
+                    target,
+                    ty: ty.as_ref(),
+                    value,
+                    constant: true,
+                },
+            ),
+            ItemKind::UseLibrary { path } => {
+                let alias = path.text.rsplit('.').next().unwrap_or(&path.text);
+                let found = self.sources.libraries.get(&path.text).copied();
+                self.alias(file, alias.to_owned(), found, path.span);
+            }
+            ItemKind::UseFile { path } => {
+                let name = path.text.rsplit(['/', '\\']).next().unwrap_or(&path.text);
+                let alias = name.strip_suffix(".ein").unwrap_or(name).to_owned();
+                let found = self
+                    .sources
+                    .imports
+                    .get(&(file, path.text.clone()))
+                    .copied();
+                self.alias(file, alias, found, path.span);
+            }
+            ItemKind::Function(function) => {
+                self.declare(file, &function.name, EntityKind::Function(function));
+            }
+            ItemKind::Module(module) => {
+                self.reject(file, "E0601", "a module", module.name.span);
+                self.declare(file, &module.name, EntityKind::Poison);
+            }
+            ItemKind::Optimizer(optimizer) => {
+                self.reject(file, "E0609", "an optimizer", optimizer.name.span);
+                self.declare(file, &optimizer.name, EntityKind::Poison);
+            }
+            ItemKind::Schedule(schedule) => {
+                self.reject(file, "E0609", "a schedule", schedule.name.span);
+                self.declare(file, &schedule.name, EntityKind::Poison);
+            }
+            ItemKind::Train(_) => self.reject(file, "E0609", "training", self.head(item.span)),
+            ItemKind::Statement(statement) => self.collect_statement(file, statement),
+            ItemKind::Output { .. } | ItemKind::Assert { .. } | ItemKind::Error => {}
+        }
+        let library = matches!(
+            item.kind,
+            ItemKind::Dim { .. }
+                | ItemKind::Const { .. }
+                | ItemKind::UseLibrary { .. }
+                | ItemKind::UseFile { .. }
+                | ItemKind::Function(_)
+                | ItemKind::Module(_)
+                | ItemKind::Optimizer(_)
+                | ItemKind::Schedule(_)
+                | ItemKind::Error
+        );
+        if file.0 != 0 && !library {
+            self.report.push(
+                Diagnostic::error("E0507", "an imported file cannot hold this")
+                    .at(self.head(item.span), "not allowed in a file that is imported")
+                    .help("it holds `dim`, `const`, `fn`, `module`, `optimizer`, `schedule` and `use` only"),
+            );
+        }
+    }
+
+    fn collect_statement(&mut self, file: FileId, statement: &'a Statement) {
+        match statement {
+            Statement::Definition {
+                role,
+                targets,
+                ty,
+                value,
+                span,
+            } => {
+                let kind = match (role, targets.as_slice()) {
+                    (Role::Plain, [target]) => EntityKind::Definition {
+                        target,
+                        ty: ty.as_ref(),
+                        value,
+                        constant: false,
+                    },
+                    (Role::Plain, _) => {
+                        self.reject(file, "E0602", "a definition of several results", *span);
+                        EntityKind::Poison
+                    }
+                    _ => {
+                        self.report.push(
+                            Diagnostic::error(
+                                "E0204",
+                                "`state` and `next` stand in a `repeat` only",
+                            )
+                            .at(*span, "outside of every round"),
+                        );
+                        EntityKind::Poison
+                    }
+                };
+                for target in targets {
+                    self.declare(file, &target.name, kind);
+                }
+            }
+            Statement::Scatter { target, span, .. } => {
+                self.reject(file, "E0604", "a scatter", *span);
+                self.declare(file, &target.name, EntityKind::Poison);
+            }
+            Statement::Repeat {
+                counter,
+                body,
+                span,
+                ..
+            } => {
+                self.reject(file, "E0605", "`repeat`", self.head(*span));
+                self.declare(file, counter, EntityKind::Poison);
+                self.poison_body(file, body);
+            }
+        }
+    }
+
+    /// The names that a block would define, so that their uses are not reported as well.
+    fn poison_body(&mut self, file: FileId, body: &'a [Item]) {
+        for item in body {
+            let ItemKind::Statement(statement) = &item.kind else {
+                continue;
+            };
+            let targets: Vec<&Target> = match statement {
+                Statement::Definition { targets, .. } => targets.iter().collect(),
+                Statement::Scatter { target, .. } => vec![target],
+                Statement::Repeat { counter, .. } => {
+                    self.poison(file, counter);
+                    vec![]
+                }
+            };
+            for target in targets {
+                self.poison(file, &target.name);
+            }
+        }
+    }
+
+    fn poison(&mut self, file: FileId, name: &'a Name) {
+        if !self.files[file.0 as usize]
+            .names
+            .contains_key(name.text.as_str())
+        {
+            self.declare(file, name, EntityKind::Poison);
+        }
+    }
+
+    /// Reports a construct of the program that is not supported yet; in an imported file only its use is.
+    fn reject(&mut self, file: FileId, code: &'static str, what: &str, span: Span) {
+        if file.0 == 0 {
+            self.report.push(unsupported(code, what, span));
+        }
+    }
+
+    fn declare(&mut self, file: FileId, name: &'a Name, kind: EntityKind<'a>) {
+        let names = &mut self.files[file.0 as usize].names;
+        let next = EntityId(self.entities.len() as u32);
+        if let Some(first) = names.get(name.text.as_str()) {
+            let first = self.entities[first.0 as usize].name.span;
+            self.report.push(
+                Diagnostic::error("E0202", format!("`{}` is defined twice", name.text))
+                    .at(name.span, "defined again here")
+                    .at(first, "first defined here")
+                    .help("a name has one definition; give one of them another name"),
+            );
+            return;
+        }
+        names.insert(&name.text, next);
+        self.entities.push(Entity { name, kind });
+        self.entity_files.push(file);
+    }
+
+    fn alias(&mut self, file: FileId, alias: String, found: Option<FileId>, span: Span) {
+        let aliases = &mut self.files[file.0 as usize].aliases;
+        if let Some((other, first)) = aliases.get(&alias) {
+            if *other != found {
+                self.report.push(
+                    Diagnostic::error("E0202", format!("`{alias}` is imported twice"))
+                        .at(span, "imported again here")
+                        .at(*first, "first imported here"),
+                );
+            }
+            return;
+        }
+        aliases.insert(alias, (found, span));
+    }
+
+    /// Where a name or dotted path of a file leads.
+    pub(super) fn find(&self, file: FileId, path: &str) -> Found {
+        let table = &self.files[file.0 as usize];
+        if let Some(id) = table.names.get(path) {
+            return Found::Entity(*id);
+        }
+        let Some((head, rest)) = path.split_once('.') else {
+            return Found::Nothing;
+        };
+        match table.aliases.get(head) {
+            Some((None, _)) => Found::Poison,
+            Some((Some(target), _)) => match self.files[target.0 as usize].names.get(rest) {
+                Some(id) => Found::Entity(*id),
+                None => Found::Nothing,
+            },
+            // A member of a module instance.
+            None => match table.names.get(head).map(|id| self.entity(*id).kind) {
+                Some(EntityKind::Poison) => Found::Poison,
+                _ => Found::Nothing,
+            },
+        }
+    }
+
+    pub(super) fn entity(&self, id: EntityId) -> Entity<'a> {
+        self.entities[id.0 as usize]
+    }
+
+    /// Whether a name is a scalar, a tensor or a function, as far as the text tells.
+    pub(super) fn shape_of(&self, id: EntityId) -> Shape {
+        match self.entity(id).kind {
+            EntityKind::Dim(_) => Shape::Scalar,
+            EntityKind::Input { ty, .. } => match ty {
+                Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
+                Type::Tensor { shape: None, .. } => Shape::Scalar,
+                Type::Module { .. } => Shape::Poison,
+            },
+            EntityKind::Definition {
+                target, ty, value, ..
+            } => self.definition_shape(self.entity_files[id.0 as usize], target, ty, value, 0),
+            EntityKind::Function(_) => Shape::Function,
+            EntityKind::Poison => Shape::Poison,
+        }
+    }
+
+    /// The same for a definition; a whole tensor's name stands on the left without brackets.
+    pub(super) fn definition_shape(
+        &self,
+        file: FileId,
+        target: &Target,
+        ty: Option<&Type>,
+        value: &Expr,
+        depth: usize,
+    ) -> Shape {
+        if target.positions.is_some() || matches!(ty, Some(Type::Tensor { shape: Some(_), .. })) {
+            return Shape::Tensor;
+        }
+        let mut value = value;
+        while let ExprKind::Bracket(inner) = &*value.kind {
+            value = inner;
+        }
+        match &*value.kind {
+            // `b = a`: a chain of such lines is followed for a while only.
+            ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
+                Found::Entity(id) => match self.entity(id).kind {
+                    EntityKind::Definition {
+                        target, ty, value, ..
+                    } => self.definition_shape(
+                        self.entity_files[id.0 as usize],
+                        target,
+                        ty,
+                        value,
+                        depth + 1,
+                    ),
+                    EntityKind::Function(_) => Shape::Scalar,
+                    _ => self.shape_of(id),
+                },
+                _ => Shape::Scalar,
+            },
+            ExprKind::Call { callee, .. } => match &*callee.kind {
+                ExprKind::Name(name) => match self.find(file, name) {
+                    Found::Entity(id) => match self.entity(id).kind {
+                        EntityKind::Function(function) => result_shape(function),
+                        EntityKind::Poison => Shape::Poison,
+                        _ => Shape::Scalar,
+                    },
+                    _ => Shape::Scalar,
+                },
+                _ => Shape::Scalar,
+            },
+            _ => Shape::Scalar,
+        }
+    }
+
+    /// Reports an unknown name with the nearest known one.
+    pub(super) fn unknown(
+        &mut self,
+        file: FileId,
+        name: &str,
+        span: Span,
+        locals: &[&str],
+        functions: bool,
+    ) {
+        let mut error = Diagnostic::error("E0201", format!("there is no `{name}`"))
+            .at(span, "not found in this file or its imports");
+        let table = &self.files[file.0 as usize];
+        let mut candidates: Vec<String> = locals.iter().map(|l| (*l).to_owned()).collect();
+        let wanted =
+            |id: &EntityId| functions == matches!(self.entity(*id).kind, EntityKind::Function(_));
+        candidates.extend(
+            table
+                .names
+                .iter()
+                .filter(|(_, id)| wanted(id))
+                .map(|(n, _)| (*n).to_owned()),
+        );
+        for (alias, (target, _)) in &table.aliases {
+            if let Some(target) = target {
+                let names = &self.files[target.0 as usize].names;
+                candidates.extend(
+                    names
+                        .iter()
+                        .filter(|(_, id)| wanted(id))
+                        .map(|(n, _)| format!("{alias}.{n}")),
+                );
+            }
+        }
+        if functions {
+            candidates.extend(super::builtins::NAMES.iter().map(|n| (*n).to_owned()));
+        }
+        let suffix = format!(".{name}");
+        let exact = candidates
+            .iter()
+            .find(|c| c.ends_with(&suffix))
+            .map(String::as_str);
+        if let Some(near) =
+            exact.or_else(|| did_you_mean(name, candidates.iter().map(String::as_str)))
+        {
+            error = error.help(format!("did you mean `{near}`?"));
+        } else if let Some(library) = self.library_with(name) {
+            error = error.help(format!("it is in a library: write `use {library}`"));
+        }
+        self.report.push(error);
+    }
+
+    /// The library that would make this name known.
+    fn library_with(&self, name: &str) -> Option<String> {
+        let (head, rest) = name.split_once('.').unwrap_or(("", name));
+        self.sources.libraries.iter().find_map(|(library, file)| {
+            let alias = library.rsplit('.').next()?;
+            let names = &self.files.get(file.0 as usize)?.names;
+            (names.contains_key(rest) && (head.is_empty() || head == alias))
+                .then(|| library.clone())
+        })
+    }
+
+    /// The first line of a span: what a message about a block points at.
+    pub(super) fn head(&self, span: Span) -> Span {
+        let text = self.text(span);
+        let length = text.find('\n').unwrap_or(text.len());
+        Span {
+            end: span.start + length as u32,
+            ..span
+        }
+    }
+
+    /// The text of a span.
+    pub(super) fn text(&self, span: Span) -> &'a str {
+        self.sources
+            .files
+            .get(span.file.0 as usize)
+            .and_then(|file| file.text.get(span.start as usize..span.end as usize))
+            .unwrap_or("…")
+    }
+}
+
+/// Whether a function gives a tensor or a scalar.
+pub(super) fn result_shape(function: &Function) -> Shape {
+    match &function.body {
+        FunctionBody::Expression(_) => Shape::Scalar,
+        FunctionBody::Block { results, .. } => match results.as_slice() {
+            [result] if result.shape.is_some() => Shape::Tensor,
+            [_] => Shape::Scalar,
+            _ => Shape::Poison,
+        },
+    }
+}
+
+/// The name that stands in a position, and its place, if there is nothing else.
+pub(super) fn bare_name(position: &Position) -> Option<(&str, Span)> {
+    match position {
+        Position::Expr(expr) => match &*expr.kind {
+            ExprKind::Name(name) => Some((name, expr.span)),
+            _ => None,
+        },
+        Position::Rest(_) => None,
+    }
+}

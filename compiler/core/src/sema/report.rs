@@ -1,0 +1,72 @@
+//! Where diagnostics are gathered: in source order, each once, at most twenty errors.
+//!
+//! Must not know what they are about.
+//!
+//! ```text
+//! E0201 at model.ein:4, E0301 at model.ein:7
+//! ```
+
+use einc_diag::{Diagnostic, Span};
+
+/// No more errors than this are given at a time.
+const MOST_ERRORS: usize = 20;
+
+/// The diagnostics so far.
+#[derive(Default)]
+pub(super) struct Report {
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Report {
+    /// Adds one.
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// A mark for [`Report::since`].
+    pub(super) fn mark(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    /// Takes back everything since the mark.
+    pub(super) fn forget(&mut self, mark: usize) {
+        self.diagnostics.truncate(mark);
+    }
+
+    /// Says on everything reported since the mark that it comes from this call.
+    pub(super) fn called_from(&mut self, mark: usize, span: Span, name: &str) {
+        for diagnostic in &mut self.diagnostics[mark..] {
+            if diagnostic.labels.iter().all(|label| label.span != span) {
+                *diagnostic = std::mem::replace(diagnostic, Diagnostic::error(diagnostic.code, ""))
+                    .at(span, format!("in this call of `{name}`"));
+            }
+        }
+    }
+
+    /// Whether there is an error.
+    pub(super) fn failed(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// In source order, without repetitions.
+    pub(super) fn finish(self) -> Vec<Diagnostic> {
+        let mut diagnostics = self.diagnostics;
+        let place = |d: &Diagnostic| {
+            d.labels
+                .first()
+                .map(|l| (l.span.file, l.span.start, l.span.end))
+        };
+        diagnostics.sort_by_key(place);
+        let mut seen = std::collections::HashSet::new();
+        diagnostics.retain(|d| match place(d) {
+            Some(place) => seen.insert((d.code, Some(place), String::new())),
+            None => seen.insert((d.code, None, d.message.clone())),
+        });
+        let mut errors = 0;
+        diagnostics.retain(|d| {
+            errors += usize::from(d.is_error());
+            !d.is_error() || errors <= MOST_ERRORS
+        });
+        diagnostics
+    }
+}

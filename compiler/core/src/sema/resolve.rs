@@ -1,0 +1,686 @@
+//! What every name of a statement stands for: index, scalar, tensor or function; and which names it uses.
+//!
+//! One walk over the text of every statement and function, called or not, before anything is computed, so that
+//! unknown names, misused names and badly bound indices are all reported. Must not know sizes or types.
+//!
+//! ```text
+//! y[n] = relu(X[n,d] * w[d] + b)     bound n, implicit d, uses X w b
+//! ```
+
+use super::{
+    Checker,
+    builtins::{self, Builtin},
+    expr::unsupported,
+    names::{EntityId, EntityKind, Found, Shape, bare_name},
+};
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::{Argument, Binary, Expr, ExprKind, Position, Target, Type};
+use std::collections::BTreeMap;
+
+/// Expressions may be nested this deep; operands of one chain of operators count as one level.
+const DEEPEST: usize = 200;
+/// Operands of one chain of operators.
+const LONGEST: usize = 1000;
+
+/// What a local name of a function stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Local {
+    Scalar,
+    Tensor,
+    /// A size of the signature: an index over it, in sizes its number.
+    Letter,
+    /// The item of the body with that number.
+    Item(usize, Shape),
+}
+
+/// The names of a function, or none.
+pub(super) struct StaticScope<'a> {
+    pub(super) file: FileId,
+    pub(super) locals: BTreeMap<&'a str, Local>,
+    /// Whether `..` stands for something.
+    pub(super) rest: bool,
+}
+
+/// What the walk over one item found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unit {
+    pub(super) uses: Vec<(EntityId, Span)>,
+    /// Items of the same body.
+    pub(super) items: Vec<(usize, Span)>,
+    pub(super) failed: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Meaning {
+    Index,
+    Scalar,
+    Tensor,
+    Function,
+    Letter,
+    Poison,
+    Unknown,
+}
+
+pub(super) struct Walk<'w, 'a> {
+    pub(super) checker: &'w mut Checker<'a>,
+    pub(super) scope: &'w StaticScope<'a>,
+    pub(super) unit: Unit,
+    /// Index names bound where the walk is; `..` is one of them.
+    bound: Vec<&'a str>,
+    /// Index names that nothing binds, in the order of the text.
+    pub(super) implicit: Vec<&'a str>,
+    /// Bare names in values that may be implicit indices.
+    pending: Vec<(&'a str, Span)>,
+    depth: usize,
+    /// Whether letters are numbers here.
+    sizes: bool,
+}
+
+impl<'w, 'a> Walk<'w, 'a> {
+    pub(super) fn new(checker: &'w mut Checker<'a>, scope: &'w StaticScope<'a>) -> Walk<'w, 'a> {
+        Walk {
+            checker,
+            scope,
+            unit: Unit::default(),
+            bound: vec![],
+            implicit: vec![],
+            pending: vec![],
+            depth: 0,
+            sizes: false,
+        }
+    }
+
+    /// A definition with its indices, type and value; places its implicit sums.
+    pub(super) fn definition(&mut self, target: &'a Target, ty: Option<&'a Type>, value: &'a Expr) {
+        if let Some(Type::Tensor {
+            shape: Some(shape), ..
+        }) = ty
+        {
+            self.size_list(shape);
+        }
+        for position in target.positions.iter().flatten() {
+            self.bind(position, true);
+        }
+        self.value(value);
+    }
+
+    /// An expression whose free indices are summed where the rule says.
+    pub(super) fn value(&mut self, value: &'a Expr) {
+        self.expr(value, false);
+        self.settle_pending();
+        if !self.unit.failed {
+            for name in self.implicit.clone() {
+                self.place_sum(value, name);
+            }
+        }
+    }
+
+    /// A size or condition on sizes: no index stands in it.
+    pub(super) fn closed(&mut self, expr: &'a Expr) {
+        let sizes = std::mem::replace(&mut self.sizes, true);
+        let before = self.implicit.len();
+        self.expr(expr, false);
+        self.sizes = sizes;
+        self.settle_pending();
+        for name in self.implicit.split_off(before) {
+            self.fail(
+                Diagnostic::error("E0208", format!("an index, `{name}`, in a size"))
+                    .at(expr.span, "a size is made of numbers, dims and consts"),
+            );
+        }
+    }
+
+    /// The sizes of a type or signature.
+    pub(super) fn size_list(&mut self, shape: &'a [Position]) {
+        for position in shape {
+            match position {
+                Position::Expr(expr) => self.closed(expr),
+                Position::Rest(span) => self.rest(*span),
+            }
+        }
+    }
+
+    fn fail(&mut self, diagnostic: Diagnostic) {
+        self.checker.report.push(diagnostic);
+        self.unit.failed = true;
+    }
+
+    fn rest(&mut self, span: Span) {
+        if !self.scope.rest {
+            self.fail(
+                Diagnostic::error("E0309", "`..` stands for nothing here")
+                    .at(span, "no `..` in a signature around this")
+                    .help("`..` is for functions whose signature has it: `fn f(x[.., d])`"),
+            );
+        }
+    }
+
+    /// Names that stood as plain values: implicit indices, if they stand in a position as well.
+    fn settle_pending(&mut self) {
+        for (name, span) in std::mem::take(&mut self.pending) {
+            if !self.implicit.contains(&name) {
+                self.unit.failed = true;
+                let locals: Vec<&str> = self
+                    .scope
+                    .locals
+                    .keys()
+                    .copied()
+                    .chain(self.bound.iter().copied())
+                    .collect();
+                self.checker
+                    .unknown(self.scope.file, name, span, &locals, false);
+            }
+        }
+    }
+
+    fn meaning(&mut self, name: &str, span: Span) -> Meaning {
+        if self.bound.contains(&name) {
+            return Meaning::Index;
+        }
+        if let Some(local) = self.scope.locals.get(name) {
+            return match local {
+                Local::Scalar => Meaning::Scalar,
+                Local::Tensor => Meaning::Tensor,
+                Local::Letter => Meaning::Letter,
+                Local::Item(number, shape) => {
+                    self.unit.items.push((*number, span));
+                    match shape {
+                        Shape::Scalar => Meaning::Scalar,
+                        Shape::Tensor => Meaning::Tensor,
+                        _ => Meaning::Poison,
+                    }
+                }
+            };
+        }
+        if matches!(name, "inf" | "nan" | "pi") {
+            return Meaning::Scalar;
+        }
+        match self.checker.find(self.scope.file, name) {
+            Found::Nothing => Meaning::Unknown,
+            Found::Poison => Meaning::Poison,
+            Found::Entity(id) => {
+                let shape = self.checker.shape_of(id);
+                match shape {
+                    Shape::Scalar => Meaning::Scalar,
+                    Shape::Tensor => Meaning::Tensor,
+                    Shape::Function => Meaning::Function,
+                    Shape::Poison => Meaning::Poison,
+                }
+            }
+        }
+    }
+
+    fn used(&mut self, name: &str, span: Span) {
+        if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
+            return;
+        }
+        if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+            self.unit.uses.push((id, span));
+        }
+    }
+
+    /// Binds the index of a left side or reduction.
+    pub(super) fn bind(&mut self, position: &'a Position, left: bool) {
+        let (name, span, bound) = match position {
+            Position::Rest(span) => {
+                self.rest(*span);
+                ("..", *span, None)
+            }
+            Position::Expr(expr) => match &*expr.kind {
+                ExprKind::Name(name) => (name.as_str(), expr.span, None),
+                ExprKind::Binary {
+                    operator: Binary::Less | Binary::LessEqual,
+                    left: index,
+                    right,
+                    ..
+                } if matches!(&*index.kind, ExprKind::Name(_)) => match &*index.kind {
+                    ExprKind::Name(name) => (name.as_str(), index.span, Some(right)),
+                    _ => return,
+                },
+                ExprKind::Error => {
+                    self.unit.failed = true;
+                    return;
+                }
+                _ => {
+                    let place = if left { "the left side" } else { "a reduction" };
+                    self.fail(
+                        Diagnostic::error("E0206", format!("{place} takes indices only"))
+                            .at(expr.span, "not an index")
+                            .help("write a name, or a name with a bound: `i < n`"),
+                    );
+                    return;
+                }
+            },
+        };
+        if self.bound.contains(&name) {
+            let message = if left {
+                format!("index `{name}` stands on the left twice")
+            } else {
+                format!("index `{name}` is already bound")
+            };
+            self.fail(
+                Diagnostic::error("E0205", message)
+                    .at(span, "bound again here")
+                    .help("give it another name"),
+            );
+            return;
+        }
+        if name != ".." {
+            match self.meaning(name, span) {
+                Meaning::Scalar => {
+                    let mut error = Diagnostic::error(
+                        "E0205",
+                        format!("`{name}` is a scalar and cannot be an index"),
+                    )
+                    .at(span, "bound as an index here");
+                    if let Found::Entity(id) = self.checker.find(self.scope.file, name)
+                        && !self.scope.locals.contains_key(name)
+                    {
+                        error = error.at(
+                            self.checker.entity(id).name.span,
+                            "the scalar is defined here",
+                        );
+                    }
+                    self.fail(error.help("give the index another name"));
+                    return;
+                }
+                _ if name.contains('.') => {
+                    self.fail(
+                        Diagnostic::error("E0206", format!("`{name}` cannot be an index"))
+                            .at(span, "an index has no dots in its name"),
+                    );
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.bound.push(name);
+        if let Some(bound) = bound {
+            if left {
+                self.closed(bound);
+            } else {
+                self.expr(bound, true);
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &'a Expr, position: bool) {
+        if self.depth >= DEEPEST {
+            self.fail(
+                Diagnostic::error("E0210", "this expression is nested too deeply")
+                    .at(expr.span, format!("more than {DEEPEST} levels"))
+                    .help("give inner parts names of their own"),
+            );
+            return;
+        }
+        if self.unit.failed && self.depth > 0 && self.checker.report.mark() > 1000 {
+            return;
+        }
+        self.depth += 1;
+        self.expr_inner(expr, position);
+        self.depth -= 1;
+    }
+
+    fn expr_inner(&mut self, expr: &'a Expr, position: bool) {
+        match &*expr.kind {
+            ExprKind::Integer(_) | ExprKind::Float(_) | ExprKind::Bool(_) => {}
+            ExprKind::Error => self.unit.failed = true,
+            ExprKind::Name(name) => self.name(name, expr.span, position),
+            ExprKind::String(_) => self.fail(
+                Diagnostic::error("E0204", "a string cannot stand here")
+                    .at(expr.span, "strings are for `load`, `use` and `output` only"),
+            ),
+            ExprKind::Next(name) => self.fail(
+                Diagnostic::error(
+                    "E0204",
+                    format!("`next {}` outside of a `repeat`", name.text),
+                )
+                .at(expr.span, "there are no rounds here"),
+            ),
+            ExprKind::Tuple(_) => self.fail(
+                Diagnostic::error("E0204", "several values cannot stand here")
+                    .at(expr.span, "one value is needed"),
+            ),
+            ExprKind::List(_) => self.fail(
+                Diagnostic::error("E0204", "a list cannot stand here")
+                    .at(expr.span, "a value is needed"),
+            ),
+            ExprKind::Negate(inner) | ExprKind::Not(inner) | ExprKind::Bracket(inner) => {
+                self.expr(inner, position);
+            }
+            ExprKind::Binary { .. } => {
+                let (first, rest) = spine(expr);
+                if rest.len() > LONGEST {
+                    self.fail(
+                        Diagnostic::error("E0210", "this chain of operators is too long")
+                            .at(expr.span, format!("more than {LONGEST} operands"))
+                            .help("give parts of it names of their own"),
+                    );
+                    return;
+                }
+                self.expr(first, position);
+                for (_, _, right) in rest {
+                    self.expr(right, position);
+                }
+            }
+            ExprKind::Chain { first, rest } => {
+                self.expr(first, position);
+                for (_, operand) in rest {
+                    self.expr(operand, position);
+                }
+            }
+            ExprKind::Else { value, fallback } => {
+                if !matches!(&*value.kind, ExprKind::Access { .. } | ExprKind::Error) {
+                    self.fail(
+                        Diagnostic::error(
+                            "E0310",
+                            "`else` says what a position outside of a tensor reads",
+                        )
+                        .at(value.span, "this is not an access")
+                        .help("write it behind the positions: `x[i - 1] else 0`"),
+                    );
+                }
+                self.expr(value, position);
+                self.expr(fallback, position);
+            }
+            ExprKind::Reduce { indices, body, .. } => {
+                let before = self.bound.len();
+                for index in indices {
+                    self.bind(index, false);
+                }
+                self.expr(body, position);
+                self.bound.truncate(before);
+            }
+            ExprKind::Access { base, positions } => self.access(base, positions, position),
+            ExprKind::Call { callee, arguments } => {
+                self.call(expr.span, callee, arguments, position)
+            }
+        }
+    }
+
+    fn name(&mut self, name: &'a str, span: Span, position: bool) {
+        match self.meaning(name, span) {
+            Meaning::Index => {}
+            Meaning::Poison => self.unit.failed = true,
+            Meaning::Scalar => self.used(name, span),
+            Meaning::Letter if self.sizes => {}
+            Meaning::Letter => self.note_implicit(name),
+            Meaning::Function if position => self.note_implicit(name),
+            Meaning::Function => self.fail(
+                Diagnostic::error("E0204", format!("`{name}` is a function"))
+                    .at(span, "it must be called")
+                    .help(format!("write `{name}(…)`")),
+            ),
+            Meaning::Tensor | Meaning::Unknown if position && !name.contains('.') => {
+                self.note_implicit(name)
+            }
+            Meaning::Tensor => {
+                // A value: an index of that name if there is one, else reported with its rank later.
+                self.used(name, span);
+            }
+            Meaning::Unknown => self.pending.push((name, span)),
+        }
+    }
+
+    fn note_implicit(&mut self, name: &'a str) {
+        if !self.implicit.contains(&name) {
+            self.implicit.push(name);
+        }
+    }
+
+    fn access(&mut self, base: &'a Expr, positions: &'a [Position], position: bool) {
+        match &*base.kind {
+            ExprKind::Name(name) => match self.meaning(name, base.span) {
+                Meaning::Tensor => self.used(name, base.span),
+                Meaning::Poison => self.unit.failed = true,
+                Meaning::Unknown => {
+                    self.unit.failed = true;
+                    let locals: Vec<&str> = self.scope.locals.keys().copied().collect();
+                    if builtins::find(name).is_some() {
+                        self.fail(
+                            Diagnostic::error("E0204", format!("`{name}` is a function"))
+                                .at(base.span, "its arguments stand in round brackets")
+                                .help(format!("write `{name}(…)`")),
+                        );
+                    } else {
+                        self.checker
+                            .unknown(self.scope.file, name, base.span, &locals, false);
+                    }
+                }
+                Meaning::Function => self.fail(
+                    Diagnostic::error("E0204", format!("`{name}` is a function"))
+                        .at(base.span, "its arguments stand in round brackets")
+                        .help(format!("write `{name}(…)`")),
+                ),
+                // A tensor whose name is also an index: the brackets say which is meant.
+                Meaning::Index | Meaning::Letter
+                    if matches!(
+                        self.scope.locals.get(name.as_str()),
+                        Some(Local::Tensor | Local::Item(_, Shape::Tensor))
+                    ) || self.outer_tensor(name) =>
+                {
+                    match self.scope.locals.get(name.as_str()) {
+                        Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
+                        Some(_) => {}
+                        None => {
+                            if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+                                self.unit.uses.push((id, base.span));
+                            }
+                        }
+                    }
+                }
+                Meaning::Index | Meaning::Letter | Meaning::Scalar => self.fail(
+                    Diagnostic::error("E0304", format!("`{name}` is not a tensor"))
+                        .at(base.span, "it has no dimensions, so no positions")
+                        .help(format!("write `{name}` alone")),
+                ),
+            },
+            ExprKind::Call { callee, arguments } => {
+                self.depth += 1;
+                self.call(base.span, callee, arguments, position);
+                self.depth -= 1;
+            }
+            ExprKind::Error => self.unit.failed = true,
+            _ => self.fail(
+                Diagnostic::error("E0304", "only a name or a call has positions")
+                    .at(base.span, "this is an expression")
+                    .help("give it a name first: `t[i,j] = …`"),
+            ),
+        }
+        for position in positions {
+            match position {
+                Position::Expr(expr) => self.expr(expr, true),
+                Position::Rest(span) => {
+                    self.rest(*span);
+                    if self.scope.rest && !self.bound.contains(&"..") {
+                        self.note_implicit("..");
+                    }
+                }
+            }
+        }
+    }
+
+    fn outer_tensor(&self, name: &str) -> bool {
+        matches!(self.checker.find(self.scope.file, name), Found::Entity(id) if self.checker.shape_of(id) == Shape::Tensor)
+    }
+
+    fn call(&mut self, span: Span, callee: &'a Expr, arguments: &'a [Argument], position: bool) {
+        let ExprKind::Name(name) = &*callee.kind else {
+            self.fail(
+                Diagnostic::error("E0204", "only a name can be called")
+                    .at(callee.span, "this is not a name"),
+            );
+            return;
+        };
+        let entity = self.checker.find(self.scope.file, name);
+        let user = match entity {
+            Found::Poison => {
+                self.unit.failed = true;
+                false
+            }
+            Found::Entity(id) => match self.checker.entity(id).kind {
+                EntityKind::Function(_) => {
+                    self.unit.uses.push((id, callee.span));
+                    true
+                }
+                EntityKind::Poison => {
+                    // Modules, optimizers, schedules; in the program itself their definition has been reported.
+                    if self.checker.entity_files[id.0 as usize].0 != 0 {
+                        let what = format!("`{name}`");
+                        self.checker
+                            .report
+                            .push(unsupported("E0601", &what, callee.span));
+                    }
+                    self.unit.failed = true;
+                    false
+                }
+                _ if builtins::find(name).is_some() => false,
+                _ => {
+                    self.fail(
+                        Diagnostic::error("E0204", format!("`{name}` is not a function"))
+                            .at(callee.span, "called here")
+                            .at(self.checker.entity(id).name.span, "defined here")
+                            .help(format!("positions stand in square brackets: `{name}[…]`")),
+                    );
+                    false
+                }
+            },
+            Found::Nothing => false,
+        };
+        if !user && entity == Found::Nothing {
+            match builtins::find(name) {
+                Some(Builtin::Library) => {
+                    self.fail(unsupported(
+                        "E0608",
+                        &format!("the library operation `{name}`"),
+                        span,
+                    ));
+                }
+                Some(Builtin::Gradient) => self.fail(unsupported("E0606", "`grad`", span)),
+                Some(Builtin::Source) => self.fail(
+                    Diagnostic::error(
+                        "E0207",
+                        format!("the source `{name}` cannot stand inside an expression"),
+                    )
+                    .at(span, "a source is the whole right side")
+                    .help(format!(
+                        "give it a name: `u[i < n]: f32[n] = {}`",
+                        self.checker.text(span)
+                    )),
+                ),
+                Some(Builtin::Size) => {
+                    if let [argument] = arguments
+                        && let ExprKind::Name(index) = &*argument.value.kind
+                    {
+                        match self.meaning(index, argument.value.span) {
+                            Meaning::Scalar => self.used(index, argument.value.span),
+                            Meaning::Index | Meaning::Letter => {}
+                            Meaning::Poison => self.unit.failed = true,
+                            _ => self.pending.push((index, argument.value.span)),
+                        }
+                    } else {
+                        self.fail(
+                            Diagnostic::error("E0502", "`size` takes one index or size")
+                                .at(span, "as in `size(d)`"),
+                        );
+                    }
+                    return;
+                }
+                Some(_) => {}
+                None => {
+                    self.unit.failed = true;
+                    self.checker
+                        .unknown(self.scope.file, name, callee.span, &[], true);
+                }
+            }
+        }
+        for argument in arguments {
+            if user
+                && let ExprKind::Name(name) = &*argument.value.kind
+                && self.is_tensor_argument(name, argument.value.span)
+            {
+                continue;
+            }
+            self.expr(&argument.value, position);
+        }
+    }
+
+    /// A tensor's name as an argument of a function is the tensor, also where an index has that name.
+    fn is_tensor_argument(&mut self, name: &'a str, span: Span) -> bool {
+        match self.scope.locals.get(name) {
+            Some(Local::Tensor) => true,
+            Some(Local::Item(number, Shape::Tensor)) => {
+                self.unit.items.push((*number, span));
+                true
+            }
+            Some(_) => false,
+            None => match self.checker.find(self.scope.file, name) {
+                Found::Entity(id) if self.checker.shape_of(id) == Shape::Tensor => {
+                    self.unit.uses.push((id, span));
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// Whether a name in an argument is a tensor and so holds no index.
+    pub(super) fn names_tensor(&self, name: &str) -> bool {
+        match self.scope.locals.get(name) {
+            Some(Local::Tensor | Local::Item(_, Shape::Tensor)) => true,
+            Some(_) => false,
+            None => self.outer_tensor(name),
+        }
+    }
+
+    /// Whether a call is of a user's function.
+    pub(super) fn calls_user(&self, callee: &Expr) -> bool {
+        match &*callee.kind {
+            ExprKind::Name(name) => matches!(
+                self.checker.find(self.scope.file, name),
+                Found::Entity(id) if matches!(self.checker.entity(id).kind, EntityKind::Function(_))
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// A chain of binary operators as its first operand and, from left to right, (whole so far, operator, operand).
+pub(super) fn spine(expr: &Expr) -> (&Expr, Vec<(&Expr, Binary, &Expr)>) {
+    let (mut first, mut rest) = (expr, vec![]);
+    while let ExprKind::Binary {
+        operator,
+        left,
+        right,
+        ..
+    } = &*first.kind
+    {
+        rest.push((first, *operator, right));
+        first = left;
+    }
+    rest.reverse();
+    (first, rest)
+}
+
+/// The index that a position of a reduction or left side binds, its place, and its bound.
+pub(super) fn bound_index(position: &Position) -> Option<(&str, Span, Option<(&Expr, bool)>)> {
+    match position {
+        Position::Rest(span) => Some(("..", *span, None)),
+        Position::Expr(expr) => match &*expr.kind {
+            ExprKind::Binary {
+                operator: operator @ (Binary::Less | Binary::LessEqual),
+                left,
+                right,
+                ..
+            } => match &*left.kind {
+                ExprKind::Name(name) => Some((
+                    name,
+                    left.span,
+                    Some((right, *operator == Binary::LessEqual)),
+                )),
+                _ => None,
+            },
+            _ => bare_name(position).map(|(name, span)| (name, span, None)),
+        },
+    }
+}

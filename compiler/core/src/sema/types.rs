@@ -1,0 +1,521 @@
+//! Types of expressions: untyped numbers that take the type of what they meet, and what may meet what.
+//!
+//! Must not know syntax; it is given spans for messages. Contract: what a statement, a position, a bound or a
+//! condition is made of is typed; an untyped expression stands only inside expressions that are still open.
+//!
+//! ```text
+//! X[n] * (2 * pi)   =>   mul(f32, 6.2831855 as f32)
+//! ```
+
+use super::{
+    Checker,
+    arena::{ExprId, Form, Ty},
+    size::{Size, SizeError},
+};
+use ein_plan::{DType, Function, Reduction, Scalar};
+use einc_diag::{Diagnostic, Span};
+
+impl Checker<'_> {
+    /// The type in words: `f32`, or what kind of number.
+    pub(super) fn type_name(&self, id: ExprId) -> String {
+        match self.arena.ty(id) {
+            Ty::Typed(dtype) => dtype.name().into(),
+            Ty::Number { whole: true } => "a whole number".into(),
+            Ty::Number { whole: false } => "a number with a fraction".into(),
+        }
+    }
+
+    /// The stored type that an expression has where it meets nothing: whole numbers are i64, others f32.
+    pub(super) fn settled_type(&self, id: ExprId) -> DType {
+        match self.arena.ty(id) {
+            Ty::Typed(dtype) => dtype,
+            Ty::Number { whole: true } => DType::I64,
+            Ty::Number { whole: false } => DType::F32,
+        }
+    }
+
+    /// The expression with the type that it has where it meets nothing.
+    pub(super) fn settle(&mut self, id: ExprId, span: Span) -> Option<ExprId> {
+        self.coerce(id, self.settled_type(id), span)
+    }
+
+    /// An untyped expression as that type, or a typed one that has it; otherwise an error at `span`.
+    pub(super) fn coerce(&mut self, id: ExprId, dtype: DType, span: Span) -> Option<ExprId> {
+        match self.arena.ty(id) {
+            Ty::Typed(own) if own == dtype => Some(id),
+            Ty::Typed(own) => {
+                self.report.push(
+                    Diagnostic::error("E0401", format!("{own} where {dtype} is needed"))
+                        .at(span, format!("this is {own}"))
+                        .help(format!("convert it: `{dtype}(…)`")),
+                );
+                None
+            }
+            Ty::Number { whole } => {
+                if dtype == DType::Bool || (dtype.is_integer() && !whole) {
+                    let what = self.type_name(id);
+                    let mut error =
+                        Diagnostic::error("E0401", format!("{what} where {dtype} is needed"))
+                            .at(span, format!("this is {what}"));
+                    if dtype == DType::Bool {
+                        error = error.help("compare it with something, as in `x != 0`");
+                    }
+                    self.report.push(error);
+                    return None;
+                }
+                if let Some(size) = self.arena.as_size(id).and_then(|size| size.known()) {
+                    let range = match dtype {
+                        DType::U8 => 0..=i64::from(u8::MAX),
+                        DType::I32 => i64::from(i32::MIN)..=i64::from(i32::MAX),
+                        _ => i64::MIN..=i64::MAX,
+                    };
+                    if !range.contains(&size) {
+                        self.report.push(
+                            Diagnostic::error("E0406", format!("{size} does not fit into {dtype}"))
+                                .at(
+                                    span,
+                                    format!("{dtype} holds {} to {}", range.start(), range.end()),
+                                ),
+                        );
+                        return None;
+                    }
+                }
+                Some(self.convert_number(id, dtype))
+            }
+        }
+    }
+
+    /// An untyped (or, under a real division, integer) expression computed in `dtype`, which it can take.
+    fn convert_number(&mut self, id: ExprId, dtype: DType) -> ExprId {
+        if let Some(done) = self.coerced.get(&(id, dtype)) {
+            return *done;
+        }
+        let ty = Ty::Typed(dtype);
+        let form = self.arena.form(id);
+        let typed = matches!(self.arena.ty(id), Ty::Typed(_));
+        let result = match &*form {
+            _ if typed => {
+                if self.arena.ty(id) == ty {
+                    id
+                } else {
+                    self.arena.add(Form::Convert(id), ty)
+                }
+            }
+            Form::Constant(scalar) => {
+                let value = Scalar::Float(scalar.as_f64());
+                self.arena.add(Form::Constant(value), ty)
+            }
+            Form::Whole(size) => match (size.known(), dtype.is_float()) {
+                (Some(number), true) => self
+                    .arena
+                    .add(Form::Constant(Scalar::Float(number as f64)), ty),
+                (Some(number), false) => self.arena.add(Form::Constant(Scalar::Int(number)), ty),
+                (None, _) => self.arena.add(Form::Whole(size.clone()), ty),
+            },
+            // Whole numbers that must be computed as such.
+            Form::Index(_)
+            | Form::SizeOf(_)
+            | Form::Apply(Function::FloorDiv | Function::Rem, _)
+                if dtype != DType::I64 && self.arena.ty(id) == (Ty::Number { whole: true }) =>
+            {
+                let exact = self.convert_number(id, DType::I64);
+                self.arena.add(Form::Convert(exact), ty)
+            }
+            Form::Index(_) | Form::SizeOf(_) => self.arena.add((*form).clone(), ty),
+            Form::Apply(Function::Select, arguments) => {
+                let (condition, a, b) = (arguments[0], arguments[1], arguments[2]);
+                let (a, b) = (self.convert_number(a, dtype), self.convert_number(b, dtype));
+                self.arena
+                    .add(Form::Apply(Function::Select, vec![condition, a, b]), ty)
+            }
+            Form::Apply(function, arguments) => {
+                let arguments = arguments
+                    .iter()
+                    .map(|argument| self.convert_number(*argument, dtype))
+                    .collect();
+                self.arena.add(Form::Apply(*function, arguments), ty)
+            }
+            Form::Reduce {
+                reduction,
+                vars,
+                guard,
+                body,
+            } => {
+                let body = self.convert_number(*body, dtype);
+                let form = Form::Reduce {
+                    reduction: *reduction,
+                    vars: vars.clone(),
+                    guard: *guard,
+                    body,
+                };
+                self.arena.add(form, ty)
+            }
+            Form::Convert(_) | Form::Read { .. } => id,
+        };
+        self.coerced.insert((id, dtype), result);
+        result
+    }
+
+    /// Both operands with one type (or both untyped). `what` names the operation in the message.
+    pub(super) fn unify(
+        &mut self,
+        (a, a_span): (ExprId, Span),
+        (b, b_span): (ExprId, Span),
+        what: &str,
+    ) -> Option<(ExprId, ExprId)> {
+        match (self.arena.ty(a), self.arena.ty(b)) {
+            (Ty::Number { .. }, Ty::Number { .. }) => Some((a, b)),
+            (Ty::Typed(x), Ty::Typed(y)) if x == y => Some((a, b)),
+            (Ty::Typed(x), Ty::Typed(y)) => {
+                let to = if x.is_float() == y.is_float() {
+                    if x.size() >= y.size() { x } else { y }
+                } else if x.is_float() {
+                    x
+                } else {
+                    y
+                };
+                self.report.push(
+                    Diagnostic::error("E0401", format!("{what} mixes {x} and {y}"))
+                        .at(a_span, format!("this is {x}"))
+                        .at(b_span, format!("this is {y}"))
+                        .help(format!("convert one of them, as in `{to}(…)`")),
+                );
+                None
+            }
+            (Ty::Typed(dtype), Ty::Number { .. }) => {
+                self.meet(b, b_span, dtype, a_span, what).map(|b| (a, b))
+            }
+            (Ty::Number { .. }, Ty::Typed(dtype)) => {
+                self.meet(a, a_span, dtype, b_span, what).map(|a| (a, b))
+            }
+        }
+    }
+
+    fn meet(
+        &mut self,
+        number: ExprId,
+        span: Span,
+        dtype: DType,
+        other: Span,
+        what: &str,
+    ) -> Option<ExprId> {
+        let whole = self.arena.ty(number) == (Ty::Number { whole: true });
+        if dtype == DType::Bool || (dtype.is_integer() && !whole) {
+            let kind = self.type_name(number);
+            let help = if dtype == DType::Bool {
+                "convert the truth value, as in `i64(…)`"
+            } else {
+                "convert the integers, as in `f32(…)`"
+            };
+            self.report.push(
+                Diagnostic::error("E0401", format!("{what} mixes {dtype} and {kind}"))
+                    .at(span, format!("this is {kind}"))
+                    .at(other, format!("this is {dtype}"))
+                    .help(help),
+            );
+            return None;
+        }
+        self.coerce(number, dtype, span)
+    }
+
+    /// A function whose arguments have been unified: folded where it can be.
+    pub(super) fn apply(
+        &mut self,
+        function: Function,
+        arguments: Vec<ExprId>,
+        span: Span,
+    ) -> Option<ExprId> {
+        let values = if function == Function::Select {
+            &arguments[1..]
+        } else {
+            &arguments[..]
+        };
+        let typed = values.iter().find_map(|a| match self.arena.ty(*a) {
+            Ty::Typed(dtype) => Some(dtype),
+            Ty::Number { .. } => None,
+        });
+        let comparison = matches!(
+            function,
+            Function::Eq | Function::Ne | Function::Lt | Function::Le | Function::Gt | Function::Ge
+        );
+        if let Some(folded) = self.fold(function, &arguments, span)? {
+            return Some(folded);
+        }
+        if comparison {
+            let mut arguments = arguments;
+            if typed.is_none() {
+                let float = arguments
+                    .iter()
+                    .any(|a| self.arena.ty(*a) == (Ty::Number { whole: false }));
+                let dtype = if float { DType::F32 } else { DType::I64 };
+                for argument in &mut arguments {
+                    *argument = self.coerce(*argument, dtype, span)?;
+                }
+            }
+            let ty = Ty::Typed(DType::Bool);
+            return Some(self.arena.add(Form::Apply(function, arguments), ty));
+        }
+        let ty = match typed {
+            Some(dtype) => Ty::Typed(dtype),
+            None => Ty::Number {
+                whole: keeps_whole(function)
+                    && values
+                        .iter()
+                        .all(|a| self.arena.ty(*a) == (Ty::Number { whole: true })),
+            },
+        };
+        Some(self.arena.add(Form::Apply(function, arguments), ty))
+    }
+
+    /// What is known without running; `Some(None)` where it must be computed, `None` after an error.
+    fn fold(
+        &mut self,
+        function: Function,
+        arguments: &[ExprId],
+        span: Span,
+    ) -> Option<Option<ExprId>> {
+        use Function::*;
+        let truth = |c: &Self, at: usize| arguments.get(at).and_then(|a| c.arena.as_truth(*a));
+        match function {
+            And | Or => {
+                for (at, other) in [(0, 1), (1, 0)] {
+                    if let Some(value) = truth(self, at) {
+                        let decides = value == (function == Or);
+                        return Some(Some(arguments[if decides { at } else { other }]));
+                    }
+                }
+                return Some(None);
+            }
+            Not => {
+                return Some(truth(self, 0).map(|value| self.arena.truth(!value)));
+            }
+            Select => {
+                return Some(truth(self, 0).map(|value| arguments[if value { 1 } else { 2 }]));
+            }
+            _ => {}
+        }
+        let untyped = arguments
+            .iter()
+            .all(|a| matches!(self.arena.ty(*a), Ty::Number { .. }));
+        if !untyped {
+            return Some(None);
+        }
+        let sizes: Option<Vec<Size>> = arguments.iter().map(|a| self.arena.as_size(*a)).collect();
+        if let Some(sizes) = sizes {
+            let both =
+                |apply: fn(&Size, &Size) -> Result<Size, SizeError>| apply(&sizes[0], &sizes[1]);
+            let known = sizes[0].known();
+            let result = match function {
+                Add => Some(both(Size::plus)),
+                Sub => Some(both(Size::subtract)),
+                Mul => Some(both(Size::times)),
+                Neg => Some(Size::number(0).subtract(&sizes[0])),
+                Pow if sizes[1].at_least_zero() != Some(true) => None,
+                FloorDiv | Rem | Min | Max | Pow => {
+                    Some(Size::apply(function, &sizes[0], &sizes[1]))
+                }
+                Abs => known.map(|n| n.checked_abs().map(Size::number).ok_or(SizeError::Overflow)),
+                Sign => known.map(|n| Ok(Size::number(n.signum()))),
+                Relu => known.map(|n| Ok(Size::number(n.max(0)))),
+                Floor | Ceil | Round | Stop => Some(Ok(sizes[0].clone())),
+                Eq | Ne | Lt | Le | Gt | Ge => {
+                    let Some(order) = sizes[0].compare(&sizes[1]) else {
+                        return Some(None);
+                    };
+                    let value = match function {
+                        Eq => order.is_eq(),
+                        Ne => order.is_ne(),
+                        Lt => order.is_lt(),
+                        Le => order.is_le(),
+                        Gt => order.is_gt(),
+                        _ => order.is_ge(),
+                    };
+                    return Some(Some(self.arena.truth(value)));
+                }
+                _ => None,
+            };
+            match result {
+                Some(Ok(size)) => return Some(Some(self.arena.whole(size))),
+                Some(Err(error)) => {
+                    self.size_error(error, span);
+                    return None;
+                }
+                None => {}
+            }
+        }
+        let numbers: Option<Vec<f64>> =
+            arguments.iter().map(|a| self.arena.as_number(*a)).collect();
+        Some(
+            numbers
+                .and_then(|n| fold_real(function, &n))
+                .map(|value| match value {
+                    Scalar::Bool(value) => self.arena.truth(value),
+                    other => self.arena.real(other.as_f64()),
+                }),
+        )
+    }
+
+    /// Reports that a size has no number.
+    pub(super) fn size_error(&mut self, error: SizeError, span: Span) {
+        self.report.push(match error {
+            SizeError::Overflow => {
+                Diagnostic::error("E0307", "this whole number does not fit into 64 bits")
+                    .at(span, "too large")
+            }
+            SizeError::DivisionByZero => {
+                Diagnostic::error("E0307", "a size is divided by zero").at(span, "the divisor is 0")
+            }
+        });
+    }
+
+    /// A reduction's body with a type that it can take, and the type of its result.
+    pub(super) fn reduction_types(
+        &mut self,
+        reduction: Reduction,
+        body: ExprId,
+        span: Span,
+    ) -> Option<(ExprId, Ty)> {
+        let name = reduction.name();
+        let ty = self.arena.ty(body);
+        let wrong = |checker: &mut Self, needs: &str, help: String| {
+            let have = checker.type_name(body);
+            checker.report.push(
+                Diagnostic::error("E0403", format!("`{name}` needs {needs}, not {have}"))
+                    .at(span, format!("this is {have}"))
+                    .help(help),
+            );
+            None
+        };
+        match (reduction, ty) {
+            (Reduction::Any | Reduction::All, Ty::Typed(DType::Bool)) => Some((body, ty)),
+            (Reduction::Any | Reduction::All, _) => wrong(
+                self,
+                "truth values",
+                format!("compare with something, as in `{name}[i] x[i] != 0`"),
+            ),
+            (_, Ty::Typed(DType::Bool)) => {
+                let to = match reduction {
+                    Reduction::Mean | Reduction::LogSumExp | Reduction::Norm => "f32",
+                    _ => "i64",
+                };
+                wrong(
+                    self,
+                    "numbers",
+                    format!("count the true ones with `{to}(…)`"),
+                )
+            }
+            (Reduction::Mean | Reduction::LogSumExp | Reduction::Norm, Ty::Typed(dtype))
+                if !dtype.is_float() =>
+            {
+                wrong(
+                    self,
+                    "floating-point values",
+                    format!("convert them: `{name}[…] f32(…)`"),
+                )
+            }
+            (Reduction::Mean | Reduction::LogSumExp | Reduction::Norm, Ty::Number { .. }) => {
+                Some((body, Ty::Number { whole: false }))
+            }
+            (Reduction::ArgMax | Reduction::ArgMin, _) => {
+                Some((self.settle(body, span)?, Ty::Typed(DType::I64)))
+            }
+            // Bytes are added up in i32, as all their arithmetic is done.
+            (Reduction::Sum | Reduction::Prod | Reduction::Norm1, Ty::Typed(DType::U8)) => {
+                let ty = Ty::Typed(DType::I32);
+                Some((self.arena.add(Form::Convert(body), ty), ty))
+            }
+            _ => Some((body, ty)),
+        }
+    }
+
+    /// `dtype(x)`.
+    pub(super) fn convert(&mut self, id: ExprId, dtype: DType, span: Span) -> Option<ExprId> {
+        match self.arena.ty(id) {
+            Ty::Typed(own) if own == dtype => Some(id),
+            Ty::Typed(_) if dtype == DType::Bool => {
+                let own = self.settled_type(id);
+                let zero = self.arena.whole(Size::number(0));
+                let zero = self.coerce(zero, own, span)?;
+                self.apply(Function::Ne, vec![id, zero], span)
+            }
+            Ty::Typed(_) => Some(self.arena.add(Form::Convert(id), Ty::Typed(dtype))),
+            Ty::Number { whole } => {
+                if dtype == DType::Bool {
+                    let zero = self.arena.whole(Size::number(0));
+                    return self.apply(Function::Ne, vec![id, zero], span);
+                }
+                if whole || dtype.is_float() {
+                    return self.coerce(id, dtype, span);
+                }
+                if let Some(value) = self.arena.as_number(id) {
+                    let whole = self.arena.whole(Size::number(value as i64));
+                    return self.coerce(whole, dtype, span);
+                }
+                let exact = self.coerce(id, DType::F64, span)?;
+                Some(self.arena.add(Form::Convert(exact), Ty::Typed(dtype)))
+            }
+        }
+    }
+}
+
+/// Whether whole arguments give a whole result.
+fn keeps_whole(function: Function) -> bool {
+    use Function::*;
+    matches!(
+        function,
+        Add | Sub
+            | Mul
+            | Neg
+            | FloorDiv
+            | Rem
+            | Min
+            | Max
+            | Abs
+            | Sign
+            | Relu
+            | Select
+            | Stop
+            | Floor
+            | Ceil
+            | Round
+            | Pow
+    )
+}
+
+/// The function of known numbers; `None` where it is left to the run.
+fn fold_real(function: Function, x: &[f64]) -> Option<Scalar> {
+    use Function::*;
+    let real = match function {
+        Add => x[0] + x[1],
+        Sub => x[0] - x[1],
+        Mul => x[0] * x[1],
+        Div => x[0] / x[1],
+        Rem => x[0] - x[1] * (x[0] / x[1]).floor(),
+        Pow => x[0].powf(x[1]),
+        Min if !x[0].is_nan() && !x[1].is_nan() => x[0].min(x[1]),
+        Max if !x[0].is_nan() && !x[1].is_nan() => x[0].max(x[1]),
+        Neg => -x[0],
+        Exp => x[0].exp(),
+        Log => x[0].ln(),
+        Log1p => x[0].ln_1p(),
+        Expm1 => x[0].exp_m1(),
+        Sqrt => x[0].sqrt(),
+        Rsqrt => x[0].sqrt().recip(),
+        Tanh => x[0].tanh(),
+        Sin => x[0].sin(),
+        Cos => x[0].cos(),
+        Abs => x[0].abs(),
+        Floor => x[0].floor(),
+        Ceil => x[0].ceil(),
+        Round => x[0].round_ties_even(),
+        Stop => x[0],
+        Eq => return Some(Scalar::Bool(x[0] == x[1])),
+        Ne => return Some(Scalar::Bool(x[0] != x[1])),
+        Lt => return Some(Scalar::Bool(x[0] < x[1])),
+        Le => return Some(Scalar::Bool(x[0] <= x[1])),
+        Gt => return Some(Scalar::Bool(x[0] > x[1])),
+        Ge => return Some(Scalar::Bool(x[0] >= x[1])),
+        _ => return None,
+    };
+    Some(Scalar::Float(real))
+}
