@@ -6,6 +6,7 @@
 //! exp  arity 1  flops 8
 //! ```
 
+use crate::dtype::DType;
 use serde::{Deserialize, Serialize};
 
 macro_rules! functions {
@@ -111,4 +112,50 @@ functions! {
     Round "round" 1 1;
     /// a itself, without a gradient.
     Stop "stop" 1 0;
+}
+
+impl Function {
+    /// The compute type of the result for arguments of these compute types, or what was expected instead.
+    pub fn result(self, arguments: &[DType]) -> Result<DType, String> {
+        use Function::*;
+        let wants = |what: &str| {
+            let found: Vec<&str> = arguments.iter().map(|a| a.name()).collect();
+            let (name, arity) = (self.name(), self.arity());
+            let found = found.join(", ");
+            Err(format!("{arity} {what} for `{name}`, found ({found})"))
+        };
+        if arguments.len() != self.arity() {
+            return wants("arguments");
+        }
+        let first = arguments[0];
+        let same = arguments.iter().all(|a| *a == first);
+        match self {
+            Select if first != DType::Bool || arguments[1] != arguments[2] => {
+                wants("arguments, a bool and two of one type,")
+            }
+            Select => Ok(arguments[1]),
+            And | Or | Not if same && first == DType::Bool => Ok(first),
+            And | Or | Not => wants("truth values"),
+            Eq | Ne if same => Ok(DType::Bool),
+            Lt | Le | Gt | Ge if same && first != DType::Bool => Ok(DType::Bool),
+            Stop => Ok(first),
+            FloorDiv if same && first.is_integer() => Ok(first),
+            FloorDiv => wants("integers of one type"),
+            Add | Sub | Mul | Rem | Pow | Min | Max | Neg | Abs | Sign | Relu | Floor | Ceil
+            | Round
+                if same && first != DType::Bool =>
+            {
+                Ok(first)
+            }
+            Div | Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Tanh | Sigmoid | Gelu | Erf | Sin
+            | Cos
+                if same && first.is_float() =>
+            {
+                Ok(first)
+            }
+            Div | Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Tanh | Sigmoid | Gelu | Erf | Sin
+            | Cos => wants("floating-point values of one type"),
+            _ => wants("values of one type"),
+        }
+    }
 }

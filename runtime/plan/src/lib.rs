@@ -4,13 +4,15 @@
 //! `runtime/` and the compiler's core meet here and nowhere else.
 //!
 //! ```text
-//! kernel k0 [i: 4096, j: 4096 | k: 4096] f32 = sum a0[i, k] * a1[k, j]
+//! kernel k0 (f32[4096, 4096], f32[4096, 4096]) [i: 4096, j: 4096 | k: 4096] f32 = sum a0[i, k] * a1[k, j]
 //! ```
 
 pub mod dtype;
 pub mod function;
 pub mod kernel;
+pub mod parse;
 pub mod plan;
+pub mod print;
 pub mod reduction;
 pub mod relation;
 pub mod source;

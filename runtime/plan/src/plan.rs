@@ -4,7 +4,7 @@
 //! not know how a step is carried out.
 //!
 //! ```text
-//! r3 = join k0 (r2, r1)   {i: 10/1, j: 8/2} f32[i: 10, j: 8] @ PART(j)   // model.ein:7
+//! r3 C: {i: 10/1, j: 8/2} f32[i, j] @ PART(j) = join k0(r2{i}, r1{j}) over [i, j, _]; free r2   // model.ein:7
 //! ```
 
 use crate::dtype::DType;

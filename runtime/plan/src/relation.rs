@@ -3,7 +3,7 @@
 //! Must not know what computes a relation.
 //!
 //! ```text
-//! {i: 4096/4, j: 4096/1} f32[i: 4096, j: 4096] @ PART(i)
+//! {i: 4096/4, j: 4096/1} f32[i, j] @ PART(i)
 //! ```
 
 use crate::dtype::DType;

@@ -1,0 +1,396 @@
+//! Reads the text of kernels, relation types and plans back: the inverse of [`crate::print`].
+//!
+//! Recursive descent by hand, one line a statement; the depth is bounded and every error has a place. Must not
+//! know whether what it reads makes sense: that is [`crate::verify`]'s part.
+//!
+//! ```text
+//! 3:14: expected `]`, found `,`
+//! ```
+
+pub mod expression;
+pub mod line;
+
+use crate::dtype::DType;
+use crate::kernel::{Graph, Kernel, NodeId, Operand};
+use crate::plan::{JoinInput, KernelId, Operation, Output, Plan, Range, RelationId, Step};
+use crate::reduction::Reduction;
+use crate::relation::{ArrayDim, ArrayType, KeyDim, Placement, RelationType};
+use crate::source::{FileRef, Source};
+use expression::{body, indices};
+pub use line::{Line, ParseError, Result, lines};
+use std::str::FromStr;
+
+/// Reads the only line of a text.
+fn single<T>(text: &str, read: impl FnOnce(&mut Line<'_>) -> Result<T>) -> Result<T> {
+    let mut line = Line::new(1, text)?;
+    let value = read(&mut line)?;
+    line.end()?;
+    Ok(value)
+}
+
+impl FromStr for Kernel {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Kernel> {
+        single(text, |line| line.kernel())
+    }
+}
+
+impl FromStr for RelationType {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<RelationType> {
+        single(text, |line| line.relation_type())
+    }
+}
+
+impl FromStr for Source {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Source> {
+        single(text, |line| line.source())
+    }
+}
+
+impl FromStr for Plan {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Plan> {
+        plan(text)
+    }
+}
+
+fn plan(text: &str) -> Result<Plan> {
+    let mut all = lines(text);
+    let Some(first) = all.next() else {
+        return Err(ParseError::new(1, 1, "expected `plan for … sites`"));
+    };
+    let mut line = first?;
+    line.expect_word("plan")?;
+    line.expect_word("for")?;
+    let sites = line.integer()?;
+    line.expect_word("sites")?;
+    let deterministic = line.eat(",");
+    if deterministic {
+        line.expect_word("deterministic")?;
+    }
+    line.end()?;
+    let mut plan = Plan {
+        sites,
+        deterministic,
+        files: vec![],
+        kernels: vec![],
+        steps: vec![],
+        outputs: vec![],
+    };
+    for line in all {
+        let mut line = line?;
+        // A step begins with `r3 name:`; the others begin with a word and cannot be taken for one.
+        if line.at_words("files") {
+            plan.files = line.files()?;
+        } else if line.at_words("kernel") {
+            line.expect_word("kernel")?;
+            let number = line.numbered('k')?;
+            line.require(
+                number as usize == plan.kernels.len(),
+                "kernels are numbered from k0 up",
+            )?;
+            plan.kernels.push(line.kernel()?);
+            line.end()?;
+        } else if line.at_words("output") {
+            plan.outputs.push(output(&mut line, &plan)?);
+        } else {
+            let step = step(&mut line, &plan)?;
+            plan.steps.push(step);
+        }
+    }
+    Ok(plan)
+}
+
+fn output(line: &mut Line<'_>, plan: &Plan) -> Result<Output> {
+    line.expect_word("output")?;
+    let name = line.name()?;
+    line.expect("=")?;
+    let relation = line.relation()?;
+    line.expect(":")?;
+    let dtype = line.dtype()?;
+    line.expect("[")?;
+    let shape = line.list("]", Line::integer)?;
+    let file = line.eat("->").then(|| line.quoted()).transpose()?;
+    Ok(Output {
+        name,
+        relation,
+        dtype,
+        shape,
+        file,
+        origin: line.origin(&plan.files)?,
+    })
+}
+
+fn step(line: &mut Line<'_>, plan: &Plan) -> Result<Step> {
+    let result = line.relation()?;
+    let tensor = line.name()?;
+    line.expect(":")?;
+    let kind = line.relation_type()?;
+    line.expect("=")?;
+    let operation = operation(line, plan, &kind)?;
+    let mut frees = vec![];
+    if line.eat(";") {
+        line.expect_word("free")?;
+        frees.push(line.relation()?);
+        while line.eat(",") {
+            frees.push(line.relation()?);
+        }
+    }
+    Ok(Step {
+        result,
+        tensor,
+        kind,
+        operation,
+        frees,
+        origin: line.origin(&plan.files)?,
+    })
+}
+
+fn operation(line: &mut Line<'_>, plan: &Plan, kind: &RelationType) -> Result<Operation> {
+    let keys_of = |relation: RelationId| -> &[KeyDim] {
+        let step = plan.steps.get(relation.0 as usize);
+        step.map_or(&[], |step| &step.kind.keys)
+    };
+    let word = line.word()?;
+    Ok(match word {
+        "source" => {
+            let name = line.name()?;
+            line.expect_word("from")?;
+            let source = line.source()?;
+            Operation::Source { name, source }
+        }
+        "broadcast" => Operation::Broadcast {
+            input: line.relation()?,
+        },
+        "shuffle" => Operation::Shuffle {
+            input: line.relation()?,
+        },
+        "join" => {
+            let kernel = KernelId(line.numbered('k')?);
+            line.expect("(")?;
+            let inputs = line.list(")", |line| {
+                let relation = line.relation()?;
+                line.expect("{")?;
+                let keys = line.list("}", |line| line.key(&kind.keys))?;
+                Ok(JoinInput { relation, keys })
+            })?;
+            line.expect_word("over")?;
+            line.expect("[")?;
+            let ranges = line.list("]", |line| {
+                Ok(if line.eat_word("_") {
+                    Range::Whole
+                } else {
+                    Range::Key(line.key(&kind.keys)?)
+                })
+            })?;
+            Operation::LocalJoin {
+                inputs,
+                kernel,
+                ranges,
+            }
+        }
+        "aggregate" => {
+            let reduction = line.reduction()?;
+            let input = line.relation()?;
+            line.expect_word("keep")?;
+            line.expect("{")?;
+            let keep = line.list("}", |line| line.key(keys_of(input)))?;
+            Operation::LocalAggregate {
+                input,
+                keep,
+                reduction,
+            }
+        }
+        "concat" | "tile" => {
+            let input = line.relation()?;
+            line.expect_word("dim")?;
+            let array_dim = line.integer()?;
+            if word == "concat" {
+                Operation::LocalConcat { input, array_dim }
+            } else {
+                Operation::LocalTile { input, array_dim }
+            }
+        }
+        "filter" => {
+            let input = line.relation()?;
+            line.expect_word("where")?;
+            let key = line.key(keys_of(input))?;
+            line.expect("=")?;
+            let value = line.integer()?;
+            Operation::LocalFilter { input, key, value }
+        }
+        _ => return Err(line.error_before("an operation such as `join` or `broadcast`")),
+    })
+}
+
+impl Line<'_> {
+    /// `r3`.
+    pub fn relation(&mut self) -> Result<RelationId> {
+        self.numbered('r').map(RelationId)
+    }
+
+    /// A key dimension, by its name or as `#2`.
+    pub fn key(&mut self, keys: &[KeyDim]) -> Result<u32> {
+        self.reference(keys.iter().map(|k| k.name.as_str()), "a key dimension")
+    }
+
+    /// The name of a reduction.
+    pub fn reduction(&mut self) -> Result<Reduction> {
+        match Reduction::from_name(self.word()?) {
+            Some(reduction) => Ok(reduction),
+            None => Err(self.error_before("a reduction such as `sum`")),
+        }
+    }
+
+    /// `f32`.
+    pub fn dtype(&mut self) -> Result<DType> {
+        match DType::from_name(self.word()?) {
+            Some(dtype) => Ok(dtype),
+            None => Err(self.error_before("an element type such as `f32`")),
+        }
+    }
+
+    /// `f32`, or `(f32, i64)`.
+    pub fn columns(&mut self) -> Result<Vec<DType>> {
+        if self.eat("(") {
+            self.list(")", Line::dtype)
+        } else {
+            Ok(vec![self.dtype()?])
+        }
+    }
+
+    /// `(f32[10, 6]) [i: 10 | k: 6] f32 = sum a0[i, k]`; the kernel is canonical.
+    pub fn kernel(&mut self) -> Result<Kernel> {
+        self.expect("(")?;
+        let operands = self.list(")", |line| {
+            let columns = line.columns()?;
+            line.expect("[")?;
+            let shape = line.list("]", Line::integer)?;
+            Ok(Operand { columns, shape })
+        })?;
+        let (indices, output_rank) = indices(self)?;
+        let output = self.columns()?;
+        self.expect("=")?;
+        let mut kernel = Kernel {
+            indices,
+            output_rank,
+            operands,
+            graph: Graph::default(),
+            root: NodeId(0),
+            guard: None,
+            reduction: None,
+            finish: true,
+            output,
+        };
+        let operands = std::mem::take(&mut kernel.operands);
+        body(self, &mut kernel, &|name| {
+            let number: u32 = name.strip_prefix('a')?.parse().ok()?;
+            let operand = operands.get(number as usize)?;
+            Some((number, operand.columns.clone()))
+        })?;
+        kernel.operands = operands;
+        Ok(kernel.canonical())
+    }
+
+    /// `{i: 10/2, k: 6/1} f32[i, k]`.
+    pub fn keys_and_array(&mut self) -> Result<(Vec<KeyDim>, ArrayType)> {
+        self.expect("{")?;
+        let keys = self.list("}", |line| {
+            let name = line.name()?;
+            line.expect(":")?;
+            let extent = line.integer()?;
+            line.expect("/")?;
+            let pieces = line.integer()?;
+            Ok(KeyDim {
+                name,
+                extent,
+                pieces,
+            })
+        })?;
+        let columns = self.columns()?;
+        self.expect("[")?;
+        let dims = self.list("]", |line| {
+            if line.at_number() {
+                let extent = line.integer()?;
+                return Ok(ArrayDim { extent, cut: None });
+            }
+            let cut = line.key(&keys)?;
+            let extent = if line.eat(":") {
+                line.integer()?
+            } else {
+                keys.get(cut as usize).map_or(0, |k: &KeyDim| k.extent)
+            };
+            Ok(ArrayDim {
+                extent,
+                cut: Some(cut),
+            })
+        })?;
+        Ok((keys, ArrayType { dims, columns }))
+    }
+
+    /// `{i: 10/2, k: 6/1} f32[i, k] @ PART(i)`.
+    pub fn relation_type(&mut self) -> Result<RelationType> {
+        let (keys, array) = self.keys_and_array()?;
+        self.expect("@")?;
+        let placement = if self.eat_word("ALL") {
+            Placement::All
+        } else {
+            self.expect_word("PART")?;
+            self.expect("(")?;
+            Placement::Part(self.list(")", |line| line.key(&keys))?)
+        };
+        Ok(RelationType {
+            keys,
+            array,
+            placement,
+        })
+    }
+
+    /// `normal(0.0, 0.02)`.
+    pub fn source(&mut self) -> Result<Source> {
+        let word = self.word()?;
+        let simple = match word {
+            "unbound" => Some(Source::Unbound),
+            "iota" => Some(Source::Iota),
+            "gumbel" => Some(Source::Gumbel),
+            "permutation" => Some(Source::Permutation),
+            _ => None,
+        };
+        if let Some(source) = simple {
+            return Ok(source);
+        }
+        if !["load", "full", "uniform", "normal", "bernoulli"].contains(&word) {
+            return Err(self.error_before("a source such as `load(…)` or `normal(…)`"));
+        }
+        self.expect("(")?;
+        let source = match word {
+            "load" => {
+                let path = self.quoted()?;
+                let key = self.eat(",").then(|| self.quoted()).transpose()?;
+                Source::Load(FileRef { path, key })
+            }
+            "full" => Source::Full(self.number(None)?.0),
+            "bernoulli" => Source::Bernoulli { p: self.float()? },
+            _ => {
+                let first = self.float()?;
+                self.expect(",")?;
+                let second = self.float()?;
+                if word == "uniform" {
+                    Source::Uniform {
+                        lo: first,
+                        hi: second,
+                    }
+                } else {
+                    Source::Normal {
+                        mean: first,
+                        std: second,
+                    }
+                }
+            }
+        };
+        self.expect(")")?;
+        Ok(source)
+    }
+}

@@ -1,0 +1,283 @@
+//! The text of kernels, relation types and plans: one statement a line, with its type.
+//!
+//! The text parses back ([`crate::parse`]) to an equal value if the value is one that [`crate::verify`]
+//! accepts. Two things are left out: of an origin only file and line are printed, and names of key dimensions
+//! stand for their numbers where they are unique. Must not know how anything is computed.
+//!
+//! ```text
+//! plan for 2 sites
+//! files "model.ein"
+//! kernel k0 (f32[10, 6], f32[6, 8]) [i: 10, j: 8 | k: 6] f32 = sum a0[i, k] * a1[k, j]
+//! r0 A: {i: 10/2, k: 6/1} f32[i, k] @ PART(i) = source A from load("a.npy")   // model.ein:1
+//! r1 B: {k: 6/1, j: 8/1} f32[k, j] @ ALL = source B from load("b.npy")   // model.ein:2
+//! r2 C: {i: 10/2, j: 8/1, k: 6/1} f32[i, j] @ PART(i) = join k0(r0{i, k}, r1{k, j}) over [i, j, k]; free r0, r1   // model.ein:3
+//! output C = r2: f32[10, 8] -> "c.npy"   // model.ein:4
+//! ```
+
+pub mod expression;
+
+use crate::dtype::DType;
+use crate::kernel::{Kernel, Operand};
+use crate::plan::{Operation, Origin, Output, Plan, Range, RelationId, Step};
+use crate::relation::{ArrayType, KeyDim, Placement, RelationType};
+use crate::source::Source;
+use expression::{body, indices, number};
+use std::fmt::{self, Display, Formatter};
+
+/// Displays a name: as it is, or in quotes where it could be taken for something else.
+pub struct Name<'a>(pub &'a str);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if is_plain(self.0) {
+            f.write_str(self.0)
+        } else {
+            write!(f, "{:?}", self.0)
+        }
+    }
+}
+
+/// Words that a bare name may not be, because they are numbers or placeholders.
+const RESERVED: [&str; 7] = ["inf", "inf_f64", "nan", "nan_f64", "true", "false", "_"];
+
+fn is_plain(name: &str) -> bool {
+    let mut segments = name.split('.');
+    let first = segments.next().unwrap_or_default();
+    first.starts_with(starts_name)
+        && first.chars().all(continues_name)
+        && segments.all(|s| !s.is_empty() && s.chars().all(continues_name))
+        && !RESERVED.contains(&name)
+}
+
+/// Whether a bare name may begin with this character.
+pub(crate) fn starts_name(c: char) -> bool {
+    c.is_alphabetic() || c == '_'
+}
+
+/// Whether this character may stand inside a bare name.
+pub(crate) fn continues_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '\''
+}
+
+/// Displays the items with `, ` between them.
+pub fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(", ")
+}
+
+/// How item `number` of a list of names is referred to: by its name, or as `#number` where the name is not
+/// unique or there is no such item.
+pub fn reference<'a>(names: impl Iterator<Item = &'a str> + Clone, number: u32) -> String {
+    match names.clone().nth(number as usize) {
+        Some(name) if names.filter(|n| *n == name).count() == 1 => Name(name).to_string(),
+        _ => format!("#{number}"),
+    }
+}
+
+/// The columns of an array: `f32`, or `(f32, i64)`.
+pub fn columns(columns: &[DType]) -> String {
+    match columns {
+        [one] => one.to_string(),
+        many => format!("({})", list(many)),
+    }
+}
+
+/// `   // model.ein:5`, or nothing for the origin of what has no place.
+pub fn origin(origin: Origin, files: &[String]) -> String {
+    if origin.file == 0 && origin.line == 0 {
+        return String::new();
+    }
+    let file = files.get(origin.file as usize).filter(|file| {
+        let same = files.iter().filter(|f| f == file).count();
+        same == 1
+            && !file.is_empty()
+            && !file.starts_with('#')
+            && file.trim() == *file
+            && !file.contains(char::is_control)
+    });
+    match file {
+        Some(file) => format!("   // {file}:{}", origin.line),
+        None => format!("   // #{}:{}", origin.file, origin.line),
+    }
+}
+
+/// `files "a.ein", "b.ein"` and a line end, or nothing.
+pub fn files(files: &[String]) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    format!("files {}\n", list(files.iter().map(|f| format!("{f:?}"))))
+}
+
+fn key_names(keys: &[KeyDim]) -> impl Iterator<Item = &str> + Clone {
+    keys.iter().map(|k| k.name.as_str())
+}
+
+/// A key dimension of a type by its name (or number).
+pub fn key(keys: &[KeyDim], number: u32) -> String {
+    reference(key_names(keys), number)
+}
+
+impl Display for Operand {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", columns(&self.columns), list(&self.shape))
+    }
+}
+
+impl Display for Kernel {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let operands = list(&self.operands);
+        let output = columns(&self.output);
+        let expression = body(self, &|operand| format!("a{operand}"));
+        write!(f, "({operands}) {} {output} = {expression}", indices(self))
+    }
+}
+
+impl Display for Source {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Load(file) => match &file.key {
+                Some(key) => write!(f, "load({:?}, {key:?})", file.path),
+                None => write!(f, "load({:?})", file.path),
+            },
+            Source::Unbound => f.write_str("unbound"),
+            Source::Full(value) => write!(f, "full({})", number(*value, None)),
+            Source::Iota => f.write_str("iota"),
+            Source::Uniform { lo, hi } => write!(f, "uniform({lo:?}, {hi:?})"),
+            Source::Normal { mean, std } => write!(f, "normal({mean:?}, {std:?})"),
+            Source::Bernoulli { p } => write!(f, "bernoulli({p:?})"),
+            Source::Gumbel => f.write_str("gumbel"),
+            Source::Permutation => f.write_str("permutation"),
+        }
+    }
+}
+
+impl Display for RelationType {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let keys = self
+            .keys
+            .iter()
+            .map(|k| format!("{}: {}/{}", Name(&k.name), k.extent, k.pieces));
+        write!(f, "{{{}}} {}", list(keys), array(&self.array, &self.keys))?;
+        match &self.placement {
+            Placement::All => f.write_str(" @ ALL"),
+            Placement::Part(dims) => {
+                let dims = dims.iter().map(|d| key(&self.keys, *d));
+                write!(f, " @ PART({})", list(dims))
+            }
+        }
+    }
+}
+
+/// `f32[i, 6]`: a cut dimension is its key's name, a whole one its extent.
+fn array(array: &ArrayType, keys: &[KeyDim]) -> String {
+    let dims = array.dims.iter().map(|dim| match dim.cut {
+        None => dim.extent.to_string(),
+        Some(cut) => {
+            let name = key(keys, cut);
+            match keys.get(cut as usize) {
+                Some(k) if k.extent == dim.extent => name,
+                _ => format!("{name}: {}", dim.extent),
+            }
+        }
+    });
+    format!("{}[{}]", columns(&array.columns), list(dims))
+}
+
+impl Display for RelationId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "r{}", self.0)
+    }
+}
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let how = if self.deterministic {
+            ", deterministic"
+        } else {
+            ""
+        };
+        writeln!(f, "plan for {} sites{how}", self.sites)?;
+        f.write_str(&files(&self.files))?;
+        for (number, kernel) in self.kernels.iter().enumerate() {
+            writeln!(f, "kernel k{number} {kernel}")?;
+        }
+        for step in &self.steps {
+            writeln!(f, "{}", self.step_text(step))?;
+        }
+        for output in &self.outputs {
+            writeln!(f, "{}", self.output_text(output))?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// One step as it is printed: `r3 C: … = join k0(…) over […]; free r1   // model.ein:5`.
+    pub fn step_text(&self, step: &Step) -> String {
+        let (result, tensor, kind) = (step.result, Name(&step.tensor), &step.kind);
+        let operation = self.operation_text(step);
+        let frees = match step.frees.is_empty() {
+            true => String::new(),
+            false => format!("; free {}", list(&step.frees)),
+        };
+        let origin = origin(step.origin, &self.files);
+        format!("{result} {tensor}: {kind} = {operation}{frees}{origin}")
+    }
+
+    fn operation_text(&self, step: &Step) -> String {
+        let own = &step.kind.keys;
+        let of = |relation: &RelationId, number: u32| match self.steps.get(relation.0 as usize) {
+            Some(step) => key(&step.kind.keys, number),
+            None => format!("#{number}"),
+        };
+        match &step.operation {
+            Operation::Source { name, source } => format!("source {} from {source}", Name(name)),
+            Operation::Broadcast { input } => format!("broadcast {input}"),
+            Operation::Shuffle { input } => format!("shuffle {input}"),
+            Operation::LocalJoin {
+                inputs,
+                kernel,
+                ranges,
+            } => {
+                let inputs = inputs.iter().map(|input| {
+                    let keys = input.keys.iter().map(|k| key(own, *k));
+                    format!("{}{{{}}}", input.relation, list(keys))
+                });
+                let ranges = ranges.iter().map(|range| match range {
+                    Range::Whole => "_".to_string(),
+                    Range::Key(k) => key(own, *k),
+                });
+                let (inputs, ranges) = (list(inputs), list(ranges));
+                format!("join k{}({inputs}) over [{ranges}]", kernel.0)
+            }
+            Operation::LocalAggregate {
+                input,
+                keep,
+                reduction,
+            } => {
+                let keep = list(keep.iter().map(|k| of(input, *k)));
+                format!("aggregate {} {input} keep {{{keep}}}", reduction.name())
+            }
+            Operation::LocalConcat { input, array_dim } => {
+                format!("concat {input} dim {array_dim}")
+            }
+            Operation::LocalTile { input, array_dim } => format!("tile {input} dim {array_dim}"),
+            Operation::LocalFilter { input, key, value } => {
+                format!("filter {input} where {} = {value}", of(input, *key))
+            }
+        }
+    }
+
+    /// One output as it is printed: `output C = r3: f32[10, 8] -> "c.npy"   // model.ein:5`.
+    pub fn output_text(&self, output: &Output) -> String {
+        let (name, relation) = (Name(&output.name), output.relation);
+        let (dtype, shape) = (output.dtype, list(&output.shape));
+        let file = match &output.file {
+            Some(file) => format!(" -> {file:?}"),
+            None => String::new(),
+        };
+        let origin = origin(output.origin, &self.files);
+        format!("output {name} = {relation}: {dtype}[{shape}]{file}{origin}")
+    }
+}
