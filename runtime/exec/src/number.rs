@@ -19,14 +19,14 @@ pub(crate) fn scalar(data: &Data) -> String {
         Scalar::Int(x) => x.to_string(),
         Scalar::Bool(x) => x.to_string(),
         Scalar::Float(x) => {
-            let digits = Digits::shortest(data, 0, x);
+            let number = Number::of(data, 0, x);
             let magnitude = x.abs();
             if !x.is_finite() || x == 0.0 || (1e-4..1e16).contains(&magnitude) {
-                let text = digits.positional(usize::MAX);
+                let text = number.positional(usize::MAX);
                 let whole = text.ends_with('.');
                 if whole { text + "0" } else { text }
             } else {
-                let text = digits.scientific(None);
+                let text = number.scientific(None, 2);
                 text.replace(".e", "e")
             }
         }
@@ -59,17 +59,17 @@ pub(crate) fn words(data: &Data) -> Vec<String> {
         .map(|x| x.abs());
     let (least, most) = sizes.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));
     let scientific = most > 0.0 && (most >= 1e8 || least < 1e-4 || most / least > 1000.0);
-    let digits: Vec<Digits> = all.map(|i| Digits::shortest(data, i, numbers[i])).collect();
+    let all: Vec<Number> = all.map(|i| Number::of(data, i, numbers[i])).collect();
     let texts: Vec<String> = if scientific {
-        let longest = digits
-            .iter()
-            .filter(|d| d.special.is_none())
-            .map(|d| d.rounded(PRECISION + 1).digits.len() - 1)
-            .max()
-            .unwrap_or(0);
-        digits.iter().map(|d| d.scientific(Some(longest))).collect()
+        let finite = || all.iter().filter(|number| number.special().is_none());
+        let after = finite().map(Number::mantissa).max();
+        let wide = finite().any(|number| number.exponent().abs() >= 100);
+        let width = if wide { 3 } else { 2 };
+        all.iter()
+            .map(|number| number.scientific(after, width))
+            .collect()
     } else {
-        digits.iter().map(|d| d.positional(PRECISION)).collect()
+        all.iter().map(|n| n.positional(PRECISION)).collect()
     };
     // Points stand below each other; what has no point ends where the others end.
     let parts: Vec<(&str, &str)> = texts
@@ -101,161 +101,93 @@ pub(crate) fn words(data: &Data) -> Vec<String> {
         .collect()
 }
 
-/// A floating-point number in decimal: `0.d₁d₂d₃… × 10^(exponent + 1)`, so `d₁.d₂d₃…e exponent`.
-#[derive(Clone)]
-struct Digits {
-    /// `nan`, `inf`, `-inf`; the rest does not count then.
-    special: Option<&'static str>,
-    negative: bool,
-    /// At least one; no zeros at the end but a single one.
-    digits: Vec<u8>,
-    exponent: i32,
+/// A floating-point number and the fewest digits that give it back in its type.
+struct Number {
+    value: f64,
+    /// `1.25e10`; `NaN` and `inf` have no exponent.
+    shortest: String,
 }
 
-impl Digits {
-    /// The fewest digits that give element `at` of `data`, whose value is `x`, back in its type.
-    fn shortest(data: &Data, at: usize, x: f64) -> Digits {
+impl Number {
+    /// Element `at` of `data`, whose value is `value`.
+    fn of(data: &Data, at: usize, value: f64) -> Number {
         let few = |gives_back: &dyn Fn(f64) -> bool| {
             (0..=16)
-                .map(|digits| format!("{x:.digits$e}"))
+                .map(|digits| format!("{value:.digits$e}"))
                 .find(|text| text.parse().is_ok_and(gives_back))
-                .unwrap_or_else(|| format!("{x:e}"))
+                .unwrap_or_else(|| format!("{value:e}"))
         };
-        match data {
-            Data::F16(v) => Digits::parse(x, &few(&|y| half_f16(y) == v[at].to_bits())),
-            Data::BF16(v) => Digits::parse(x, &few(&|y| half_bf16(y) == v[at].to_bits())),
-            Data::F32(v) => Digits::parse(x, &format!("{:e}", v[at])),
-            _ => Digits::parse(x, &format!("{x:e}")),
-        }
+        let shortest = match data {
+            Data::F16(v) => few(&|x| half::f16::from_f64(x) == v[at]),
+            Data::BF16(v) => few(&|x| half::bf16::from_f64(x) == v[at]),
+            Data::F32(v) => format!("{:e}", v[at]),
+            _ => format!("{value:e}"),
+        };
+        Number { value, shortest }
     }
 
-    fn parse(x: f64, text: &str) -> Digits {
-        let special = if x.is_nan() {
+    /// What is not a number of digits.
+    fn special(&self) -> Option<&'static str> {
+        if self.value.is_nan() {
             Some("nan")
-        } else if x.is_infinite() {
-            Some(if x > 0.0 { "inf" } else { "-inf" })
+        } else if self.value.is_infinite() {
+            Some(if self.value > 0.0 { "inf" } else { "-inf" })
         } else {
             None
+        }
+    }
+
+    fn exponent(&self) -> i64 {
+        let exponent = self.shortest.split_once('e');
+        exponent.and_then(|(_, e)| e.parse().ok()).unwrap_or(0)
+    }
+
+    /// Digits after the point in scientific form, at most [`PRECISION`].
+    fn mantissa(&self) -> usize {
+        let after = |text: &str| {
+            let mantissa = text.split('e').next().unwrap_or_default();
+            let (_, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+            after.trim_end_matches('0').len()
         };
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-        let mut digits: Vec<u8> = mantissa
-            .bytes()
-            .filter(u8::is_ascii_digit)
-            .map(|b| b - b'0')
-            .collect();
-        while digits.len() > 1 && digits.last() == Some(&0) {
-            digits.pop();
+        match after(&self.shortest) {
+            digits if digits <= PRECISION => digits,
+            _ => after(&format!("{:.PRECISION$e}", self.value)),
         }
-        if digits.is_empty() {
-            digits.push(0);
-        }
-        Digits {
-            special,
-            negative: x.is_sign_negative(),
-            digits,
-            exponent: exponent.parse().unwrap_or(0),
-        }
-    }
-
-    /// With at most `count` digits, the last one rounded half up.
-    fn rounded(&self, count: usize) -> Digits {
-        let mut number = self.clone();
-        if number.digits.len() <= count {
-            return number;
-        }
-        let up = number.digits[count] >= 5;
-        number.digits.truncate(count);
-        if up {
-            let mut at = count;
-            loop {
-                if at == 0 {
-                    number.digits.insert(0, 1);
-                    number.exponent += 1;
-                    break;
-                }
-                at -= 1;
-                if number.digits[at] < 9 {
-                    number.digits[at] += 1;
-                    break;
-                }
-                number.digits[at] = 0;
-            }
-        }
-        while number.digits.len() > 1 && number.digits.last() == Some(&0) {
-            number.digits.pop();
-        }
-        if number.digits.is_empty() {
-            number.digits.push(0);
-            number.exponent = 0;
-        }
-        number
-    }
-
-    fn sign(&self) -> &'static str {
-        if self.negative { "-" } else { "" }
     }
 
     /// `12.5`, `3.`, `nan`, with at most `precision` digits after the point.
     fn positional(&self, precision: usize) -> String {
-        if let Some(special) = self.special {
+        if let Some(special) = self.special() {
             return special.to_owned();
         }
-        let keep = (precision as i64).saturating_add(i64::from(self.exponent) + 1);
-        let number = if precision == usize::MAX {
-            self.clone()
+        let mantissa = self.shortest.split('e').next().unwrap_or_default();
+        let digits = mantissa.bytes().filter(u8::is_ascii_digit).count() as i64;
+        let needed = (digits - 1 - self.exponent()).max(0) as usize;
+        let text = if needed <= precision {
+            let value: f64 = self.shortest.parse().unwrap_or(self.value);
+            format!("{value:.needed$}")
         } else {
-            self.rounded(keep.max(0) as usize)
+            format!("{:.precision$}", self.value)
         };
-        let point = i64::from(number.exponent) + 1;
-        let digit = |place: i64| match usize::try_from(place)
-            .ok()
-            .and_then(|p| number.digits.get(p))
-        {
-            Some(digit) => char::from(b'0' + digit),
-            None => '0',
-        };
-        let mut text = number.sign().to_owned();
-        if point <= 0 {
-            text.push('0');
+        match text.contains('.') {
+            true => text.trim_end_matches('0').to_owned(),
+            false => text + ".",
         }
-        (0..point).for_each(|place| text.push(digit(place)));
-        text.push('.');
-        if number.digits != [0] {
-            (point.min(0)..number.digits.len() as i64)
-                .filter(|place| *place >= point)
-                .for_each(|place| text.push(digit(place)));
-        }
-        text
     }
 
-    /// `1.25e+10`, with that many digits after the point (as many as there are for `None`).
-    fn scientific(&self, after: Option<usize>) -> String {
-        if let Some(special) = self.special {
+    /// `1.25e+10`, with `after` digits after the point (the fewest for `None`) and at least `width` in the exponent.
+    fn scientific(&self, after: Option<usize>, width: usize) -> String {
+        if let Some(special) = self.special() {
             return special.to_owned();
         }
-        let number = match after {
-            Some(after) => self.rounded(after + 1),
-            None => self.clone(),
+        let text = match after {
+            Some(after) => format!("{:.after$e}", self.value),
+            None => self.shortest.clone(),
         };
-        let after = after.unwrap_or(number.digits.len() - 1);
-        let mut text = number.sign().to_owned();
-        for place in 0..=after {
-            text.push(char::from(
-                b'0' + number.digits.get(place).copied().unwrap_or(0),
-            ));
-            if place == 0 {
-                text.push('.');
-            }
-        }
-        let sign = if number.exponent < 0 { '-' } else { '+' };
-        text + &format!("e{sign}{:02}", number.exponent.abs())
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let exponent: i64 = exponent.parse().unwrap_or(0);
+        let point = if mantissa.contains('.') { "" } else { "." };
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{mantissa}{point}e{sign}{:0width$}", exponent.abs())
     }
-}
-
-fn half_f16(x: f64) -> u16 {
-    half::f16::from_f64(x).to_bits()
-}
-
-fn half_bf16(x: f64) -> u16 {
-    half::bf16::from_f64(x).to_bits()
 }

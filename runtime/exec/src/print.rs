@@ -77,6 +77,7 @@ impl Layout<'_> {
             let mut add = |text: &mut String, word: &str, first: bool| {
                 let length = word.chars().count();
                 if !first && column + 1 + length > width - 1 {
+                    text.truncate(text.trim_end().len());
                     text.push('\n');
                     text.push_str(indent);
                     column = indent.chars().count();
