@@ -9,7 +9,11 @@
 //! y[n = x[n]     =>   y[n] = x[n], and "this `[` is never closed" at the first `[`
 //! ```
 
-use crate::lexer::{Lexeme, Token};
+use crate::{
+    layout::{defines, is_layout},
+    lexer::{Lexeme, Token},
+    parse,
+};
 use einc_diag::{Diagnostic, FileId, Span};
 
 /// Brackets and braces that may be open at once.
@@ -34,7 +38,7 @@ pub fn balance(
     let balanced = if problems.is_empty() {
         lexemes
     } else {
-        for problem in &problems {
+        for problem in problems.iter().take(parse::ENOUGH) {
             diagnostics.push(report(file, &lexemes, problem));
         }
         repair(&lexemes, &problems)
@@ -96,6 +100,7 @@ struct Open {
 fn find(lexemes: &[Lexeme], lines: &Lines, by_indentation: bool) -> Vec<Problem> {
     let mut problems = vec![];
     let mut stack: Vec<Open> = vec![];
+    let mut before: Option<Token> = None;
     let is_brace = |open: &Open| lexemes[open.at].token == Token::OpenBrace;
     for (at, lexeme) in lexemes.iter().enumerate() {
         let token = lexeme.token;
@@ -127,17 +132,22 @@ fn find(lexemes: &[Lexeme], lines: &Lines, by_indentation: bool) -> Vec<Problem>
             }
             Token::Semicolon => close_round(lexemes, &mut stack, &mut problems, at, Some(at)),
             Token::Newline => {
-                let breaks =
-                    |next: &Lexeme| next.token.begins_operand() || next.token == Token::State;
-                if let Some(top) = stack.last_mut()
-                    && top.broken.is_none()
-                    && lexemes[top.at].token != Token::OpenBrace
-                    && at > 0
-                    && lexemes[at - 1].token.ends_operand()
-                    && lexemes[at + 1..]
-                        .iter()
-                        .find(|l| !matches!(l.token, Token::Newline | Token::Comment | Token::Doc))
-                        .is_some_and(breaks)
+                let next = lexemes.get(at + 1).filter(|l| !is_layout(l.token));
+                let (Some(next), Some(before), Some(top)) = (next, before, stack.last_mut()) else {
+                    continue;
+                };
+                let opener = lexemes[top.at].token;
+                if opener == Token::OpenBrace {
+                    continue;
+                }
+                // Only a default, `f(a,` newline `b = 1)`, holds `=` within brackets.
+                let may_define =
+                    opener == Token::OpenParen && matches!(before, Token::Comma | Token::OpenParen);
+                if !may_define && defines(lexemes, at) == Some(Token::Assign) {
+                    close_round(lexemes, &mut stack, &mut problems, at, None);
+                } else if top.broken.is_none()
+                    && before.ends_operand()
+                    && (next.token.begins_operand() || next.token == Token::State)
                 {
                     top.broken = Some(at);
                 }
@@ -150,21 +160,25 @@ fn find(lexemes: &[Lexeme], lines: &Lines, by_indentation: bool) -> Vec<Problem>
             }
             Token::CloseParen | Token::CloseBracket => {
                 let wanted = opener_of(token);
-                let inner = stack
+                // What is nested deeper than allowed is not worth a long search.
+                let matching = stack
                     .iter()
-                    .rposition(is_brace)
-                    .map_or(0, |brace| brace + 1);
-                let matching = stack[inner..]
-                    .iter()
-                    .rposition(|open| lexemes[open.at].token == wanted);
+                    .rev()
+                    .take(MAXIMUM_NESTING)
+                    .take_while(|open| !is_brace(open))
+                    .position(|open| lexemes[open.at].token == wanted);
                 match matching {
-                    Some(depth) => {
-                        while stack.len() > inner + depth + 1 {
+                    Some(above) => {
+                        for _ in 0..above {
                             unclosed(&mut stack, &mut problems, at, Some(at));
                         }
                         stack.pop();
                     }
-                    None if stack.len() > inner => {
+                    None if stack.last().is_some_and(|open| {
+                        let right = closer_of(lexemes[open.at].token);
+                        !is_brace(open) && lexemes.get(at + 1).is_none_or(|l| l.token != right)
+                    }) =>
+                    {
                         if let Some(open) = stack.pop() {
                             problems.push(Problem::Wrong {
                                 opener: open.at,
@@ -176,6 +190,9 @@ fn find(lexemes: &[Lexeme], lines: &Lines, by_indentation: bool) -> Vec<Problem>
                 }
             }
             _ => {}
+        }
+        if !is_layout(token) {
+            before = Some(token);
         }
     }
     while !stack.is_empty() {
@@ -221,7 +238,7 @@ fn close_dedented(
 ) {
     use Token::*;
     let token = lexemes[at].token;
-    if matches!(token, Newline | Comment | Doc) {
+    if is_layout(token) {
         return;
     }
     let never_in_a_body = matches!(
@@ -319,10 +336,8 @@ fn repair(lexemes: &[Lexeme], problems: &[Problem]) -> Vec<Lexeme> {
         match *problem {
             Problem::Unclosed { opener, close, .. } => {
                 repaired[opener].damaged = true;
-                let layout =
-                    |l: &Lexeme| matches!(l.token, Token::Newline | Token::Comment | Token::Doc);
                 let mut behind = close;
-                while behind > opener + 1 && layout(&lexemes[behind - 1]) {
+                while behind > opener + 1 && is_layout(lexemes[behind - 1].token) {
                     behind -= 1;
                 }
                 inserted.push((behind, opener));

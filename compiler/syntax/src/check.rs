@@ -55,6 +55,16 @@ impl Check<'_> {
             );
         }
         match &item.kind {
+            ItemKind::Dim { name, .. }
+            | ItemKind::Input { name, .. }
+            | ItemKind::Param { name, .. }
+            | ItemKind::Function(Function { name, .. })
+            | ItemKind::Module(Module { name, .. })
+            | ItemKind::Optimizer(Optimizer { name, .. })
+            | ItemKind::Schedule(Schedule { name, .. }) => self.declared(name),
+            _ => {}
+        }
+        match &item.kind {
             ItemKind::Dim { name, value: None } if owner.is_some() => {
                 self.diagnostics.push(
                     Diagnostic::error(
@@ -98,6 +108,7 @@ impl Check<'_> {
                 self.expr(value);
             }
             Statement::Scatter { target, value, .. } => {
+                self.declared(&target.name);
                 for position in target.positions.iter().flatten() {
                     if let Position::Expr(e) = position {
                         self.expr(e);
@@ -106,8 +117,13 @@ impl Check<'_> {
                 self.expr(value);
             }
             Statement::Repeat {
-                bound, until, body, ..
+                counter,
+                bound,
+                until,
+                body,
+                ..
             } => {
+                self.declared(counter);
                 self.expr(bound);
                 self.optional(until.as_ref());
                 self.items(body, Some("`repeat`"));
@@ -115,7 +131,21 @@ impl Check<'_> {
         }
     }
 
+    /// A name that is given a meaning has no members.
+    fn declared(&mut self, name: &Name) {
+        if name.text.contains('.') {
+            self.diagnostics.push(
+                Diagnostic::error(
+                    "E0119",
+                    format!("`{}` is a path and cannot be defined", name.text),
+                )
+                .at(name.span, "expected a name without `.`"),
+            );
+        }
+    }
+
     fn target(&mut self, target: &Target) {
+        self.declared(&target.name);
         for position in target.positions.iter().flatten() {
             let Position::Expr(e) = position else {
                 continue;

@@ -8,10 +8,10 @@
 
 use crate::{
     lexer::{Lexeme, Token},
-    parse::Failure,
+    parse::{ENOUGH, Failure},
     tree::Builder,
 };
-use ein_plan::Reduction;
+use ein_plan::{DType, Reduction};
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use lalrpop_util::ParseError;
 
@@ -19,6 +19,9 @@ use lalrpop_util::ParseError;
 pub fn characters(build: &mut Builder<'_>, lexemes: &[Lexeme]) {
     let mut reported = None;
     for lexeme in lexemes.iter().filter(|l| l.token == Token::Bad) {
+        if build.diagnostics.len() > ENOUGH {
+            return;
+        }
         if reported != Some(lexeme.start) {
             let text = build.text((lexeme.start, lexeme.end));
             let report = character(build.span(lexeme.start, lexeme.end), text);
@@ -121,6 +124,7 @@ pub fn explain(
     line.foreign()
         .or_else(|| line.name())
         .or_else(|| line.reduction())
+        .or_else(|| line.element())
         .or_else(|| line.side_by_side())
         .or_else(|| line.sign())
         .unwrap_or_else(|| line.expected())
@@ -163,10 +167,16 @@ impl Broken<'_> {
         }
     }
 
+    /// The text of a token, at most 60 characters of it.
     fn text(&self, at: usize) -> &str {
         match self.tokens.get(at) {
             Some(lexeme) if is_block(lexeme.token) => "{",
-            Some(lexeme) => self.build.text((lexeme.start, lexeme.end)),
+            Some(lexeme) => {
+                let text = self.build.text((lexeme.start, lexeme.end));
+                text.char_indices()
+                    .nth(60)
+                    .map_or(text, |(end, _)| &text[..end])
+            }
             None => "",
         }
     }
@@ -201,32 +211,18 @@ impl Broken<'_> {
 
     /// Words of other languages at the start of a line.
     fn foreign(&self) -> Option<Diagnostic> {
-        if self.start != Token::ItemStart
-            || self.first() != Some(Token::Path) && self.first() != Some(Token::For)
-            || !(1..=2).contains(&self.at)
-        {
-            return None;
-        }
-        let help = match self.text(0) {
-            "let" | "var" | "val" | "auto" | "tensor" => {
-                "a definition needs no keyword: `y[i] = …`"
+        let at = match (self.start, self.first()?, self.at) {
+            (Token::ItemStart, Token::Path | Token::For, 1..=2)
+                if foreign(self.text(0)).is_some() =>
+            {
+                0
             }
-            "def" | "func" | "function" => "functions begin with `fn`: `fn f(x) = …`",
-            "import" | "from" | "include" => "write `use std.nn`, or `use \"file.ein\"`",
-            "return" => "results are named in the signature and defined like any other name",
-            "if" => "a choice is an expression: `where(condition, a, b)`",
-            "for" | "while" | "loop" => {
-                "indices loop by themselves; rounds are written `repeat k < n until done { … }`"
-            }
-            "print" => "write `output y`",
-            "class" | "struct" => "what owns parameters is a `module`",
+            (_, _, 1..) if self.text(self.at - 1) == "if" => self.at - 1,
             _ => return None,
         };
-        Some(
-            Diagnostic::error("E0116", format!("`{}` begins nothing here", self.text(0)))
-                .at(self.span(0), "")
-                .help(help),
-        )
+        let help = foreign(self.text(at))?;
+        let report = Diagnostic::error("E0116", format!("`{}` begins nothing here", self.text(at)));
+        Some(report.at(self.span(at), "").help(help))
     }
 
     /// A word of the language where a name is wanted.
@@ -304,7 +300,7 @@ impl Broken<'_> {
             return Some(
                 Diagnostic::error(
                     "E0118",
-                    format!("a reduction cannot stand behind `{before}` here"),
+                    format!("a reduction cannot stand after `{before}` here"),
                 )
                 .at(self.span(self.at), "")
                 .help(format!("put it in brackets: `({name}[…] …)`")),
@@ -321,7 +317,7 @@ impl Broken<'_> {
                     "E0118",
                     format!("`{name}` needs the indices that it runs over"),
                 )
-                .at(self.span(before), "expected `[` behind it")
+                .at(self.span(before), "expected `[` after it")
                 .help(format!("write `{name}[i] …`")),
             );
         }
@@ -332,7 +328,7 @@ impl Broken<'_> {
             return Some(
                 Diagnostic::error(
                     "E0118",
-                    format!("behind `/`, `{name}` takes one factor, and the term ends with it"),
+                    format!("after `/`, `{name}` takes one factor, and the term ends with it"),
                 )
                 .at(self.span(self.at), "this has two readings")
                 .at(self.span(at), "")
@@ -344,7 +340,7 @@ impl Broken<'_> {
         None
     }
 
-    /// The reduction behind `/` whose factor has just ended.
+    /// The reduction after `/` whose factor has just ended.
     fn divisor(&self) -> Option<usize> {
         let mut depth = 0usize;
         for at in (1..self.at).rev() {
@@ -358,6 +354,26 @@ impl Broken<'_> {
             }
         }
         None
+    }
+
+    /// A word that is no element type where a type is wanted.
+    fn element(&self) -> Option<Diagnostic> {
+        let at = self.at.checked_sub(1)?;
+        let after_colon = at > 0 && self.tokens[at - 1].token == Token::Colon;
+        if !after_colon
+            || !self.expects("(")
+            || self.expects("=")
+            || self.tokens[at].token != Token::Path
+        {
+            return None;
+        }
+        let names = DType::ALL.map(DType::name);
+        let report = Diagnostic::error("E0116", format!("`{}` is no element type", self.text(at)))
+            .at(self.span(at), "");
+        Some(match did_you_mean(self.text(at), names) {
+            Some(near) => report.help(format!("did you mean `{near}`?")),
+            None => report.help(format!("the element types are {}", names.join(", "))),
+        })
     }
 
     /// Two operands with nothing between them.
@@ -377,17 +393,23 @@ impl Broken<'_> {
         let glued = self.tokens[before].end == self.tokens[self.at].start;
         let report = Diagnostic::error("E0117", format!("nothing stands between `{a}` and `{b}`"))
             .at(self.span(self.at), "expected an operator before this");
+        let assigned = |lexemes: &[Lexeme]| lexemes.iter().any(|l| l.token == Token::Assign);
+        let (left, right) = self.tokens.split_at(self.at);
+        let plain = |at: usize| !matches!(self.tokens[at].token, Token::String);
         Some(match self.before()? {
+            _ if self.bracket().is_none() && assigned(left) && assigned(right) => {
+                report.help("a new statement begins on a new line or after `;`")
+            }
             Token::Integer if glued && b.starts_with(['x', 'b', 'o']) && a == "0" => {
                 report.help("numbers are decimal")
-            }
-            Token::Integer | Token::Float if glued && b.starts_with('_') => {
-                report.help("a name does not begin with a digit")
             }
             _ if matches!(found, Token::Reduction(_)) => {
                 report.help(format!("write `{a} * {b}[…] …` for the product"))
             }
-            _ => report.help(format!("write `{a} * {b}` for the product")),
+            _ if plain(before) && plain(self.at) => {
+                report.help(format!("write `{a} * {b}` for the product"))
+            }
+            _ => report,
         })
     }
 
@@ -419,6 +441,15 @@ impl Broken<'_> {
                 } else {
                     "a comparison is written `==`".to_owned()
                 }
+            }
+            Token::Assign if matches!(self.first(), Some(Token::Assert | Token::Repeat)) => {
+                "a comparison is written `==`".to_owned()
+            }
+            _ if is_block(found) && self.first() == Some(Token::Fn) && self.expects("->") => {
+                format!(
+                    "name the result: `fn {}(…) -> y[n] {{ y[n] = … }}`",
+                    self.text(1)
+                )
             }
             Token::Rest | Token::Colon
                 if self.bracket() == Some(Token::OpenBracket)
@@ -455,9 +486,10 @@ impl Broken<'_> {
                     format!("give the result a name: `y = {}(…)`", self.text(0))
                 }
             }
-            Token::LessEqual | Token::Assign | Token::Equal
-                if self.first() == Some(Token::Repeat) && self.at == 2 =>
-            {
+            _ if self.first() == Some(Token::Repeat) && self.at == 1 => {
+                "write `repeat k < n { … }` for n rounds".to_owned()
+            }
+            _ if self.first() == Some(Token::Repeat) && self.at == 2 => {
                 format!("write `repeat {} < n {{ … }}` for n rounds", self.text(1))
             }
             Token::Minus if self.before() == Some(Token::Less) => "write `a < (-b)`".to_owned(),
@@ -477,9 +509,9 @@ impl Broken<'_> {
             let text = self.text(last);
             let report = Diagnostic::error(
                 "E0116",
-                format!("the line ends behind `{text}`, where more must follow"),
+                format!("the line ends after `{text}`, where more must follow"),
             )
-            .at(self.span(last), format!("expected {what} behind this"));
+            .at(self.span(last), format!("expected {what} after this"));
             return match self.first() {
                 Some(Token::Path) if self.tokens.iter().all(|l| l.token != Token::Assign) => {
                     report.help("a line defines something, `y[i] = …`, or begins with a word such as `output`")
@@ -526,9 +558,11 @@ impl Broken<'_> {
             "keep", "on", "then", "..", "<",
         ];
         for sign in signs {
+            let is_word = sign.starts_with(char::is_alphabetic);
             let plain = match sign {
                 "<" => !operator && !operand,
                 ".." => !operand,
+                _ if is_word => !self.expects("path"),
                 _ => true,
             };
             if self.expects(sign) && plain {
@@ -550,12 +584,12 @@ impl Broken<'_> {
         {
             word("`{`");
         }
-        let may_end = matches!(
-            self.first(),
-            Some(Token::Output | Token::Use | Token::Dim | Token::Input | Token::Param)
-        ) && !operand
-            || operator && !operand
-            || self.before().is_some_and(is_block);
+        let may_end = match self.first() {
+            _ if operand => false,
+            Some(Token::Output | Token::Use | Token::Dim) => true,
+            Some(Token::Input | Token::Param) if self.expects("=") => true,
+            _ => operator || self.before().is_some_and(is_block),
+        };
         if may_end && self.bracket().is_none() && self.at < self.tokens.len() {
             word("the end of the line");
         }
@@ -565,6 +599,23 @@ impl Broken<'_> {
             Some((last, others)) => format!("{} or {last}", others.join(", ")),
         }
     }
+}
+
+/// What to write instead of a word of another language.
+fn foreign(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "let" | "var" | "val" | "auto" | "tensor" => "a definition needs no keyword: `y[i] = …`",
+        "def" | "func" | "function" => "functions begin with `fn`: `fn f(x) = …`",
+        "import" | "from" | "include" => "write `use std.nn`, or `use \"file.ein\"`",
+        "return" => "results are named in the signature and defined like any other name",
+        "if" => "a choice is an expression: `where(condition, a, b)`",
+        "for" | "while" | "loop" => {
+            "indices loop by themselves; rounds are written `repeat k < n until done { … }`"
+        }
+        "print" => "write `output y`",
+        "class" | "struct" => "what owns parameters is a `module`",
+        _ => return None,
+    })
 }
 
 fn is_block(token: Token) -> bool {

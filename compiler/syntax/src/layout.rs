@@ -1,7 +1,7 @@
 //! The layout pass: tokens to lines, with braces as blocks of lines within a line.
 //!
 //! The only part that depends on context: newlines that end nothing are dropped (language reference, section 1),
-//! the names of reductions before `[` and `max =`, `min =` behind `]` become tokens of their own. It takes tokens
+//! the names of reductions before `[` and `max =`, `min =` after `]` become tokens of their own. It takes tokens
 //! whose brackets match (see [`crate::brackets`]) and must not know the grammar.
 //!
 //! ```text
@@ -52,6 +52,7 @@ impl Reader<'_> {
         let mut block = Block::default();
         let mut line = Line::default();
         let mut open = 0usize;
+        let mut decided = 0usize;
         while let Some(&lexeme) = self.lexemes.get(self.at) {
             self.at += 1;
             match lexeme.token {
@@ -62,16 +63,18 @@ impl Reader<'_> {
                     }
                 }
                 Token::Newline => {
-                    let goes_on = open > 0
-                        || line
-                            .tokens
-                            .last()
-                            .is_none_or(|last| self.continues(last.token, in_train));
-                    if !goes_on {
-                        flush(&mut block, &mut line);
+                    // Looked at once: further newlines change nothing.
+                    if open == 0 && line.tokens.len() > decided {
+                        if !self.continues(&line, in_train) {
+                            flush(&mut block, &mut line);
+                        }
+                        decided = line.tokens.len();
                     }
                 }
-                Token::Semicolon => flush(&mut block, &mut line),
+                Token::Semicolon => {
+                    flush(&mut block, &mut line);
+                    decided = 0;
+                }
                 Token::CloseBrace => break,
                 Token::OpenBrace => {
                     let train = line
@@ -111,28 +114,36 @@ impl Reader<'_> {
             .is_none_or(|before| matches!(self.lexemes[before].token, Token::Newline))
     }
 
-    /// Whether the line goes on behind a newline after `last`.
-    fn continues(&self, last: Token, in_train: bool) -> bool {
+    /// Whether the line goes on after a newline.
+    fn continues(&self, line: &Line, in_train: bool) -> bool {
         use Token::*;
+        let Some(last) = line.tokens.last().map(|l| l.token) else {
+            return false;
+        };
         let Some(next) = self.lexemes[self.at..]
             .iter()
             .map(|l| l.token)
-            .find(|t| !matches!(t, Newline | Comment | Doc))
+            .find(|&t| !is_layout(t))
         else {
             return false;
         };
-        if next.is_item_keyword() || matches!(next, CloseBrace | Semicolon) {
+        if next.is_item_keyword() || matches!(next, State | Repeat | CloseBrace | Semicolon) {
             return false;
+        }
+        if last == Comma {
+            let defined = line.tokens.iter().any(|l| l.token == Assign);
+            return !(defined && defines(self.lexemes, self.at) == Some(Assign));
         }
         let wants_more = last.is_binary()
             || matches!(
                 last,
-                Comma | Assign | Arrow | PlusAssign | MaxAssign | MinAssign | Not | Else
+                Assign | Arrow | PlusAssign | MaxAssign | MinAssign | Not | Else
             )
             || (in_train && last == Then);
-        wants_more
+        // No expression begins like a definition: what is missing is missing at the end of this line.
+        (wants_more && (last == Arrow || defines(self.lexemes, self.at).is_none()))
             || next.is_binary()
-            || matches!(next, Else | OpenBrace)
+            || matches!(next, Else | OpenBrace | Arrow)
             || (in_train && next == Then)
     }
 
@@ -182,6 +193,46 @@ impl Reader<'_> {
             _ => lexeme,
         }
     }
+}
+
+/// If the tokens from `at` begin like a definition or a setting (`y[i] =`, `a, b =`, `next y =`, `loss:`), the sign
+/// after its left side.
+pub fn defines(lexemes: &[Lexeme], at: usize) -> Option<Token> {
+    use Token::*;
+    let mut tokens = lexemes[at..]
+        .iter()
+        .map(|l| l.token)
+        .filter(|&t| !is_layout(t))
+        .peekable();
+    tokens.next_if(|t| matches!(t, Next | State));
+    for _ in 0..16 {
+        tokens.next_if(|t| t.is_name())?;
+        if tokens.peek() == Some(&OpenBracket) {
+            let mut open = 0usize;
+            for token in tokens.by_ref() {
+                match token {
+                    OpenBracket | OpenParen => open += 1,
+                    CloseBracket | CloseParen => open -= 1,
+                    Assign | Semicolon | OpenBrace | CloseBrace => return None,
+                    _ => {}
+                }
+                if open == 0 {
+                    break;
+                }
+            }
+        }
+        match tokens.next()? {
+            Comma => {}
+            sign @ (Assign | PlusAssign | Colon) => return Some(sign),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Whether it is a newline or a comment.
+pub fn is_layout(token: Token) -> bool {
+    matches!(token, Token::Newline | Token::Comment | Token::Doc)
 }
 
 fn flush(block: &mut Block, line: &mut Line) {

@@ -14,6 +14,8 @@ mod check;
 #[cfg(feature = "parser")]
 mod explain;
 #[cfg(feature = "parser")]
+mod format;
+#[cfg(feature = "parser")]
 mod layout;
 #[cfg(feature = "parser")]
 mod lexer;
@@ -22,6 +24,8 @@ mod parse;
 #[cfg(feature = "parser")]
 mod tree;
 
+#[cfg(feature = "parser")]
+pub use format::format;
 #[cfg(feature = "parser")]
 pub use parse::{Parsed, parse};
 

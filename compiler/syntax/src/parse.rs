@@ -28,6 +28,9 @@ pub struct Parsed {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// Errors after which nothing more is looked at in a file.
+pub const ENOUGH: usize = 100;
+
 /// Why a line does not parse.
 pub type Failure = ParseError<u32, Token, Infallible>;
 
@@ -105,6 +108,9 @@ impl Parser<'_> {
 
     /// Parses the braces of a line, then the line.
     fn line(&mut self, line: &mut layout::Line, start: Token) -> Option<tree::Line> {
+        if self.build.diagnostics.len() > ENOUGH {
+            return None;
+        }
         self.blocks(line, start);
         let tokens = &line.tokens;
         let failure = match self.run(tokens, start) {
@@ -157,7 +163,7 @@ impl Parser<'_> {
         self.grammar.parse(&mut self.build, triples)
     }
 
-    /// The line with `Error` in place of what stands behind its first `=` (in `train`: `:`).
+    /// The line with `Error` in place of what stands after its first `=` (in `train`: `:`).
     fn salvage(&mut self, tokens: &[Lexeme], start: Token) -> Option<tree::Line> {
         let sign = match start {
             Token::ItemStart => Token::Assign,

@@ -240,10 +240,14 @@ impl<'text> Builder<'text> {
     }
 
     fn too_deep(&mut self, start: u32, end: u32) {
+        // A part of it, or its brackets, may have been reported.
         let said = |d: &Diagnostic| {
-            d.code == "E0115" && d.labels.first().is_some_and(|l| l.span.start == start)
+            d.code == "E0115"
+                && d.labels
+                    .first()
+                    .is_some_and(|l| (start..=end).contains(&l.span.start))
         };
-        if !self.diagnostics.last().is_some_and(said) {
+        if !self.diagnostics.iter().any(said) {
             self.diagnostics.push(
                 Diagnostic::error(
                     "E0115",
