@@ -85,11 +85,11 @@ impl<'a> Checker<'a> {
         let mut failed = false;
         let mut places = vec![];
         for (formal, slot) in function.formals.iter().zip(&slots) {
-            let binding = match slot {
-                Some(argument) => self.argument(context, function, formal, &argument.value),
-                None => self.default(&scope, formal),
-            };
             places.push(slot.map_or(formal.name.span, |a| a.value.span));
+            let Some(argument) = slot else {
+                continue;
+            };
+            let binding = self.argument(context, function, formal, &argument.value);
             failed |= binding.is_none();
             scope
                 .locals
@@ -98,7 +98,14 @@ impl<'a> Checker<'a> {
         if failed {
             return None;
         }
-        self.unify_signature(&mut scope, function, &places, span)?;
+        let later = self.unify_letters(&mut scope, function, &places)?;
+        for formal in &function.formals {
+            if !scope.locals.contains_key(formal.name.text.as_str()) {
+                let binding = self.default(&scope, formal)?;
+                scope.locals.insert(&formal.name.text, binding);
+            }
+        }
+        self.check_sizes(&scope, function, later)?;
         let bindings = function
             .formals
             .iter()
@@ -384,19 +391,27 @@ impl<'a> Checker<'a> {
 
     fn default(&mut self, scope: &Scope<'a>, formal: &'a Formal) -> Option<Binding> {
         let value = formal.default.as_ref()?;
-        let id = self.expr(&mut Context::new(scope), value)?;
+        // A default made of the signature's sizes is a size itself, with floor division.
+        let mut names = vec![];
+        super::plan::names_in(value, &mut names);
+        let sizes = names.iter().any(|name| scope.letters.contains_key(name));
+        let mut context = if sizes {
+            Context::of_sizes(scope)
+        } else {
+            Context::new(scope)
+        };
+        let id = self.expr(&mut context, value)?;
         let id = self.formal_type(formal, id, value.span)?;
         self.passed_scalar(id, value.span)
     }
 
-    /// Gives the letters of a signature their sizes, and checks the rest of it.
-    fn unify_signature(
+    /// Gives the letters of a signature their sizes; returns the sizes that are more than a letter.
+    fn unify_letters(
         &mut self,
         scope: &mut Scope<'a>,
         function: &'a Function,
         places: &[Span],
-        span: Span,
-    ) -> Option<()> {
+    ) -> Option<Vec<(&'a Expr, Size, Span)>> {
         let name = &function.name.text;
         let letters = self.letters(scope.file, function);
         let mut rest: Option<(Vec<Size>, Span)> = None;
@@ -500,12 +515,24 @@ impl<'a> Checker<'a> {
         if signature_rest {
             scope.rest = Some(rest.map(|(sizes, _)| sizes).unwrap_or_default());
         }
-        for (expr, size, place) in later {
+        (!failed).then_some(later)
+    }
+
+    /// Compares the sizes that are more than a letter.
+    fn check_sizes(
+        &mut self,
+        scope: &Scope<'a>,
+        function: &'a Function,
+        sizes: Vec<(&'a Expr, Size, Span)>,
+    ) -> Option<()> {
+        let mut failed = false;
+        for (expr, size, place) in sizes {
             let Some(needed) = self.size(scope, expr, "a size") else {
                 failed = true;
                 continue;
             };
             if needed.differs(&size) {
+                let name = &function.name.text;
                 self.report.push(
                     Diagnostic::error(
                         "E0501",
@@ -517,12 +544,7 @@ impl<'a> Checker<'a> {
                 failed = true;
             }
         }
-        if failed {
-            let mark = self.report.mark();
-            self.report.called_from(mark, span, name);
-            return None;
-        }
-        Some(())
+        (!failed).then_some(())
     }
 
     /// The names in the brackets of a signature that are sizes of its own: not scalars known outside.

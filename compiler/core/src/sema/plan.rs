@@ -223,10 +223,11 @@ impl<'a> Checker<'a> {
             rest: false,
         };
         for formal in &function.formals {
-            let local = if formal_shape(formal).is_some() {
-                Local::Tensor
-            } else {
-                Local::Scalar
+            let expression = matches!(function.body, FunctionBody::Expression(_));
+            let local = match formal_shape(formal) {
+                Some(_) => Local::Tensor,
+                None if expression && formal.ty.is_none() => Local::Any,
+                None => Local::Scalar,
             };
             if let Some(first) = function
                 .formals
@@ -257,7 +258,7 @@ impl<'a> Checker<'a> {
                 signature.size_list(shape);
             }
             if let Some(default) = &formal.default {
-                signature.value(default);
+                signature.closed(default);
             }
         }
         merge(&mut unit, signature.unit);

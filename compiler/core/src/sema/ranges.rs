@@ -281,9 +281,9 @@ impl<'a> Checker<'a> {
                                 ),
                             )
                             .help(if var.reduction.is_some() {
-                                format!("give it a bound: `sum[{name} < n] …`")
+                                format!("give it a bound: `{name} < …`")
                             } else {
-                                format!("give it a bound on the left: `[{name} < n]`")
+                                format!("give it a bound on the left: `{name} < …`")
                             }),
                     );
                     return false;
@@ -416,17 +416,22 @@ impl<'a> Checker<'a> {
 
     /// Whether a form is at least 0 wherever the facts (forms that are at least 0) hold; `None`: the sizes decide.
     fn proved(&self, form: &Linear, facts: &[Linear]) -> Option<bool> {
-        let least = |form: &Linear| self.ends(form).0.map(|least| least.at_least_zero());
-        let mut result = match least(form) {
-            Some(Some(true)) => return Some(true),
-            Some(Some(false)) => Some(false),
-            _ => None,
-        };
-        for fact in facts {
-            match form.plus(fact, &Size::number(-1)).map(|rest| least(&rest)) {
-                Some(Some(Some(true))) => return Some(true),
-                Some(Some(Some(false))) => {}
-                _ => result = None,
+        let least = |form: &Linear| self.ends(form).0.and_then(|least| least.at_least_zero());
+        let mut result = least(form);
+        // What is left of the form after one fact, or two, must be at least 0.
+        let minus = Size::number(-1);
+        for (at, fact) in facts.iter().enumerate() {
+            let one = form.plus(fact, &minus);
+            let two = facts[at..]
+                .iter()
+                .map(|other| one.as_ref()?.plus(other, &minus));
+            for rest in std::iter::once(one.clone()).chain(two) {
+                match rest.and_then(|rest| least(&rest)) {
+                    _ if result == Some(true) => return result,
+                    Some(true) => return Some(true),
+                    Some(false) => {}
+                    None => result = None,
+                }
             }
         }
         result

@@ -27,6 +27,8 @@ const LONGEST: usize = 1000;
 pub(super) enum Local {
     Scalar,
     Tensor,
+    /// A parameter without brackets of a function that is an expression: whatever is passed.
+    Any,
     /// A size of the signature: an index over it, in sizes its number.
     Letter,
     /// The item of the body with that number.
@@ -179,7 +181,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
         if let Some(local) = self.scope.locals.get(name) {
             return match local {
-                Local::Scalar => Meaning::Scalar,
+                Local::Scalar | Local::Any => Meaning::Scalar,
                 Local::Tensor => Meaning::Tensor,
                 Local::Letter => Meaning::Letter,
                 Local::Item(number, shape) => {
@@ -452,6 +454,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                         .at(base.span, "its arguments stand in round brackets")
                         .help(format!("write `{name}(…)`")),
                 ),
+                Meaning::Scalar if self.scope.locals.get(name.as_str()) == Some(&Local::Any) => {}
                 // A tensor whose name is also an index: the brackets say which is meant.
                 Meaning::Index | Meaning::Letter
                     if matches!(
