@@ -7,7 +7,7 @@ mod support;
 use einc_core::einsum::Program;
 use einc_core::pipeline::{Options, compile};
 use einc_core::{ia, tra};
-use support::build::{conv, matmul, nearest, softmax};
+use support::build::{conv, gather, matmul, nearest, softmax};
 use support::{Numbers, check_chunking, chunking_by, given, inputs, random, same, uncut};
 
 /// The whole pipeline on 1 to 5 sites, and lowering with chunkings that nobody would choose.
@@ -49,6 +49,9 @@ fn hand_written_programs_keep_their_meaning() {
     }
     for (n, d) in [(9, 3), (2, 7), (1, 1)] {
         check(&nearest(n, d), 2);
+    }
+    for (n, d) in [(9, 3), (4, 4), (1, 1), (2, 6)] {
+        check(&gather(n, d), 2);
     }
     for (t, s) in [(3, 5), (1, 9), (7, 1), (0, 4), (4, 0)] {
         check(&softmax(t, s), 3);

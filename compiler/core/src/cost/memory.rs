@@ -4,7 +4,7 @@
 //! at most whole. Buffers of messages and of kernels are not counted. Must not know plans.
 //!
 //! ```text
-//! B @ PART(k) and B@* @ ALL alive together: as many bytes as B@* alone
+//! B @ PART(k) and B.all @ ALL alive together: as many bytes as B.all alone
 //! ```
 
 use super::{BySite, tuple_bytes};

@@ -16,7 +16,7 @@
 //! know chunkings, nor plans.
 //!
 //! ```text
-//! C = join(A(i), B)   A @ PART(i), B @ PART()   gives   B@* = broadcast(B); C = local join(A(i), B@*)
+//! C = join(A{i}, B{})   A @ PART(i), B @ PART()   gives   B.all = broadcast B; C = local join(A{i}, B.all{})
 //! ```
 
 use super::placement::{Required, concat_key, image, of_join_input, position, satisfies};
@@ -31,6 +31,7 @@ pub fn from_tra(program: &tra::Program, sites: u32) -> Result<Program, String> {
         sites: sites.max(1),
         versions: vec![vec![]; program.relations.len()],
         relations: vec![],
+        names: tra::Names::taken(program.relations.iter().map(|r| r.name.as_str())),
     };
     for number in 0..program.relations.len() {
         translation.operator(RelationId(number as u32))?;
@@ -68,6 +69,7 @@ struct Translation<'a> {
     /// By TRA relation: its physical relations, no two at one placement.
     versions: Vec<Vec<RelationId>>,
     relations: Vec<Relation>,
+    names: tra::Names,
 }
 
 impl Translation<'_> {
@@ -222,7 +224,7 @@ impl Translation<'_> {
             let Placement::Part(dims) = &self.relations[version.0 as usize].kind.placement else {
                 continue;
             };
-            if !(dims.is_empty() && !group_by.is_empty())
+            if (!dims.is_empty() || group_by.is_empty())
                 && let Some(dims) = image(dims, |dim| position(group_by, dim))
             {
                 return Placement::Part(dims);
@@ -420,8 +422,8 @@ impl Translation<'_> {
         let relation = self.program.relation(id);
         let mut name = relation.name.clone();
         if !self.versions[id.0 as usize].is_empty() {
-            name.push('@');
-            name.push_str(&placement_name(&placement, &relation.kind.keys));
+            let at = placement_name(&placement, &relation.kind.keys);
+            name = self.names.fresh(&format!("{name}.{at}"));
         }
         let made = RelationId(self.relations.len() as u32);
         self.relations.push(Relation {
@@ -440,18 +442,18 @@ impl Translation<'_> {
     }
 }
 
-/// A placement in a relation's name: `*` for ALL, `0` for one site, or the key dimensions.
+/// A placement in a relation's name: `all`, `one`, or `by` the key dimensions.
 fn placement_name(placement: &Placement, keys: &[ein_plan::KeyDim]) -> String {
     match placement {
-        Placement::All => "*".into(),
-        Placement::Part(dims) if dims.is_empty() => "0".into(),
+        Placement::All => "all".into(),
+        Placement::Part(dims) if dims.is_empty() => "one".into(),
         Placement::Part(dims) => {
             let names: Vec<&str> = dims
                 .iter()
                 .filter_map(|dim| keys.get(*dim as usize))
                 .map(|key| key.name.as_str())
                 .collect();
-            names.join("&")
+            format!("by.{}", names.join("."))
         }
     }
 }

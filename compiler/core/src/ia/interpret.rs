@@ -5,7 +5,7 @@
 //! Must not know plans.
 //!
 //! ```text
-//! C~partial @ PART(k): {((0), […], site 0), ((1), […], site 1)}
+//! C.partial @ PART(k): {((0), […], site 0), ((1), […], site 1)}
 //! ```
 
 use super::{Operation, Program, Relation, content};

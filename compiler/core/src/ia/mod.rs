@@ -7,15 +7,17 @@
 //!
 //! ```text
 //! sites 2
-//! A: {k: 6/2} f32[4, 6/k] @ PART(k) = source "A" load("a.npy")
-//! C~partial: {k: 6/2} f32[4, 8] @ PART(k) = local join(A(k), B(k)) by (k = k) …
-//! C~partial@0: {k: 6/2} f32[4, 8] @ PART() = shuffle(C~partial)
-//! C: {} f32[4, 8] @ PART() = local aggregate(C~partial@0) sum
+//! A: {k: 6/2} f32[4, k] @ PART(k) = source A from load("a.npy")   // model.ein:1
+//! C.partial of C: {k: 6/2} f32[4, 8] @ PART(k) = local join(A{k}, B{k}) over [_, _, k] …   // model.ein:5
+//! C.partial.one of C: {k: 6/2} f32[4, 8] @ PART() = shuffle C.partial   // model.ein:5
+//! C: {} f32[4, 8] @ PART() = local aggregate sum C.partial.one keep {}   // model.ein:5
 //! ```
 
 pub mod from_tra;
 pub mod interpret;
+pub mod parse;
 pub mod placement;
+pub mod print;
 pub mod verify;
 
 use ein_plan::{
@@ -138,7 +140,7 @@ impl Operation {
 /// A physical relation of a [`Program`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relation {
-    /// Unique; a moved copy is named after what was moved (`B@*` to all sites, `B@i` by `i`, `B@0` to the first).
+    /// Unique; a moved copy is named after what was moved (`B.all` at all sites, `B.by.i` by `i`, `B.one` at the first).
     pub name: String,
     /// The tensor that it is or belongs to.
     pub tensor: String,

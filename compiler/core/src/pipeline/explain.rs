@@ -6,12 +6,15 @@
 //! plan for 4 sites: transfer 67108864 floats (201.3 MB change site), 34.4 Gflop at the busiest site
 //! peak memory: 134.2 MB at each site
 //!
-//!  1  B@*   {} f32[4096, 4096] @ ALL   = broadcast(B)   67108864 floats   matmul.ein:10
+//! 2  B.all  {} f32[4096, 4096] @ ALL  = broadcast B  67108864 floats  // matmul.ein:10
 //! ```
 
 use super::Compiled;
 use crate::ia::{Operation, Program, Relation};
-use ein_plan::{Origin, Placement, RelationId, RelationType};
+use ein_plan::{Origin, RelationId};
+
+/// Columns are aligned up to this many characters.
+const WIDEST: usize = 60;
 
 /// The plan in words, with its cost.
 pub fn explain(compiled: &Compiled) -> String {
@@ -29,7 +32,7 @@ pub fn explain(compiled: &Compiled) -> String {
         scaled(cost.flops, "flop"),
         memory(&cost.peak_bytes),
     );
-    let rows: Vec<[String; 5]> = ia
+    let rows: Vec<[String; 6]> = ia
         .relations
         .iter()
         .zip(&cost.steps)
@@ -42,29 +45,22 @@ pub fn explain(compiled: &Compiled) -> String {
             [
                 number.to_string(),
                 relation.name.clone(),
-                format!("{}", Kind(&relation.kind)),
+                relation.kind.to_string(),
                 format!("= {}", operation(ia, relation)),
-                [moved, place(ia, relation.origin)]
-                    .into_iter()
-                    .filter(|part| !part.is_empty())
-                    .collect::<Vec<_>>()
-                    .join("   // "),
+                moved,
+                place(ia, relation.origin),
             ]
         })
         .collect();
     let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-            .min(60)
+        let longest = rows.iter().map(|row| row[column].chars().count()).max();
+        longest.unwrap_or(0).min(WIDEST)
     };
-    let widths = [width(0), width(1), width(2), width(3)];
-    for row in &rows {
-        let [number, name, kind, operation, rest] = row;
+    let widths = [width(0), width(1), width(2), width(3), width(4)];
+    for [number, name, kind, operation, moved, place] in &rows {
         let line = format!(
-            "{number:>0$}  {name:<1$}  {kind:<2$}  {operation:<3$}  {rest}",
-            widths[0], widths[1], widths[2], widths[3]
+            "{number:>0$}  {name:<1$}  {kind:<2$}  {operation:<3$}  {moved:>4$}  {place}",
+            widths[0], widths[1], widths[2], widths[3], widths[4],
         );
         text.push_str(line.trim_end());
         text.push('\n');
@@ -80,74 +76,41 @@ pub fn explain(compiled: &Compiled) -> String {
     text
 }
 
-/// A relation type as text: `{i: 10/4} f32[10/i, 8] @ PART(i)`.
-struct Kind<'a>(&'a RelationType);
-
-impl std::fmt::Display for Kind<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = self.0;
-        let list = |items: Vec<String>| items.join(", ");
-        let keys = kind.keys.iter();
-        let dims = kind.array.dims.iter().map(|dim| match dim.cut {
-            None => dim.extent.to_string(),
-            Some(key) => format!("{}/{}", dim.extent, kind.keys[key as usize].name),
-        });
-        let columns: Vec<&str> = kind.array.columns.iter().map(|c| c.name()).collect();
-        let placement = match &kind.placement {
-            Placement::All => "ALL".to_string(),
-            Placement::Part(part) => {
-                let names = part.iter().map(|k| kind.keys[*k as usize].name.clone());
-                format!("PART({})", list(names.collect()))
-            }
-        };
-        write!(
-            f,
-            "{{{}}} {}[{}] @ {placement}",
-            list(
-                keys.map(|k| format!("{}: {}/{}", k.name, k.extent, k.pieces))
-                    .collect()
-            ),
-            columns.join("+"),
-            list(dims.collect()),
-        )
-    }
-}
-
 fn operation(program: &Program, relation: &Relation) -> String {
     let name = |id: &RelationId| program.relation(*id).name.as_str();
     match &relation.operation {
         Operation::Source { .. } => "source".into(),
-        Operation::Broadcast { input } => format!("broadcast({})", name(input)),
-        Operation::Shuffle { input } => format!("shuffle({})", name(input)),
+        Operation::Broadcast { input } => format!("broadcast {}", name(input)),
+        Operation::Shuffle { input } => format!("shuffle {}", name(input)),
         Operation::LocalJoin { inputs, kernel, .. } => {
             let names: Vec<&str> = inputs.iter().map(|input| name(&input.relation)).collect();
             let reduction = match kernel.reduction {
                 None => String::new(),
-                Some(reduction) => format!(" {}", reduction.name()),
+                Some(reduction) => format!("{} ", reduction.name()),
             };
-            format!("local join({}){reduction}", names.join(", "))
+            format!("local join {reduction}({})", names.join(", "))
         }
         Operation::LocalAggregate {
             input, reduction, ..
-        } => format!("local aggregate({}) {}", name(input), reduction.name()),
+        } => format!("local aggregate {} {}", reduction.name(), name(input)),
         Operation::LocalFilter { input, key, value } => {
             let key = &program.relation(*input).kind.keys[*key as usize].name;
-            format!("local filter({}) {key} = {value}", name(input))
+            format!("local filter {} where {key} = {value}", name(input))
         }
-        Operation::LocalMap { input, .. } => format!("local map({})", name(input)),
+        Operation::LocalMap { input, .. } => format!("local map {}", name(input)),
         Operation::LocalTile { input, array_dim } => {
-            format!("local tile({}) dim {array_dim}", name(input))
+            format!("local tile {} dim {array_dim}", name(input))
         }
         Operation::LocalConcat { input, array_dim } => {
-            format!("local concat({}) dim {array_dim}", name(input))
+            format!("local concat {} dim {array_dim}", name(input))
         }
     }
 }
 
-/// `model.ein:7`, or nothing if the place is unknown.
+/// `// model.ein:7`, or nothing if the place is unknown.
 fn place(program: &Program, origin: Origin) -> String {
     match program.files.get(origin.file as usize) {
-        Some(file) if origin.line > 0 => format!("{file}:{}", origin.line),
+        Some(file) if origin.line > 0 => format!("// {file}:{}", origin.line),
         _ => String::new(),
     }
 }

@@ -59,7 +59,7 @@ pub fn kernel(
         }
         _ => column(&mut graph, 0),
     };
-    Some(Kernel {
+    let kernel = Kernel {
         indices: indices.to_vec(),
         output_rank: indices.len() as u32,
         operands: vec![Operand {
@@ -72,7 +72,8 @@ pub fn kernel(
         reduction: None,
         finish: true,
         output: vec![output],
-    })
+    };
+    Some(kernel.canonical())
 }
 
 /// `value` itself where it is infinite, else `finite`.

@@ -9,16 +9,16 @@
 //!
 //! ```text
 //! C = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]   with k in 3 pieces:
-//! C~partial = join(A(k), B(k)) …;  C = aggregate(C~partial) sum
+//! C.partial = join(A{k}, B{k}) …;  C = aggregate sum C.partial keep {}
 //! ```
 
-use super::{Chunking, Operation, Output, Program, Relation, Type, finish, typing};
+use super::{Chunking, Names, Operation, Output, Program, Relation, Type, finish, typing};
 use crate::einsum::{self, Definition, TensorId};
 use ein_plan::{
     ArrayDim, ArrayType, Graph, IndexId, JoinInput, Kernel, KeyDim, Node, NodeId, Range, Reduction,
     RelationId,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Lowers a program. The chunking has one entry a tensor, each with one number from 1 an index or dimension.
 pub fn from_einsum(program: &einsum::Program, chunking: &Chunking) -> Result<Program, String> {
@@ -28,7 +28,7 @@ pub fn from_einsum(program: &einsum::Program, chunking: &Chunking) -> Result<Pro
         chunking,
         dim_names: dim_names(program),
         forms: vec![vec![]; program.tensors.len()],
-        names: HashMap::new(),
+        names: Names::taken(program.tensors.iter().map(|t| t.name.as_str())),
         relations: vec![],
     };
     for (number, tensor) in program.tensors.iter().enumerate() {
@@ -115,7 +115,7 @@ pub fn split_operands(kernel: &Kernel, pieces: &[u32]) -> (Kernel, Vec<(u32, Cut
         guard: kernel.guard.map(at),
         ..kernel.clone()
     };
-    (split, operands)
+    (split.canonical(), operands)
 }
 
 /// Which nodes the root or the guard needs.
@@ -161,8 +161,7 @@ struct Lowering<'a> {
     dim_names: Vec<Vec<String>>,
     /// By tensor: the relations that hold it, with the pieces of each dimension.
     forms: Vec<Vec<(Vec<u32>, RelationId)>>,
-    /// How often a relation's name was asked for.
-    names: HashMap<String, u32>,
+    names: Names,
     relations: Vec<Relation>,
 }
 
@@ -413,7 +412,7 @@ impl Lowering<'_> {
             };
             let suffix = match what {
                 "rests" if number + 1 == last => "",
-                "partial" => "partial",
+                "partial" => "partial.cut",
                 _ if kind.keys.is_empty() => "whole",
                 _ => "cut",
             };
@@ -475,12 +474,7 @@ impl Lowering<'_> {
         let described = self.program.tensor(tensor);
         let mut name = described.name.clone();
         if !suffix.is_empty() {
-            name = format!("{name}~{suffix}");
-            let count = self.names.entry(name.clone()).or_insert(0);
-            *count += 1;
-            if *count > 1 {
-                name = format!("{name}{count}");
-            }
+            name = self.names.fresh(&format!("{name}.{suffix}"));
         }
         self.relations.push(Relation {
             name,

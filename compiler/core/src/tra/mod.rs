@@ -5,10 +5,10 @@
 //! below the frontier is there. Sites and placements are unknown here.
 //!
 //! ```text
-//! A: {k: 6/3} f32[4, 6/k] = source "A" load("a.npy")
-//! B: {k: 6/3} f32[6/k, 8] = source "B" load("b.npy")
-//! C~partial: {k: 6/3} f32[4, 8] = join(A(k), B(k)) by (k = k) (f32[4, 6], f32[6, 8]) [i: 4, j: 8 | k: 6] f32 = carrier sum a0[i, k] * a1[k, j]
-//! C: {} f32[4, 8] = aggregate(C~partial) sum   // model.ein:5
+//! A: {k: 6/3} f32[4, k] = source A from load("a.npy")   // model.ein:1
+//! B: {k: 6/3} f32[k, 8] = source B from load("b.npy")   // model.ein:2
+//! C.partial of C: {k: 6/3} f32[4, 8] = join(A{k}, B{k}) over [_, _, k] (f32[4, 6], f32[6, 8]) [i: 4, j: 8 | k: 6] f32 = partial sum a0[i, k] * a1[k, j]   // model.ein:5
+//! C: {} f32[4, 8] = aggregate sum C.partial keep {}   // model.ein:5
 //! ```
 
 mod carrier;
@@ -17,6 +17,8 @@ mod evaluate;
 mod finish;
 pub mod from_einsum;
 pub mod interpret;
+pub mod parse;
+pub mod print;
 pub mod typing;
 pub mod verify;
 
@@ -145,7 +147,7 @@ impl Operation {
 /// A relation of a [`Program`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relation {
-    /// Unique. A tensor's own relation has its name; what leads to it is `name~what`.
+    /// Unique. A tensor's own relation has its name; what leads to it is `name.what`.
     pub name: String,
     /// The tensor that it is or belongs to.
     pub tensor: String,
@@ -195,4 +197,25 @@ pub struct Chunking {
     pub indices: Vec<Vec<u32>>,
     /// By tensor: pieces of each dimension as it rests between statements.
     pub dims: Vec<Vec<u32>>,
+}
+
+/// Names that are taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(std::collections::HashSet<String>);
+
+impl Names {
+    pub(crate) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> Names {
+        Names(names.map(str::to_string).collect())
+    }
+
+    /// The name itself, or the first of `name2`, `name3`, … that is free; it is taken from now on.
+    pub(crate) fn fresh(&mut self, name: &str) -> String {
+        let mut result = name.to_string();
+        let mut number = 2;
+        while !self.0.insert(result.clone()) {
+            result = format!("{name}{number}");
+            number += 1;
+        }
+        result
+    }
 }

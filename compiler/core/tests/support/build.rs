@@ -244,14 +244,32 @@ pub fn nearest(n: u64, d: u64) -> Program {
     let best = b.statement("best", &[], Some((Reduction::ArgMin, &[("n", n)])), |s| {
         s.read(dist, &[0])
     });
+    b.output(best);
+    b.output(dist);
+    b.program
+}
+
+/// The row of the smallest first element: a gather by a scalar, with a diagonal and an index's number besides.
+pub fn gather(n: u64, d: u64) -> Program {
+    let mut b = Build::new();
+    let x = b.input("X", DType::F32, &[n, d]);
+    let first = b.statement("best", &[], Some((Reduction::ArgMin, &[("n", n)])), |s| {
+        let (n, zero) = (s.index(0), s.int(0));
+        s.read_at(x, vec![n, zero], None)
+    });
     let row = b.statement("row", &[("d", d)], None, |s| {
-        let best = s.read(best, &[]);
+        let best = s.read(first, &[]);
         let at = s.index(0);
         s.read_at(x, vec![best, at], None)
     });
-    b.output(best);
-    b.output(dist);
+    let m = n.min(d);
+    let diagonal = b.statement("diagonal", &[("i", m)], None, |s| {
+        let (x, i) = (s.read(x, &[0, 0]), s.index(0));
+        let i = s.convert(i, DType::F32);
+        s.apply(Function::Add, &[x, i])
+    });
     b.output(row);
+    b.output(diagonal);
     b.program
 }
 

@@ -1,0 +1,126 @@
+//! Costs of programs whose values are known from the thesis (tables 3.3 and 3.5), and what the chunking makes
+//! of them.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use einc_core::cost::{self, Machine};
+use einc_core::einsum::Program;
+use einc_core::pipeline::{Compiled, Options, compile};
+use einc_core::{ia, tra};
+use support::build::{conv, matmul, nearest};
+use support::uncut;
+
+fn compiled(program: &Program, sites: u32) -> Compiled {
+    let options = Options {
+        sites,
+        deterministic: false,
+    };
+    compile(program, &options).unwrap()
+}
+
+/// Transfers of a product with index `cut` (0 = i, 1 = j, 2 = k) in ten pieces.
+fn product(i: u64, k: u64, j: u64, cut: usize) -> u128 {
+    let program = matmul(i, k, j);
+    let mut chunking = uncut(&program);
+    chunking.indices[2][cut] = 10;
+    match cut {
+        0 => (chunking.dims[0][0], chunking.dims[2][0]) = (10, 10),
+        1 => (chunking.dims[1][1], chunking.dims[2][1]) = (10, 10),
+        _ => {
+            (chunking.dims[0][1], chunking.dims[1][0]) = (10, 10);
+            chunking.dims[2][0] = 10;
+        }
+    }
+    let tra = tra::from_einsum::from_einsum(&program, &chunking).unwrap();
+    let ia = ia::from_tra::from_tra(&tra, 10).unwrap();
+    cost::of(&ia, &Machine { sites: 10 }).transfer
+}
+
+#[test]
+fn products_cost_what_table_3_3_says() {
+    let (square, long, flat) = (
+        (40_000, 40_000, 40_000),
+        (10_000, 640_000, 10_000),
+        (80_000, 10_000, 80_000),
+    );
+    // Broadcast-based: B goes everywhere. Cross-product-based: partial sums are shuffled.
+    for ((i, k, j), broadcast, cross) in [
+        (square, 16_000_000_000, 16_000_000_000),
+        (long, 64_000_000_000, 1_000_000_000),
+        (flat, 8_000_000_000, 64_000_000_000u128),
+    ] {
+        assert_eq!(product(i, k, j, 0), broadcast);
+        assert_eq!(product(i, k, j, 2), cross);
+        let chosen = compiled(&matmul(i, k, j), 10).cost.transfer;
+        assert_eq!(chosen, broadcast.min(cross));
+    }
+}
+
+#[test]
+fn nearest_neighbours_broadcast_the_smaller_side() {
+    let many_points = compiled(&nearest(1_500_000, 6_000), 8).cost.transfer;
+    assert!(
+        (288_000_000..290_000_000).contains(&many_points),
+        "{many_points}"
+    );
+    let wide = compiled(&nearest(6_000, 100_000), 8).cost.transfer;
+    assert!((4_800_000_000..4_810_000_000).contains(&wide), "{wide}");
+}
+
+#[test]
+fn one_site_cuts_and_moves_nothing() {
+    for program in [matmul(4, 5, 6), nearest(5, 3), conv(2, 8)] {
+        let compiled = compiled(&program, 1);
+        assert_eq!((compiled.cost.transfer, compiled.cost.bytes), (0, 0));
+        for relation in &compiled.ia.relations {
+            assert!(relation.kind.keys.is_empty(), "{}", relation.name);
+        }
+    }
+}
+
+#[test]
+fn deterministic_chunks_do_not_depend_on_the_sites() {
+    for program in [matmul(40, 5, 60), nearest(50, 30), conv(20, 8)] {
+        let tra = |sites| {
+            let options = Options {
+                sites,
+                deterministic: true,
+            };
+            compile(&program, &options).unwrap().tra
+        };
+        let first = tra(1);
+        for sites in 2..=7 {
+            assert_eq!(first, tra(sites));
+        }
+    }
+}
+
+#[test]
+fn work_and_memory_are_spread() {
+    let one = compiled(&matmul(64, 64, 64), 1).cost;
+    let four = compiled(&matmul(64, 64, 64), 4).cost;
+    assert_eq!(one.flops, 64 * 64 * 64 * 2);
+    assert_eq!(four.flops * 4, one.flops);
+    // One site: A, B and C. Four: a quarter of A and of C, and all of B.
+    let matrix = 64 * 64 * 4;
+    assert_eq!(one.peak_bytes, [3 * matrix]);
+    assert_eq!(four.peak_bytes, [matrix + matrix / 2; 4]);
+    // B goes from one site to three.
+    assert_eq!(four.bytes, 3 * u128::from(matrix));
+    assert_eq!(four.transfer, 4 * 64 * 64);
+}
+
+#[test]
+fn sites_are_from_one_up_to_many() {
+    for sites in [0, 1 << 20] {
+        let options = Options {
+            sites,
+            deterministic: false,
+        };
+        let found = compile(&matmul(2, 2, 2), &options).unwrap_err();
+        assert_eq!(found[0].code, "E0998");
+    }
+    let many = compiled(&matmul(100_000, 3, 2), 2000);
+    assert_eq!(many.cost.peak_bytes.len(), 2000);
+}
