@@ -99,6 +99,11 @@ pub(super) fn find(name: &str) -> Option<Builtin> {
 }
 
 impl Builtin {
+    /// Whether a call of it is reported.
+    pub(super) fn is_unsupported(self) -> bool {
+        matches!(self, Builtin::Library | Builtin::Gradient)
+    }
+
     /// How many arguments it takes.
     pub(super) fn arity(self) -> usize {
         match self {

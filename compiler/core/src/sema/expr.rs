@@ -235,6 +235,10 @@ impl<'a> Checker<'a> {
         if let Some(binding) = scope.locals.get(name) {
             return Some(*binding);
         }
+        if name == "training" && self.find(scope.file, name) == Found::Nothing {
+            // True in the steps of `train` only.
+            return Some(Binding::Scalar(self.arena.truth(false)));
+        }
         let constant = match name {
             "inf" => Some(f64::INFINITY),
             "nan" => Some(f64::NAN),
@@ -454,6 +458,12 @@ impl<'a> Checker<'a> {
             };
             self.state_range(var, size, bound.span)?;
             return Some(None);
+        }
+        if let ExprKind::Name(name) = &*bound.kind
+            && let Some([other]) = context.index(name)
+        {
+            let pair = (var, *other);
+            self.open_related().push(pair);
         }
         let index = self.arena.add(Form::Index(var), Ty::Number { whole: true });
         let index = self.coerce(index, DType::I64, bound.span)?;

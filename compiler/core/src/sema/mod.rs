@@ -37,6 +37,7 @@ use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast;
 use names::{Entity, EntityId, FileNames};
+use size::Size;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     rc::Rc,
@@ -110,14 +111,28 @@ pub fn check(sources: &Sources, bindings: &Bindings) -> Analysis {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .stack_size(STACK)
-            .spawn_scoped(scope, || Checker::new(sources, bindings).run());
+            .spawn_scoped(scope, || run(sources, bindings));
         match thread.map(|thread| thread.join()) {
             Ok(Ok(analysis)) => analysis,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             // No thread to be had: the caller's stack serves all but the deepest programs.
-            Err(_) => Checker::new(sources, bindings).run(),
+            Err(_) => run(sources, bindings),
         }
     })
+}
+
+/// Checks until no statement says more about the dimensions of others: nearly always once, else twice.
+fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
+    let mut inferred = BTreeMap::new();
+    loop {
+        let mut checker = Checker::new(sources, bindings, std::mem::take(&mut inferred));
+        checker.check();
+        if checker.found.is_empty() {
+            return checker.finish();
+        }
+        inferred = std::mem::take(&mut checker.inferred);
+        inferred.extend(checker.found);
+    }
 }
 
 /// All that is known about a program while it is checked.
@@ -158,12 +173,21 @@ struct Checker<'a> {
     reads: Vec<(TensorRef, Vec<ExprId>)>,
     /// Dims that data gave their numbers: number, input, place.
     bound_dims: BTreeMap<String, (i64, String, Span)>,
+    /// Dimensions of definitions whose range other statements gave in an earlier round, as `tensor.index`.
+    inferred: BTreeMap<String, Size>,
+    /// Those that still have none, with the index and its place, and what was found out about them.
+    provisional: BTreeMap<String, (String, Span)>,
+    found: BTreeMap<String, Size>,
     inputs: Vec<InputInfo>,
     outputs: Vec<(TensorRef, Option<String>, Span)>,
 }
 
 impl<'a> Checker<'a> {
-    fn new(sources: &'a Sources, bindings: &'a Bindings) -> Checker<'a> {
+    fn new(
+        sources: &'a Sources,
+        bindings: &'a Bindings,
+        inferred: BTreeMap<String, Size>,
+    ) -> Checker<'a> {
         let lines = sources
             .files
             .iter()
@@ -202,18 +226,25 @@ impl<'a> Checker<'a> {
             instances: HashMap::new(),
             reads: vec![],
             bound_dims: BTreeMap::new(),
+            inferred,
+            provisional: BTreeMap::new(),
+            found: BTreeMap::new(),
             inputs: vec![],
             outputs: vec![],
         }
     }
 
-    fn run(mut self) -> Analysis {
+    fn check(&mut self) {
         self.collect_names();
         self.plan();
         self.check_bindings();
         self.bind_dims();
         self.define_entities();
         self.finish_items();
+    }
+
+    fn finish(mut self) -> Analysis {
+        self.report_provisional();
         if self.bindings.require_sizes {
             self.require_sizes();
         }

@@ -378,7 +378,11 @@ impl<'a> Checker<'a> {
                         EntityKind::Poison => Shape::Poison,
                         _ => Shape::Scalar,
                     },
-                    _ => Shape::Scalar,
+                    Found::Poison => Shape::Poison,
+                    Found::Nothing => match super::builtins::find(name) {
+                        Some(builtin) if builtin.is_unsupported() => Shape::Poison,
+                        _ => Shape::Scalar,
+                    },
                 },
                 _ => Shape::Scalar,
             },

@@ -338,6 +338,12 @@ impl<'a> Checker<'a> {
                         }
                         _ => ("E0605", "this in a function", item.span),
                     };
+                    for name in defined_in(item) {
+                        scope
+                            .locals
+                            .entry(name)
+                            .or_insert(Local::Item(number, Shape::Poison));
+                    }
                     let span = self.head(span);
                     if in_program {
                         self.report.push(unsupported(code, what, span));
@@ -486,6 +492,23 @@ fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
 fn merge(unit: &mut Unit, other: Unit) {
     unit.uses.extend(other.uses);
     unit.failed |= other.failed;
+}
+
+/// The names that an item which is not supported yet would define.
+fn defined_in(item: &Item) -> Vec<&str> {
+    match &item.kind {
+        ItemKind::Param { name, .. } => vec![&name.text],
+        ItemKind::Statement(Statement::Definition { targets, .. }) => {
+            targets.iter().map(|t| t.name.text.as_str()).collect()
+        }
+        ItemKind::Statement(Statement::Scatter { target, .. }) => vec![&target.name.text],
+        ItemKind::Statement(Statement::Repeat { counter, body, .. }) => {
+            std::iter::once(counter.text.as_str())
+                .chain(body.iter().flat_map(defined_in))
+                .collect()
+        }
+        _ => vec![],
+    }
 }
 
 fn item_name(item: &Item) -> &str {

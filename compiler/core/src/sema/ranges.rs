@@ -76,6 +76,20 @@ pub(super) struct Open {
     vars: Vec<VarId>,
     obligations: Vec<Obligation>,
     path: Vec<ExprId>,
+    /// The tensor that it defines, if its sizes may follow from other statements.
+    label: Option<String>,
+    /// Pairs of an index and one that its bound names: `s <= t`.
+    related: Vec<(VarId, VarId)>,
+}
+
+impl Open {
+    /// For the definition of a tensor.
+    pub(super) fn of(name: &str) -> Open {
+        Open {
+            label: Some(name.to_owned()),
+            ..Open::default()
+        }
+    }
 }
 
 /// `constant + Σ coefficient · index`.
@@ -116,6 +130,10 @@ impl<'a> Checker<'a> {
 
     pub(super) fn open_obligations(&mut self) -> &mut Vec<Obligation> {
         &mut self.open_statement().obligations
+    }
+
+    pub(super) fn open_related(&mut self) -> &mut Vec<(VarId, VarId)> {
+        &mut self.open_statement().related
     }
 
     fn open_statement(&mut self) -> &mut Open {
@@ -198,8 +216,15 @@ impl<'a> Checker<'a> {
             return true;
         };
         let mut ok = true;
-        for var in &open.vars {
-            ok &= self.solve(*var);
+        let (known, bare): (Vec<VarId>, Vec<VarId>) = open.vars.iter().partition(|id| {
+            let var = &self.vars[id.0 as usize];
+            var.stated.is_some() || !var.uses.is_empty()
+        });
+        for var in known {
+            ok &= self.solve(var);
+        }
+        for var in bare {
+            ok &= self.solve_bare(var, &open);
         }
         if ok {
             for obligation in &open.obligations {
@@ -207,6 +232,57 @@ impl<'a> Checker<'a> {
             }
         }
         ok
+    }
+
+    /// An index without bound and position: it runs as far as the index whose bound it is (`sum[s <= t]`), or, on
+    /// the left, as far as other statements say of the tensor's dimension.
+    fn solve_bare(&mut self, id: VarId, open: &Open) -> bool {
+        let other = open.related.iter().find(|(_, bound)| *bound == id);
+        if let Some(extent) = other.and_then(|(index, _)| self.extent(*index)) {
+            self.vars[id.0 as usize].extent = Some(extent);
+            return true;
+        }
+        let var = &self.vars[id.0 as usize];
+        let (name, span) = (var.name.clone(), var.span);
+        let Some(label) = open.label.as_ref().filter(|_| var.reduction.is_none()) else {
+            self.report.push(unknown_range(&name, span));
+            return false;
+        };
+        let dim = format!("{label}.{name}");
+        let extent = match self.inferred.get(&dim) {
+            Some(size) => size.clone(),
+            None => {
+                let size = Size::dim(&dim);
+                self.provisional.insert(dim, (name, span));
+                size
+            }
+        };
+        self.vars[id.0 as usize].extent = Some(extent);
+        true
+    }
+
+    fn is_provisional(&self, size: &Size) -> bool {
+        size.as_dim()
+            .is_some_and(|dim| self.provisional.contains_key(&*dim))
+    }
+
+    /// Notes what a dimension without a range is compared with.
+    fn infer(&mut self, size: &Size, extent: &Size) {
+        if let Some(dim) = size.as_dim()
+            && self.provisional.contains_key(&*dim)
+            && !self.is_provisional(extent)
+        {
+            self.found
+                .entry(dim.to_string())
+                .or_insert_with(|| extent.clone());
+        }
+    }
+
+    /// Reports dimensions that no statement gives a range.
+    pub(super) fn report_provisional(&mut self) {
+        for (name, span) in std::mem::take(&mut self.provisional).into_values() {
+            self.report.push(unknown_range(&name, span));
+        }
     }
 
     fn place_name(&self, use_: &Use) -> String {
@@ -271,24 +347,13 @@ impl<'a> Checker<'a> {
                 } else {
                     strict
                 };
-                let Some(first) = uses.first() else {
-                    self.report.push(
-                        Diagnostic::error("E0306", format!("nothing says how far `{name}` runs"))
-                            .at(
-                                var.span,
-                                format!(
-                                    "`{name}` has no bound, and no position where it stands alone"
-                                ),
-                            )
-                            .help(if var.reduction.is_some() {
-                                format!("give it a bound: `{name} < …`")
-                            } else {
-                                format!("give it a bound on the left: `{name} < …`")
-                            }),
-                    );
+                // A known number serves better than a dim that is not known yet, and that better than no range.
+                let rank = |u: &&&Use| (u.size.known().is_none(), self.is_provisional(&u.size));
+                let Some(first) = uses.iter().min_by_key(rank).copied() else {
+                    self.report.push(unknown_range(name, var.span));
                     return false;
                 };
-                for other in &uses[1..] {
+                for other in &uses {
                     if other.size.differs(&first.size) {
                         let names =
                             [first, other].map(|u| self.tensors[u.tensor.0 as usize].name.clone());
@@ -312,11 +377,12 @@ impl<'a> Checker<'a> {
                         return false;
                     }
                 }
-                // A known number serves better than a dim that is not known yet.
-                let known = uses.iter().find(|u| u.size.known().is_some());
-                known.unwrap_or(first).size.clone()
+                first.size.clone()
             }
         };
+        for use_ in &var.uses {
+            self.infer(&use_.size, &extent);
+        }
         self.vars[id.0 as usize].extent = Some(extent);
         true
     }
@@ -575,4 +641,13 @@ impl<'a> Checker<'a> {
             }
         }
     }
+}
+
+fn unknown_range(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error("E0306", format!("nothing says how far `{name}` runs"))
+        .at(
+            span,
+            format!("`{name}` has no bound, and no position where it stands alone"),
+        )
+        .help(format!("give it a bound where it is bound: `{name} < …`"))
 }

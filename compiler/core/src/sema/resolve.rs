@@ -198,6 +198,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             return Meaning::Scalar;
         }
         match self.checker.find(self.scope.file, name) {
+            Found::Nothing if name == "training" => Meaning::Scalar,
             Found::Nothing => Meaning::Unknown,
             Found::Poison => Meaning::Poison,
             Found::Entity(id) => {

@@ -76,6 +76,17 @@ impl Size {
         }
     }
 
+    /// The dim, if it is nothing else.
+    pub(super) fn as_dim(&self) -> Option<Rc<str>> {
+        match self.terms.as_slice() {
+            [(product, 1)] => match product.as_slice() {
+                [Atom::Dim(name)] => Some(name.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The dims that it is made of, each once.
     pub(super) fn dims(&self) -> Vec<Rc<str>> {
         let mut found = vec![];

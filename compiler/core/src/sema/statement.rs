@@ -375,7 +375,7 @@ impl<'a> Checker<'a> {
         dtype: Option<DType>,
         declared: Option<&'a Vec<Position>>,
     ) -> Option<Binding> {
-        self.open.push(super::ranges::Open::default());
+        self.open.push(super::ranges::Open::of(&target.name));
         let mut context = Context::new(scope);
         let vars = self.left_side(&mut context, &target, declared);
         let value = self.expr(&mut context, target.value);

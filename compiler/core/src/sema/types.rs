@@ -234,6 +234,28 @@ impl Checker<'_> {
             Ty::Typed(dtype) => Some(dtype),
             Ty::Number { .. } => None,
         });
+        if function == Function::Stop
+            && let Form::Reduce {
+                reduction,
+                vars,
+                guard,
+                body,
+            } = &*self.arena.form(arguments[0])
+        {
+            // Stopped values reduce to a stopped value, in the same kernel.
+            let (ty, vars) = (self.arena.ty(arguments[0]), vars.clone());
+            let (reduction, guard, body) = (*reduction, *guard, *body);
+            let body = self.apply(Function::Stop, vec![body], span)?;
+            return Some(self.arena.add(
+                Form::Reduce {
+                    reduction,
+                    vars,
+                    guard,
+                    body,
+                },
+                ty,
+            ));
+        }
         let comparison = matches!(
             function,
             Function::Eq | Function::Ne | Function::Lt | Function::Le | Function::Gt | Function::Ge
