@@ -57,9 +57,20 @@ mod tests {
         for library in LIBRARIES {
             let mut before = "";
             for line in library.text.lines() {
-                if let Some((name, _)) = line.strip_prefix("fn ").and_then(|rest| rest.split_once('(')) {
-                    assert!(before.starts_with("///"), "{name} of {} has no page", library.path);
-                    assert!(tests.join(format!("{name}.ein")).exists(), "{name} of {} has no test", library.path);
+                if let Some((name, _)) = line
+                    .strip_prefix("fn ")
+                    .and_then(|rest| rest.split_once('('))
+                {
+                    assert!(
+                        before.starts_with("///"),
+                        "{name} of {} has no page",
+                        library.path
+                    );
+                    assert!(
+                        tests.join(format!("{name}.ein")).exists(),
+                        "{name} of {} has no test",
+                        library.path
+                    );
                 }
                 before = line;
             }
