@@ -8,14 +8,18 @@
 //! ```
 
 pub mod dtype;
+pub mod encode;
 pub mod function;
 pub mod kernel;
+pub mod memory;
 pub mod parse;
 pub mod plan;
 pub mod print;
 pub mod reduction;
 pub mod relation;
 pub mod source;
+pub mod traffic;
+pub mod verify;
 
 pub use dtype::{DType, Scalar};
 pub use function::Function;

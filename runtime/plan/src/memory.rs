@@ -1,0 +1,102 @@
+//! How many bytes of tuples each site holds at most, from types, placements and lifetimes alone.
+//!
+//! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
+//! SHUF leave where it is is one array with two names and counted once; copies at several sites are counted at each.
+//! The working space of kernels and transports is not counted. Plans must be verified.
+//!
+//! ```text
+//! A 80 bytes, B 40 bytes, C = A·B 20 bytes; then B is freed: peak 140 bytes
+//! ```
+
+use crate::plan::{Operation, Plan, RelationId};
+use crate::relation::Placement;
+
+/// The most bytes that a site holds, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// Bytes of tuples.
+    pub bytes: u64,
+    /// The first step at which it holds them.
+    pub step: usize,
+}
+
+/// By site: its peak.
+pub fn peaks(plan: &Plan) -> Vec<Peak> {
+    let sites = plan.sites as usize;
+    let mut peaks = vec![Peak::default(); sites];
+    let mut total = vec![0u64; sites];
+    // Relations with the same tuples are one content, numbered by the first of them.
+    let mut content: Vec<usize> = vec![];
+    let mut alive: Vec<Vec<RelationId>> = vec![];
+    let mut held: Vec<Vec<u64>> = vec![];
+    for (number, step) in plan.steps.iter().enumerate() {
+        let own = match step.operation {
+            Operation::Broadcast { input } | Operation::Shuffle { input } => {
+                content[input.0 as usize]
+            }
+            _ => number,
+        };
+        content.push(own);
+        alive.push(vec![]);
+        held.push(vec![]);
+        alive[own].push(step.result);
+        update(plan, &alive[own], &mut held[own], &mut total);
+        for (peak, bytes) in peaks.iter_mut().zip(&total) {
+            if *bytes > peak.bytes {
+                *peak = Peak {
+                    bytes: *bytes,
+                    step: number,
+                };
+            }
+        }
+        for freed in &step.frees {
+            let of = content[freed.0 as usize];
+            alive[of].retain(|relation| relation != freed);
+            update(plan, &alive[of], &mut held[of], &mut total);
+        }
+    }
+    peaks
+}
+
+/// Counts a content anew, of which these relations are alive.
+fn update(plan: &Plan, alive: &[RelationId], held: &mut Vec<u64>, total: &mut [u64]) {
+    for (sum, bytes) in total.iter_mut().zip(held.iter()) {
+        *sum = sum.saturating_sub(*bytes);
+    }
+    *held = bytes_held(plan, alive);
+    for (sum, bytes) in total.iter_mut().zip(held.iter()) {
+        *sum = sum.saturating_add(*bytes);
+    }
+}
+
+/// By site: bytes of the tuples that any of these relations of one content has there; empty if there is none.
+fn bytes_held(plan: &Plan, alive: &[RelationId]) -> Vec<u64> {
+    let Some(first) = alive.first() else {
+        return vec![];
+    };
+    let kinds: Vec<_> = alive.iter().map(|relation| plan.kind(*relation)).collect();
+    let everywhere = kinds.iter().any(|kind| kind.placement == Placement::All);
+    let mut held = vec![0u64; plan.sites as usize];
+    let mut whole = 0u64;
+    let kind = plan.kind(*first);
+    for key in kind.all_keys() {
+        let bytes = kind.tuple_bytes(&key);
+        if everywhere {
+            whole = whole.saturating_add(bytes);
+            continue;
+        }
+        let mut at: Vec<u32> = kinds
+            .iter()
+            .filter_map(|kind| kind.site(&key, plan.sites))
+            .collect();
+        at.sort_unstable();
+        at.dedup();
+        for site in at {
+            held[site as usize] = held[site as usize].saturating_add(bytes);
+        }
+    }
+    if everywhere {
+        held.fill(whole);
+    }
+    held
+}

@@ -1,0 +1,489 @@
+//! The verifier of plans. Invariants:
+//!
+//! - there is a site, at most [`MOST_SITES`]; steps make relations `r0`, `r1`, … in order, from relations before
+//!   them; every kernel keeps the invariants of [`mod@kernel`];
+//! - key dimensions have distinct names and at least one piece; a key dimension cuts at most one array dimension,
+//!   of its own extent; elements, bytes and tuples can be counted; PART names key dimensions in ascending order;
+//! - the type of a result is the one that its operation gives: a join's inputs are the kernel's operands, their key
+//!   dimensions go to ones of the same cut, an index with the range of a key dimension has its extent, a cut
+//!   reduced index leaves the reduction unfinished, and an operand that is cut is read there by nothing but the
+//!   index with the same pieces; an aggregate combines carriers and keeps every key dimension that cuts;
+//! - BCAST gives ALL, SHUF gives PART, and every other step finds its inputs where it needs them ([`location`]);
+//! - a relation is freed by the step of its last use, or by its own if nothing uses it; outputs are not freed;
+//! - an output is one column of the stated type and shape, and every key dimension with several pieces cuts it.
+//!
+//! A verified plan can be printed and parsed, encoded, measured and walked without any further check. Must not
+//! know how steps are carried out.
+//!
+//! ```text
+//! r3: it needs r1 where its own tuples are, …; but r1 is …
+//! ```
+
+pub mod kernel;
+pub mod location;
+
+use crate::kernel::{Kernel, Node};
+use crate::plan::{JoinInput, Operation, Output, Plan, Range, RelationId, Step};
+use crate::reduction::Reduction;
+use crate::relation::{ArrayDim, ArrayType, KeyDim, Placement, RelationType, piece};
+use location::{Actual, Coordinate, Required, satisfies};
+use std::collections::HashSet;
+
+/// The most sites that a plan may have.
+pub const MOST_SITES: u32 = 1 << 16;
+/// The most tuples that a relation may have.
+pub const MOST_TUPLES: u64 = 1 << 24;
+
+/// What is wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// The step, output or kernel, such as `r3`.
+    pub place: String,
+    /// The broken invariant.
+    pub message: String,
+}
+
+impl std::fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+impl std::error::Error for VerifyError {}
+
+/// The first broken invariant of a plan, if there is one.
+pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
+    let at = |place: String| move |message| VerifyError { place, message };
+    if plan.sites == 0 || plan.sites > MOST_SITES {
+        return Err(at("plan".into())(format!("it has {} sites", plan.sites)));
+    }
+    for (number, kernel) in plan.kernels.iter().enumerate() {
+        kernel::kernel(kernel).map_err(at(format!("kernel k{number}")))?;
+    }
+    for (number, step) in plan.steps.iter().enumerate() {
+        self::step(plan, number, step).map_err(at(step.result.to_string()))?;
+    }
+    for output in &plan.outputs {
+        self::output(plan, output).map_err(at(format!("output {}", output.name)))?;
+    }
+    lifetimes(plan)
+}
+
+impl Operation {
+    /// The relations that the operation reads, in order.
+    pub fn inputs(&self) -> Vec<RelationId> {
+        match self {
+            Operation::Source { .. } => vec![],
+            Operation::LocalJoin { inputs, .. } => inputs.iter().map(|i| i.relation).collect(),
+            Operation::Broadcast { input }
+            | Operation::Shuffle { input }
+            | Operation::LocalAggregate { input, .. }
+            | Operation::LocalConcat { input, .. }
+            | Operation::LocalTile { input, .. }
+            | Operation::LocalFilter { input, .. } => vec![*input],
+        }
+    }
+}
+
+fn step(plan: &Plan, number: usize, step: &Step) -> Result<(), String> {
+    if step.result.0 as usize != number {
+        return Err(format!("it is made by step {number}"));
+    }
+    relation_type(&step.kind)?;
+    for input in step.operation.inputs() {
+        if input >= step.result {
+            return Err(format!("{input} does not stand before it"));
+        }
+    }
+    let expected = match &step.operation {
+        Operation::LocalJoin {
+            inputs,
+            kernel,
+            ranges,
+        } => {
+            let Some(kernel) = plan.kernels.get(kernel.0 as usize) else {
+                return Err(format!("there is no kernel k{}", kernel.0));
+            };
+            let array = join(plan, inputs, kernel, ranges, &step.kind.keys)?;
+            (step.kind.keys.clone(), array)
+        }
+        operation => content(plan, operation, &step.kind)?,
+    };
+    if (&expected.0, &expected.1) != (&step.kind.keys, &step.kind.array) {
+        let (keys, array) = expected;
+        let placement = step.kind.placement.clone();
+        let expected = RelationType {
+            keys,
+            array,
+            placement,
+        };
+        return Err(format!("its type should be {expected}"));
+    }
+    locations(plan, step)
+}
+
+/// Whether keys, arrays and placement fit together.
+pub fn relation_type(kind: &RelationType) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for key in &kind.keys {
+        if key.pieces == 0 {
+            return Err(format!("key dimension `{}` has no piece", key.name));
+        }
+        if !names.insert(&key.name) {
+            return Err(format!("two key dimensions are named `{}`", key.name));
+        }
+    }
+    let mut cuts = HashSet::new();
+    for (number, dim) in kind.array.dims.iter().enumerate() {
+        let Some(cut) = dim.cut else { continue };
+        match kind.keys.get(cut as usize) {
+            None => return Err(format!("there is no key dimension {cut} to cut by")),
+            Some(key) if key.extent != dim.extent => {
+                return Err(format!(
+                    "array dimension {number} has extent {} but `{}` cuts {}",
+                    dim.extent, key.name, key.extent
+                ));
+            }
+            Some(key) if !cuts.insert(cut) => {
+                return Err(format!("`{}` cuts two array dimensions", key.name));
+            }
+            Some(_) => {}
+        }
+    }
+    if kind.array.columns.is_empty() || kind.array.columns.len() > 2 {
+        return Err("the arrays have no column, or more than a carrier has".into());
+    }
+    let tuples = kind.tuples().filter(|tuples| *tuples <= MOST_TUPLES);
+    let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();
+    let whole = kernel::elements(&shape).and_then(|n| n.checked_mul(tuples?));
+    if whole.is_none() {
+        return Err("it has more tuples or elements than can be counted".into());
+    }
+    match &kind.placement {
+        Placement::Part(dims)
+            if dims.windows(2).any(|pair| pair[0] >= pair[1])
+                || dims.iter().any(|d| *d as usize >= kind.keys.len()) =>
+        {
+            Err("PART does not name key dimensions in ascending order".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keys and arrays of the result of an operation that is no join; `result` is the type that is stated.
+fn content(
+    plan: &Plan,
+    operation: &Operation,
+    result: &RelationType,
+) -> Result<(Vec<KeyDim>, ArrayType), String> {
+    let of = |input: &RelationId| {
+        let kind = plan.kind(*input);
+        (kind.keys.clone(), kind.array.clone())
+    };
+    let part = matches!(result.placement, Placement::Part(_));
+    match operation {
+        Operation::Source { .. } if result.array.columns.len() != 1 => {
+            Err("a source has one column".into())
+        }
+        Operation::Source { .. } | Operation::LocalJoin { .. } => {
+            Ok((result.keys.clone(), result.array.clone()))
+        }
+        Operation::Broadcast { .. } if part => Err("a broadcast gives ALL".into()),
+        Operation::Shuffle { .. } if !part => Err("a shuffle gives PART".into()),
+        Operation::Broadcast { input } | Operation::Shuffle { input } => Ok(of(input)),
+        Operation::LocalAggregate {
+            input,
+            keep,
+            reduction,
+        } => aggregate(of(input), keep, *reduction),
+        Operation::LocalConcat { input, array_dim } => {
+            let (keys, array) = of(input);
+            match array.dims.get(*array_dim as usize).and_then(|d| d.cut) {
+                Some(key) => Ok(without_key(keys, array, key)),
+                None => Err(format!("array dimension {array_dim} is not cut")),
+            }
+        }
+        Operation::LocalTile { input, array_dim } => {
+            let (mut keys, mut array) = of(input);
+            let new = keys.len() as u32;
+            let key = result.keys.last().ok_or("it has no key dimension")?;
+            match array.dims.get_mut(*array_dim as usize) {
+                Some(dim) if dim.cut.is_none() => dim.cut = Some(new),
+                _ => return Err(format!("array dimension {array_dim} is not whole")),
+            }
+            keys.push(key.clone());
+            Ok((keys, array))
+        }
+        Operation::LocalFilter { input, key, value } => {
+            let (keys, mut array) = of(input);
+            let dim = keys.get(*key as usize).filter(|dim| *value < dim.pieces);
+            let dim = dim.ok_or_else(|| format!("key dimension {key} has no piece {value}"))?;
+            let (_, extent) = piece(dim.extent, dim.pieces, *value);
+            for cut in array.dims.iter_mut().filter(|d| d.cut == Some(*key)) {
+                cut.extent = extent;
+            }
+            Ok(without_key(keys, array, *key))
+        }
+    }
+}
+
+fn aggregate(
+    (keys, mut array): (Vec<KeyDim>, ArrayType),
+    keep: &[u32],
+    reduction: Reduction,
+) -> Result<(Vec<KeyDim>, ArrayType), String> {
+    let distinct: HashSet<&u32> = keep.iter().collect();
+    if distinct.len() != keep.len() || keep.iter().any(|k| *k as usize >= keys.len()) {
+        return Err("it keeps a key dimension twice, or one that is not there".into());
+    }
+    let value = array.columns.first().copied();
+    if value.is_none_or(|v| v.compute() != v || reduction.carrier(v) != array.columns) {
+        return Err(format!(
+            "its input holds no carriers of {}",
+            reduction.name()
+        ));
+    }
+    for dim in &mut array.dims {
+        let Some(cut) = dim.cut else { continue };
+        let kept = keep.iter().position(|k| *k == cut);
+        let kept = kept.ok_or("it does not keep a key dimension that cuts the arrays")?;
+        dim.cut = Some(kept as u32);
+    }
+    let keys = keep.iter().map(|k| keys[*k as usize].clone()).collect();
+    Ok((keys, array))
+}
+
+fn without_key(mut keys: Vec<KeyDim>, mut array: ArrayType, key: u32) -> (Vec<KeyDim>, ArrayType) {
+    keys.remove(key as usize);
+    for dim in &mut array.dims {
+        dim.cut = match dim.cut {
+            Some(cut) if cut == key => None,
+            Some(cut) if cut > key => Some(cut - 1),
+            other => other,
+        };
+    }
+    (keys, array)
+}
+
+/// The arrays that a join gives, whose result has these keys.
+fn join(
+    plan: &Plan,
+    inputs: &[JoinInput],
+    kernel: &Kernel,
+    ranges: &[Range],
+    keys: &[KeyDim],
+) -> Result<ArrayType, String> {
+    if inputs.len() != kernel.operands.len() || ranges.len() != kernel.indices.len() {
+        return Err("its inputs or ranges are not as many as the kernel's".into());
+    }
+    for (input, operand) in inputs.iter().zip(&kernel.operands) {
+        let (name, kind) = (input.relation, plan.kind(input.relation));
+        let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();
+        if shape != operand.shape || kind.array.columns != operand.columns {
+            return Err(format!("{name} is not the {operand} that the kernel takes"));
+        }
+        let distinct: HashSet<&u32> = input.keys.iter().collect();
+        if input.keys.len() != kind.keys.len() || distinct.len() != kind.keys.len() {
+            return Err(format!(
+                "the key dimensions of {name} do not go to one each"
+            ));
+        }
+        for (key, to) in kind.keys.iter().zip(&input.keys) {
+            let fits = keys
+                .get(*to as usize)
+                .is_some_and(|to| (to.extent, to.pieces) == (key.extent, key.pieces));
+            if !fits {
+                return Err(format!("`{}` of {name} goes to another cut", key.name));
+            }
+        }
+    }
+    let mut dims = vec![];
+    for (number, (index, range)) in kernel.indices.iter().zip(ranges).enumerate() {
+        let reduced = number >= kernel.output_rank as usize;
+        let cut = match range {
+            Range::Whole => None,
+            Range::Key(key) => Some(*key),
+        };
+        if let Some(key) = cut {
+            let extent = keys.get(key as usize).map(|k| k.extent);
+            if extent != Some(index.extent) {
+                return Err(format!("`{}` is not as long as what cuts it", index.name));
+            }
+            if reduced && kernel.finish {
+                return Err(format!(
+                    "`{}` is cut but the reduction is finished",
+                    index.name
+                ));
+            }
+        }
+        if !reduced {
+            dims.push(ArrayDim {
+                extent: index.extent,
+                cut,
+            });
+        }
+    }
+    reads(plan, inputs, kernel, ranges)?;
+    Ok(ArrayType {
+        dims,
+        columns: kernel.output.clone(),
+    })
+}
+
+/// A dimension that is cut is read by the index with the same pieces only.
+fn reads(
+    plan: &Plan,
+    inputs: &[JoinInput],
+    kernel: &Kernel,
+    ranges: &[Range],
+) -> Result<(), String> {
+    for (_, node, _) in kernel.graph.iter() {
+        let Node::Read {
+            operand, positions, ..
+        } = node
+        else {
+            continue;
+        };
+        let input = &inputs[*operand as usize];
+        let dims = &plan.kind(input.relation).array.dims;
+        for (number, (position, dim)) in positions.iter().zip(dims).enumerate() {
+            let Some(cut) = dim.cut else { continue };
+            let range = kernel
+                .graph
+                .as_index(*position)
+                .map(|index| ranges[index.0 as usize]);
+            if range != Some(Range::Key(input.keys[cut as usize])) {
+                return Err(format!(
+                    "dimension {number} of {} is cut, but read beyond the piece at hand",
+                    input.relation
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An input of a step, and which coordinates its keys and the result's have in common.
+struct Meeting {
+    input: RelationId,
+    input_keys: Vec<u32>,
+    result_keys: Vec<u32>,
+    coordinates: Vec<Coordinate>,
+}
+
+/// Every input is where the step needs it. Types are verified.
+fn locations(plan: &Plan, step: &Step) -> Result<(), String> {
+    for meeting in meetings(plan, step) {
+        let input = meeting.input;
+        let actual = Actual {
+            kind: plan.kind(input),
+            keys: meeting.input_keys,
+        };
+        let required = Required {
+            result: &step.kind,
+            keys: meeting.result_keys,
+            coordinates: meeting.coordinates,
+        };
+        if !satisfies(&actual, &required, plan.sites) {
+            return Err(format!(
+                "it needs {input} where its own tuples are, {}; but {input} is {}",
+                required.result, actual.kind
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn meetings(plan: &Plan, step: &Step) -> Vec<Meeting> {
+    let all = |kind: &RelationType| -> Vec<u32> { (0..kind.keys.len() as u32).collect() };
+    let below = |kind: &RelationType| -> Vec<Coordinate> {
+        let pieces = kind.keys.iter().map(|k| Coordinate::Below(k.pieces));
+        pieces.collect()
+    };
+    // The result's key dimensions are the coordinates.
+    let in_result = |input: RelationId, input_keys: Vec<u32>| Meeting {
+        input,
+        input_keys,
+        result_keys: all(&step.kind),
+        coordinates: below(&step.kind),
+    };
+    // The input's key dimensions are the coordinates.
+    let in_input = |input: RelationId, result_keys: Vec<u32>| Meeting {
+        input,
+        input_keys: all(plan.kind(input)),
+        result_keys,
+        coordinates: below(plan.kind(input)),
+    };
+    let without = |input: RelationId, gone: Option<u32>| -> Vec<u32> {
+        let keys = all(plan.kind(input)).into_iter();
+        keys.filter(|key| Some(*key) != gone).collect()
+    };
+    match &step.operation {
+        Operation::Source { .. } | Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
+            vec![]
+        }
+        Operation::LocalJoin { inputs, .. } => inputs
+            .iter()
+            .map(|input| in_result(input.relation, input.keys.clone()))
+            .collect(),
+        Operation::LocalTile { input, .. } => vec![in_result(*input, all(plan.kind(*input)))],
+        Operation::LocalAggregate { input, keep, .. } => vec![in_input(*input, keep.clone())],
+        Operation::LocalConcat { input, array_dim } => {
+            let gone = plan.kind(*input).array.dims[*array_dim as usize].cut;
+            vec![in_input(*input, without(*input, gone))]
+        }
+        Operation::LocalFilter { input, key, value } => {
+            let mut meeting = in_input(*input, without(*input, Some(*key)));
+            meeting.coordinates[*key as usize] = Coordinate::Only(*value);
+            vec![meeting]
+        }
+    }
+}
+
+fn output(plan: &Plan, output: &Output) -> Result<(), String> {
+    let Some(step) = plan.steps.get(output.relation.0 as usize) else {
+        return Err(format!("there is no {}", output.relation));
+    };
+    let array = &step.kind.array;
+    let shape: Vec<u64> = array.dims.iter().map(|dim| dim.extent).collect();
+    if array.columns != [output.dtype] || shape != output.shape {
+        return Err(format!("{} is {}", output.relation, step.kind));
+    }
+    for (number, key) in (0..).zip(&step.kind.keys) {
+        if key.pieces > 1 && !array.dims.iter().any(|dim| dim.cut == Some(number)) {
+            return Err(format!("`{}` cuts no dimension of it", key.name));
+        }
+    }
+    Ok(())
+}
+
+fn lifetimes(plan: &Plan) -> Result<(), VerifyError> {
+    let outputs: HashSet<RelationId> = plan.outputs.iter().map(|o| o.relation).collect();
+    let mut last: Vec<usize> = (0..plan.steps.len()).collect();
+    for (number, step) in plan.steps.iter().enumerate() {
+        for input in step.operation.inputs() {
+            last[input.0 as usize] = number;
+        }
+    }
+    let mut freed = vec![];
+    for (number, step) in plan.steps.iter().enumerate() {
+        for relation in &step.frees {
+            if last.get(relation.0 as usize) != Some(&number) || outputs.contains(relation) {
+                return Err(VerifyError {
+                    place: step.result.to_string(),
+                    message: format!("it frees {relation}, whose last use it is not"),
+                });
+            }
+            freed.push(*relation);
+        }
+    }
+    freed.sort_unstable();
+    let expected = plan.steps.iter().map(|s| s.result);
+    let expected: Vec<RelationId> = expected.filter(|r| !outputs.contains(r)).collect();
+    match freed == expected {
+        true => Ok(()),
+        false => Err(VerifyError {
+            place: "plan".into(),
+            message: "not every relation is freed once".into(),
+        }),
+    }
+}
