@@ -100,9 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(path) => writeln!(table, "    ({name:?}, include_bytes!({path:?})),")?,
             Err(error) => {
                 println!("cargo::warning=no support for the MPI of {wrapper}: its shim does not build");
-                for line in error.to_string().lines().rev().take(5).collect::<Vec<_>>().iter().rev() {
-                    println!("cargo::warning=  {line}");
-                }
+                println!("cargo::warning=  {}", error.to_string().replace('\n', " "));
             }
         }
     }
@@ -158,11 +156,13 @@ fn cargo(
     }
     let output = command.output()?;
     if !output.status.success() {
-        return Err(format!(
-            "{command:?} failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        )
-        .into());
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+        let errors: Vec<_> = String::from_utf8_lossy(&output.stderr)
+            .lines()
+            .filter(|line| line.starts_with("error"))
+            .map(str::to_string)
+            .collect();
+        return Err(format!("cargo {}: {}", arguments.join(" "), errors.join("; ")).into());
     }
     Ok(built.join("release"))
 }

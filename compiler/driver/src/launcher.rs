@@ -42,9 +42,11 @@ pub fn main(bundle: &'static [u8], shims: &'static [u8], arguments: Vec<OsString
             exit::internal("the program's MPI shims cannot be read");
         };
         let (program, mut settings, planned) = bundle.open();
+        // clap keeps names for as long as the process lives.
+        let name: &'static str = program.name.clone().leak();
         let mut command = Arguments::command()
-            .name(program.name.clone())
-            .bin_name(program.name.clone())
+            .name(name)
+            .bin_name(name)
             .about(about(&program))
             .after_help(after_help(&program));
         let parsed = command

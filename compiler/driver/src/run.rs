@@ -107,14 +107,9 @@ fn on_ranks(
     shims: &[EmbeddedShim],
     format: Format,
 ) -> i32 {
-    let ranks = launcher.size;
-    if let Some(sites) = settings.sites
-        && sites != ranks
-    {
-        if launcher.rank == 0 {
-            exit::show(vec![other_number(sites, ranks)], &[], format);
-        }
-        return 2;
+    // Asked before MPI is, which may fail for the same reason; but not every launcher says how many it started.
+    if let Some(status) = other_number(settings, launcher.size, launcher.rank, format) {
+        return status;
     }
     let shims: Vec<_> = shims
         .iter()
@@ -132,6 +127,9 @@ fn on_ranks(
             return 1;
         }
     };
+    if let Some(status) = other_number(settings, site.sites(), site.site(), format) {
+        return status;
+    }
     let aborting = Arc::clone(&site);
     exit::on_internal_error(Some(Box::new(move |message| aborting.abort(message))));
     let status = as_site(&*site, load, settings, format);
@@ -139,14 +137,20 @@ fn on_ranks(
     status
 }
 
-fn other_number(sites: u32, ranks: u32) -> Diagnostic {
-    Diagnostic::error(
-        "E0712",
-        format!("`--sites {sites}`, but the launcher started {ranks} ranks"),
-    )
-    .help(format!(
-        "one rank is one site: leave `--sites` out, or start `mpirun -n {sites}`"
-    ))
+/// A usage error if another number of sites was asked for than there are ranks, where that is known.
+fn other_number(settings: &Settings, ranks: u32, rank: u32, format: Format) -> Option<i32> {
+    let sites = settings.sites.filter(|sites| ranks != 0 && *sites != ranks)?;
+    if rank == 0 {
+        let diagnostic = Diagnostic::error(
+            "E0712",
+            format!("`--sites {sites}`, but the launcher started {ranks} ranks"),
+        )
+        .help(format!(
+            "one rank is one site: leave `--sites` out, or start `mpirun -n {sites}`"
+        ));
+        exit::show(vec![diagnostic], &[], format);
+    }
+    Some(2)
 }
 
 /// What a rank does once it is connected. An error is drawn where it happens and printed by rank 0.
