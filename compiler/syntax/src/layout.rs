@@ -53,6 +53,7 @@ impl Reader<'_> {
         let mut line = Line::default();
         let mut open = 0usize;
         let mut decided = 0usize;
+        let mut defined = false;
         while let Some(&lexeme) = self.lexemes.get(self.at) {
             self.at += 1;
             match lexeme.token {
@@ -65,8 +66,9 @@ impl Reader<'_> {
                 Token::Newline => {
                     // Looked at once: further newlines change nothing.
                     if open == 0 && line.tokens.len() > decided {
-                        if !self.continues(&line, in_train) {
+                        if !self.continues(&line, defined, in_train) {
                             flush(&mut block, &mut line);
+                            defined = false;
                         }
                         decided = line.tokens.len();
                     }
@@ -74,6 +76,7 @@ impl Reader<'_> {
                 Token::Semicolon => {
                     flush(&mut block, &mut line);
                     decided = 0;
+                    defined = false;
                 }
                 Token::CloseBrace => break,
                 Token::OpenBrace => {
@@ -95,6 +98,7 @@ impl Reader<'_> {
                 }
                 token => {
                     match token {
+                        Token::Assign => defined = true,
                         Token::OpenParen | Token::OpenBracket => open += 1,
                         Token::CloseParen | Token::CloseBracket => open = open.saturating_sub(1),
                         _ => {}
@@ -114,8 +118,8 @@ impl Reader<'_> {
             .is_none_or(|before| matches!(self.lexemes[before].token, Token::Newline))
     }
 
-    /// Whether the line goes on after a newline.
-    fn continues(&self, line: &Line, in_train: bool) -> bool {
+    /// Whether the line, which is `defined` if it holds a `=`, goes on after a newline.
+    fn continues(&self, line: &Line, defined: bool, in_train: bool) -> bool {
         use Token::*;
         let Some(last) = line.tokens.last().map(|l| l.token) else {
             return false;
@@ -131,7 +135,6 @@ impl Reader<'_> {
             return false;
         }
         if last == Comma {
-            let defined = line.tokens.iter().any(|l| l.token == Assign);
             return !(defined && defines(self.lexemes, self.at) == Some(Assign));
         }
         let wants_more = last.is_binary()

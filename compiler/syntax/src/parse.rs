@@ -160,7 +160,9 @@ impl Parser<'_> {
                 .iter()
                 .map(|lexeme| (lexeme.start, lexeme.token, lexeme.end)),
         );
-        self.grammar.parse(&mut self.build, triples)
+        self.grammar
+            .parse(&mut self.build, triples)
+            .map(|line| *line)
     }
 
     /// The line with `Error` in place of what stands after its first `=` (in `train`: `:`).

@@ -43,6 +43,12 @@ pub fn list<T>(items: Vec<Measured<T>>) -> Measured<Vec<T>> {
     }
 }
 
+/// The list without the boxes.
+#[allow(clippy::vec_box)] // the grammar's stack holds boxes
+pub fn unbox<T>(items: Vec<Box<T>>) -> Vec<T> {
+    items.into_iter().map(|item| *item).collect()
+}
+
 /// What a line of the file can be.
 pub enum Line {
     /// An item of a file or a body.
@@ -195,16 +201,35 @@ impl<'text> Builder<'text> {
             .map_or(Block::Empty, |b| std::mem::replace(b, Block::Empty))
     }
 
+    /// A definition.
+    pub fn definition(
+        &self,
+        start: u32,
+        end: u32,
+        role: Role,
+        targets: Vec<Box<Target>>,
+        ty: Option<Box<Type>>,
+        value: Expr,
+    ) -> Box<Statement> {
+        Box::new(Statement::Definition {
+            role,
+            targets: unbox(targets),
+            ty: ty.map(|ty| *ty),
+            value,
+            span: self.span(start, end),
+        })
+    }
+
     /// A scatter; several left sides are an error.
     pub fn scatter(
         &mut self,
         start: u32,
         end: u32,
-        targets: Vec<Target>,
-        ty: Option<Type>,
+        targets: Vec<Box<Target>>,
+        ty: Option<Box<Type>>,
         combine: Combine,
         value: Expr,
-    ) -> Statement {
+    ) -> Box<Statement> {
         let mut targets = targets.into_iter();
         let target = targets.next().expect("the grammar has at least one");
         if let Some(second) = targets.next() {
@@ -215,13 +240,13 @@ impl<'text> Builder<'text> {
                     .help("write a statement for each"),
             );
         }
-        Statement::Scatter {
-            target,
-            ty,
+        Box::new(Statement::Scatter {
+            target: *target,
+            ty: ty.map(|ty| *ty),
             combine,
             value,
             span: self.span(start, end),
-        }
+        })
     }
 
     /// An expression whose deepest part has `depth` operations.
