@@ -441,7 +441,7 @@ impl Disk {
             .arg(folder.path())
             .output()
             .is_ok_and(|output| output.status.success());
-        mounted.then_some(Disk(folder))
+        mounted.then(|| Disk(folder))
     }
 }
 
