@@ -4,7 +4,7 @@
 //! diagnostic. Must not know files, terminals or the command line.
 //!
 //! ```text
-//! share → chunking → TRA → IA → cost → plan
+//! share → chunking → TRA → IA → plan → cost
 //! ```
 
 mod explain;
@@ -12,6 +12,7 @@ mod explain;
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, lower, search, tra};
 use ein_plan::Plan;
+use ein_plan::verify::MOST_SITES;
 use einc_diag::Diagnostic;
 
 pub use explain::explain;
@@ -38,9 +39,6 @@ pub struct Compiled {
     pub cost: Cost,
 }
 
-/// Sites that a plan is made for at most: each holds a thread or a process.
-const MOST_SITES: u32 = 1 << 16;
-
 /// Compiles a program. An error is an internal one (E0999), or says that the program cannot be planned for so
 /// many sites (E0998).
 pub fn compile(program: &einsum::Program, options: &Options) -> Result<Compiled, Vec<Diagnostic>> {
@@ -64,6 +62,7 @@ pub fn compile(program: &einsum::Program, options: &Options) -> Result<Compiled,
 
 fn passes(program: &einsum::Program, options: &Options) -> Result<Compiled, String> {
     let shared = search::share::share(program);
+    einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
     let chunking = search::chunking(&shared.program, options.sites, options.deterministic);
 
     let mut tra = tra::from_einsum::from_einsum(&shared.program, &chunking)?;
@@ -75,11 +74,13 @@ fn passes(program: &einsum::Program, options: &Options) -> Result<Compiled, Stri
     let ia = ia::from_tra::from_tra(&tra, options.sites)?;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
 
+    let plan = lower::lower(&ia, options.deterministic)?;
+    ein_plan::verify::verify(&plan).map_err(|what| format!("plan: {what}"))?;
+
     let machine = Machine {
         sites: options.sites,
     };
-    let cost = cost::of(&ia, &machine);
-    let plan = lower::lower(&ia, options.deterministic)?;
+    let cost = cost::of(&ia, &plan, &machine);
     Ok(Compiled {
         tra,
         ia,

@@ -7,7 +7,7 @@ mod support;
 use einc_core::cost::{self, Machine};
 use einc_core::einsum::Program;
 use einc_core::pipeline::{Compiled, Options, compile};
-use einc_core::{ia, tra};
+use einc_core::{ia, lower, tra};
 use support::build::{conv, matmul, nearest};
 use support::uncut;
 
@@ -34,7 +34,8 @@ fn product(i: u64, k: u64, j: u64, cut: usize) -> u128 {
     }
     let tra = tra::from_einsum::from_einsum(&program, &chunking).unwrap();
     let ia = ia::from_tra::from_tra(&tra, 10).unwrap();
-    cost::of(&ia, &Machine { sites: 10 }).transfer
+    let plan = lower::lower(&ia, false).unwrap();
+    cost::of(&ia, &plan, &Machine { sites: 10 }).transfer
 }
 
 #[test]
@@ -107,7 +108,8 @@ fn work_and_memory_are_spread() {
     assert_eq!(one.peak_bytes, [3 * matrix]);
     assert_eq!(four.peak_bytes, [matrix + matrix / 2; 4]);
     // B goes from one site to three.
-    assert_eq!(four.bytes, 3 * u128::from(matrix));
+    assert_eq!(four.bytes, 3 * matrix);
+    assert_eq!(four.floats, 3 * 64 * 64);
     assert_eq!(four.transfer, 4 * 64 * 64);
 }
 

@@ -5,15 +5,40 @@
 mod support;
 
 use einc_core::einsum::Program;
+use einc_core::einsum::interpret::{Values, interpret};
+use einc_core::einsum::random::case;
 use einc_core::pipeline::{Options, compile};
+use einc_core::search::share::share;
+use einc_core::tra::chunks::Chunk;
 use einc_core::{ia, tra};
 use support::build::{conv, gather, matmul, nearest, softmax};
-use support::{Numbers, check_chunking, chunking_by, given, inputs, random, same, uncut};
+use support::{Given, Numbers, check_chunking, chunking_by, given, inputs, random, same, uncut};
+
+/// What the program gives by the oracle of the Einstein IR.
+fn by_definition(program: &Program) -> Given {
+    let inputs = inputs(program);
+    let values = interpret(program, &|tensor| {
+        let Chunk { shape, mut columns } = inputs(&tensor.name);
+        Values {
+            shape,
+            data: columns.remove(0),
+        }
+    });
+    let chunk = |Values { shape, data }| Chunk {
+        shape,
+        columns: vec![data],
+    };
+    match values {
+        Ok(values) => Ok(values.into_iter().map(chunk).collect()),
+        Err(_) => Err("stopped"),
+    }
+}
 
 /// The whole pipeline on 1 to 5 sites, and lowering with chunkings that nobody would choose.
 fn check(program: &Program, seed: u64) {
-    let whole = tra::from_einsum::from_einsum(program, &uncut(program)).unwrap();
-    let expected = given(tra::interpret::interpret(&whole, &inputs(program)));
+    let program = &share(program).program;
+    let expected = by_definition(program);
+    check_chunking(program, &uncut(program), &[1, 2], &expected);
     for deterministic in [false, true] {
         for sites in 1..=5 {
             let options = Options {
@@ -65,5 +90,53 @@ fn hand_written_programs_keep_their_meaning() {
 fn random_programs_keep_their_meaning() {
     for seed in 0..60 {
         check(&random::program(seed), seed);
+    }
+}
+
+/// The random cases that everything below the Einstein IR is tested with, through TRA and IA.
+#[test]
+fn random_cases_keep_their_meaning() {
+    for seed in 0..150 {
+        let case = case(seed);
+        let expected = interpret(&case.program, &|tensor| case.input(tensor)).unwrap();
+        let inputs = |name: &str| {
+            let Values { shape, data } = case.inputs[name].clone();
+            Chunk {
+                shape,
+                columns: vec![data],
+            }
+        };
+        let compare = |what: &str, found: Vec<Chunk>| {
+            for (at, (expected, mut found)) in expected.iter().zip(found).enumerate() {
+                let found = Values {
+                    shape: found.shape,
+                    data: found.columns.remove(0),
+                };
+                if let Err(difference) = case.compare(at, expected, &found) {
+                    panic!(
+                        "seed {seed}, {what}, output {at}: {difference}\n{}",
+                        case.program
+                    );
+                }
+            }
+        };
+        for sites in 1..=5 {
+            let deterministic = (seed + u64::from(sites)) % 3 == 0;
+            let options = Options {
+                sites,
+                deterministic,
+            };
+            let compiled = compile(&case.program, &options).unwrap();
+            compare(
+                "TRA",
+                tra::interpret::interpret(&compiled.tra, &inputs).unwrap(),
+            );
+            compare(
+                "IA",
+                ia::interpret::interpret(&compiled.ia, &inputs).unwrap(),
+            );
+            let traffic = ein_plan::traffic::total(&compiled.plan);
+            assert_eq!(u128::from(traffic.transfer), compiled.cost.transfer);
+        }
     }
 }

@@ -1,16 +1,15 @@
 //! What an IA program costs: values transferred, bytes that really move, arithmetic, memory.
 //!
 //! Transfer is the paper's: BCAST of a relation with f values costs f · sites, SHUF costs f, all else nothing;
-//! f = Πfrontier · Πbound. Bytes are those of tuples that change site. Must not know rules, search or plans.
+//! f = Πfrontier · Πbound. What really changes site, and memory, are measured on the plan. Must not know rules or
+//! search.
 //!
 //! ```text
 //! transfer 67108864 floats, 268435456 bytes moved, busiest site 34359738368 flops, peak 134217728 bytes
 //! ```
 
-mod memory;
-
 use crate::ia::{self, Operation, floats};
-use ein_plan::{Function, Kernel, Node, Placement, Range, RelationType, piece};
+use ein_plan::{Function, Kernel, Node, Plan, Range, RelationType, memory, piece, traffic};
 use std::collections::BTreeMap;
 
 /// What a program runs on.
@@ -25,8 +24,10 @@ pub struct Machine {
 pub struct StepCost {
     /// Values transferred, as the paper counts them.
     pub transfer: u128,
-    /// Bytes that go to another site, over all sites.
-    pub bytes: u128,
+    /// Values that go to another site, over all sites.
+    pub floats: u64,
+    /// The same in bytes.
+    pub bytes: u64,
     /// Floating-point operations of the step's busiest site.
     pub flops: u128,
 }
@@ -38,34 +39,48 @@ pub struct Cost {
     pub steps: Vec<StepCost>,
     /// Values transferred, as the paper counts them.
     pub transfer: u128,
-    /// Bytes that go to another site, over all sites.
-    pub bytes: u128,
+    /// Values that go to another site, over all sites.
+    pub floats: u64,
+    /// The same in bytes.
+    pub bytes: u64,
     /// Floating-point operations of the site that has the most over the whole program.
     pub flops: u128,
     /// By site: the most bytes of relations that are held at one time.
     pub peak_bytes: Vec<u64>,
 }
 
-/// The cost of a program on a machine of as many sites as the program is for.
-pub fn of(program: &ia::Program, machine: &Machine) -> Cost {
+/// The cost of a program, and of the plan that it was lowered to, on a machine of as many sites as they are for.
+pub fn of(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
     debug_assert_eq!(program.sites, machine.sites);
     let mut load = BySite::default();
     let mut cost = Cost::default();
-    for relation in &program.relations {
+    for (relation, sent) in program.relations.iter().zip(traffic::by_step(plan)) {
         let flops = flops(relation, machine.sites);
         load.add(&flops);
-        let (transfer, bytes) = moved(program, relation, machine.sites);
+        let transfer = transfer(relation, machine);
         cost.transfer = cost.transfer.saturating_add(transfer);
-        cost.bytes = cost.bytes.saturating_add(bytes);
+        cost.floats = cost.floats.saturating_add(sent.floats);
+        cost.bytes = cost.bytes.saturating_add(sent.bytes);
         cost.steps.push(StepCost {
             transfer,
-            bytes,
+            floats: sent.floats,
+            bytes: sent.bytes,
             flops: flops.most(),
         });
     }
     cost.flops = load.most();
-    cost.peak_bytes = memory::peak(program, machine.sites);
+    cost.peak_bytes = memory::peaks(plan).iter().map(|peak| peak.bytes).collect();
     cost
+}
+
+/// Values that making a relation transfers: f · sites for a broadcast of f values, f for a shuffle, else nothing.
+pub fn transfer(relation: &ia::Relation, machine: &Machine) -> u128 {
+    let f = floats(&relation.kind.keys, &relation.kind.array);
+    match relation.operation {
+        Operation::Broadcast { .. } => f.saturating_mul(u128::from(machine.sites)),
+        Operation::Shuffle { .. } => f,
+        _ => 0,
+    }
 }
 
 /// Floating-point operations of a kernel at one point.
@@ -106,11 +121,6 @@ impl BySite {
         }
     }
 
-    fn at(&self, site: u32) -> u128 {
-        let more = self.more.get(&site).copied().unwrap_or(0);
-        self.everywhere.saturating_add(more)
-    }
-
     fn most(&self) -> u128 {
         let more = self.more.values().copied().max().unwrap_or(0);
         self.everywhere.saturating_add(more)
@@ -142,32 +152,4 @@ fn flops(relation: &ia::Relation, sites: u32) -> BySite {
             });
         points.fold(each, u128::saturating_mul)
     })
-}
-
-/// Values transferred and bytes moved by a relation's operation.
-fn moved(program: &ia::Program, relation: &ia::Relation, sites: u32) -> (u128, u128) {
-    let f = floats(&relation.kind.keys, &relation.kind.array);
-    let (input, transfer) = match &relation.operation {
-        Operation::Broadcast { input } => (input, f.saturating_mul(u128::from(sites))),
-        Operation::Shuffle { input } => (input, f),
-        _ => return (0, 0),
-    };
-    let from = &program.relation(*input).kind;
-    let mut bytes = 0u128;
-    if from.placement != Placement::All {
-        for key in from.all_keys() {
-            let away = match relation.kind.site(&key, sites) {
-                None => sites - 1,
-                Some(site) => u32::from(from.site(&key, sites) != Some(site)),
-            };
-            bytes = bytes.saturating_add(u128::from(away) * tuple_bytes(from, &key));
-        }
-    }
-    (transfer, bytes)
-}
-
-fn tuple_bytes(kind: &RelationType, key: &[u32]) -> u128 {
-    let width: u128 = kind.array.columns.iter().map(|c| c.size() as u128).sum();
-    let extents = kind.ranges(key).into_iter().map(|(_, n)| u128::from(n));
-    extents.fold(width, u128::saturating_mul)
 }

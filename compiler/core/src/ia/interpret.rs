@@ -66,7 +66,10 @@ fn operator(
     let here = |id: &RelationId| &relations[id.0 as usize][site as usize];
     let kind_of = |id: &RelationId| -> Type { content(&program.relation(*id).kind) };
     match &relation.operation {
-        Operation::Source { name, .. } => Ok(chunks::cut(&inputs(name), &kind, &keys)),
+        Operation::Source { name, source } => {
+            let whole = chunks::source(source, name, &kind, inputs);
+            Ok(chunks::cut(&whole, &kind, &keys))
+        }
         Operation::Broadcast { input } | Operation::Shuffle { input } => {
             let anywhere = |key: &Vec<u32>| {
                 let found = relations[input.0 as usize]

@@ -28,7 +28,7 @@ pub fn explain(compiled: &Compiled) -> String {
             ""
         },
         cost.transfer,
-        scaled(cost.bytes, "B"),
+        scaled(u128::from(cost.bytes), "B"),
         scaled(cost.flops, "flop"),
         memory(&cost.peak_bytes),
     );

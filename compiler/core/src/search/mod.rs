@@ -22,6 +22,9 @@ const DETERMINISTIC_PIECES: u32 = 16;
 /// An index is considered only if its busiest piece has at most this many times the work of the best index's.
 const IMBALANCE: u128 = 2;
 
+/// Partial results are scattered only if they are at most this many tuples.
+const MOST_PARTIAL_TUPLES: u64 = 1 << 20;
+
 /// A statement whose operands are everywhere is computed everywhere if all sites together spend at most this
 /// part of the program's arithmetic on it.
 const REDUNDANT_PART: u128 = 64;
@@ -135,7 +138,9 @@ impl<'a> Chooser<'a> {
                 .filter(|dim| shape[*dim] >= u64::from(self.pieces))
                 .max_by_key(|dim| (shape[*dim], std::cmp::Reverse(*dim)));
             let mut scattered = vec![1; rank];
-            if let Some(dim) = longest {
+            if let Some(dim) =
+                longest.filter(|_| u64::from(self.pieces).pow(2) <= MOST_PARTIAL_TUPLES)
+            {
                 scattered[dim] = self.pieces;
             }
             rest.pieces = Some(scattered);

@@ -7,7 +7,7 @@
 //! y = [i: 4] f32 a0[i] * 2.0 (x); z = [k: 4] f32 a0[k] * 2.0 (x)   gives   y, with z another name of it
 //! ```
 
-use crate::einsum::{Definition, Program, TensorId};
+use crate::einsum::{Definition, Program, TensorId, canonical};
 use ein_plan::{DType, Kernel, Scalar, Source};
 use std::collections::HashMap;
 
@@ -35,12 +35,12 @@ pub fn share(program: &Program) -> Shared {
         let id = TensorId(number as u32);
         let value = match &tensor.definition {
             Definition::Statement { kernel, operands } => {
+                let operands: Vec<TensorId> = operands.iter().map(|o| same[o.0 as usize]).collect();
+                let (mut kernel, operands) = canonical::statement(kernel.clone(), &operands);
                 // The names of indices say nothing about the value.
-                let mut kernel = kernel.clone();
                 for index in &mut kernel.indices {
                     index.name.clear();
                 }
-                let operands = operands.iter().map(|o| same[o.0 as usize]).collect();
                 Some(Value::Statement(kernel, operands))
             }
             Definition::Source(Source::Full(value)) => {
@@ -92,7 +92,7 @@ pub fn share(program: &Program) -> Shared {
         result.outputs.push(output);
     }
     Shared {
-        program: result,
+        program: result.canonical(),
         output_names,
     }
 }

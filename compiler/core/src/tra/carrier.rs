@@ -6,6 +6,7 @@
 //! argmax: (3.0, 4) merged with (3.0, 2)  ->  (3.0, 2)
 //! ```
 
+use crate::einsum::scalar::truth;
 use ein_plan::{DType, Reduction, Scalar};
 
 /// The carrier of no value, for values of compute type `value`.
@@ -101,19 +102,20 @@ pub fn merge(reduction: Reduction, value: DType, a: &[Scalar], b: &[Scalar]) -> 
     }
 }
 
-/// The result of a carrier.
-pub fn finish(reduction: Reduction, carrier: &[Scalar]) -> Scalar {
+/// The result of a carrier; `None` where there was nothing to choose from.
+pub fn finish(reduction: Reduction, carrier: &[Scalar]) -> Option<Scalar> {
     use Reduction as R;
     let float = |n: usize| carrier[n].as_f64();
-    match reduction {
+    Some(match reduction {
         R::Mean => Scalar::Float(float(0) / float(1)),
+        R::ArgMax | R::ArgMin if whole(carrier[1]) < 0 => return None,
         R::ArgMax | R::ArgMin => carrier[1],
         R::LogSumExp if float(0).is_infinite() => carrier[0],
         R::LogSumExp => Scalar::Float(float(0) + float(1).ln()),
         R::Norm if float(0).is_infinite() => carrier[0],
         R::Norm => Scalar::Float(float(0) * float(1).sqrt()),
         _ => carrier[0],
-    }
+    })
 }
 
 /// Whether `x` takes the place of `y`, which stands before it: strictly larger (smaller), or the first NaN.
@@ -160,8 +162,4 @@ fn whole(x: Scalar) -> i64 {
         Scalar::Int(n) => n,
         other => other.as_f64() as i64,
     }
-}
-
-fn truth(x: Scalar) -> bool {
-    x.as_f64() != 0.0
 }

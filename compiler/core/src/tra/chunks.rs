@@ -10,7 +10,8 @@
 
 use super::Type;
 use super::evaluate::{Operand, combine, evaluate};
-use ein_plan::{JoinInput, Kernel, Range, Reduction, Scalar, piece};
+use crate::einsum::scalar::{convert, stored};
+use ein_plan::{JoinInput, Kernel, Range, Reduction, Scalar, Source, piece};
 use std::collections::BTreeMap;
 
 /// The chunks of one tuple, one a column: all of one shape.
@@ -272,4 +273,25 @@ pub fn concat(
         result.insert(key.clone(), chunk);
     }
     Ok(result)
+}
+
+/// The whole of a source; `inputs` gives by name what is not known without it.
+pub fn source(source: &Source, name: &str, kind: &Type, inputs: &dyn Fn(&str) -> Chunk) -> Chunk {
+    let dtype = kind.array.columns[0];
+    let value = |number: i64| match source {
+        Source::Full(value) => *value,
+        _ => Scalar::Int(number),
+    };
+    match source {
+        Source::Full(_) | Source::Iota => {
+            let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();
+            let count: u64 = shape.iter().product();
+            let data = (0..count as i64).map(|n| stored(convert(value(n), dtype.compute()), dtype));
+            Chunk {
+                columns: vec![data.collect()],
+                shape,
+            }
+        }
+        _ => inputs(name),
+    }
 }

@@ -9,6 +9,7 @@
 
 use super::carrier;
 use super::chunks::{Chunk, offset, positions};
+use crate::einsum::scalar::{self, convert, stored, truth};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// An operand of one tuple.
@@ -64,13 +65,14 @@ pub fn evaluate(
         }
         let results = match (sum, kernel.reduction) {
             (Some(sum), Some(reduction)) if kernel.finish => {
-                vec![carrier::finish(reduction, &sum)]
+                let result = carrier::finish(reduction, &sum);
+                vec![result.ok_or("there is nothing to choose from")?]
             }
             (Some(sum), _) => sum,
             _ => vec![plain],
         };
-        for (column, result) in columns.iter_mut().zip(results) {
-            column.push(result);
+        for ((column, dtype), result) in columns.iter_mut().zip(&kernel.output).zip(results) {
+            column.push(stored(result, *dtype));
         }
     }
     Ok(Chunk {
@@ -175,9 +177,9 @@ impl Evaluator<'_> {
     fn apply(&self, id: NodeId) -> Result<Scalar, String> {
         let dtype = self.kernel.graph.dtype(id);
         match self.kernel.graph.node(id) {
-            Node::Constant(value) => Ok(converted(*value, dtype)),
+            Node::Constant(value) => Ok(convert(*value, dtype)),
             Node::Index(index) => Ok(Scalar::Int(self.point[index.0 as usize])),
-            Node::Convert(argument) => Ok(converted(self.value(*argument), dtype)),
+            Node::Convert(argument) => Ok(convert(self.value(*argument), dtype)),
             Node::Read {
                 operand,
                 column,
@@ -204,156 +206,30 @@ impl Evaluator<'_> {
                     return Err(format!("operand {operand} is read outside its chunk"));
                 }
                 let element = chunk.columns[*column as usize][offset(&chunk.shape, &local)];
-                Ok(converted(element, dtype))
+                Ok(convert(element, dtype))
             }
             Node::Apply(Function::Select, arguments) => {
                 let taken = 1 + usize::from(!truth(self.value(arguments[0])));
                 Ok(self.value(arguments[taken]))
             }
             Node::Apply(function, arguments) => {
+                let types = arguments
+                    .first()
+                    .map_or(dtype, |a| self.kernel.graph.dtype(*a));
                 let arguments: Vec<Scalar> = arguments.iter().map(|a| self.value(*a)).collect();
-                function_of(*function, &arguments, dtype)
+                scalar::apply(*function, &arguments, types).map_err(|why| format!("{why:?}"))
             }
         }
     }
 }
 
 fn zero(dtype: DType) -> Scalar {
-    converted(Scalar::Int(0), dtype)
-}
-
-/// A value in a compute type: float to integer truncates and saturates, NaN is 0; integers wrap.
-fn converted(x: Scalar, dtype: DType) -> Scalar {
-    match (x, dtype) {
-        (x, DType::Bool) => Scalar::Bool(truth(x)),
-        (Scalar::Float(x), DType::I32) => Scalar::Int(i64::from(x as i32)),
-        (Scalar::Int(x), DType::I32) => Scalar::Int(i64::from(x as i32)),
-        (Scalar::Float(x), DType::I64) => Scalar::Int(x as i64),
-        (x, DType::I32 | DType::I64) => Scalar::Int(integer(x)),
-        (x, _) => Scalar::Float(x.as_f64()),
-    }
+    convert(Scalar::Int(0), dtype)
 }
 
 fn integer(x: Scalar) -> i64 {
     match x {
         Scalar::Int(n) => n,
         other => other.as_f64() as i64,
-    }
-}
-
-fn truth(x: Scalar) -> bool {
-    x.as_f64() != 0.0
-}
-
-fn function_of(function: Function, arguments: &[Scalar], dtype: DType) -> Result<Scalar, String> {
-    use Function as F;
-    let a = arguments[0];
-    let b = arguments.get(1).copied().unwrap_or(a);
-    if matches!(function, F::Eq | F::Ne | F::Lt | F::Le | F::Gt | F::Ge) {
-        let order = match (a, b) {
-            (Scalar::Int(a), Scalar::Int(b)) => Some(a.cmp(&b)),
-            _ => a.as_f64().partial_cmp(&b.as_f64()),
-        };
-        return Ok(Scalar::Bool(match function {
-            F::Eq => order.is_some_and(|o| o.is_eq()),
-            F::Ne => !order.is_some_and(|o| o.is_eq()),
-            F::Lt => order.is_some_and(|o| o.is_lt()),
-            F::Le => order.is_some_and(|o| o.is_le()),
-            F::Gt => order.is_some_and(|o| o.is_gt()),
-            _ => order.is_some_and(|o| o.is_ge()),
-        }));
-    }
-    match (a, b) {
-        (Scalar::Int(a), Scalar::Int(b)) => {
-            let result = whole(function, a, b)?;
-            Ok(converted(Scalar::Int(result), dtype))
-        }
-        (Scalar::Bool(a), Scalar::Bool(b)) => Ok(Scalar::Bool(match function {
-            F::And | F::Min | F::Mul => a && b,
-            F::Or | F::Max | F::Add => a || b,
-            F::Not => !a,
-            _ => a,
-        })),
-        _ => Ok(Scalar::Float(real(function, a.as_f64(), b.as_f64()))),
-    }
-}
-
-fn whole(function: Function, a: i64, b: i64) -> Result<i64, String> {
-    use Function as F;
-    let divided = || {
-        if b == 0 {
-            return Err("an integer is divided by zero".to_string());
-        }
-        let (quotient, rest) = (a.wrapping_div(b), a.wrapping_rem(b));
-        let down = rest != 0 && (rest < 0) != (b < 0);
-        Ok((
-            quotient.wrapping_sub(i64::from(down)),
-            if down { rest + b } else { rest },
-        ))
-    };
-    Ok(match function {
-        F::Add => a.wrapping_add(b),
-        F::Sub => a.wrapping_sub(b),
-        F::Mul => a.wrapping_mul(b),
-        F::Div | F::FloorDiv => divided()?.0,
-        F::Rem => divided()?.1,
-        F::Pow if b < 0 => return Err("an integer is raised to a negative power".into()),
-        F::Pow => {
-            let (mut result, mut base, mut left) = (1i64, a, b);
-            while left > 0 {
-                if left & 1 == 1 {
-                    result = result.wrapping_mul(base);
-                }
-                base = base.wrapping_mul(base);
-                left >>= 1;
-            }
-            result
-        }
-        F::Min => a.min(b),
-        F::Max => a.max(b),
-        F::Neg => a.wrapping_neg(),
-        F::Abs => a.wrapping_abs(),
-        F::Sign => a.signum(),
-        F::Relu => a.max(0),
-        _ => a,
-    })
-}
-
-fn real(function: Function, a: f64, b: f64) -> f64 {
-    use Function as F;
-    match function {
-        F::Add => a + b,
-        F::Sub => a - b,
-        F::Mul => a * b,
-        F::Div => a / b,
-        F::FloorDiv => (a / b).floor(),
-        F::Rem => a - b * (a / b).floor(),
-        F::Pow => a.powf(b),
-        F::Min if a.is_nan() || b.is_nan() => f64::NAN,
-        F::Max if a.is_nan() || b.is_nan() => f64::NAN,
-        F::Min => a.min(b),
-        F::Max => a.max(b),
-        F::Neg => -a,
-        F::Exp => a.exp(),
-        F::Log => a.ln(),
-        F::Log1p => a.ln_1p(),
-        F::Expm1 => a.exp_m1(),
-        F::Sqrt => a.sqrt(),
-        F::Rsqrt => 1.0 / a.sqrt(),
-        F::Tanh => a.tanh(),
-        F::Sigmoid => 1.0 / (1.0 + (-a).exp()),
-        F::Relu if a.is_nan() => a,
-        F::Relu => a.max(0.0),
-        F::Gelu => a * (1.0 + libm::erf(a / std::f64::consts::SQRT_2)) / 2.0,
-        F::Erf => libm::erf(a),
-        F::Sin => a.sin(),
-        F::Cos => a.cos(),
-        F::Abs => a.abs(),
-        F::Sign if a == 0.0 || a.is_nan() => a,
-        F::Sign => a.signum(),
-        F::Floor => a.floor(),
-        F::Ceil => a.ceil(),
-        F::Round => a.round_ties_even(),
-        _ => a,
     }
 }

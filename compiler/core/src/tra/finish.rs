@@ -23,20 +23,8 @@ pub fn kernel(
         return None;
     }
     let mut graph = Graph::default();
-    let positions: Vec<NodeId> = (0..indices.len() as u32)
-        .map(|index| graph.add(Node::Index(IndexId(index)), DType::I64))
-        .collect();
-    let column = |graph: &mut Graph, number: u32| {
-        graph.add(
-            Node::Read {
-                operand: 0,
-                column: number,
-                positions: positions.clone(),
-                otherwise: None,
-            },
-            columns[number as usize],
-        )
-    };
+    let column =
+        |graph: &mut Graph, number: u32| read(graph, 0, number, columns[number as usize], indices);
     let root = match reduction {
         Reduction::ArgMax | Reduction::ArgMin => column(&mut graph, 1),
         Reduction::Mean => {
@@ -62,10 +50,7 @@ pub fn kernel(
     let kernel = Kernel {
         indices: indices.to_vec(),
         output_rank: indices.len() as u32,
-        operands: vec![Operand {
-            columns,
-            shape: indices.iter().map(|index| index.extent).collect(),
-        }],
+        operands: vec![operand(columns, indices)],
         graph,
         root,
         guard: None,
@@ -74,6 +59,81 @@ pub fn kernel(
         output: vec![output],
     };
     Some(kernel.canonical())
+}
+
+/// Of a carrier of `argmax` or `argmin`: 0 where something was chosen; where nothing was, the kernel stops as the
+/// reduction itself would. What [`chosen`] adds up.
+pub fn something_chosen(reduction: Reduction, value: DType, indices: &[Index]) -> Kernel {
+    let mut graph = Graph::default();
+    let index = read(&mut graph, 0, 1, DType::I64, indices);
+    let zero = graph.add(Node::Constant(Scalar::Int(0)), DType::I64);
+    let guard = graph.add(Node::Apply(Function::Ge, vec![index, zero]), DType::Bool);
+    let mut name = "chosen".to_string();
+    while indices.iter().any(|index| index.name == name) {
+        name.push('\'');
+    }
+    let kernel = Kernel {
+        indices: indices
+            .iter()
+            .cloned()
+            .chain([Index { name, extent: 1 }])
+            .collect(),
+        output_rank: indices.len() as u32,
+        operands: vec![operand(reduction.carrier(value), indices)],
+        graph,
+        root: zero,
+        guard: Some(guard),
+        reduction: Some(reduction),
+        finish: true,
+        output: vec![DType::I64],
+    };
+    kernel.canonical()
+}
+
+/// The index of a carrier of `argmax` or `argmin` (operand 0), plus what [`something_chosen`] gave (operand 1).
+pub fn chosen(reduction: Reduction, value: DType, indices: &[Index], output: DType) -> Kernel {
+    let mut graph = Graph::default();
+    let index = read(&mut graph, 0, 1, DType::I64, indices);
+    let zero = read(&mut graph, 1, 0, DType::I64, indices);
+    let sum = graph.add(Node::Apply(Function::Add, vec![index, zero]), DType::I64);
+    let kernel = Kernel {
+        indices: indices.to_vec(),
+        output_rank: indices.len() as u32,
+        operands: vec![
+            operand(reduction.carrier(value), indices),
+            operand(vec![DType::I64], indices),
+        ],
+        graph,
+        root: sum,
+        guard: None,
+        reduction: None,
+        finish: true,
+        output: vec![output],
+    };
+    kernel.canonical()
+}
+
+fn operand(columns: Vec<DType>, indices: &[Index]) -> Operand {
+    Operand {
+        columns,
+        shape: indices.iter().map(|index| index.extent).collect(),
+    }
+}
+
+/// A column of an operand at the indices.
+fn read(graph: &mut Graph, operand: u32, column: u32, dtype: DType, indices: &[Index]) -> NodeId {
+    let positions = (0..indices.len() as u32)
+        .map(|index| graph.add(Node::Index(IndexId(index)), DType::I64))
+        .collect();
+    graph.add(
+        Node::Read {
+            operand,
+            column,
+            positions,
+            otherwise: None,
+        },
+        dtype,
+    )
 }
 
 /// `value` itself where it is infinite, else `finite`.

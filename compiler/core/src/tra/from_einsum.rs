@@ -266,6 +266,8 @@ impl Lowering<'_> {
         let kinds: Vec<(&Type, &JoinInput)> = kinds.iter().map(|(k, i)| (k, i)).collect();
         let kind = typing::join(&kinds, &kernel, &ranges, &keys)?;
         let indices = kernel.indices[..rank].to_vec();
+        let may_be_empty =
+            kernel.guard.is_some() || kernel.indices[rank..].iter().any(|i| i.extent == 0);
         let natural = kind.pieces();
         let suffix = match split {
             Some(_) => "partial",
@@ -288,8 +290,14 @@ impl Lowering<'_> {
                 .collect();
             let carriers = self.rechunk(tensor, result, &tiled, "partial")?;
             result = self.aggregate(tensor, carriers, reduction, tiled == *target)?;
-            if let Some(kernel) = finish::kernel(reduction, value, &indices, stored[0]) {
-                result = self.transform(tensor, result, kernel, tiled == *target)?;
+            let suffix = if tiled == *target { "" } else { "given" };
+            if reduction.is_arg() && may_be_empty {
+                let check = finish::something_chosen(reduction, value, &indices);
+                let check = self.map(tensor, &[result], check, "check")?;
+                let kernel = finish::chosen(reduction, value, &indices, stored[0]);
+                result = self.map(tensor, &[result, check], kernel, suffix)?;
+            } else if let Some(kernel) = finish::kernel(reduction, value, &indices, stored[0]) {
+                result = self.map(tensor, &[result], kernel, suffix)?;
             }
         }
         let form = self.relations[result.0 as usize].kind.pieces();
@@ -327,31 +335,47 @@ impl Lowering<'_> {
         Ok(self.push(tensor, suffix, kind, operation))
     }
 
-    fn transform(
+    /// A kernel of relations that all have one key and one chunking, and keep them.
+    fn map(
         &mut self,
         tensor: TensorId,
-        input: RelationId,
+        inputs: &[RelationId],
         kernel: Kernel,
-        rests: bool,
+        suffix: &str,
     ) -> Result<RelationId, String> {
-        let kind_in = &self.relations[input.0 as usize].kind;
-        let ranges: Vec<Range> = kind_in
+        let first = self.relations[inputs[0].0 as usize].kind.clone();
+        let mut ranges: Vec<Range> = first
             .array
             .dims
             .iter()
             .map(|dim| dim.cut.map_or(Range::Whole, Range::Key))
             .collect();
-        let join = JoinInput {
-            relation: input,
-            keys: (0..kind_in.keys.len() as u32).collect(),
+        ranges.resize(kernel.indices.len(), Range::Whole);
+        let inputs: Vec<JoinInput> = inputs
+            .iter()
+            .map(|input| JoinInput {
+                relation: *input,
+                keys: (0..first.keys.len() as u32).collect(),
+            })
+            .collect();
+        let kinds: Vec<(&Type, &JoinInput)> = inputs
+            .iter()
+            .map(|input| (&self.relations[input.relation.0 as usize].kind, input))
+            .collect();
+        let kind = typing::join(&kinds, &kernel, &ranges, &first.keys)?;
+        let operation = match inputs[..] {
+            [JoinInput { relation, .. }] => Operation::Transform {
+                input: relation,
+                kernel,
+                ranges,
+            },
+            _ => Operation::Join {
+                inputs,
+                kernel,
+                ranges,
+            },
         };
-        let kind = typing::join(&[(kind_in, &join)], &kernel, &ranges, &kind_in.keys)?;
-        let operation = Operation::Transform {
-            input,
-            kernel,
-            ranges,
-        };
-        Ok(self.push(tensor, if rests { "" } else { "given" }, kind, operation))
+        Ok(self.push(tensor, suffix, kind, operation))
     }
 
     /// TILE and CONCAT from one chunking to another. What is whole is tiled first, so that a later CONCAT

@@ -38,7 +38,10 @@ fn operator(
     let content = |id: &RelationId| &contents[id.0 as usize];
     let kind_of = |id: &RelationId| -> &Type { &program.relation(*id).kind };
     match &relation.operation {
-        Operation::Source { name, .. } => Ok(chunks::cut(&inputs(name), kind, &keys)),
+        Operation::Source { name, source } => {
+            let whole = chunks::source(source, name, kind, inputs);
+            Ok(chunks::cut(&whole, kind, &keys))
+        }
         Operation::Join {
             inputs,
             kernel,

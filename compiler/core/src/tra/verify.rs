@@ -5,8 +5,9 @@
 //!   cut array dimension has the extent of the key dimension that cuts it;
 //! - every relation's type is the one that its operator gives ([`super::typing`]), so keys are unique and there
 //!   are no holes below the frontier;
-//! - a join whose kernel does not finish its reduction gives carriers, and only such are aggregated; an index
-//!   cut by a key dimension is read by its name alone wherever the operand's dimension is cut;
+//! - kernels keep the invariants of `ein_plan::verify::kernel`; a cut reduced index leaves the reduction unfinished,
+//!   which gives carriers, and only such are aggregated; where an operand is cut, it is read by nothing but the
+//!   index with the same pieces;
 //! - outputs have one column.
 //!
 //! Must not know how programs come about.
@@ -120,35 +121,15 @@ pub fn verify_kernel(
     ranges: &[Range],
     inputs: &[(&Type, Vec<u32>)],
 ) -> Result<(), String> {
+    ein_plan::verify::kernel::kernel(kernel)?;
     let rank = kernel.output_rank as usize;
-    if rank > kernel.indices.len() {
-        return Err("the kernel has fewer indices than its output has dimensions".into());
-    }
-    if kernel.reduction.is_some() != (rank < kernel.indices.len()) {
-        return Err("the kernel has a reduction without reduced indices, or the reverse".into());
-    }
-    let value = kernel.graph.dtype(kernel.root);
-    let columns = match kernel.reduction {
-        Some(reduction) if !kernel.finish => Some(reduction.carrier(value)),
-        _ => None,
-    };
-    match columns {
-        Some(columns) if columns != kernel.output => {
-            return Err("the kernel's output is not the carrier of its reduction".into());
-        }
-        None if kernel.output.len() != 1 => return Err("the kernel has several columns".into()),
-        _ => {}
-    }
     let cut_reduced = ranges[rank..].iter().any(|r| matches!(r, Range::Key(_)));
     if cut_reduced && kernel.finish {
         return Err("a reduced index is cut but the kernel finishes its reduction".into());
     }
     for (_, node, _) in kernel.graph.iter() {
         let Node::Read {
-            operand,
-            column,
-            positions,
-            ..
+            operand, positions, ..
         } = node
         else {
             continue;
@@ -156,12 +137,6 @@ pub fn verify_kernel(
         let Some((kind, keys)) = inputs.get(*operand as usize) else {
             return Err(format!("there is no operand {operand}"));
         };
-        if positions.len() != kind.array.dims.len() || *column as usize >= kind.array.columns.len()
-        {
-            return Err(format!(
-                "operand {operand} is read with another rank or column"
-            ));
-        }
         for (position, dim) in positions.iter().zip(&kind.array.dims) {
             let Some(cut) = dim.cut else { continue };
             let read_by = kernel.graph.as_index(*position);

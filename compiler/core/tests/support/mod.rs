@@ -122,7 +122,7 @@ pub fn same(expected: &Given, actual: &Given, what: &str) {
                     x.to_bits() == y.to_bits()
                         || x == y
                         || (x.is_nan() && y.is_nan())
-                        || (x - y).abs() <= 1e-9 * (1.0 + x.abs())
+                        || (x - y).abs() <= 1e-5 * (1.0 + x.abs())
                 }
                 (x, y) => x == y,
             };

@@ -48,7 +48,7 @@ pub fn program(seed: u64) -> Program {
         }
         let reduction = (reduced > 0).then(|| (n.pick(&choices), inner));
         let id = b.statement(&format!("y{at}"), out, reduction, |s| {
-            if n.below(6) == 0 && !indices.is_empty() {
+            if n.below(4) == 0 && reduced > 0 {
                 let (a, c) = (
                     s.index(n.below(indices.len()) as u32),
                     s.int(n.below(5) as i64),

@@ -1,0 +1,75 @@
+//! Wrong programs: every expected error at its line, and no other.
+
+use crate::{CUT, Case, files};
+
+#[test]
+fn errors_stand_where_they_belong() {
+    let mut failures = String::new();
+    for file in files("errors") {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for (number, block) in text.split(CUT).enumerate() {
+            if let Err(failure) = case(block) {
+                failures += &format!("\n{} case {}\n{block}{failure}", file.display(), number + 1);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+fn case(block: &str) -> Result<(), String> {
+    let case = Case::new(block);
+    if !case.parsed.is_empty() {
+        return Err(format!("{:?}", case.parsed));
+    }
+    let mut expected = vec![];
+    for (number, file) in case.sources.files.iter().enumerate() {
+        for (line, text) in file.text.lines().enumerate() {
+            expected.extend(
+                text.split("//! ")
+                    .skip(1)
+                    .map(|e| (number, line + 1, e.trim().to_owned())),
+            );
+        }
+    }
+    let analysis = case.check();
+    let mut found: Vec<_> = analysis
+        .diagnostics
+        .iter()
+        .filter(|d| d.is_error())
+        .map(|d| case.place(d))
+        .collect();
+    for diagnostic in &analysis.diagnostics {
+        for label in &diagnostic.labels {
+            let text = &case.sources.files[label.span.file.0 as usize].text;
+            assert!(
+                text.get(label.span.start as usize..label.span.end as usize)
+                    .is_some()
+            );
+        }
+    }
+    let mut wrong = String::new();
+    for want in &expected {
+        match found
+            .iter()
+            .position(|f| f.0 == want.0 && f.1 == want.1 && f.2.starts_with(&want.2))
+        {
+            Some(at) => drop(found.remove(at)),
+            None => wrong += &format!("missing at line {}: {}\n", want.1, want.2),
+        }
+    }
+    for (file, line, message) in found {
+        wrong += &format!("not expected in file {file} at line {line}: {message}\n");
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+#[test]
+fn twenty_errors_are_enough() {
+    let text: String = (0..50)
+        .map(|n| format!("y{n} = missing{n} + 1\n"))
+        .collect();
+    let mut errors = Case::new(&text).check().diagnostics;
+    errors.retain(|d| d.is_error());
+    assert_eq!(errors.len(), 20);
+    assert!(errors[0].message.contains("missing0"));
+}

@@ -1,0 +1,147 @@
+//! No text, however broken, stops the checker; nor does it take long.
+
+use crate::{CUT, Case, files};
+use std::time::{Duration, Instant};
+
+/// A small generator, so that the test is the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % n.max(1)
+    }
+}
+
+#[test]
+fn broken_texts_are_only_reported() {
+    let mut blocks = vec![];
+    for file in files("errors").into_iter().chain(files("programs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        blocks.extend(text.split(CUT).map(str::to_owned));
+    }
+    let words: Vec<String> = blocks
+        .iter()
+        .flat_map(|b| b.split_whitespace())
+        .map(str::to_owned)
+        .collect();
+    let mut random = Random(7);
+    for round in 0..1500 {
+        let block = &blocks[random.below(blocks.len())];
+        let mut parts: Vec<String> = block
+            .lines()
+            .filter(|l| !l.starts_with("//"))
+            .flat_map(|l| l.split(' ').map(str::to_owned).chain(["\n".to_owned()]))
+            .collect();
+        for _ in 0..=random.below(3) {
+            let at = random.below(parts.len());
+            match random.below(3) {
+                0 => drop(parts.remove(at)),
+                1 => parts.insert(at, words[random.below(words.len())].clone()),
+                _ => parts[at] = words[random.below(words.len())].clone(),
+            }
+            if parts.is_empty() {
+                parts.push("\n".into());
+            }
+        }
+        let mut case = Case::new(&parts.join(" "));
+        case.bindings.require_sizes = round % 2 == 0;
+        let analysis = case.check();
+        assert!(analysis.program.is_none() || analysis.diagnostics.iter().all(|d| !d.is_error()));
+    }
+}
+
+#[test]
+fn nested_calls_do_not_double_the_work() {
+    let mut text = String::from(
+        "input x: f32[4]\nfn f(v) = v * v + v\nfn g(a[n]) -> b[n] { b[n] = a[n] * a[n] + a[n] }\n",
+    );
+    let deep = |name: &str, inner: &str, n: usize| {
+        format!("{}{inner}{}", format!("{name}(").repeat(n), ")".repeat(n))
+    };
+    text += &format!("y[i] = {}\n", deep("f", "x[i]", 60));
+    text += &format!("z = {}\noutput y\noutput z\n", deep("g", "x", 60));
+    let mut chain = String::from("fn q0(v) = v + 1\n");
+    for n in 1..60 {
+        chain += &format!("fn q{n}(v) = q{}(v) * q{}(v)\n", n - 1, n - 1);
+    }
+    chain += "input x: f32[4]\ny[i] = q59(x[i])\nw[i < 2] = x[q59(i) - q59(i)]\noutput y\n";
+    for text in [text, chain] {
+        let begin = Instant::now();
+        let case = Case::new(&text);
+        let analysis = case.check();
+        assert!(
+            analysis
+                .diagnostics
+                .iter()
+                .all(|d| d.code.starts_with("E05")),
+            "{:?}",
+            analysis.diagnostics
+        );
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            begin.elapsed()
+        );
+    }
+}
+
+#[test]
+fn deep_and_long_texts() {
+    let cases = [
+        format!("x = {}1{}", "(".repeat(250), ")".repeat(250)),
+        format!("x = {}1", "-".repeat(50_000)),
+        format!("x = {}true", "not ".repeat(5_000)),
+        format!("x = 1{}", " + 1".repeat(20_000)),
+        format!("x = 2{}", "^2".repeat(5_000)),
+        format!("input a: f32[4]\nx = {}a[i]", "sum[i] ".repeat(3_000)),
+        format!("dim N\ndim M = N{}\n", " * N".repeat(900)),
+        (0..2_000)
+            .map(|n| format!("dim N{} = N{n} / 2 + N{n} * N{n}\n", n + 1))
+            .collect::<String>()
+            + "dim N0\n",
+        (0..5_000)
+            .map(|n| format!("y{} = y{n} + 1\n", n + 1))
+            .collect::<String>()
+            + "y0 = 1.0\noutput y5000\n",
+        (0..300)
+            .map(|n| format!("fn q{}(x) = q{n}(x) + 1\n", n + 1))
+            .collect::<String>()
+            + "fn q0(x) = x\ny = q300(1.0)\noutput y\n",
+    ];
+    for text in cases {
+        let begin = Instant::now();
+        let case = Case::new(&text);
+        let parse = begin.elapsed();
+        case.check();
+        let check = begin.elapsed() - parse;
+        assert!(
+            check < Duration::from_secs(10),
+            "{check:?}: {}",
+            &text[..60]
+        );
+    }
+}
+
+#[test]
+fn a_thousand_lines_are_checked_at_once() {
+    let mut text = String::from("dim N = 100\ninput x0: f32[N, N]\ninput w: f32[N, N]\n");
+    for n in 0..997 {
+        text += &format!(
+            "x{}[i,j] = x{n}[i,k] * w[k,j] + relu(x{n}[i,j]) / sqrt(f32(N))\n",
+            n + 1
+        );
+    }
+    text += "output x997\n";
+    let case = Case::new(&text);
+    let begin = Instant::now();
+    let analysis = case.check();
+    let time = begin.elapsed();
+    assert!(analysis.program.is_some());
+    eprintln!("1,000 lines: {time:?}");
+    let most = if cfg!(debug_assertions) { 2000 } else { 100 };
+    assert!(time < Duration::from_millis(most), "{time:?}");
+}
