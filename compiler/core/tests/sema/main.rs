@@ -45,7 +45,7 @@ impl Case {
             body.push_str(line);
             body.push('\n');
             if let Some(option) = line.strip_prefix("// --") {
-                case.bind(option);
+                case.bind(option.split("//!").next().unwrap().trim());
             }
         }
         case.add(&name, &body);
