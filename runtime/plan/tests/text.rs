@@ -284,7 +284,7 @@ fn errors_have_places() {
     );
     assert_eq!(
         error(&SPLIT_K.replace("shuffle r2", "shuffel r2")),
-        "8:66: expected an operation such as `join` or `broadcast`"
+        "8:55: expected an operation such as `join` or `broadcast`"
     );
 }
 

@@ -7,6 +7,15 @@
 //! C: f32[4, 8] = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]   // model.ein:5
 //! ```
 
+pub mod canonical;
+pub mod interpret;
+pub mod parse;
+pub mod print;
+#[cfg(any(test, feature = "random"))]
+pub mod random;
+pub mod scalar;
+pub mod verify;
+
 use ein_plan::{DType, Kernel, Origin, Source};
 
 /// A tensor of a [`Program`].

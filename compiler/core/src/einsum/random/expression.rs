@@ -1,0 +1,523 @@
+//! Random expressions, with what is known of their values.
+//!
+//! An operation is only applied where its result stays small and where what it computes is defined; comparisons,
+//! rounding and positions take exact values only, so that no rounding error is ever magnified into another answer.
+//! Must not know statements.
+//!
+//! ```text
+//! where(x0[i] < x1[i, 2 * k - 1] else 0.0, x0[i], 0.5 * tanh(x1[i, k]))
+//! ```
+
+use super::Quality;
+use super::numbers::Numbers;
+use ein_plan::{DType, Function, Graph, Index, IndexId, Node, NodeId, Operand, Reduction, Scalar};
+
+/// An expression and what is known of it.
+#[derive(Clone, Copy)]
+pub(super) struct Term {
+    pub node: NodeId,
+    pub dtype: DType,
+    pub quality: Quality,
+}
+
+/// Multiples of the unit may be this large: exact in f32, sums of a few hundred included.
+const MOST_STEPS: f64 = 16_384.0;
+/// Values that are not exact stay below this, so that their errors stay below what is tolerated of small ones.
+pub(super) const MOST_INEXACT: f64 = 256.0;
+const COMPUTE: [DType; 5] = [DType::F32, DType::F64, DType::I32, DType::I64, DType::Bool];
+
+pub(super) struct Builder<'a> {
+    pub numbers: &'a mut Numbers,
+    pub graph: Graph,
+    indices: &'a [Index],
+    operands: &'a [Operand],
+    qualities: &'a [Quality],
+    /// What has been made so far, to be used again.
+    made: Vec<Term>,
+}
+
+fn exact(bound: f64, fraction: u32) -> Quality {
+    Quality {
+        bound,
+        fraction,
+        exact: true,
+        usable: true,
+    }
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        numbers: &'a mut Numbers,
+        indices: &'a [Index],
+        operands: &'a [Operand],
+        qualities: &'a [Quality],
+    ) -> Builder<'a> {
+        Builder {
+            numbers,
+            graph: Graph::default(),
+            indices,
+            operands,
+            qualities,
+            made: vec![],
+        }
+    }
+
+    /// A type of values that suits the reduction.
+    pub(super) fn type_for(&mut self, reduction: Option<Reduction>) -> DType {
+        match reduction {
+            Some(Reduction::Any | Reduction::All) => DType::Bool,
+            Some(Reduction::Mean | Reduction::LogSumExp | Reduction::Norm) => {
+                *self.numbers.pick(&COMPUTE[..2])
+            }
+            Some(_) => *self.numbers.pick(&COMPUTE[..4]),
+            None => *self.numbers.pick(&COMPUTE),
+        }
+    }
+
+    /// What is reduced (over that many points), or given out.
+    pub(super) fn root(&mut self, dtype: DType, reduction: Option<Reduction>, points: u64) -> Term {
+        let chooses = matches!(
+            reduction,
+            Some(Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin)
+        );
+        if (chooses || reduction == Some(Reduction::NormInf)) && self.numbers.one_in(3) {
+            if let Some(wild) = self.read(dtype, 0, false) {
+                return wild;
+            }
+        }
+        let mut term = self.term(dtype, 3);
+        if reduction.is_some_and(Reduction::is_arg) && !term.quality.exact {
+            term = self.leaf(dtype, 0);
+        }
+        if reduction == Some(Reduction::Prod) {
+            // A product of many values is small only if they are.
+            if !term.quality.exact {
+                term = self.leaf_exact(dtype);
+            }
+            let few = points <= 8 && term.quality.fraction == 0;
+            term = match few {
+                true => self.within(term, 2.0),
+                false => self.apply(Function::Sign, &[term]),
+            };
+        }
+        let masked = dtype.is_float()
+            && (chooses || reduction == Some(Reduction::LogSumExp))
+            && self.numbers.one_in(3);
+        if masked {
+            let condition = self.condition();
+            let mask = match reduction {
+                Some(Reduction::Min | Reduction::ArgMin) => f64::INFINITY,
+                _ => f64::NEG_INFINITY,
+            };
+            let mask = self.graph.add(Node::Constant(Scalar::Float(mask)), dtype);
+            let arguments = vec![condition, term.node, mask];
+            term.node = self
+                .graph
+                .add(Node::Apply(Function::Select, arguments), dtype);
+            term.quality.usable = false;
+        }
+        term
+    }
+
+    /// An exact truth value.
+    pub(super) fn condition(&mut self) -> NodeId {
+        self.term(DType::Bool, 2).node
+    }
+
+    fn constant(&mut self, value: Scalar, dtype: DType) -> Term {
+        let bound = value.as_f64().abs();
+        let node = self.graph.add(Node::Constant(value), dtype);
+        Term {
+            node,
+            dtype,
+            quality: exact(bound, u32::from(bound.fract() != 0.0)),
+        }
+    }
+
+    fn number(&mut self, number: i64, dtype: DType) -> Term {
+        let value = match dtype {
+            DType::Bool => Scalar::Bool(number != 0),
+            _ if dtype.is_float() => Scalar::Float(number as f64),
+            _ => Scalar::Int(number),
+        };
+        self.constant(value, dtype)
+    }
+
+    fn convert(&mut self, term: Term, dtype: DType) -> Term {
+        if term.dtype == dtype {
+            return term;
+        }
+        let node = self.graph.add(Node::Convert(term.node), dtype);
+        let mut quality = term.quality;
+        if !dtype.is_float() {
+            quality.fraction = 0;
+        }
+        if dtype == DType::Bool || term.dtype == DType::Bool {
+            quality.bound = 1.0;
+        }
+        Term {
+            node,
+            dtype,
+            quality,
+        }
+    }
+
+    /// A function of terms, or the first of them where the result would be too large.
+    fn apply(&mut self, function: Function, terms: &[Term]) -> Term {
+        let first = terms[0];
+        let bounds: Vec<f64> = terms.iter().map(|t| t.quality.bound).collect();
+        let fraction = terms.iter().map(|t| t.quality.fraction).max().unwrap_or(0);
+        let largest = bounds.iter().copied().fold(0.0, f64::max);
+        let sum_of = |f: fn(&Term) -> u32| terms.iter().map(f).sum::<u32>();
+        let mut quality = Quality {
+            exact: terms.iter().all(|t| t.quality.exact),
+            ..exact(largest, fraction)
+        };
+        match function {
+            Function::Add | Function::Sub => quality.bound = bounds.iter().sum(),
+            Function::Mul => {
+                quality.bound = bounds.iter().product();
+                quality.fraction = sum_of(|t| t.quality.fraction);
+            }
+            Function::Floor | Function::Ceil | Function::Round => {
+                quality = exact(largest + 1.0, 0);
+            }
+            Function::Sign => quality = exact(1.0, 0),
+            Function::Rem | Function::FloorDiv => quality.bound = largest + 1.0,
+            Function::Eq
+            | Function::Ne
+            | Function::Lt
+            | Function::Le
+            | Function::Gt
+            | Function::Ge => quality = exact(1.0, 0),
+            Function::Select => quality.bound = bounds[1].max(bounds[2]),
+            Function::Pow => quality.bound = bounds[0] * bounds[0],
+            Function::Exp | Function::Expm1 => {
+                quality.bound = bounds[0].exp();
+                quality.exact = false;
+            }
+            Function::Div
+            | Function::Log
+            | Function::Log1p
+            | Function::Sqrt
+            | Function::Rsqrt
+            | Function::Tanh
+            | Function::Sigmoid
+            | Function::Gelu
+            | Function::Erf
+            | Function::Sin
+            | Function::Cos => {
+                quality.bound = largest.max(1.0);
+                quality.exact = false;
+            }
+            _ => {}
+        }
+        let steps = |q: &Quality| q.bound * f64::from(1u32 << q.fraction.min(20));
+        let before = terms.iter().map(|t| steps(&t.quality)).fold(0.0, f64::max);
+        let large = if quality.exact {
+            MOST_STEPS
+        } else {
+            MOST_INEXACT
+        };
+        if steps(&quality) > large.max(before) {
+            return first;
+        }
+        let types: Vec<DType> = terms.iter().map(|t| t.dtype).collect();
+        let Ok(dtype) = function.result(&types) else {
+            return first;
+        };
+        let arguments = terms.iter().map(|t| t.node).collect();
+        let node = self.graph.add(Node::Apply(function, arguments), dtype);
+        Term {
+            node,
+            dtype,
+            quality,
+        }
+    }
+
+    /// The term cut off beyond a whole bound.
+    fn within(&mut self, term: Term, bound: f64) -> Term {
+        if term.quality.bound <= bound || term.dtype == DType::Bool {
+            return term;
+        }
+        let high = self.number(bound as i64, term.dtype);
+        let low = self.number(-(bound as i64), term.dtype);
+        let cut = self.apply(Function::Min, &[term, high]);
+        let mut cut = self.apply(Function::Max, &[cut, low]);
+        cut.quality.bound = bound;
+        cut
+    }
+
+    /// An expression of that type, at most that deep.
+    fn term(&mut self, dtype: DType, depth: u32) -> Term {
+        if self.numbers.one_in(6) {
+            let again: Vec<Term> = self
+                .made
+                .iter()
+                .filter(|t| t.dtype == dtype)
+                .copied()
+                .collect();
+            if !again.is_empty() {
+                return *self.numbers.pick(&again);
+            }
+        }
+        let term = match depth {
+            0 => self.leaf(dtype, 1),
+            _ if self.numbers.one_in(5) => self.leaf(dtype, depth),
+            _ if dtype == DType::Bool => self.truth(depth - 1),
+            _ if self.numbers.one_in(6) => {
+                let condition = self.truth(depth - 1);
+                let (a, b) = (self.term(dtype, depth - 1), self.term(dtype, depth - 1));
+                self.apply(Function::Select, &[condition, a, b])
+            }
+            _ if dtype.is_float() && self.numbers.one_in(3) => self.smooth(dtype, depth - 1),
+            _ => self.arithmetic(dtype, depth - 1),
+        };
+        self.made.push(term);
+        term
+    }
+
+    fn exact_term(&mut self, dtype: DType, depth: u32) -> Term {
+        let term = self.term(dtype, depth);
+        if term.quality.exact {
+            term
+        } else {
+            self.leaf_exact(dtype)
+        }
+    }
+
+    fn truth(&mut self, depth: u32) -> Term {
+        let comparisons = [
+            Function::Eq,
+            Function::Ne,
+            Function::Lt,
+            Function::Le,
+            Function::Gt,
+            Function::Ge,
+        ];
+        match self.numbers.between(0, 4) {
+            0 => {
+                let a = self.term(DType::Bool, depth);
+                self.apply(Function::Not, &[a])
+            }
+            1 => {
+                let (a, b) = (self.term(DType::Bool, depth), self.term(DType::Bool, depth));
+                let function = *self.numbers.pick(&[Function::And, Function::Or]);
+                self.apply(function, &[a, b])
+            }
+            _ => {
+                let dtype = *self.numbers.pick(&COMPUTE[..4]);
+                let (a, b) = (self.exact_term(dtype, depth), self.exact_term(dtype, depth));
+                let function = *self.numbers.pick(&comparisons);
+                self.apply(function, &[a, b])
+            }
+        }
+    }
+
+    fn arithmetic(&mut self, dtype: DType, depth: u32) -> Term {
+        let a = self.term(dtype, depth);
+        match self.numbers.between(0, 9) {
+            0..=4 => {
+                let b = self.term(dtype, depth);
+                let two = [Function::Add, Function::Sub, Function::Mul, Function::Mul];
+                let more = [Function::Min, Function::Max];
+                let function = *self.numbers.pick(&[&two[..], &more[..]].concat());
+                self.apply(function, &[a, b])
+            }
+            5 if a.quality.exact => {
+                let divisor = *self.numbers.pick(&[-3, 2, 3, 4]);
+                let divisor = self.number(divisor, dtype);
+                let function = match dtype.is_integer() {
+                    true => *self.numbers.pick(&[Function::Rem, Function::FloorDiv]),
+                    // The quotient of floating-point values rounds, so the remainder of few is exact.
+                    false => Function::Floor,
+                };
+                let arguments = [a, divisor];
+                self.apply(function, &arguments[..function.arity()])
+            }
+            6 if dtype.is_integer() => {
+                let two = self.number(2, dtype);
+                self.apply(Function::Pow, &[a, two])
+            }
+            7 if a.quality.exact => {
+                let rounding = [Function::Ceil, Function::Round, Function::Sign];
+                let function = *self.numbers.pick(&rounding);
+                self.apply(function, &[a])
+            }
+            _ => {
+                let one = [Function::Neg, Function::Abs, Function::Relu, Function::Stop];
+                let function = *self.numbers.pick(&one);
+                self.apply(function, &[a])
+            }
+        }
+    }
+
+    /// A function that rounds, of an argument for which it is tame.
+    fn smooth(&mut self, dtype: DType, depth: u32) -> Term {
+        let a = self.term(dtype, depth);
+        let a = self.within(a, 4.0);
+        let one = self.number(1, dtype);
+        let size = self.apply(Function::Abs, &[a]);
+        let positive = self.apply(Function::Add, &[size, one]);
+        let anywhere = [
+            Function::Exp,
+            Function::Expm1,
+            Function::Tanh,
+            Function::Sigmoid,
+            Function::Gelu,
+            Function::Erf,
+            Function::Sin,
+            Function::Cos,
+        ];
+        match self.numbers.between(0, 6) {
+            0 => self.apply(Function::Log, &[positive]),
+            1 => {
+                let function = *self.numbers.pick(&[Function::Sqrt, Function::Log1p]);
+                self.apply(function, &[positive])
+            }
+            2 => self.apply(Function::Rsqrt, &[positive]),
+            3 => {
+                let over = self.term(dtype, depth);
+                self.apply(Function::Div, &[over, positive])
+            }
+            _ => {
+                let function = *self.numbers.pick(&anywhere);
+                self.apply(function, &[a])
+            }
+        }
+    }
+
+    fn leaf(&mut self, dtype: DType, depth: u32) -> Term {
+        match self.numbers.between(0, 5) {
+            0 if !self.indices.is_empty() => {
+                let index = self.numbers.between(0, self.indices.len() as i64 - 1) as u32;
+                let index = self.index(index);
+                self.convert(index, dtype)
+            }
+            1 => self.small_constant(dtype),
+            _ => match self.read(dtype, depth, true) {
+                Some(read) => read,
+                None => self.small_constant(dtype),
+            },
+        }
+    }
+
+    fn leaf_exact(&mut self, dtype: DType) -> Term {
+        let leaf = self.leaf(dtype, 0);
+        if leaf.quality.exact {
+            leaf
+        } else {
+            self.small_constant(dtype)
+        }
+    }
+
+    fn small_constant(&mut self, dtype: DType) -> Term {
+        let value = self.numbers.value(dtype, false);
+        self.constant(value, dtype)
+    }
+
+    fn index(&mut self, number: u32) -> Term {
+        let node = self.graph.add(Node::Index(IndexId(number)), DType::I64);
+        let bound = self.indices[number as usize].extent as f64;
+        Term {
+            node,
+            dtype: DType::I64,
+            quality: exact(bound, 0),
+        }
+    }
+
+    /// An element of a tensor, converted; `usable`: of one with finite values. `None` if there is no such tensor.
+    fn read(&mut self, dtype: DType, depth: u32, usable: bool) -> Option<Term> {
+        let fits = |at: &usize| {
+            let quality = self.qualities[*at];
+            let same = self.operands[*at].columns[0].compute() == dtype;
+            if usable {
+                quality.usable
+            } else {
+                !quality.usable && same
+            }
+        };
+        let tensors: Vec<usize> = (0..self.operands.len()).filter(fits).collect();
+        if tensors.is_empty() {
+            return None;
+        }
+        let at = *self.numbers.pick(&tensors);
+        let (quality, operand) = (self.qualities[at], self.operands[at].clone());
+        let computed = operand.columns[0].compute();
+        if !quality.exact && !dtype.is_float() {
+            return None;
+        }
+        let mut may_leave = false;
+        let mut positions = vec![];
+        for extent in &operand.shape {
+            let (position, leaves) = self.position(*extent, depth);
+            positions.push(position);
+            may_leave |= leaves;
+        }
+        let otherwise = (may_leave || self.numbers.one_in(12)).then(|| {
+            let number = self.numbers.between(0, 1);
+            self.number(number, computed).node
+        });
+        let read = Node::Read {
+            operand: at as u32,
+            column: 0,
+            positions,
+            otherwise,
+        };
+        let term = Term {
+            node: self.graph.add(read, computed),
+            dtype: computed,
+            quality: Quality {
+                bound: quality.bound.max(1.0),
+                ..quality
+            },
+        };
+        let term = self.convert(term, dtype);
+        Some(if usable {
+            self.within(term, 64.0)
+        } else {
+            term
+        })
+    }
+
+    /// A position in a dimension, and whether it may be outside.
+    fn position(&mut self, extent: u64, depth: u32) -> (NodeId, bool) {
+        let same: Vec<u32> = (0..)
+            .zip(self.indices)
+            .filter(|(_, index)| index.extent == extent)
+            .map(|(number, _)| number)
+            .collect();
+        if !same.is_empty() && !self.numbers.one_in(4) {
+            let number = *self.numbers.pick(&same);
+            return (self.index(number).node, false);
+        }
+        match self.numbers.between(0, 2) {
+            // A gather: some whole number, brought into range where there is one.
+            0 if extent > 0 && depth > 0 => {
+                let value = self.exact_term(DType::I64, depth - 1);
+                let size = self.number(extent as i64, DType::I64);
+                let arguments = vec![value.node, size.node];
+                let position = Node::Apply(Function::Rem, arguments);
+                (self.graph.add(position, DType::I64), false)
+            }
+            1 if !self.indices.is_empty() => {
+                let most = self.indices.len() as i64 - 1;
+                let first = self.numbers.between(0, most) as u32;
+                let first = self.index(first);
+                let factor = *self.numbers.pick(&[1, 1, 2, -1]);
+                let factor = self.number(factor, DType::I64);
+                let scaled = self.apply(Function::Mul, &[factor, first]);
+                let second = self.numbers.between(0, most) as u32;
+                let second = self.index(second);
+                let sum = self.apply(Function::Add, &[scaled, second]);
+                let shift = self.numbers.between(-2, 3);
+                let shift = self.number(shift, DType::I64);
+                (self.apply(Function::Add, &[sum, shift]).node, true)
+            }
+            _ => {
+                let number = self.numbers.between(0, extent.max(1) as i64 - 1);
+                (self.number(number, DType::I64).node, extent == 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The scalar functions on single values, as the interpreters compute them.
+//!
+//! Floating-point values are computed in `f64`, integers wrap in their type. Must not know kernels.
+//!
+//! ```text
+//! rem(-7, 3) = 2    floordiv(-7, 3) = -3    min(nan, 1.0) = nan
+//! ```
+
+use ein_plan::{DType, Function, Scalar};
+use std::f64::consts::SQRT_2;
+
+/// Why a function has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoValue {
+    /// An integer is divided by zero.
+    DivisionByZero,
+    /// An integer has a negative exponent.
+    NegativePower,
+}
+
+/// The function of its arguments; `dtype` is the compute type of the arguments after which integers wrap. Of a
+/// `select`, give all three arguments, the untaken one with any value. The arguments have the types that
+/// [`Function::result`] accepts.
+pub fn apply(function: Function, arguments: &[Scalar], dtype: DType) -> Result<Scalar, NoValue> {
+    let a = arguments[0];
+    let b = arguments.get(1).copied().unwrap_or(a);
+    match function {
+        Function::Select => return Ok(if truth(a) { b } else { arguments[2] }),
+        Function::Stop => return Ok(a),
+        Function::Eq | Function::Ne | Function::Lt => {}
+        Function::Le | Function::Gt | Function::Ge => {}
+        _ => {
+            return match (a, b) {
+                (Scalar::Int(a), Scalar::Int(b)) => Ok(wrap(whole(function, a, b)?, dtype)),
+                (Scalar::Bool(a), Scalar::Bool(b)) => Ok(Scalar::Bool(logical(function, a, b))),
+                _ => Ok(Scalar::Float(real(function, a.as_f64(), b.as_f64()))),
+            };
+        }
+    }
+    let order = match (a, b) {
+        (Scalar::Int(a), Scalar::Int(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64().partial_cmp(&b.as_f64()),
+    };
+    // Nothing is known of NaN, except that it differs from everything.
+    Ok(Scalar::Bool(order.map_or(
+        function == Function::Ne,
+        |order| match function {
+            Function::Eq => order.is_eq(),
+            Function::Ne => order.is_ne(),
+            Function::Lt => order.is_lt(),
+            Function::Le => order.is_le(),
+            Function::Gt => order.is_gt(),
+            _ => order.is_ge(),
+        },
+    )))
+}
+
+/// A value converted to a compute type: float to integer truncates and saturates, NaN is 0; integers wrap; what is
+/// not zero is true.
+pub fn convert(x: Scalar, to: DType) -> Scalar {
+    match (x, to) {
+        (x, DType::Bool) => Scalar::Bool(truth(x)),
+        (Scalar::Float(x), DType::I32) => Scalar::Int(i64::from(x as i32)),
+        (Scalar::Float(x), DType::I64) => Scalar::Int(x as i64),
+        (Scalar::Int(x), DType::I32 | DType::I64) => wrap(x, to),
+        (Scalar::Bool(x), DType::I32 | DType::I64) => Scalar::Int(i64::from(x)),
+        (x, _) => Scalar::Float(x.as_f64()),
+    }
+}
+
+/// A value as it is read back after being stored: rounded, or wrapped, to the stored type.
+pub fn stored(x: Scalar, dtype: DType) -> Scalar {
+    match (x, dtype) {
+        // Rounding by way of f32 is not always the nearest f16, but it is what storing a computed f32 gives.
+        (Scalar::Float(x), DType::F16) => Scalar::Float(half::f16::from_f32(x as f32).to_f64()),
+        (Scalar::Float(x), DType::BF16) => Scalar::Float(half::bf16::from_f32(x as f32).to_f64()),
+        (Scalar::Float(x), DType::F32) => Scalar::Float(f64::from(x as f32)),
+        (Scalar::Int(x), DType::U8) => Scalar::Int(i64::from(x as u8)),
+        (Scalar::Int(x), DType::I32) => Scalar::Int(i64::from(x as i32)),
+        (x, _) => x,
+    }
+}
+
+/// Whether a value is true, that is, not zero.
+pub fn truth(x: Scalar) -> bool {
+    match x {
+        Scalar::Bool(x) => x,
+        Scalar::Int(x) => x != 0,
+        Scalar::Float(x) => x != 0.0,
+    }
+}
+
+fn wrap(x: i64, dtype: DType) -> Scalar {
+    Scalar::Int(if dtype == DType::I32 {
+        i64::from(x as i32)
+    } else {
+        x
+    })
+}
+
+fn logical(function: Function, a: bool, b: bool) -> bool {
+    match function {
+        Function::And => a && b,
+        Function::Or => a || b,
+        _ => !a,
+    }
+}
+
+fn whole(function: Function, a: i64, b: i64) -> Result<i64, NoValue> {
+    Ok(match function {
+        Function::Add => a.wrapping_add(b),
+        Function::Sub => a.wrapping_sub(b),
+        Function::Mul => a.wrapping_mul(b),
+        Function::FloorDiv | Function::Rem if b == 0 => return Err(NoValue::DivisionByZero),
+        Function::FloorDiv => {
+            let exact = a.wrapping_rem(b) == 0 || (a < 0) == (b < 0);
+            a.wrapping_div(b).wrapping_sub(i64::from(!exact))
+        }
+        Function::Rem => {
+            let rest = a.wrapping_rem(b);
+            let same_sign = rest == 0 || (rest < 0) == (b < 0);
+            if same_sign { rest } else { rest + b }
+        }
+        Function::Pow if b < 0 => return Err(NoValue::NegativePower),
+        Function::Pow => {
+            // Wrapping products of n factors depend on n only through repeated squares.
+            let (mut power, mut square, mut left) = (1i64, a, b);
+            while left > 0 {
+                if left % 2 == 1 {
+                    power = power.wrapping_mul(square);
+                }
+                square = square.wrapping_mul(square);
+                left /= 2;
+            }
+            power
+        }
+        Function::Min => a.min(b),
+        Function::Max => a.max(b),
+        Function::Neg => a.wrapping_neg(),
+        Function::Abs => a.wrapping_abs(),
+        Function::Sign => a.signum(),
+        Function::Relu => a.max(0),
+        _ => a,
+    })
+}
+
+fn real(function: Function, a: f64, b: f64) -> f64 {
+    let unordered = a.is_nan() || b.is_nan();
+    match function {
+        Function::Add => a + b,
+        Function::Sub => a - b,
+        Function::Mul => a * b,
+        Function::Div => a / b,
+        Function::Rem => a - b * (a / b).floor(),
+        Function::Pow => a.powf(b),
+        Function::Min | Function::Max if unordered => f64::NAN,
+        Function::Min => a.min(b),
+        Function::Max => a.max(b),
+        Function::Neg => -a,
+        Function::Exp => a.exp(),
+        Function::Log => a.ln(),
+        Function::Log1p => a.ln_1p(),
+        Function::Expm1 => a.exp_m1(),
+        Function::Sqrt => a.sqrt(),
+        Function::Rsqrt => 1.0 / a.sqrt(),
+        Function::Tanh => a.tanh(),
+        Function::Sigmoid => 1.0 / (1.0 + (-a).exp()),
+        Function::Relu if a.is_nan() => a,
+        Function::Relu => a.max(0.0),
+        Function::Gelu => a * (1.0 + libm::erf(a / SQRT_2)) / 2.0,
+        Function::Erf => libm::erf(a),
+        Function::Sin => a.sin(),
+        Function::Cos => a.cos(),
+        Function::Abs => a.abs(),
+        Function::Sign if a.is_nan() => a,
+        Function::Sign if a == 0.0 => 0.0,
+        Function::Sign => a.signum(),
+        Function::Floor => a.floor(),
+        Function::Ceil => a.ceil(),
+        Function::Round => a.round_ties_even(),
+        _ => a,
+    }
+}

@@ -1,0 +1,108 @@
+//! The verifier of Einstein programs. Invariants:
+//!
+//! - names are unique; operands stand before their users; only tensors that an output needs are there;
+//! - elements of every tensor can be counted, also in bytes;
+//! - a statement's kernel keeps the invariants of `ein_plan::verify::kernel`, finishes its reduction, and gives one
+//!   column of the tensor's type, with the tensor's shape; its operands are the tensors that it names, in
+//!   canonical form ([`super::canonical`]);
+//! - a source suits its tensor: `permutation` has one dimension, `full` a value of the right kind.
+//!
+//! Must not know how programs come about.
+//!
+//! ```text
+//! tensor `C`: its shape is [4, 8] but its indices run over [4, 6]
+//! ```
+
+use super::{Definition, Program, Tensor, TensorId, canonical};
+use ein_plan::verify::kernel::{elements, kernel as verify_kernel};
+use ein_plan::{DType, Kernel, Operand, Scalar, Source};
+use std::collections::HashSet;
+
+/// The first broken invariant, if there is one.
+pub fn verify(program: &Program) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for (at, tensor) in program.tensors.iter().enumerate() {
+        let checked = match names.insert(&tensor.name) {
+            true => verify_tensor(program, at, tensor),
+            false => Err("the name is used twice".to_string()),
+        };
+        checked.map_err(|what| format!("tensor `{}`: {what}", tensor.name))?;
+    }
+    let mut needed = vec![false; program.tensors.len()];
+    for output in &program.outputs {
+        match needed.get_mut(output.tensor.0 as usize) {
+            Some(needed) => *needed = true,
+            None => return Err(format!("an output is tensor {}", output.tensor.0)),
+        }
+    }
+    for (at, tensor) in program.tensors.iter().enumerate().rev() {
+        if !needed[at] {
+            return Err(format!("tensor `{}`: no output needs it", tensor.name));
+        }
+        if let Definition::Statement { operands, .. } = &tensor.definition {
+            operands.iter().for_each(|o| needed[o.0 as usize] = true);
+        }
+    }
+    Ok(())
+}
+
+fn verify_tensor(program: &Program, at: usize, tensor: &Tensor) -> Result<(), String> {
+    elements(&tensor.shape).ok_or("it has more elements than can be counted")?;
+    match &tensor.definition {
+        Definition::Source(source) => verify_source(source, tensor),
+        Definition::Statement { kernel, operands } => {
+            if operands.iter().any(|operand| operand.0 as usize >= at) {
+                return Err("an operand does not stand before it".into());
+            }
+            verify_statement(program, tensor, kernel, operands)
+        }
+    }
+}
+
+fn verify_source(source: &Source, tensor: &Tensor) -> Result<(), String> {
+    match source {
+        Source::Permutation if tensor.shape.len() != 1 => {
+            Err("a permutation has one dimension".into())
+        }
+        Source::Full(value)
+            if matches!(value, Scalar::Bool(_)) != (tensor.dtype == DType::Bool) =>
+        {
+            Err(format!("`{source}` is no value of {}", tensor.dtype))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn verify_statement(
+    program: &Program,
+    tensor: &Tensor,
+    kernel: &Kernel,
+    operands: &[TensorId],
+) -> Result<(), String> {
+    let expected: Vec<Operand> = operands
+        .iter()
+        .map(|id| Operand {
+            columns: vec![program.tensor(*id).dtype],
+            shape: program.tensor(*id).shape.clone(),
+        })
+        .collect();
+    if kernel.operands != expected {
+        return Err("its operands are not what its kernel takes".into());
+    }
+    verify_kernel(kernel)?;
+    if !kernel.finish || kernel.output != [tensor.dtype] {
+        return Err(format!("its kernel does not give {}", tensor.dtype));
+    }
+    let output = &kernel.indices[..kernel.output_rank as usize];
+    let shape: Vec<u64> = output.iter().map(|index| index.extent).collect();
+    if shape != tensor.shape {
+        return Err(format!(
+            "its shape is {:?} but its indices run over {shape:?}",
+            tensor.shape
+        ));
+    }
+    if canonical::statement(kernel.clone(), operands).1 != operands {
+        return Err("its operands are not in canonical order".into());
+    }
+    Ok(())
+}
