@@ -99,7 +99,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         match shim {
             Ok(path) => writeln!(table, "    ({name:?}, include_bytes!({path:?})),")?,
             Err(error) => {
-                println!("cargo::warning=no support for the MPI of {wrapper}: its shim does not build");
+                println!(
+                    "cargo::warning=no support for the MPI of {wrapper}: its shim does not build"
+                );
                 println!("cargo::warning=  {}", error.to_string().replace('\n', " "));
             }
         }

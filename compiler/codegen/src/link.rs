@@ -81,7 +81,10 @@ pub fn executable(object: &[u8], archive: &[u8], output: &Path) -> Result<(), Di
         }
         return Err(Diagnostic::error(
             "E0902",
-            format!("`{}` could not link the program", compiler.to_string_lossy()),
+            format!(
+                "`{}` could not link the program",
+                compiler.to_string_lossy()
+            ),
         )
         .note(said.trim()));
     }
@@ -90,9 +93,15 @@ pub fn executable(object: &[u8], archive: &[u8], output: &Path) -> Result<(), Di
 
 fn no_compiler(compiler: &str, error: &io::Error) -> Diagnostic {
     let diagnostic = if error.kind() == io::ErrorKind::NotFound {
-        Diagnostic::error("E0901", format!("there is no C compiler `{compiler}` to link with"))
+        Diagnostic::error(
+            "E0901",
+            format!("there is no C compiler `{compiler}` to link with"),
+        )
     } else {
-        Diagnostic::error("E0901", format!("the C compiler `{compiler}` cannot be started: {error}"))
+        Diagnostic::error(
+            "E0901",
+            format!("the C compiler `{compiler}` cannot be started: {error}"),
+        )
     };
     diagnostic
         .help("install one: `apt-get install gcc` (Debian, Ubuntu), `dnf install gcc` (Fedora)")

@@ -83,9 +83,7 @@ pub fn main(bundle: &[u8], shims: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     body.finalize(module.isa().frontend_config());
 
     let mut context = Context::for_function(function);
-    module
-        .define_function(main, &mut context)
-        .map_err(failed)?;
+    module.define_function(main, &mut context).map_err(failed)?;
     module.finish().emit().map_err(failed)
 }
 

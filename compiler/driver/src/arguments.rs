@@ -17,7 +17,7 @@ pub struct BindArguments {
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim, help_heading = "Values")]
     pub dims: Vec<(String, i64)>,
     /// Value of a const, such as eps=1e-5; repeat for more
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = constant, allow_hyphen_values = true, help_heading = "Values")]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = constant, help_heading = "Values")]
     pub constants: Vec<(String, Scalar)>,
     /// File of an input (.npy, .npz, .safetensors); FILE::KEY names a tensor inside one; repeat for more
     #[arg(long = "input", value_name = "NAME=FILE", value_parser = input, help_heading = "Values")]
@@ -42,7 +42,12 @@ pub struct RunArguments {
     #[arg(long = "save", value_name = "NAME=FILE", value_parser = save, help_heading = "Values")]
     pub saves: Vec<(String, PathBuf)>,
     /// Seed of everything random
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Execution")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        help_heading = "Execution"
+    )]
     pub seed: u64,
     /// Threads of this process, for all its sites together (default: its share of the cores)
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
@@ -52,10 +57,10 @@ pub struct RunArguments {
 /// How diagnostics are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// For people
     #[default]
     Text,
-    /// For editors: one JSON object a line.
+    /// For editors: one JSON object a line, on standard output
     Json,
 }
 
@@ -160,7 +165,17 @@ mod tests {
     fn sizes() {
         assert_eq!(dim("N=150_000").unwrap(), ("N".into(), 150_000));
         assert_eq!(dim("N=0").unwrap(), ("N".into(), 0));
-        for wrong in ["N", "=4", "N=", "N=x", "N=-1", "N=1__0", "N=1.5", "N=_1", "N=99999999999999999999"] {
+        for wrong in [
+            "N",
+            "=4",
+            "N=",
+            "N=x",
+            "N=-1",
+            "N=1__0",
+            "N=1.5",
+            "N=_1",
+            "N=99999999999999999999",
+        ] {
             assert!(dim(wrong).is_err(), "{wrong}");
         }
     }
@@ -177,7 +192,10 @@ mod tests {
     #[test]
     fn files_and_keys() {
         let (name, file) = input("X=/d/all.npz::train").unwrap();
-        assert_eq!((name.as_str(), file.path.as_str(), file.key.as_deref()), ("X", "/d/all.npz", Some("train")));
+        assert_eq!(
+            (name.as_str(), file.path.as_str(), file.key.as_deref()),
+            ("X", "/d/all.npz", Some("train"))
+        );
         assert_eq!(input("X=/d/x.npy").unwrap().1.key, None);
         assert!(save("C=c.npy").unwrap().1.is_absolute());
     }

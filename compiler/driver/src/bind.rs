@@ -85,10 +85,12 @@ fn load(source: &Expr) -> Option<FileRef> {
     let ExprKind::Call { callee, arguments } = &*source.kind else {
         return None;
     };
-    let mut strings = arguments.iter().map(|argument| match &*argument.value.kind {
-        ExprKind::String(text) => Some(text.clone()),
-        _ => None,
-    });
+    let mut strings = arguments
+        .iter()
+        .map(|argument| match &*argument.value.kind {
+            ExprKind::String(text) => Some(text.clone()),
+            _ => None,
+        });
     match &*callee.kind {
         ExprKind::Name(name) if name == "load" => Some(FileRef {
             path: strings.next()??,
@@ -123,10 +125,30 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
             found.push(diagnostic);
         }
     };
-    look("--dim", "dim", settings.dims.keys().collect(), &list(&names.dims));
-    look("--set", "const", settings.constants.keys().collect(), &list(&names.constants));
-    look("--input", "input", settings.inputs.keys().collect(), &inputs);
-    look("--save", "output", settings.saves.keys().collect(), &list(&names.outputs));
+    look(
+        "--dim",
+        "dim",
+        settings.dims.keys().collect(),
+        &list(&names.dims),
+    );
+    look(
+        "--set",
+        "const",
+        settings.constants.keys().collect(),
+        &list(&names.constants),
+    );
+    look(
+        "--input",
+        "input",
+        settings.inputs.keys().collect(),
+        &inputs,
+    );
+    look(
+        "--save",
+        "output",
+        settings.saves.keys().collect(),
+        &list(&names.outputs),
+    );
     found
 }
 
@@ -172,7 +194,11 @@ pub fn headers(
             Err(error) => errors.push(data_error(name, input.name.span, &error)),
         }
     }
-    if errors.is_empty() { Ok(headers) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(headers)
+    } else {
+        Err(errors)
+    }
 }
 
 fn data_error(name: &str, span: Span, error: &DataError) -> Diagnostic {

@@ -32,12 +32,10 @@ static ABORT: Mutex<Option<Abort>> = Mutex::new(None);
 /// gets a stack that the deepest program the parser lets through cannot use up.
 pub fn guard(main: impl FnOnce() -> i32 + Send + 'static) -> i32 {
     panic::set_hook(Box::new(|info| {
-        let place = info
-            .location()
-            .map_or(String::new(), |at| format!(" ({}:{})", at.file(), at.line()));
-        let what = info
-            .payload_as_str()
-            .unwrap_or("a panic without a message");
+        let place = info.location().map_or(String::new(), |at| {
+            format!(" ({}:{})", at.file(), at.line())
+        });
+        let what = info.payload_as_str().unwrap_or("a panic without a message");
         internal(&format!("{what}{place}"));
     }));
     let worker = thread::Builder::new().stack_size(256 << 20).spawn(main);
@@ -78,7 +76,9 @@ pub fn say(text: &str) {
     let mut out = anstream::stdout();
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         if error.kind() != std::io::ErrorKind::BrokenPipe {
-            complain(&format!("error: cannot write to standard output: {error}\n"));
+            complain(&format!(
+                "error: cannot write to standard output: {error}\n"
+            ));
         }
         std::process::exit(1);
     }

@@ -27,7 +27,13 @@ struct Arguments {
     #[command(flatten)]
     plan: PlanArguments,
     /// How errors are printed
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        help_heading = "Messages"
+    )]
     format: Format,
 }
 
@@ -59,12 +65,7 @@ pub fn main(bundle: &'static [u8], shims: &'static [u8], arguments: Vec<OsString
         settings.bind(parsed.bind);
         settings.plan(&parsed.plan);
         settings.run(parsed.run);
-        run::run(
-            || Ok((program, planned)),
-            &settings,
-            &shims,
-            parsed.format,
-        )
+        run::run(|| Ok((program, planned)), &settings, &shims, parsed.format)
     })
 }
 
@@ -96,8 +97,14 @@ fn after_help(program: &Program) -> String {
         }
     };
     let source = |from: u32, to: u32| {
-        let text = program.sources.files.first().map_or("", |f| f.text.as_str());
-        text.get(from as usize..to as usize).unwrap_or("").to_string()
+        let text = program
+            .sources
+            .files
+            .first()
+            .map_or("", |f| f.text.as_str());
+        text.get(from as usize..to as usize)
+            .unwrap_or("")
+            .to_string()
     };
     let of = |value: &Expr| source(value.span.start, value.span.end);
     let (mut dims, mut inputs, mut outputs) = (vec![], vec![], vec![]);
@@ -124,10 +131,9 @@ fn after_help(program: &Program) -> String {
         }
     }
     let first = bind::names(program);
-    let example = first
-        .inputs
-        .first()
-        .map_or(String::new(), |input| format!(" --input {0}={0}.npy", input.name.text));
+    let example = first.inputs.first().map_or(String::new(), |input| {
+        format!(" --input {0}={0}.npy", input.name.text)
+    });
     section("Dims (--dim)", dims);
     section("Inputs (--input)", inputs);
     section("Outputs (--save)", outputs);

@@ -141,9 +141,8 @@ impl Loader {
 
     fn file(&mut self, from: FileId, path: &str, span: Span) -> Option<FileId> {
         let Some(folder) = &self.folders[from.0 as usize] else {
-            self.diagnostics.push(
-                Diagnostic::error("E0590", "a library cannot import files").at(span, "here"),
-            );
+            self.diagnostics
+                .push(Diagnostic::error("E0590", "a library cannot import files").at(span, "here"));
             return None;
         };
         let joined = folder.join(path);
@@ -212,9 +211,8 @@ impl Loader {
                             let (_, span) = self.edges[*f][next - 1];
                             diagnostic = diagnostic.at(span, "imported here");
                         }
-                        self.diagnostics.push(
-                            diagnostic.help("move what both need into a third file"),
-                        );
+                        self.diagnostics
+                            .push(diagnostic.help("move what both need into a third file"));
                     }
                     _ => {}
                 }
@@ -248,10 +246,17 @@ pub fn read(path: &Path) -> Result<String, Diagnostic> {
     let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..good].iter().filter(|b| **b == b'\n').count() + 1;
+        let line = error.as_bytes()[..good]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
         Diagnostic::error(
             "E0191",
-            format!("{} is not UTF-8: line {line}, byte {good} of the file", path.display()),
+            format!(
+                "{} is not UTF-8: line {line}, byte {good} of the file",
+                path.display()
+            ),
         )
         .help("save it as UTF-8; `iconv -f latin1 -t utf8` converts a file of an older editor")
     })

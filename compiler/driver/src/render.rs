@@ -44,25 +44,32 @@ pub fn text(diagnostic: &Diagnostic, files: &[Text<'_>]) -> String {
             shown.push(label.span.file.0);
         }
     }
+    let mut placed = false;
     for file in shown {
         if let Some(snippet) = snippet(diagnostic, file, files) {
             group = group.element(snippet);
+            placed = true;
         }
     }
-    group = group.elements(
-        diagnostic
-            .notes
-            .iter()
-            .map(|note| Level::NOTE.message(note.as_str())),
-    );
-    group = group.elements(
-        diagnostic
-            .help
-            .iter()
-            .map(|help| Level::HELP.message(help.as_str())),
-    );
+    let notes = diagnostic.notes.iter().map(|note| (Level::NOTE, note));
+    let help = diagnostic.help.iter().map(|help| (Level::HELP, help));
+    let further: Vec<_> = notes.chain(help).collect();
+    let mut groups = vec![];
+    if placed {
+        let messages = further
+            .into_iter()
+            .map(|(level, text)| level.message(text.as_str()));
+        groups.push(group.elements(messages));
+    } else {
+        // Below a line of source they hang on its margin; without one they stand by themselves.
+        groups.push(group);
+        let titles = further
+            .into_iter()
+            .map(|(level, text)| level.secondary_title(text.as_str()));
+        groups.extend(titles.map(Group::with_title));
+    }
     let renderer = Renderer::styled().decor_style(DecorStyle::Ascii);
-    let mut out = renderer.render(&[group]);
+    let mut out = renderer.render(&groups);
     out.push('\n');
     out
 }
@@ -226,6 +233,17 @@ error[E0301]: index `k` has two sizes: 4 and 5
   = help: use one size
 ";
         assert_eq!(plain(&diagnostic), expected);
+    }
+
+    #[test]
+    fn without_a_place_help_stands_by_itself() {
+        let diagnostic = Diagnostic::error("E0301", "no data")
+            .help("give it a file")
+            .note("so it is");
+        assert_eq!(
+            plain(&diagnostic),
+            "error[E0301]: no data\nnote: so it is\nhelp: give it a file\n"
+        );
     }
 
     #[test]

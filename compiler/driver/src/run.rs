@@ -8,13 +8,8 @@
 //! ```
 
 use crate::{
-    arguments::Format,
-    bind::Purpose,
-    bundle::Planned,
-    exit, machine,
-    program::Program,
-    report, session,
-    settings::Settings,
+    arguments::Format, bind::Purpose, bundle::Planned, exit, machine, program::Program, report,
+    session, settings::Settings,
 };
 use ein_comm::{
     Communicator,
@@ -22,7 +17,7 @@ use ein_comm::{
 };
 use ein_exec::{Options, RunError};
 use einc_diag::Diagnostic;
-use std::sync::Arc;
+use std::{sync::Arc, thread, time::Duration};
 
 pub use crate::session::Failure;
 
@@ -107,10 +102,6 @@ fn on_ranks(
     shims: &[EmbeddedShim],
     format: Format,
 ) -> i32 {
-    // Asked before MPI is, which may fail for the same reason; but not every launcher says how many it started.
-    if let Some(status) = other_number(settings, launcher.size, launcher.rank, format) {
-        return status;
-    }
     let shims: Vec<_> = shims
         .iter()
         .map(|(name, library)| Shim {
@@ -123,11 +114,14 @@ fn on_ranks(
         Err(error) => {
             if launcher.rank == 0 {
                 exit::show(vec![report::not_connected(&error)], &[], format);
+            } else {
+                // A launcher ends the job at the first rank that fails: rank 0 has to have spoken.
+                thread::sleep(Duration::from_secs(1));
             }
             return 1;
         }
     };
-    if let Some(status) = other_number(settings, site.sites(), site.site(), format) {
+    if let Some(status) = other_number(settings, &*site, format) {
         return status;
     }
     let aborting = Arc::clone(&site);
@@ -137,10 +131,11 @@ fn on_ranks(
     status
 }
 
-/// A usage error if another number of sites was asked for than there are ranks, where that is known.
-fn other_number(settings: &Settings, ranks: u32, rank: u32, format: Format) -> Option<i32> {
-    let sites = settings.sites.filter(|sites| ranks != 0 && *sites != ranks)?;
-    if rank == 0 {
+/// A usage error if another number of sites was asked for than there are ranks.
+fn other_number(settings: &Settings, site: &dyn Communicator, format: Format) -> Option<i32> {
+    let ranks = site.sites();
+    let sites = settings.sites.filter(|sites| *sites != ranks)?;
+    if site.site() == 0 {
         let diagnostic = Diagnostic::error(
             "E0712",
             format!("`--sites {sites}`, but the launcher started {ranks} ranks"),
@@ -162,7 +157,10 @@ fn as_site(
 ) -> i32 {
     let first = site.site() == 0;
     let prepared = prepare(load, settings, site.sites(), format);
-    let failed = prepared.as_ref().err().map(|(status, text)| format!("{status}\n{text}"));
+    let failed = prepared
+        .as_ref()
+        .err()
+        .map(|(status, text)| format!("{status}\n{text}"));
     match site.agree(failed) {
         Ok(None) => {}
         Ok(Some((rank, failure))) => {

@@ -117,7 +117,11 @@ pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result
 
 /// By file and place; what has no place comes first.
 fn in_source_order(diagnostics: &mut Vec<Diagnostic>) {
-    diagnostics.sort_by_key(|d| d.labels.first().map(|label| (label.span.file, label.span.start)));
+    diagnostics.sort_by_key(|d| {
+        d.labels
+            .first()
+            .map(|label| (label.span.file, label.span.start))
+    });
     diagnostics.dedup();
 }
 

@@ -20,7 +20,11 @@ struct Said {
 impl Said {
     #[track_caller]
     fn status(self, status: i32) -> Said {
-        assert_eq!(self.status, status, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        assert_eq!(
+            self.status, status,
+            "stdout:\n{}\nstderr:\n{}",
+            self.out, self.err
+        );
         self
     }
 
@@ -73,7 +77,9 @@ impl Desk {
 
     fn command(&self, program: impl AsRef<Path>, words: &str) -> Command {
         let mut command = Command::new(program.as_ref());
-        command.args(words.split_whitespace()).current_dir(self.0.path());
+        command
+            .args(words.split_whitespace())
+            .current_dir(self.0.path());
         command
     }
 
@@ -94,11 +100,15 @@ output y
 #[test]
 fn help_has_examples_and_no_verb_is_usage() {
     let desk = Desk::new();
-    desk.einc("--help").status(0).out(&["einc run model.ein", "Exit status", "check", "doctor"]);
+    desk.einc("--help")
+        .status(0)
+        .out(&["einc run model.ein", "Exit status", "check", "doctor"]);
     desk.einc("").status(2);
     desk.einc("run").status(2).err(&["FILE.ein"]);
-    desk.einc("rnu x.ein").status(2).err(&["run"]);
-    desk.einc("run --help").status(0).out(&["--sites", "--deterministic", "mpirun"]);
+    desk.einc("chek x.ein").status(2).err(&["'check'"]);
+    desk.einc("run --help")
+        .status(0)
+        .out(&["--sites", "--deterministic", "mpirun"]);
 }
 
 #[test]
@@ -107,17 +117,26 @@ fn check_is_silent_on_what_is_right_and_names_the_place_of_what_is_wrong() {
     let said = desk.einc("check add.ein").status(0);
     assert_eq!((said.out.as_str(), said.err.as_str()), ("", ""));
     desk.file("bad.ein", "input x: f32[3]\ny[i] = x[i] + z[i]\noutput y\n");
-    let said = desk.einc("check bad.ein").status(1).err(&["bad.ein:2:15", "`z`", "^"]);
+    let said = desk
+        .einc("check bad.ein")
+        .status(1)
+        .err(&["bad.ein:2:15", "`z`", "^"]);
     assert_eq!(said.out, "");
     assert!(!said.err.contains('\x1b'), "colours in a pipe");
 }
 
 #[test]
 fn json_is_one_object_a_line() {
-    let desk = Desk::with("bad.ein", "input x: f32[3]\ny[i] = x[i] + z[i]\nw[i] = x[i] + v[i]\noutput y\n");
+    let desk = Desk::with(
+        "bad.ein",
+        "input x: f32[3]\ny[i] = x[i] + z[i]\nw[i] = x[i] + v[i]\noutput y\n",
+    );
     let said = desk.einc("check bad.ein --format json").status(1);
-    let lines: Vec<serde_json::Value> =
-        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> = said
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["severity"], "error");
     assert_eq!(lines[0]["labels"][0]["line"], 2);
@@ -129,53 +148,93 @@ fn json_is_one_object_a_line() {
 #[test]
 fn files_that_cannot_be_read() {
     let desk = Desk::with("matmul.ein", ADD);
-    desk.einc("check matmu.ein").status(1).err(&["matmu.ein", "did you mean matmul.ein?"]);
-    desk.einc("check matmul").status(1).err(&["did you mean matmul.ein?"]);
-    desk.einc("run nowhere/x.ein").status(1).err(&["nowhere/x.ein"]);
+    desk.einc("check matmu.ein")
+        .status(1)
+        .err(&["matmu.ein", "did you mean matmul.ein?"]);
+    desk.einc("check matmul")
+        .status(1)
+        .err(&["did you mean matmul.ein?"]);
+    desk.einc("run nowhere/x.ein")
+        .status(1)
+        .err(&["nowhere/x.ein"]);
     fs::write(desk.path("latin.ein"), b"// caf\xe9\n").unwrap();
-    desk.einc("check latin.ein").status(1).err(&["E0191", "line 1, byte 6"]);
+    desk.einc("check latin.ein")
+        .status(1)
+        .err(&["E0191", "line 1, byte 6"]);
     desk.einc("check .").status(1).err(&["E0190"]);
 }
 
 #[test]
 fn imports() {
-    let desk = Desk::with("main.ein", "use \"lib/a.ein\"\ninput x: f32[2] = ones\ny[i] = a.f(x[i])\noutput y\n");
+    let desk = Desk::with(
+        "main.ein",
+        "use \"lib/a.ein\"\ninput x: f32[2] = ones\ny[i] = a.f(x[i])\noutput y\n",
+    );
     fs::create_dir(desk.path("lib")).unwrap();
     desk.file("lib/a.ein", "use \"b.ein\"\nfn f(x) = b.g(x) + 1\n");
     desk.file("lib/b.ein", "fn g(x) = 2 * x\n");
     desk.einc("check main.ein").status(0);
     desk.file("lib/b.ein", "use \"../lib/a.ein\"\nfn g(x) = 2 * x\n");
-    desk.einc("check main.ein").status(1).err(&["E0591", "lib/a.ein", "lib/b.ein"]);
+    desk.einc("check main.ein")
+        .status(1)
+        .err(&["E0591", "lib/a.ein", "lib/b.ein"]);
     desk.file("lib/b.ein", "use \"c.ein\"\nfn g(x) = 2 * x\n");
-    desk.einc("check main.ein").status(1).err(&["E0590", "lib/b.ein:1:5", "c.ein"]);
+    desk.einc("check main.ein")
+        .status(1)
+        .err(&["E0590", "lib/b.ein:1:5", "c.ein"]);
     desk.file("lib/b.ein", "use std.mm\nfn g(x) = 2 * x\n");
-    desk.einc("check main.ein").status(1).err(&["E0592", "std.mm", "std.nn"]);
+    desk.einc("check main.ein")
+        .status(1)
+        .err(&["E0592", "std.mm", "std.nn"]);
 }
 
 #[test]
 fn names_on_the_command_line_are_looked_up() {
     let desk = Desk::with("add.ein", ADD);
-    desk.einc("check add.ein --dim M=4").status(2).err(&["E0711", "did you mean `--dim N=…`?"]);
-    desk.einc("check add.ein --set stop=4").status(2).err(&["did you mean `--set step=…`?"]);
-    desk.einc("check add.ein --input q=4.npy").status(2).err(&["input `q`"]);
-    desk.einc("run add.ein --save q=4.npy").status(2).err(&["output `q`"]);
-    desk.einc("check add.ein --dim N=x").status(2).err(&["`x` is not a whole number"]);
+    desk.einc("check add.ein --dim M=4")
+        .status(2)
+        .err(&["E0711", "did you mean `--dim N=…`?"]);
+    desk.einc("check add.ein --set stop=4")
+        .status(2)
+        .err(&["did you mean `--set step=…`?"]);
+    desk.einc("check add.ein --input q=4.npy")
+        .status(2)
+        .err(&["input `q`"]);
+    desk.einc("run add.ein --save q=4.npy")
+        .status(2)
+        .err(&["output `q`"]);
+    desk.einc("check add.ein --dim N=x")
+        .status(2)
+        .err(&["`x` is not a whole number"]);
     desk.einc("run add.ein --sites 0").status(2);
 }
 
 #[test]
 fn run_prints_and_takes_values() {
     let desk = Desk::with("add.ein", ADD);
-    desk.einc("run add.ein").status(0).out(&["y", "1", "2", "3"]);
-    desk.einc("run add.ein --set step=10 --dim N=2 --sites 3").status(0).out(&["10", "11"]);
+    desk.einc("run add.ein")
+        .status(0)
+        .out(&["y", "1", "2", "3"]);
+    desk.einc("run add.ein --set step=10 --dim N=2 --sites 3")
+        .status(0)
+        .out(&["10", "11"]);
     desk.einc("run add.ein --save y=y.npy").status(0);
     let saved = fs::read(desk.path("y.npy")).unwrap();
     assert!(saved.starts_with(b"\x93NUMPY"));
     assert!(saved.ends_with(&[1.0f32, 2.0, 3.0].map(f32::to_le_bytes).concat()));
-    desk.file("sum.ein", "dim N\ninput x: f32[N]\ns = sum[i] x[i]\noutput s\n");
-    desk.einc("run sum.ein").status(1).err(&["E0710", "--input x=FILE", "sum.ein:2:7"]);
-    desk.einc("run sum.ein --input x=y.npy").status(0).out(&["s = 6"]);
-    desk.einc("run sum.ein --input x=none.npy").status(1).err(&["none.npy"]);
+    desk.file(
+        "sum.ein",
+        "dim N\ninput x: f32[N]\ns = sum[i] x[i]\noutput s\n",
+    );
+    desk.einc("run sum.ein")
+        .status(1)
+        .err(&["E0710", "--input x=FILE", "sum.ein:2:7"]);
+    desk.einc("run sum.ein --input x=y.npy")
+        .status(0)
+        .out(&["s = 6"]);
+    desk.einc("run sum.ein --input x=none.npy")
+        .status(1)
+        .err(&["none.npy"]);
 }
 
 #[test]
@@ -187,12 +246,21 @@ fn build_makes_a_program_of_its_own() {
     let program = desk.path("add");
     let run = |words: &str| finish(&mut desk.command(&program, words));
     run("").status(0).out(&["1", "2", "3"]);
-    run("--sites 2 --dim N=4 --set step=0").status(0).out(&["0", "3"]);
-    run("--help").status(0).out(&["Adds one.", "x: f32[N] = iota", "N = 3", "--sites"]);
+    run("--sites 2 --dim N=4 --set step=0")
+        .status(0)
+        .out(&["0", "3"]);
+    run("--help")
+        .status(0)
+        .out(&["Adds one.", "x: f32[N] = iota", "N = 3", "--sites"]);
     run("--dim M=3").status(2).err(&["did you mean"]);
     run("--frobnicate").status(2);
-    run("--save y=/proc/nowhere/y.npy").status(1).err(&["/proc/nowhere"]);
-    let left: Vec<_> = fs::read_dir(desk.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    run("--save y=/proc/nowhere/y.npy")
+        .status(1)
+        .err(&["/proc/nowhere"]);
+    let left: Vec<_> = fs::read_dir(desk.0.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     assert_eq!(left, ["add"], "nothing else is left behind");
 }
 
@@ -200,20 +268,36 @@ fn build_makes_a_program_of_its_own() {
 fn build_without_a_c_compiler_or_a_writable_output() {
     let desk = Desk::with("add.ein", ADD);
     let build = |words: &str, cc: &str| {
-        finish(desk.command(env!("CARGO_BIN_EXE_einc"), words).env("CC", cc))
+        finish(
+            desk.command(env!("CARGO_BIN_EXE_einc"), words)
+                .env("CC", cc),
+        )
     };
-    build("build add.ein", "no-such-compiler").status(1).err(&["E0901", "no-such-compiler", "apt-get install gcc"]);
+    build("build add.ein", "no-such-compiler").status(1).err(&[
+        "E0901",
+        "no-such-compiler",
+        "apt-get install gcc",
+    ]);
     build("build add.ein", "false").status(1).err(&["E0902"]);
-    build("build add.ein -o nowhere/add", "cc").status(1).err(&["E0903", "nowhere/add"]);
-    build("build add.ein -o .", "cc").status(1).err(&["E0903", "folder"]);
+    build("build add.ein -o nowhere/add", "cc")
+        .status(1)
+        .err(&["E0903", "nowhere/add"]);
+    build("build add.ein -o .", "cc")
+        .status(1)
+        .err(&["E0903", "folder"]);
     assert!(!desk.path("add").exists());
 }
 
 #[test]
 fn plan_prints_steps_and_cost() {
     let desk = Desk::with("add.ein", ADD);
-    desk.einc("plan add.ein --sites 2").status(0).out(&["add.ein:5"]);
-    desk.file("sum.ein", "dim N\ninput x: f32[N]\ns = sum[i] x[i]\noutput s\n");
+    desk.einc("plan add.ein --sites 2")
+        .status(0)
+        .out(&["add.ein:5"]);
+    desk.file(
+        "sum.ein",
+        "dim N\ninput x: f32[N]\ns = sum[i] x[i]\noutput s\n",
+    );
     desk.einc("plan sum.ein").status(1).err(&["`N`"]);
     desk.einc("plan sum.ein --dim N=10").status(0);
 }
@@ -225,7 +309,10 @@ fn fmt_formats_files_and_standard_input() {
     assert_eq!(said.out, "add.ein\n");
     desk.einc("fmt add.ein").status(0);
     let text = fs::read_to_string(desk.path("add.ein")).unwrap();
-    assert!(text.starts_with("y[i] = x[i] + 1") && text.contains("// one more"), "{text}");
+    assert!(
+        text.starts_with("y[i] = x[i] + 1") && text.contains("// one more"),
+        "{text}"
+    );
     desk.einc("fmt --check add.ein").status(0);
     let mut child = desk
         .command(env!("CARGO_BIN_EXE_einc"), "fmt")
@@ -233,20 +320,35 @@ fn fmt_formats_files_and_standard_input() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(b"y[i]=x[i]+1\n").unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"y[i]=x[i]+1\n")
+        .unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "y[i] = x[i] + 1\n");
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "y[i] = x[i] + 1\n"
+    );
     desk.file("bad.ein", "y[i = \n");
     desk.einc("fmt bad.ein").status(1).err(&["bad.ein:1"]);
-    assert_eq!(fs::read_to_string(desk.path("bad.ein")).unwrap(), "y[i = \n");
+    assert_eq!(
+        fs::read_to_string(desk.path("bad.ein")).unwrap(),
+        "y[i = \n"
+    );
 }
 
 #[test]
 fn new_makes_a_program_that_runs_and_is_formatted() {
     let desk = Desk::new();
-    desk.einc("new knn").status(0).out(&["einc run knn/knn.ein"]);
+    desk.einc("new knn")
+        .status(0)
+        .out(&["einc run knn/knn.ein"]);
     desk.einc("fmt --check knn/knn.ein").status(0);
-    desk.einc("run knn/knn.ein --dim N=20").status(0).out(&["nearest", "far"]);
+    desk.einc("run knn/knn.ein --dim N=20")
+        .status(0)
+        .out(&["nearest", "far"]);
     desk.einc("new knn").status(1).err(&["exists already"]);
     desk.einc("new no/where").status(1);
 }
@@ -257,8 +359,17 @@ fn explain_and_doctor_and_completions() {
     desk.einc("explain E0301").status(0).out(&["# E0301"]);
     desk.einc("explain 901").status(0).out(&["# E0901"]);
     desk.einc("explain").status(0).out(&["E0301: ", "E0901: "]);
-    desk.einc("explain E9999").status(2).err(&["E9999", "einc explain list"]);
-    desk.einc("doctor").status(0).out(&["cores", "memory", "C compiler", "openmpi", "mpich", "GPU"]);
+    desk.einc("explain E9999")
+        .status(2)
+        .err(&["E9999", "einc explain list"]);
+    desk.einc("doctor").status(0).out(&[
+        "cores",
+        "memory",
+        "C compiler",
+        "openmpi",
+        "mpich",
+        "GPU",
+    ]);
     desk.einc("completions bash").status(0).out(&["einc"]);
     desk.einc("completions tcsh").status(2);
 }

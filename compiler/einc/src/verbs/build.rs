@@ -41,7 +41,13 @@ pub struct Arguments {
     #[command(flatten)]
     plan: PlanArguments,
     /// How errors are printed
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        help_heading = "Messages"
+    )]
     format: Format,
 }
 

@@ -14,42 +14,56 @@ use einc_driver::{
     exit, session,
     settings::Settings,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Find all errors of a program, without building or running it
+/// Find all errors of programs, without building or running them
 ///
 /// Up to 20 errors are shown, in source order. Data need not be there: sizes that only they would give stay open,
 /// and what depends on them is checked when they come.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  einc check model.ein
+  einc check model.ein layers.ein
   einc check model.ein --input X=points.npy   with the sizes of these data
   einc check model.ein --format json          one JSON object a line, for editors")]
 pub struct Arguments {
-    /// The program
-    #[arg(value_name = "FILE.ein")]
-    file: PathBuf,
+    /// The programs
+    #[arg(value_name = "FILE.ein", required = true)]
+    files: Vec<PathBuf>,
     #[command(flatten)]
     bind: BindArguments,
     /// How errors are printed
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        help_heading = "Messages"
+    )]
     format: Format,
 }
 
 pub fn perform(arguments: Arguments) -> i32 {
-    let program = match super::load(&arguments.file, arguments.format) {
+    let mut settings = Settings::default();
+    settings.bind(arguments.bind);
+    let statuses = arguments
+        .files
+        .iter()
+        .map(|path| file(path, &settings, arguments.format));
+    statuses.max().unwrap_or(0)
+}
+
+fn file(path: &Path, settings: &Settings, format: Format) -> i32 {
+    let program = match super::load(path, format) {
         Ok(program) => program,
         Err(status) => return status,
     };
-    let mut settings = Settings::default();
-    settings.bind(arguments.bind);
-    match session::check(&program, &settings, Purpose::Look) {
+    match session::check(&program, settings, Purpose::Look) {
         Ok(checked) => {
             let wrong = checked.diagnostics.iter().any(|d| d.is_error());
-            exit::show(checked.diagnostics, &program.texts(), arguments.format);
+            exit::show(checked.diagnostics, &program.texts(), format);
             i32::from(wrong)
         }
-        Err(failure) => exit::fail(failure, &program, arguments.format),
+        Err(failure) => exit::fail(failure, &program, format),
     }
 }

@@ -23,7 +23,11 @@ pub struct Arguments {}
 
 /// The launchers of the MPIs that shims are built for: name of the shim, commands, Debian's packages.
 const MPIS: [(&str, &[&str], &str); 2] = [
-    ("openmpi", &["mpirun.openmpi", "mpirun"], "openmpi-bin libopenmpi-dev"),
+    (
+        "openmpi",
+        &["mpirun.openmpi", "mpirun"],
+        "openmpi-bin libopenmpi-dev",
+    ),
     ("mpich", &["mpirun.mpich", "mpirun"], "mpich libmpich-dev"),
 ];
 
@@ -79,8 +83,10 @@ fn compiler() -> String {
     match version(&name) {
         Some(version) => line("C compiler", &version),
         None => {
-            line("C compiler", &format!("no `{name}`: `einc build` cannot link; `einc run` works"))
-                + &hint("apt-get install gcc    (dnf install gcc)")
+            line(
+                "C compiler",
+                &format!("no `{name}`: `einc build` cannot link; `einc run` works"),
+            ) + &hint("apt-get install gcc    (dnf install gcc)")
         }
     }
 }
@@ -96,23 +102,37 @@ fn mpi(name: &str, commands: &[&str], packages: &str) -> String {
     match (found, shim) {
         (Some((command, version)), true) => line(name, &format!("{command}: {version}")),
         (Some((command, version)), false) => {
-            line(name, &format!("{command}: {version}; einc was built without support for it"))
-                + &hint(&format!("apt-get install {packages} libclang-dev, then install einc again"))
+            line(
+                name,
+                &format!("{command}: {version}; einc was built without support for it"),
+            ) + &hint(&format!(
+                "apt-get install {packages} libclang-dev, then install einc again"
+            ))
         }
         (None, true) => {
-            line(name, "no launcher here; built programs run under one elsewhere")
-                + &hint(&format!("apt-get install {packages}"))
+            line(
+                name,
+                "no launcher here; built programs run under one elsewhere",
+            ) + &hint(&format!("apt-get install {packages}"))
         }
         (None, false) => {
             line(name, "not installed; needed only for mpirun")
-                + &hint(&format!("apt-get install {packages} libclang-dev, then install einc again"))
+                + &hint(&format!(
+                    "apt-get install {packages} libclang-dev, then install einc again"
+                ))
         }
     }
 }
 
 fn gpu() -> String {
     match library("libcuda.so.1") {
-        Some(path) => line("GPU", &format!("CUDA driver at {}; programs run on the cores", path.display())),
+        Some(path) => line(
+            "GPU",
+            &format!(
+                "CUDA driver at {}; programs run on the cores",
+                path.display()
+            ),
+        ),
         None => line("GPU", "no CUDA driver; programs run on the cores"),
     }
 }
@@ -148,5 +168,7 @@ fn version(command: &str) -> Option<String> {
     let first = lines.next()?;
     // MPICH's first line is a title; its version stands in the second.
     let second = lines.next().and_then(|line| line.strip_prefix("Version:"));
-    Some(second.map_or(first.to_string(), |version| format!("MPICH {}", version.trim())))
+    Some(second.map_or(first.to_string(), |version| {
+        format!("MPICH {}", version.trim())
+    }))
 }
