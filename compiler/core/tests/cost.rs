@@ -4,8 +4,9 @@
 
 mod support;
 
+use ein_plan::{Placement, Source};
 use einc_core::cost::{self, Machine};
-use einc_core::einsum::Program;
+use einc_core::einsum::{Definition, Program};
 use einc_core::pipeline::{Compiled, Options, compile};
 use einc_core::{ia, lower, tra};
 use support::build::{conv, matmul, nearest};
@@ -111,6 +112,25 @@ fn work_and_memory_are_spread() {
     assert_eq!(four.bytes, 3 * matrix);
     assert_eq!(four.floats, 3 * 64 * 64);
     assert_eq!(four.transfer, 4 * 64 * 64);
+}
+
+#[test]
+fn what_can_be_made_anywhere_is_made_in_pieces_where_it_is_large() {
+    let mut program = nearest(150_000, 600);
+    for tensor in &mut program.tensors[..3] {
+        tensor.definition = Definition::Source(Source::Gumbel);
+    }
+    let compiled = compiled(&program, 4);
+    // Only the minimum travels: four values and their numbers.
+    assert_eq!(compiled.cost.transfer, 8);
+    let everywhere: Vec<&str> = compiled
+        .ia
+        .relations
+        .iter()
+        .filter(|relation| relation.kind.placement == Placement::All)
+        .map(|relation| relation.name.as_str())
+        .collect();
+    assert_eq!(everywhere, ["q", "A"]);
 }
 
 #[test]

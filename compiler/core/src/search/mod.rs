@@ -25,8 +25,11 @@ const IMBALANCE: u128 = 2;
 /// Partial results are scattered only if they are at most this many tuples.
 const MOST_PARTIAL_TUPLES: u64 = 1 << 20;
 
-/// A statement whose operands are everywhere is computed everywhere if all sites together spend at most this
-/// part of the program's arithmetic on it.
+/// A tensor of at most this many elements is computed at every site, if its operands are there, nothing wants it
+/// cut, and all sites together spend at most one [`REDUNDANT_PART`]-th of the program's arithmetic on it.
+const TINY: u128 = 4096;
+
+/// See [`TINY`].
 const REDUNDANT_PART: u128 = 64;
 
 /// A sensible chunking of a program for that many sites. In deterministic mode it does not depend on the sites.
@@ -107,7 +110,8 @@ impl<'a> Chooser<'a> {
             .saturating_mul(u128::from(self.pieces))
             .saturating_mul(REDUNDANT_PART)
             <= self.total;
-        let choice = if everywhere && light {
+        let tiny = self.rests[at].pieces.is_none() && self.size(at) <= TINY;
+        let choice = if everywhere && light && tiny {
             uncut
         } else {
             self.best_cut(at, kernel, operands).unwrap_or(uncut)
