@@ -8,12 +8,12 @@
 //! [b, h, t, s | d]  a0[b, h, t, d] * a1[b, h, s, d] / sqrt(c)   b, h: loops   t: rows   s: columns   d: inner
 //! ```
 
-use crate::Chunk;
 use crate::machine::Machine;
 use crate::pack::{BLOCK, Evaluated, InPlace, Packed, in_place};
 use crate::product::{Matrix, Tiling, multiply};
 use crate::program::{Program, Request};
 use crate::segment::Segment;
+use crate::{Chunk, wide};
 use ein_array::{Array, Data};
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction};
 use std::ops::Range;
@@ -65,7 +65,7 @@ fn typed<T: Packed>(
     let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let rank = kernel.output_rank as usize;
-    let factors = factors(kernel, operands, &ranges)?;
+    let factors = factors::<T>(kernel, operands, &ranges)?;
     let (left, right) = (factors.left.1, factors.right.1);
     let has = |mask: u128, i: usize| mask >> i & 1 == 1;
 
@@ -355,42 +355,53 @@ fn stored<T: Packed>(dtype: DType, shape: Vec<usize>, result: Vec<T>) -> Array {
 }
 
 /// Takes the body apart: a product of factors, some of them numbers.
-fn factors(kernel: &Kernel, operands: &[Chunk<'_>], ranges: &[(i64, i64)]) -> Option<Factors> {
+fn factors<T: Packed>(
+    kernel: &Kernel,
+    operands: &[Chunk<'_>],
+    ranges: &[(i64, i64)],
+) -> Option<Factors> {
     let depends = dependences(&kernel.graph);
-    let (mut number, mut list) = (1.0, Vec::new());
-    let mut stack = vec![kernel.root];
-    while let Some(id) = stack.pop() {
-        if depends[id.0 as usize] == 0 {
-            number *= value_of(kernel, operands, ranges, id)?;
+    let (mut number, mut over, mut under) = (1.0, Vec::new(), Vec::new());
+    // Nodes still to be taken apart, and whether they divide.
+    let mut stack = vec![(kernel.root, false)];
+    while let Some((id, divides)) = stack.pop() {
+        let mask = depends[id.0 as usize];
+        if mask == 0 {
+            let value = value_of(kernel, operands, ranges, id)?;
+            number = if divides {
+                number / value
+            } else {
+                number * value
+            };
             continue;
         }
         match kernel.graph.node(id) {
-            Node::Apply(Function::Mul, a) => stack.extend([a[1], a[0]]),
+            Node::Apply(Function::Mul, a) => stack.extend([(a[1], divides), (a[0], divides)]),
+            Node::Apply(Function::Div, a) => stack.extend([(a[1], !divides), (a[0], divides)]),
             Node::Apply(Function::Neg, a) => {
                 number = -number;
-                stack.push(a[0]);
+                stack.push((a[0], divides));
             }
-            Node::Apply(Function::Div, a) if depends[a[1].0 as usize] == 0 => {
-                number /= value_of(kernel, operands, ranges, a[1])?;
-                stack.push(a[0]);
-            }
-            _ => list.push((id, depends[id.0 as usize])),
+            _ if divides => under.push((id, mask)),
+            _ => over.push((id, mask)),
         }
-        if list.len() + stack.len() > 16 {
+        if over.len() + under.len() + stack.len() > 16 {
             return None;
         }
     }
-    // A factor that is not an ordinary number could hide overflow or make it: leave that to the strips.
-    if !number.is_normal() || list.len() < 2 {
+    // A number that is not an ordinary one could hide overflow or make it: leave that to the strips.
+    if !number.is_normal() || !T::from_f64(number).to_f64().is_normal() || over.len() < 2 {
         return None;
     }
     let mut graph = kernel.graph.clone();
     let dtype = kernel.graph.dtype(kernel.root);
-    let left = list.remove(largest(&list, 0));
-    let mut sides = [left, list.remove(largest(&list, left.1))];
-    for (id, mask) in list {
-        let side = sides.iter_mut().find(|(_, own)| mask & !own == 0)?;
-        side.0 = graph.add(Node::Apply(Function::Mul, vec![side.0, id]), dtype);
+    let left = over.remove(largest(&over, 0));
+    let mut sides = [left, over.remove(largest(&over, left.1))];
+    for (list, function) in [(over, Function::Mul), (under, Function::Div)] {
+        for (id, mask) in list {
+            let side = sides.iter_mut().find(|(_, own)| mask & !own == 0)?;
+            side.0 = graph.add(Node::Apply(function, vec![side.0, id]), dtype);
+        }
     }
     let [left, right] = sides;
     // Rows of the output come before its columns, so that both orders of writing a product are the same one.
@@ -457,7 +468,7 @@ fn value_of(
     });
     let start = ranges.iter().map(|(start, _)| *start).collect();
     let mut machine = Machine::new(&program, start, false);
-    machine.execute(0);
+    wide::execute(&mut machine, 0);
     if machine.poison(program.root).is_some() {
         return None;
     }

@@ -9,11 +9,12 @@
 
 use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
+use crate::explain::explain;
 use crate::machine::Machine;
 use crate::nest::Axis;
 use crate::program::{Program, Request};
 use crate::segment::Segment;
-use crate::{Chunk, KernelError};
+use crate::{Chunk, KernelError, wide};
 use ein_array::Array;
 use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
@@ -65,34 +66,6 @@ pub(crate) fn run(
     match driver.run(segments) {
         None => Ok(columns),
         Some(point) => Err(explain(kernel, operands, point)),
-    }
-}
-
-/// Evaluates a faulty point again, alone, to find out what is wrong there.
-fn explain(kernel: &Kernel, operands: &[Chunk<'_>], point: Vec<i64>) -> KernelError {
-    let ranges: Vec<(i64, i64)> = point.iter().map(|p| (*p, 1)).collect();
-    let lengths = vec![1; ranges.len()];
-    let program = Program::new(&Request {
-        graph: &kernel.graph,
-        operands,
-        root: kernel.root,
-        guard: kernel.guard,
-        reduction: None,
-        output: &[],
-        reduced: &[],
-        ranges: &ranges,
-        lengths: &lengths,
-    });
-    let mut machine = Machine::new(&program, point.clone(), true);
-    machine.execute(0);
-    let fault = program
-        .guard
-        .and_then(|guard| machine.traced(guard))
-        .or_else(|| machine.traced(program.root))
-        .expect("the point was found to be faulty");
-    KernelError {
-        fault,
-        point: point.iter().map(|p| *p as u64).collect(),
     }
 }
 
@@ -341,13 +314,13 @@ impl<'p, 'a> Driver<'p, 'a> {
         let mut unit_loops = self.odometer(&nest.unit);
         let mut step_loops = self.odometer(&nest.step);
         let mut fault: Option<Vec<i64>> = None;
-        machine.execute(0);
+        wide::execute(&mut machine, 0);
         unit_loops.set(units.start);
         let mut moved = 0;
         for unit in units {
             self.place(&mut machine, &unit_loops, moved);
             for level in moved + 1..=nest.unit.len() {
-                machine.execute(level);
+                wide::execute(&mut machine, level);
             }
             accumulator.reset();
             if !steps.is_empty() {
@@ -357,7 +330,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             for _ in steps.clone() {
                 self.place(&mut machine, &step_loops, moved_step);
                 for level in moved_step + 1..=nest.step.len() {
-                    machine.execute(nest.unit.len() + level);
+                    wide::execute(&mut machine, nest.unit.len() + level);
                 }
                 if let Some(point) = self.poisoned(&machine) {
                     let lower = fault.as_ref().is_none_or(|found| point < *found);
@@ -369,7 +342,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                     }
                 }
                 if program.reduction.is_some() && fault.is_none() {
-                    self.accumulate(&machine, &mut accumulator);
+                    wide::accumulate(self, &machine, &mut accumulator);
                 }
                 moved_step = step_loops.advance();
             }
@@ -427,7 +400,9 @@ impl<'p, 'a> Driver<'p, 'a> {
         point
     }
 
-    fn accumulate(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
+    /// Adds the present strip to the accumulator, in the instructions of the caller.
+    #[inline(always)]
+    pub(crate) fn accumulate_here(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
         let program = self.program;
         let mask = program.guard.map(|guard| machine.truths(guard));
         let mask = mask.filter(|mask| mask.contains(&0));

@@ -43,43 +43,45 @@ pub fn generate(
         Source::Load(_) | Source::Unbound => {
             unreachable!("only a free source can be generated")
         }
-        Source::Full(Scalar::Int(x)) => fill(&mut array, &place, |_, _, to| {
+        Source::Full(Scalar::Int(x)) => fill(&mut array, &place, &|_, _, to: &mut [Value]| {
             to.iter_mut().for_each(|v| *v = Value::Whole(*x));
         }),
-        Source::Full(value) => fill(&mut array, &place, |_, _, to| {
+        Source::Full(value) => fill(&mut array, &place, &|_, _, to: &mut [Value]| {
             to.iter_mut().for_each(|v| *v = Value::Real(value.as_f64()));
         }),
-        Source::Iota => fill(&mut array, &place, |_, first, to| {
+        Source::Iota => fill(&mut array, &place, &|_, first, to: &mut [Value]| {
             for (v, n) in to.iter_mut().zip(first..) {
                 *v = Value::Whole(n as i64);
             }
         }),
         Source::Permutation => {
             let order = permutation(&key, shape.iter().product());
-            fill(&mut array, &place, |_, first, to| {
+            fill(&mut array, &place, &|_, first, to: &mut [Value]| {
                 for (v, n) in to.iter_mut().zip(first..) {
                     *v = Value::Whole(order[n as usize]);
                 }
             });
         }
-        Source::Uniform { lo, hi } => fill(&mut array, &place, |dtype, first, to| {
-            random(&key, first, to, |a, _| {
-                Value::Real(below(dtype, lo + (hi - lo) * unit(a), *lo, *hi))
-            });
-        }),
-        Source::Normal { mean, std } => fill(&mut array, &place, |_, first, to| {
+        Source::Uniform { lo, hi } => {
+            fill(&mut array, &place, &|dtype, first, to: &mut [Value]| {
+                random(&key, first, to, |a, _| {
+                    Value::Real(below(dtype, lo + (hi - lo) * unit(a), *lo, *hi))
+                });
+            })
+        }
+        Source::Normal { mean, std } => fill(&mut array, &place, &|_, first, to: &mut [Value]| {
             random(&key, first, to, |a, b| {
                 let radius = (-2.0 * libm::log(1.0 - unit(a))).sqrt();
                 let angle = std::f64::consts::TAU * unit(b);
                 Value::Real(mean + std * (radius * libm::cos(angle)))
             });
         }),
-        Source::Bernoulli { p } => fill(&mut array, &place, |_, first, to| {
+        Source::Bernoulli { p } => fill(&mut array, &place, &|_, first, to: &mut [Value]| {
             random(&key, first, to, |a, _| {
                 Value::Whole(i64::from(unit(a) < *p))
             });
         }),
-        Source::Gumbel => fill(&mut array, &place, |_, first, to| {
+        Source::Gumbel => fill(&mut array, &place, &|_, first, to: &mut [Value]| {
             random(&key, first, to, |a, _| {
                 Value::Real(-libm::log(-libm::log(inner(a))))
             });
@@ -141,8 +143,11 @@ impl Place {
     }
 }
 
-/// Makes the elements run by run; `make(type, number of the first, values)`.
-fn fill(array: &mut Array, place: &Place, make: impl Fn(DType, u64, &mut [Value]) + Sync) {
+/// Makes neighbouring values: the stored type, the number of the first, the values.
+type Make<'m> = dyn Fn(DType, u64, &mut [Value]) + Sync + 'm;
+
+/// Makes the elements run by run.
+fn fill(array: &mut Array, place: &Place, make: &Make<'_>) {
     let dtype = array.dtype();
     let pieces = |first: usize, count: usize, store: &mut dyn FnMut(usize, &[Value])| {
         let mut values = [Value::Whole(0); 512];

@@ -10,10 +10,13 @@
 //! ```
 
 mod accumulate;
+mod branches;
 mod carrier;
 mod combine;
 mod contraction;
 mod drive;
+mod explain;
+mod forms;
 mod generate;
 mod load;
 mod machine;
@@ -24,6 +27,7 @@ mod pack;
 mod product;
 mod program;
 mod segment;
+mod wide;
 
 pub use combine::combine;
 pub use generate::generate;

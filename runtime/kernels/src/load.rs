@@ -171,7 +171,6 @@ fn by_pattern<S: Copy, T: Copy>(
 macro_rules! lane {
     ($t:ty: $($stored:ident $f:expr),*) => {
         impl Lane for $t {
-            #[inline(always)]
             fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) {
                 match from {
                     $(Data::$stored(v) => by_pattern(to, v, pattern, $f),)*

@@ -70,32 +70,32 @@ impl Nest {
 
     fn new(output: &[usize], reduced: &[usize], lengths: &[usize], output_lanes: bool) -> Nest {
         let from = if output_lanes { output } else { reduced };
+        // Innermost first: what fits in a strip as a whole, then a part of the next one. An index of one value
+        // is left outside.
+        let (mut strip, mut tiles, mut lanes) = (Vec::new(), Vec::new(), 1);
         let mut first = from.len();
-        let mut tiles = Vec::new();
-        let mut lanes = 1;
         while first > 0 && lanes < WIDTH {
-            let length = lengths[from[first - 1]].max(1);
-            if lanes * length <= WIDTH {
+            let length = lengths[from[first - 1]];
+            if length > 1 {
+                let most = WIDTH / lanes;
+                if most == 1 {
+                    break;
+                }
+                strip.insert(0, from[first - 1]);
+                if length > most {
+                    // Equal tiles rather than full ones and a short rest.
+                    let tile = length.div_ceil(length.div_ceil(most));
+                    let round = if lanes == 1 { 8 } else { 1 };
+                    tiles.insert(0, tile.next_multiple_of(round).min(most));
+                    break;
+                }
                 tiles.insert(0, length);
                 lanes *= length;
-                first -= 1;
-                continue;
             }
-            let most = WIDTH / lanes;
-            if most > 1 {
-                // Equal tiles rather than full ones and a short rest.
-                let count = length.div_ceil(most);
-                let mut tile = length.div_ceil(count);
-                if first == from.len() {
-                    tile = tile.next_multiple_of(8).min(most);
-                }
-                tiles.insert(0, tile);
-                first -= 1;
-            }
-            break;
+            first -= 1;
         }
-        let strip = from[first..].to_vec();
-        let outer = from[..first].iter().map(|i| Axis::Index(*i));
+        let outer = from.iter().filter(|i| !strip.contains(i));
+        let outer = outer.map(|i| Axis::Index(*i));
         let looped: Vec<Axis> = outer.chain((0..strip.len()).map(Axis::Tile)).collect();
         let whole = |indices: &[usize]| indices.iter().map(|i| Axis::Index(*i)).collect();
         let (unit, step) = if output_lanes {

@@ -10,9 +10,10 @@
 
 use crate::Chunk;
 use crate::drive::Driver;
+use crate::forms::affine_forms;
 use crate::nest::WIDTH;
 use crate::product::{Element, Matrix};
-use crate::program::{Program, Request, affine_forms, strides_of};
+use crate::program::{Program, Request, strides_of};
 use crate::segment::Segment;
 use ein_array::Data;
 use ein_plan::{DType, Graph, Node, NodeId};

@@ -11,6 +11,8 @@
 //! ```
 
 use crate::Chunk;
+use crate::branches::Branches;
+use crate::forms::{Form64, affine_forms};
 use crate::nest::{Axis, Nest, Strides};
 use ein_plan::{DType, Function, Graph, IndexId, Node, NodeId, Reduction, Scalar};
 
@@ -122,83 +124,6 @@ pub(crate) struct Program<'a> {
     pub levels: Vec<Vec<Operation>>,
     /// Registers of each bank: f32, f64, i32, i64, bool; then poison masks.
     pub banks: [usize; 6],
-}
-
-/// An affine form with the interval of its values, if no value leaves ±2^62.
-#[derive(Clone)]
-pub(crate) struct Form64 {
-    pub constant: i64,
-    pub terms: Vec<(usize, i64)>,
-    pub low: i64,
-    pub high: i64,
-}
-
-/// The affine form of every `I64` node that has one, over the given ranges.
-pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<Form64>> {
-    let mut forms: Vec<Option<Form64>> = Vec::with_capacity(graph.len());
-    let combine = |x: &Form64, y: &Form64, factor: i64| -> Option<Form64> {
-        let mut terms = x.terms.clone();
-        for (index, coefficient) in &y.terms {
-            let more = coefficient.checked_mul(factor)?;
-            match terms.iter_mut().find(|(i, _)| i == index) {
-                Some((_, c)) => *c = c.checked_add(more)?,
-                None => terms.push((*index, more)),
-            }
-        }
-        terms.retain(|(_, c)| *c != 0);
-        let constant = x.constant.checked_add(y.constant.checked_mul(factor)?)?;
-        bounded(constant, terms, ranges)
-    };
-    for (_, node, dtype) in graph.iter() {
-        let form = (dtype == DType::I64).then(|| match node {
-            Node::Constant(Scalar::Int(c)) => bounded(*c, vec![], ranges),
-            Node::Index(IndexId(i)) => bounded(0, vec![(*i as usize, 1)], ranges),
-            Node::Apply(function, a) => {
-                let at = |n: usize| a.get(n).and_then(|id| forms[id.0 as usize].as_ref());
-                match function {
-                    Function::Add => combine(at(0)?, at(1)?, 1),
-                    Function::Sub => combine(at(0)?, at(1)?, -1),
-                    Function::Neg => combine(&bounded(0, vec![], ranges)?, at(0)?, -1),
-                    Function::Mul => {
-                        let (x, y) = (at(0)?, at(1)?);
-                        let zero = bounded(0, vec![], ranges)?;
-                        if x.terms.is_empty() {
-                            combine(&zero, y, x.constant)
-                        } else if y.terms.is_empty() {
-                            combine(&zero, x, y.constant)
-                        } else {
-                            None
-                        }
-                    }
-                    _ => None,
-                }
-            }
-            _ => None,
-        });
-        forms.push(form.flatten());
-    }
-    forms
-}
-
-fn bounded(constant: i64, terms: Vec<(usize, i64)>, ranges: &[(i64, i64)]) -> Option<Form64> {
-    const LIMIT: i128 = 1 << 62;
-    let (mut low, mut high) = (i128::from(constant), i128::from(constant));
-    for (index, coefficient) in &terms {
-        let (start, length) = ranges[*index];
-        let c = i128::from(*coefficient);
-        let ends = [
-            c * i128::from(start),
-            c * (i128::from(start) + i128::from(length.max(1)) - 1),
-        ];
-        low += ends[0].min(ends[1]);
-        high += ends[0].max(ends[1]);
-    }
-    (low > -LIMIT && high < LIMIT).then_some(Form64 {
-        constant,
-        terms,
-        low: low as i64,
-        high: high as i64,
-    })
 }
 
 impl<'a> Program<'a> {
@@ -316,7 +241,7 @@ impl<'a> Program<'a> {
             }
         }
 
-        let mut levels: Vec<Vec<Operation>> = vec![Vec::new(); axes.len() + 1];
+        let mut operations: Vec<Option<Operation>> = vec![None; count];
         for id in (0..count).filter(|id| needed[*id]) {
             let node = graph.node(NodeId(id as u32));
             let kind = match node {
@@ -354,13 +279,18 @@ impl<'a> Program<'a> {
                 Node::Convert(argument) => Kind::Convert(argument.0),
             };
             let uniform = registers[id].uniform;
-            levels[level_of(depends[id])].push(Operation {
+            operations[id] = Some(Operation {
                 node: id as u32,
                 uniform,
                 splat: uniform && splat[id],
                 kind,
             });
         }
+        let level: Vec<usize> = depends.iter().map(|mask| level_of(*mask)).collect();
+        let branches = Branches::new(request, &needed, &level, axes.len(), |id| {
+            value_arguments(graph, id, &forms, &inside[id])
+        });
+        let levels = branches.place(graph, operations, &level, axes.len());
         Program {
             operands: request.operands,
             root: request.root.0,

@@ -292,7 +292,7 @@ fn some_of(next: &mut impl FnMut(usize) -> usize, from: &[usize]) -> Vec<usize> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Indices of all kinds in any order, several of each, diagonals, mixed types, up to three factors.
     #[test]

@@ -226,7 +226,7 @@ fn case(seed: u64, faults: bool) -> Case {
             },
         })
         .collect();
-    let ranges: Vec<(u64, u64)> = list
+    let mut ranges: Vec<(u64, u64)> = list
         .iter()
         .map(|index| {
             if draw.chance(50) {
@@ -239,6 +239,12 @@ fn case(seed: u64, faults: bool) -> Case {
             )
         })
         .collect();
+    // The naive evaluator should not take long: few points, but long rows.
+    for i in (0..indices).filter(|i| *i != large) {
+        if ranges.iter().map(|(_, n)| *n).product::<u64>() > 8000 {
+            ranges[i].1 = ranges[i].1.min(2);
+        }
+    }
     let special = draw.chance(30);
     let (mut operands, mut owned, mut cuts) = (vec![], vec![], vec![]);
     for _ in 0..1 + draw.below(3) {
@@ -443,10 +449,7 @@ fn check_pieces(seed: u64) {
             Reduction::Norm => c(0) * c(1).sqrt(),
             _ => c(0),
         };
-        let dtype = match columns[0].dtype() {
-            DType::F32 => DType::F32,
-            other => other,
-        };
+        let dtype = columns[0].dtype();
         let agrees = if let Value::I(x) = value {
             match (reduction.is_arg(), columns[0].data().get(e)) {
                 (true, _) => got == *x as f64,
@@ -464,7 +467,7 @@ fn check_pieces(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn kernels_agree_with_the_naive_evaluator(seed in any::<u64>()) {

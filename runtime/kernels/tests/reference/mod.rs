@@ -260,12 +260,17 @@ pub fn points(ranges: &[(u64, u64)]) -> Vec<Vec<i64>> {
     all
 }
 
+/// A result and the scale of its rounding errors.
+pub type Scaled = (Value, f64);
+/// A fault and its point.
+pub type Failure = (Fault, Vec<i64>);
+
 /// The finished results, and for each a scale that rounding errors are relative to.
 pub fn interpret(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Owned],
-) -> Result<Vec<(Value, f64)>, (Fault, Vec<i64>)> {
+) -> Result<Vec<Scaled>, Failure> {
     let rank = kernel.output_rank as usize;
     let mut results = vec![];
     for output in points(&ranges[..rank]) {

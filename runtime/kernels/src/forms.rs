@@ -1,0 +1,87 @@
+//! Positions as affine forms over indices, with the interval of their values.
+//!
+//! A form whose values are all far from the ends of `i64` may be computed in any order; other nodes are left
+//! to the wrapping arithmetic of the graph. Must not know operands.
+//!
+//! ```text
+//! 2 * y + r - 1   with y in 0..7, r in 0..3   ->   -1 + 2 y + 1 r   in -1..=13
+//! ```
+
+use ein_plan::{DType, Function, Graph, IndexId, Node, Scalar};
+
+/// An affine form with the interval of its values, if no value leaves ±2^62.
+#[derive(Clone)]
+pub(crate) struct Form64 {
+    pub constant: i64,
+    pub terms: Vec<(usize, i64)>,
+    pub low: i64,
+    pub high: i64,
+}
+
+/// The affine form of every `I64` node that has one, over the given ranges.
+pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<Form64>> {
+    let mut forms: Vec<Option<Form64>> = Vec::with_capacity(graph.len());
+    let combine = |x: &Form64, y: &Form64, factor: i64| -> Option<Form64> {
+        let mut terms = x.terms.clone();
+        for (index, coefficient) in &y.terms {
+            let more = coefficient.checked_mul(factor)?;
+            match terms.iter_mut().find(|(i, _)| i == index) {
+                Some((_, c)) => *c = c.checked_add(more)?,
+                None => terms.push((*index, more)),
+            }
+        }
+        terms.retain(|(_, c)| *c != 0);
+        let constant = x.constant.checked_add(y.constant.checked_mul(factor)?)?;
+        bounded(constant, terms, ranges)
+    };
+    for (_, node, dtype) in graph.iter() {
+        let form = (dtype == DType::I64).then(|| match node {
+            Node::Constant(Scalar::Int(c)) => bounded(*c, vec![], ranges),
+            Node::Index(IndexId(i)) => bounded(0, vec![(*i as usize, 1)], ranges),
+            Node::Apply(function, a) => {
+                let at = |n: usize| a.get(n).and_then(|id| forms[id.0 as usize].as_ref());
+                match function {
+                    Function::Add => combine(at(0)?, at(1)?, 1),
+                    Function::Sub => combine(at(0)?, at(1)?, -1),
+                    Function::Neg => combine(&bounded(0, vec![], ranges)?, at(0)?, -1),
+                    Function::Mul => {
+                        let (x, y) = (at(0)?, at(1)?);
+                        let zero = bounded(0, vec![], ranges)?;
+                        if x.terms.is_empty() {
+                            combine(&zero, y, x.constant)
+                        } else if y.terms.is_empty() {
+                            combine(&zero, x, y.constant)
+                        } else {
+                            None
+                        }
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+        forms.push(form.flatten());
+    }
+    forms
+}
+
+fn bounded(constant: i64, terms: Vec<(usize, i64)>, ranges: &[(i64, i64)]) -> Option<Form64> {
+    const LIMIT: i128 = 1 << 62;
+    let (mut low, mut high) = (i128::from(constant), i128::from(constant));
+    for (index, coefficient) in &terms {
+        let (start, length) = ranges[*index];
+        let c = i128::from(*coefficient);
+        let ends = [
+            c * i128::from(start),
+            c * (i128::from(start) + i128::from(length.max(1)) - 1),
+        ];
+        low += ends[0].min(ends[1]);
+        high += ends[0].max(ends[1]);
+    }
+    (low > -LIMIT && high < LIMIT).then_some(Form64 {
+        constant,
+        terms,
+        low: low as i64,
+        high: high as i64,
+    })
+}

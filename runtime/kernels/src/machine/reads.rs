@@ -1,0 +1,363 @@
+//! Reads of a machine: where a strip's elements lie, what is outside, and the poison that this makes.
+//!
+//! Must not know other operations.
+//!
+//! ```text
+//! a0[2 * x - 1] else 0 at x = 0..4   ->   lane 0 is outside: 0; lanes 1..4: elements 1 3 5
+//! ```
+
+use super::{Machine, lanes, split};
+use crate::Fault;
+use crate::load::{Extents, Lane, Pattern, along};
+use crate::nest::WIDTH;
+use crate::program::{Form, Read, Register};
+use ein_plan::DType;
+
+impl Machine<'_, '_> {
+    /// Performs a read into a register.
+    pub(super) fn read(&mut self, node: u32, to: Register, read: &Read, uniform: bool) {
+        let single = Extents { sizes: vec![] };
+        let strip = if uniform {
+            single
+        } else {
+            std::mem::take(&mut self.extents)
+        };
+        let n = strip.lanes();
+        self.read_strip(node, to, read, &strip, n);
+        if !uniform {
+            self.extents = strip;
+        }
+    }
+
+    fn fetch(&mut self, to: Register, read: &Read, first: usize, n: usize, pattern: &Pattern<'_>) {
+        let data = self.program.operands[read.operand].columns[read.column].data();
+        let at = to.slot as usize * WIDTH + first;
+        match to.dtype {
+            DType::F32 => f32::read(&mut self.f32s[at..at + n], data, pattern),
+            DType::F64 => f64::read(&mut self.f64s[at..at + n], data, pattern),
+            DType::I32 => i32::read(&mut self.i32s[at..at + n], data, pattern),
+            DType::I64 => i64::read(&mut self.i64s[at..at + n], data, pattern),
+            _ => u8::read(&mut self.truths[at..at + n], data, pattern),
+        }
+    }
+
+    fn read_strip(&mut self, node: u32, to: Register, read: &Read, strip: &Extents, n: usize) {
+        // Where the strip begins, and whether all of it is inside.
+        let (mut offset, mut inside) = (0i64, true);
+        let mut firsts = [0i64; 16];
+        let wide = read.dims.len() > firsts.len();
+        for (d, position) in read.dims.iter().enumerate() {
+            let (first, low, high) = match &position.form {
+                Form::Affine {
+                    constant,
+                    terms,
+                    lanes,
+                    checked,
+                } => {
+                    let first = terms
+                        .iter()
+                        .fold(*constant, |sum, (i, c)| sum + c * self.point[*i]);
+                    let (mut low, mut high) = (first, first);
+                    if *checked {
+                        for (step, size) in lanes.iter().zip(&strip.sizes) {
+                            let far = step * (*size as i64 - 1).max(0);
+                            low += far.min(0);
+                            high += far.max(0);
+                        }
+                    } else {
+                        (low, high) = (position.start, position.start);
+                    }
+                    (first, low, high)
+                }
+                Form::Value(id) => {
+                    let register = self.program.registers[*id as usize];
+                    if !register.uniform {
+                        continue;
+                    }
+                    let x = self.i64s[register.slot as usize * WIDTH];
+                    (x, x, x)
+                }
+            };
+            if !wide {
+                firsts[d] = first;
+            }
+            inside &=
+                low >= position.start && high < position.start.saturating_add(position.length);
+            let relative = first.wrapping_sub(position.start);
+            offset = offset.wrapping_add(relative.wrapping_mul(position.stride));
+        }
+        let steps = if strip.sizes.is_empty() {
+            &[][..]
+        } else {
+            &read.lanes[..]
+        };
+        if inside && !read.scattered {
+            let pattern = Pattern::Strip {
+                offset,
+                steps,
+                extents: strip,
+            };
+            if n > 0 {
+                self.fetch(to, read, 0, n, &pattern);
+            }
+            self.missing[..n].fill(0);
+            return self.settle(node, to, read, n, false);
+        }
+        let missing = if read.scattered || wide {
+            self.read_chosen(to, read, strip, n)
+        } else {
+            self.read_clipped(to, read, strip, &firsts, offset)
+        };
+        self.settle(node, to, read, n, missing);
+    }
+
+    /// Affine positions, partly outside: each run is cut to what is inside. Whether lanes are missing.
+    fn read_clipped(
+        &mut self,
+        to: Register,
+        read: &Read,
+        strip: &Extents,
+        firsts: &[i64; 16],
+        offset: i64,
+    ) -> bool {
+        let run = strip.run();
+        let mut missing = false;
+        // The runs are walked with the machine borrowed, so their beginnings are listed first.
+        let mut runs: Vec<(usize, [usize; 8])> = Vec::with_capacity(strip.lanes() / run.max(1));
+        strip.runs(|lane, at| {
+            let mut coordinates = [0; 8];
+            coordinates[..at.len()].copy_from_slice(at);
+            runs.push((lane, coordinates));
+        });
+        let outer = strip.sizes.len().saturating_sub(1);
+        for (lane, at) in runs {
+            let at = &at[..outer];
+            // The lanes begin..end of the run are inside in every dimension.
+            let (mut begin, mut end) = (0i64, run as i64);
+            for (d, position) in read.dims.iter().enumerate() {
+                let (first, step) = match &position.form {
+                    Form::Affine { lanes, .. } if !strip.sizes.is_empty() => {
+                        (firsts[d] + along(lanes, at), lanes[outer])
+                    }
+                    _ => (firsts[d], 0),
+                };
+                let (low, high) = (position.start, position.start + position.length - 1);
+                if step == 0 {
+                    if first < low || first > high {
+                        end = begin;
+                    }
+                } else {
+                    // low <= first + step·l <= high, solved for l.
+                    let (from, to) = if step > 0 {
+                        (
+                            (first - low).div_euclid(step),
+                            (high - first).div_euclid(step),
+                        )
+                    } else {
+                        (
+                            (high - first).div_euclid(-step),
+                            (first - low).div_euclid(-step),
+                        )
+                    };
+                    let from = -from;
+                    begin = begin.max(from);
+                    end = end.min(to + 1);
+                }
+            }
+            if end <= begin {
+                (begin, end) = (0, 0);
+            }
+            let (begin, end) = (begin as usize, end as usize);
+            if begin < end {
+                let step = if strip.sizes.is_empty() {
+                    0
+                } else {
+                    read.lanes[outer]
+                };
+                let from = if strip.sizes.is_empty() {
+                    0
+                } else {
+                    along(&read.lanes, at)
+                };
+                let pattern = Pattern::Run {
+                    offset: offset.wrapping_add(from).wrapping_add(step * begin as i64),
+                    step,
+                };
+                self.fetch(to, read, lane + begin, end - begin, &pattern);
+            }
+            let mask = &mut self.missing[lane..lane + run];
+            mask.fill(1);
+            mask[begin..end].fill(0);
+            missing |= end - begin < run;
+        }
+        missing
+    }
+
+    /// Positions that are looked up lane by lane. Whether lanes are missing.
+    fn read_chosen(&mut self, to: Register, read: &Read, strip: &Extents, n: usize) -> bool {
+        let mut offsets = std::mem::take(&mut self.offsets);
+        offsets[..n].fill(0);
+        let mut positions = [0i64; WIDTH];
+        let mut missing = false;
+        for dim in &read.dims {
+            let mut plain = false;
+            match &dim.form {
+                Form::Affine {
+                    constant,
+                    terms,
+                    lanes,
+                    checked,
+                } => {
+                    plain = !checked;
+                    let first = terms
+                        .iter()
+                        .fold(*constant, |sum, (i, c)| sum + c * self.point[*i]);
+                    if strip.sizes.is_empty() {
+                        positions[0] = first;
+                    } else {
+                        let inner = lanes[strip.sizes.len() - 1];
+                        let run = strip.run();
+                        strip.runs(|lane, at| {
+                            let mut value = first + along(lanes, at);
+                            for p in &mut positions[lane..lane + run] {
+                                *p = value;
+                                value += inner;
+                            }
+                        });
+                    }
+                }
+                Form::Value(id) => {
+                    let register = self.program.registers[*id as usize];
+                    if register.uniform {
+                        positions[..n].fill(self.i64s[register.slot as usize * WIDTH]);
+                    } else {
+                        positions[..n].copy_from_slice(lanes(&self.i64s, register, n));
+                    }
+                }
+            }
+            let (start, length, stride) = (dim.start, dim.length, dim.stride);
+            if plain {
+                for (o, p) in offsets[..n].iter_mut().zip(&positions) {
+                    *o += if *o < 0 { 0 } else { (p - start) * stride };
+                }
+            } else {
+                for (o, p) in offsets[..n].iter_mut().zip(&positions) {
+                    let relative = p.wrapping_sub(start);
+                    if (relative as u64) < length as u64 {
+                        *o += if *o < 0 { 0 } else { relative * stride };
+                    } else {
+                        *o = -1;
+                        missing = true;
+                    }
+                }
+            }
+        }
+        if n > 0 {
+            self.fetch(to, read, 0, n, &Pattern::Chosen(&offsets[..n]));
+        }
+        for (m, o) in self.missing[..n].iter_mut().zip(&offsets) {
+            *m = u8::from(*o < 0);
+        }
+        self.offsets = offsets;
+        missing
+    }
+
+    /// Fills the lanes that are missing and sets the poison of a read.
+    fn settle(&mut self, node: u32, to: Register, read: &Read, n: usize, missing: bool) {
+        if missing {
+            let other = read.otherwise.map(|id| self.program.registers[id as usize]);
+            macro_rules! fill {
+                ($bank:ident, $zero:expr) => {{
+                    let (before, to) = split(&mut self.$bank, to, n);
+                    let other = other.map(|r| lanes(before, r, n));
+                    for (l, m) in self.missing[..n].iter().enumerate() {
+                        if *m != 0 {
+                            to[l] = other.map_or($zero, |o| o[l]);
+                        }
+                    }
+                }};
+            }
+            match to.dtype {
+                DType::F32 => fill!(f32s, 0.0),
+                DType::F64 => fill!(f64s, 0.0),
+                DType::I32 => fill!(i32s, 0),
+                DType::I64 => fill!(i64s, 0),
+                _ => fill!(truths, 0),
+            }
+        }
+        let Some(slot) = to.poison else { return };
+        let at = slot as usize * WIDTH;
+        self.poison[at..at + n].fill(0);
+        let mut any = false;
+        for dim in &read.dims {
+            let Form::Value(id) = dim.form else { continue };
+            let r = self.program.registers[id as usize];
+            let Some(from) = r.poison.filter(|p| self.poisoned[*p as usize]) else {
+                continue;
+            };
+            let uniform = r.uniform;
+            let (before, mask) = self.poison.split_at_mut(at);
+            for (l, m) in mask[..n].iter_mut().enumerate() {
+                *m |= before[from as usize * WIDTH + if uniform { 0 } else { l }];
+            }
+            if !any && self.first_poisoned(r) {
+                self.inherit(node, id);
+            }
+            any = true;
+        }
+        if missing {
+            let before_first = self.poison[at] != 0;
+            match read.otherwise {
+                None => {
+                    for l in 0..n {
+                        self.poison[at + l] |= self.missing[l];
+                    }
+                    any = true;
+                    if self.trace.is_some() && !before_first {
+                        let fault = self.find_position(read);
+                        if let Some(trace) = &mut self.trace {
+                            trace[node as usize] = fault;
+                        }
+                    }
+                }
+                Some(id) => {
+                    let r = self.program.registers[id as usize];
+                    if let Some(from) = r.poison.filter(|p| self.poisoned[*p as usize]) {
+                        for l in 0..n {
+                            self.poison[at + l] |=
+                                self.missing[l] & self.poison[from as usize * WIDTH + l];
+                        }
+                        any = true;
+                        if !before_first && self.poison[at] != 0 {
+                            self.inherit(node, id);
+                        }
+                    }
+                }
+            }
+        }
+        self.poisoned[slot as usize] = any;
+    }
+
+    /// The first dimension in which the first lane is outside.
+    fn find_position(&self, read: &Read) -> Option<Fault> {
+        read.dims.iter().enumerate().find_map(|(d, dim)| {
+            let position = match &dim.form {
+                Form::Affine {
+                    constant, terms, ..
+                } => terms
+                    .iter()
+                    .fold(*constant, |sum, (i, c)| sum + c * self.point[*i]),
+                Form::Value(id) => {
+                    self.i64s[self.program.registers[*id as usize].slot as usize * WIDTH]
+                }
+            };
+            let outside = position < dim.start || position - dim.start >= dim.length;
+            outside.then_some(Fault::OutOfRange {
+                operand: read.operand as u32,
+                dimension: d as u32,
+                position,
+                extent: dim.length as u64,
+            })
+        })
+    }
+}
