@@ -24,9 +24,21 @@ const RUNS: &[(&str, &[&str])] = &[
 fn peak(command: &mut Command) -> (f64, f64) {
     let finished = run(command.arg("--stats")).success();
     let figure = |key: &str| -> f64 {
-        let line = finished.stderr.lines().chain(finished.stdout.lines()).find(|l| l.contains(key));
+        let line = finished
+            .stderr
+            .lines()
+            .chain(finished.stdout.lines())
+            .find(|l| l.contains(key));
         let line = line.unwrap_or_else(|| panic!("no {key:?} in\n{finished}"));
-        line.rsplit_once('=').unwrap().1.trim().split_whitespace().next().unwrap().parse().unwrap()
+        line.rsplit_once('=')
+            .unwrap()
+            .1
+            .trim()
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
     };
     (figure("stated peak bytes"), figure("measured peak bytes"))
 }
@@ -36,8 +48,12 @@ fn main() {
     for (example, arguments) in RUNS {
         for sites in ["1", "4"] {
             let source = root().join("examples").join(format!("{example}.ein"));
-            let (stated, measured) =
-                peak(einc_command(&["run"]).arg(source).args(*arguments).args(["--sites", sites]));
+            let (stated, measured) = peak(
+                einc_command(&["run"])
+                    .arg(source)
+                    .args(*arguments)
+                    .args(["--sites", sites]),
+            );
             println!(
                 "{example:<12} {sites} site(s)   stated {:>9.1} MiB   measured {:>9.1} MiB   {:.2}",
                 mib(stated),
@@ -50,7 +66,10 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let mut long = String::from("dim N = 64\ninput x0: f32[N, N] = ones\n");
     for n in 1..999 {
-        long.push_str(&format!("x{n}[i,j] = relu(x{}[i,k] * x0[k,j]) + {n}\n", n - 1));
+        long.push_str(&format!(
+            "x{n}[i,j] = relu(x{}[i,k] * x0[k,j]) + {n}\n",
+            n - 1
+        ));
     }
     long.push_str("output x998\n");
     let file = folder.path().join("long.ein");
@@ -61,15 +80,26 @@ fn main() {
             einc(arguments).success();
             began.elapsed().as_secs_f64() * 1e3
         });
-        println!("{what:<40} {:>8.1} ms (best of 5)", times.fold(f64::INFINITY, f64::min));
+        println!(
+            "{what:<40} {:>8.1} ms (best of 5)",
+            times.fold(f64::INFINITY, f64::min)
+        );
     };
-    time("einc check, 1,000 lines", &["check", file.to_str().unwrap()]);
+    time(
+        "einc check, 1,000 lines",
+        &["check", file.to_str().unwrap()],
+    );
     for (example, _) in RUNS {
         let source = root().join("examples").join(format!("{example}.ein"));
         let program = folder.path().join(example);
         time(
             &format!("einc build {example}"),
-            &["build", source.to_str().unwrap(), "-o", program.to_str().unwrap()],
+            &[
+                "build",
+                source.to_str().unwrap(),
+                "-o",
+                program.to_str().unwrap(),
+            ],
         );
     }
 }

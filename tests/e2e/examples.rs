@@ -5,7 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// Runs an example every way there is and hands the outputs of each run to `check`.
-fn everywhere(example: &str, arguments: &[String], saved: &[&str], check: impl Fn(&dyn Fn(&str) -> Tensor, &str)) {
+fn everywhere(
+    example: &str,
+    arguments: &[String],
+    saved: &[&str],
+    check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
+) {
     let folder = tempfile::tempdir().unwrap();
     let source = root().join("examples").join(example);
     let program = folder.path().join("program");
@@ -18,7 +23,9 @@ fn everywhere(example: &str, arguments: &[String], saved: &[&str], check: impl F
         let file = |name: &str| out.join(format!("{name}.npy"));
         command.args(arguments);
         for name in saved {
-            command.arg("--save").arg(format!("{name}={}", file(name).display()));
+            command
+                .arg("--save")
+                .arg(format!("{name}={}", file(name).display()));
         }
         run(command).success();
         check(&|name| Tensor::read(&file(name)), how);
@@ -26,13 +33,21 @@ fn everywhere(example: &str, arguments: &[String], saved: &[&str], check: impl F
     for sites in ["1", "2", "3", "4"] {
         outcome(
             &format!("einc run on {sites}"),
-            einc_tests::einc_command(&["run"]).arg(&source).args(["--sites", sites]),
+            einc_tests::einc_command(&["run"])
+                .arg(&source)
+                .args(["--sites", sites]),
         );
-        outcome(&format!("alone on {sites}"), Command::new(&program).args(["--sites", sites]));
+        outcome(
+            &format!("alone on {sites}"),
+            Command::new(&program).args(["--sites", sites]),
+        );
     }
     for launcher in launchers() {
         for ranks in 1..=4 {
-            outcome(&format!("{launcher} on {ranks}"), &mut mpirun(launcher, ranks, &program));
+            outcome(
+                &format!("{launcher} on {ranks}"),
+                &mut mpirun(launcher, ranks, &program),
+            );
         }
     }
 }
@@ -48,16 +63,28 @@ fn inputs(folder: &Path, tensors: &[(&str, &Tensor)]) -> Vec<String> {
 }
 
 fn dims(sizes: &[(&str, usize)]) -> Vec<String> {
-    sizes.iter().flat_map(|(name, n)| ["--dim".to_string(), format!("{name}={n}")]).collect()
+    sizes
+        .iter()
+        .flat_map(|(name, n)| ["--dim".to_string(), format!("{name}={n}")])
+        .collect()
 }
 
 #[test]
 fn digits_knn_classifies_356_of_360() {
     let data = |name: &str| Tensor::read(&root().join(format!("examples/data/digits_{name}.npy")));
-    let (x, y, xt, yt) = (data("train_x"), data("train_y"), data("test_x"), data("test_y"));
+    let (x, y, xt, yt) = (
+        data("train_x"),
+        data("train_y"),
+        data("test_x"),
+        data("test_y"),
+    );
     let mut correct = 0.0;
     for m in 0..xt.shape[0] {
-        let distance = |n: usize| -> f64 { (0..64).map(|d| (xt.at(&[m, d]) - x.at(&[n, d])).powi(2)).sum() };
+        let distance = |n: usize| -> f64 {
+            (0..64)
+                .map(|d| (xt.at(&[m, d]) - x.at(&[n, d])).powi(2))
+                .sum()
+        };
         let mut best = (f64::INFINITY, 0);
         for n in 0..x.shape[0] {
             let candidate = distance(n);
@@ -67,10 +94,22 @@ fn digits_knn_classifies_356_of_360() {
         }
         correct += f64::from(u8::from(y.at(&[best.1]) == yt.at(&[m])));
     }
-    everywhere("digits_knn.ein", &[], &["correct", "accuracy"], |output, how| {
-        assert_eq!(output("correct").data, [correct], "{how}");
-        output("accuracy").assert_close(&Tensor { shape: vec![], data: vec![correct / 360.0] }, 1e-7, how);
-    });
+    everywhere(
+        "digits_knn.ein",
+        &[],
+        &["correct", "accuracy"],
+        |output, how| {
+            assert_eq!(output("correct").data, [correct], "{how}");
+            output("accuracy").assert_close(
+                &Tensor {
+                    shape: vec![],
+                    data: vec![correct / 360.0],
+                },
+                1e-7,
+                how,
+            );
+        },
+    );
     assert_eq!(correct, 356.0);
 }
 
@@ -79,10 +118,14 @@ fn matmul_equals_three_loops() {
     let folder = tempfile::tempdir().unwrap();
     let (i, k, j) = (37, 29, 23);
     let (a, b) = (Tensor::noise(&[i, k], 1), Tensor::noise(&[k, j], 2));
-    let expected =
-        Tensor::from_fn(&[i, j], |n| (0..k).map(|q| a.at(&[n / j, q]) * b.at(&[q, n % j])).sum());
-    let arguments =
-        [inputs(folder.path(), &[("A", &a), ("B", &b)]), dims(&[("I", i), ("K", k), ("J", j)])].concat();
+    let expected = Tensor::from_fn(&[i, j], |n| {
+        (0..k).map(|q| a.at(&[n / j, q]) * b.at(&[q, n % j])).sum()
+    });
+    let arguments = [
+        inputs(folder.path(), &[("A", &a), ("B", &b)]),
+        dims(&[("I", i), ("K", k), ("J", j)]),
+    ]
+    .concat();
     everywhere("matmul.ein", &arguments, &["C"], |output, how| {
         output("C").assert_close(&expected, 1e-5, how);
     });
@@ -92,18 +135,34 @@ fn matmul_equals_three_loops() {
 fn nearest_equals_its_formula() {
     let folder = tempfile::tempdir().unwrap();
     let (n, d) = (101, 13);
-    let (x, q, a) = (Tensor::noise(&[n, d], 3), Tensor::noise(&[d], 4), Tensor::noise(&[d, d], 5));
+    let (x, q, a) = (
+        Tensor::noise(&[n, d], 3),
+        Tensor::noise(&[d], 4),
+        Tensor::noise(&[d, d], 5),
+    );
     let distance = Tensor::from_fn(&[n], |row| {
         let diff = |e: usize| x.at(&[row, e]) - q.at(&[e]);
-        (0..d).map(|e| (0..d).map(|c| diff(c) * a.at(&[c, e])).sum::<f64>() * diff(e)).sum()
+        (0..d)
+            .map(|e| (0..d).map(|c| diff(c) * a.at(&[c, e])).sum::<f64>() * diff(e))
+            .sum()
     });
-    let best = (0..n).min_by(|a, b| distance.data[*a].total_cmp(&distance.data[*b])).unwrap();
-    let arguments =
-        [inputs(folder.path(), &[("X", &x), ("q", &q), ("A", &a)]), dims(&[("N", n), ("D", d)])].concat();
-    everywhere("nearest.ein", &arguments, &["best", "dist"], |output, how| {
-        output("dist").assert_close(&distance, 1e-5, how);
-        assert_eq!(output("best").data, [best as f64], "{how}");
-    });
+    let best = (0..n)
+        .min_by(|a, b| distance.data[*a].total_cmp(&distance.data[*b]))
+        .unwrap();
+    let arguments = [
+        inputs(folder.path(), &[("X", &x), ("q", &q), ("A", &a)]),
+        dims(&[("N", n), ("D", d)]),
+    ]
+    .concat();
+    everywhere(
+        "nearest.ein",
+        &arguments,
+        &["best", "dist"],
+        |output, how| {
+            output("dist").assert_close(&distance, 1e-5, how);
+            assert_eq!(output("best").data, [best as f64], "{how}");
+        },
+    );
 }
 
 #[test]
@@ -111,16 +170,24 @@ fn attention_equals_softmax_of_masked_scores() {
     let folder = tempfile::tempdir().unwrap();
     let (b, h, t, d) = (2, 3, 11, 5);
     let shape = [b, h, t, d];
-    let (q, k, v) = (Tensor::noise(&shape, 6), Tensor::noise(&shape, 7), Tensor::noise(&shape, 8));
+    let (q, k, v) = (
+        Tensor::noise(&shape, 6),
+        Tensor::noise(&shape, 7),
+        Tensor::noise(&shape, 8),
+    );
     let expected = Tensor::from_fn(&shape, |n| {
         let (e, row, head, batch) = (n % d, n / d % t, n / d / t % h, n / d / t / h);
         let weight = |s: usize| {
-            let score: f64 =
-                (0..d).map(|c| q.at(&[batch, head, row, c]) * k.at(&[batch, head, s, c])).sum();
+            let score: f64 = (0..d)
+                .map(|c| q.at(&[batch, head, row, c]) * k.at(&[batch, head, s, c]))
+                .sum();
             (score / (d as f64).sqrt()).exp()
         };
         let total: f64 = (0..=row).map(weight).sum();
-        (0..=row).map(|s| weight(s) * v.at(&[batch, head, s, e])).sum::<f64>() / total
+        (0..=row)
+            .map(|s| weight(s) * v.at(&[batch, head, s, e]))
+            .sum::<f64>()
+            / total
     });
     let arguments = [
         inputs(folder.path(), &[("Q", &q), ("K", &k), ("V", &v)]),
@@ -136,18 +203,26 @@ fn attention_equals_softmax_of_masked_scores() {
 fn conv_equals_seven_loops() {
     let folder = tempfile::tempdir().unwrap();
     let (n, c, f, h) = (2, 3, 5, 14);
-    let (i, k) = (Tensor::noise(&[n, c, h, h], 9), Tensor::noise(&[f, c, 3, 3], 10));
+    let (i, k) = (
+        Tensor::noise(&[n, c, h, h], 9),
+        Tensor::noise(&[f, c, 3, 3], 10),
+    );
     let half = h / 2;
     let expected = Tensor::from_fn(&[n, f, half, half], |number| {
-        let (x, y, filter, image) =
-            (number % half, number / half % half, number / half / half % f, number / half / half / f);
+        let (x, y, filter, image) = (
+            number % half,
+            number / half % half,
+            number / half / half % f,
+            number / half / half / f,
+        );
         let mut sum = 0.0;
         for channel in 0..c {
             for r in 0..3 {
                 for s in 0..3 {
                     let (row, column) = ((2 * y + r).wrapping_sub(1), (2 * x + s).wrapping_sub(1));
                     if row < h && column < h {
-                        sum += i.at(&[image, channel, row, column]) * k.at(&[filter, channel, r, s]);
+                        sum +=
+                            i.at(&[image, channel, row, column]) * k.at(&[filter, channel, r, s]);
                     }
                 }
             }

@@ -6,11 +6,16 @@ use einc_tests::{front_end, root};
 fn corpus() -> Vec<Vec<u8>> {
     let mut corpus: Vec<Vec<u8>> = vec![b"".to_vec(), b"a = 1\noutput a\n".to_vec()];
     for folder in ["examples", "stdlib", "stdlib/tests"] {
-        let Ok(entries) = std::fs::read_dir(root().join(folder)) else { continue };
+        let Ok(entries) = std::fs::read_dir(root().join(folder)) else {
+            continue;
+        };
         let mut paths: Vec<_> = entries.map(|e| e.unwrap().path()).collect();
         paths.sort();
         corpus.extend(
-            paths.iter().filter(|p| p.extension().is_some_and(|e| e == "ein")).map(|p| std::fs::read(p).unwrap()),
+            paths
+                .iter()
+                .filter(|p| p.extension().is_some_and(|e| e == "ein"))
+                .map(|p| std::fs::read(p).unwrap()),
         );
     }
     corpus
@@ -29,10 +34,59 @@ impl Dice {
 }
 
 const PIECES: &[&str] = &[
-    "[", "]", "(", ")", "{", "}", "..", ",", ";", "\n", "=", "+=", "max=", "<", "else", "sum[i]", "argmax[i, j < 3]", "next ",
-    "state ", "repeat k < 3 {", "fn f(x[.., d]) -> y[..] {", "dim N", "input X: f32[N]", "param ", "use std.nn", "1e999", "18446744073709551616",
-    "0", "-1", "1/0", "%0", "^", "é", "\u{0}", "\"", "//", "///", "where(", "inf", "f16", "nn.softmax(X)", "grad(", "i < i", "x[x[x[0]]]",
-    "4611686018427387904", "dim D = D", "assert 1 == 2", "output a -> \"x\"", "train {", "not ", " and ", "[n,n]", "size(i)",
+    "[",
+    "]",
+    "(",
+    ")",
+    "{",
+    "}",
+    "..",
+    ",",
+    ";",
+    "\n",
+    "=",
+    "+=",
+    "max=",
+    "<",
+    "else",
+    "sum[i]",
+    "argmax[i, j < 3]",
+    "next ",
+    "state ",
+    "repeat k < 3 {",
+    "fn f(x[.., d]) -> y[..] {",
+    "dim N",
+    "input X: f32[N]",
+    "param ",
+    "use std.nn",
+    "1e999",
+    "18446744073709551616",
+    "0",
+    "-1",
+    "1/0",
+    "%0",
+    "^",
+    "é",
+    "\u{0}",
+    "\"",
+    "//",
+    "///",
+    "where(",
+    "inf",
+    "f16",
+    "nn.softmax(X)",
+    "grad(",
+    "i < i",
+    "x[x[x[0]]]",
+    "4611686018427387904",
+    "dim D = D",
+    "assert 1 == 2",
+    "output a -> \"x\"",
+    "train {",
+    "not ",
+    " and ",
+    "[n,n]",
+    "size(i)",
 ];
 
 fn mutate(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
@@ -73,6 +127,10 @@ fn broken_programs_never_panic_the_front_end() {
             front_end::format(&text);
             front_end::check(&text);
         });
-        assert!(attempt.is_ok(), "round {round}:\n{}", String::from_utf8_lossy(&text));
+        assert!(
+            attempt.is_ok(),
+            "round {round}:\n{}",
+            String::from_utf8_lossy(&text)
+        );
     }
 }

@@ -3,5 +3,7 @@
 
 mod examples;
 mod fuzz;
+mod language;
+mod properties;
 mod readme;
 mod wrong_input;

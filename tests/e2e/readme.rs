@@ -18,7 +18,11 @@ fn blocks<'a>(text: &'a str, mark: &str) -> Vec<(&'a str, &'a str)> {
     let mut rest = text;
     let fence = format!("\n```{mark}\n");
     while let Some(at) = rest.find(&fence) {
-        let before = rest[..at].lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+        let before = rest[..at]
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or("");
         let body = &rest[at + fence.len()..];
         let end = body.find("\n```").expect("a block is closed");
         found.push((before, &body[..end]));
@@ -31,8 +35,15 @@ fn steps(block: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = vec![];
     for line in block.lines() {
         match line.strip_prefix("$ ") {
-            Some(command) => steps.push(Step { command: command.to_string(), expected: vec![] }),
-            None => steps.last_mut().expect("a block begins with a command").expected.push(line.to_string()),
+            Some(command) => steps.push(Step {
+                command: command.to_string(),
+                expected: vec![],
+            }),
+            None => steps
+                .last_mut()
+                .expect("a block begins with a command")
+                .expected
+                .push(line.to_string()),
         }
     }
     steps
@@ -41,9 +52,14 @@ fn steps(block: &str) -> Vec<Step> {
 fn matches(expected: &[String], actual: &[&str]) -> bool {
     match expected.split_first() {
         None => actual.is_empty(),
-        Some((line, rest)) if line.trim() == "…" => (0..=actual.len()).any(|n| matches(rest, &actual[n..])),
+        Some((line, rest)) if line.trim() == "…" => {
+            (0..=actual.len()).any(|n| matches(rest, &actual[n..]))
+        }
         Some((line, rest)) => {
-            actual.first().is_some_and(|a| a.trim_end() == line.trim_end()) && matches(rest, &actual[1..])
+            actual
+                .first()
+                .is_some_and(|a| a.trim_end() == line.trim_end())
+                && matches(rest, &actual[1..])
         }
     }
 }
@@ -88,18 +104,32 @@ fn the_readme_is_true() {
     std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
     for (before, program) in blocks(&text, "ein") {
         if let Some(name) = before.split('`').find(|word| word.ends_with(".ein")) {
+            let example = root().join("examples").join(name);
+            if example.exists() {
+                assert_eq!(
+                    std::fs::read_to_string(example).unwrap().trim_end(),
+                    program.trim_end(),
+                    "{name}"
+                );
+            }
             let written = folder.path().join(name);
             if !written.exists() {
                 std::fs::write(written, program).unwrap();
             } else {
-                assert_eq!(std::fs::read_to_string(&written).unwrap().trim_end(), program.trim_end(), "{name}");
+                assert_eq!(
+                    std::fs::read_to_string(&written).unwrap().trim_end(),
+                    program.trim_end(),
+                    "{name}"
+                );
             }
         }
     }
     let mut ran = 0;
     for (_, block) in blocks(&text, "console") {
         for step in steps(block) {
-            let Some(finished) = perform(&step.command, folder.path()) else { continue };
+            let Some(finished) = perform(&step.command, folder.path()) else {
+                continue;
+            };
             let said = format!("{}{}", finished.stdout, finished.stderr);
             let actual: Vec<&str> = said.lines().collect();
             assert!(

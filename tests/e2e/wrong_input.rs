@@ -23,31 +23,85 @@ fn check(text: impl AsRef<[u8]>) -> Finished {
 fn ill_formed_programs_are_explained() {
     // The text, and what the message must name.
     let programs: &[(&str, &[&str])] = &[
-        ("input A: f32[3]\nB[i] = A[i] + Q[i]\noutput B\n", &["`Q`", "wrong.ein:2"]),
-        ("input weight: f32[3]\nB[i] = wieght[i]\noutput B\n", &["`wieght`", "weight"]),
-        ("input A: f32[3,4]\ninput B: f32[5,6]\nC[i,j] = A[i,k]*B[k,j]\noutput C\n", &["`k`", "4", "5", "wrong.ein:3"]),
-        ("input A: f32[3,4]\nB[i] = A[i]\noutput B\n", &["`A`", "2", "1"]),
-        ("input x: f32[9]\ny[i < 9] = x[i + 1]\noutput y\n", &["`x`", "9"]),
-        ("input A: f32[3,4]\nB[i] = A[i,j]\noutput B\n", &["`j`", "sum[j]"]),
-        ("input A: f32[3,4]\ninput B: f32[4]\ninput C: f32[4]\nD[i] = A[i,j] * exp(B[j]*C[j])\noutput D\n", &["`j`"]),
-        ("input A: f32[3]\ninput B: f64[3]\nC[i] = A[i] + B[i]\noutput C\n", &["f32", "f64"]),
-        ("input A: i64[3]\ninput B: i64[3]\nC[i] = A[i] / B[i]\noutput C\n", &["div"]),
-        ("a = b + 1\nb = c + 1\nc = a + 1\noutput a\n", &["a", "b", "c"]),
+        (
+            "input A: f32[3]\nB[i] = A[i] + Q[i]\noutput B\n",
+            &["`Q`", "wrong.ein:2"],
+        ),
+        (
+            "input weight: f32[3]\nB[i] = wieght[i]\noutput B\n",
+            &["`wieght`", "weight"],
+        ),
+        (
+            "input A: f32[3,4]\ninput B: f32[5,6]\nC[i,j] = A[i,k]*B[k,j]\noutput C\n",
+            &["`k`", "4", "5", "wrong.ein:3"],
+        ),
+        (
+            "input A: f32[3,4]\nB[i] = A[i]\noutput B\n",
+            &["`A`", "2", "1"],
+        ),
+        (
+            "input x: f32[9]\ny[i < 9] = x[i + 1]\noutput y\n",
+            &["`x`", "9"],
+        ),
+        (
+            "input A: f32[3,4]\nB[i] = A[i,j]\noutput B\n",
+            &["`j`", "sum[j]"],
+        ),
+        (
+            "input A: f32[3,4]\ninput B: f32[4]\ninput C: f32[4]\nD[i] = A[i,j] * exp(B[j]*C[j])\noutput D\n",
+            &["`j`"],
+        ),
+        (
+            "input A: f32[3]\ninput B: f64[3]\nC[i] = A[i] + B[i]\noutput C\n",
+            &["f32", "f64"],
+        ),
+        (
+            "input A: i64[3]\ninput B: i64[3]\nC[i] = A[i] / B[i]\noutput C\n",
+            &["div"],
+        ),
+        (
+            "a = b + 1\nb = c + 1\nc = a + 1\noutput a\n",
+            &["a", "b", "c"],
+        ),
         ("a = 1\na = 2\noutput a\n", &["`a`", "wrong.ein:2"]),
-        ("fn f(x) = g(x)\nfn g(x) = f(x)\na = f(1.0)\noutput a\n", &["f", "g"]),
-        ("dim N = 99999999999999999999999\ninput A: f32[N]\noutput A\n", &["wrong.ein:1"]),
-        ("dim N = 4294967296\ninput A: f32[N, N, N]\nB[i,j,k] = A[i,j,k]\noutput B\n", &["`A`"]),
+        (
+            "fn f(x) = g(x)\nfn g(x) = f(x)\na = f(1.0)\noutput a\n",
+            &["f", "g"],
+        ),
+        (
+            "dim N = 99999999999999999999999\ninput A: f32[N]\noutput A\n",
+            &["wrong.ein:1"],
+        ),
+        (
+            "dim N = 4294967296\ninput A: f32[N, N, N]\nB[i,j,k] = A[i,j,k]\noutput B\n",
+            &["4294967296 × 4294967296 × 4294967296", "wrong.ein:2"],
+        ),
         ("input A: f32[3\nB[i] = A[i]\n", &["wrong.ein:1"]),
         ("input A: f32[3]\nB[i,i] = A[i]\noutput B\n", &["`i`"]),
         ("input A: f32[3]\noutput Z\n", &["`Z`"]),
-        ("dim H = 3\ndim D = 10\nassert D % H == 0\ninput A: f32[D]\noutput A\n", &["wrong.ein:3"]),
+        (
+            "dim H = 3\ndim D = 10\nassert D % H == 0\ninput A: f32[D]\noutput A\n",
+            &["wrong.ein:3"],
+        ),
         ("input A: f32[3]\nx = mean[i,j] A[i]\noutput x\n", &["`j`"]),
-        ("fn f(x[n], y[n]) -> z[n] { z[n] = x[n] + y[n] }\ninput A: f32[3]\ninput B: f32[4]\nC = f(A, B)\noutput C\n", &["3", "4"]),
-        ("fn f(x[n]) -> z[n] { z[n] = x[n] }\ninput A: f32[3]\nC = f(A, A)\noutput C\n", &["`f`"]),
+        (
+            "fn f(x[n], y[n]) -> z[n] { z[n] = x[n] + y[n] }\ninput A: f32[3]\ninput B: f32[4]\nC = f(A, B)\noutput C\n",
+            &["3", "4"],
+        ),
+        (
+            "fn f(x[n]) -> z[n] { z[n] = x[n] }\ninput A: f32[3]\nC = f(A, A)\noutput C\n",
+            &["`f`"],
+        ),
         ("use std.nope\n", &["std.nope"]),
         ("use \"nowhere.ein\"\n", &["nowhere.ein"]),
-        ("input A: f32[4,4]\nB = solve(A, A)\noutput B\n", &["not supported yet"]),
-        ("repeat t < 3 { state x = 0.0; next x = x + 1 }\noutput x\n", &["not supported yet"]),
+        (
+            "input A: f32[4,4]\nB = solve(A, A)\noutput B\n",
+            &["not supported yet"],
+        ),
+        (
+            "repeat t < 3 { state x = 0.0; next x = x + 1 }\noutput x\n",
+            &["not supported yet"],
+        ),
     ];
     for (text, words) in programs {
         check(text).fails_with(1).says(words);
@@ -56,9 +110,16 @@ fn ill_formed_programs_are_explained() {
 
 #[test]
 fn hostile_texts_are_refused_without_a_panic() {
-    check([0xff, 0xfe, b'a', 0x80]).fails_with(1).says(&["UTF-8"]);
-    check("").success();
-    check(format!("a = {}1{}\noutput a\n", "(".repeat(5000), ")".repeat(5000))).fails_with(1);
+    check([0xff, 0xfe, b'a', 0x80])
+        .fails_with(1)
+        .says(&["UTF-8"]);
+    check("").fails_with(1).says(&["empty", "wrong.ein"]);
+    check(format!(
+        "a = {}1{}\noutput a\n",
+        "(".repeat(5000),
+        ")".repeat(5000)
+    ))
+    .fails_with(1);
     check(format!("a = {}1\noutput a\n", "-".repeat(100_000))).fails_with(1);
     check("{".repeat(10_000)).fails_with(1);
     let long = format!("a = 1{}\noutput a\n", " + 1".repeat(20_000));
@@ -69,8 +130,13 @@ fn hostile_texts_are_refused_without_a_panic() {
 fn independent_errors_are_reported_together_and_in_order() {
     let many: String = (0..30).map(|n| format!("a{n} = missing{n}\n")).collect();
     let finished = check(many).fails_with(1);
-    let order: Vec<_> = (0..20).map(|n| finished.stderr.find(&format!("`missing{n}`"))).collect();
-    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{finished}");
+    let order: Vec<_> = (0..20)
+        .map(|n| finished.stderr.find(&format!("`missing{n}`")))
+        .collect();
+    assert!(
+        order.iter().all(Option::is_some) && order.is_sorted(),
+        "{finished}"
+    );
     assert!(!finished.stderr.contains("`missing20`"), "{finished}");
 }
 
@@ -79,7 +145,9 @@ fn a_cycle_of_imports_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "b.ein", "use \"a.ein\"\nfn g(x) = x\n");
     let a = write(&folder, "a.ein", "use \"b.ein\"\nfn f(x) = x\n");
-    einc(&["check", a.to_str().unwrap()]).fails_with(1).says(&["a.ein", "b.ein"]);
+    einc(&["check", a.to_str().unwrap()])
+        .fails_with(1)
+        .says(&["a.ein", "b.ein"]);
 }
 
 const COPY: &str = "dim N\ninput X: f32[N, 4]\nY[n,d] = X[n,d] + 1\noutput Y\n";
@@ -122,9 +190,16 @@ fn bad_data_is_refused_by_name() {
 
     let missing = einc(&["run", program.to_str().unwrap(), "--input", "X=nowhere.npy"]);
     missing.fails_with(1).says(&["nowhere.npy"]);
-    einc(&["run", program.to_str().unwrap()]).fails_with(1).says(&["`X`"]);
-    einc(&["run", program.to_str().unwrap(), "--input", &format!("Z={}", good.display())])
-        .says(&["Z"]);
+    einc(&["run", program.to_str().unwrap()])
+        .fails_with(1)
+        .says(&["`X`"]);
+    einc(&[
+        "run",
+        program.to_str().unwrap(),
+        "--input",
+        &format!("Z={}", good.display()),
+    ])
+    .says(&["Z"]);
     // NaN is data like any other.
     let nan = folder.path().join("nan.npy");
     Tensor::from_fn(&[2, 4], |_| f64::NAN).write_f32(&nan);
@@ -148,7 +223,10 @@ fn a_gather_out_of_range_names_tensor_position_and_value() {
         "gather.ein",
         "input table: f32[5, 2]\ninput at: i64[7]\nout[n,d] = table[at[n], d]\noutput out\n",
     );
-    let (table, at) = (folder.path().join("table.npy"), folder.path().join("at.npy"));
+    let (table, at) = (
+        folder.path().join("table.npy"),
+        folder.path().join("at.npy"),
+    );
     Tensor::noise(&[5, 2], 1).write_f32(&table);
     Tensor::from_fn(&[7], |n| if n == 4 { 5.0 } else { 1.0 }).write_i64(&at);
     for sites in ["1", "3"] {
@@ -170,11 +248,26 @@ fn a_gather_out_of_range_names_tensor_position_and_value() {
 #[test]
 fn an_output_that_cannot_be_written_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let program = write(&folder, "fill.ein", "x[i < 300_000]: f32[300_000] = 1\noutput x\n");
-    let run_to = |target: &str| einc(&["run", program.to_str().unwrap(), "--save", &format!("x={target}")]);
-    run_to("/proc/nowhere/x.npy").fails_with(1).says(&["/proc/nowhere"]);
+    let program = write(
+        &folder,
+        "fill.ein",
+        "x[i < 300_000]: f32[300_000] = 1\noutput x\n",
+    );
+    let run_to = |target: &str| {
+        einc(&[
+            "run",
+            program.to_str().unwrap(),
+            "--save",
+            &format!("x={target}"),
+        ])
+    };
+    run_to("/proc/nowhere/x.npy")
+        .fails_with(1)
+        .says(&["/proc/nowhere"]);
     run_to(folder.path().to_str().unwrap()).fails_with(1);
-    run_to(folder.path().join("x.xyz").to_str().unwrap()).fails_with(1).says(&["x.xyz"]);
+    run_to(folder.path().join("x.xyz").to_str().unwrap())
+        .fails_with(1)
+        .says(&["x.xyz"]);
 
     // A full disk: a small file system of its own, where that may be mounted.
     let disk = folder.path().join("disk");
@@ -186,14 +279,19 @@ fn an_output_that_cannot_be_written_loses_nothing() {
         .status()
         .is_ok_and(|s| s.success());
     if !mounted {
-        eprintln!("a file system cannot be mounted here: the full-disk half of this test did not run");
+        eprintln!(
+            "a file system cannot be mounted here: the full-disk half of this test did not run"
+        );
         return;
     }
     let target = disk.join("x.npy");
     std::fs::write(&target, "precious").unwrap();
     let finished = run_to(target.to_str().unwrap());
     let kept = std::fs::read(&target).unwrap();
-    let left: Vec<_> = std::fs::read_dir(&disk).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(&disk)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     run(Command::new("umount").arg(&disk)).success();
     finished.fails_with(1).says(&["x.npy"]);
     assert_eq!(kept, b"precious");
@@ -206,14 +304,22 @@ fn usage_errors_have_status_2() {
     einc(&["run"]).fails_with(2);
     einc(&["run", "examples/matmul.ein", "--sites", "0"]).fails_with(2);
     einc(&["run", "examples/matmul.ein", "--dim", "I"]).fails_with(2);
-    einc(&["run", "nowhere.ein"]).fails_with(1).says(&["nowhere.ein"]);
+    einc(&["run", "nowhere.ein"])
+        .fails_with(1)
+        .says(&["nowhere.ein"]);
     einc(&["run", "examples/matmul.ein", "--dim", "Q=4"]).says(&["Q"]);
     einc(&["explain", "E9999"]).says(&["E9999"]);
 }
 
 fn built(folder: &TempDir, example: &Path) -> PathBuf {
     let program = folder.path().join("program");
-    einc(&["build", example.to_str().unwrap(), "-o", program.to_str().unwrap()]).success();
+    einc(&[
+        "build",
+        example.to_str().unwrap(),
+        "-o",
+        program.to_str().unwrap(),
+    ])
+    .success();
     program
 }
 
@@ -236,7 +342,16 @@ fn a_rank_that_dies_ends_the_job() {
     let program = built(&folder, &root().join("examples/matmul.ein"));
     for launcher in launchers() {
         let mut job = mpirun(launcher, 3, &program)
-            .args(["--dim", "I=6000", "--dim", "K=6000", "--dim", "J=6000", "--threads", "3"])
+            .args([
+                "--dim",
+                "I=6000",
+                "--dim",
+                "K=6000",
+                "--dim",
+                "J=6000",
+                "--threads",
+                "3",
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -244,13 +359,17 @@ fn a_rank_that_dies_ends_the_job() {
         let began = Instant::now();
         let victim = loop {
             std::thread::sleep(Duration::from_millis(50));
-            let ranks = run(Command::new("pgrep").args(["-f", &format!("^{}", program.display())])).stdout;
+            let ranks =
+                run(Command::new("pgrep").args(["-f", &format!("^{}", program.display())])).stdout;
             // The launcher's own command line begins with its own name, so these are the ranks.
             let ranks: Vec<_> = ranks.lines().map(str::to_string).collect();
             if ranks.len() >= 3 && began.elapsed() > Duration::from_millis(1500) {
                 break ranks[1].clone();
             }
-            assert!(began.elapsed() < Duration::from_secs(30), "three ranks never ran: {ranks:?}");
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "three ranks never ran: {ranks:?}"
+            );
         };
         run(Command::new("kill").args(["-9", &victim])).success();
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -258,7 +377,10 @@ fn a_rank_that_dies_ends_the_job() {
             if let Some(status) = job.try_wait().unwrap() {
                 break status;
             }
-            assert!(Instant::now() < deadline, "{launcher}: the job hangs after a rank died");
+            assert!(
+                Instant::now() < deadline,
+                "{launcher}: the job hangs after a rank died"
+            );
             std::thread::sleep(Duration::from_millis(50));
         };
         assert!(!status.success(), "{launcher}");
@@ -267,7 +389,11 @@ fn a_rank_that_dies_ends_the_job() {
 
 #[test]
 fn a_broken_pipe_is_no_panic() {
-    let mut child = einc_command(&["explain", "list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = einc_command(&["explain", "list"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));

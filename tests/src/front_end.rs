@@ -27,14 +27,24 @@ pub fn format(bytes: &[u8]) {
 
 /// Parses and checks, without and with sizes for what is bound; a program that is found right is compiled for three sites.
 pub fn check(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     let parsed = einc_syntax::parse(FileId(0), text);
     let (name, library) = ein_stdlib::library("std.nn").expect("the library is embedded");
     let nn = einc_syntax::parse(FileId(1), library);
     let sources = Sources {
         files: vec![
-            SourceFile { name: "fuzz.ein".into(), text: text.into(), ast: parsed.ast },
-            SourceFile { name: name.into(), text: library.into(), ast: nn.ast },
+            SourceFile {
+                name: "fuzz.ein".into(),
+                text: text.into(),
+                ast: parsed.ast,
+            },
+            SourceFile {
+                name: name.into(),
+                text: library.into(),
+                ast: nn.ast,
+            },
         ],
         imports: Default::default(),
         libraries: [("std.nn".to_string(), FileId(1))].into(),
@@ -43,7 +53,10 @@ pub fn check(bytes: &[u8]) {
     if let Some(program) = analysis.program {
         let _ = einc_core::pipeline::compile(
             &program,
-            &einc_core::pipeline::Options { sites: 3, deterministic: false },
+            &einc_core::pipeline::Options {
+                sites: 3,
+                deterministic: false,
+            },
         );
     }
 }

@@ -15,7 +15,10 @@ use std::process::{Command, Output};
 
 /// The repository's root.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the root").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ is in the root")
+        .to_path_buf()
 }
 
 /// What a finished process said.
@@ -68,8 +71,13 @@ impl std::fmt::Display for Finished {
 
 /// Runs a command to its end.
 pub fn run(command: &mut Command) -> Finished {
-    let Output { status, stdout, stderr } =
-        command.output().unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
     Finished {
         command: format!("{command:?}"),
         status: status.code(),
@@ -81,16 +89,26 @@ pub fn run(command: &mut Command) -> Finished {
 /// The `einc` that was built together with these tests.
 pub fn einc_path() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
-    let folder = test.parent().and_then(Path::parent).expect("target/<profile>/deps/<test>");
+    let folder = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("target/<profile>/deps/<test>");
     let einc = folder.join("einc");
-    assert!(einc.exists(), "{} is missing: run `cargo test --workspace`", einc.display());
+    assert!(
+        einc.exists(),
+        "{} is missing: run `cargo test --workspace`",
+        einc.display()
+    );
     einc
 }
 
 /// `einc` with arguments, in the repository's root.
 pub fn einc_command<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(einc_path());
-    command.args(arguments).current_dir(root()).env("NO_COLOR", "1");
+    command
+        .args(arguments)
+        .current_dir(root())
+        .env("NO_COLOR", "1");
     command
 }
 
@@ -142,7 +160,10 @@ pub struct Tensor {
 impl Tensor {
     /// A tensor made by a function of the row-major number.
     pub fn from_fn(shape: &[usize], f: impl FnMut(usize) -> f64) -> Tensor {
-        Tensor { shape: shape.to_vec(), data: (0..shape.iter().product()).map(f).collect() }
+        Tensor {
+            shape: shape.to_vec(),
+            data: (0..shape.iter().product()).map(f).collect(),
+        }
     }
 
     /// Reproducible values in [-1, 1), rounded to `f32` so that files hold them exactly.
@@ -150,7 +171,9 @@ impl Tensor {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         Tensor::from_fn(shape, |_| {
             // A linear congruential step is random enough for test inputs.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             f64::from(((state >> 40) as f64 / (1u64 << 23) as f64 - 1.0) as f32)
         })
     }
@@ -180,8 +203,10 @@ impl Tensor {
     #[track_caller]
     pub fn read(path: &Path) -> Tensor {
         let open = || {
-            let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            npyz::NpyFile::new(BufReader::new(file)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+            let file =
+                std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            npyz::NpyFile::new(BufReader::new(file))
+                .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
         };
         let shape = open().shape().iter().map(|n| *n as usize).collect();
         let data = if let Ok(v) = open().into_vec::<f32>() {
@@ -189,7 +214,12 @@ impl Tensor {
         } else if let Ok(v) = open().into_vec::<f64>() {
             v
         } else {
-            open().into_vec::<i64>().expect("f32, f64 or i64").into_iter().map(|x| x as f64).collect()
+            open()
+                .into_vec::<i64>()
+                .expect("f32, f64 or i64")
+                .into_iter()
+                .map(|x| x as f64)
+                .collect()
         };
         Tensor { shape, data }
     }
@@ -199,7 +229,9 @@ impl Tensor {
     pub fn assert_close(&self, expected: &Tensor, tolerance: f64, what: &str) {
         assert_eq!(self.shape, expected.shape, "{what}: shapes");
         for (n, (x, y)) in self.data.iter().zip(&expected.data).enumerate() {
-            let close = (x.is_nan() && y.is_nan()) || x == y || (x - y).abs() <= tolerance * y.abs().max(1.0);
+            let close = (x.is_nan() && y.is_nan())
+                || x == y
+                || (x - y).abs() <= tolerance * y.abs().max(1.0);
             assert!(close, "{what}: element {n} is {x}, expected {y}");
         }
     }

@@ -41,7 +41,8 @@ fn none(offences: Vec<String>, rule: &str) {
 }
 
 fn is_test(path: &Path) -> bool {
-    path.iter().any(|part| ["tests", "benches", "examples", "fuzz"].contains(&part.to_str().unwrap()))
+    path.iter()
+        .any(|part| ["tests", "benches", "examples", "fuzz"].contains(&part.to_str().unwrap()))
 }
 
 #[test]
@@ -55,11 +56,17 @@ fn every_module_opens_with_its_contract() {
 
 #[test]
 fn modules_are_short_enough_to_read() {
-    let offences = files(".rs").into_iter().filter(|p| !is_test(p)).filter_map(|path| {
-        let lines = text(&path).lines().count();
-        (lines > 800).then(|| format!("{}: {lines} lines", path.display()))
-    });
-    none(offences.collect(), "a module has at most 800 lines, and 150 to 500 is the aim");
+    let offences = files(".rs")
+        .into_iter()
+        .filter(|p| !is_test(p))
+        .filter_map(|path| {
+            let lines = text(&path).lines().count();
+            (lines > 800).then(|| format!("{}: {lines} lines", path.display()))
+        });
+    none(
+        offences.collect(),
+        "a module has at most 800 lines, and 150 to 500 is the aim",
+    );
 }
 
 #[test]
@@ -72,13 +79,18 @@ fn unsafe_stays_where_it_is_allowed_and_says_why() {
         let lines: Vec<_> = text.lines().collect();
         for (number, line) in lines.iter().enumerate() {
             let code = line.split("//").next().unwrap();
-            if !code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
+            if !code
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .any(|word| word == "unsafe")
                 || name.starts_with("tests/tidy")
             {
                 continue;
             }
             if !allowed.iter().any(|folder| name.starts_with(folder)) {
-                offences.push(format!("{name}:{}: unsafe is not for this folder", number + 1));
+                offences.push(format!(
+                    "{name}:{}: unsafe is not for this folder",
+                    number + 1
+                ));
             } else if code.contains("unsafe {") || code.contains("unsafe impl") {
                 let before = &lines[number.saturating_sub(8)..number];
                 if !before.iter().chain([line]).any(|l| l.contains("SAFETY:")) {
@@ -97,13 +109,27 @@ fn dependencies_point_downwards() {
         let name = path.display().to_string();
         let manifest = text(&path);
         let uses = |what: &str| {
-            manifest.lines().any(|line| line.starts_with(what) && !line.trim_start().starts_with('#'))
+            manifest
+                .lines()
+                .any(|line| line.starts_with(what) && !line.trim_start().starts_with('#'))
         };
         if name.starts_with("runtime/") && uses("einc-") {
             offences.push(format!("{name}: the run time depends on the compiler"));
         }
-        for outside in ["ein-comm", "ein-kernels", "ein-data", "ein-exec", "ein-array"] {
-            if name == "compiler/core/Cargo.toml" && manifest.split("[dev-dependencies]").next().unwrap().contains(outside) {
+        for outside in [
+            "ein-comm",
+            "ein-kernels",
+            "ein-data",
+            "ein-exec",
+            "ein-array",
+        ] {
+            if name == "compiler/core/Cargo.toml"
+                && manifest
+                    .split("[dev-dependencies]")
+                    .next()
+                    .unwrap()
+                    .contains(outside)
+            {
                 offences.push(format!("{name}: the core sees {outside}"));
             }
         }
@@ -127,18 +153,36 @@ fn the_core_is_pure() {
         }
         let text = text(&path);
         let code = text.split("#[cfg(test)]").next().unwrap();
-        for word in ["std::fs", "std::env::", "std::process", "std::time", "std::net", "println!", "eprintln!"] {
+        for word in [
+            "std::fs",
+            "std::env::",
+            "std::process",
+            "std::time",
+            "std::net",
+            "println!",
+            "eprintln!",
+        ] {
             if code.contains(word) {
                 offences.push(format!("{name}: {word}"));
             }
         }
     }
-    none(offences, "the core touches no files, environment, clock or processes");
+    none(
+        offences,
+        "the core touches no files, environment, clock or processes",
+    );
 }
 
 #[test]
 fn nothing_is_left_unfinished_or_bound_to_a_machine() {
-    let marks = ["todo!", "unimplemented!", "FIXME", "XXX", "HACK", "#[ignore"];
+    let marks = [
+        "todo!",
+        "unimplemented!",
+        "FIXME",
+        "XXX",
+        "HACK",
+        "#[ignore",
+    ];
     let places = ["/work/", "/root/", "/farm/", "/tmp/target"];
     let mut offences = vec![];
     for ending in [".rs", ".md", ".toml", ".ein", ".sh", ".lalrpop"] {
@@ -179,7 +223,12 @@ fn every_dependency_says_why_it_is_here() {
     let offences = list
         .lines()
         .skip(1)
-        .filter(|line| !line.trim().is_empty() && !line.contains('#') && !line.starts_with("cranelift") && !line.starts_with("lalrpop"))
+        .filter(|line| {
+            !line.trim().is_empty()
+                && !line.contains('#')
+                && !line.starts_with("cranelift")
+                && !line.starts_with("lalrpop")
+        })
         .map(str::to_string);
     none(offences.collect(), "a dependency without a reason");
 }
@@ -193,13 +242,23 @@ fn every_example_is_listed_and_tested() {
         .filter(|path| path.parent() == Some(Path::new("examples")))
         .map(|path| path.file_name().unwrap().to_str().unwrap().to_string())
         .filter(|name| !list.contains(name.as_str()) || !tests.contains(name.as_str()));
-    none(offences.collect(), "an example that examples/README.md or the tests do not know");
+    none(
+        offences.collect(),
+        "an example that examples/README.md or the tests do not know",
+    );
 }
 
 #[test]
 fn every_code_has_a_page_with_a_title() {
-    for path in files(".md").into_iter().filter(|p| p.starts_with("compiler/diag/codes")) {
+    for path in files(".md")
+        .into_iter()
+        .filter(|p| p.starts_with("compiler/diag/codes"))
+    {
         let code = path.file_stem().unwrap().to_str().unwrap().to_string();
-        assert!(text(&path).starts_with(&format!("# {code}: ")), "{}", path.display());
+        assert!(
+            text(&path).starts_with(&format!("# {code}: ")),
+            "{}",
+            path.display()
+        );
     }
 }

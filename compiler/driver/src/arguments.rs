@@ -52,6 +52,10 @@ pub struct RunArguments {
     /// Threads of this process, for all its sites together (default: its share of the cores)
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
     pub threads: Option<u32>,
+    /// After the run, say what the plan stated and what was measured: memory of each site, floats and bytes moved, by
+    /// line of the program (on standard error)
+    #[arg(long, help_heading = "Messages")]
+    pub stats: bool,
 }
 
 /// How diagnostics are printed.

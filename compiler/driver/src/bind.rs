@@ -214,6 +214,30 @@ fn data_error(name: &str, span: Span, error: &DataError) -> Diagnostic {
     }
 }
 
+/// A diagnostic about data, with the files in which the data of the tensors that it names stands.
+pub fn with_files(
+    mut diagnostic: Diagnostic,
+    program: &Program,
+    settings: &Settings,
+) -> Diagnostic {
+    if !diagnostic.code.starts_with("E07") {
+        return diagnostic;
+    }
+    for input in names(program).inputs {
+        let name = &input.name.text;
+        let file = match settings.inputs.get(name) {
+            Some(file) => Some(file.path.clone()),
+            None => input
+                .file
+                .map(|file| program.base.join(file.path).to_string_lossy().into_owned()),
+        };
+        if let Some(file) = file.filter(|_| diagnostic.message.contains(&format!("`{name}`"))) {
+            diagnostic = diagnostic.note(format!("the data of `{name}` is {file}"));
+        }
+    }
+    diagnostic
+}
+
 /// What sema needs to know.
 pub fn bindings(
     settings: &Settings,

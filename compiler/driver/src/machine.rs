@@ -1,4 +1,4 @@
-//! What the driver asks the machine: how many threads this process should use.
+//! What the driver asks the machine: how many threads this process should use, how much memory it had.
 //!
 //! Must not know what they compute.
 //!
@@ -7,6 +7,16 @@
 //! ```
 
 use std::{env, fs, thread};
+
+/// The most bytes of memory that this process has had, as the kernel counts them, if it says so.
+pub fn peak_resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
 
 /// The machine's cores, whether or not this process may use them.
 pub fn cores() -> usize {

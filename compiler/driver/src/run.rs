@@ -59,9 +59,16 @@ fn here(
         }
         Err(failure) => return exit::fail(failure, &program, format),
     };
+    let before = machine::peak_resident();
     match ein_exec::run_in_process(&planned.plan, &options(&program, settings, 1)) {
         Ok(found) => {
             exit::say(&report::results(&found));
+            if settings.stats {
+                let resident = machine::peak_resident()
+                    .zip(before)
+                    .map(|(now, then)| now - then);
+                exit::complain(&report::figures(&planned.plan, &found, resident));
+            }
             0
         }
         Err(error) => stopped(&error, &program, format, true),
@@ -194,6 +201,9 @@ fn as_site(
         Ok(found) => {
             if first {
                 exit::say(&report::results(&found));
+                if settings.stats {
+                    exit::complain(&report::figures(&planned.plan, &found, None));
+                }
             }
             0
         }

@@ -97,7 +97,11 @@ pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result
         program: mut checked,
         ..
     } = sema::check(&program.sources, &bindings);
-    diagnostics.extend(found);
+    diagnostics.extend(
+        found
+            .into_iter()
+            .map(|d| bind::with_files(d, program, settings)),
+    );
     in_source_order(&mut diagnostics);
     if diagnostics.iter().any(Diagnostic::is_error) {
         checked = None;

@@ -29,6 +29,8 @@ pub struct Settings {
     pub seed: u64,
     /// Threads of this process; `None`: its share of the cores.
     pub threads: Option<usize>,
+    /// Whether the run ends with figures.
+    pub stats: bool,
 }
 
 impl Settings {
@@ -50,5 +52,6 @@ impl Settings {
         self.saves.extend(arguments.saves);
         self.seed = arguments.seed;
         self.threads = arguments.threads.map(|threads| threads as usize);
+        self.stats = arguments.stats;
     }
 }
