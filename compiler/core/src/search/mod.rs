@@ -13,7 +13,7 @@ pub mod share;
 use crate::cost::flops_per_point;
 use crate::einsum::{Definition, Program, TensorId};
 use crate::tra::Chunking;
-use crate::tra::from_einsum::split_operands;
+use crate::tra::operands::split_operands;
 use ein_plan::Kernel;
 
 /// Pieces of a cut index in deterministic mode, whatever the number of sites.

@@ -17,6 +17,7 @@ mod evaluate;
 mod finish;
 pub mod from_einsum;
 pub mod interpret;
+pub mod operands;
 pub mod parse;
 pub mod print;
 pub mod typing;
