@@ -55,10 +55,15 @@ impl<'a> Checker<'a> {
         span: Span,
         hint: Option<(&str, Span)>,
     ) -> Option<Binding> {
+        let name = function.name.text.as_str();
         if self.failed.contains(&entity) {
+            if let Some(diagnostic) = self.on_call.get(&entity) {
+                let diagnostic = diagnostic.clone();
+                self.report
+                    .push(diagnostic.at(span, format!("in this call of `{name}`")));
+            }
             return None;
         }
-        let name = function.name.text.as_str();
         if context.scope.depth >= DEEPEST || self.tensors.len() > MOST_TENSORS {
             self.report.push(
                 Diagnostic::error(
@@ -284,8 +289,20 @@ impl<'a> Checker<'a> {
         if formal_shape(formal).is_none() {
             if let Some(tensor) = tensor {
                 let rank = self.tensors[tensor.0 as usize].shape.len();
-                if rank > 0 && !block {
-                    return Some(Binding::Tensor(tensor));
+                if let FunctionBody::Expression(body) = &function.body
+                    && rank > 0
+                {
+                    if super::plan::takes_whole(body, name) {
+                        return Some(Binding::Tensor(tensor));
+                    }
+                    let (function, text) = (&function.name.text, self.text(value.span));
+                    self.report.push(
+                        Diagnostic::error("E0503", format!("`{name}` of `{function}` is a scalar"))
+                            .at(value.span, format!("this has {}", dimensions(rank)))
+                            .at(formal.name.span, "used as one value")
+                            .help(format!("give it elements: `y[…] = {function}({text}[…])`")),
+                    );
+                    return None;
                 }
                 if rank > 0 {
                     self.report.push(

@@ -32,6 +32,8 @@ struct Builder {
     name: String,
     hidden: usize,
     span: Span,
+    /// The expression that the tensor stores.
+    root: ExprId,
 }
 
 impl<'a> Checker<'a> {
@@ -148,6 +150,7 @@ impl<'a> Checker<'a> {
             name: name.clone(),
             hidden: *hidden,
             span,
+            root,
         };
         let (mut reduction, mut guards, mut body) = (None, vec![], root);
         // Reductions of one kind directly inside each other are one.
@@ -177,6 +180,13 @@ impl<'a> Checker<'a> {
             guards.extend(*guard);
             body = *inner;
         }
+        let mut path = condition;
+        for guard in &guards {
+            path = Some(match path {
+                Some(path) => self.apply(Function::And, vec![path, *guard], span)?,
+                None => *guard,
+            });
+        }
         let condition = match condition {
             Some(condition) => {
                 Some(self.lower_node(program, numbers, &mut builder, condition, None)?)
@@ -191,7 +201,7 @@ impl<'a> Checker<'a> {
                 Some(guard) => apply(&mut builder, Function::And, vec![guard, next], DType::Bool),
             });
         }
-        let mut value = self.lower_node(program, numbers, &mut builder, body, None)?;
+        let mut value = self.lower_node(program, numbers, &mut builder, body, path)?;
         if let Some(condition) = condition {
             let compute = builder.graph.dtype(value);
             let scalar = match compute {
@@ -345,11 +355,15 @@ impl<'a> Checker<'a> {
                 )
             }
             Form::Convert(argument) => {
-                let mut from = self.lower_node(program, numbers, builder, *argument, condition)?;
-                // A stored type in the middle of an expression is stored, so that it rounds as the user asked.
-                if stored != compute && builder.graph.dtype(from) != compute {
-                    from = builder.graph.add(Node::Convert(from), compute);
+                // A stored type in the middle of an expression is stored, so that it rounds as the text says.
+                if stored != compute && id != builder.root {
+                    let condition = condition.filter(|_| self.has_faulty_reduction(id));
+                    let tensor = self.hidden(program, numbers, builder, id, condition)?;
+                    let node = self.read_hidden(builder, tensor, id, condition, compute)?;
+                    builder.memo.insert((id, condition), node);
+                    return Some(node);
                 }
+                let from = self.lower_node(program, numbers, builder, *argument, condition)?;
                 if builder.graph.dtype(from) == compute {
                     from
                 } else {
@@ -480,52 +494,45 @@ impl<'a> Checker<'a> {
         let Some(form) = self.linear(id) else {
             return self.lower_node(program, numbers, builder, id, condition);
         };
-        let number = |size: &Size| size.known();
-        let mut sum: Option<NodeId> = None;
+        // Rising terms first, then the constant if it stands first or is added, then what is taken off.
+        let constant = form.constant.known()?;
+        let mut terms = vec![];
         for (var, coefficient) in &form.terms {
-            let (at, factor) = (
-                builder.vars.iter().position(|v| v == var)?,
-                number(coefficient)?,
-            );
-            let mut term = builder
+            let at = builder.vars.iter().position(|v| v == var)?;
+            let index = builder
                 .graph
                 .add(Node::Index(IndexId(at as u32)), DType::I64);
-            if factor != 1 {
-                let factor = builder
+            terms.push((coefficient.known()?, Some(index)));
+        }
+        if constant != 0 || terms.is_empty() {
+            terms.push((constant, None));
+        }
+        terms.sort_by_key(|(factor, _)| *factor < 0);
+        let mut sum: Option<NodeId> = None;
+        for (factor, index) in terms {
+            let falls = sum.is_some() && factor < 0 && factor != i64::MIN;
+            let factor = if falls { -factor } else { factor };
+            let term = match index {
+                Some(index) if factor == 1 => index,
+                Some(index) => {
+                    let factor = builder
+                        .graph
+                        .add(Node::Constant(Scalar::Int(factor)), DType::I64);
+                    apply(builder, Function::Mul, vec![factor, index], DType::I64)
+                }
+                None => builder
                     .graph
-                    .add(Node::Constant(Scalar::Int(factor)), DType::I64);
-                term = apply(builder, Function::Mul, vec![factor, term], DType::I64);
-            }
+                    .add(Node::Constant(Scalar::Int(factor)), DType::I64),
+            };
             sum = Some(match sum {
                 None => term,
-                Some(sum) => apply(builder, Function::Add, vec![sum, term], DType::I64),
+                Some(sum) => {
+                    let function = if falls { Function::Sub } else { Function::Add };
+                    apply(builder, function, vec![sum, term], DType::I64)
+                }
             });
         }
-        let constant = number(&form.constant)?;
-        let magnitude = i64::try_from(constant.unsigned_abs()).ok();
-        Some(match (sum, magnitude) {
-            (Some(sum), _) if constant == 0 => sum,
-            (Some(sum), Some(magnitude)) => {
-                let function = if constant < 0 {
-                    Function::Sub
-                } else {
-                    Function::Add
-                };
-                let magnitude = builder
-                    .graph
-                    .add(Node::Constant(Scalar::Int(magnitude)), DType::I64);
-                apply(builder, function, vec![sum, magnitude], DType::I64)
-            }
-            (Some(sum), None) => {
-                let constant = builder
-                    .graph
-                    .add(Node::Constant(Scalar::Int(constant)), DType::I64);
-                apply(builder, Function::Add, vec![sum, constant], DType::I64)
-            }
-            (None, _) => builder
-                .graph
-                .add(Node::Constant(Scalar::Int(constant)), DType::I64),
-        })
+        sum
     }
 
     /// Whether an expression holds a reduction that could stop the run at a point that is not wanted.
@@ -553,6 +560,14 @@ impl<'a> Checker<'a> {
                     false,
                 ),
                 Form::Reduce { reduction, .. } => (reduction.is_arg(), true),
+                // A tensor of its own as well; see `lower_node`.
+                Form::Convert(_) => {
+                    let ty = self.arena.ty(id);
+                    (
+                        false,
+                        matches!(ty, Ty::Typed(dtype) if dtype != dtype.compute()),
+                    )
+                }
                 _ => (false, false),
             };
             if faulty && (inside || reduces) {

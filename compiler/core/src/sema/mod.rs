@@ -148,6 +148,8 @@ struct Checker<'a> {
     entity_files: Vec<FileId>,
     /// Entities with an error in their text.
     failed: HashSet<EntityId>,
+    /// What a function of an imported file uses that is not supported yet; reported where it is called.
+    on_call: HashMap<EntityId, Diagnostic>,
     /// Items of the program without a name, by number, with an error in their text.
     failed_items: HashSet<usize>,
     /// Entities in the order of their uses.
@@ -211,6 +213,7 @@ impl<'a> Checker<'a> {
             entities: vec![],
             entity_files: vec![],
             failed: HashSet::new(),
+            on_call: HashMap::new(),
             failed_items: HashSet::new(),
             order: vec![],
             plans: HashMap::new(),

@@ -345,8 +345,11 @@ impl<'a> Checker<'a> {
                             .or_insert(Local::Item(number, Shape::Poison));
                     }
                     let span = self.head(span);
+                    let diagnostic = unsupported(code, what, span);
                     if in_program {
-                        self.report.push(unsupported(code, what, span));
+                        self.report.push(diagnostic);
+                    } else {
+                        self.on_call.entry(id).or_insert(diagnostic);
                     }
                     unit.failed = true;
                     continue;
@@ -492,6 +495,40 @@ fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
 fn merge(unit: &mut Unit, other: Unit) {
     unit.uses.extend(other.uses);
     unit.failed |= other.failed;
+}
+
+/// Whether an expression takes positions of `name`, or passes it on: it wants a whole tensor.
+pub(super) fn takes_whole(expr: &Expr, name: &str) -> bool {
+    let is = |expr: &Expr| matches!(&*expr.kind, ExprKind::Name(n) if n == name);
+    let inside = |positions: &[Position]| {
+        positions.iter().any(|position| match position {
+            Position::Expr(expr) => takes_whole(expr, name),
+            Position::Rest(_) => false,
+        })
+    };
+    let (first, rest) = super::resolve::spine(expr);
+    std::iter::once(first)
+        .chain(rest.into_iter().map(|(_, _, operand)| operand))
+        .any(|part| match &*part.kind {
+            ExprKind::Access { base, positions } => {
+                is(base) || takes_whole(base, name) || inside(positions)
+            }
+            ExprKind::Call { arguments, .. } => arguments
+                .iter()
+                .any(|a| is(&a.value) || takes_whole(&a.value, name)),
+            ExprKind::Bracket(inner) | ExprKind::Negate(inner) | ExprKind::Not(inner) => {
+                takes_whole(inner, name)
+            }
+            ExprKind::Else { value, fallback } => {
+                takes_whole(value, name) || takes_whole(fallback, name)
+            }
+            ExprKind::Chain { first, rest } => {
+                takes_whole(first, name)
+                    || rest.iter().any(|(_, operand)| takes_whole(operand, name))
+            }
+            ExprKind::Reduce { indices, body, .. } => takes_whole(body, name) || inside(indices),
+            _ => false,
+        })
 }
 
 /// The names that an item which is not supported yet would define.

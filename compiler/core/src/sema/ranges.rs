@@ -408,7 +408,8 @@ impl<'a> Checker<'a> {
         };
         // A loop that is never entered reads nothing.
         let empty = |var: &VarId| self.extent(*var).and_then(|e| e.known()) == Some(0);
-        if form.terms.keys().any(empty) {
+        let open = |var: &VarId| self.extent(*var).is_none_or(|e| self.is_provisional(&e));
+        if form.terms.keys().any(|var| empty(var) || open(var)) {
             return true;
         }
         let Ok(top) = obligation.size.subtract(&Size::number(1)) else {

@@ -240,17 +240,9 @@ impl<'w, 'a> Walk<'w, 'a> {
                     ExprKind::Name(name) => (name.as_str(), index.span, Some(right)),
                     _ => return,
                 },
-                ExprKind::Error => {
-                    self.unit.failed = true;
-                    return;
-                }
+                // Not an index: the parser has said so.
                 _ => {
-                    let place = if left { "the left side" } else { "a reduction" };
-                    self.fail(
-                        Diagnostic::error("E0206", format!("{place} takes indices only"))
-                            .at(expr.span, "not an index")
-                            .help("write a name, or a name with a bound: `i < n`"),
-                    );
+                    self.unit.failed = true;
                     return;
                 }
             },
@@ -288,10 +280,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                     return;
                 }
                 _ if name.contains('.') => {
-                    self.fail(
-                        Diagnostic::error("E0206", format!("`{name}` cannot be an index"))
-                            .at(span, "an index has no dots in its name"),
-                    );
+                    self.unit.failed = true;
                     return;
                 }
                 _ => {}

@@ -17,7 +17,7 @@ use std::{
 };
 
 /// Sizes that would be written with more symbols than this are kept as one opaque symbol.
-const MOST_SYMBOLS: usize = 64;
+const MOST_SYMBOLS: usize = 32;
 
 /// What stands for a number that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

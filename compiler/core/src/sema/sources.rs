@@ -199,7 +199,7 @@ impl<'a> Checker<'a> {
         match scalar {
             Some(scalar) => Some(SourceForm::Ready(Source::Full(scalar))),
             // A dim without a number yet.
-            None if self.arena.free(value).is_empty() && !self.bindings.require_sizes => {
+            None if !self.depends_on_data(value) && !self.bindings.require_sizes => {
                 Some(SourceForm::Ready(Source::Full(Scalar::Int(0))))
             }
             None => self.not_a_source(expr),

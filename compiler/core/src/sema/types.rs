@@ -413,7 +413,7 @@ impl Checker<'_> {
             (Reduction::Any | Reduction::All, _) => wrong(
                 self,
                 "truth values",
-                format!("compare with something, as in `{name}[i] x[i] != 0`"),
+                format!("compare with something, in brackets: `{name}[i] (x[i] != 0)`"),
             ),
             (_, Ty::Typed(DType::Bool)) => {
                 let to = match reduction {
