@@ -139,6 +139,10 @@ fn fault(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, error: &KernelError
             "E0722",
             format!("an integer is raised to a negative power{at}"),
         ),
+        Fault::NothingToChoose => (
+            "E0724",
+            format!("`argmax` or `argmin` has nothing to choose from{at}"),
+        ),
     };
     RunError::new(code, ErrorKind::Program, message)
 }

@@ -33,7 +33,7 @@ pub use combine::combine;
 pub use generate::generate;
 
 use ein_array::Array;
-use ein_plan::Kernel;
+use ein_plan::{Kernel, Reduction};
 use std::fmt;
 
 /// An operand of one tuple: its columns and the global number at which each dimension begins.
@@ -71,6 +71,8 @@ pub enum Fault {
     DivisionByZero,
     /// An integer raised to a negative power.
     NegativePower,
+    /// `argmax` or `argmin` over nothing; the point is the output's.
+    NothingToChoose,
 }
 
 /// A fault and where it happened: the first faulty point in row-major order of the kernel's indices.
@@ -96,6 +98,7 @@ impl fmt::Display for KernelError {
             )?,
             Fault::DivisionByZero => f.write_str("an integer is divided by zero")?,
             Fault::NegativePower => f.write_str("an integer is raised to a negative power")?,
+            Fault::NothingToChoose => f.write_str("there is nothing to choose from")?,
         }
         write!(f, ", at point {:?}", self.point)
     }
@@ -121,5 +124,27 @@ pub fn run(
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }
-    drive::run(kernel, ranges, operands)
+    let result = drive::run(kernel, ranges, operands)?;
+    match nothing_chosen(kernel, ranges, &result) {
+        Some(point) => Err(KernelError {
+            fault: Fault::NothingToChoose,
+            point,
+        }),
+        None => Ok(result),
+    }
+}
+
+/// The first output point at which a finished `argmax` or `argmin` found nothing to choose from.
+fn nothing_chosen(kernel: &Kernel, ranges: &[(u64, u64)], result: &[Array]) -> Option<Vec<u64>> {
+    if !kernel.finish || !kernel.reduction.is_some_and(Reduction::is_arg) {
+        return None;
+    }
+    let indices = result.first()?.data();
+    let mut number = (0..indices.len()).position(|at| indices.get(at).as_f64() < 0.0)? as u64;
+    let mut point = vec![0; kernel.output_rank as usize];
+    for (slot, (start, length)) in point.iter_mut().zip(ranges).rev() {
+        *slot = start + number % length;
+        number /= length;
+    }
+    Some(point)
 }

@@ -28,7 +28,8 @@ pub enum Reduction {
     Any,
     /// All are true; over nothing true.
     All,
-    /// Index (i64) of the largest; ties: the lowest index; the first NaN wins. Carrier: value, index.
+    /// Index (i64) of the largest; ties: the lowest index; the first NaN wins; over nothing the run stops.
+    /// Carrier: value, index (-1: none yet).
     ArgMax,
     /// Index (i64) of the smallest; ties: the lowest index; the first NaN wins. Carrier: value, index.
     ArgMin,

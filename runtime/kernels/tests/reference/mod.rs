@@ -296,7 +296,13 @@ pub fn interpret(
             Some(reduction) => reduce(reduction, dtype, &values),
         });
     }
-    Ok(results)
+    // Other faults come first, wherever they are.
+    let chooses = kernel.finish && kernel.reduction.is_some_and(Reduction::is_arg);
+    let empty = results.iter().position(|(index, _)| matches!(index, I(-1)));
+    match empty.filter(|_| chooses) {
+        Some(at) => Err((Fault::NothingToChoose, points(&ranges[..rank]).swap_remove(at))),
+        None => Ok(results),
+    }
 }
 
 fn reduce(reduction: Reduction, dtype: DType, values: &[(Value, i64)]) -> (Value, f64) {
