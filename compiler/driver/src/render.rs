@@ -54,22 +54,21 @@ pub fn text(diagnostic: &Diagnostic, files: &[Text<'_>]) -> String {
     let notes = diagnostic.notes.iter().map(|note| (Level::NOTE, note));
     let help = diagnostic.help.iter().map(|help| (Level::HELP, help));
     let further: Vec<_> = notes.chain(help).collect();
-    let mut groups = vec![];
-    if placed {
+    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii);
+    let draw = |group: Group<'_>| renderer.render(&[group]);
+    let mut out = if placed {
         let messages = further
             .into_iter()
             .map(|(level, text)| level.message(text.as_str()));
-        groups.push(group.elements(messages));
+        draw(group.elements(messages))
     } else {
-        // Below a line of source they hang on its margin; without one they stand by themselves.
-        groups.push(group);
+        // Below lines of source they hang on the margin; without any they stand by themselves.
         let titles = further
             .into_iter()
-            .map(|(level, text)| level.secondary_title(text.as_str()));
-        groups.extend(titles.map(Group::with_title));
-    }
-    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii);
-    let mut out = renderer.render(&groups);
+            .map(|(level, text)| Group::with_title(level.primary_title(text.as_str())));
+        let drawn: Vec<_> = [group].into_iter().chain(titles).map(draw).collect();
+        drawn.join("\n")
+    };
     out.push('\n');
     out
 }
