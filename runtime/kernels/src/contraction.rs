@@ -26,7 +26,7 @@ const LEAST_WORK: usize = 4096;
 /// Multiplications that are worth a block of their own.
 const BLOCK_WORK: u64 = 1 << 27;
 /// Blocks that are enough.
-const BLOCKS: usize = 64;
+const BLOCKS: usize = 32;
 
 /// The product, if the kernel is one that matrix products compute, and no point of it faults.
 pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Option<Array> {
@@ -220,8 +220,9 @@ fn finish<T: Packed>(
     }
     let work = |mb: usize, nb: usize| mb as u64 * nb as u64 * k as u64;
     let count = |mb: usize, nb: usize| m.div_ceil(mb) * n.div_ceil(nb) * others;
-    while count(mb, nb) < BLOCKS && work(mb, nb) > BLOCK_WORK {
-        // Columns are cut last where the left side is packed, rows last where the right one is.
+    // A product in place is left whole: the gemm crate shares it out better than blocks would. Packed sides are cut.
+    while !both_stand && count(mb, nb) < BLOCKS && work(mb, nb) > BLOCK_WORK {
+        // Cutting along one side repeats the packing of the other.
         let cut_rows = match (a.is_some(), b.is_some()) {
             (false, true) => mb > 128,
             (true, false) => nb <= 128,
@@ -233,6 +234,7 @@ fn finish<T: Packed>(
             nb = nb.div_ceil(2);
         }
     }
+    let shared = both_stand && others < BLOCKS;
     let mut tiles = vec![1; rank];
     for (list, most) in [(&row_list, mb), (&column_list, nb)] {
         for (i, tile) in list.iter().zip(tiles_of(list, lengths, most)) {
@@ -278,6 +280,7 @@ fn finish<T: Packed>(
         &mut result,
         &tiling,
         T::from_f64(factors.number),
+        shared,
         |block, (pa, pb), product| {
             for inner in 0..inner_blocks {
                 if faulty.load(Ordering::Relaxed) {

@@ -1,6 +1,7 @@
 //! Matrix products into the blocks of one dense array, in parallel: the only place that calls the gemm crate.
 //!
-//! Every block has one sequence of products, each on one thread, so a result depends on the blocks alone.
+//! Every block has one sequence of products. The gemm crate adds up the inner terms of an element in an order
+//! that depends on the sizes alone, however many threads share its tiles, so results depend on the blocks alone.
 //! Must not know kernels.
 //!
 //! ```text
@@ -154,11 +155,12 @@ unsafe impl<T: Send> Sync for Target<T> {}
 pub(crate) type Multiply<'m, T> = dyn FnMut(usize, Matrix<'_, T>, Matrix<'_, T>) + 'm;
 
 /// Sets each block of `result` to `factor` times the sum of the products that `work` gives for it, in the order in
-/// which it gives them. `work` has a scratch value for each task; it must give at least one product a block.
+/// which it gives them. `shared`: threads share each product too, for blocks that are few and large. `work` has a scratch value for each task; it must give at least one product a block.
 pub(crate) fn multiply<T: Element, S: Default + Send>(
     result: &mut [T],
     tiling: &Tiling,
     factor: T,
+    shared: bool,
     work: impl Fn(&Block, &mut S, &mut Multiply<'_, T>) + Sync,
 ) {
     let length: usize = tiling.lengths.iter().product();
@@ -168,6 +170,11 @@ pub(crate) fn multiply<T: Element, S: Default + Send>(
         length: result.len(),
     };
     let target = &target;
+    let parallelism = if shared {
+        Parallelism::Rayon(0)
+    } else {
+        Parallelism::None
+    };
     (0..tiling.count())
         .into_par_iter()
         .for_each_init(S::default, |scratch, number| {
@@ -204,7 +211,7 @@ pub(crate) fn multiply<T: Element, S: Default + Send>(
                         false,
                         false,
                         false,
-                        Parallelism::None,
+                        parallelism,
                     );
                 }
                 first = false;

@@ -232,10 +232,20 @@ fn faults_inside_a_product_are_reported_at_the_lowest_point() {
 #[test]
 fn threads_do_not_change_bits() {
     let mut cases = vec![convolution(&[3, 6, 40, 30, 4, 3, 3], 80, 60, 2, DType::F32)];
-    let mut b = Build::new(&[300, 260, 500]);
-    let (x, y) = (b.bare(DType::F32, &[0, 2]), b.bare(DType::F32, &[2, 1]));
-    let root = b.apply(Function::Mul, &[x, y], DType::F32);
-    cases.push(b.kernel(2, root, DType::F32));
+    for (extents, left, right) in [
+        ([300, 260, 500], [0, 2], [2, 1]),
+        ([701, 450, 1100], [0, 2], [2, 1]),
+        ([450, 701, 1100], [2, 0], [1, 2]),
+        ([37, 2000, 900], [0, 2], [1, 2]),
+        ([2000, 5, 3000], [2, 0], [2, 1]),
+    ] {
+        for dtype in [DType::F32, DType::F64] {
+            let mut b = Build::new(&extents);
+            let (x, y) = (b.bare(dtype, &left), b.bare(dtype, &right));
+            let root = b.apply(Function::Mul, &[x, y], dtype);
+            cases.push(b.kernel(2, root, dtype));
+        }
+    }
     for reduction in [
         Reduction::Sum,
         Reduction::LogSumExp,

@@ -300,7 +300,10 @@ pub fn interpret(
     let chooses = kernel.finish && kernel.reduction.is_some_and(Reduction::is_arg);
     let empty = results.iter().position(|(index, _)| matches!(index, I(-1)));
     match empty.filter(|_| chooses) {
-        Some(at) => Err((Fault::NothingToChoose, points(&ranges[..rank]).swap_remove(at))),
+        Some(at) => Err((
+            Fault::NothingToChoose,
+            points(&ranges[..rank]).swap_remove(at),
+        )),
         None => Ok(results),
     }
 }
