@@ -5,9 +5,9 @@
 
 pub mod cost;
 pub mod einsum;
-pub mod sema;
 pub mod ia;
 pub mod lower;
 pub mod pipeline;
 pub mod search;
+pub mod sema;
 pub mod tra;

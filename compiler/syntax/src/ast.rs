@@ -42,6 +42,7 @@ pub struct Item {
 
 /// The items of a file; the first group may also stand in a body.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // a program has few items, and matching on boxes is clumsy
 pub enum ItemKind {
     /// `dim N = 4` or `dim N`.
     Dim { name: Name, value: Option<Expr> },

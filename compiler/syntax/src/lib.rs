@@ -31,6 +31,6 @@ pub use parse::{Parsed, parse};
 
 #[cfg(feature = "parser")]
 lalrpop_util::lalrpop_mod!(
-    #[allow(clippy::all, missing_docs, unused, dead_code)]
+    #[allow(clippy::all, clippy::unwrap_used, missing_docs, unused, dead_code)]
     grammar
 );

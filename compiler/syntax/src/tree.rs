@@ -8,6 +8,9 @@
 //! build.binary(0, 5, Binary::Add, (2, 3), a, b)   =>   Binary { Add, a, b } at 0..5, one deeper than a and b
 //! ```
 
+// What the parser moves on its stack is boxed, in lists too: its symbols stay small.
+#![allow(clippy::vec_box)]
+
 use crate::ast::*;
 use ein_plan::{DType, Reduction};
 use einc_diag::{Diagnostic, FileId, Span};
@@ -50,6 +53,7 @@ pub fn unbox<T>(items: Vec<Box<T>>) -> Vec<T> {
 }
 
 /// What a line of the file can be.
+#[allow(clippy::large_enum_variant)] // on its way into a list of items
 pub enum Line {
     /// An item of a file or a body.
     Item(Item),

@@ -185,7 +185,7 @@ impl Checker<'_> {
             _ => "`max`",
         };
         let (ok, other) = (self.numeric(symbol, a), self.numeric(symbol, b));
-        (ok?, other?);
+        ok.and(other)?;
         let integer = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Typed(dtype) if dtype.is_integer());
         let number = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Number { .. });
         if function == Function::Div {

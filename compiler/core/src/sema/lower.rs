@@ -50,10 +50,7 @@ impl<'a> Checker<'a> {
             ..Program::default()
         };
         let mut numbers = HashMap::new();
-        for number in 0..self.tensors.len() {
-            if !needed[number] {
-                continue;
-            }
+        for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
             let tensor = self.tensors[number].clone();
             let id = match tensor.definition {
                 Definition::Source(form) => {
@@ -64,11 +61,7 @@ impl<'a> Checker<'a> {
                         einsum::Tensor {
                             name: tensor.name,
                             dtype: tensor.dtype,
-                            shape: tensor
-                                .shape
-                                .iter()
-                                .map(|s| number_of(s))
-                                .collect::<Option<_>>()?,
+                            shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
                             role: tensor.role,
                             definition: einsum::Definition::Source(source),
                             origin,
@@ -152,6 +145,8 @@ impl<'a> Checker<'a> {
             span,
             root,
         };
+        let sizes: Option<Vec<Size>> = builder.vars.iter().map(|var| self.extent(*var)).collect();
+        self.check_elements(&sizes?, dtype, span)?;
         let (mut reduction, mut guards, mut body) = (None, vec![], root);
         // Reductions of one kind directly inside each other are one.
         while let Form::Reduce {
@@ -546,14 +541,20 @@ impl<'a> Checker<'a> {
             let form = self.arena.form(id);
             let (faulty, reduces) = match &*form {
                 Form::Read {
+                    tensor,
                     positions,
                     otherwise: None,
-                    ..
                 } => {
-                    let bare = positions
-                        .iter()
-                        .all(|p| matches!(&*self.arena.form(*p), Form::Index(_)));
-                    (!bare, false)
+                    let shape = &self.tensors[tensor.0 as usize].shape;
+                    let safe = positions.iter().zip(shape).all(|(position, size)| {
+                        let Form::Index(var) = &*self.arena.form(*position) else {
+                            return false;
+                        };
+                        let extent = self.extent(*var);
+                        let room = extent.and_then(|extent| size.subtract(&extent).ok());
+                        room.is_some_and(|room| room.at_least_zero() == Some(true))
+                    });
+                    (!safe, false)
                 }
                 Form::Apply(Function::FloorDiv | Function::Rem | Function::Pow, _) => (
                     !matches!(self.arena.ty(id), Ty::Typed(dtype) if dtype.is_float()),
@@ -664,12 +665,15 @@ impl<'a> Checker<'a> {
 
     /// Whether an expression reads data.
     pub(super) fn depends_on_data(&self, id: ExprId) -> bool {
-        let form = self.arena.form(id);
-        matches!(&*form, Form::Read { .. } | Form::Index(_))
-            || form
-                .arguments()
-                .into_iter()
-                .any(|argument| self.depends_on_data(argument))
+        let (mut open, mut seen) = (vec![id], std::collections::HashSet::new());
+        while let Some(id) = open.pop() {
+            let form = self.arena.form(id);
+            if matches!(&*form, Form::Read { .. } | Form::Index(_)) {
+                return true;
+            }
+            open.extend(form.arguments().into_iter().filter(|a| seen.insert(*a)));
+        }
+        false
     }
 }
 

@@ -655,8 +655,11 @@ pub(super) fn spine(expr: &Expr) -> (&Expr, Vec<(&Expr, Binary, &Expr)>) {
     (first, rest)
 }
 
+/// A bound, and whether it is `<=`.
+pub(super) type Bound<'a> = (&'a Expr, bool);
+
 /// The index that a position of a reduction or left side binds, its place, and its bound.
-pub(super) fn bound_index(position: &Position) -> Option<(&str, Span, Option<(&Expr, bool)>)> {
+pub(super) fn bound_index(position: &Position) -> Option<(&str, Span, Option<Bound<'_>>)> {
     match position {
         Position::Rest(span) => Some(("..", *span, None)),
         Position::Expr(expr) => match &*expr.kind {

@@ -291,9 +291,14 @@ impl Communicator for Mpi {
     fn abort(&self, message: &str) {
         eprintln!("rank {}: {message}", self.site);
         self.failed.store(true, Ordering::Relaxed);
+        // A launcher that is told to end the job may do so before it has passed the message on.
+        std::thread::sleep(TIME_TO_SPEAK);
         self.library.abort(1);
     }
 }
+
+/// How long an aborting rank leaves its launcher to read what it printed.
+const TIME_TO_SPEAK: std::time::Duration = std::time::Duration::from_millis(500);
 
 impl Drop for Mpi {
     fn drop(&mut self) {
