@@ -9,6 +9,7 @@
 
 pub mod expression;
 pub mod line;
+mod token;
 
 use crate::dtype::DType;
 use crate::kernel::{Graph, Kernel, NodeId, Operand};

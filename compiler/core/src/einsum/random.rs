@@ -13,6 +13,7 @@
 //! ```
 
 mod expression;
+mod leaf;
 mod numbers;
 
 use super::canonical::statement;

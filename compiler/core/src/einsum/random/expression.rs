@@ -10,7 +10,7 @@
 
 use super::Quality;
 use super::numbers::Numbers;
-use ein_plan::{DType, Function, Graph, Index, IndexId, Node, NodeId, Operand, Reduction, Scalar};
+use ein_plan::{DType, Function, Graph, Index, Node, NodeId, Operand, Reduction, Scalar};
 
 /// An expression and what is known of it.
 #[derive(Clone, Copy)]
@@ -29,14 +29,14 @@ const COMPUTE: [DType; 5] = [DType::F32, DType::F64, DType::I32, DType::I64, DTy
 pub(super) struct Builder<'a> {
     pub numbers: &'a mut Numbers,
     pub graph: Graph,
-    indices: &'a [Index],
-    operands: &'a [Operand],
-    qualities: &'a [Quality],
+    pub(super) indices: &'a [Index],
+    pub(super) operands: &'a [Operand],
+    pub(super) qualities: &'a [Quality],
     /// What has been made so far, to be used again.
     made: Vec<Term>,
 }
 
-fn exact(bound: f64, fraction: u32) -> Quality {
+pub(super) fn exact(bound: f64, fraction: u32) -> Quality {
     Quality {
         bound,
         fraction,
@@ -80,10 +80,11 @@ impl<'a> Builder<'a> {
             reduction,
             Some(Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin)
         );
-        if (chooses || reduction == Some(Reduction::NormInf)) && self.numbers.one_in(3) {
-            if let Some(wild) = self.read(dtype, 0, false) {
-                return wild;
-            }
+        if (chooses || reduction == Some(Reduction::NormInf))
+            && self.numbers.one_in(3)
+            && let Some(wild) = self.read(dtype, 0, false)
+        {
+            return wild;
         }
         let mut term = self.term(dtype, 3);
         if reduction.is_some_and(Reduction::is_arg) && !term.quality.exact {
@@ -124,7 +125,7 @@ impl<'a> Builder<'a> {
         self.term(DType::Bool, 2).node
     }
 
-    fn constant(&mut self, value: Scalar, dtype: DType) -> Term {
+    pub(super) fn constant(&mut self, value: Scalar, dtype: DType) -> Term {
         let bound = value.as_f64().abs();
         let node = self.graph.add(Node::Constant(value), dtype);
         Term {
@@ -134,7 +135,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn number(&mut self, number: i64, dtype: DType) -> Term {
+    pub(super) fn number(&mut self, number: i64, dtype: DType) -> Term {
         let value = match dtype {
             DType::Bool => Scalar::Bool(number != 0),
             _ if dtype.is_float() => Scalar::Float(number as f64),
@@ -143,7 +144,7 @@ impl<'a> Builder<'a> {
         self.constant(value, dtype)
     }
 
-    fn convert(&mut self, term: Term, dtype: DType) -> Term {
+    pub(super) fn convert(&mut self, term: Term, dtype: DType) -> Term {
         if term.dtype == dtype {
             return term;
         }
@@ -163,7 +164,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A function of terms, or the first of them where the result would be too large.
-    fn apply(&mut self, function: Function, terms: &[Term]) -> Term {
+    pub(super) fn apply(&mut self, function: Function, terms: &[Term]) -> Term {
         let first = terms[0];
         let bounds: Vec<f64> = terms.iter().map(|t| t.quality.bound).collect();
         let fraction = terms.iter().map(|t| t.quality.fraction).max().unwrap_or(0);
@@ -236,7 +237,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The term cut off beyond a whole bound.
-    fn within(&mut self, term: Term, bound: f64) -> Term {
+    pub(super) fn within(&mut self, term: Term, bound: f64) -> Term {
         if term.quality.bound <= bound || term.dtype == DType::Bool {
             return term;
         }
@@ -277,7 +278,7 @@ impl<'a> Builder<'a> {
         term
     }
 
-    fn exact_term(&mut self, dtype: DType, depth: u32) -> Term {
+    pub(super) fn exact_term(&mut self, dtype: DType, depth: u32) -> Term {
         let term = self.term(dtype, depth);
         if term.quality.exact {
             term
@@ -383,140 +384,6 @@ impl<'a> Builder<'a> {
             _ => {
                 let function = *self.numbers.pick(&anywhere);
                 self.apply(function, &[a])
-            }
-        }
-    }
-
-    fn leaf(&mut self, dtype: DType, depth: u32) -> Term {
-        match self.numbers.between(0, 5) {
-            0 if !self.indices.is_empty() => {
-                let index = self.numbers.between(0, self.indices.len() as i64 - 1) as u32;
-                let index = self.index(index);
-                self.convert(index, dtype)
-            }
-            1 => self.small_constant(dtype),
-            _ => match self.read(dtype, depth, true) {
-                Some(read) => read,
-                None => self.small_constant(dtype),
-            },
-        }
-    }
-
-    fn leaf_exact(&mut self, dtype: DType) -> Term {
-        let leaf = self.leaf(dtype, 0);
-        if leaf.quality.exact {
-            leaf
-        } else {
-            self.small_constant(dtype)
-        }
-    }
-
-    fn small_constant(&mut self, dtype: DType) -> Term {
-        let value = self.numbers.value(dtype, false);
-        self.constant(value, dtype)
-    }
-
-    fn index(&mut self, number: u32) -> Term {
-        let node = self.graph.add(Node::Index(IndexId(number)), DType::I64);
-        let bound = self.indices[number as usize].extent as f64;
-        Term {
-            node,
-            dtype: DType::I64,
-            quality: exact(bound, 0),
-        }
-    }
-
-    /// An element of a tensor, converted; `usable`: of one with finite values. `None` if there is no such tensor.
-    fn read(&mut self, dtype: DType, depth: u32, usable: bool) -> Option<Term> {
-        let fits = |at: &usize| {
-            let quality = self.qualities[*at];
-            let same = self.operands[*at].columns[0].compute() == dtype;
-            if usable {
-                quality.usable
-            } else {
-                !quality.usable && same
-            }
-        };
-        let tensors: Vec<usize> = (0..self.operands.len()).filter(fits).collect();
-        if tensors.is_empty() {
-            return None;
-        }
-        let at = *self.numbers.pick(&tensors);
-        let (quality, operand) = (self.qualities[at], self.operands[at].clone());
-        let computed = operand.columns[0].compute();
-        if !quality.exact && !dtype.is_float() {
-            return None;
-        }
-        let mut may_leave = false;
-        let mut positions = vec![];
-        for extent in &operand.shape {
-            let (position, leaves) = self.position(*extent, depth);
-            positions.push(position);
-            may_leave |= leaves;
-        }
-        let otherwise = (may_leave || self.numbers.one_in(12)).then(|| {
-            let number = self.numbers.between(0, 1);
-            self.number(number, computed).node
-        });
-        let read = Node::Read {
-            operand: at as u32,
-            column: 0,
-            positions,
-            otherwise,
-        };
-        let term = Term {
-            node: self.graph.add(read, computed),
-            dtype: computed,
-            quality: Quality {
-                bound: quality.bound.max(1.0),
-                ..quality
-            },
-        };
-        let term = self.convert(term, dtype);
-        Some(if usable {
-            self.within(term, 64.0)
-        } else {
-            term
-        })
-    }
-
-    /// A position in a dimension, and whether it may be outside.
-    fn position(&mut self, extent: u64, depth: u32) -> (NodeId, bool) {
-        let same: Vec<u32> = (0..)
-            .zip(self.indices)
-            .filter(|(_, index)| index.extent == extent)
-            .map(|(number, _)| number)
-            .collect();
-        if !same.is_empty() && !self.numbers.one_in(4) {
-            let number = *self.numbers.pick(&same);
-            return (self.index(number).node, false);
-        }
-        match self.numbers.between(0, 2) {
-            // A gather: some whole number, brought into range where there is one.
-            0 if extent > 0 && depth > 0 => {
-                let value = self.exact_term(DType::I64, depth - 1);
-                let size = self.number(extent as i64, DType::I64);
-                let arguments = vec![value.node, size.node];
-                let position = Node::Apply(Function::Rem, arguments);
-                (self.graph.add(position, DType::I64), false)
-            }
-            1 if !self.indices.is_empty() => {
-                let most = self.indices.len() as i64 - 1;
-                let first = self.numbers.between(0, most) as u32;
-                let first = self.index(first);
-                let factor = *self.numbers.pick(&[1, 1, 2, -1]);
-                let factor = self.number(factor, DType::I64);
-                let scaled = self.apply(Function::Mul, &[factor, first]);
-                let second = self.numbers.between(0, most) as u32;
-                let second = self.index(second);
-                let sum = self.apply(Function::Add, &[scaled, second]);
-                let shift = self.numbers.between(-2, 3);
-                let shift = self.number(shift, DType::I64);
-                (self.apply(Function::Add, &[sum, shift]).node, true)
-            }
-            _ => {
-                let number = self.numbers.between(0, extent.max(1) as i64 - 1);
-                (self.number(number, DType::I64).node, extent == 0)
             }
         }
     }

@@ -32,7 +32,7 @@ impl Numbers {
 
     /// True once in that many times.
     pub(super) fn one_in(&mut self, times: u64) -> bool {
-        self.next() % times == 0
+        self.next().is_multiple_of(times)
     }
 
     /// One of the items; there is at least one.
