@@ -14,6 +14,9 @@ use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Name};
 use std::{collections::BTreeMap, path::Path};
 
+/// Element types and shapes of data, by the name of the input.
+pub type Headers = BTreeMap<String, (DType, Vec<u64>)>;
+
 /// What is going to be done with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -161,7 +164,7 @@ pub fn headers(
     program: &Program,
     settings: &Settings,
     purpose: Purpose,
-) -> Result<BTreeMap<String, (DType, Vec<u64>)>, Vec<Diagnostic>> {
+) -> Result<Headers, Vec<Diagnostic>> {
     let (mut headers, mut errors) = (BTreeMap::new(), vec![]);
     for input in names(program).inputs {
         let name = &input.name.text;
@@ -239,11 +242,7 @@ pub fn with_files(
 }
 
 /// What sema needs to know.
-pub fn bindings(
-    settings: &Settings,
-    headers: BTreeMap<String, (DType, Vec<u64>)>,
-    purpose: Purpose,
-) -> Bindings {
+pub fn bindings(settings: &Settings, headers: Headers, purpose: Purpose) -> Bindings {
     Bindings {
         dims: settings.dims.clone(),
         constants: settings.constants.clone(),

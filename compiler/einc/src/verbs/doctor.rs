@@ -96,7 +96,7 @@ fn mpi(name: &str, commands: &[&str], packages: &str) -> String {
     let found = commands.iter().find_map(|command| {
         let version = version(command)?;
         let open = version.to_lowercase().contains("open mpi") || version.contains("OpenRTE");
-        (open == (name == "openmpi")).then(|| (*command, version))
+        (open == (name == "openmpi")).then_some((*command, version))
     });
     let shim = einc_codegen::shims().iter().any(|(shim, _)| *shim == name);
     match (found, shim) {
