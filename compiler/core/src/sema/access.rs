@@ -11,7 +11,7 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
     expr::{Binding, Context, dimensions},
-    ranges::{Obligation, Use},
+    ranges::{Obligation, StatedBy, Use},
 };
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};
@@ -66,12 +66,16 @@ impl<'a> Checker<'a> {
                 continue;
             };
             read.push(id);
-            match bare {
+            // A bounded index says its range itself, so it is a position like any other.
+            let bounded = |var: &VarId| {
+                let stated = &self.vars[var.0 as usize].stated;
+                stated.as_ref().is_some_and(|s| s.by == StatedBy::Bound)
+            };
+            match bare.filter(|var| !bounded(var)) {
                 Some(var) => self.vars[var.0 as usize].uses.push(Use {
                     size,
                     span: place,
                     tensor,
-                    dimension,
                     lenient,
                 }),
                 None if !lenient => {

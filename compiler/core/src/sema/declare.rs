@@ -161,7 +161,20 @@ impl<'a> Checker<'a> {
                     .get(&entity.name.text)
                     .filter(|_| constant && file.0 == 0);
                 match set {
-                    Some(scalar) => self.set_constant(entity.name, ty, *scalar),
+                    Some(scalar) if target.positions.is_none() => {
+                        self.set_constant(entity.name, ty, *scalar)
+                    }
+                    Some(_) => {
+                        let name = &entity.name.text;
+                        self.report.push(
+                            Diagnostic::error(
+                                "E0711",
+                                format!("`--set {name}`: `{name}` is a tensor"),
+                            )
+                            .at(target.span, "only a number can be set"),
+                        );
+                        None
+                    }
                     None => {
                         let target = Target {
                             target,
@@ -210,7 +223,7 @@ impl<'a> Checker<'a> {
                 .filter(|_| scope.file.0 == 0)
             {
                 Some((number, ..)) => Size::number(*number),
-                None => Size::dim(&name.text),
+                None => Size::dim(&self.full_name(scope.file, &name.text)),
             },
         };
         if size.at_least_zero() == Some(false) {
@@ -558,9 +571,13 @@ impl<'a> Checker<'a> {
                 })
                 .map(|t| format!("`{}`", t.name))
                 .collect();
+            let help = match self.entity_files[id].0 {
+                0 => format!("give it one: `--dim {name}=…`"),
+                _ => format!("give it one in its file: `dim {name} = …`"),
+            };
             let mut error = Diagnostic::error("E0714", format!("the size `{name}` is not known"))
                 .at(entity.name.span, "it has no value")
-                .help(format!("give it one: `--dim {name}=…`"));
+                .help(help);
             if !users.is_empty() {
                 error = error.help(format!(
                     "or bind data to {}: `--input name=file`",

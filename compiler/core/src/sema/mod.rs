@@ -181,6 +181,8 @@ struct Checker<'a> {
     provisional: BTreeMap<String, (String, Span)>,
     found: BTreeMap<String, Size>,
     inputs: Vec<InputInfo>,
+    /// Whether a source has a number that is not known yet.
+    open_source: bool,
     outputs: Vec<(TensorRef, Option<String>, Span)>,
 }
 
@@ -233,6 +235,7 @@ impl<'a> Checker<'a> {
             provisional: BTreeMap::new(),
             found: BTreeMap::new(),
             inputs: vec![],
+            open_source: false,
             outputs: vec![],
         }
     }
@@ -251,7 +254,7 @@ impl<'a> Checker<'a> {
         if self.bindings.require_sizes {
             self.require_sizes();
         }
-        let program = if self.report.failed() {
+        let program = if self.report.failed() || self.open_source {
             None
         } else {
             self.lower()

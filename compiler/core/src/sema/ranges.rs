@@ -17,7 +17,7 @@ use super::{
 };
 use ein_plan::{DType, Function, Reduction, Scalar};
 use einc_diag::{Diagnostic, Span};
-use std::{cmp::Ordering, collections::BTreeMap, rc::Rc};
+use std::{collections::BTreeMap, rc::Rc};
 
 /// Who says how far an index runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,6 @@ pub(super) struct Use {
     pub(super) size: Size,
     pub(super) span: Span,
     pub(super) tensor: TensorRef,
-    pub(super) dimension: usize,
     /// In an access with `else`.
     pub(super) lenient: bool,
 }
@@ -285,39 +284,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn place_name(&self, use_: &Use) -> String {
-        format!(
-            "dimension {} of `{}`",
-            use_.dimension + 1,
-            self.tensors[use_.tensor.0 as usize].name
-        )
-    }
-
     fn solve(&mut self, id: VarId) -> bool {
         let var = self.vars[id.0 as usize].clone();
         let name = &var.name;
         let extent = match &var.stated {
             Some(stated) => {
                 for use_ in var.uses.iter().filter(|u| !u.lenient) {
-                    if stated.by == StatedBy::Bound {
-                        if use_.size.compare(&stated.size) == Some(Ordering::Less) {
-                            self.report.push(
-                                Diagnostic::error(
-                                    "E0305",
-                                    format!(
-                                        "`{name}` runs to {}, but {} has {}",
-                                        self.last(&stated.size),
-                                        self.place_name(use_),
-                                        use_.size
-                                    ),
-                                )
-                                .at(use_.span, format!("this dimension has {}", use_.size))
-                                .at(stated.span, format!("`{name}` is below {}", stated.size))
-                                .help("make the bound smaller, or say what is read outside: `… else 0`"),
-                            );
-                            return false;
-                        }
-                    } else if use_.size.differs(&stated.size) {
+                    if use_.size.differs(&stated.size) {
                         let by = match stated.by {
                             StatedBy::LeftType => "on the left",
                             _ => "in the signature",

@@ -200,6 +200,7 @@ impl<'a> Checker<'a> {
             Some(scalar) => Some(SourceForm::Ready(Source::Full(scalar))),
             // A dim without a number yet.
             None if !self.depends_on_data(value) && !self.bindings.require_sizes => {
+                self.open_source = true;
                 Some(SourceForm::Ready(Source::Full(Scalar::Int(0))))
             }
             None => self.not_a_source(expr),

@@ -318,7 +318,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         "E0304",
                         format!(
-                            "`{}` has {} on the left, but {} are declared",
+                            "`{}` has {} on the left, but is declared with {}",
                             target.target.name.text,
                             match vars.len() {
                                 1 => "1 index".to_owned(),

@@ -99,7 +99,7 @@ fn deep_and_long_texts() {
         format!("x = 2{}", "^2".repeat(5_000)),
         format!("input a: f32[4]\nx = {}a[i]", "sum[i] ".repeat(3_000)),
         format!("dim N\ndim M = N{}\n", " * N".repeat(900)),
-        (0..2_000)
+        (0..300)
             .map(|n| format!("dim N{} = N{n} / 2 + N{n} * N{n}\n", n + 1))
             .collect::<String>()
             + "dim N0\n",
