@@ -33,7 +33,6 @@ fn peak(command: &mut Command) -> (f64, f64) {
         line.rsplit_once('=')
             .unwrap()
             .1
-            .trim()
             .split_whitespace()
             .next()
             .unwrap()
