@@ -13,7 +13,7 @@ missing=
 for pair in mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin mpicc.mpich:libmpich-dev mpirun.mpich:mpich cc:gcc; do
   command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
-ls /usr/lib/llvm-*/lib/libclang.so* /usr/lib/*/libclang*.so* >/dev/null 2>&1 || missing="$missing libclang-dev"
+find /usr/lib /usr/local/lib -name 'libclang*.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev"
 if [ -n "$missing" ]; then
   echo "installing$missing"
   as_root apt-get update -qq
