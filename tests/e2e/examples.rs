@@ -238,3 +238,27 @@ fn conv_equals_seven_loops() {
         output("O").assert_close(&expected, 1e-5, how);
     });
 }
+
+#[test]
+fn a_run_moves_what_its_plan_states() {
+    let finished = einc(&["run", "examples/digits_knn.ein", "--sites", "3", "--stats"]).success();
+    let moved: Vec<_> = finished
+        .stderr
+        .lines()
+        .filter(|line| line.contains(" (stated "))
+        .collect();
+    assert!(moved.len() >= 3, "{finished}");
+    for line in moved {
+        let (measured, stated) = line
+            .split_once(": moved ")
+            .unwrap()
+            .1
+            .split_once(" (stated ")
+            .unwrap();
+        assert_eq!(measured, stated.trim_end_matches(')'), "{finished}");
+    }
+    assert!(
+        finished.stderr.contains("stated peak bytes = "),
+        "{finished}"
+    );
+}
