@@ -155,6 +155,9 @@ fn ratio(n: u64, rounds: usize) {
     );
 }
 
+/// Calls whose best time and processor time are printed.
+const ROUNDS: usize = 40;
+
 fn main() {
     let largest = std::env::var("EIN_BENCH_SIZE")
         .ok()
@@ -187,6 +190,20 @@ fn main() {
         let (a, b) = (
             filled(&kernel.operands[0].shape),
             filled(&kernel.operands[1].shape),
+        );
+        let mut spent = Spent {
+            best: f64::MAX,
+            processor: 0.0,
+        };
+        for _ in 0..ROUNDS {
+            spent.on(|| drop(black_box(ours(&kernel, &a, &b))));
+        }
+        let bytes = 4 * (a.data().len() + b.data().len()) as u64;
+        println!(
+            "{name}   best {:.2} ms   processor {:.2} ms   {:.1} GB/s of operands",
+            1e3 * spent.best,
+            1e3 * spent.processor / ROUNDS as f64,
+            bytes as f64 / spent.best / 1e9
         );
         criterion.bench_function(name, |bench| bench.iter(|| ours(&kernel, &a, &b)));
     }

@@ -255,6 +255,11 @@ impl Accumulator {
             R::Norm1 => update(folds, to, x, mask, |s, x| {
                 s.wrapping_add(x.into().wrapping_abs())
             }),
+            // The absolute value of the least number of a type wraps to itself.
+            R::NormInf if self.rule.value == DType::I32 => update(folds, to, x, mask, |s, x| {
+                let x: i64 = x.into();
+                s.max(i64::from((x as i32).wrapping_abs()))
+            }),
             R::NormInf => update(folds, to, x, mask, |s, x| s.max(x.into().wrapping_abs())),
             R::Min | R::All | R::Prod => update(folds, to, x, mask, |s, x| s.min(x.into())),
             R::Max | R::Any | R::Sum | R::Mean => {

@@ -33,7 +33,7 @@ pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]
     if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
         return None;
     }
-    if ranges.iter().any(|(_, n)| *n == 0) || ranges.len() > 128 {
+    if ranges.iter().any(|(_, n)| *n == 0) || ranges.len() > 127 {
         return None;
     }
     match kernel.graph.dtype(kernel.root) {
@@ -481,3 +481,6 @@ fn value_of(
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What one site computes on one chunk: kernels, combinations of carriers, free sources.
 //!
-//! [`run`] evaluates any [`Kernel`] of a plan on ranges of its indices; [`combine`] adds up the carriers of
-//! a reduction that was split; [`generate`] makes any box of a random or constant tensor. Everything uses
+//! [`run`] evaluates any [`Kernel`] of a plan on ranges of its indices; [`combine()`] adds up the carriers of
+//! a reduction that was split; [`generate()`] makes any box of a random or constant tensor. Everything uses
 //! the rayon pool that it is called in, and no result depends on how many threads that pool has. Must not
 //! know keys, sites, placements or files.
 //!
@@ -110,7 +110,7 @@ impl std::error::Error for KernelError {}
 ///
 /// The result has one array for each of the kernel's output columns; their shape is the lengths of the output
 /// indices. `operands[o]` holds the part of operand `o` that the ranges read; a cut dimension is read by a
-/// bare index only. A kernel without a reduction leaves zeros where its guard fails.
+/// bare index only. There are at most 127 indices. A kernel without a reduction leaves zeros where its guard fails.
 ///
 /// # Errors
 /// The first faulty point, if an untaken branch or a failed guard does not hide it.

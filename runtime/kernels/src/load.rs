@@ -22,6 +22,15 @@ impl Extents {
         self.sizes.iter().product()
     }
 
+    /// Whether lanes with these steps are neighbours in memory. A strip without dimensions is not.
+    pub(crate) fn is_run(&self, steps: &[i64]) -> bool {
+        let Some(inner) = self.sizes.len().checked_sub(1) else {
+            return false;
+        };
+        let follows = |d: usize| steps[d] == steps[d + 1] * self.sizes[d + 1] as i64;
+        steps[inner] == 1 && (0..inner).all(follows)
+    }
+
     /// Number of lanes that are neighbours along the last dimension.
     pub(crate) fn run(&self) -> usize {
         self.sizes.last().copied().unwrap_or(1)
@@ -146,6 +155,8 @@ pub(crate) enum Pattern<'a> {
 
 /// A compute type that strips can be read into.
 pub(crate) trait Lane: Copy {
+    /// The elements themselves, if they are stored in this type.
+    fn elements(from: &Data) -> Option<&[Self]>;
     /// Reads elements of a chunk whose stored type is computed in `Self`.
     fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>);
 }
@@ -169,8 +180,14 @@ fn by_pattern<S: Copy, T: Copy>(
 }
 
 macro_rules! lane {
-    ($t:ty: $($stored:ident $f:expr),*) => {
+    ($t:ty, $own:ident: $($stored:ident $f:expr),*) => {
         impl Lane for $t {
+            fn elements(from: &Data) -> Option<&[Self]> {
+                match from {
+                    Data::$own(v) => Some(v),
+                    _ => None,
+                }
+            }
             fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) {
                 match from {
                     $(Data::$stored(v) => by_pattern(to, v, pattern, $f),)*
@@ -181,8 +198,8 @@ macro_rules! lane {
     };
 }
 
-lane!(f32: F32 |x: f32| x, F16 |x: f16| x.to_f32(), BF16 |x: bf16| x.to_f32());
-lane!(f64: F64 |x: f64| x);
-lane!(i32: I32 |x: i32| x, U8 |x: u8| i32::from(x));
-lane!(i64: I64 |x: i64| x);
-lane!(u8: Bool |x: u8| x);
+lane!(f32, F32: F32 |x: f32| x, F16 |x: f16| x.to_f32(), BF16 |x: bf16| x.to_f32());
+lane!(f64, F64: F64 |x: f64| x);
+lane!(i32, I32: I32 |x: i32| x, U8 |x: u8| i32::from(x));
+lane!(i64, I64: I64 |x: i64| x);
+lane!(u8, Bool: Bool |x: u8| x);

@@ -15,8 +15,62 @@ use crate::operations as op;
 use crate::program::{Kind, Operation, Program, Register};
 use ein_plan::{DType, Function, Scalar};
 
-/// Registers of one type, `WIDTH` lanes each.
-type Bank<T> = Vec<T>;
+/// Registers of one type, `WIDTH` lanes each. A register that holds neighbouring elements of a chunk as they are
+/// is a view of them.
+struct Bank<'a, T> {
+    values: Vec<T>,
+    views: Vec<Option<&'a [T]>>,
+}
+
+/// The registers before one that is written: arguments stand before their users.
+struct Before<'b, 'a, T> {
+    values: &'b [T],
+    views: &'b [Option<&'a [T]>],
+}
+
+impl<'b, 'a, T: Copy + Default> Before<'b, 'a, T> {
+    #[inline(always)]
+    fn lanes(&self, register: Register, n: usize) -> &'b [T] {
+        match self.views[register.slot as usize] {
+            Some(view) => &view[..n],
+            None => &self.values[register.slot as usize * WIDTH..][..n],
+        }
+    }
+}
+
+impl<'a, T: Copy + Default> Bank<'a, T> {
+    fn new(registers: usize) -> Bank<'a, T> {
+        Bank {
+            values: vec![T::default(); registers * WIDTH],
+            views: vec![None; registers],
+        }
+    }
+
+    #[inline(always)]
+    fn lanes(&self, register: Register, n: usize) -> &[T] {
+        let (values, views) = (&self.values[..], &self.views[..]);
+        Before { values, views }.lanes(register, n)
+    }
+
+    /// The registers before `to`'s, and `to`'s.
+    #[inline(always)]
+    fn split(&mut self, to: Register, n: usize) -> (Before<'_, 'a, T>, &mut [T]) {
+        let (values, after) = self.values.split_at_mut(to.slot as usize * WIDTH);
+        let views = &self.views[..];
+        (Before { values, views }, &mut after[..n])
+    }
+
+    /// The first lane of a register that is the same in all.
+    fn first(&self, register: Register) -> T {
+        self.values[register.slot as usize * WIDTH]
+    }
+
+    fn splat(&mut self, register: Register) {
+        let at = register.slot as usize * WIDTH;
+        let x = self.values[at];
+        self.values[at..at + WIDTH].fill(x);
+    }
+}
 
 /// The state of one task.
 pub(crate) struct Machine<'p, 'a> {
@@ -25,12 +79,12 @@ pub(crate) struct Machine<'p, 'a> {
     pub point: Vec<i64>,
     /// The present strip.
     pub extents: Extents,
-    f32s: Bank<f32>,
-    f64s: Bank<f64>,
-    i32s: Bank<i32>,
-    i64s: Bank<i64>,
-    truths: Bank<u8>,
-    poison: Bank<u8>,
+    f32s: Bank<'a, f32>,
+    f64s: Bank<'a, f64>,
+    i32s: Bank<'a, i32>,
+    i64s: Bank<'a, i64>,
+    truths: Bank<'a, u8>,
+    poison: Vec<u8>,
     /// Whether any lane of a poison mask is set.
     poisoned: Vec<bool>,
     offsets: Vec<i64>,
@@ -39,30 +93,20 @@ pub(crate) struct Machine<'p, 'a> {
     trace: Option<Vec<Option<Fault>>>,
 }
 
-fn lanes<T>(bank: &[T], register: Register, n: usize) -> &[T] {
-    &bank[register.slot as usize * WIDTH..][..n]
-}
-
-/// The registers before `to`'s, and `to`'s: arguments stand before their users.
-fn split<T>(bank: &mut [T], to: Register, n: usize) -> (&[T], &mut [T]) {
-    let (before, after) = bank.split_at_mut(to.slot as usize * WIDTH);
-    (before, &mut after[..n])
-}
-
 impl<'p, 'a> Machine<'p, 'a> {
     /// A machine whose indices have the values `point`. `traced`: it remembers which fault poisons what.
     pub(crate) fn new(program: &'p Program<'a>, point: Vec<i64>, traced: bool) -> Self {
-        let bank = |n: usize| program.banks[n] * WIDTH;
+        let [f32s, f64s, i32s, i64s, truths, poison] = program.banks;
         Machine {
             program,
             point,
             extents: Extents::default(),
-            f32s: vec![0.0; bank(0)],
-            f64s: vec![0.0; bank(1)],
-            i32s: vec![0; bank(2)],
-            i64s: vec![0; bank(3)],
-            truths: vec![0; bank(4)],
-            poison: vec![0; bank(5)],
+            f32s: Bank::new(f32s),
+            f64s: Bank::new(f64s),
+            i32s: Bank::new(i32s),
+            i64s: Bank::new(i64s),
+            truths: Bank::new(truths),
+            poison: vec![0; poison * WIDTH],
             poisoned: vec![false; program.banks[5]],
             offsets: vec![0; WIDTH],
             missing: vec![0; WIDTH],
@@ -90,7 +134,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 } else {
                     self.extents.lanes()
                 };
-                let condition = lanes(&self.truths, register, n);
+                let condition = self.truths.lanes(register, n);
                 if condition.iter().all(|c| (*c != 0) != *wanted) {
                     next = *to;
                 }
@@ -103,31 +147,31 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// Lanes of a node of type `f32`.
     pub(crate) fn f32s(&self, node: u32) -> &[f32] {
         let register = self.program.registers[node as usize];
-        lanes(&self.f32s, register, self.extents.lanes())
+        self.f32s.lanes(register, self.extents.lanes())
     }
 
     /// Lanes of a node of type `f64`.
     pub(crate) fn f64s(&self, node: u32) -> &[f64] {
         let register = self.program.registers[node as usize];
-        lanes(&self.f64s, register, self.extents.lanes())
+        self.f64s.lanes(register, self.extents.lanes())
     }
 
     /// Lanes of a node of type `i32`.
     pub(crate) fn i32s(&self, node: u32) -> &[i32] {
         let register = self.program.registers[node as usize];
-        lanes(&self.i32s, register, self.extents.lanes())
+        self.i32s.lanes(register, self.extents.lanes())
     }
 
     /// Lanes of a node of type `i64`.
     pub(crate) fn i64s(&self, node: u32) -> &[i64] {
         let register = self.program.registers[node as usize];
-        lanes(&self.i64s, register, self.extents.lanes())
+        self.i64s.lanes(register, self.extents.lanes())
     }
 
     /// Lanes of a node of type `bool`.
     pub(crate) fn truths(&self, node: u32) -> &[u8] {
         let register = self.program.registers[node as usize];
-        lanes(&self.truths, register, self.extents.lanes())
+        self.truths.lanes(register, self.extents.lanes())
     }
 
     /// The poison mask of a node, if any lane is set.
@@ -179,28 +223,12 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     fn splat(&mut self, to: Register) {
-        let at = to.slot as usize * WIDTH;
         match to.dtype {
-            DType::F32 => {
-                let x = self.f32s[at];
-                self.f32s[at..at + WIDTH].fill(x);
-            }
-            DType::F64 => {
-                let x = self.f64s[at];
-                self.f64s[at..at + WIDTH].fill(x);
-            }
-            DType::I32 => {
-                let x = self.i32s[at];
-                self.i32s[at..at + WIDTH].fill(x);
-            }
-            DType::I64 => {
-                let x = self.i64s[at];
-                self.i64s[at..at + WIDTH].fill(x);
-            }
-            _ => {
-                let x = self.truths[at];
-                self.truths[at..at + WIDTH].fill(x);
-            }
+            DType::F32 => self.f32s.splat(to),
+            DType::F64 => self.f64s.splat(to),
+            DType::I32 => self.i32s.splat(to),
+            DType::I64 => self.i64s.splat(to),
+            _ => self.truths.splat(to),
         }
         if let Some(slot) = to.poison {
             let at = slot as usize * WIDTH;
@@ -214,19 +242,19 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn constant(&mut self, to: Register, value: Scalar) {
         let at = to.slot as usize * WIDTH;
         match (to.dtype, value) {
-            (DType::F32, value) => self.f32s[at] = value.as_f64() as f32,
-            (DType::F64, value) => self.f64s[at] = value.as_f64(),
-            (DType::I32, Scalar::Int(x)) => self.i32s[at] = x as i32,
-            (DType::I32, value) => self.i32s[at] = value.as_f64() as i32,
-            (DType::I64, Scalar::Int(x)) => self.i64s[at] = x,
-            (DType::I64, value) => self.i64s[at] = value.as_f64() as i64,
-            (_, value) => self.truths[at] = u8::from(value.as_f64() != 0.0),
+            (DType::F32, value) => self.f32s.values[at] = value.as_f64() as f32,
+            (DType::F64, value) => self.f64s.values[at] = value.as_f64(),
+            (DType::I32, Scalar::Int(x)) => self.i32s.values[at] = x as i32,
+            (DType::I32, value) => self.i32s.values[at] = value.as_f64() as i32,
+            (DType::I64, Scalar::Int(x)) => self.i64s.values[at] = x,
+            (DType::I64, value) => self.i64s.values[at] = value.as_f64() as i64,
+            (_, value) => self.truths.values[at] = u8::from(value.as_f64() != 0.0),
         }
     }
 
     fn index(&mut self, to: Register, index: usize, steps: &[i64], n: usize) {
         let first = self.point[index];
-        let (_, to) = split(&mut self.i64s, to, n);
+        let (_, to) = self.i64s.split(to, n);
         if n == 1 {
             to[0] = first;
             return;
@@ -249,21 +277,21 @@ impl<'p, 'a> Machine<'p, 'a> {
         let (a, two) = (register(0), f.arity() == 2);
         let b = if two { register(1) } else { a };
         if matches!(f, F::Eq | F::Ne | F::Lt | F::Le | F::Gt | F::Ge) && a.dtype != DType::Bool {
-            let (_, to) = split(&mut self.truths, to, n);
+            let (_, to) = self.truths.split(to, n);
             return match a.dtype {
-                DType::F32 => op::compare(f, to, lanes(&self.f32s, a, n), lanes(&self.f32s, b, n)),
-                DType::F64 => op::compare(f, to, lanes(&self.f64s, a, n), lanes(&self.f64s, b, n)),
-                DType::I32 => op::compare(f, to, lanes(&self.i32s, a, n), lanes(&self.i32s, b, n)),
-                _ => op::compare(f, to, lanes(&self.i64s, a, n), lanes(&self.i64s, b, n)),
+                DType::F32 => op::compare(f, to, self.f32s.lanes(a, n), self.f32s.lanes(b, n)),
+                DType::F64 => op::compare(f, to, self.f64s.lanes(a, n), self.f64s.lanes(b, n)),
+                DType::I32 => op::compare(f, to, self.i32s.lanes(a, n), self.i32s.lanes(b, n)),
+                _ => op::compare(f, to, self.i64s.lanes(a, n), self.i64s.lanes(b, n)),
             };
         }
         macro_rules! arithmetic {
             ($bank:ident, $unary:ident, $binary:ident) => {{
-                let (before, to) = split(&mut self.$bank, to, n);
+                let (before, to) = self.$bank.split(to, n);
                 if two {
-                    op::$binary(f, to, lanes(before, a, n), lanes(before, b, n));
+                    op::$binary(f, to, before.lanes(a, n), before.lanes(b, n));
                 } else {
-                    op::$unary(f, to, lanes(before, a, n));
+                    op::$unary(f, to, before.lanes(a, n));
                 }
             }};
         }
@@ -273,11 +301,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             DType::I32 => arithmetic!(i32s, unary_i32, binary_i32),
             DType::I64 => arithmetic!(i64s, unary_i64, binary_i64),
             _ => {
-                let (before, to) = split(&mut self.truths, to, n);
+                let (before, to) = self.truths.split(to, n);
                 match f {
-                    F::Not => op::map(to, lanes(before, a, n), |x| u8::from(x == 0)),
-                    F::Stop => op::map(to, lanes(before, a, n), |x| x),
-                    _ => op::truth(f, to, lanes(before, a, n), lanes(before, b, n)),
+                    F::Not => op::map(to, before.lanes(a, n), |x| u8::from(x == 0)),
+                    F::Stop => op::map(to, before.lanes(a, n), |x| x),
+                    _ => op::truth(f, to, before.lanes(a, n), before.lanes(b, n)),
                 }
             }
         }
@@ -288,12 +316,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         let [rc, ra, rb] = [c, a, b].map(|id| self.program.registers[id as usize]);
         macro_rules! choose {
             ($bank:ident) => {{
-                let (before, to) = split(&mut self.$bank, to, n);
+                let (before, to) = self.$bank.split(to, n);
                 op::select(
                     to,
-                    lanes(&self.truths, rc, n),
-                    lanes(before, ra, n),
-                    lanes(before, rb, n),
+                    self.truths.lanes(rc, n),
+                    before.lanes(ra, n),
+                    before.lanes(rb, n),
                 );
             }};
         }
@@ -303,12 +331,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             DType::I32 => choose!(i32s),
             DType::I64 => choose!(i64s),
             _ => {
-                let (before, to) = split(&mut self.truths, to, n);
+                let (before, to) = self.truths.split(to, n);
                 op::select(
                     to,
-                    lanes(before, rc, n),
-                    lanes(before, ra, n),
-                    lanes(before, rb, n),
+                    before.lanes(rc, n),
+                    before.lanes(ra, n),
+                    before.lanes(rb, n),
                 );
             }
         }
@@ -322,7 +350,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             let of = |on: bool, r: Register, l: usize| {
                 on && before[r.poison.unwrap_or(0) as usize * WIDTH + l] != 0
             };
-            let condition = lanes(&self.truths, rc, n);
+            let condition = self.truths.lanes(rc, n);
             for l in 0..n {
                 let branch = if condition[l] != 0 {
                     of(pa, ra, l)
@@ -338,7 +366,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         if any && self.trace.is_some() {
             let taken = if pc && self.first_poisoned(rc) {
                 c
-            } else if lanes(&self.truths, rc, 1)[0] != 0 {
+            } else if self.truths.lanes(rc, 1)[0] != 0 {
                 a
             } else {
                 b
@@ -398,12 +426,12 @@ impl<'p, 'a> Machine<'p, 'a> {
                     }
                 };
                 if to.dtype == DType::I32 {
-                    let y = lanes(&self.i32s, r, n);
+                    let y = self.i32s.lanes(r, n);
                     y.iter()
                         .enumerate()
                         .for_each(|(l, y)| mark(l, i64::from(*y)));
                 } else {
-                    let y = lanes(&self.i64s, r, n);
+                    let y = self.i64s.lanes(r, n);
                     y.iter().enumerate().for_each(|(l, y)| mark(l, *y));
                 }
                 any |= found;
@@ -436,14 +464,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         let a = self.program.registers[argument as usize];
         macro_rules! same {
             ($bank:ident) => {{
-                let (before, to) = split(&mut self.$bank, to, n);
-                to.copy_from_slice(lanes(before, a, n));
+                let (before, to) = self.$bank.split(to, n);
+                to.copy_from_slice(before.lanes(a, n));
             }};
         }
         macro_rules! from {
             ($target:ident, $source:ident, $f:expr) => {{
-                let (_, to) = split(&mut self.$target, to, n);
-                op::map(to, lanes(&self.$source, a, n), $f);
+                let (_, to) = self.$target.split(to, n);
+                op::map(to, self.$source.lanes(a, n), $f);
             }};
         }
         use DType as D;

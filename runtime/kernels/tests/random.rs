@@ -467,7 +467,7 @@ fn check_pieces(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn kernels_agree_with_the_naive_evaluator(seed in any::<u64>()) {

@@ -9,7 +9,7 @@
 
 use super::{
     Checker, InputInfo,
-    expr::{Binding, Scope, dimensions, unsupported},
+    expr::{Binding, Scope, dimensions},
     names::{EntityId, EntityKind},
     size::Size,
     sources::SourceForm,
@@ -18,7 +18,7 @@ use super::{
 use crate::einsum::Role;
 use ein_plan::{Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{Expr, ItemKind, Name, Position, StringLiteral, Type};
+use einc_syntax::ast::{Expr, Name, Position, Type};
 
 impl<'a> Checker<'a> {
     /// Checks that what `--dim`, `--set` and `--input` name is there.
@@ -394,198 +394,6 @@ impl<'a> Checker<'a> {
             return None;
         }
         Some(())
-    }
-
-    /// Checks assertions and outputs.
-    pub(super) fn finish_items(&mut self) {
-        let sources = self.sources;
-        let Some(program) = sources.files.first() else {
-            return;
-        };
-        let mut seen: Vec<&'a Name> = vec![];
-        let (mut outputs, mut trains, mut library) = (0, false, true);
-        for (number, item) in program.ast.items.iter().enumerate() {
-            match &item.kind {
-                ItemKind::Assert { condition } => {
-                    library = false;
-                    if !self.failed_items.contains(&number) {
-                        self.assert(&Scope::file(FileId(0)), condition);
-                    }
-                }
-                ItemKind::Output { name, on, file } => {
-                    outputs += 1;
-                    if on.is_some() {
-                        self.report
-                            .push(unsupported("E0610", "`output … on`", item.span));
-                        continue;
-                    }
-                    if let Some(first) = seen.iter().find(|n| n.text == name.text) {
-                        self.report.push(
-                            Diagnostic::error(
-                                "E0202",
-                                format!("`{}` is given out twice", name.text),
-                            )
-                            .at(name.span, "again here")
-                            .at(first.span, "first here"),
-                        );
-                        continue;
-                    }
-                    seen.push(name);
-                    self.output(name, file.as_ref(), item.span);
-                }
-                ItemKind::Train(_) => trains = true,
-                ItemKind::Input { .. } | ItemKind::Param { .. } | ItemKind::Statement(_) => {
-                    library = false
-                }
-                _ => {}
-            }
-        }
-        if program.ast.items.is_empty() {
-            self.report.push(
-                Diagnostic::error("E0209", "the program is empty")
-                    .note(format!("`{}` holds no items", program.name)),
-            );
-        } else if outputs == 0 && !trains && (!library || self.bindings.require_sizes) {
-            let message = "the program gives nothing out";
-            let diagnostic = if self.bindings.require_sizes {
-                Diagnostic::error("E0209", message)
-            } else {
-                Diagnostic::warning("E0209", message)
-            };
-            self.report
-                .push(diagnostic.help("write `output` and the name of what is wanted"));
-        }
-    }
-
-    fn output(&mut self, name: &'a Name, file: Option<&'a StringLiteral>, span: Span) {
-        let binding = match self.find(FileId(0), &name.text) {
-            super::names::Found::Entity(id) => {
-                if matches!(self.entity(id).kind, EntityKind::Function(_)) {
-                    self.report.push(
-                        Diagnostic::error("E0204", format!("`{}` is a function", name.text))
-                            .at(name.span, "only tensors and numbers are given out"),
-                    );
-                    return;
-                }
-                self.values.get(&id).copied()
-            }
-            super::names::Found::Poison => None,
-            super::names::Found::Nothing => {
-                self.unknown(FileId(0), &name.text, name.span, &[], false);
-                None
-            }
-        };
-        let tensor = match binding {
-            Some(Binding::Tensor(tensor)) => tensor,
-            Some(Binding::Scalar(value)) => {
-                let Some(value) = self.settle(value, name.span) else {
-                    return;
-                };
-                self.add_statement(
-                    name.text.clone(),
-                    value,
-                    vec![],
-                    vec![],
-                    name.span,
-                    Role::Named,
-                )
-            }
-            _ => return,
-        };
-        self.outputs
-            .push((tensor, file.map(|f| f.text.clone()), span));
-    }
-
-    /// A condition on sizes: an error if it is known to be false.
-    pub(super) fn assert(&mut self, scope: &Scope<'a>, condition: &'a Expr) {
-        let Some(value) = self.closed(scope, condition) else {
-            return;
-        };
-        let Some(value) = self.condition("`assert`", (value, condition.span)) else {
-            return;
-        };
-        match self.arena.as_truth(value) {
-            Some(true) => {}
-            Some(false) => {
-                let (text, values) = (
-                    self.text(condition.span),
-                    self.assert_values(scope, condition),
-                );
-                self.report.push(
-                    Diagnostic::error("E0308", format!("`{text}` does not hold"))
-                        .at(condition.span, values),
-                );
-            }
-            None if self.depends_on_data(value) => self.report.push(
-                Diagnostic::error("E0208", "an assertion on data")
-                    .at(condition.span, "this is not known before the run")
-                    .help("`assert` is for dims, consts and sizes"),
-            ),
-            None => {}
-        }
-    }
-
-    fn assert_values(&mut self, scope: &Scope<'a>, condition: &'a Expr) -> String {
-        let mut names = vec![];
-        super::plan::names_in(condition, &mut names);
-        let mut values = vec![];
-        for name in names {
-            let known = match self.binding(scope, name) {
-                Some(Binding::Scalar(value)) => match self.arena.as_size(value) {
-                    Some(size) => Some(size.to_string()),
-                    None => self.arena.as_number(value).map(|n| n.to_string()),
-                },
-                _ => scope.letters.get(name).map(|(size, _)| size.to_string()),
-            };
-            values.extend(known.map(|value| format!("`{name}` is {value}")));
-        }
-        values.join(", ")
-    }
-
-    /// Reports dims whose numbers a run would need.
-    pub(super) fn require_sizes(&mut self) {
-        for (id, entity) in self.entities.clone().iter().enumerate() {
-            let EntityKind::Dim(None) = entity.kind else {
-                continue;
-            };
-            let Some(Binding::Scalar(value)) = self.values.get(&EntityId(id as u32)).copied()
-            else {
-                continue;
-            };
-            if self
-                .arena
-                .as_size(value)
-                .is_none_or(|size| size.known().is_some())
-            {
-                continue;
-            }
-            let name = &entity.name.text;
-            let users: Vec<String> = self
-                .tensors
-                .iter()
-                .filter(|t| {
-                    t.role == Role::Input
-                        && t.shape
-                            .iter()
-                            .any(|s| s.dims().iter().any(|d| **d == **name))
-                })
-                .map(|t| format!("`{}`", t.name))
-                .collect();
-            let help = match self.entity_files[id].0 {
-                0 => format!("give it one: `--dim {name}=…`"),
-                _ => format!("give it one in its file: `dim {name} = …`"),
-            };
-            let mut error = Diagnostic::error("E0714", format!("the size `{name}` is not known"))
-                .at(entity.name.span, "it has no value")
-                .help(help);
-            if !users.is_empty() {
-                error = error.help(format!(
-                    "or bind data to {}: `--input name=file`",
-                    users.join(" or ")
-                ));
-            }
-            self.report.push(error);
-        }
     }
 
     /// The names of scalars that a file knows.

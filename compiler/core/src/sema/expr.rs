@@ -9,91 +9,18 @@
 
 use super::{
     Checker,
-    arena::{ExprId, Form, TensorRef, Ty, VarId},
+    arena::{ExprId, Form, TensorRef, Ty},
     builtins::{self, Builtin},
     names::Found,
-    ranges::{Stated, StatedBy},
-    resolve::{bound_index, spine},
+    resolve::spine,
     size::Size,
     sums::key,
 };
 use ein_plan::{DType, Function, Reduction, Scalar};
-use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Argument, Binary, Expr, ExprKind, Position};
-use std::collections::BTreeMap;
+use einc_diag::{Diagnostic, Span};
+use einc_syntax::ast::{Argument, Binary, Expr, ExprKind};
 
-/// What a name stands for once it has been checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Binding {
-    Scalar(ExprId),
-    Tensor(TensorRef),
-    /// Its definition has an error.
-    Poison,
-}
-
-/// The names around a statement: those of a file or of one call of a function.
-pub(super) struct Scope<'a> {
-    pub(super) file: FileId,
-    pub(super) locals: BTreeMap<&'a str, Binding>,
-    /// Sizes of the signature, with the place where each got its value.
-    pub(super) letters: BTreeMap<&'a str, (Size, Span)>,
-    /// What `..` stands for.
-    pub(super) rest: Option<Vec<Size>>,
-    /// How many calls deep.
-    pub(super) depth: usize,
-}
-
-impl Scope<'_> {
-    pub(super) fn file(file: FileId) -> Self {
-        Scope {
-            file,
-            locals: BTreeMap::new(),
-            letters: BTreeMap::new(),
-            rest: None,
-            depth: 0,
-        }
-    }
-}
-
-/// Where an expression stands.
-pub(super) struct Context<'s, 'a> {
-    pub(super) scope: &'s Scope<'a>,
-    /// Indices bound here; `..` stands for several variables.
-    pub(super) indices: Vec<(&'a str, Vec<VarId>)>,
-    /// Whether `/` of whole numbers is floor division: in positions, bounds and sizes.
-    pub(super) floor: bool,
-    /// Whether sizes of the signature are numbers: in sizes.
-    pub(super) sizes: bool,
-}
-
-impl<'s, 'a> Context<'s, 'a> {
-    pub(super) fn new(scope: &'s Scope<'a>) -> Self {
-        Context {
-            scope,
-            indices: vec![],
-            floor: false,
-            sizes: false,
-        }
-    }
-
-    /// For a size or bound.
-    pub(super) fn of_sizes(scope: &'s Scope<'a>) -> Self {
-        Context {
-            scope,
-            indices: vec![],
-            floor: true,
-            sizes: true,
-        }
-    }
-
-    pub(super) fn index(&self, name: &str) -> Option<&[VarId]> {
-        self.indices
-            .iter()
-            .rev()
-            .find(|(bound, _)| *bound == name)
-            .map(|(_, vars)| vars.as_slice())
-    }
-}
+pub(super) use super::scope::{Binding, Context, Scope};
 
 /// "… is not supported yet".
 pub(super) fn unsupported(code: &'static str, what: &str, span: Span) -> Diagnostic {
@@ -124,7 +51,11 @@ impl<'a> Checker<'a> {
         Some(self.arena.add(form, ty))
     }
 
-    fn plain(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
+    pub(super) fn plain(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        expr: &'a Expr,
+    ) -> Option<ExprId> {
         let span = expr.span;
         match &*expr.kind {
             ExprKind::Integer(value) => match i64::try_from(*value) {
@@ -212,7 +143,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn name(&mut self, context: &mut Context<'_, 'a>, name: &'a str, span: Span) -> Option<ExprId> {
+    pub(super) fn name(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        name: &'a str,
+        span: Span,
+    ) -> Option<ExprId> {
         if context.sizes
             && let Some((size, _)) = context.scope.letters.get(name)
         {
@@ -255,7 +191,12 @@ impl<'a> Checker<'a> {
     }
 
     /// A tensor without dimensions as a value.
-    fn scalar_read(&mut self, tensor: TensorRef, name: &str, span: Span) -> Option<ExprId> {
+    pub(super) fn scalar_read(
+        &mut self,
+        tensor: TensorRef,
+        name: &str,
+        span: Span,
+    ) -> Option<ExprId> {
         let record = &self.tensors[tensor.0 as usize];
         if record.shape.is_empty() {
             let ty = Ty::Typed(record.dtype);
@@ -283,7 +224,11 @@ impl<'a> Checker<'a> {
         None
     }
 
-    fn binaries(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
+    pub(super) fn binaries(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        expr: &'a Expr,
+    ) -> Option<ExprId> {
         let (first, rest) = spine(expr);
         // An implicit sum stands around the operands up to the product that has it.
         let cut = rest[..rest.len() - 1]
@@ -313,7 +258,7 @@ impl<'a> Checker<'a> {
         if failed { None } else { left }
     }
 
-    fn binary(
+    pub(super) fn binary(
         &mut self,
         operator: Binary,
         a: (ExprId, Span),
@@ -372,128 +317,6 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn reduce(
-        &mut self,
-        context: &mut Context<'_, 'a>,
-        (reduction, reduction_span): (Reduction, Span),
-        indices: &'a [Position],
-        body: &'a Expr,
-    ) -> Option<ExprId> {
-        let (before, path) = (context.indices.len(), self.open_path().len());
-        let (mut vars, mut guard, mut failed) = (vec![], None, false);
-        for index in indices {
-            let Some((name, span, bound)) = bound_index(index) else {
-                failed = true;
-                continue;
-            };
-            let new = self.index_vars(context.scope, name, span, Some(reduction));
-            vars.extend(&new);
-            context.indices.push((name, new.clone()));
-            let (Some((bound, inclusive)), [var]) = (bound, new.as_slice()) else {
-                continue;
-            };
-            match self.bound(context, *var, bound, inclusive) {
-                Some(None) => {}
-                Some(Some(condition)) => {
-                    self.open_path().push(condition);
-                    guard = match guard {
-                        None => Some(condition),
-                        Some(other) => self.apply(Function::And, vec![other, condition], span),
-                    };
-                }
-                None => failed = true,
-            }
-        }
-        if reduction.is_arg() && vars.len() != 1 {
-            self.report.push(
-                Diagnostic::error("E0206", format!("`{}` takes one index", reduction.name()))
-                    .at(reduction_span, format!("it has {} here", vars.len()))
-                    .help("its result is the number of that index"),
-            );
-            failed = true;
-        }
-        let value = self.expr(context, body);
-        context.indices.truncate(before);
-        self.open_path().truncate(path);
-        let (value, ty) = self.reduction_types(reduction, value?, body.span)?;
-        if failed {
-            return None;
-        }
-        if vars.is_empty() {
-            // `..` stands for no index: one point.
-            vars.push(self.unit_var(reduction_span, reduction));
-        }
-        let form = Form::Reduce {
-            reduction,
-            vars,
-            guard,
-            body: value,
-        };
-        Some(self.arena.add(form, ty))
-    }
-
-    /// Gives an index its bound: as its size, or, if it depends on other indices or on data, as a condition.
-    fn bound(
-        &mut self,
-        context: &mut Context<'_, 'a>,
-        var: VarId,
-        bound: &'a Expr,
-        inclusive: bool,
-    ) -> Option<Option<ExprId>> {
-        let floor = std::mem::replace(&mut context.floor, true);
-        let value = self.expr(context, bound);
-        context.floor = floor;
-        let value = self.integer(value?, bound.span, "a bound")?;
-        if let Some(size) = self.arena.as_size(value) {
-            let size = if inclusive {
-                match size.plus(&Size::number(1)) {
-                    Ok(size) => size,
-                    Err(error) => {
-                        self.size_error(error, bound.span);
-                        return None;
-                    }
-                }
-            } else {
-                size
-            };
-            self.state_range(var, size, bound.span)?;
-            return Some(None);
-        }
-        if let ExprKind::Name(name) = &*bound.kind
-            && let Some([other]) = context.index(name)
-        {
-            let pair = (var, *other);
-            self.open_related().push(pair);
-        }
-        let index = self.arena.add(Form::Index(var), Ty::Number { whole: true });
-        let index = self.coerce(index, DType::I64, bound.span)?;
-        let value = self.position_value(value, bound.span)?;
-        let function = if inclusive {
-            Function::Le
-        } else {
-            Function::Lt
-        };
-        self.apply(function, vec![index, value], bound.span)
-            .map(Some)
-    }
-
-    /// Notes that an index runs over `size` by its bound.
-    pub(super) fn state_range(&mut self, var: VarId, size: Size, span: Span) -> Option<()> {
-        if size.at_least_zero() == Some(false) {
-            self.report.push(
-                Diagnostic::error("E0307", format!("a negative size: {size}"))
-                    .at(span, format!("this is {size}")),
-            );
-            return None;
-        }
-        self.vars[var.0 as usize].stated = Some(Stated {
-            size,
-            span,
-            by: StatedBy::Bound,
-        });
-        Some(())
-    }
-
     /// A whole number, typed or not.
     pub(super) fn integer(&mut self, id: ExprId, span: Span, what: &str) -> Option<ExprId> {
         let ok = match self.arena.ty(id) {
@@ -525,7 +348,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn call(
+    pub(super) fn call(
         &mut self,
         context: &mut Context<'_, 'a>,
         callee: &'a Expr,
@@ -591,31 +414,7 @@ impl<'a> Checker<'a> {
         self.builtin(builtin, name, &operands?, span)
     }
 
-    fn where_(
-        &mut self,
-        context: &mut Context<'_, 'a>,
-        arguments: &'a [Argument],
-        span: Span,
-    ) -> Option<ExprId> {
-        let [condition, a, b] = arguments else {
-            return None;
-        };
-        let test = self.expr(context, &condition.value);
-        let test = test.and_then(|test| self.condition("`where`", (test, condition.value.span)));
-        let not = test.and_then(|test| self.apply(Function::Not, vec![test], span));
-        let mut branches = vec![];
-        for (branch, assumed) in [(a, test), (b, not)] {
-            let path = self.open_path().len();
-            self.open_path().extend(assumed);
-            branches.push(self.expr(context, &branch.value));
-            self.open_path().truncate(path);
-        }
-        let (x, y) = ((branches[0]?, a.value.span), (branches[1]?, b.value.span));
-        let (x, y) = self.unify(x, y, "`where`")?;
-        self.apply(Function::Select, vec![test?, x, y], span)
-    }
-
-    fn size_of(
+    pub(super) fn size_of(
         &mut self,
         context: &mut Context<'_, 'a>,
         arguments: &'a [Argument],
@@ -669,7 +468,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn typed_whole(&self, id: ExprId) -> Option<Size> {
+    pub(super) fn typed_whole(&self, id: ExprId) -> Option<Size> {
         match &*self.arena.form(id) {
             Form::Constant(Scalar::Int(value)) => Some(Size::number(*value)),
             _ => None,

@@ -12,28 +12,24 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
     size::Size,
-    sources::SourceForm,
     statement::Definition,
 };
 use crate::einsum::{self, Program, Role, TensorId};
-use ein_plan::{
-    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Reduction,
-    Scalar, Source,
-};
-use einc_diag::{Diagnostic, Span};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
+use einc_diag::Span;
 use std::collections::HashMap;
 
 /// The kernel of one tensor in the making.
-struct Builder {
-    vars: Vec<VarId>,
-    graph: Graph,
-    operands: Vec<TensorId>,
-    memo: HashMap<(ExprId, Option<ExprId>), NodeId>,
-    name: String,
-    hidden: usize,
-    span: Span,
+pub(super) struct Builder {
+    pub(super) vars: Vec<VarId>,
+    pub(super) graph: Graph,
+    pub(super) operands: Vec<TensorId>,
+    pub(super) memo: HashMap<(ExprId, Option<ExprId>), NodeId>,
+    pub(super) name: String,
+    pub(super) hidden: usize,
+    pub(super) span: Span,
     /// The expression that the tensor stores.
-    root: ExprId,
+    pub(super) root: ExprId,
 }
 
 impl<'a> Checker<'a> {
@@ -94,7 +90,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Which tensors the outputs need.
-    fn needed(&self) -> Vec<bool> {
+    pub(super) fn needed(&self) -> Vec<bool> {
         let mut needed = vec![false; self.tensors.len()];
         for (tensor, ..) in &self.outputs {
             needed[tensor.0 as usize] = true;
@@ -124,7 +120,7 @@ impl<'a> Checker<'a> {
 
     /// One kernel; `condition`: where it is not true, nothing is read and the value does not matter.
     #[allow(clippy::too_many_arguments)]
-    fn lower_tensor(
+    pub(super) fn lower_tensor(
         &mut self,
         program: &mut Program,
         numbers: &HashMap<TensorRef, TensorId>,
@@ -248,6 +244,7 @@ impl<'a> Checker<'a> {
             finish: true,
             output: vec![dtype],
         };
+        let (kernel, operands) = einsum::canonical::statement(kernel, &builder.operands);
         let origin = self.origin(span);
         Some(push(
             program,
@@ -256,35 +253,13 @@ impl<'a> Checker<'a> {
                 dtype,
                 shape,
                 role,
-                definition: einsum::Definition::Statement {
-                    kernel,
-                    operands: builder.operands,
-                },
+                definition: einsum::Definition::Statement { kernel, operands },
                 origin,
             },
         ))
     }
 
-    /// Names made unique and extents of the indices.
-    fn indices(&self, vars: &[VarId]) -> Option<Vec<Index>> {
-        let mut indices: Vec<Index> = vec![];
-        for var in vars {
-            let base = &self.vars[var.0 as usize].name;
-            let mut name = base.clone();
-            let mut number = 2;
-            while indices.iter().any(|index| index.name == name) {
-                name = format!("{base}_{number}");
-                number += 1;
-            }
-            indices.push(Index {
-                name,
-                extent: number_of(&self.extent(*var)?)?,
-            });
-        }
-        Some(indices)
-    }
-
-    fn lower_node(
+    pub(super) fn lower_node(
         &mut self,
         program: &mut Program,
         numbers: &HashMap<TensorRef, TensorId>,
@@ -414,7 +389,12 @@ impl<'a> Checker<'a> {
     }
 
     /// The variables of a hidden tensor, in the order in which the statement has them.
-    fn hidden_vars(&self, builder: &Builder, id: ExprId, condition: Option<ExprId>) -> Vec<VarId> {
+    pub(super) fn hidden_vars(
+        &self,
+        builder: &Builder,
+        id: ExprId,
+        condition: Option<ExprId>,
+    ) -> Vec<VarId> {
         let mut free = self.arena.free(id).to_vec();
         if let Some(condition) = condition {
             free.extend(self.arena.free(condition).iter());
@@ -427,7 +407,7 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    fn hidden(
+    pub(super) fn hidden(
         &mut self,
         program: &mut Program,
         numbers: &HashMap<TensorRef, TensorId>,
@@ -448,7 +428,7 @@ impl<'a> Checker<'a> {
         self.lower_tensor(program, numbers, what, vars, id, &mut inner, condition)
     }
 
-    fn read_hidden(
+    pub(super) fn read_hidden(
         &mut self,
         builder: &mut Builder,
         tensor: TensorId,
@@ -476,209 +456,10 @@ impl<'a> Checker<'a> {
             compute,
         ))
     }
-
-    /// A position: an affine form in one canonical order, so that equal positions are equal nodes.
-    fn lower_position(
-        &mut self,
-        program: &mut Program,
-        numbers: &HashMap<TensorRef, TensorId>,
-        builder: &mut Builder,
-        id: ExprId,
-        condition: Option<ExprId>,
-    ) -> Option<NodeId> {
-        let Some(form) = self.linear(id) else {
-            return self.lower_node(program, numbers, builder, id, condition);
-        };
-        // Rising terms first, then the constant if it stands first or is added, then what is taken off.
-        let constant = form.constant.known()?;
-        let mut terms = vec![];
-        for (var, coefficient) in &form.terms {
-            let at = builder.vars.iter().position(|v| v == var)?;
-            let index = builder
-                .graph
-                .add(Node::Index(IndexId(at as u32)), DType::I64);
-            terms.push((coefficient.known()?, Some(index)));
-        }
-        if constant != 0 || terms.is_empty() {
-            terms.push((constant, None));
-        }
-        terms.sort_by_key(|(factor, _)| *factor < 0);
-        let mut sum: Option<NodeId> = None;
-        for (factor, index) in terms {
-            let falls = sum.is_some() && factor < 0 && factor != i64::MIN;
-            let factor = if falls { -factor } else { factor };
-            let term = match index {
-                Some(index) if factor == 1 => index,
-                Some(index) => {
-                    let factor = builder
-                        .graph
-                        .add(Node::Constant(Scalar::Int(factor)), DType::I64);
-                    apply(builder, Function::Mul, vec![factor, index], DType::I64)
-                }
-                None => builder
-                    .graph
-                    .add(Node::Constant(Scalar::Int(factor)), DType::I64),
-            };
-            sum = Some(match sum {
-                None => term,
-                Some(sum) => {
-                    let function = if falls { Function::Sub } else { Function::Add };
-                    apply(builder, function, vec![sum, term], DType::I64)
-                }
-            });
-        }
-        sum
-    }
-
-    /// Whether an expression holds a reduction that could stop the run at a point that is not wanted.
-    fn has_faulty_reduction(&mut self, id: ExprId) -> bool {
-        let mut open = vec![(id, false)];
-        let mut seen = std::collections::HashSet::new();
-        while let Some((id, inside)) = open.pop() {
-            if !seen.insert((id, inside)) {
-                continue;
-            }
-            let form = self.arena.form(id);
-            let (faulty, reduces) = match &*form {
-                Form::Read {
-                    tensor,
-                    positions,
-                    otherwise: None,
-                } => {
-                    let shape = &self.tensors[tensor.0 as usize].shape;
-                    let safe = positions.iter().zip(shape).all(|(position, size)| {
-                        let Form::Index(var) = &*self.arena.form(*position) else {
-                            return false;
-                        };
-                        let extent = self.extent(*var);
-                        let room = extent.and_then(|extent| size.subtract(&extent).ok());
-                        room.is_some_and(|room| room.at_least_zero() == Some(true))
-                    });
-                    (!safe, false)
-                }
-                Form::Apply(Function::FloorDiv | Function::Rem | Function::Pow, _) => (
-                    !matches!(self.arena.ty(id), Ty::Typed(dtype) if dtype.is_float()),
-                    false,
-                ),
-                Form::Reduce { reduction, .. } => (reduction.is_arg(), true),
-                // A tensor of its own as well; see `lower_node`.
-                Form::Convert(_) => {
-                    let ty = self.arena.ty(id);
-                    (
-                        false,
-                        matches!(ty, Ty::Typed(dtype) if dtype != dtype.compute()),
-                    )
-                }
-                _ => (false, false),
-            };
-            if faulty && (inside || reduces) {
-                return true;
-            }
-            open.extend(form.arguments().into_iter().map(|a| (a, inside || reduces)));
-        }
-        false
-    }
-
-    /// A source with what the uses of its tensor say.
-    fn settle_source(&mut self, tensor: TensorRef, form: SourceForm) -> Option<Source> {
-        let (fan, he) = match form {
-            SourceForm::Ready(source) => return Some(source),
-            SourceForm::HeNormal { fan } => (fan, true),
-            SourceForm::GlorotUniform { fan } => (fan, false),
-        };
-        let (inner, outer) = match fan {
-            Some(fan) => (fan, fan),
-            None => self.fans(tensor)?,
-        };
-        Some(if he {
-            Source::Normal {
-                mean: 0.0,
-                std: (2.0 / inner).sqrt(),
-            }
-        } else {
-            let limit = (6.0 / (inner + outer)).sqrt();
-            Source::Uniform {
-                lo: -limit,
-                hi: limit,
-            }
-        })
-    }
-
-    /// Fan-in and fan-out: the sizes of the dimensions that are summed where the tensor is used, and the others.
-    fn fans(&mut self, tensor: TensorRef) -> Option<(f64, f64)> {
-        let record = self.tensors[tensor.0 as usize].clone();
-        let mut found: Option<(f64, f64)> = None;
-        for (_, positions) in self
-            .reads
-            .clone()
-            .iter()
-            .filter(|(read, _)| *read == tensor)
-        {
-            let (mut inner, mut outer) = (1.0, 1.0);
-            for (position, size) in positions.iter().zip(&record.shape) {
-                let summed = self.arena.free(*position).iter().any(|var| {
-                    matches!(
-                        self.vars[var.0 as usize].reduction,
-                        Some(Reduction::Sum | Reduction::Mean)
-                    )
-                });
-                *(if summed { &mut inner } else { &mut outer }) *= size.known()? as f64;
-            }
-            match found {
-                Some(first) if first != (inner, outer) => {
-                    let name = record.name.clone();
-                    self.report.push(
-                        Diagnostic::error(
-                            "E0207",
-                            format!(
-                                "the uses of `{name}` disagree on its fan-in: {} and {inner}",
-                                first.0
-                            ),
-                        )
-                        .at(record.span, "its scale depends on how it is used")
-                        .help(format!("write the fan-in: `he_normal(fan: {inner})`")),
-                    );
-                    return None;
-                }
-                _ => found = Some((inner, outer)),
-            }
-        }
-        Some(found.unwrap_or((1.0, 1.0)))
-    }
-
-    /// A place for the run's messages.
-    fn origin(&self, span: Span) -> Origin {
-        Origin {
-            file: span.file.0,
-            start: span.start,
-            end: span.end,
-            line: self.line(span),
-        }
-    }
-
-    fn line(&self, span: Span) -> u32 {
-        let Some(starts) = self.lines.get(span.file.0 as usize) else {
-            return 1;
-        };
-        starts.partition_point(|start| *start <= span.start).max(1) as u32
-    }
-
-    /// Whether an expression reads data.
-    pub(super) fn depends_on_data(&self, id: ExprId) -> bool {
-        let (mut open, mut seen) = (vec![id], std::collections::HashSet::new());
-        while let Some(id) = open.pop() {
-            let form = self.arena.form(id);
-            if matches!(&*form, Form::Read { .. } | Form::Index(_)) {
-                return true;
-            }
-            open.extend(form.arguments().into_iter().filter(|a| seen.insert(*a)));
-        }
-        false
-    }
 }
 
 impl Builder {
-    fn operand(&mut self, tensor: TensorId) -> u32 {
+    pub(super) fn operand(&mut self, tensor: TensorId) -> u32 {
         let at = self
             .operands
             .iter()
@@ -691,7 +472,7 @@ impl Builder {
     }
 }
 
-fn apply(
+pub(super) fn apply(
     builder: &mut Builder,
     function: Function,
     arguments: Vec<NodeId>,
@@ -705,6 +486,6 @@ fn push(program: &mut Program, tensor: einsum::Tensor) -> TensorId {
     TensorId(program.tensors.len() as u32 - 1)
 }
 
-fn number_of(size: &Size) -> Option<u64> {
+pub(super) fn number_of(size: &Size) -> Option<u64> {
     size.known().and_then(|n| u64::try_from(n).ok())
 }

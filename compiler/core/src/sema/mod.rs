@@ -8,23 +8,34 @@
 //!   => x: f32[4] = unbound;  y: f32[] = [| n: 4] sum x[n] * x[n]
 //! ```
 //!
-//! The passes, each in its module: `names` (what every file defines, imports), `plan` (walks all text with
-//! `resolve` and `sums`; order of uses, cycles), `declare` (what is bound from outside; items in order),
-//! `statement` and `sources` (one definition), `expr`, `builtins`, `access`, `calls`, `types` (expressions),
-//! `ranges` (extents of indices, proofs that positions are in range), `lower` (kernels).
+//! The passes, each in its modules: `names` (what every file defines, imports); `plan`, `order` (all text walked with
+//! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
+//! in order; outputs); `statement`, `sources` (one definition); `expr`, `reduce`, `access`, `builtins`, `calls`,
+//! `arguments`, `signature`, `scope` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
+//! indices, positions in range); `lower`, `lower_parts` (kernels).
 
 mod access;
 mod arena;
+mod arguments;
 mod builtins;
 mod calls;
 mod declare;
 mod expr;
+mod finish;
+mod fold;
 mod lower;
+mod lower_parts;
 mod names;
+mod order;
 mod plan;
+mod prove;
 mod ranges;
+mod reduce;
 mod report;
 mod resolve;
+mod resolve_call;
+mod scope;
+mod signature;
 mod size;
 mod sources;
 mod statement;
@@ -167,7 +178,7 @@ struct Checker<'a> {
     open: Vec<ranges::Open>,
     /// Untyped expressions that have been given a type.
     coerced: HashMap<(ExprId, DType), ExprId>,
-    linears: HashMap<ExprId, Option<Rc<ranges::Linear>>>,
+    linears: HashMap<ExprId, Option<Rc<prove::Linear>>>,
     calls: HashMap<calls::CallKey, Option<expr::Binding>>,
     /// How many calls of each function have made tensors.
     instances: HashMap<String, usize>,

@@ -9,12 +9,10 @@
 
 use super::{
     Checker,
-    builtins::{self, Builtin},
-    expr::unsupported,
-    names::{EntityId, EntityKind, Found, Shape, bare_name},
+    names::{EntityId, Found, Shape, bare_name},
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Argument, Binary, Expr, ExprKind, Position, Target, Type};
+use einc_syntax::ast::{Binary, Expr, ExprKind, Position, Target, Type};
 use std::collections::BTreeMap;
 
 /// Expressions may be nested this deep; operands of one chain of operators count as one level.
@@ -53,7 +51,7 @@ pub(super) struct Unit {
 }
 
 #[derive(Clone, Copy)]
-enum Meaning {
+pub(super) enum Meaning {
     Index,
     Scalar,
     Tensor,
@@ -68,12 +66,12 @@ pub(super) struct Walk<'w, 'a> {
     pub(super) scope: &'w StaticScope<'a>,
     pub(super) unit: Unit,
     /// Index names bound where the walk is; `..` is one of them.
-    bound: Vec<&'a str>,
+    pub(super) bound: Vec<&'a str>,
     /// Index names that nothing binds, in the order of the text.
     pub(super) implicit: Vec<&'a str>,
     /// Bare names in values that may be implicit indices.
-    pending: Vec<(&'a str, Span)>,
-    depth: usize,
+    pub(super) pending: Vec<(&'a str, Span)>,
+    pub(super) depth: usize,
     /// Whether letters are numbers here.
     sizes: bool,
 }
@@ -142,12 +140,12 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    fn fail(&mut self, diagnostic: Diagnostic) {
+    pub(super) fn fail(&mut self, diagnostic: Diagnostic) {
         self.checker.report.push(diagnostic);
         self.unit.failed = true;
     }
 
-    fn rest(&mut self, span: Span) {
+    pub(super) fn rest(&mut self, span: Span) {
         if !self.scope.rest {
             self.fail(
                 Diagnostic::error("E0309", "`..` stands for nothing here")
@@ -175,7 +173,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    fn meaning(&mut self, name: &str, span: Span) -> Meaning {
+    pub(super) fn meaning(&mut self, name: &str, span: Span) -> Meaning {
         if self.bound.contains(&name) {
             return Meaning::Index;
         }
@@ -213,7 +211,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    fn used(&mut self, name: &str, span: Span) {
+    pub(super) fn used(&mut self, name: &str, span: Span) {
         if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
             return;
         }
@@ -296,7 +294,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    fn expr(&mut self, expr: &'a Expr, position: bool) {
+    pub(super) fn expr(&mut self, expr: &'a Expr, position: bool) {
         if self.depth >= DEEPEST {
             self.fail(
                 Diagnostic::error("E0210", "this expression is nested too deeply")
@@ -414,226 +412,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    fn note_implicit(&mut self, name: &'a str) {
+    pub(super) fn note_implicit(&mut self, name: &'a str) {
         if !self.implicit.contains(&name) {
             self.implicit.push(name);
-        }
-    }
-
-    fn access(&mut self, base: &'a Expr, positions: &'a [Position], position: bool) {
-        match &*base.kind {
-            ExprKind::Name(name) => match self.meaning(name, base.span) {
-                Meaning::Tensor => self.used(name, base.span),
-                Meaning::Poison => self.unit.failed = true,
-                Meaning::Unknown => {
-                    self.unit.failed = true;
-                    let locals: Vec<&str> = self.scope.locals.keys().copied().collect();
-                    if builtins::find(name).is_some() {
-                        self.fail(
-                            Diagnostic::error("E0204", format!("`{name}` is a function"))
-                                .at(base.span, "its arguments stand in round brackets")
-                                .help(format!("write `{name}(…)`")),
-                        );
-                    } else {
-                        self.checker
-                            .unknown(self.scope.file, name, base.span, &locals, false);
-                    }
-                }
-                Meaning::Function => self.fail(
-                    Diagnostic::error("E0204", format!("`{name}` is a function"))
-                        .at(base.span, "its arguments stand in round brackets")
-                        .help(format!("write `{name}(…)`")),
-                ),
-                Meaning::Scalar if self.scope.locals.get(name.as_str()) == Some(&Local::Any) => {}
-                // A tensor whose name is also an index: the brackets say which is meant.
-                Meaning::Index | Meaning::Letter
-                    if matches!(
-                        self.scope.locals.get(name.as_str()),
-                        Some(Local::Tensor | Local::Item(_, Shape::Tensor))
-                    ) || self.outer_tensor(name) =>
-                {
-                    match self.scope.locals.get(name.as_str()) {
-                        Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
-                        Some(_) => {}
-                        None => {
-                            if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
-                                self.unit.uses.push((id, base.span));
-                            }
-                        }
-                    }
-                }
-                Meaning::Index | Meaning::Letter | Meaning::Scalar => self.fail(
-                    Diagnostic::error("E0304", format!("`{name}` is not a tensor"))
-                        .at(base.span, "it has no dimensions, so no positions")
-                        .help(format!("write `{name}` alone")),
-                ),
-            },
-            ExprKind::Call { callee, arguments } => {
-                self.depth += 1;
-                self.call(base.span, callee, arguments, position);
-                self.depth -= 1;
-            }
-            ExprKind::Error => self.unit.failed = true,
-            _ => self.fail(
-                Diagnostic::error("E0304", "only a name or a call has positions")
-                    .at(base.span, "this is an expression")
-                    .help("give it a name first: `t[i,j] = …`"),
-            ),
-        }
-        for position in positions {
-            match position {
-                Position::Expr(expr) => self.expr(expr, true),
-                Position::Rest(span) => {
-                    self.rest(*span);
-                    if self.scope.rest && !self.bound.contains(&"..") {
-                        self.note_implicit("..");
-                    }
-                }
-            }
-        }
-    }
-
-    fn outer_tensor(&self, name: &str) -> bool {
-        matches!(self.checker.find(self.scope.file, name), Found::Entity(id) if self.checker.shape_of(id) == Shape::Tensor)
-    }
-
-    fn call(&mut self, span: Span, callee: &'a Expr, arguments: &'a [Argument], position: bool) {
-        let ExprKind::Name(name) = &*callee.kind else {
-            self.fail(
-                Diagnostic::error("E0204", "only a name can be called")
-                    .at(callee.span, "this is not a name"),
-            );
-            return;
-        };
-        let entity = self.checker.find(self.scope.file, name);
-        let user = match entity {
-            Found::Poison => {
-                self.unit.failed = true;
-                false
-            }
-            Found::Entity(id) => match self.checker.entity(id).kind {
-                EntityKind::Function(_) => {
-                    self.unit.uses.push((id, callee.span));
-                    true
-                }
-                EntityKind::Poison => {
-                    // Modules, optimizers, schedules; in the program itself their definition has been reported.
-                    if self.checker.entity_files[id.0 as usize].0 != 0 {
-                        let what = format!("`{name}`");
-                        self.checker
-                            .report
-                            .push(unsupported("E0601", &what, callee.span));
-                    }
-                    self.unit.failed = true;
-                    false
-                }
-                _ if builtins::find(name).is_some() => false,
-                _ => {
-                    self.fail(
-                        Diagnostic::error("E0204", format!("`{name}` is not a function"))
-                            .at(callee.span, "called here")
-                            .at(self.checker.entity(id).name.span, "defined here")
-                            .help(format!("positions stand in square brackets: `{name}[…]`")),
-                    );
-                    false
-                }
-            },
-            Found::Nothing => false,
-        };
-        if !user && entity == Found::Nothing {
-            match builtins::find(name) {
-                Some(Builtin::Library) => {
-                    self.fail(unsupported(
-                        "E0608",
-                        &format!("the library operation `{name}`"),
-                        span,
-                    ));
-                }
-                Some(Builtin::Gradient) => self.fail(unsupported("E0606", "`grad`", span)),
-                Some(Builtin::Source) => self.fail(
-                    Diagnostic::error(
-                        "E0207",
-                        format!("the source `{name}` cannot stand inside an expression"),
-                    )
-                    .at(span, "a source is the whole right side")
-                    .help(format!(
-                        "give it a name: `u[i < n]: f32[n] = {}`",
-                        self.checker.text(span)
-                    )),
-                ),
-                Some(Builtin::Size) => {
-                    if let [argument] = arguments
-                        && let ExprKind::Name(index) = &*argument.value.kind
-                    {
-                        match self.meaning(index, argument.value.span) {
-                            Meaning::Scalar => self.used(index, argument.value.span),
-                            Meaning::Index | Meaning::Letter => {}
-                            Meaning::Poison => self.unit.failed = true,
-                            _ => self.pending.push((index, argument.value.span)),
-                        }
-                    } else {
-                        self.fail(
-                            Diagnostic::error("E0502", "`size` takes one index or size")
-                                .at(span, "as in `size(d)`"),
-                        );
-                    }
-                    return;
-                }
-                Some(_) => {}
-                None => {
-                    self.unit.failed = true;
-                    self.checker
-                        .unknown(self.scope.file, name, callee.span, &[], true);
-                }
-            }
-        }
-        for argument in arguments {
-            if user
-                && let ExprKind::Name(name) = &*argument.value.kind
-                && self.is_tensor_argument(name, argument.value.span)
-            {
-                continue;
-            }
-            self.expr(&argument.value, position);
-        }
-    }
-
-    /// A tensor's name as an argument of a function is the tensor, also where an index has that name.
-    fn is_tensor_argument(&mut self, name: &'a str, span: Span) -> bool {
-        match self.scope.locals.get(name) {
-            Some(Local::Tensor) => true,
-            Some(Local::Item(number, Shape::Tensor)) => {
-                self.unit.items.push((*number, span));
-                true
-            }
-            Some(_) => false,
-            None => match self.checker.find(self.scope.file, name) {
-                Found::Entity(id) if self.checker.shape_of(id) == Shape::Tensor => {
-                    self.unit.uses.push((id, span));
-                    true
-                }
-                _ => false,
-            },
-        }
-    }
-
-    /// Whether a name in an argument is a tensor and so holds no index.
-    pub(super) fn names_tensor(&self, name: &str) -> bool {
-        match self.scope.locals.get(name) {
-            Some(Local::Tensor | Local::Item(_, Shape::Tensor)) => true,
-            Some(_) => false,
-            None => self.outer_tensor(name),
-        }
-    }
-
-    /// Whether a call is of a user's function.
-    pub(super) fn calls_user(&self, callee: &Expr) -> bool {
-        match &*callee.kind {
-            ExprKind::Name(name) => matches!(
-                self.checker.find(self.scope.file, name),
-                Found::Entity(id) if matches!(self.checker.entity(id).kind, EntityKind::Function(_))
-            ),
-            _ => false,
         }
     }
 }

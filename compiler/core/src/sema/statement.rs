@@ -49,7 +49,7 @@ pub(super) struct Target<'a> {
     pub(super) constant: bool,
     /// The tensor's full name.
     pub(super) name: String,
-    /// Where the user names it, if he does.
+    /// Where the program names it, if it does.
     pub(super) named: Option<Span>,
     /// Sizes that a signature says of it.
     pub(super) stated: Option<(Vec<Option<Size>>, Span)>,

@@ -9,7 +9,6 @@
 
 mod errors;
 mod pages;
-mod print;
 mod programs;
 mod robust;
 
@@ -106,7 +105,11 @@ impl Case {
     }
 
     fn check(&self) -> Analysis {
-        sema::check(&self.sources, &self.bindings)
+        let analysis = sema::check(&self.sources, &self.bindings);
+        if let Some(program) = &analysis.program {
+            einc_core::einsum::verify::verify(program).unwrap();
+        }
+        analysis
     }
 
     /// File, line and "code: message" of a diagnostic.

@@ -1,6 +1,6 @@
 //! Right programs: the statements that they become.
 
-use crate::{CUT, Case, files, print::statements};
+use crate::{CUT, Case, files};
 
 #[test]
 fn programs_become_these_statements() {
@@ -21,12 +21,11 @@ fn programs_become_these_statements() {
                 .map(|d| format!("//> {:?}", case.place(d)))
                 .collect();
             if let Some(program) = &analysis.program {
-                found.extend(
-                    statements(program)
-                        .into_iter()
-                        .filter(|s| !s.ends_with("= Unbound"))
-                        .map(|s| format!("//> {s}")),
-                );
+                let statements = program
+                    .tensors
+                    .iter()
+                    .map(|tensor| program.tensor_text(tensor));
+                found.extend(statements.map(|text| format!("//> {text}")));
             }
             if found != expected {
                 failures += &format!("\n{}\n{}\n", block.trim_end(), found.join("\n"));

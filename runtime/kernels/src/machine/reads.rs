@@ -6,7 +6,7 @@
 //! a0[2 * x - 1] else 0 at x = 0..4   ->   lane 0 is outside: 0; lanes 1..4: elements 1 3 5
 //! ```
 
-use super::{Machine, lanes, split};
+use super::Machine;
 use crate::Fault;
 use crate::load::{Extents, Lane, Pattern, along};
 use crate::nest::WIDTH;
@@ -33,15 +33,48 @@ impl Machine<'_, '_> {
         let data = self.program.operands[read.operand].columns[read.column].data();
         let at = to.slot as usize * WIDTH + first;
         match to.dtype {
-            DType::F32 => f32::read(&mut self.f32s[at..at + n], data, pattern),
-            DType::F64 => f64::read(&mut self.f64s[at..at + n], data, pattern),
-            DType::I32 => i32::read(&mut self.i32s[at..at + n], data, pattern),
-            DType::I64 => i64::read(&mut self.i64s[at..at + n], data, pattern),
-            _ => u8::read(&mut self.truths[at..at + n], data, pattern),
+            DType::F32 => f32::read(&mut self.f32s.values[at..at + n], data, pattern),
+            DType::F64 => f64::read(&mut self.f64s.values[at..at + n], data, pattern),
+            DType::I32 => i32::read(&mut self.i32s.values[at..at + n], data, pattern),
+            DType::I64 => i64::read(&mut self.i64s.values[at..at + n], data, pattern),
+            _ => u8::read(&mut self.truths.values[at..at + n], data, pattern),
+        }
+    }
+
+    /// Makes a register a view of neighbouring elements, or none any more. Whether it is one.
+    fn view(&mut self, to: Register, read: &Read, offset: i64, n: usize) -> bool {
+        let data = self.program.operands[read.operand].columns[read.column].data();
+        let (slot, from) = (to.slot as usize, offset as usize);
+        macro_rules! view {
+            ($bank:ident, $t:ty) => {{
+                let view = <$t>::elements(data).map(|elements| &elements[from..from + n]);
+                self.$bank.views[slot] = view;
+                view.is_some()
+            }};
+        }
+        match to.dtype {
+            DType::F32 => view!(f32s, f32),
+            DType::F64 => view!(f64s, f64),
+            DType::I32 => view!(i32s, i32),
+            DType::I64 => view!(i64s, i64),
+            _ => view!(truths, u8),
+        }
+    }
+
+    /// Makes a register hold its own lanes.
+    fn unview(&mut self, to: Register) {
+        let slot = to.slot as usize;
+        match to.dtype {
+            DType::F32 => self.f32s.views[slot] = None,
+            DType::F64 => self.f64s.views[slot] = None,
+            DType::I32 => self.i32s.views[slot] = None,
+            DType::I64 => self.i64s.views[slot] = None,
+            _ => self.truths.views[slot] = None,
         }
     }
 
     fn read_strip(&mut self, node: u32, to: Register, read: &Read, strip: &Extents, n: usize) {
+        self.unview(to);
         // Where the strip begins, and whether all of it is inside.
         let (mut offset, mut inside) = (0i64, true);
         let mut firsts = [0i64; 16];
@@ -74,7 +107,7 @@ impl Machine<'_, '_> {
                     if !register.uniform {
                         continue;
                     }
-                    let x = self.i64s[register.slot as usize * WIDTH];
+                    let x = self.i64s.first(register);
                     (x, x, x)
                 }
             };
@@ -97,10 +130,10 @@ impl Machine<'_, '_> {
                 steps,
                 extents: strip,
             };
-            if n > 0 {
+            let viewed = strip.is_run(steps) && self.view(to, read, offset, n);
+            if n > 0 && !viewed {
                 self.fetch(to, read, 0, n, &pattern);
             }
-            self.missing[..n].fill(0);
             return self.settle(node, to, read, n, false);
         }
         let missing = if read.scattered || wide {
@@ -229,9 +262,9 @@ impl Machine<'_, '_> {
                 Form::Value(id) => {
                     let register = self.program.registers[*id as usize];
                     if register.uniform {
-                        positions[..n].fill(self.i64s[register.slot as usize * WIDTH]);
+                        positions[..n].fill(self.i64s.first(register));
                     } else {
-                        positions[..n].copy_from_slice(lanes(&self.i64s, register, n));
+                        positions[..n].copy_from_slice(self.i64s.lanes(register, n));
                     }
                 }
             }
@@ -268,8 +301,8 @@ impl Machine<'_, '_> {
             let other = read.otherwise.map(|id| self.program.registers[id as usize]);
             macro_rules! fill {
                 ($bank:ident, $zero:expr) => {{
-                    let (before, to) = split(&mut self.$bank, to, n);
-                    let other = other.map(|r| lanes(before, r, n));
+                    let (before, to) = self.$bank.split(to, n);
+                    let other = other.map(|r| before.lanes(r, n));
                     for (l, m) in self.missing[..n].iter().enumerate() {
                         if *m != 0 {
                             to[l] = other.map_or($zero, |o| o[l]);
@@ -347,9 +380,7 @@ impl Machine<'_, '_> {
                 } => terms
                     .iter()
                     .fold(*constant, |sum, (i, c)| sum + c * self.point[*i]),
-                Form::Value(id) => {
-                    self.i64s[self.program.registers[*id as usize].slot as usize * WIDTH]
-                }
+                Form::Value(id) => self.i64s.first(self.program.registers[*id as usize]),
             };
             let outside = position < dim.start || position - dim.start >= dim.length;
             outside.then_some(Fault::OutOfRange {

@@ -373,6 +373,10 @@ fn reduce(reduction: Reduction, dtype: DType, values: &[(Value, i64)]) -> (Value
         R::Norm1 if float => F(fs().map(f64::abs).sum()),
         R::Norm1 => narrow(is().fold(0, |s, x| s.wrapping_add(x.wrapping_abs()))),
         R::NormInf if float => F(fs().map(f64::abs).fold(0.0, f64::max)),
+        R::NormInf if dtype == DType::I32 => {
+            let wrapped = is().map(|x| i64::from((x as i32).wrapping_abs()));
+            I(wrapped.fold(0, i64::max))
+        }
         R::NormInf => I(is().map(i64::wrapping_abs).fold(0, i64::max)),
     };
     (value, scale)

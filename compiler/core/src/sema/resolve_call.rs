@@ -1,0 +1,241 @@
+//! Accesses and calls in the walk of `resolve`: what is read, what is called, which arguments are tensors.
+//!
+//! Must not know sizes or types.
+//!
+//! ```text
+//! dense(X, W, b)[n, h]   =>   uses dense X W b, positions n h
+//! ```
+
+use super::{
+    builtins::{self, Builtin},
+    expr::unsupported,
+    names::{EntityKind, Found, Shape},
+    resolve::{Local, Meaning, Walk},
+};
+use einc_diag::{Diagnostic, Span};
+use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
+
+impl<'a> Walk<'_, 'a> {
+    pub(super) fn access(&mut self, base: &'a Expr, positions: &'a [Position], position: bool) {
+        match &*base.kind {
+            ExprKind::Name(name) => match self.meaning(name, base.span) {
+                Meaning::Tensor => self.used(name, base.span),
+                Meaning::Poison => self.unit.failed = true,
+                Meaning::Unknown => {
+                    self.unit.failed = true;
+                    let locals: Vec<&str> = self.scope.locals.keys().copied().collect();
+                    if builtins::find(name).is_some() {
+                        self.fail(
+                            Diagnostic::error("E0204", format!("`{name}` is a function"))
+                                .at(base.span, "its arguments stand in round brackets")
+                                .help(format!("write `{name}(…)`")),
+                        );
+                    } else {
+                        self.checker
+                            .unknown(self.scope.file, name, base.span, &locals, false);
+                    }
+                }
+                Meaning::Function => self.fail(
+                    Diagnostic::error("E0204", format!("`{name}` is a function"))
+                        .at(base.span, "its arguments stand in round brackets")
+                        .help(format!("write `{name}(…)`")),
+                ),
+                Meaning::Scalar if self.scope.locals.get(name.as_str()) == Some(&Local::Any) => {}
+                // A tensor whose name is also an index: the brackets say which is meant.
+                Meaning::Index | Meaning::Letter
+                    if matches!(
+                        self.scope.locals.get(name.as_str()),
+                        Some(Local::Tensor | Local::Item(_, Shape::Tensor))
+                    ) || self.outer_tensor(name) =>
+                {
+                    match self.scope.locals.get(name.as_str()) {
+                        Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
+                        Some(_) => {}
+                        None => {
+                            if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+                                self.unit.uses.push((id, base.span));
+                            }
+                        }
+                    }
+                }
+                Meaning::Index | Meaning::Letter | Meaning::Scalar => self.fail(
+                    Diagnostic::error("E0304", format!("`{name}` is not a tensor"))
+                        .at(base.span, "it has no dimensions, so no positions")
+                        .help(format!("write `{name}` alone")),
+                ),
+            },
+            ExprKind::Call { callee, arguments } => {
+                self.depth += 1;
+                self.call(base.span, callee, arguments, position);
+                self.depth -= 1;
+            }
+            ExprKind::Error => self.unit.failed = true,
+            _ => self.fail(
+                Diagnostic::error("E0304", "only a name or a call has positions")
+                    .at(base.span, "this is an expression")
+                    .help("give it a name first: `t[i,j] = …`"),
+            ),
+        }
+        for position in positions {
+            match position {
+                Position::Expr(expr) => self.expr(expr, true),
+                Position::Rest(span) => {
+                    self.rest(*span);
+                    if self.scope.rest && !self.bound.contains(&"..") {
+                        self.note_implicit("..");
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn outer_tensor(&self, name: &str) -> bool {
+        matches!(self.checker.find(self.scope.file, name), Found::Entity(id) if self.checker.shape_of(id) == Shape::Tensor)
+    }
+
+    pub(super) fn call(
+        &mut self,
+        span: Span,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        position: bool,
+    ) {
+        let ExprKind::Name(name) = &*callee.kind else {
+            self.fail(
+                Diagnostic::error("E0204", "only a name can be called")
+                    .at(callee.span, "this is not a name"),
+            );
+            return;
+        };
+        let entity = self.checker.find(self.scope.file, name);
+        let user = match entity {
+            Found::Poison => {
+                self.unit.failed = true;
+                false
+            }
+            Found::Entity(id) => match self.checker.entity(id).kind {
+                EntityKind::Function(_) => {
+                    self.unit.uses.push((id, callee.span));
+                    true
+                }
+                EntityKind::Poison => {
+                    // Modules, optimizers, schedules; in the program itself their definition has been reported.
+                    if self.checker.entity_files[id.0 as usize].0 != 0 {
+                        let what = format!("`{name}`");
+                        self.checker
+                            .report
+                            .push(unsupported("E0601", &what, callee.span));
+                    }
+                    self.unit.failed = true;
+                    false
+                }
+                _ if builtins::find(name).is_some() => false,
+                _ => {
+                    self.fail(
+                        Diagnostic::error("E0204", format!("`{name}` is not a function"))
+                            .at(callee.span, "called here")
+                            .at(self.checker.entity(id).name.span, "defined here")
+                            .help(format!("positions stand in square brackets: `{name}[…]`")),
+                    );
+                    false
+                }
+            },
+            Found::Nothing => false,
+        };
+        if !user && entity == Found::Nothing {
+            match builtins::find(name) {
+                Some(Builtin::Library) => {
+                    self.fail(unsupported(
+                        "E0608",
+                        &format!("the library operation `{name}`"),
+                        span,
+                    ));
+                }
+                Some(Builtin::Gradient) => self.fail(unsupported("E0606", "`grad`", span)),
+                Some(Builtin::Source) => self.fail(
+                    Diagnostic::error(
+                        "E0207",
+                        format!("the source `{name}` cannot stand inside an expression"),
+                    )
+                    .at(span, "a source is the whole right side")
+                    .help(format!(
+                        "give it a name: `u[i < n]: f32[n] = {}`",
+                        self.checker.text(span)
+                    )),
+                ),
+                Some(Builtin::Size) => {
+                    if let [argument] = arguments
+                        && let ExprKind::Name(index) = &*argument.value.kind
+                    {
+                        match self.meaning(index, argument.value.span) {
+                            Meaning::Scalar => self.used(index, argument.value.span),
+                            Meaning::Index | Meaning::Letter => {}
+                            Meaning::Poison => self.unit.failed = true,
+                            _ => self.pending.push((index, argument.value.span)),
+                        }
+                    } else {
+                        self.fail(
+                            Diagnostic::error("E0502", "`size` takes one index or size")
+                                .at(span, "as in `size(d)`"),
+                        );
+                    }
+                    return;
+                }
+                Some(_) => {}
+                None => {
+                    self.unit.failed = true;
+                    self.checker
+                        .unknown(self.scope.file, name, callee.span, &[], true);
+                }
+            }
+        }
+        for argument in arguments {
+            if user
+                && let ExprKind::Name(name) = &*argument.value.kind
+                && self.is_tensor_argument(name, argument.value.span)
+            {
+                continue;
+            }
+            self.expr(&argument.value, position);
+        }
+    }
+
+    /// A tensor's name as an argument of a function is the tensor, also where an index has that name.
+    pub(super) fn is_tensor_argument(&mut self, name: &'a str, span: Span) -> bool {
+        match self.scope.locals.get(name) {
+            Some(Local::Tensor) => true,
+            Some(Local::Item(number, Shape::Tensor)) => {
+                self.unit.items.push((*number, span));
+                true
+            }
+            Some(_) => false,
+            None => match self.checker.find(self.scope.file, name) {
+                Found::Entity(id) if self.checker.shape_of(id) == Shape::Tensor => {
+                    self.unit.uses.push((id, span));
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// Whether a name in an argument is a tensor and so holds no index.
+    pub(super) fn names_tensor(&self, name: &str) -> bool {
+        match self.scope.locals.get(name) {
+            Some(Local::Tensor | Local::Item(_, Shape::Tensor)) => true,
+            Some(_) => false,
+            None => self.outer_tensor(name),
+        }
+    }
+
+    /// Whether a call is of a user's function.
+    pub(super) fn calls_user(&self, callee: &Expr) -> bool {
+        match &*callee.kind {
+            ExprKind::Name(name) => matches!(
+                self.checker.find(self.scope.file, name),
+                Found::Entity(id) if matches!(self.checker.entity(id).kind, EntityKind::Function(_))
+            ),
+            _ => false,
+        }
+    }
+}

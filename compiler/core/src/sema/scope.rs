@@ -1,0 +1,87 @@
+//! What is known where an expression stands: names, sizes, indices.
+//!
+//! Must not know syntax beyond names.
+//!
+//! ```text
+//! in fn dense(x[.., d], …): locals x w b, letters d h, rest [8]; indices n: v3
+//! ```
+
+use super::{
+    arena::{ExprId, TensorRef, VarId},
+    size::Size,
+};
+use einc_diag::{FileId, Span};
+use std::collections::BTreeMap;
+
+/// What a name stands for once it has been checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Binding {
+    Scalar(ExprId),
+    Tensor(TensorRef),
+    /// Its definition has an error.
+    Poison,
+}
+
+/// The names around a statement: those of a file or of one call of a function.
+pub(super) struct Scope<'a> {
+    pub(super) file: FileId,
+    pub(super) locals: BTreeMap<&'a str, Binding>,
+    /// Sizes of the signature, with the place where each got its value.
+    pub(super) letters: BTreeMap<&'a str, (Size, Span)>,
+    /// What `..` stands for.
+    pub(super) rest: Option<Vec<Size>>,
+    /// How many calls deep.
+    pub(super) depth: usize,
+}
+
+impl Scope<'_> {
+    pub(super) fn file(file: FileId) -> Self {
+        Scope {
+            file,
+            locals: BTreeMap::new(),
+            letters: BTreeMap::new(),
+            rest: None,
+            depth: 0,
+        }
+    }
+}
+
+/// Where an expression stands.
+pub(super) struct Context<'s, 'a> {
+    pub(super) scope: &'s Scope<'a>,
+    /// Indices bound here; `..` stands for several variables.
+    pub(super) indices: Vec<(&'a str, Vec<VarId>)>,
+    /// Whether `/` of whole numbers is floor division: in positions, bounds and sizes.
+    pub(super) floor: bool,
+    /// Whether sizes of the signature are numbers: in sizes.
+    pub(super) sizes: bool,
+}
+
+impl<'s, 'a> Context<'s, 'a> {
+    pub(super) fn new(scope: &'s Scope<'a>) -> Self {
+        Context {
+            scope,
+            indices: vec![],
+            floor: false,
+            sizes: false,
+        }
+    }
+
+    /// For a size or bound.
+    pub(super) fn of_sizes(scope: &'s Scope<'a>) -> Self {
+        Context {
+            scope,
+            indices: vec![],
+            floor: true,
+            sizes: true,
+        }
+    }
+
+    pub(super) fn index(&self, name: &str) -> Option<&[VarId]> {
+        self.indices
+            .iter()
+            .rev()
+            .find(|(bound, _)| *bound == name)
+            .map(|(_, vars)| vars.as_slice())
+    }
+}
