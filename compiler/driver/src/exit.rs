@@ -18,11 +18,13 @@ use std::{
     io::Write,
     panic,
     sync::{Mutex, PoisonError},
-    thread,
 };
 
 /// The exit status of an internal error.
 pub const INTERNAL: i32 = 3;
+
+/// Bytes of stack that the deepest program needs; what is not used is not there.
+const STACK: usize = 256 << 20;
 
 type Abort = Box<dyn Fn(&str) + Send>;
 
@@ -30,7 +32,7 @@ static ABORT: Mutex<Option<Abort>> = Mutex::new(None);
 
 /// Runs `main` and turns a panic anywhere in the process into a message that asks for a report and exit status 3. `main`
 /// gets a stack that the deepest program the parser lets through cannot use up.
-pub fn guard(main: impl FnOnce() -> i32 + Send + 'static) -> i32 {
+pub fn guard(main: impl FnOnce() -> i32) -> i32 {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map_or(String::new(), |at| {
             format!(" ({}:{})", at.file(), at.line())
@@ -38,15 +40,9 @@ pub fn guard(main: impl FnOnce() -> i32 + Send + 'static) -> i32 {
         let what = info.payload_as_str().unwrap_or("a panic without a message");
         internal(&format!("{what}{place}"));
     }));
-    let worker = thread::Builder::new().stack_size(256 << 20).spawn(main);
-    match worker.map(thread::JoinHandle::join) {
-        Ok(Ok(status)) => status,
-        Ok(Err(_)) => INTERNAL,
-        Err(error) => {
-            complain(&format!("error: no thread can be started: {error}\n"));
-            1
-        }
-    }
+    // Not a thread's stack: the heap of any thread but the first grows by one page at a time.
+    let finished = stacker::grow(STACK, || panic::catch_unwind(panic::AssertUnwindSafe(main)));
+    finished.unwrap_or(INTERNAL)
 }
 
 /// What an internal error does, besides its message, before the process ends: ending the other ranks of a job.

@@ -119,17 +119,7 @@ const STACK: usize = 256 << 20;
 
 /// Checks a program.
 pub fn check(sources: &Sources, bindings: &Bindings) -> Analysis {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .stack_size(STACK)
-            .spawn_scoped(scope, || run(sources, bindings));
-        match thread.map(|thread| thread.join()) {
-            Ok(Ok(analysis)) => analysis,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            // No thread to be had: the caller's stack serves all but the deepest programs.
-            Err(_) => run(sources, bindings),
-        }
-    })
+    stacker::maybe_grow(STACK / 2, STACK, || run(sources, bindings))
 }
 
 /// Checks until no statement says more about the dimensions of others: nearly always once, else twice.
