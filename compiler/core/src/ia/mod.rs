@@ -15,6 +15,7 @@
 
 pub mod from_tra;
 pub mod interpret;
+pub mod layout;
 pub mod parse;
 pub mod placement;
 pub mod print;

@@ -1,0 +1,69 @@
+//! Layouts: how every statement runs and where every tensor rests on a mesh of sites.
+//!
+//! A layout is what the search decides and what the translation to IA carries out. It speaks of tensors and their
+//! dimensions, not of relations and their keys. Must not know costs.
+//!
+//! ```text
+//! mesh 2x2   C = A·B: axis 0 cuts i, axis 1 cuts j;  A rests (dim 0, dim 1): gathered along axis 1 for the product
+//! ```
+
+use ein_plan::{IndexId, Mesh};
+
+/// What one axis of the mesh does to a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TensorRole {
+    /// All coordinates hold the same.
+    Every,
+    /// This dimension is cut along the axis.
+    Cut(u32),
+    /// Each coordinate holds an addend (a carrier, to be combined with the statement's own reduction).
+    Partial,
+    /// Only coordinate 0 holds it.
+    First,
+}
+
+/// What one axis of the mesh does to a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StatementRole {
+    /// All coordinates do the same work.
+    Every,
+    /// This index is cut along the axis.
+    Index(IndexId),
+    /// Only coordinate 0 works.
+    First,
+}
+
+/// How a program is laid out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The sites that take part.
+    pub mesh: Mesh,
+    /// By tensor: what each axis does to its statement; empty for sources.
+    pub statements: Vec<Vec<StatementRole>>,
+    /// By tensor: what each axis does to it where it rests, that is where it waits for its readers; never
+    /// [`TensorRole::Partial`]. A source that is loaded never rests at [`TensorRole::Every`] (sites read what they
+    /// own; more costs a broadcast); what can be made anywhere is made where it is read.
+    pub rests: Vec<Vec<TensorRole>>,
+}
+
+/// What a statement needs of an operand's read, or gives as its result: one role an axis. `dim_of` is the
+/// dimension that a cut index is (none: an operand is wanted whole, a result is partial).
+pub fn roles(
+    statement: &[StatementRole],
+    dim_of: impl Fn(IndexId) -> Option<u32>,
+    without: TensorRole,
+) -> Vec<TensorRole> {
+    let role = |role: &StatementRole| match role {
+        StatementRole::Every => TensorRole::Every,
+        StatementRole::First => TensorRole::First,
+        StatementRole::Index(index) => dim_of(*index).map_or(without, TensorRole::Cut),
+    };
+    statement.iter().map(role).collect()
+}
+
+/// Whether what is placed so can be read as if it were placed otherwise, with nothing moved: along each axis
+/// equal roles, or all coordinates hold it (each takes its slice).
+pub fn satisfies(actual: &[TensorRole], required: &[TensorRole]) -> bool {
+    let mut pairs = actual.iter().zip(required);
+    pairs.all(|(actual, required)| actual == required || *actual == TensorRole::Every)
+}
