@@ -8,14 +8,35 @@
 
 use std::{env, fs, thread};
 
-/// The most bytes of memory that this process has had, as the kernel counts them, if it says so.
-pub fn peak_resident() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
+/// Memory of this process, in bytes, as the kernel counts it.
+#[derive(Clone, Copy, Debug)]
+pub struct Resident {
+    /// The most that it has had.
+    pub peak: u64,
+    /// Pages of files that it has now, nearly all of them the program's own code.
+    pub files: u64,
+}
+
+impl Resident {
+    /// The figures of now, if the kernel says them.
+    pub fn now() -> Option<Resident> {
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let bytes = |key: &str| -> Option<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            Some(kibibytes * 1024)
+        };
+        Some(Resident {
+            peak: bytes("VmHWM:")?,
+            files: bytes("RssFile:")?,
+        })
+    }
+
+    /// How much more than at an earlier time the process has had, the code that ran for the first time left out.
+    pub fn beyond(&self, before: &Resident) -> u64 {
+        let code = self.files.saturating_sub(before.files);
+        self.peak.saturating_sub(before.peak).saturating_sub(code)
+    }
 }
 
 /// The machine's cores, whether or not this process may use them.

@@ -8,8 +8,14 @@
 //! ```
 
 use crate::{
-    arguments::Format, bind::Purpose, bundle::Planned, exit, machine, program::Program, report,
-    session, settings::Settings,
+    arguments::Format,
+    bind::Purpose,
+    bundle::Planned,
+    exit,
+    machine::{self, Resident},
+    program::Program,
+    report, session,
+    settings::Settings,
 };
 use ein_comm::{
     Communicator,
@@ -59,14 +65,14 @@ fn here(
         }
         Err(failure) => return exit::fail(failure, &program, format),
     };
-    let before = machine::peak_resident();
+    let before = Resident::now();
     match ein_exec::run_in_process(&planned.plan, &options(&program, settings, 1)) {
         Ok(found) => {
             exit::say(&report::results(&found));
             if settings.stats {
-                let resident = machine::peak_resident()
+                let resident = Resident::now()
                     .zip(before)
-                    .map(|(now, then)| now - then);
+                    .map(|(now, then)| now.beyond(&then));
                 exit::complain(&report::figures(&planned.plan, &found, resident));
             }
             0

@@ -67,11 +67,14 @@ pub enum Node {
     Convert(NodeId),
 }
 
+/// Up to so many nodes a graph is searched rather than hashed.
+const SMALL: usize = 24;
+
 /// A hash-consed expression graph in topological order: arguments stand before their users.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Graph {
     nodes: Vec<(Node, DType)>,
-    /// Where each node stands; built when a node is first added to this copy of the graph.
+    /// Where each node stands; built when a node is added to a copy of the graph that is not [`SMALL`].
     #[serde(skip)]
     places: HashMap<(Node, DType), NodeId>,
 }
@@ -83,13 +86,21 @@ impl Graph {
             node.arguments().all(|a| (a.0 as usize) < self.nodes.len()),
             "an argument of {node:?} is not in the graph"
         );
+        let next = NodeId(self.nodes.len() as u32);
+        if self.nodes.len() < SMALL {
+            let entry = (node, dtype);
+            if let Some(at) = self.nodes.iter().position(|known| *known == entry) {
+                return NodeId(at as u32);
+            }
+            self.nodes.push(entry);
+            return next;
+        }
         if self.places.is_empty() {
             self.places = (0u32..)
                 .zip(&self.nodes)
                 .map(|(at, entry)| (entry.clone(), NodeId(at)))
                 .collect();
         }
-        let next = NodeId(self.nodes.len() as u32);
         *self.places.entry((node, dtype)).or_insert_with_key(|key| {
             self.nodes.push(key.clone());
             next

@@ -9,7 +9,8 @@
 
 use super::size::Size;
 use ein_plan::{DType, Function, Reduction, Scalar};
-use std::{collections::HashMap, rc::Rc};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// An expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,7 +93,7 @@ struct Node {
 #[derive(Default)]
 pub(super) struct Arena {
     nodes: Vec<Node>,
-    known: HashMap<(Rc<Form>, Ty), ExprId>,
+    known: FxHashMap<(Rc<Form>, Ty), ExprId>,
 }
 
 impl Arena {
