@@ -240,6 +240,55 @@ fn conv_equals_seven_loops() {
 }
 
 #[test]
+fn ffnn_step_descends_as_its_formulas_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let (n, d, h, l) = (17, 7, 11, 3);
+    let (x, y) = (Tensor::noise(&[n, d], 11), Tensor::noise(&[n, l], 12));
+    let (w1, w2) = (Tensor::noise(&[d, h], 13), Tensor::noise(&[h, l], 14));
+    let before = Tensor::from_fn(&[n, h], |at| {
+        let (n, h) = (at / h, at % h);
+        (0..d).map(|d| x.at(&[n, d]) * w1.at(&[d, h])).sum()
+    });
+    let a1 = Tensor::from_fn(&[n, h], |at| before.data[at].max(0.0));
+    let a2 = Tensor::from_fn(&[n, l], |at| {
+        let (n, l) = (at / l, at % l);
+        let sum: f64 = (0..h).map(|h| a1.at(&[n, h]) * w2.at(&[h, l])).sum();
+        1.0 / (1.0 + (-sum).exp())
+    });
+    let terms = (0..n * l).map(|at| {
+        let (y, a) = (y.data[at], a2.data[at]);
+        -(y * (a + 1e-7).ln() + (1.0 - y) * (1.0 - a + 1e-7).ln())
+    });
+    let loss = Tensor::from_fn(&[], |_| terms.clone().sum::<f64>() / (n * l) as f64);
+    let d2 = Tensor::from_fn(&[n, l], |at| (a2.data[at] - y.data[at]) / (n * l) as f64);
+    let d1 = Tensor::from_fn(&[n, h], |at| {
+        let (n, h) = (at / h, at % h);
+        let back: f64 = (0..l).map(|l| d2.at(&[n, l]) * w2.at(&[h, l])).sum();
+        if before.data[at] > 0.0 { back } else { 0.0 }
+    });
+    let w1_next = Tensor::from_fn(&[d, h], |at| {
+        let (d, h) = (at / h, at % h);
+        w1.data[at] - 0.01 * (0..n).map(|n| x.at(&[n, d]) * d1.at(&[n, h])).sum::<f64>()
+    });
+    let w2_next = Tensor::from_fn(&[h, l], |at| {
+        let (h, l) = (at / l, at % l);
+        w2.data[at] - 0.01 * (0..n).map(|n| a1.at(&[n, h]) * d2.at(&[n, l])).sum::<f64>()
+    });
+    let given = [("X", &x), ("Y", &y), ("W1", &w1), ("W2", &w2)];
+    let arguments = [
+        inputs(folder.path(), &given),
+        dims(&[("N", n), ("D", d), ("H", h), ("L", l)]),
+    ]
+    .concat();
+    let saved = ["loss", "W1_next", "W2_next"];
+    everywhere("ffnn_step.ein", &arguments, &saved, |output, how| {
+        output("loss").assert_close(&loss, 1e-5, how);
+        output("W1_next").assert_close(&w1_next, 1e-5, how);
+        output("W2_next").assert_close(&w2_next, 1e-5, how);
+    });
+}
+
+#[test]
 fn a_run_moves_what_its_plan_states() {
     let finished = einc(&["run", "examples/digits_knn.ein", "--sites", "3", "--stats"]).success();
     let moved: Vec<_> = finished

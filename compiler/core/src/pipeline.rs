@@ -7,7 +7,11 @@
 //! share → chunking → TRA → IA → plan → cost
 //! ```
 
+pub mod diff;
+pub mod dot;
 mod explain;
+pub mod html;
+pub mod report;
 
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, lower, search, tra};

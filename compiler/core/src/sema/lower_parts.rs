@@ -164,10 +164,12 @@ impl Checker<'_> {
         })
     }
 
-    /// Fan-in and fan-out: the sizes of the dimensions that are summed where the tensor is used, and the others.
+    /// Fan-in and fan-out: the sizes of the dimensions that are summed where the tensor is used, and the others. A
+    /// use that sums none of them (an update of the weights) says nothing, unless there is no other.
     pub(super) fn fans(&mut self, tensor: TensorRef) -> Option<(f64, f64)> {
         let record = self.tensors[tensor.0 as usize].clone();
         let mut found: Option<(f64, f64)> = None;
+        let mut unsummed = None;
         for (_, positions) in self
             .reads
             .clone()
@@ -175,6 +177,7 @@ impl Checker<'_> {
             .filter(|(read, _)| *read == tensor)
         {
             let (mut inner, mut outer) = (1.0, 1.0);
+            let mut sums = false;
             for (position, size) in positions.iter().zip(&record.shape) {
                 let summed = self.arena.free(*position).iter().any(|var| {
                     matches!(
@@ -182,7 +185,12 @@ impl Checker<'_> {
                         Some(Reduction::Sum | Reduction::Mean)
                     )
                 });
+                sums |= summed;
                 *(if summed { &mut inner } else { &mut outer }) *= size.known()? as f64;
+            }
+            if !sums {
+                unsummed = Some((inner, outer));
+                continue;
             }
             match found {
                 Some(first) if first != (inner, outer) => {
@@ -203,7 +211,7 @@ impl Checker<'_> {
                 _ => found = Some((inner, outer)),
             }
         }
-        Some(found.unwrap_or((1.0, 1.0)))
+        Some(found.or(unsummed).unwrap_or((1.0, 1.0)))
     }
 
     /// A place for the run's messages.

@@ -1,0 +1,191 @@
+//! What is told about a plan, as data: `einc plan` prints it as text, JSON, a graph or a page, and compares two of
+//! them. The JSON form is documented in compiler/PLAN.md and versioned by [`SCHEMA`].
+//!
+//! Must not know how it is printed, nor how a plan is chosen.
+//!
+//! ```text
+//! { "schema": "einc-plan/1", "sites": 5, "objective": "transfer", "cost": { "transfer": 81000000, … }, "steps": [ … ] }
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+/// The name and version of the JSON form. The number changes when a field changes its meaning or goes away.
+pub const SCHEMA: &str = "einc-plan/1";
+
+/// A plan in words and numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanReport {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The program's first file.
+    pub program: String,
+    /// Number of sites planned for.
+    pub sites: u32,
+    /// Sites along each axis of the mesh that is used; their product may be less than `sites`.
+    pub mesh: Vec<u32>,
+    /// What was minimised: `transfer`, `bytes` or `time`.
+    pub objective: String,
+    /// Whether results do not depend on the number of sites in any bit.
+    pub deterministic: bool,
+    /// How many times its even share of the arithmetic a site may do.
+    pub balance: f64,
+    /// Bytes that a site may hold, if there is a limit.
+    pub memory_limit: Option<u64>,
+    /// What the whole plan costs.
+    pub cost: PlanCost,
+    /// Whether no plan of the searched space is cheaper.
+    pub proved_optimal: bool,
+    /// How much cheaper, in the objective's unit, a plan could be at most; 0 if proved optimal.
+    pub gap: f64,
+    /// What was searched.
+    pub search: Searched,
+    /// What every site walks, in order.
+    pub steps: Vec<PlanStep>,
+    /// What the program gives out.
+    pub outputs: Vec<PlanOutput>,
+    /// Other plans, cheapest first (`--compare`).
+    pub alternatives: Vec<Alternative>,
+    /// Every rewrite between the program as written and this plan (`--explain-rewrites`).
+    pub rewrites: Vec<Rewrite>,
+}
+
+/// What a plan costs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanCost {
+    /// Floats transferred, as the thesis counts them (section 3.3.3).
+    pub transfer: u64,
+    /// Bytes that change site, over all sites.
+    pub bytes: u64,
+    /// Bytes that the site receives that receives most.
+    pub bytes_per_site_max: u64,
+    /// Floating-point operations of the busiest site.
+    pub flops_per_site_max: u64,
+    /// Bytes that the site holds at one time that holds most.
+    pub peak_memory_per_site_max: u64,
+    /// The step at which it holds them.
+    pub peak_step: usize,
+}
+
+/// What was searched, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Searched {
+    /// Meshes whose best plan was found, with its cost in the objective's unit.
+    pub meshes: Vec<(String, f64)>,
+    /// What was left out, each with the reason.
+    pub not_explored: Vec<String>,
+    /// Programs that say the same that were planned.
+    pub programs: usize,
+    /// Size of the e-graph of rewrites of the program: nodes, classes.
+    pub logic_nodes: usize,
+    /// See `logic_nodes`.
+    pub logic_classes: usize,
+    /// Whether the plan was proved equal to the table 3.1 translation of the program; `None`: not attempted.
+    pub proved_equal: Option<bool>,
+}
+
+/// One step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanStep {
+    /// Its number; inputs name earlier ones.
+    pub step: usize,
+    /// Name of the relation that it makes.
+    pub name: String,
+    /// The user's tensor that it is or belongs to.
+    pub tensor: String,
+    /// `source`, `broadcast`, `shuffle`, `local join`, …
+    pub operator: String,
+    /// The whole operation in one line.
+    pub text: String,
+    /// The steps that it reads.
+    pub inputs: Vec<usize>,
+    /// Keys, array and placement.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Number of pieces along each key dimension.
+    pub frontier: Vec<u32>,
+    /// Which sites hold which tuples.
+    pub placement: String,
+    /// The rules that led to it.
+    pub rules: Vec<String>,
+    /// Floats transferred, as the thesis counts them.
+    pub transfer: u64,
+    /// Elements that change site, over all sites.
+    pub floats: u64,
+    /// The same in bytes.
+    pub bytes: u64,
+    /// Floating-point operations of the step's busiest site.
+    pub flops: u64,
+    /// Bytes of the result at the site that holds most of it.
+    pub memory: u64,
+    /// The line of the program that asks for it.
+    pub source: SourceLine,
+    /// Why something moves; empty for local steps.
+    pub because: String,
+}
+
+impl PlanStep {
+    /// Whether tuples go to other sites.
+    pub fn moves(&self) -> bool {
+        matches!(self.operator.as_str(), "broadcast" | "shuffle")
+    }
+}
+
+/// A line of the program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SourceLine {
+    /// The file as it was named.
+    pub file: String,
+    /// From 1; 0 if there is none.
+    pub line: u32,
+    /// What it says, where the text is at hand.
+    pub text: String,
+}
+
+impl SourceLine {
+    /// `model.ein:7`, or nothing if the place is unknown.
+    pub fn label(&self) -> String {
+        match self.line {
+            0 => String::new(),
+            line => format!("{}:{line}", self.file),
+        }
+    }
+}
+
+/// An output.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanOutput {
+    /// Its name.
+    pub name: String,
+    /// The step that makes it.
+    pub step: usize,
+    /// The file that it is written to.
+    pub file: Option<String>,
+}
+
+/// A plan that was not chosen, or the chosen one among them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Alternative {
+    /// `chosen`, `data parallel`, `BMM`, `mesh 2x2`, …
+    pub name: String,
+    /// Floats transferred.
+    pub transfer: f64,
+    /// Words that the site receives that receives most.
+    pub words_per_site_max: f64,
+    /// Floating-point operations of the busiest site.
+    pub flops_per_site_max: f64,
+    /// Why it was not chosen; empty for the chosen one.
+    pub lost: String,
+}
+
+/// One rewrite.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// The rule's name.
+    pub rule: String,
+    /// The tensor that it was applied to.
+    pub tensor: String,
+    /// What stood there.
+    pub before: String,
+    /// What stands there now.
+    pub after: String,
+}
