@@ -92,6 +92,7 @@ fn check(seed: u64) {
             let compiled = compile(
                 &case.program,
                 &pipeline::Options {
+                    criteria: pipeline::Criteria::default(),
                     sites,
                     deterministic,
                 },

@@ -7,6 +7,7 @@
 //! share → chunking → TRA → IA → plan → cost
 //! ```
 
+mod criteria;
 pub mod diff;
 pub mod dot;
 mod explain;
@@ -19,15 +20,18 @@ use ein_plan::Plan;
 use ein_plan::verify::MOST_SITES;
 use einc_diag::Diagnostic;
 
+pub use criteria::{Criteria, Objective};
 pub use explain::explain;
 
 /// What is compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Number of sites, from 1.
     pub sites: u32,
     /// Whether results must not depend on the number of sites, bit for bit.
     pub deterministic: bool,
+    /// What the plan is chosen by.
+    pub criteria: Criteria,
 }
 
 /// A compiled program, with what the passes gave.
