@@ -205,6 +205,18 @@ impl<'a> Line<'a> {
         found
     }
 
+    /// Takes the bare word that is next if it begins with this letter.
+    pub(crate) fn eat_word_after(&mut self, letter: char) -> Option<&'a str> {
+        match self.peek() {
+            Some(Token::Name(name)) if name.starts_with(letter) => {
+                let name = *name;
+                self.at += 1;
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
     /// Takes the bare word, which must be next.
     pub fn expect_word(&mut self, word: &str) -> Result<()> {
         match self.eat_word(word) {
