@@ -173,6 +173,12 @@ impl<'a> Line<'a> {
         self.at_word(word) && matches!(next, Some(Token::Name(_) | Token::Quoted(_)))
     }
 
+    /// Whether the next token is this bare word, and a number follows.
+    pub fn at_word_and_number(&self, word: &str) -> bool {
+        let next = self.tokens.get(self.at + 1).map(|(token, _)| token);
+        self.at_word(word) && matches!(next, Some(Token::Number(_)))
+    }
+
     /// Whether the next token is a number without a sign.
     pub fn at_number(&self) -> bool {
         matches!(self.peek(), Some(Token::Number(_)))
