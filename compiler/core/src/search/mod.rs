@@ -8,7 +8,27 @@
 //! C[i,j] = sum A[i,k] * B[k,j] on 4 sites, A and B loaded: cut i (B is broadcast, 4 · K · J values)
 //! ```
 
+pub mod assemble;
+pub mod balance;
+pub mod choice;
+pub mod convert;
+pub mod descent;
+pub mod mesh;
+pub mod model;
+pub mod network;
+pub mod price;
+pub mod problem;
+pub mod report;
+pub mod residency;
 pub mod share;
+pub mod solve;
+pub mod tariff;
+
+pub use price::{Conversion, Price, price};
+pub use report::{MeshReport, Outcome, SearchReport};
+pub use residency::{Residency, residency};
+pub use solve::{Found, Nearest, NoLayout, Pinned, SearchOptions, layout};
+pub use tariff::{Objective, TimeModel};
 
 use crate::cost::flops_per_point;
 use crate::einsum::{Definition, Program, TensorId};
