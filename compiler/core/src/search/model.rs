@@ -104,6 +104,27 @@ impl Model {
         model
     }
 
+    /// The variables of each table of more than one that a network over this model has.
+    pub fn scopes(&self) -> Vec<Vec<usize>> {
+        let mut scopes = vec![];
+        for at in 0..self.ways.len() {
+            let own = match (self.ways[at], self.rest[at]) {
+                (Way::Passes, _) => self.run[at],
+                (_, Some(rest)) => {
+                    scopes.extend(self.run[at].map(|run| vec![run, rest]));
+                    scopes.extend(self.common[at].map(|common| vec![rest, common]));
+                    self.common[at].or(Some(rest))
+                }
+                _ => None,
+            };
+            let readers = self.readers[at]
+                .iter()
+                .filter_map(|(reader, _)| self.run[*reader]);
+            scopes.extend(readers.filter_map(|run| Some(vec![own?, run])));
+        }
+        scopes
+    }
+
     fn add(&mut self, variable: Variable) -> usize {
         self.variables.push(variable);
         self.variables.len() - 1

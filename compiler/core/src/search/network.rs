@@ -114,11 +114,17 @@ impl Eliminated {
 impl Network {
     /// The order in which variables are eliminated, and what that takes.
     pub fn order(&self) -> (Vec<usize>, Effort) {
+        let scopes: Vec<Vec<usize>> = self.tables.iter().map(|t| t.variables.clone()).collect();
+        self.order_of(&scopes)
+    }
+
+    /// [`Network::order`] with tables over these variables.
+    pub fn order_of(&self, scopes: &[Vec<usize>]) -> (Vec<usize>, Effort) {
         let count = self.domains.len();
         let mut neighbours: Vec<Vec<usize>> = vec![vec![]; count];
-        for table in &self.tables {
-            for x in &table.variables {
-                neighbours[*x].extend(table.variables.iter().filter(|y| *y != x));
+        for scope in scopes {
+            for x in scope {
+                neighbours[*x].extend(scope.iter().filter(|y| *y != x));
             }
         }
         for list in &mut neighbours {

@@ -14,7 +14,7 @@ use super::choice::{Choice, Run};
 use super::convert::{Roles, counts, padded};
 use super::descent::descend;
 use super::model::{Model, Variable};
-use super::network::Stop;
+use super::network::{Network, Stop};
 use super::price::{Price, of_problem, padded_run};
 use super::problem::{Kind, Problem};
 use super::report::{MeshReport, Outcome, SearchReport};
@@ -406,13 +406,12 @@ impl<'a> Search<'a> {
             );
             let mut space = Workspace::new(self.problem, &self.model, tariff);
             if let Ok(domains) = space.domains(&self.allowed()) {
-                let network = super::network::Network {
+                let network = Network {
                     domains: domains.iter().map(Domain::len).collect(),
-                    ..super::network::Network::default()
+                    ..Network::default()
                 };
-                let pairs = network.domains.iter().map(|n| *n as f64);
-                // Without its tables a network has no effort; a product of neighbours' sizes is what it comes to.
-                sum += pairs.map(|n| n.powi(2)).sum::<f64>();
+                let (_, effort) = network.order_of(&self.model.scopes());
+                sum += effort.operations;
             }
             if sum > BUDGET {
                 break;
