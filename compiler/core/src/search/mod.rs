@@ -1,11 +1,32 @@
 //! The choice of a layout: how every statement runs and where every tensor rests.
 //!
-//! Program and sites in, [`crate::ia::layout::Layout`] out; what follows (lowering, placement, plan) carries any
-//! layout out. Must not know plans.
+//! [`layout`] finds the provably cheapest one as a small discrete network; [`greedy`] decides statement by
+//! statement, for results that must not depend on the number of sites. What follows (lowering, placement, plan)
+//! carries any layout out. Must not know plans.
 //!
 //! ```text
-//! C[i,j] = sum A[i,k] * B[k,j] on 4 sites: axis 0 cuts i; A rests cut by its rows, B at the first site
+//! C[i,j] = sum A[i,k] * B[k,j] on 4 sites: mesh 2x2, axis 0 cuts i, axis 1 cuts j; A rests (i, k), B rests (k, j)
 //! ```
 
+pub mod assemble;
+pub mod balance;
+pub mod choice;
+pub mod convert;
+pub mod descent;
 pub mod greedy;
+pub mod mesh;
+pub mod model;
+pub mod network;
+pub mod price;
+pub mod problem;
+pub mod report;
+pub mod residency;
 pub mod share;
+pub mod solve;
+pub mod tariff;
+
+pub use price::{Conversion, Price, price};
+pub use report::{MeshReport, Outcome, SearchReport};
+pub use residency::{Residency, residency};
+pub use solve::{Found, Nearest, NoLayout, Pinned, SearchOptions, layout};
+pub use tariff::{Objective, TimeModel};
