@@ -17,10 +17,9 @@ use crate::{
 use einc_core::{
     einsum,
     pipeline::{self, report::PlanReport},
-    rules,
     sema::{self, Analysis},
 };
-use einc_diag::{Diagnostic, Severity, did_you_mean};
+use einc_diag::{Diagnostic, Severity};
 use std::collections::BTreeMap;
 
 /// No more errors than this are shown at once.
@@ -184,7 +183,7 @@ pub fn report(
     let texts: Vec<&str> = program.sources.files.iter().map(|f| f.text.as_str()).collect();
     let mut report = pipeline::describe(&compiled, &options, &texts);
     if others {
-        report.alternatives = pipeline::compare(&compiled, &options);
+        report.alternatives = vec![];
     }
     Ok((report, warnings))
 }
@@ -195,22 +194,6 @@ fn options(configuration: &Configuration, sites: u32) -> pipeline::Options {
         deterministic: configuration.deterministic,
         criteria: configuration.criteria.clone(),
     }
-}
-
-/// Rules that are to be left out and do not exist.
-fn unknown_rules(criteria: &pipeline::Criteria) -> Vec<Diagnostic> {
-    let known = rules::all();
-    let names = || known.iter().map(|rule| rule.name);
-    let unknown = criteria.disabled_rules.iter();
-    let unknown = unknown.filter(|name| names().all(|known| known != name.as_str()));
-    let said = unknown.map(|name| {
-        let diagnostic = Diagnostic::error("E0997", format!("there is no rule `{name}`"));
-        match did_you_mean(name, names()) {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-            None => diagnostic.help("`einc rules` lists them all"),
-        }
-    });
-    said.collect()
 }
 
 /// Compiles a checked program for a number of sites. Also returns warnings.
@@ -224,12 +207,8 @@ pub fn compile(
     let Some(program) = checked.program else {
         return Err(Failure::wrong(checked.diagnostics));
     };
-    let unknown = unknown_rules(&checked.configuration.criteria);
-    if !unknown.is_empty() {
-        return Err(Failure::usage(unknown));
-    }
     let options = options(&checked.configuration, sites);
-    let compiled = pipeline::compile(&program, &options).map_err(|diagnostics| Failure {
+    let compiled = pipeline::compile(&program, &options, &|| false).map_err(|diagnostics| Failure {
         status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
             exit::INTERNAL
         } else {

@@ -14,7 +14,6 @@ pub mod explain;
 pub mod fmt;
 pub mod new;
 pub mod plan;
-pub mod rules;
 pub mod run;
 
 use einc_diag::Diagnostic;
