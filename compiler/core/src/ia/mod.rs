@@ -20,6 +20,8 @@ pub mod layout;
 pub mod parse;
 pub mod placement;
 pub mod print;
+#[cfg(any(test, feature = "random"))]
+pub mod random;
 pub mod verify;
 
 use ein_plan::{
