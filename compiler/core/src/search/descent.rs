@@ -13,7 +13,7 @@ use super::choice::{Choice, Run};
 use super::convert::{Counts, Roles};
 use super::mesh::AXES;
 use super::model::Model;
-use super::network::Stop;
+use super::narrow;
 use super::problem::Problem;
 use super::tariff::{Objective, Tariff, Weights};
 use std::collections::HashMap;
@@ -45,15 +45,17 @@ struct Descent<'a, 'b> {
     values: Vec<Value>,
     value: f64,
     cap: usize,
+    scale: f64,
 }
 
 /// Grows a plan on the axes of a workspace's mesh and improves it; the better of both orders of growth. `thorough`:
-/// pairs of axes too. `None`: nothing admissible was found, or the deadline passed before anything was.
+/// pairs of axes too. `scale`: about what a plan costs. `None`: nothing admissible was found, or the deadline passed before anything was.
 pub fn descend(
     space: &mut Workspace<'_>,
     domains: &[Domain],
     allowed: &Allowed<'_>,
     cap: usize,
+    scale: f64,
     thorough: bool,
     deadline: &dyn Fn() -> bool,
 ) -> Option<Descended> {
@@ -65,7 +67,7 @@ pub fn descend(
     }
     let mut best: Option<(f64, Vec<Value>)> = None;
     for order in orders {
-        let Some(values) = grow(space, allowed, &order, cap, deadline) else {
+        let Some(values) = grow(space, allowed, &order, cap, scale, deadline) else {
             continue;
         };
         let mut descent = Descent {
@@ -74,6 +76,7 @@ pub fn descend(
             values,
             value: f64::INFINITY,
             cap,
+            scale,
         };
         // Freed on its first axis, the grown plan is put among the admissible ones.
         descent.improve(&used, thorough, deadline);
@@ -131,7 +134,7 @@ impl Descent<'_, '_> {
     /// Solves with those axes free, and keeps the result if it is better.
     fn free(&mut self, free: &[usize], deadline: &dyn Fn() -> bool) {
         let narrowed = narrowed(self.space, self.domains, &self.values, free);
-        if let Ok((value, values)) = solve(self.space, &narrowed, self.cap, deadline)
+        if let Some((value, values)) = solve(self.space, &narrowed, self.cap, self.scale, deadline)
             && value < self.value
         {
             (self.value, self.values) = (value, values);
@@ -145,6 +148,7 @@ fn grow(
     allowed: &Allowed<'_>,
     order: &[usize],
     cap: usize,
+    scale: f64,
     deadline: &dyn Fn() -> bool,
 ) -> Option<Vec<Value>> {
     let (problem, model): (&Problem, &Model) = (space.problem, space.model);
@@ -174,7 +178,7 @@ fn grow(
             None => domains,
             Some(values) => narrowed(&mut stage, &domains, values, &[*axis]),
         };
-        let (_, found) = solve(&mut stage, &narrowed, cap, deadline).ok()?;
+        let (_, found) = solve(&mut stage, &narrowed, cap, scale, deadline)?;
         values = Some(found);
     }
     values
@@ -228,12 +232,17 @@ fn solve(
     space: &mut Workspace<'_>,
     domains: &[Domain],
     cap: usize,
+    scale: f64,
     deadline: &dyn Fn() -> bool,
-) -> Result<(f64, Vec<Value>), Stop> {
+) -> Option<(f64, Vec<Value>)> {
     let network = space.network(domains);
-    let solved = network.solve(cap, &mut space.eliminated, deadline);
+    let eliminated = &mut space.eliminated;
+    let infinite = f64::INFINITY;
+    let solved = narrow::solve(&network, cap, scale, infinite, eliminated, deadline);
     space.eliminated.forget();
-    let solution = solved?;
+    let solution = solved
+        .solution
+        .filter(|solution| solution.value.is_finite())?;
     let values = domains
         .iter()
         .zip(&solution.choice)
@@ -241,5 +250,5 @@ fn solve(
             Domain::Runs(list, _) => Value::Run(list[*at].run),
             Domain::Places(list, _) => Value::Place(list[*at]),
         });
-    Ok((solution.value, values.collect()))
+    Some((solution.value, values.collect()))
 }

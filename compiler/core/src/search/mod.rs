@@ -10,12 +10,14 @@
 
 pub mod assemble;
 pub mod balance;
+pub mod bounds;
 pub mod choice;
 pub mod convert;
 pub mod descent;
 pub mod greedy;
 pub mod mesh;
 pub mod model;
+pub mod narrow;
 pub mod network;
 pub mod price;
 pub mod problem;

@@ -49,6 +49,11 @@ pub enum Outcome {
         /// The objective's price of it.
         price: f64,
     },
+    /// All its plans are dearer than the best of another mesh.
+    Dearer {
+        /// None is below this.
+        bound: f64,
+    },
     /// A good plan is known.
     Improved {
         /// The objective's price of it.
@@ -67,7 +72,7 @@ impl SearchReport {
     pub fn unexplored(&self) -> impl Iterator<Item = &MeshReport> {
         self.meshes
             .iter()
-            .filter(|mesh| !matches!(mesh.outcome, Outcome::Proved { .. }))
+            .filter(|mesh| matches!(mesh.outcome, Outcome::Improved { .. } | Outcome::Skipped(_)))
     }
 }
 
@@ -75,6 +80,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Outcome::Proved { price } => write!(f, "{price} (proved)"),
+            Outcome::Dearer { bound } => write!(f, "at least {bound} (proved)"),
             Outcome::Improved { price, bound, why } => {
                 write!(f, "{price} (at least {bound}; {why})")
             }

@@ -14,6 +14,7 @@ use super::choice::{Choice, Run};
 use super::convert::{Roles, counts, padded};
 use super::descent::descend;
 use super::model::{Model, Variable};
+use super::narrow;
 use super::network::{Network, Stop};
 use super::price::{Price, of_problem, padded_run};
 use super::problem::{Kind, Problem};
@@ -189,6 +190,25 @@ struct Candidate {
     why: Option<String>,
 }
 
+/// What looking at a mesh comes to.
+enum Looked {
+    /// A plan.
+    Plan(Box<Candidate>),
+    /// No plan on it is below this, which is dearer than the best so far.
+    Dearer(f64),
+    /// No plan that keeps the limits was found.
+    Nothing,
+}
+
+impl Looked {
+    fn plan(self) -> Option<Candidate> {
+        match self {
+            Looked::Plan(candidate) => Some(*candidate),
+            _ => None,
+        }
+    }
+}
+
 struct Search<'a> {
     problem: &'a Problem,
     options: &'a SearchOptions,
@@ -197,6 +217,8 @@ struct Search<'a> {
     runs: HashMap<usize, Run>,
     rests: HashMap<usize, Roles>,
     weights: Weights,
+    /// The objective's price of the best plan so far.
+    ceiling: f64,
     report: SearchReport,
     /// The plan that was furthest from fitting least: statement, tensor, bytes missing.
     misfit: Option<(TensorId, TensorId, f64)>,
@@ -253,6 +275,7 @@ impl<'a> Search<'a> {
             weights: Weights::below(most(problem, sites, objective), objective),
             balance,
             model,
+            ceiling: f64::INFINITY,
             misfit: None,
         })
     }
@@ -277,7 +300,7 @@ impl<'a> Search<'a> {
         let mut by_axes: Vec<&Mesh> = admissible.iter().collect();
         by_axes.sort_by_key(|mesh| mesh.axes.len());
         for mesh in by_axes {
-            best = self.candidate(mesh, How::Grown, &|| false);
+            best = self.candidate(mesh, How::Grown, &|| false).plan();
             if best.is_some() || pinned {
                 break;
             }
@@ -285,7 +308,8 @@ impl<'a> Search<'a> {
         let mut meshes = admissible.clone();
         if let Some(seed) = &best {
             let objective = &self.options.objective;
-            self.weights = Weights::below(seed.price.of(objective), objective);
+            self.ceiling = seed.price.of(objective);
+            self.weights = Weights::below(self.ceiling, objective);
         }
         let ranked = meshes.len() > FEW_MESHES && self.effort(&meshes) > BUDGET / 40.0;
         if ranked {
@@ -305,26 +329,32 @@ impl<'a> Search<'a> {
                 (bound, proved) = (0.0, false);
                 continue;
             }
-            let candidate = if deadline() {
-                self.report.interrupted = true;
-                self.note(
-                    mesh,
-                    Outcome::Skipped("the deadline has passed".to_string()),
-                );
-                None
+            let looked = if deadline() {
+                Looked::Nothing
             } else {
                 self.candidate(mesh, how, deadline)
             };
-            let Some(candidate) = candidate else {
-                if !matches!(self.report.meshes.last(), Some(last) if last.mesh == *mesh) {
-                    self.note(
-                        mesh,
-                        Outcome::Skipped("no plan on it is admissible".to_string()),
-                    );
-                } else {
-                    (bound, proved) = (0.0, false);
+            let candidate = match looked {
+                Looked::Plan(candidate) => *candidate,
+                Looked::Dearer(least) => {
+                    bound = bound.min(least);
+                    self.note(mesh, Outcome::Dearer { bound: least });
+                    continue;
                 }
-                continue;
+                Looked::Nothing if deadline() => {
+                    self.report.interrupted = true;
+                    (bound, proved) = (0.0, false);
+                    let why = "the deadline has passed";
+                    self.note(mesh, Outcome::Skipped(why.to_string()));
+                    continue;
+                }
+                Looked::Nothing => {
+                    // With a limit on memory only what was tried is known not to fit.
+                    proved &= self.options.memory.is_none();
+                    let why = "no plan on it is admissible";
+                    self.note(mesh, Outcome::Skipped(why.to_string()));
+                    continue;
+                }
             };
             let price = candidate.price.of(&self.options.objective);
             bound = bound.min(candidate.bound);
@@ -375,8 +405,9 @@ impl<'a> Search<'a> {
         });
     }
 
-    fn keep(&self, best: &mut Option<Candidate>, candidate: Candidate) {
+    fn keep(&mut self, best: &mut Option<Candidate>, candidate: Candidate) {
         let objective = &self.options.objective;
+        self.ceiling = self.ceiling.min(candidate.price.of(objective));
         let better = best
             .as_ref()
             .is_none_or(|best| candidate.price.compare(&best.price, objective).is_lt());
@@ -434,7 +465,7 @@ impl<'a> Search<'a> {
             let candidate = if late {
                 None
             } else {
-                self.candidate(mesh, How::Grown, deadline)
+                self.candidate(mesh, How::Grown, deadline).plan()
             };
             let price = candidate.as_ref().map(|c| c.price.of(&objective));
             prices.push((price.unwrap_or(f64::INFINITY), number));
@@ -450,12 +481,7 @@ impl<'a> Search<'a> {
     }
 
     /// The best plan on a mesh that keeps the whole program's balance and the memory; none if none was found.
-    fn candidate(
-        &mut self,
-        mesh: &Mesh,
-        how: How,
-        deadline: &dyn Fn() -> bool,
-    ) -> Option<Candidate> {
+    fn candidate(&mut self, mesh: &Mesh, how: How, deadline: &dyn Fn() -> bool) -> Looked {
         if mesh.sites() <= 1 && self.runs.is_empty() {
             let layout = one_site(self.problem);
             let price = of_problem(self.problem, &layout, &self.options.objective);
@@ -465,12 +491,21 @@ impl<'a> Search<'a> {
                 bound: 0.0,
                 why: None,
             };
-            return self.fits(&candidate.layout).is_none().then_some(candidate);
+            return match self.fits(&candidate.layout) {
+                None => Looked::Plan(Box::new(candidate)),
+                Some(misfit) => {
+                    self.misfit.get_or_insert(misfit);
+                    Looked::Nothing
+                }
+            };
         }
         let mut weights = self.weights;
         let mut first_bound: Option<f64> = None;
         for _ in 0..MOST_RAISES {
-            let mut candidate = self.solved(mesh, how, weights, deadline)?;
+            let mut candidate = match self.solved(mesh, how, weights, deadline) {
+                Looked::Plan(candidate) => *candidate,
+                other => return other,
+            };
             let price = candidate.price.of(&self.options.objective);
             let relaxed = *first_bound.get_or_insert(candidate.bound);
             candidate.bound = candidate.bound.min(relaxed).min(price);
@@ -488,10 +523,10 @@ impl<'a> Search<'a> {
                     let why = "balance or memory had to be given a price".to_string();
                     candidate.why.get_or_insert(why);
                 }
-                return Some(candidate);
+                return Looked::Plan(Box::new(candidate));
             }
         }
-        None
+        Looked::Nothing
     }
 
     /// Operations of the busiest sites of the statements that are held to balance.
@@ -519,7 +554,7 @@ impl<'a> Search<'a> {
         how: How,
         weights: Weights,
         deadline: &dyn Fn() -> bool,
-    ) -> Option<Candidate> {
+    ) -> Looked {
         let (problem, options) = (self.problem, self.options);
         let tariff = Tariff::new(problem, counts(mesh), &options.objective, weights);
         let mut space = Workspace::new(problem, &self.model, tariff);
@@ -539,7 +574,7 @@ impl<'a> Search<'a> {
                         self.misfit = Some((TensorId(at as u32), tensor, missing));
                     }
                 }
-                return None;
+                return Looked::Nothing;
             }
         };
         let mut bound = 0.0;
@@ -548,31 +583,48 @@ impl<'a> Search<'a> {
         space.eliminated.budget = (BUDGET - self.report.operations).max(BUDGET / 100.0);
         if how == How::Exact {
             let network = space.network(&domains);
-            let (_, effort) = network.order();
-            match network.solve(options.table_cap, &mut space.eliminated, deadline) {
-                Ok(solution) if solution.value.is_finite() => {
-                    self.report.largest_table = self.report.largest_table.max(effort.largest);
-                    runs = Some(chosen(&self.model, &domains, &solution.choice));
-                    bound = f64::INFINITY;
-                }
-                Ok(_) => return None,
-                Err(stop) => {
-                    why = Some(match stop {
-                        Stop::TooLarge(entries) => {
-                            format!("a table would have {entries:.1e} entries")
-                        }
-                        Stop::Budget => "too many operations".to_string(),
-                        Stop::Deadline => "the deadline has passed".to_string(),
-                    });
-                    space.eliminated.budget += BUDGET / 20.0;
-                    let cap = options.table_cap.min(1 << 16);
-                    if let Ok(least) = network.bound(cap, &mut space.eliminated, deadline) {
-                        // What decides between equals is in it, and must not be in a bound.
-                        bound = (least - decisive(&weights)).max(0.0);
-                    }
-                    space.eliminated.forget();
-                }
+            // A price of load or memory makes values of other plans incomparable.
+            let comparable = weights == self.weights;
+            let ceiling = if comparable {
+                self.ceiling * (1.0 + 1e-9) + decisive(&weights)
+            } else {
+                f64::INFINITY
+            };
+            let scale = self
+                .ceiling
+                .min(most(problem, options.sites, &options.objective));
+            let solved = narrow::solve(
+                &network,
+                options.table_cap,
+                scale + decisive(&weights),
+                ceiling,
+                &mut space.eliminated,
+                deadline,
+            );
+            self.report.largest_table = self.report.largest_table.max(solved.largest);
+            let found = solved
+                .solution
+                .filter(|solution| solution.value.is_finite());
+            runs = found.map(|solution| chosen(&self.model, &domains, &solution.choice));
+            // What decides between equals is in the bound, and must not be in a bound of prices.
+            bound = (solved.bound - decisive(&weights)).max(0.0);
+            if solved.proved && runs.is_none() {
+                self.report.operations += space.eliminated.operations;
+                return if ceiling.is_finite() && solved.bound.is_finite() {
+                    Looked::Dearer(bound)
+                } else {
+                    Looked::Nothing
+                };
             }
+            if solved.proved {
+                bound = f64::INFINITY;
+            }
+            why = solved.stop.map(|stop| match stop {
+                Stop::TooLarge(entries) => format!("a table would have {entries:.1e} entries"),
+                Stop::Budget => "too many operations".to_string(),
+                Stop::Deadline => "the deadline has passed".to_string(),
+            });
+            space.eliminated.forget();
         }
         let runs = match runs {
             Some(runs) => runs,
@@ -580,7 +632,16 @@ impl<'a> Search<'a> {
                 space.eliminated.budget = f64::INFINITY;
                 let thorough = how == How::Exact;
                 let cap = options.table_cap.min(1 << 22);
-                let found = descend(&mut space, &domains, &allowed, cap, thorough, deadline)?;
+                let scale = self
+                    .ceiling
+                    .min(most(problem, options.sites, &options.objective))
+                    + decisive(&weights);
+                let descended = descend(
+                    &mut space, &domains, &allowed, cap, scale, thorough, deadline,
+                );
+                let Some(found) = descended else {
+                    return Looked::Nothing;
+                };
                 why.get_or_insert("found by descent".to_string());
                 found.runs
             }
@@ -590,12 +651,12 @@ impl<'a> Search<'a> {
         let rests = space.settle(&runs, &self.rests);
         let layout = layout_of(problem, mesh, &runs, &rests);
         let price = of_problem(problem, &layout, &options.objective);
-        Some(Candidate {
+        Looked::Plan(Box::new(Candidate {
             bound: bound.min(price.of(&options.objective)),
             layout,
             price,
             why,
-        })
+        }))
     }
 }
 

@@ -3,3 +3,4 @@
 
 mod papers;
 mod programs;
+mod timing;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// A program from its text.
 pub fn program(text: &str) -> Program {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert_eq!(verify(&program), Ok(()), "{text}");
+    assert_eq!(verify(&program), Ok(()));
     program
 }
 
@@ -179,7 +179,7 @@ pub fn luo(kind: Linked, scale: usize, side: u64) -> Program {
     let size = [side; 3];
     let (mut a, mut c) = (String::new(), String::new());
     for at in 1..=scale {
-        let mut load = |text: &mut Text, name: &str| {
+        let load = |text: &mut Text, name: &str| {
             text.line(&format!("input {name}{at}: f32[{side}, {side}] = unbound"));
             format!("{name}{at}")
         };
@@ -367,24 +367,28 @@ pub fn transformer(sizes: Transformer, training: bool) -> Program {
         writeln!(p, "dK{l}: f32[{b}, {s}, {h}, {e}] = [b: {b}, t: {s}, h: {h}, e: {e} | s: {s}] sum dS{l}[b, h, s, t] * Q{l}[b, s, h, e]").unwrap();
         for m in ["Q", "K", "V"] {
             writeln!(p, "d{m}w{l}: f32[{w}, {h}, {e}] = [w: {w}, h: {h}, e: {e} | b: {b}, s: {s}] sum n{l}[b, s, w] * d{m}{l}[b, s, h, e]").unwrap();
+            if l > 0 {
+                writeln!(
+                    p,
+                    "dn{m}{l}: {bsw} | h: {h}, e: {e}] sum d{m}{l}[b, s, h, e] * {m}w{l}[w, h, e]"
+                )
+                .unwrap();
+            }
+        }
+        if l > 0 {
             writeln!(
                 p,
-                "dn{m}{l}: {bsw} | h: {h}, e: {e}] sum d{m}{l}[b, s, h, e] * {m}w{l}[w, h, e]"
+                "dn{l}: {bsw}] dnQ{l}[b, s, w] + dnK{l}[b, s, w] + dnV{l}[b, s, w]"
             )
             .unwrap();
+            norm_back(
+                &mut p,
+                &format!("dx{l}"),
+                &format!("dn{l}"),
+                &format!("n{l}"),
+                &format!("dy{l}"),
+            );
         }
-        writeln!(
-            p,
-            "dn{l}: {bsw}] dnQ{l}[b, s, w] + dnK{l}[b, s, w] + dnV{l}[b, s, w]"
-        )
-        .unwrap();
-        norm_back(
-            &mut p,
-            &format!("dx{l}"),
-            &format!("dn{l}"),
-            &format!("n{l}"),
-            &format!("dy{l}"),
-        );
     }
     let mut updates = vec![];
     for l in 0..t.layers {
