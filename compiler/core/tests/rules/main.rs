@@ -1,0 +1,5 @@
+//! The rewrite rules: each row by execution, its conditions, whole programs, contraction orders.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+mod texts;
