@@ -97,7 +97,9 @@ fn other_plans_are_shown_with_why_they_lost() {
     let text = plan(&["--compare"]);
     let (_, table) = text.split_once("\nother plans:\n").unwrap();
     for name in ["chosen", "BMM", "CMM", "RMM", "one site"] {
-        let line = table.lines().find(|line| line.trim_start().starts_with(name));
+        let line = table
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
         assert!(line.is_some(), "{name} in\n{text}");
     }
     let lost = table.lines().filter(|line| {

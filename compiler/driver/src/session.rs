@@ -180,7 +180,12 @@ pub fn report(
 ) -> Result<(PlanReport, Vec<Diagnostic>), Failure> {
     let (compiled, configuration, warnings) = compile(checked, sites)?;
     let options = options(&configuration, sites);
-    let texts: Vec<&str> = program.sources.files.iter().map(|f| f.text.as_str()).collect();
+    let texts: Vec<&str> = program
+        .sources
+        .files
+        .iter()
+        .map(|f| f.text.as_str())
+        .collect();
     let mut report = pipeline::describe(&compiled, &options, &texts);
     if others {
         report.alternatives = vec![];
@@ -208,14 +213,15 @@ pub fn compile(
         return Err(Failure::wrong(checked.diagnostics));
     };
     let options = options(&checked.configuration, sites);
-    let compiled = pipeline::compile(&program, &options, &|| false).map_err(|diagnostics| Failure {
-        status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
-            exit::INTERNAL
-        } else {
-            1
-        },
-        diagnostics,
-    })?;
+    let compiled =
+        pipeline::compile(&program, &options, &|| false).map_err(|diagnostics| Failure {
+            status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
+                exit::INTERNAL
+            } else {
+                1
+            },
+            diagnostics,
+        })?;
     let configuration = Configuration {
         sites,
         ..checked.configuration

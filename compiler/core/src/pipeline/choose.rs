@@ -10,9 +10,20 @@ use super::report::Rewrite;
 use super::{Criteria, Objective, Options, Stop};
 use crate::einsum::Program;
 use crate::ia::layout::Layout;
+use crate::rules::{self, Alternative, LogicOptions, RuleUse};
 use crate::search::{self, Found, Nearest, NoLayout, Outcome, Price, SearchOptions};
 use ein_plan::{Plan, memory};
 use einc_diag::Diagnostic;
+use std::cmp::Ordering;
+
+/// Most nodes of the e-graph of rewrites of a program.
+const NODES: usize = 50_000;
+
+/// Loads that differ by less are the same.
+const TOLERANCE: f64 = 1e-7;
+
+/// Most equivalent programs that are laid out.
+const PROGRAMS: usize = 3;
 
 /// A layout, and what is known of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,7 +73,7 @@ pub(super) fn objective_of(objective: Objective) -> search::Objective {
     }
 }
 
-/// Takes the cheapest layout of the program.
+/// Takes the cheapest layout of the program, or of one that says the same.
 pub(super) fn choose(
     program: &Program,
     options: &Options,
@@ -76,14 +87,74 @@ pub(super) fn choose(
             layout,
             price,
             programs: 1,
-            not_explored: vec!["other layouts: a deterministic one does not depend on the sites".into()],
+            not_explored: vec![
+                "other layouts: a deterministic one does not depend on the sites".into(),
+            ],
             ..Chosen::default()
         };
         return Ok((program.clone(), chosen));
     }
-    let found = search::layout(program, &search_options(options), deadline)
-        .map_err(|none| refused(program, options, &none))?;
-    Ok((program.clone(), chosen(found)))
+    let logic = rules::rewrite(
+        program,
+        &LogicOptions {
+            disabled: &options.criteria.disabled_rules,
+            node_limit: NODES,
+            candidates: PROGRAMS,
+            deadline,
+        },
+    );
+    let wanted = search_options(options);
+    let mut laid_out: Vec<(&Alternative, Found)> = vec![];
+    let mut none = None;
+    let mut left_out = vec![];
+    for (number, alternative) in logic.alternatives.iter().enumerate() {
+        if number > 0 && deadline() {
+            let count = logic.alternatives.len() - number;
+            left_out.push(format!("{count} equivalent programs: time was up"));
+            break;
+        }
+        match search::layout(&alternative.program, &wanted, deadline) {
+            Ok(found) => laid_out.push((alternative, found)),
+            Err(refusal) => none = none.or(Some((&alternative.program, refusal))),
+        }
+    }
+    // What is necessary is the least that any of them needs: more work must not buy fewer transfers.
+    let loads = laid_out.iter().map(|(_, found)| found.price.load);
+    let most = loads.fold(f64::INFINITY, f64::min) * wanted.balance * (1.0 + TOLERANCE);
+    let admissible = laid_out
+        .into_iter()
+        .filter(|(_, found)| found.price.load <= most);
+    let best = admissible.reduce(|best, next| {
+        match next.1.price.compare(&best.1.price, &wanted.objective) {
+            Ordering::Less => next,
+            _ => best,
+        }
+    });
+    let Some((alternative, found)) = best else {
+        return Err(match none {
+            Some((program, refusal)) => refused(program, options, &refusal),
+            None => Stop::Internal("there is no program to lay out".into()),
+        });
+    };
+    let mut chosen = chosen(found);
+    chosen.programs = logic.alternatives.len();
+    chosen.logic_nodes = logic.explored.nodes;
+    chosen.logic_classes = logic.explored.classes;
+    if logic.explored.stop != rules::Stop::Saturated {
+        left_out.push(format!("further rewrites: {}", logic.explored.stop));
+    }
+    chosen.not_explored.extend(left_out);
+    chosen.rewrites = alternative.rules.iter().map(rewrite).collect();
+    Ok((alternative.program.clone(), chosen))
+}
+
+fn rewrite(applied: &RuleUse) -> Rewrite {
+    Rewrite {
+        rule: applied.rule.into(),
+        tensor: applied.tensor.clone(),
+        before: applied.before.clone(),
+        after: applied.after.clone(),
+    }
 }
 
 fn chosen(found: Found) -> Chosen {
@@ -92,7 +163,7 @@ fn chosen(found: Found) -> Chosen {
         Outcome::Proved { price } | Outcome::Improved { price, .. } => {
             Some((mesh.mesh.to_string(), price))
         }
-        Outcome::Skipped(_) => None,
+        Outcome::Dearer { .. } | Outcome::Skipped(_) => None,
     });
     let mut not_explored: Vec<String> = found
         .report
@@ -109,7 +180,6 @@ fn chosen(found: Found) -> Chosen {
         gap: found.report.gap,
         layout: found.layout.coalesced(),
         price: found.price,
-        programs: 1,
         ..Chosen::default()
     }
 }

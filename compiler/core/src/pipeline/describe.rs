@@ -90,12 +90,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
 
 /// The rewrites of the program, then those of its proof.
 fn rewrites(compiled: &Compiled) -> Vec<Rewrite> {
-    compiled
-        .chosen
-        .rewrites
-        .iter()
-        .cloned()
-        .collect()
+    compiled.chosen.rewrites.iter().cloned().collect()
 }
 
 /// The rules that were applied to a relation's tensor, and the one that its operator comes from.
@@ -225,10 +220,7 @@ fn because(program: &Program, id: RelationId) -> String {
         false => format!("rests cut along {}", from.join(" and ")),
     };
     match to.is_empty() {
-        true => format!(
-            "{who} needs `{}` whole, which {rests}",
-            relation.tensor
-        ),
+        true => format!("{who} needs `{}` whole, which {rests}", relation.tensor),
         false => format!(
             "{who} needs `{}` cut along {} only, which {rests}",
             relation.tensor,

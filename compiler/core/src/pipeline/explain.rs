@@ -91,7 +91,11 @@ fn header(report: &PlanReport) -> String {
         "plan for {}{mesh}{}: transfer {} floats ({} change site), {} at the busiest site\n\
          peak memory of a site: {}{peak}{proved}\n",
         count(u64::from(report.sites), "site"),
-        if report.deterministic { ", deterministic" } else { "" },
+        if report.deterministic {
+            ", deterministic"
+        } else {
+            ""
+        },
         cost.transfer,
         scaled(cost.bytes, "B"),
         scaled(cost.flops_per_site_max, "flop"),

@@ -46,7 +46,9 @@ pub(super) fn alternatives(
             continue;
         };
         let new = alternative.program != *program
-            && found.iter().all(|(_, known)| known.program != alternative.program);
+            && found
+                .iter()
+                .all(|(_, known)| known.program != alternative.program);
         if new {
             found.push((price::program(&alternative.program), alternative));
         }
@@ -54,10 +56,21 @@ pub(super) fn alternatives(
     found.sort_by(|a, b| a.0.score().total_cmp(&b.0.score()));
     let own = price::program(program);
     let better = found.first().is_some_and(|(price, _)| price.beats(&own));
-    found.truncate(options.candidates.saturating_sub(1).max(usize::from(better)));
-    let mut all: Vec<Alternative> = found.into_iter().map(|(_, alternative)| alternative).collect();
+    found.truncate(
+        options
+            .candidates
+            .saturating_sub(1)
+            .max(usize::from(better)),
+    );
+    let mut all: Vec<Alternative> = found
+        .into_iter()
+        .map(|(_, alternative)| alternative)
+        .collect();
     let at = match better {
-        true => all.iter().position(|a| a.work > original.work).unwrap_or(all.len()),
+        true => all
+            .iter()
+            .position(|a| a.work > original.work)
+            .unwrap_or(all.len()),
         false => 0,
     };
     all.insert(at, original);
@@ -182,7 +195,9 @@ impl<'a> Search<'a> {
 
     fn visited(&self, solution: &Solution) -> BTreeSet<Id> {
         let statements = solution.statements.iter();
-        statements.flat_map(|(_, s)| s.seen.iter().copied()).collect()
+        statements
+            .flat_map(|(_, s)| s.seen.iter().copied())
+            .collect()
     }
 
     fn tired(&self) -> bool {
@@ -297,7 +312,10 @@ impl<'a> Search<'a> {
         let on = seen.into_inner().into_iter();
         let on = on.map(|c| (c, self.chosen(choice, c))).collect();
         let mut known = self.known.borrow_mut();
-        known.entry(class).or_default().push((on, statement.clone()));
+        known
+            .entry(class)
+            .or_default()
+            .push((on, statement.clone()));
         statement
     }
 
@@ -334,8 +352,9 @@ impl<'a> Search<'a> {
                 },
             };
             let operands = statement.operands.iter();
-            let operands: Option<Vec<usize>> =
-                operands.map(|o| place.get(&egraph.find(*o)).copied()).collect();
+            let operands: Option<Vec<usize>> = operands
+                .map(|o| place.get(&egraph.find(*o)).copied())
+                .collect();
             place.insert(*class, items.len());
             items.push(Item {
                 key: (own, usize::from(bound)),
@@ -423,7 +442,9 @@ impl<'a> Search<'a> {
         }
         let mut told = HashSet::new();
         for (class, statement) in &solution.statements {
-            let tensor = owner.get(class).map(|own| program.tensors[*own].name.clone());
+            let tensor = owner
+                .get(class)
+                .map(|own| program.tensors[*own].name.clone());
             let Some(tensor) = tensor else {
                 continue;
             };
@@ -552,7 +573,10 @@ fn cheapest(bound: &Bound<'_>) -> HashMap<Id, usize> {
             }
         }
         if !changed {
-            return best.into_iter().map(|(class, (_, number))| (class, number)).collect();
+            return best
+                .into_iter()
+                .map(|(class, (_, number))| (class, number))
+                .collect();
         }
     }
 }

@@ -18,7 +18,12 @@ pub mod run;
 
 use einc_diag::Diagnostic;
 use einc_driver::{arguments::Format, exit, load, program::Program};
-use std::{fs, io::{self, Write}, os::unix::fs::PermissionsExt, path::{Path, PathBuf}};
+use std::{
+    fs,
+    io::{self, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 /// Loads a program; if its file cannot even be read, says so and gives the exit status.
 fn load(path: &Path, format: Format) -> Result<Program, i32> {

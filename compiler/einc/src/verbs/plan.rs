@@ -101,7 +101,10 @@ pub fn perform(arguments: Arguments) -> i32 {
         (None, Form::Html) => pipeline::html::html(&report),
         (None, Form::Json) => {
             let json = serde_json::to_string_pretty(&report);
-            format!("{}\n", json.expect("a report has only names and finite numbers"))
+            format!(
+                "{}\n",
+                json.expect("a report has only names and finite numbers")
+            )
         }
     };
     match &arguments.output {
