@@ -22,6 +22,9 @@ const TOLERANCE: f64 = 1e-7;
 /// The part of the program's work that counts for a statement that has less.
 const LEAST_PART: f64 = 0.02;
 
+/// What the parts that count may come to together; where there are many statements, less counts for each.
+const ALL_PARTS: f64 = 1.1;
+
 /// A statement below this part of the work is not held to balance.
 const LIGHT_PART: f64 = 0.001;
 
@@ -44,13 +47,14 @@ impl Balance {
         let kappa = kappa.max(1.0);
         let light = light(problem);
         let even = problem.total / f64::from(sites);
+        let least_part = least_part(problem, &light);
         let mut limits = vec![f64::INFINITY; problem.tensors.len()];
         let mut used = kappa;
         let mut whole = 0.0;
         let mut known: HashMap<&[u64], f64> = HashMap::new();
         for (at, statement) in problem.statements().filter(|(at, _)| !light[*at]) {
             let own = statement.work() / f64::from(sites);
-            let part = (own / even).max(LEAST_PART);
+            let part = (own / even).max(least_part);
             let best = known
                 .entry(&statement.extents)
                 .or_insert_with(|| best_part(statement, sites));
@@ -102,6 +106,28 @@ impl Balance {
         }
         self
     }
+}
+
+/// The part that counts for a statement that has less: at most [`LEAST_PART`], and such that all that count come to at
+/// most [`ALL_PARTS`].
+fn least_part(problem: &Problem, light: &[bool]) -> f64 {
+    let heavy = problem.statements().filter(|(at, _)| !light[*at]);
+    let mut parts: Vec<f64> = heavy.map(|(_, s)| s.work() / problem.total).collect();
+    parts.sort_by(f64::total_cmp);
+    let mut above: f64 = parts.iter().sum();
+    let mut below = 0.0;
+    for part in parts {
+        // With `below` statements raised to this part, and it too.
+        if part >= LEAST_PART || (below + 1.0) * part + above - part > ALL_PARTS {
+            break;
+        }
+        above -= part;
+        below += 1.0;
+    }
+    if below == 0.0 {
+        return LEAST_PART;
+    }
+    ((ALL_PARTS - above) / below).clamp(0.0, LEAST_PART)
 }
 
 /// The least part of a statement's work that any mesh of at most `sites` sites leaves its busiest site.
