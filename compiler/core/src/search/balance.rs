@@ -37,17 +37,21 @@ pub struct Balance {
     pub whole: f64,
     /// The largest factor over an even share that was asked for or had to be allowed.
     pub kappa: f64,
+    /// Whether [`ALL_PARTS`] has been kept to.
+    pub tight: bool,
     /// The meshes that leave enough sites at work.
     pub meshes: Vec<Mesh>,
 }
 
 impl Balance {
-    /// The limits for `sites` sites and a factor of at least 1.
-    pub fn new(problem: &Problem, sites: u32, kappa: f64) -> Balance {
+    /// The limits for `sites` sites and a factor of at least 1. `tight`: what counts for small statements is less
+    /// where there are many of them; for programs whose cheapest plan would otherwise break the limit of the whole.
+    pub fn new(problem: &Problem, sites: u32, kappa: f64, tight: bool) -> Balance {
         let kappa = kappa.max(1.0);
         let light = light(problem);
         let even = problem.total / f64::from(sites);
-        let least_part = least_part(problem, &light);
+        let all_parts = least_part(problem, &light);
+        let least_part = if tight { all_parts } else { LEAST_PART };
         let mut limits = vec![f64::INFINITY; problem.tensors.len()];
         let mut used = kappa;
         let mut whole = 0.0;
@@ -71,6 +75,7 @@ impl Balance {
             limits,
             whole: whole * (1.0 + TOLERANCE),
             kappa: used,
+            tight: tight || all_parts >= LEAST_PART,
             meshes: meshes(sites, fewest_sites(sites, used)),
         };
         balance.grown(problem, sites)
@@ -169,7 +174,7 @@ mod tests {
 
     fn balance(text: &str, sites: u32, kappa: f64) -> (Problem, Balance) {
         let problem = Problem::new(&parse(text).unwrap());
-        let balance = Balance::new(&problem, sites, kappa);
+        let balance = Balance::new(&problem, sites, kappa, false);
         (problem, balance)
     }
 
