@@ -8,12 +8,12 @@
 //! ```
 
 use super::choice::{Choice, Run, choices};
-use super::convert::{Roles, placements, share};
+use super::convert::Roles;
 use super::model::{Model, Variable, Way};
 use super::network::{Eliminated, Network, Prices, Table};
 use super::problem::Problem;
-use super::tariff::{Objective, Tariff};
-use crate::ia::layout::TensorRole;
+use super::settle;
+use super::tariff::Tariff;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -107,12 +107,6 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// Whether one site of an axis may hold or do something alone: only where moving nothing at all counts as
-    /// little; in words received by the busiest site a single holder is never better than a cut.
-    fn alone(&self) -> bool {
-        matches!(self.tariff.objective, Objective::Transfer)
-    }
-
     /// The domains of all variables; the variable that has none, if one has.
     pub fn domains(&mut self, allowed: &Allowed<'_>) -> Result<Vec<Domain>, Variable> {
         let mut made: HashMap<(u64, u64, u64), Domain> = HashMap::new();
@@ -155,7 +149,13 @@ impl<'a> Workspace<'a> {
     }
 
     fn runs(&mut self, at: usize, limit: f64, memory: Option<f64>, only: Option<&Run>) -> Domain {
-        let all = choices(self.problem, at, self.tariff.counts, self.alone(), limit);
+        let all = choices(
+            self.problem,
+            at,
+            self.tariff.counts,
+            settle::alone(self.tariff.objective),
+            limit,
+        );
         let fitting = all.into_iter().filter(|choice| {
             memory.is_none_or(|memory| choice.touched <= memory)
                 && only.is_none_or(|only| choice.run == *only)
@@ -186,19 +186,10 @@ impl<'a> Workspace<'a> {
 
     /// Where a tensor may rest; `copies`: also with copies along an axis.
     pub fn resting(&mut self, at: usize, copies: bool) -> Rc<Vec<Roles>> {
-        let alone = self.alone() || !copies;
-        let mut allowed = vec![];
-        if copies {
-            allowed.push(TensorRole::Every);
-        }
-        if alone {
-            allowed.push(TensorRole::First);
-        }
         let shape = &self.problem.tensors[at].shape;
-        let key = (shape.clone(), u8::from(copies));
-        let counts = self.tariff.counts;
-        let list = self.resting.entry(key);
-        list.or_insert_with(|| Rc::new(placements(shape, counts, &allowed)))
+        let (counts, objective) = (self.tariff.counts, self.tariff.objective);
+        let list = self.resting.entry((shape.clone(), u8::from(copies)));
+        list.or_insert_with(|| Rc::new(settle::resting(shape, counts, objective, copies)))
             .clone()
     }
 
@@ -435,62 +426,6 @@ impl<'a> Workspace<'a> {
             }
         }
         prices
-    }
-
-    /// Given how everything runs, the best place to rest for every tensor, equal conversions counted once; of
-    /// equal ones that which takes the least memory. By tensor.
-    pub fn settle(&mut self, runs: &[Option<Choice>], only: &HashMap<usize, Roles>) -> Vec<Roles> {
-        let model = self.model;
-        let mut rests = vec![[TensorRole::Every; super::mesh::AXES]; model.ways.len()];
-        for at in 0..rests.len() {
-            let way = model.ways[at];
-            if matches!(way, Way::Free | Way::Update(_)) {
-                continue;
-            }
-            let loaded = matches!(way, Way::LoadedOnce | Way::LoadedOften);
-            let candidates = match only.get(&at) {
-                Some(only) => Rc::new(vec![*only]),
-                None => self.resting(at, !loaded),
-            };
-            let update = self.problem.tensors[at].carried;
-            let together: Vec<usize> = [at].into_iter().chain(update).collect();
-            let mut best: Option<(f64, f64, Roles)> = None;
-            for rest in candidates.iter() {
-                let mut price = 0.0;
-                for tensor in &together {
-                    let gives = runs[*tensor].as_ref().map(|choice| choice.gives);
-                    let needs = self.all_needs(*tensor, runs);
-                    let what = &self.problem.tensors[*tensor];
-                    let goods = self.tariff.goods(what);
-                    let moves = gives.into_iter().map(|gives| (gives, *rest));
-                    let moves = moves.chain(needs.into_iter().map(|need| (*rest, need)));
-                    for (from, to) in moves.collect::<Vec<_>>() {
-                        price += self.tariff.convert(goods, from, to);
-                    }
-                    price += self.tariff.rest(what, *rest);
-                }
-                let size = share(&self.problem.tensors[at].shape, self.tariff.counts, *rest);
-                if best.is_none_or(|(p, s, _)| (price, size) < (p, s)) {
-                    best = Some((price, size, *rest));
-                }
-            }
-            for tensor in together {
-                rests[tensor] = best.map_or(rests[tensor], |(_, _, rest)| rest);
-            }
-        }
-        rests
-    }
-
-    fn all_needs(&self, at: usize, runs: &[Option<Choice>]) -> Vec<Roles> {
-        let mut needs: Vec<Roles> = vec![];
-        for (reader, numbers) in &self.model.readers[at] {
-            if let Some(choice) = &runs[*reader] {
-                needs.extend(wanted(choice, numbers));
-            }
-        }
-        needs.sort_unstable();
-        needs.dedup();
-        needs
     }
 }
 

@@ -22,6 +22,9 @@ const TOLERANCE: f64 = 1e-7;
 /// The part of the program's work that counts for a statement that has less.
 const LEAST_PART: f64 = 0.02;
 
+/// What the parts that count may come to together; where there are many statements, less counts for each.
+const ALL_PARTS: f64 = 1.1;
+
 /// A statement below this part of the work is not held to balance.
 const LIGHT_PART: f64 = 0.001;
 
@@ -34,23 +37,28 @@ pub struct Balance {
     pub whole: f64,
     /// The largest factor over an even share that was asked for or had to be allowed.
     pub kappa: f64,
+    /// Whether [`ALL_PARTS`] has been kept to.
+    pub tight: bool,
     /// The meshes that leave enough sites at work.
     pub meshes: Vec<Mesh>,
 }
 
 impl Balance {
-    /// The limits for `sites` sites and a factor of at least 1.
-    pub fn new(problem: &Problem, sites: u32, kappa: f64) -> Balance {
+    /// The limits for `sites` sites and a factor of at least 1. `tight`: what counts for small statements is less
+    /// where there are many of them; for programs whose cheapest plan would otherwise break the limit of the whole.
+    pub fn new(problem: &Problem, sites: u32, kappa: f64, tight: bool) -> Balance {
         let kappa = kappa.max(1.0);
         let light = light(problem);
         let even = problem.total / f64::from(sites);
+        let all_parts = least_part(problem, &light);
+        let least_part = if tight { all_parts } else { LEAST_PART };
         let mut limits = vec![f64::INFINITY; problem.tensors.len()];
         let mut used = kappa;
         let mut whole = 0.0;
         let mut known: HashMap<&[u64], f64> = HashMap::new();
         for (at, statement) in problem.statements().filter(|(at, _)| !light[*at]) {
             let own = statement.work() / f64::from(sites);
-            let part = (own / even).max(LEAST_PART);
+            let part = (own / even).max(least_part);
             let best = known
                 .entry(&statement.extents)
                 .or_insert_with(|| best_part(statement, sites));
@@ -67,6 +75,7 @@ impl Balance {
             limits,
             whole: whole * (1.0 + TOLERANCE),
             kappa: used,
+            tight: tight || all_parts >= LEAST_PART,
             meshes: meshes(sites, fewest_sites(sites, used)),
         };
         balance.grown(problem, sites)
@@ -102,6 +111,28 @@ impl Balance {
         }
         self
     }
+}
+
+/// The part that counts for a statement that has less: at most [`LEAST_PART`], and such that all that count come to at
+/// most [`ALL_PARTS`].
+fn least_part(problem: &Problem, light: &[bool]) -> f64 {
+    let heavy = problem.statements().filter(|(at, _)| !light[*at]);
+    let mut parts: Vec<f64> = heavy.map(|(_, s)| s.work() / problem.total).collect();
+    parts.sort_by(f64::total_cmp);
+    let mut above: f64 = parts.iter().sum();
+    let mut below = 0.0;
+    for part in parts {
+        // With `below` statements raised to this part, and it too.
+        if part >= LEAST_PART || (below + 1.0) * part + above - part > ALL_PARTS {
+            break;
+        }
+        above -= part;
+        below += 1.0;
+    }
+    if below == 0.0 {
+        return LEAST_PART;
+    }
+    ((ALL_PARTS - above) / below).clamp(0.0, LEAST_PART)
 }
 
 /// The least part of a statement's work that any mesh of at most `sites` sites leaves its busiest site.
@@ -143,7 +174,7 @@ mod tests {
 
     fn balance(text: &str, sites: u32, kappa: f64) -> (Problem, Balance) {
         let problem = Problem::new(&parse(text).unwrap());
-        let balance = Balance::new(&problem, sites, kappa);
+        let balance = Balance::new(&problem, sites, kappa, false);
         (problem, balance)
     }
 

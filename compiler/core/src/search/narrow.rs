@@ -65,7 +65,7 @@ pub fn solve(
         .tables
         .iter()
         .map(|table| table.prices.values.len() as f64);
-    eliminated.operations += entries.sum::<f64>() * 64.0;
+    eliminated.operations += entries.sum::<f64>() * 8.0;
     let known = bounds(network, scale, deadline);
     // The bound is a sum of many rounded parts.
     result.bound = known.least - known.least.abs() * 1e-9;

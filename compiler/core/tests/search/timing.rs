@@ -129,6 +129,9 @@ fn timing() {
             Objective::Bytes,
         ),
     ] {
+        if !name.contains(&std::env::var("FILTER").unwrap_or_default()) {
+            continue;
+        }
         let n = program.tensors.len();
         let start = Instant::now();
         let limit = Instant::now();
