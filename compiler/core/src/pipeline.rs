@@ -8,6 +8,7 @@
 //! ```
 
 mod choose;
+mod compare;
 mod criteria;
 mod describe;
 pub mod diff;
@@ -23,6 +24,7 @@ use ein_plan::verify::MOST_SITES;
 use einc_diag::Diagnostic;
 
 pub use choose::Chosen;
+pub use compare::compare;
 pub use criteria::{Criteria, Objective};
 pub use describe::describe;
 pub use explain::explain;

@@ -188,7 +188,7 @@ pub fn report(
         .collect();
     let mut report = pipeline::describe(&compiled, &options, &texts);
     if others {
-        report.alternatives = vec![];
+        report.alternatives = pipeline::compare(&compiled, &options, &|| false);
     }
     Ok((report, warnings))
 }

@@ -12,7 +12,7 @@ use crate::einsum::Program;
 use crate::ia::layout::Layout;
 use crate::rules::{self, Alternative, LogicOptions, RuleUse};
 use crate::search::{self, Found, Nearest, NoLayout, Outcome, Price, SearchOptions};
-use ein_plan::{Plan, memory};
+use ein_plan::{Mesh, Plan, memory};
 use einc_diag::Diagnostic;
 use std::cmp::Ordering;
 
@@ -28,6 +28,8 @@ const PROGRAMS: usize = 3;
 /// A layout, and what is known of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chosen {
+    /// The mesh as it was searched; the layout's has axes that do the same made one.
+    pub mesh: Mesh,
     /// How everything runs and where it rests.
     pub layout: Layout,
     /// What that costs, as the search counts it.
@@ -37,7 +39,7 @@ pub struct Chosen {
     /// How much cheaper one could be at most, in the objective's unit.
     pub gap: f64,
     /// Meshes whose best layout was found, with its price.
-    pub meshes: Vec<(String, f64)>,
+    pub meshes: Vec<(Mesh, f64)>,
     /// What was left out, with the reason.
     pub not_explored: Vec<String>,
     /// How many equivalent programs were laid out.
@@ -84,6 +86,7 @@ pub(super) fn choose(
         let layout = search::greedy::layout(program, options.sites, true);
         let price = search::price(program, &layout, &objective_of(options.criteria.objective));
         let chosen = Chosen {
+            mesh: layout.mesh.clone(),
             layout,
             price,
             programs: 1,
@@ -161,9 +164,9 @@ fn chosen(found: Found) -> Chosen {
     let meshes = &found.report.meshes;
     let solved = meshes.iter().filter_map(|mesh| match mesh.outcome {
         Outcome::Proved { price } | Outcome::Improved { price, .. } => {
-            Some((mesh.mesh.to_string(), price))
+            Some((mesh.mesh.clone(), price))
         }
-        Outcome::Dearer { .. } | Outcome::Skipped(_) => None,
+        Outcome::Dearer { .. } | Outcome::Inadmissible(_) | Outcome::Skipped(_) => None,
     });
     let mut not_explored: Vec<String> = found
         .report
@@ -178,6 +181,7 @@ fn chosen(found: Found) -> Chosen {
         not_explored,
         proved_optimal: found.proved_optimal,
         gap: found.report.gap,
+        mesh: found.layout.mesh.clone(),
         layout: found.layout.coalesced(),
         price: found.price,
         ..Chosen::default()

@@ -66,7 +66,9 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         proved_optimal: compiled.chosen.proved_optimal,
         gap: compiled.chosen.gap,
         search: Searched {
-            meshes: compiled.chosen.meshes.clone(),
+            meshes: (compiled.chosen.meshes.iter())
+                .map(|(mesh, price)| (mesh.to_string(), *price))
+                .collect(),
             not_explored: compiled.chosen.not_explored.clone(),
             programs: compiled.chosen.programs,
             logic_nodes: compiled.chosen.logic_nodes,

@@ -108,6 +108,9 @@ impl<'a> Search<'a> {
                 balance.kappa *= 1.1;
             }
         }
+        if options.all_sites {
+            balance.meshes.retain(|mesh| mesh.sites() == sites);
+        }
         let model = Model::new(problem);
         let objective = &options.objective;
         let numbers = |id: &TensorId| id.0 as usize;

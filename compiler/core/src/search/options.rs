@@ -17,8 +17,10 @@ use std::collections::BTreeMap;
 /// What is searched for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// Number of sites, from 1; a plan may leave some idle.
+    /// Number of sites, from 1; a plan may leave some idle where each site at work then moves less.
     pub sites: u32,
+    /// Whether no site may idle.
+    pub all_sites: bool,
     /// What a plan is to have little of.
     pub objective: Objective,
     /// κ: how many times its even share of the work the busiest site may have; 1.25 is usual.
@@ -36,6 +38,7 @@ impl SearchOptions {
     pub fn new(sites: u32, objective: Objective) -> SearchOptions {
         SearchOptions {
             sites,
+            all_sites: false,
             objective,
             balance: 1.25,
             memory: None,

@@ -63,7 +63,9 @@ pub enum Outcome {
         /// Why it was not solved exactly.
         why: String,
     },
-    /// Nothing on it is admissible, or it was not looked at; why.
+    /// No plan on it is admissible; why.
+    Inadmissible(String),
+    /// It was not looked at; why.
     Skipped(String),
 }
 
@@ -84,6 +86,7 @@ impl fmt::Display for Outcome {
             Outcome::Improved { price, bound, why } => {
                 write!(f, "{price} (at least {bound}; {why})")
             }
+            Outcome::Inadmissible(why) => write!(f, "nothing admissible: {why}"),
             Outcome::Skipped(why) => write!(f, "not explored: {why}"),
         }
     }

@@ -13,7 +13,7 @@ use super::explore::{BUDGET, Candidate, How, Looked, Search};
 use super::network::Network;
 use super::options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 use super::problem::Problem;
-use super::report::{MeshReport, Outcome};
+use super::report::{MeshReport, Outcome, SearchReport};
 use super::tariff::{Tariff, Weights};
 use crate::einsum::{Program, TensorId};
 use ein_plan::Mesh;
@@ -33,7 +33,12 @@ pub fn layout(
     deadline: &dyn Fn() -> bool,
 ) -> Result<Found, NoLayout> {
     let problem = Problem::new(program);
-    let found = search(&problem, options, deadline);
+    let found = busy(
+        &problem,
+        options,
+        search(&problem, options, deadline),
+        deadline,
+    );
     match found {
         Err(NoLayout::Memory {
             tensor,
@@ -48,6 +53,40 @@ pub fn layout(
         }),
         found => found,
     }
+}
+
+/// What was found, unless it leaves sites idle for nothing: fewer sites move less in all simply because there are
+/// fewer, so they are taken only where each of them moves less too.
+fn busy(
+    problem: &Problem,
+    options: &SearchOptions,
+    found: Result<Found, NoLayout>,
+    deadline: &dyn Fn() -> bool,
+) -> Result<Found, NoLayout> {
+    let found = found?;
+    let used = found.layout.mesh.sites();
+    if used >= options.sites || options.pinned.mesh.is_some() || options.memory.is_some() {
+        return Ok(found);
+    }
+    let all = SearchOptions {
+        all_sites: true,
+        ..options.clone()
+    };
+    let Ok(full) = search(problem, &all, deadline) else {
+        return Ok(found);
+    };
+    let each = |found: &Found, sites: u32| found.price.of(&options.objective) / f64::from(sites);
+    let pays = each(&found, used) < each(&full, options.sites) * (1.0 - 1e-9);
+    if pays || full.report.kappa > found.report.kappa {
+        return Ok(found);
+    }
+    Ok(Found {
+        report: SearchReport {
+            gap: full.report.gap,
+            ..found.report
+        },
+        ..full
+    })
 }
 
 fn search(
@@ -116,7 +155,7 @@ impl Search<'_> {
                     let name = &self.problem.tensors[at].name;
                     self.note(
                         &mesh,
-                        Outcome::Skipped(format!("{name} cannot be balanced")),
+                        Outcome::Inadmissible(format!("{name} cannot be balanced")),
                     );
                 }
             }
@@ -187,8 +226,8 @@ impl Search<'_> {
                 Looked::Nothing => {
                     // With a limit on memory only what was tried is known not to fit.
                     proved &= self.options.memory.is_none();
-                    let why = "no plan on it is admissible";
-                    self.note(mesh, Outcome::Skipped(why.to_string()));
+                    let why = "no plan that was found keeps all limits";
+                    self.note(mesh, Outcome::Inadmissible(why.to_string()));
                     continue;
                 }
             };
