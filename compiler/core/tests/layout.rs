@@ -242,7 +242,17 @@ fn a_product_in_three_dimensions_scatters_its_addends() {
         ],
     );
     // A and B to two sites each, 256 and 128; C's addends once, 2 · 32.
-    assert_eq!(text, "@3D");
+    assert_eq!(
+        text,
+        "\
+transfer 448, received at most 28, flops 128
+A.by.i.all.k: {i: 8/4@xz, k: 16/8@xyz} f32[i, k] @ GRID(i, *, k) = broadcast
+B.by.all.j.k: {k: 16/8@xyz, j: 4/2@y} f32[k, j] @ GRID(*, j, k) = broadcast
+C.partial: {i: 8/4@xz, j: 4/2@y, k: 16/2@z} f32[i, j] @ GRID(i, j, k) = join of {i: 8/4@xz, j: 4/2@y, k: 16/8@xyz}
+C.partial.by.i.j.i: {i: 8/4@xz, j: 4/2@y, k: 16/2@z} f32[i, j] @ GRID(i, j, i) = shuffle
+C: {i: 8/4@xz, j: 4/2@y} f32[i, j] @ GRID(i, j, i) = aggregate
+"
+    );
 }
 
 #[test]
