@@ -68,7 +68,7 @@ fn check_statements(ia: &ia::Program, plan: &Plan) {
 
 #[test]
 fn random_programs_on_random_layouts_keep_their_meaning() {
-    for seed in 0..120 {
+    for seed in 0..50 {
         let case = case(seed);
         let expected = interpret(&case.program, &|tensor| case.input(tensor)).unwrap();
         let inputs = |name: &str| {
@@ -78,10 +78,10 @@ fn random_programs_on_random_layouts_keep_their_meaning() {
                 columns: vec![data],
             }
         };
-        for round in 0..4 {
+        for round in 0..3 {
             let sites = 1 + ((seed + 3 * round) % 8) as u32;
             let layout = ia::random::layout(&case.program, sites, 97 * seed + round);
-            let (placed, plan) = placed(&case.program, &layout, sites, round == 3);
+            let (placed, plan) = placed(&case.program, &layout, sites, round == 2);
             check_statements(&placed.ia, &plan);
             let by_tra = tra::interpret::interpret(&placed.tra, &inputs).unwrap();
             let by_ia = ia::interpret::interpret(&placed.ia, &inputs)
@@ -137,7 +137,7 @@ fn hand_written_programs_on_random_layouts_keep_their_meaning() {
         conv(3, 8),
     ] {
         let expected = by_definition(&program);
-        for seed in 0..24 {
+        for seed in 0..10 {
             let sites = 1 + (seed % 8) as u32;
             let layout = ia::random::layout(&program, sites, seed);
             let (placed, plan) = placed(&program, &layout, sites, seed % 3 == 0);
@@ -231,7 +231,7 @@ C: {i: 8/2, j: 4/2@y} f32[i, j] @ GRID(i, j) = join of {i: 8/2, j: 4/2@y, k: 12/
 #[test]
 fn a_product_in_three_dimensions_scatters_its_addends() {
     let text = product(
-        [4, 4, 4],
+        [8, 16, 4],
         &[2, 2, 2],
         8,
         &[index(0), index(1), index(2)],
@@ -241,7 +241,18 @@ fn a_product_in_three_dimensions_scatters_its_addends() {
             &[cut(0), cut(1), cut(0)],
         ],
     );
-    assert_eq!(text, "");
+    // A and B to two sites each, 256 and 128; C's addends once, 2 · 32.
+    assert_eq!(
+        text,
+        "\
+transfer 448, received at most 28, flops 128
+A.by.i.all.k: {i: 8/4@xz, k: 16/8@xyz} f32[i, k] @ GRID(i, *, k) = broadcast
+B.by.all.j.k: {k: 16/8@xyz, j: 4/2@y} f32[k, j] @ GRID(*, j, k) = broadcast
+C.partial: {i: 8/4@xz, j: 4/2@y, k: 16/2@z} f32[i, j] @ GRID(i, j, k) = join of {i: 8/4@xz, j: 4/2@y, k: 16/8@xyz}
+C.partial.by.i.j.i: {i: 8/4@xz, j: 4/2@y, k: 16/2@z} f32[i, j] @ GRID(i, j, i) = shuffle
+C: {i: 8/4@xz, j: 4/2@y} f32[i, j] @ GRID(i, j, i) = aggregate
+"
+    );
 }
 
 #[test]
@@ -253,7 +264,19 @@ fn addends_that_are_wanted_everywhere_are_scattered_and_broadcast() {
         &[index(2)],
         [&[cut(1)], &[cut(0)], &[ALL]],
     );
-    assert_eq!(text, "");
+    // 3 · 24 addends, then 24 values to 3 sites; a site receives 2 · (1 - 1/3) · 24.
+    assert_eq!(
+        text,
+        "\
+transfer 144, received at most 32, flops 192
+C.partial: {k: 12/3} f32[4, 6] @ PART(k) = join
+C.partial.cut: {k: 12/3, j: 6/3} f32[4, j] @ PART(k) = tile
+C.partial.cut.by.j: {k: 12/3, j: 6/3} f32[4, j] @ PART(j) = shuffle
+C.given: {j: 6/3} f32[4, j] @ PART(j) = aggregate
+C.given.all: {j: 6/3} f32[4, j] @ ALL = broadcast
+C: {} f32[4, 6] @ ALL = concat
+"
+    );
 }
 
 #[test]
@@ -265,7 +288,18 @@ fn addends_of_replicas_are_added_up_by_each_replica() {
         &[index(2), EVERY],
         [&[cut(1), ONE], &[cut(0), ONE], &[cut(1), ALL]],
     );
-    assert_eq!(text, "");
+    // A and B to two sites, 96 and 144; two times the 2 · 24 addends.
+    assert_eq!(
+        text,
+        "\
+transfer 336, received at most 72, flops 288
+A.by.k.all: {k: 12/2} f32[4, k] @ GRID(k, *) = broadcast
+B.by.k.all: {k: 12/2, j: 6/2} f32[k, j] @ GRID(k, *) = broadcast
+C.partial: {j: 6/2, k: 12/2} f32[4, j] @ GRID(k, *) = join
+C.partial.by.j.all: {j: 6/2, k: 12/2} f32[4, j] @ GRID(j, *) = shuffle
+C: {j: 6/2} f32[4, j] @ GRID(j, *) = aggregate
+"
+    );
 }
 
 #[test]
@@ -277,7 +311,15 @@ fn a_range_may_be_shorter_than_its_pieces() {
         &[index(2)],
         [&[cut(1)], &[cut(0)], &[cut(0)]],
     );
-    assert_eq!(text, "");
+    assert_eq!(
+        text,
+        "\
+transfer 15, received at most 4, flops 6
+C.partial: {i: 3/5, k: 2/5} f32[i, 1] @ PART(k) = join
+C.partial.by.i: {i: 3/5, k: 2/5} f32[i, 1] @ PART(i) = shuffle
+C: {i: 3/5} f32[i, 1] @ PART(i) = aggregate
+"
+    );
 }
 
 #[test]
