@@ -184,7 +184,11 @@ fn random_program(seed: u64) -> Program {
             let back = numbers.below(2).min(numbers.below(3)) as usize;
             names[names.len() - 1 - back].clone()
         };
-        let (left, right) = (pick(), pick());
+        let (left, right) = if at == 0 {
+            ("A".to_string(), "B".to_string())
+        } else {
+            (pick(), pick())
+        };
         let name = format!("t{at}");
         match numbers.below(5) {
             0 | 1 => text.matmul(&name, &left, &right, [n, n, n]),
@@ -383,7 +387,8 @@ fn names_and_orders_do_not_matter() {
                 assert_eq!(found, again);
                 found.price.of(&options.objective)
             };
-            assert_eq!(price(forward), price(turned), "{sites}");
+            let (one, other) = (price(forward), price(turned));
+            assert!((one - other).abs() <= 1e-12 * one, "{sites}: {one} {other}");
         }
     }
 }
