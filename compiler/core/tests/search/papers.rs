@@ -2,7 +2,7 @@
 
 use super::programs::{Linked, ffnn, luo, matmul};
 use einc_core::einsum::Program;
-use einc_core::search::{Found, Objective, SearchOptions, layout};
+use einc_core::search::{Found, Objective, SearchOptions, TimeModel, layout};
 
 fn found(program: &Program, sites: u32, objective: Objective) -> Found {
     let options = SearchOptions::new(sites, objective);
@@ -49,15 +49,54 @@ fn a_training_step_moves_less_than_the_papers_plans() {
 
 #[test]
 fn luo_graphs() {
-    for (kind, scale, floats) in [
-        (Linked::Dag2, 4, 3.93e10),
-        (Linked::Dag1, 2, 3e10),
-        (Linked::Tree, 2, 3e10),
+    for (kind, scale, floats, words) in [
+        (Linked::Dag2, 4, 3.92e10, 2.65e9),
+        (Linked::Dag1, 4, 4.16e10, f64::INFINITY),
+        (Linked::Tree, 4, 4.8e10, f64::INFINITY),
     ] {
-        let transfer = found(&luo(kind, scale, 20_000), 10, Objective::Transfer)
-            .price
-            .transfer;
-        println!("{kind:?} {transfer:e}");
+        let program = luo(kind, scale, 20_000);
+        let transfer = found(&program, 10, Objective::Transfer).price.transfer;
+        assert!(transfer <= floats, "{kind:?} {transfer}");
+        let received = found(&program, 10, Objective::Bytes).price.words;
+        assert!(received <= words, "{kind:?} {received}");
+    }
+}
+
+#[test]
+fn table_3_3_on_grids() {
+    for (program, floats) in [
+        (matmul(40_000, 40_000, 40_000), 9.6e9),
+        (matmul(10_000, 640_000, 10_000), 8.0e8),
+        (matmul(80_000, 10_000, 80_000), 4.8e9),
+    ] {
+        let transfer = found(&program, 10, Objective::Transfer).price.transfer;
         assert!(transfer <= floats, "{transfer}");
+    }
+    for (sites, words) in [(4, 4e8), (5, 4e8), (8, 4e8), (16, 3e8)] {
+        let received = found(&matmul(80_000, 10_000, 80_000), sites, Objective::Bytes)
+            .price
+            .words;
+        assert!(received <= words, "{sites}: {received}");
+    }
+}
+
+#[test]
+fn words_of_a_training_step_and_time_without_idle_sites() {
+    for (program, words) in [
+        (ffnn(10_000, 1600, 100_000, 10), 12.16e6),
+        (ffnn(1000, 597_540, 1000, 14_588), 3.01e6),
+    ] {
+        let received = found(&program, 5, Objective::Bytes).price.words;
+        assert!(received <= words, "{received}");
+        let model = TimeModel {
+            alpha: 1e-5,
+            beta: 1e-10,
+            gamma: 1e-11,
+            delta: 1e-12,
+            epsilon: 1e-7,
+        };
+        let timed = found(&program, 5, Objective::Time(model));
+        assert_eq!(timed.layout.mesh.sites(), 5);
+        assert!(timed.price.seconds >= timed.price.load * model.gamma);
     }
 }

@@ -10,7 +10,7 @@ pub fn program(text: &str) -> Program {
     program
 }
 
-/// Lines of a program, with the shapes of what stands above.
+/// Lines of a program.
 #[derive(Default)]
 pub struct Text {
     pub lines: String,
@@ -47,7 +47,7 @@ impl Text {
         ));
     }
 
-    /// An element-wise statement over a matrix; `{x}` in the body stands for `[i, j]`.
+    /// An element-wise statement over a matrix; `@` in the body stands for `[i, j]`.
     pub fn map(&mut self, name: &str, size: [u64; 2], body: &str) {
         let [rows, columns] = size;
         let body = body.replace('@', "[i, j]");
@@ -68,7 +68,6 @@ impl Text {
 
     /// The program.
     pub fn program(self) -> Program {
-        // Outputs may stand anywhere after what they give out; the verifier wants the text's order only.
         program(&self.lines)
     }
 }
