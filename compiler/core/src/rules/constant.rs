@@ -16,7 +16,7 @@ use ein_plan::{DType, Function, Reduction, Scalar};
 
 /// The rules of this family.
 pub(super) fn rows() -> Vec<Row> {
-    let row = |name, left, right, conditions, note, apply| Row {
+    let row = |name: &'static str, left, right, conditions, note, apply| Row {
         info: RuleInfo {
             name,
             family: "constant",
@@ -26,6 +26,7 @@ pub(super) fn rows() -> Vec<Row> {
             conditions,
             note,
         },
+        loose: name == "unused-index",
         apply,
     };
     vec![

@@ -18,6 +18,9 @@ use egg::Id;
 /// Most factors that a rule merges to; wider products come from the program itself.
 const MOST_MERGED: usize = 8;
 
+/// Most indices of what a rule merges, those of the inner term counted twice.
+pub(super) const MOST_INDICES: usize = 32;
+
 /// The rules of this family.
 pub(super) fn rows() -> Vec<Row> {
     let row = |name, left, right, conditions, note, apply| Row {
@@ -30,6 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
             conditions,
             note,
         },
+        loose: false,
         apply,
     };
     vec![
@@ -132,7 +136,9 @@ fn merge(graph: &mut Graph, class: Id, term: &Term) {
             if term.children.len() + inner.children.len() > MOST_MERGED + 1 {
                 continue;
             }
-            if let Some((operation, extents)) = absorbed(graph, term, at, &inner) {
+            if let Some((operation, extents)) = absorbed(graph, term, at, &inner)
+                && extents.len() <= MOST_INDICES
+            {
                 graph.unite("merge-products", class, term, operation, &extents);
             }
         }
@@ -206,7 +212,15 @@ impl Builder<'_> {
         let operation = self.operation(tree, outside);
         match (tree, operation.reduction, &operation.arguments[..]) {
             (Order::Factor(_), None, [only]) => only.clone(),
-            _ => self.graph.fresh(operation, &[], self.extents),
+            _ => {
+                let known = self.graph.first.len();
+                let result = self.graph.fresh(operation, &[], self.extents);
+                if self.graph.first.len() > known {
+                    // Its order is known; merging it again would only lead back here.
+                    self.graph.absorbed.insert(result.class);
+                }
+                result
+            }
         }
     }
 

@@ -56,6 +56,15 @@ fn body(
     let head = term.reduction.map_or(String::new(), |reduction| {
         format!("{}_{{{}}}", reduction.name(), reduced.join(", "))
     });
+    if let Head::Whole(..) = term.head {
+        let name = |child: &Id| match bound.tensor(*child) {
+            Some((tensor, _)) => bound.program.tensors[tensor].name.clone(),
+            None => "…".to_string(),
+        };
+        let read: Vec<String> = term.children.iter().map(name).collect();
+        let at = dimensions.join(", ");
+        return (head, format!("kernel({})[{at}]", read.join(", ")));
+    }
     let mut arguments: Vec<(bool, String)> = vec![];
     for (read, child) in term.reads.iter().zip(&term.children) {
         let at: Vec<String> = read.indices.iter().map(|i| indices[*i as usize].clone()).collect();
@@ -70,8 +79,7 @@ fn body(
         Head::Fold(Function::Mul) => joined(&arguments, [" * ", " / "], "1 / "),
         Head::Fold(function) | Head::Apply(function) => format!("{}({list})", function.name()),
         Head::Convert(dtype) | Head::Store(dtype) => format!("{dtype}({list})"),
-        Head::Copy => list,
-        Head::Whole(..) => format!("kernel({list})"),
+        Head::Copy | Head::Whole(..) => list,
     };
     (head, text)
 }

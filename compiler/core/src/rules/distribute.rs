@@ -33,6 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
             conditions,
             note,
         },
+        loose: false,
         apply,
     };
     vec![
@@ -181,7 +182,9 @@ impl Pair<'_> {
 
     /// Which indices of the right summand are which of the left one's, if both factors are the same then.
     fn same(&self, graph: &Graph, a: &Argument, b: &Argument) -> Option<Vec<(u32, u32)>> {
-        if graph.egraph.find(a.class) != graph.egraph.find(b.class) || a.turned != b.turned {
+        let number = graph.data(a.class).constant.is_some();
+        let same = graph.egraph.find(a.class) == graph.egraph.find(b.class);
+        if number || !same || a.turned != b.turned {
             return None;
         }
         let mut map: Vec<(u32, u32)> = vec![];

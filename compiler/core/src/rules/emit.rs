@@ -31,7 +31,6 @@ pub(super) struct Bound<'a> {
     names: HashMap<(Id, u32), String>,
     /// Names of a kernel's indices, by kernel and class.
     kernel_names: HashMap<(u32, Id), Vec<String>>,
-    outputs: HashSet<usize>,
 }
 
 impl<'a> Bound<'a> {
@@ -70,7 +69,6 @@ impl<'a> Bound<'a> {
             tensors,
             names,
             kernel_names,
-            outputs,
         }
     }
 
@@ -83,11 +81,6 @@ impl<'a> Bound<'a> {
     /// Whether a tensor is the one that its class is written as.
     pub fn is_written(&self, tensor: usize, class: Id) -> bool {
         self.tensor(class).is_some_and(|(own, _)| own == tensor)
-    }
-
-    /// Whether a tensor is given out.
-    pub fn is_output(&self, tensor: usize) -> bool {
-        self.outputs.contains(&tensor)
     }
 
     /// The order of a class's dimensions where it is written.
@@ -147,6 +140,8 @@ pub(super) fn statement(
         operands: vec![],
         seen: vec![class],
         apart: vec![],
+        written: HashMap::new(),
+        path: vec![class],
     };
     let kernel = match term.head {
         Head::Whole(number, _) => builder.whole(number, class, &term),
@@ -245,6 +240,10 @@ struct Builder<'a> {
     seen: Vec<Id>,
     /// Classes that are read although they could be written out.
     apart: Vec<Id>,
+    /// What is written out already, by class and indices.
+    written: HashMap<(Id, Vec<IndexId>), NodeId>,
+    /// What is being written out.
+    path: Vec<Id>,
 }
 
 impl Builder<'_> {
@@ -340,10 +339,18 @@ impl Builder<'_> {
                 .collect();
             return Some(self.read(class, positions, None));
         }
-        match depth < DEEPEST {
-            true => self.term(class, &term, at, depth + 1),
-            false => None,
+        if let Some(known) = self.written.get(&(class, at.to_vec())) {
+            return Some(*known);
         }
+        // A term that needs itself has no value.
+        if depth >= DEEPEST || self.path.contains(&class) {
+            return None;
+        }
+        self.path.push(class);
+        let value = self.term(class, &term, at, depth + 1);
+        self.path.pop();
+        self.written.insert((class, at.to_vec()), value?);
+        value
     }
 
     fn index(&mut self, index: IndexId) -> NodeId {

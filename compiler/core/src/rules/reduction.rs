@@ -7,6 +7,7 @@
 //! ```
 
 use super::RuleInfo;
+use super::contraction::MOST_INDICES;
 use super::laws;
 use super::saturate::Row;
 use super::term::{Argument, Graph, Head, Operation, Term};
@@ -28,6 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
             conditions,
             note,
         },
+        loose: false,
         apply,
     };
     vec![
@@ -200,7 +202,8 @@ fn nested(graph: &mut Graph, class: Id, term: &Term) {
         return;
     }
     for inner in graph.terms(term.children[0]) {
-        if inner.reduction == term.reduction {
+        let few = term.extents.len() + inner.extents.len() <= MOST_INDICES;
+        if inner.reduction == term.reduction && few {
             let mut extents = term.extents.clone();
             let (arguments, more) = inner.instance(&term.reads[0].indices, &mut extents);
             let operation = Operation {

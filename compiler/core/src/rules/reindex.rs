@@ -24,6 +24,7 @@ pub(super) fn rows() -> Vec<Row> {
             conditions,
             note,
         },
+        loose: false,
         apply,
     };
     let at_translation: fn(&mut Graph, Id, &Term) = |_, _, _| {};

@@ -40,6 +40,8 @@ pub struct Translated {
     pub places: Vec<Place>,
     /// By tensor: the term that stands for it as it is written, if it is a statement of its own.
     pub original: Vec<Option<Term>>,
+    /// By tensor: the rule that made it another tensor's class.
+    pub shared: Vec<Option<&'static str>>,
     /// What an index is called, by class and dimension.
     pub names: HashMap<(Id, u32), String>,
     /// What the indices of a kernel are called where a class is computed by it.
@@ -99,15 +101,16 @@ impl Translator<'_> {
                     reads: vec![],
                     children: vec![],
                 });
-                self.place(class, (0..rank).collect(), None);
+                self.place(class, (0..rank).collect(), None, None);
             }
             Definition::Statement { kernel, operands } => self.statement(at, kernel, operands),
         }
     }
 
-    fn place(&mut self, class: Id, order: Vec<u32>, original: Option<Term>) {
+    fn place(&mut self, class: Id, order: Vec<u32>, original: Option<Term>, shared: Option<&'static str>) {
         self.to.places.push(Place { class, order });
         self.to.original.push(original);
+        self.to.shared.push(shared);
     }
 
     fn statement(&mut self, at: usize, kernel: &Kernel, operands: &[TensorId]) {
@@ -133,13 +136,16 @@ impl Translator<'_> {
             graph.fresh(store, &dimensions, &extents)
         });
         // A class that is a tensor already is that tensor, or a view of it.
-        let parts = parts.filter(|value| {
-            let rule = match value.indices.is_sorted() {
+        let shared = |value: &Argument| {
+            let order = self.known_order(value.class)?;
+            let at: Vec<u32> = order.iter().map(|d| value.indices[*d as usize]).collect();
+            Some(match at.is_sorted() {
                 true => "common-subexpression",
                 false => "transpose-read",
-            };
-            !self.is_tensor(value.class) || (self.enabled)(rule)
-        });
+            })
+        };
+        let parts = parts.filter(|value| shared(value).is_none_or(|rule| (self.enabled)(rule)));
+        let shared = parts.as_ref().and_then(shared);
         let order: Vec<u32> = match &parts {
             Some(value) => (0..rank)
                 .map(|d| {
@@ -154,7 +160,7 @@ impl Translator<'_> {
             false => at as u32 + 1,
         };
         let (class, original) = match parts {
-            Some(value) if self.is_tensor(value.class) => (value.class, None),
+            Some(value) if shared.is_some() => (value.class, None),
             parts => {
                 let own = parts.and_then(|value| {
                     let own = self.to.graph.egraph[value.class].nodes.first().cloned();
@@ -183,15 +189,16 @@ impl Translator<'_> {
             let name = index.name.clone();
             self.to.names.entry((class, order[d])).or_insert(name);
         }
-        self.place(class, order, original);
+        self.place(class, order, original, shared);
     }
 
-    /// Whether a class is a tensor of the program.
-    fn is_tensor(&self, class: Id) -> bool {
+    /// The order of dimensions of the first tensor that is this class.
+    fn known_order(&self, class: Id) -> Option<&[u32]> {
         let egraph = &self.to.graph.egraph;
         let class = egraph.find(class);
         let mut places = self.to.places.iter();
-        places.any(|place| egraph.find(place.class) == class)
+        let found = places.find(|place| egraph.find(place.class) == class);
+        found.map(|place| &place.order[..])
     }
 
     /// Remembers the form of a product-sum in which it reads through operands that nothing else uses.
