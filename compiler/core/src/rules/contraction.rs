@@ -18,6 +18,9 @@ use egg::Id;
 /// Most factors that a rule merges to; wider products come from the program itself.
 const MOST_MERGED: usize = 8;
 
+/// Most indices of what a rule merges, those of the inner term counted twice.
+pub(super) const MOST_INDICES: usize = 32;
+
 /// The rules of this family.
 pub(super) fn rows() -> Vec<Row> {
     let row = |name, left, right, conditions, note, apply| Row {
@@ -30,6 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
             conditions,
             note,
         },
+        loose: false,
         apply,
     };
     vec![
@@ -37,11 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
             "merge-products",
             "sum_k (sum_l a ⊗ b) ⊗ c",
             "sum_kl a ⊗ b ⊗ c",
-            &[
-                "⊗ distributes over the reduction",
-                "no index is empty",
-                "the inner one is not divided by",
-            ],
+            &["⊗ distributes over the reduction", "no index is empty", "the inner one is not divided by"],
             "Both forms stay; chains whose intermediates have one use are merged as a whole.",
             merge,
         ),
@@ -49,11 +49,7 @@ pub(super) fn rows() -> Vec<Row> {
             "contraction-order",
             "sum_kl a[i, k] ⊗ b[k, l] ⊗ c[l, j]",
             "sum_k a[i, k] ⊗ (sum_l b[k, l] ⊗ c[l, j])",
-            &[
-                "⊗ distributes over the reduction",
-                "no index is empty",
-                "three factors or more",
-            ],
+            &["⊗ distributes over the reduction", "no index is empty", "three factors or more"],
             "The order with the least arithmetic, and others within twice of it.",
             |graph, class, term| order(graph, class, term, "contraction-order"),
         ),
@@ -61,11 +57,7 @@ pub(super) fn rows() -> Vec<Row> {
             "pull-factor",
             "sum_k x[i] ⊗ y[k]",
             "x[i] ⊗ sum_k y[k]",
-            &[
-                "⊗ distributes over the reduction",
-                "no index is empty",
-                "a factor lacks a reduced index",
-            ],
+            &["⊗ distributes over the reduction", "no index is empty", "a factor lacks a reduced index"],
             "Also max_k (x + y[k]) = x + max_k y[k] and the like; integers only where wrapping allows it.",
             |graph, class, term| order(graph, class, term, "pull-factor"),
         ),
@@ -80,7 +72,12 @@ pub(super) fn absorb(graph: &Graph, outer: &Term, at: usize, inner: &Term) -> Op
     Some(graph.term(operation, &dimensions, &extents))
 }
 
-fn absorbed(graph: &Graph, outer: &Term, at: usize, inner: &Term) -> Option<(Operation, Vec<u64>)> {
+fn absorbed(
+    graph: &Graph,
+    outer: &Term,
+    at: usize,
+    inner: &Term,
+) -> Option<(Operation, Vec<u64>)> {
     let head = match (outer.head, inner.head) {
         (Head::Fold(f), Head::Fold(g)) if f == g => Head::Fold(f),
         (Head::Fold(f), Head::Copy) | (Head::Copy, Head::Fold(f)) => Head::Fold(f),
@@ -102,9 +99,7 @@ fn absorbed(graph: &Graph, outer: &Term, at: usize, inner: &Term) -> Option<(Ope
         && laws::step(reduction).is_some();
     let lawful = |f| laws::of_reduction(reduction, f, dtype).is_some();
     let sound = match head {
-        Head::Fold(f) => {
-            nested || lawful(f) && (outer.head != Head::Copy || inner.reduction.is_none())
-        }
+        Head::Fold(f) => nested || lawful(f) && (outer.head != Head::Copy || inner.reduction.is_none()),
         _ => nested,
     };
     let mut extents = outer.extents.clone();
@@ -141,7 +136,9 @@ fn merge(graph: &mut Graph, class: Id, term: &Term) {
             if term.children.len() + inner.children.len() > MOST_MERGED + 1 {
                 continue;
             }
-            if let Some((operation, extents)) = absorbed(graph, term, at, &inner) {
+            if let Some((operation, extents)) = absorbed(graph, term, at, &inner)
+                && extents.len() <= MOST_INDICES
+            {
                 graph.unite("merge-products", class, term, operation, &extents);
             }
         }
@@ -215,7 +212,15 @@ impl Builder<'_> {
         let operation = self.operation(tree, outside);
         match (tree, operation.reduction, &operation.arguments[..]) {
             (Order::Factor(_), None, [only]) => only.clone(),
-            _ => self.graph.fresh(operation, &[], self.extents),
+            _ => {
+                let known = self.graph.first.len();
+                let result = self.graph.fresh(operation, &[], self.extents);
+                if self.graph.first.len() > known {
+                    // Its order is known; merging it again would only lead back here.
+                    self.graph.absorbed.insert(result.class);
+                }
+                result
+            }
         }
     }
 

@@ -56,13 +56,18 @@ fn body(
     let head = term.reduction.map_or(String::new(), |reduction| {
         format!("{}_{{{}}}", reduction.name(), reduced.join(", "))
     });
+    if let Head::Whole(..) = term.head {
+        let name = |child: &Id| match bound.tensor(*child) {
+            Some((tensor, _)) => bound.program.tensors[tensor].name.clone(),
+            None => "…".to_string(),
+        };
+        let read: Vec<String> = term.children.iter().map(name).collect();
+        let at = dimensions.join(", ");
+        return (head, format!("kernel({})[{at}]", read.join(", ")));
+    }
     let mut arguments: Vec<(bool, String)> = vec![];
     for (read, child) in term.reads.iter().zip(&term.children) {
-        let at: Vec<String> = read
-            .indices
-            .iter()
-            .map(|i| indices[*i as usize].clone())
-            .collect();
+        let at: Vec<String> = read.indices.iter().map(|i| indices[*i as usize].clone()).collect();
         arguments.push((read.turned, argument(bound, *child, &at, names, depth + 1)));
     }
     let plain: Vec<String> = arguments.iter().map(|(_, text)| text.clone()).collect();
@@ -74,8 +79,7 @@ fn body(
         Head::Fold(Function::Mul) => joined(&arguments, [" * ", " / "], "1 / "),
         Head::Fold(function) | Head::Apply(function) => format!("{}({list})", function.name()),
         Head::Convert(dtype) | Head::Store(dtype) => format!("{dtype}({list})"),
-        Head::Copy => list,
-        Head::Whole(..) => format!("kernel({list})"),
+        Head::Copy | Head::Whole(..) => list,
     };
     (head, text)
 }
@@ -118,13 +122,10 @@ fn argument(
     }
     // The simplest form says enough.
     let terms = &bound.graph.egraph[class].nodes;
-    let simplest = terms
-        .iter()
-        .min_by_key(|t| (t.children.len(), t.extents.len(), *t));
+    let simplest = terms.iter().min_by_key(|t| (t.children.len(), t.extents.len(), *t));
     match simplest {
         Some(simplest) if depth <= DEEPEST => {
-            let open = simplest.children.len() > 1
-                && matches!(simplest.head, Head::Fold(f) if laws::repeated(f).is_some());
+            let open = simplest.children.len() > 1 && matches!(simplest.head, Head::Fold(f) if laws::repeated(f).is_some());
             let (head, text) = body(bound, simplest, at, names, depth);
             match (head.is_empty(), open) {
                 (true, false) => text,

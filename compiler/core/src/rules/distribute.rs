@@ -33,6 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
             conditions,
             note,
         },
+        loose: false,
         apply,
     };
     vec![
@@ -40,11 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
             "factor",
             "(sum_k a ⊗ b) ⊕ (sum_k a ⊗ c)",
             "sum_k a ⊗ (b ⊕ c)",
-            &[
-                "⊗ distributes over ⊕",
-                "no index is empty",
-                "a is read at the same indices",
-            ],
+            &["⊗ distributes over ⊕", "no index is empty", "a is read at the same indices"],
             "Indices that a lacks are reduced inside; what is subtracted keeps its sign; a ⊕ (a ⊗ c) takes b = 1.",
             factor,
         ),
@@ -52,12 +49,7 @@ pub(super) fn rows() -> Vec<Row> {
             "distribute",
             "sum_k a ⊗ (b ⊕ c)",
             "(sum_k a ⊗ b) ⊕ (sum_k a ⊗ c)",
-            &[
-                "⊗ distributes over ⊕",
-                "no index is empty",
-                "something is reduced",
-                "b ⊕ c is not divided by",
-            ],
+            &["⊗ distributes over ⊕", "no index is empty", "something is reduced", "b ⊕ c is not divided by"],
             "Pays for sums of low-rank products: (U V + D) x.",
             distribute,
         ),
@@ -147,18 +139,8 @@ impl Pair<'_> {
                 let Some(map) = self.same(graph, a, b) else {
                     continue;
                 };
-                let common: Vec<u32> = self
-                    .left
-                    .reduced
-                    .iter()
-                    .copied()
-                    .filter(|i| a.indices.contains(i))
-                    .collect();
-                let renamed = |i: &u32| {
-                    map.iter()
-                        .find(|(from, _)| from == i)
-                        .map_or(*i, |(_, to)| *to)
-                };
+                let common: Vec<u32> = self.left.reduced.iter().copied().filter(|i| a.indices.contains(i)).collect();
+                let renamed = |i: &u32| map.iter().find(|(from, _)| from == i).map_or(*i, |(_, to)| *to);
                 let rest = |factors: &[Argument], skip: usize| -> Vec<Argument> {
                     let kept = factors.iter().enumerate().filter(|(n, _)| *n != skip);
                     kept.map(|(_, f)| Argument {
@@ -167,10 +149,7 @@ impl Pair<'_> {
                     })
                     .collect()
                 };
-                let (left, right) = (
-                    rest(&self.left.factors, at),
-                    rest(&self.right.factors, other),
-                );
+                let (left, right) = (rest(&self.left.factors, at), rest(&self.right.factors, other));
                 let own = |reduced: &[u32]| -> Vec<u32> {
                     let reduced = reduced.iter().map(renamed);
                     reduced.filter(|i| !common.contains(i)).collect()
@@ -203,15 +182,14 @@ impl Pair<'_> {
 
     /// Which indices of the right summand are which of the left one's, if both factors are the same then.
     fn same(&self, graph: &Graph, a: &Argument, b: &Argument) -> Option<Vec<(u32, u32)>> {
-        if graph.egraph.find(a.class) != graph.egraph.find(b.class) || a.turned != b.turned {
+        let number = graph.data(a.class).constant.is_some();
+        let same = graph.egraph.find(a.class) == graph.egraph.find(b.class);
+        if number || !same || a.turned != b.turned {
             return None;
         }
         let mut map: Vec<(u32, u32)> = vec![];
         for (i, j) in a.indices.iter().zip(&b.indices) {
-            let (inside, other) = (
-                self.left.reduced.contains(i),
-                self.right.reduced.contains(j),
-            );
+            let (inside, other) = (self.left.reduced.contains(i), self.right.reduced.contains(j));
             let fits = match (inside, other) {
                 (false, false) => i == j,
                 (true, true) => map.iter().all(|(from, to)| (from == j) == (to == i)),
@@ -242,11 +220,7 @@ impl Pair<'_> {
             return Some(graph.constant(one, dtype));
         }
         let product = Operation::fold(self.law.product, factors);
-        Some(graph.fresh(
-            product.reduce(Some(self.law.reduction), reduced),
-            &[],
-            extents,
-        ))
+        Some(graph.fresh(product.reduce(Some(self.law.reduction), reduced), &[], extents))
     }
 }
 

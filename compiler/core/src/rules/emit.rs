@@ -13,9 +13,7 @@ use super::term::{Graph, Head, Term, scalar};
 use super::translate::{Translated, permute_operands, permute_output};
 use crate::einsum::{Program, Role};
 use egg::Id;
-use ein_plan::{
-    DType, Function, Graph as Expressions, Index, IndexId, Kernel, Node, NodeId, Operand, Scalar,
-};
+use ein_plan::{DType, Function, Graph as Expressions, Index, IndexId, Kernel, Node, NodeId, Operand, Scalar};
 use std::collections::{HashMap, HashSet};
 
 /// Deepest expression that is written out.
@@ -33,18 +31,13 @@ pub(super) struct Bound<'a> {
     names: HashMap<(Id, u32), String>,
     /// Names of a kernel's indices, by kernel and class.
     kernel_names: HashMap<(u32, Id), Vec<String>>,
-    outputs: HashSet<usize>,
 }
 
 impl<'a> Bound<'a> {
     pub fn new(program: &'a Program, translated: &'a Translated) -> Bound<'a> {
         let graph = &translated.graph;
         let find = |id: Id| graph.egraph.find(id);
-        let outputs: HashSet<usize> = program
-            .outputs
-            .iter()
-            .map(|o| o.tensor.0 as usize)
-            .collect();
+        let outputs: HashSet<usize> = program.outputs.iter().map(|o| o.tensor.0 as usize).collect();
         let mut tensors: HashMap<Id, (usize, Vec<u32>)> = HashMap::new();
         // A source first, then an output, then the earliest.
         let rank = |at: usize| match program.tensors[at].definition {
@@ -54,9 +47,7 @@ impl<'a> Bound<'a> {
         };
         for (at, place) in translated.places.iter().enumerate() {
             let class = find(place.class);
-            let better = tensors
-                .get(&class)
-                .is_none_or(|(known, _)| rank(at) < rank(*known));
+            let better = tensors.get(&class).is_none_or(|(known, _)| rank(at) < rank(*known));
             if better {
                 tensors.insert(class, (at, place.order.clone()));
             }
@@ -70,9 +61,7 @@ impl<'a> Bound<'a> {
         }
         let mut kernel_names = HashMap::new();
         for (kernel, class, name) in &translated.kernel_names {
-            kernel_names
-                .entry((*kernel, find(*class)))
-                .or_insert_with(|| name.clone());
+            kernel_names.entry((*kernel, find(*class))).or_insert_with(|| name.clone());
         }
         Bound {
             program,
@@ -80,7 +69,6 @@ impl<'a> Bound<'a> {
             tensors,
             names,
             kernel_names,
-            outputs,
         }
     }
 
@@ -95,11 +83,6 @@ impl<'a> Bound<'a> {
         self.tensor(class).is_some_and(|(own, _)| own == tensor)
     }
 
-    /// Whether a tensor is given out.
-    pub fn is_output(&self, tensor: usize) -> bool {
-        self.outputs.contains(&tensor)
-    }
-
     /// The order of a class's dimensions where it is written.
     pub fn order(&self, class: Id) -> Vec<u32> {
         match self.tensor(class) {
@@ -111,10 +94,7 @@ impl<'a> Bound<'a> {
     /// Extents of a class as it is written.
     pub fn shape(&self, class: Id) -> Vec<u64> {
         let shape = &self.graph.data(class).shape;
-        self.order(class)
-            .iter()
-            .map(|d| shape[*d as usize])
-            .collect()
+        self.order(class).iter().map(|d| shape[*d as usize]).collect()
     }
 
     /// Whether a class with this term is a statement that is read rather than written out where it is read.
@@ -160,17 +140,15 @@ pub(super) fn statement(
         operands: vec![],
         seen: vec![class],
         apart: vec![],
+        written: HashMap::new(),
+        path: vec![class],
     };
     let kernel = match term.head {
         Head::Whole(number, _) => builder.whole(number, class, &term),
         _ => builder.open(class, &term)?,
     };
     let kernel = Kernel {
-        operands: builder
-            .operands
-            .iter()
-            .map(|o| operand(bound, *o))
-            .collect(),
+        operands: builder.operands.iter().map(|o| operand(bound, *o)).collect(),
         ..kernel
     };
     Some(Statement {
@@ -262,6 +240,10 @@ struct Builder<'a> {
     seen: Vec<Id>,
     /// Classes that are read although they could be written out.
     apart: Vec<Id>,
+    /// What is written out already, by class and indices.
+    written: HashMap<(Id, Vec<IndexId>), NodeId>,
+    /// What is being written out.
+    path: Vec<Id>,
 }
 
 impl Builder<'_> {
@@ -274,15 +256,8 @@ impl Builder<'_> {
         for (at, index) in kernel.indices.iter_mut().enumerate() {
             index.name = given.unique(names.and_then(|n| n.get(at)));
         }
-        let children: Vec<Id> = term
-            .children
-            .iter()
-            .map(|c| graph.egraph.find(*c))
-            .collect();
-        let back: Vec<Vec<u32>> = children
-            .iter()
-            .map(|c| inverse(&self.bound.order(*c)))
-            .collect();
+        let children: Vec<Id> = term.children.iter().map(|c| graph.egraph.find(*c)).collect();
+        let back: Vec<Vec<u32>> = children.iter().map(|c| inverse(&self.bound.order(*c))).collect();
         kernel = permute_operands(&kernel, &back);
         self.operands = children;
         permute_output(&kernel, &inverse(&self.bound.order(class)))
@@ -308,15 +283,11 @@ impl Builder<'_> {
             });
         }
         for index in rank..term.extents.len() {
-            let hint = term
-                .reads
-                .iter()
-                .zip(&term.children)
-                .find_map(|(read, child)| {
-                    let dimension = read.indices.iter().position(|i| *i as usize == index)?;
-                    let child = self.bound.graph.egraph.find(*child);
-                    self.bound.names.get(&(child, dimension as u32))
-                });
+            let hint = term.reads.iter().zip(&term.children).find_map(|(read, child)| {
+                let dimension = read.indices.iter().position(|i| *i as usize == index)?;
+                let child = self.bound.graph.egraph.find(*child);
+                self.bound.names.get(&(child, dimension as u32))
+            });
             indices.push(Index {
                 name: names.unique(hint),
                 extent: term.extents[index],
@@ -343,12 +314,8 @@ impl Builder<'_> {
         for child in &term.children {
             let child = self.bound.graph.egraph.find(*child);
             let inner = (self.choice)(child);
-            let product =
-                matches!((inner.head, term.head), (Head::Fold(f), Head::Fold(g)) if f == g);
-            let size = inner
-                .extents
-                .iter()
-                .fold(OUTWEIGHS, |n, e| n.saturating_mul(*e));
+            let product = matches!((inner.head, term.head), (Head::Fold(f), Head::Fold(g)) if f == g);
+            let size = inner.extents.iter().fold(OUTWEIGHS, |n, e| n.saturating_mul(*e));
             let wide = inner.reads.iter().filter(|r| !r.indices.is_empty()).count() > 1;
             if product && wide && inner.reduction.is_none() && size <= points {
                 self.apart.push(child);
@@ -372,10 +339,18 @@ impl Builder<'_> {
                 .collect();
             return Some(self.read(class, positions, None));
         }
-        match depth < DEEPEST {
-            true => self.term(class, &term, at, depth + 1),
-            false => None,
+        if let Some(known) = self.written.get(&(class, at.to_vec())) {
+            return Some(*known);
         }
+        // A term that needs itself has no value.
+        if depth >= DEEPEST || self.path.contains(&class) {
+            return None;
+        }
+        self.path.push(class);
+        let value = self.term(class, &term, at, depth + 1);
+        self.path.pop();
+        self.written.insert((class, at.to_vec()), value?);
+        value
     }
 
     fn index(&mut self, index: IndexId) -> NodeId {
@@ -441,21 +416,16 @@ impl Builder<'_> {
         let (turned, mut value) = all[0];
         if turned {
             value = match function {
-                Function::Add => self
-                    .graph
-                    .add(Node::Apply(Function::Neg, vec![value]), dtype),
+                Function::Add => self.graph.add(Node::Apply(Function::Neg, vec![value]), dtype),
                 _ => {
                     let one = self.graph.add(Node::Constant(Scalar::Float(1.0)), dtype);
-                    self.graph
-                        .add(Node::Apply(Function::Div, vec![one, value]), dtype)
+                    self.graph.add(Node::Apply(Function::Div, vec![one, value]), dtype)
                 }
             };
         }
         for (turned, next) in &all[1..] {
             let function = if *turned { back } else { function };
-            value = self
-                .graph
-                .add(Node::Apply(function, vec![value, *next]), dtype);
+            value = self.graph.add(Node::Apply(function, vec![value, *next]), dtype);
         }
         value
     }
@@ -468,12 +438,7 @@ impl Builder<'_> {
         for (_, node, dtype) in kernel.graph.iter() {
             let node = match node {
                 Node::Index(index) => Node::Index(*at.get(index.0 as usize)?),
-                Node::Read {
-                    operand,
-                    positions,
-                    otherwise,
-                    ..
-                } => {
+                Node::Read { operand, positions, otherwise, .. } => {
                     let class = graph.egraph.find(term.children[*operand as usize]);
                     let order = self.bound.order(class);
                     let place = |d: &u32| moved[positions[*d as usize].0 as usize];

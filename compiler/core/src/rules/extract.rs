@@ -17,7 +17,7 @@ use crate::einsum::{Definition, Output, Program, Tensor, TensorId, canonical};
 use egg::Id;
 use ein_plan::{Function, Reduction};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 /// Most programs that are priced, and most statements of them.
@@ -45,10 +45,9 @@ pub(super) fn alternatives(
         let Some(alternative) = search.emit(&choice, &solution) else {
             continue;
         };
-        let new = alternative.program != *program
-            && found
-                .iter()
-                .all(|(_, known)| known.program != alternative.program);
+        let form = nameless(&alternative.program);
+        let new = form != nameless(program)
+            && found.iter().all(|(_, known)| nameless(&known.program) != form);
         if new {
             found.push((price::program(&alternative.program), alternative));
         }
@@ -56,25 +55,25 @@ pub(super) fn alternatives(
     found.sort_by(|a, b| a.0.score().total_cmp(&b.0.score()));
     let own = price::program(program);
     let better = found.first().is_some_and(|(price, _)| price.beats(&own));
-    found.truncate(
-        options
-            .candidates
-            .saturating_sub(1)
-            .max(usize::from(better)),
-    );
-    let mut all: Vec<Alternative> = found
-        .into_iter()
-        .map(|(_, alternative)| alternative)
-        .collect();
+    found.truncate(options.candidates.saturating_sub(1).max(usize::from(better)));
+    let mut all: Vec<Alternative> = found.into_iter().map(|(_, alternative)| alternative).collect();
     let at = match better {
-        true => all
-            .iter()
-            .position(|a| a.work > original.work)
-            .unwrap_or(all.len()),
+        true => all.iter().position(|a| a.work > original.work).unwrap_or(all.len()),
         false => 0,
     };
     all.insert(at, original);
     all
+}
+
+/// The program with indices that have no names: what they are called makes no other program.
+fn nameless(program: &Program) -> Program {
+    let mut program = program.clone();
+    for tensor in &mut program.tensors {
+        if let Definition::Statement { kernel, .. } = &mut tensor.definition {
+            kernel.indices.iter_mut().for_each(|index| index.name.clear());
+        }
+    }
+    program
 }
 
 /// Terms other than the cheapest tree's, by class.
@@ -195,9 +194,7 @@ impl<'a> Search<'a> {
 
     fn visited(&self, solution: &Solution) -> BTreeSet<Id> {
         let statements = solution.statements.iter();
-        statements
-            .flat_map(|(_, s)| s.seen.iter().copied())
-            .collect()
+        statements.flat_map(|(_, s)| s.seen.iter().copied()).collect()
     }
 
     fn tired(&self) -> bool {
@@ -312,10 +309,7 @@ impl<'a> Search<'a> {
         let on = seen.into_inner().into_iter();
         let on = on.map(|c| (c, self.chosen(choice, c))).collect();
         let mut known = self.known.borrow_mut();
-        known
-            .entry(class)
-            .or_default()
-            .push((on, statement.clone()));
+        known.entry(class).or_default().push((on, statement.clone()));
         statement
     }
 
@@ -352,9 +346,8 @@ impl<'a> Search<'a> {
                 },
             };
             let operands = statement.operands.iter();
-            let operands: Option<Vec<usize>> = operands
-                .map(|o| place.get(&egraph.find(*o)).copied())
-                .collect();
+            let operands: Option<Vec<usize>> =
+                operands.map(|o| place.get(&egraph.find(*o)).copied()).collect();
             place.insert(*class, items.len());
             items.push(Item {
                 key: (own, usize::from(bound)),
@@ -415,16 +408,13 @@ impl<'a> Search<'a> {
         let mut uses: Vec<RuleUse> = vec![];
         for (at, place) in self.translated.places.iter().enumerate() {
             let class = egraph.find(place.class);
-            if self.bound.is_written(at, class) || self.translated.original[at].is_some() {
+            let Some(rule) = self.translated.shared[at].filter(|_| !self.bound.is_written(at, class))
+            else {
                 continue;
-            }
+            };
             let tensor = &program.tensors[at];
             let other = self.bound.tensor(class).map(|(other, _)| other);
             let other = other.map_or("", |other| &program.tensors[other].name);
-            let rule = match place.order.is_sorted() && self.bound.order(class).is_sorted() {
-                true => "common-subexpression",
-                false => "transpose-read",
-            };
             uses.push(RuleUse {
                 rule,
                 tensor: tensor.name.clone(),
@@ -435,40 +425,94 @@ impl<'a> Search<'a> {
                 },
             });
         }
-        let mut history = HashMap::new();
-        for step in &self.bound.graph.history {
-            let key = (egraph.find(step.class), self.current(&step.term));
-            history.entry(key).or_insert(step);
-        }
+        let steps = Steps::new(self);
         let mut told = HashSet::new();
         for (class, statement) in &solution.statements {
-            let tensor = owner
-                .get(class)
-                .map(|own| program.tensors[*own].name.clone());
-            let Some(tensor) = tensor else {
+            let Some(own) = owner.get(class) else {
                 continue;
             };
             for seen in &statement.seen {
                 let class = egraph.find(*seen);
-                let mut term = self.terms(class)[self.chosen(choice, class)].clone();
-                let mut chain = vec![];
-                while let Some(step) = history.get(&(class, term.clone())) {
-                    if !told.insert((class, term.clone())) {
-                        break;
-                    }
-                    let before = self.current(&step.before);
-                    chain.push(RuleUse {
-                        rule: step.rule,
-                        tensor: tensor.clone(),
-                        before: describe::term(self.bound, &before),
-                        after: describe::term(self.bound, &term),
-                    });
-                    term = before;
+                if told.insert(class) {
+                    let term = &self.terms(class)[self.chosen(choice, class)];
+                    let chain = steps.chain(class, term).into_iter();
+                    uses.extend(chain.map(|(rule, before, after)| RuleUse {
+                        rule,
+                        tensor: program.tensors[*own].name.clone(),
+                        before: describe::term(self.bound, before),
+                        after: describe::term(self.bound, after),
+                    }));
                 }
-                uses.extend(chain.into_iter().rev());
             }
         }
         uses
+    }
+}
+
+/// The steps of rules, by class.
+struct Steps {
+    /// What a class was first made of.
+    first: HashMap<Id, Term>,
+    steps: HashMap<Id, Vec<Step>>,
+}
+
+struct Step {
+    rule: &'static str,
+    before: Term,
+    after: Term,
+}
+
+impl Steps {
+    fn new(search: &Search<'_>) -> Steps {
+        let graph = search.bound.graph;
+        let mut first = HashMap::new();
+        for (class, term) in &graph.first {
+            let entry = first.entry(graph.egraph.find(*class));
+            entry.or_insert_with(|| search.current(term));
+        }
+        let mut steps: HashMap<Id, Vec<Step>> = HashMap::new();
+        for step in &graph.history {
+            let of_class = steps.entry(graph.egraph.find(step.class)).or_default();
+            of_class.push(Step {
+                rule: step.rule,
+                before: search.current(&step.before),
+                after: search.current(&step.term),
+            });
+        }
+        Steps { first, steps }
+    }
+
+    /// The shortest way to a term from what its class was first made of.
+    fn chain<'s>(&'s self, class: Id, term: &'s Term) -> Vec<(&'static str, &'s Term, &'s Term)> {
+        let (Some(first), Some(steps)) = (self.first.get(&class), self.steps.get(&class)) else {
+            return vec![];
+        };
+        if matches!(term.head, Head::Whole(..)) {
+            return vec![];
+        }
+        let mut from: HashMap<&Term, (&'static str, &Term)> = HashMap::new();
+        let mut queue = VecDeque::from([first]);
+        while let Some(now) = queue.pop_front() {
+            for step in steps {
+                let next = match (*now == step.before, *now == step.after) {
+                    (true, _) => &step.after,
+                    (_, true) => &step.before,
+                    _ => continue,
+                };
+                if next != first && !from.contains_key(next) {
+                    from.insert(next, (step.rule, now));
+                    queue.push_back(next);
+                }
+            }
+        }
+        let mut chain = vec![];
+        let mut at = term;
+        while let Some((rule, before)) = from.get(at) {
+            chain.push((*rule, *before, at));
+            at = before;
+        }
+        chain.reverse();
+        chain
     }
 }
 
@@ -573,10 +617,7 @@ fn cheapest(bound: &Bound<'_>) -> HashMap<Id, usize> {
             }
         }
         if !changed {
-            return best
-                .into_iter()
-                .map(|(class, (_, number))| (class, number))
-                .collect();
+            return best.into_iter().map(|(class, (_, number))| (class, number)).collect();
         }
     }
 }

@@ -25,7 +25,7 @@ pub mod term;
 mod translate;
 
 use crate::einsum;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 /// A rule as it is listed.
@@ -136,7 +136,7 @@ impl fmt::Display for Stop {
 }
 
 /// How much was looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explored {
     /// Terms of the e-graph.
     pub nodes: usize,
@@ -146,6 +146,8 @@ pub struct Explored {
     pub iterations: usize,
     /// Why it ended.
     pub stop: Stop,
+    /// How many equalities each rule found, whether or not a program uses them.
+    pub fired: BTreeMap<&'static str, usize>,
 }
 
 /// What the rules found.
@@ -168,7 +170,10 @@ pub fn rewrite(program: &einsum::Program, options: &LogicOptions<'_>) -> Logic {
     let mut translated = translate::translate(program, &|name| {
         options.node_limit > 0 && !disabled.contains(name)
     });
-    let explored = saturate::saturate(&mut translated.graph, &rows, options);
+    let mut explored = saturate::saturate(&mut translated.graph, &rows, options);
+    for rule in translated.shared.iter().flatten() {
+        *explored.fired.entry(rule).or_default() += 1;
+    }
     let alternatives = extract::alternatives(program, &translated, options);
     Logic {
         alternatives,

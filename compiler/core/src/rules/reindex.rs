@@ -24,6 +24,7 @@ pub(super) fn rows() -> Vec<Row> {
             conditions,
             note,
         },
+        loose: false,
         apply,
     };
     let at_translation: fn(&mut Graph, Id, &Term) = |_, _, _| {};
@@ -33,10 +34,7 @@ pub(super) fn rows() -> Vec<Row> {
             "classical",
             "t = f(x);  u = f(x)",
             "t = f(x);  u is t",
-            &[
-                "neither is a source that is read or drawn",
-                "element types are equal",
-            ],
+            &["neither is a source that is read or drawn", "element types are equal"],
             "Terms are hash-consed; what an output is called stays.",
             at_translation,
         ),
@@ -54,11 +52,7 @@ pub(super) fn rows() -> Vec<Row> {
             "thesis, end of \"Simple Equivalence Rules\": diag(X + Y)",
             "z[i, j] = f(x[i, j], y[j]);  … z[i, i] …",
             "… f(x[i, i], y[i]) …",
-            &[
-                "an index is repeated in the read",
-                "nothing can fault",
-                "no index is empty",
-            ],
+            &["an index is repeated in the read", "nothing can fault", "no index is empty"],
             "Also through reductions: the diagonal of a product needs no product.",
             read_through,
         ),
@@ -67,8 +61,7 @@ pub(super) fn rows() -> Vec<Row> {
 
 fn read_through(graph: &mut Graph, class: Id, term: &Term) {
     for (at, read) in term.reads.iter().enumerate() {
-        let repeated =
-            (1..read.indices.len()).any(|d| read.indices[..d].contains(&read.indices[d]));
+        let repeated = (1..read.indices.len()).any(|d| read.indices[..d].contains(&read.indices[d]));
         if !repeated {
             continue;
         }

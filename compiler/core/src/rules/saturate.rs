@@ -10,17 +10,20 @@
 use super::term::{Graph, Term};
 use super::{Explored, LogicOptions, RuleInfo, Stop};
 use egg::Id;
+use std::collections::BTreeMap;
 
 /// Most rounds.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 6;
 /// Terms of a class that a round looks at.
-const MOST_TERMS: usize = 24;
+const MOST_TERMS: usize = 12;
 
 /// A rule: how it is listed, and what it says about a term of a class.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// As it is listed.
     pub info: RuleInfo,
+    /// Whether it is for terms that repeat something over an index that is not read, and for no others.
+    pub loose: bool,
     /// Adds what the rule derives from the term, which is of that class.
     pub apply: fn(&mut Graph, Id, &Term),
 }
@@ -45,23 +48,31 @@ pub fn saturate(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> 
         }
     };
     graph.egraph.rebuild();
+    let mut fired = BTreeMap::new();
+    for step in &graph.history {
+        *fired.entry(step.rule).or_default() += 1;
+    }
     Explored {
         nodes: graph.egraph.total_number_of_nodes(),
         classes: graph.egraph.number_of_classes(),
         iterations,
         stop,
+        fired,
     }
 }
 
 fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<Stop> {
+    let egraph = &graph.egraph;
+    graph.absorbed = graph.absorbed.iter().map(|id| egraph.find(*id)).collect();
     let mut classes: Vec<Id> = graph.egraph.classes().map(|class| class.id).collect();
     classes.sort();
     for class in classes {
         if (options.deadline)() {
             return Some(Stop::Deadline);
         }
-        let terms = graph.terms(class);
+        let terms = (graph.terms(class), graph.loose(class));
         for row in rows {
+            let terms = if row.loose { &terms.1 } else { &terms.0 };
             for term in terms.iter().take(MOST_TERMS) {
                 if graph.egraph.total_number_of_nodes() >= options.node_limit {
                     return Some(Stop::NodeLimit);

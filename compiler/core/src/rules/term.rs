@@ -118,6 +118,12 @@ impl Term {
         operation && !self.extents.contains(&0)
     }
 
+    /// Whether every reduced index is read.
+    pub fn is_tight(&self) -> bool {
+        let read = |index: &u32| self.reads.iter().any(|r| r.indices.contains(index));
+        self.reduced().iter().all(read)
+    }
+
     /// The same term over other indices: `at` gives those of its dimensions, `extents` grows by its reduced ones.
     /// Returns the arguments and the new reduced indices.
     pub fn instance(&self, at: &[u32], extents: &mut Vec<u64>) -> (Vec<Argument>, Vec<u32>) {
@@ -246,16 +252,16 @@ pub fn scalar((kind, bits): (u8, u64)) -> Scalar {
     }
 }
 
-/// Where a term comes from.
+/// A step of a rule: two terms of a class.
 #[derive(Clone, Debug)]
 pub struct Provenance {
-    /// The rule that made it.
+    /// The rule.
     pub rule: &'static str,
-    /// Of which term.
+    /// What it looked at.
     pub before: Term,
-    /// In which class.
+    /// Their class.
     pub class: Id,
-    /// The term.
+    /// What it derived.
     pub term: Term,
 }
 
@@ -264,8 +270,10 @@ pub struct Provenance {
 pub struct Graph {
     /// The terms.
     pub egraph: EGraph<Term, Types>,
-    /// Every term that a rule made.
+    /// Every step of a rule.
     pub history: Vec<Provenance>,
+    /// Terms as their classes were first made of them, in order.
+    pub first: Vec<(Id, Term)>,
     /// Classes that a product reads and absorbs as a whole: no rule need do it piece by piece.
     pub absorbed: HashSet<Id>,
     /// Terms whose orders are known.
@@ -285,10 +293,25 @@ impl Graph {
         self.data(class).dtype.compute()
     }
 
-    /// The terms of a class that rules may look at.
+    /// The terms of a class that rules may look into: not those that read their own class, and not those that repeat
+    /// something over an index that is not read.
     pub fn terms(&self, class: Id) -> Vec<Term> {
+        let class = self.egraph.find(class);
+        let itself = |term: &Term| term.children.iter().any(|c| self.egraph.find(*c) == class);
         let terms = self.egraph[class].nodes.iter();
-        terms.filter(|term| term.is_open()).cloned().collect()
+        terms
+            .filter(|term| term.is_open() && term.is_tight() && !itself(term))
+            .cloned()
+            .collect()
+    }
+
+    /// The terms of a class that repeat something over an index that is not read.
+    pub fn loose(&self, class: Id) -> Vec<Term> {
+        let terms = self.egraph[class].nodes.iter();
+        terms
+            .filter(|term| term.is_open() && !term.is_tight())
+            .cloned()
+            .collect()
     }
 
     /// A number as an argument without indices.
@@ -310,7 +333,12 @@ impl Graph {
 
     /// The tensor of an operation, with dimensions in canonical order, as an argument: dimensions are the indices that
     /// are read and not reduced, and those of `others` that are not read. A plain view is what it views.
-    pub fn fresh(&mut self, mut operation: Operation, others: &[u32], extents: &[u64]) -> Argument {
+    pub fn fresh(
+        &mut self,
+        mut operation: Operation,
+        others: &[u32],
+        extents: &[u64],
+    ) -> Argument {
         simplify(&mut operation);
         for argument in &mut operation.arguments {
             argument.class = self.egraph.find(argument.class);
@@ -333,18 +361,21 @@ impl Graph {
                 dimensions.push(*index);
             }
         }
-        if let (Head::Copy, None, [only]) = (
-            operation.head,
-            operation.reduction,
-            &operation.arguments[..],
-        ) && only.indices == dimensions
+        if let (Head::Copy, None, [only]) =
+            (operation.head, operation.reduction, &operation.arguments[..])
+            && only.indices == dimensions
         {
             return only.clone();
         }
         let term = self.term(operation, &dimensions, extents);
+        let count = self.egraph.number_of_classes();
+        let class = self.egraph.add(term.clone());
+        if self.egraph.number_of_classes() > count {
+            self.first.push((class, term));
+        }
         Argument {
             turned: false,
-            class: self.egraph.add(term),
+            class,
             indices: dimensions,
         }
     }
@@ -383,9 +414,7 @@ impl Graph {
             }
         }
         if fold {
-            arguments.sort_by(|a, b| {
-                (a.turned, a.class, &a.indices).cmp(&(b.turned, b.class, &b.indices))
-            });
+            arguments.sort_by(|a, b| (a.turned, a.class, &a.indices).cmp(&(b.turned, b.class, &b.indices)));
         }
         Term {
             head: operation.head,
@@ -421,10 +450,6 @@ impl Graph {
             && term.reduction.is_none()
             && term.reads[0].indices == dimensions
             && self.data(term.children[0]).dtype == self.data(class).dtype;
-        let (nodes, classes) = (
-            self.egraph.total_number_of_nodes(),
-            self.egraph.number_of_classes(),
-        );
         let other = match view {
             true => term.children[0],
             false => self.egraph.add(term.clone()),
@@ -435,7 +460,6 @@ impl Graph {
         }
         self.egraph.union(class, other);
         self.changes += 1;
-        debug_assert!(nodes <= self.egraph.total_number_of_nodes() && classes > 0);
         self.history.push(Provenance {
             rule,
             before: before.clone(),

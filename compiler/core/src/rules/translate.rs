@@ -13,10 +13,8 @@ use super::contraction::absorb;
 use super::laws;
 use super::term::{Argument, Graph, Head, Operation, Read, Term};
 use crate::einsum::{Definition, Program, TensorId, canonical};
+use ein_plan::{DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 use egg::Id;
-use ein_plan::{
-    DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Reduction, Scalar,
-};
 use std::collections::HashMap;
 
 /// Larger kernels are not looked into.
@@ -42,6 +40,8 @@ pub struct Translated {
     pub places: Vec<Place>,
     /// By tensor: the term that stands for it as it is written, if it is a statement of its own.
     pub original: Vec<Option<Term>>,
+    /// By tensor: the rule that made it another tensor's class.
+    pub shared: Vec<Option<&'static str>>,
     /// What an index is called, by class and dimension.
     pub names: HashMap<(Id, u32), String>,
     /// What the indices of a kernel are called where a class is computed by it.
@@ -101,15 +101,16 @@ impl Translator<'_> {
                     reads: vec![],
                     children: vec![],
                 });
-                self.place(class, (0..rank).collect(), None);
+                self.place(class, (0..rank).collect(), None, None);
             }
             Definition::Statement { kernel, operands } => self.statement(at, kernel, operands),
         }
     }
 
-    fn place(&mut self, class: Id, order: Vec<u32>, original: Option<Term>) {
+    fn place(&mut self, class: Id, order: Vec<u32>, original: Option<Term>, shared: Option<&'static str>) {
         self.to.places.push(Place { class, order });
         self.to.original.push(original);
+        self.to.shared.push(shared);
     }
 
     fn statement(&mut self, at: usize, kernel: &Kernel, operands: &[TensorId]) {
@@ -135,13 +136,16 @@ impl Translator<'_> {
             graph.fresh(store, &dimensions, &extents)
         });
         // A class that is a tensor already is that tensor, or a view of it.
-        let parts = parts.filter(|value| {
-            let rule = match value.indices.is_sorted() {
+        let shared = |value: &Argument| {
+            let order = self.known_order(value.class)?;
+            let at: Vec<u32> = order.iter().map(|d| value.indices[*d as usize]).collect();
+            Some(match at.is_sorted() {
                 true => "common-subexpression",
                 false => "transpose-read",
-            };
-            !self.is_tensor(value.class) || (self.enabled)(rule)
-        });
+            })
+        };
+        let parts = parts.filter(|value| shared(value).is_none_or(|rule| (self.enabled)(rule)));
+        let shared = parts.as_ref().and_then(shared);
         let order: Vec<u32> = match &parts {
             Some(value) => (0..rank)
                 .map(|d| {
@@ -156,7 +160,7 @@ impl Translator<'_> {
             false => at as u32 + 1,
         };
         let (class, original) = match parts {
-            Some(value) if self.is_tensor(value.class) => (value.class, None),
+            Some(value) if shared.is_some() => (value.class, None),
             parts => {
                 let own = parts.and_then(|value| {
                     let own = self.to.graph.egraph[value.class].nodes.first().cloned();
@@ -185,15 +189,16 @@ impl Translator<'_> {
             let name = index.name.clone();
             self.to.names.entry((class, order[d])).or_insert(name);
         }
-        self.place(class, order, original);
+        self.place(class, order, original, shared);
     }
 
-    /// Whether a class is a tensor of the program.
-    fn is_tensor(&self, class: Id) -> bool {
+    /// The order of dimensions of the first tensor that is this class.
+    fn known_order(&self, class: Id) -> Option<&[u32]> {
         let egraph = &self.to.graph.egraph;
         let class = egraph.find(class);
         let mut places = self.to.places.iter();
-        places.any(|place| egraph.find(place.class) == class)
+        let found = places.find(|place| egraph.find(place.class) == class);
+        found.map(|place| &place.order[..])
     }
 
     /// Remembers the form of a product-sum in which it reads through operands that nothing else uses.
@@ -209,8 +214,7 @@ impl Translator<'_> {
                 let fits = wide.children.len() + inner.children.len() <= MOST_FACTORS;
                 let alone = wide.children.iter().filter(|c| **c == child).count() == 1;
                 let single = self.single_use(child);
-                (fits && alone && single)
-                    .then(|| absorb(&self.to.graph, &wide, at, inner))?
+                (fits && alone && single).then(|| absorb(&self.to.graph, &wide, at, inner))?
                     .map(|term| (child, term))
             });
             match next {
@@ -247,9 +251,7 @@ impl Translator<'_> {
                     reduced,
                     arguments,
                 };
-                self.to
-                    .graph
-                    .unite("merge-products", class, &own, operation, &extents);
+                self.to.graph.unite("merge-products", class, &own, operation, &extents);
             }
         }
         self.to.graph.egraph.rebuild();
@@ -260,10 +262,7 @@ impl Translator<'_> {
     fn whole(&mut self, kernel: &Kernel, operands: &[TensorId], order: &[u32], salt: u32) -> Term {
         let (kernel, operands) = canonical::statement(kernel.clone(), operands);
         let mut kernel = permute_output(&kernel, order);
-        let places: Vec<&Place> = operands
-            .iter()
-            .map(|o| &self.to.places[o.0 as usize])
-            .collect();
+        let places: Vec<&Place> = operands.iter().map(|o| &self.to.places[o.0 as usize]).collect();
         let orders: Vec<Vec<u32>> = places.iter().map(|p| p.order.clone()).collect();
         kernel = permute_operands(&kernel, &orders).canonical();
         for index in &mut kernel.indices {
@@ -273,9 +272,7 @@ impl Translator<'_> {
             operand.columns = vec![self.to.graph.data(place.class).dtype];
         }
         let children: Vec<Id> = places.iter().map(|p| p.class).collect();
-        let extents = kernel.indices[..kernel.output_rank as usize]
-            .iter()
-            .map(|i| i.extent);
+        let extents = kernel.indices[..kernel.output_rank as usize].iter().map(|i| i.extent);
         Term {
             reduction: None,
             rank: kernel.output_rank,
@@ -370,9 +367,7 @@ impl Translator<'_> {
         match node {
             Node::Constant(value) => Some(Value::One(self.to.graph.constant(*value, dtype))),
             Node::Index(_) => self.fragment(kernel, operands, id),
-            Node::Read {
-                operand, positions, ..
-            } => {
+            Node::Read { operand, positions, .. } => {
                 let shape = &kernel.operands[*operand as usize].shape;
                 let indices: Option<Vec<u32>> = positions
                     .iter()
@@ -415,17 +410,13 @@ impl Translator<'_> {
                 let arguments: Option<Vec<Value>> = arguments.iter().map(of).collect();
                 let arguments = arguments?;
                 let (fold, last_turned) = match function {
-                    Function::Add | Function::Mul | Function::Min | Function::Max => {
-                        (*function, false)
-                    }
+                    Function::Add | Function::Mul | Function::Min | Function::Max => (*function, false),
                     Function::And | Function::Or => (*function, false),
                     Function::Sub | Function::Neg => (Function::Add, true),
                     Function::Div => (Function::Mul, true),
                     _ => {
-                        let arguments = arguments
-                            .into_iter()
-                            .map(|a| self.argument(a, extents))
-                            .collect();
+                        let arguments =
+                            arguments.into_iter().map(|a| self.argument(a, extents)).collect();
                         let apply = Operation {
                             head: Head::Apply(*function),
                             reduction: None,
@@ -462,14 +453,9 @@ impl Translator<'_> {
         part.reduction = None;
         part.output = vec![kernel.graph.dtype(root)];
         part.output_rank = indices.len() as u32;
-        part.indices = indices
-            .iter()
-            .map(|i| kernel.indices[i.0 as usize].clone())
-            .collect();
+        part.indices = indices.iter().map(|i| kernel.indices[i.0 as usize].clone()).collect();
         let number: HashMap<IndexId, u32> = indices.iter().copied().zip(0..).collect();
-        part = renamed(part, &|index| {
-            IndexId(number.get(&index).copied().unwrap_or(0))
-        });
+        part = renamed(part, &|index| IndexId(number.get(&index).copied().unwrap_or(0)));
         let order: Vec<u32> = (0..indices.len() as u32).collect();
         let term = self.whole(&part.canonical(), operands, &order, 0);
         Some(Value::One(Argument {
@@ -514,17 +500,9 @@ fn may_fault(kernel: &Kernel) -> bool {
         _ => false,
     };
     graph.iter().any(|(_, node, dtype)| match node {
-        Node::Read {
-            operand,
-            positions,
-            otherwise: None,
-            ..
-        } => {
+        Node::Read { operand, positions, otherwise: None, .. } => {
             let shape = &kernel.operands[*operand as usize].shape;
-            !positions
-                .iter()
-                .zip(shape)
-                .all(|(p, extent)| inside(graph, *p, *extent, &extents))
+            !positions.iter().zip(shape).all(|(p, extent)| inside(graph, *p, *extent, &extents))
         }
         Node::Apply(Function::FloorDiv | Function::Rem, arguments) if !dtype.is_float() => {
             !constant(&arguments[1], &|x| x != 0)
@@ -611,10 +589,7 @@ pub(super) fn permute_operands(kernel: &Kernel, orders: &[Vec<u32>]) -> Kernel {
     let mut moved: Vec<NodeId> = vec![];
     for (_, node, dtype) in kernel.graph.iter() {
         let mut node = node.map(|a| moved[a.0 as usize]);
-        if let Node::Read {
-            operand, positions, ..
-        } = &mut node
-        {
+        if let Node::Read { operand, positions, .. } = &mut node {
             let old = positions.clone();
             for (from, to) in orders[*operand as usize].iter().enumerate() {
                 positions[*to as usize] = old[from];

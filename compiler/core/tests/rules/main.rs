@@ -1,5 +1,7 @@
 //! The rewrite rules: each row by execution, its conditions, whole programs, contraction orders.
 #![allow(clippy::unwrap_used)]
 
+mod programs;
+mod rows;
 mod support;
-mod texts;
+

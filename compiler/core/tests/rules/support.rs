@@ -110,3 +110,18 @@ pub fn difference(a: &Program, b: &Program, seed: u64, kind: Kind, exact: bool) 
     }
     None
 }
+
+/// Rewrites with these rules alone, and gives many programs.
+pub fn rewrite_only(program: &Program, enabled: &[&str]) -> Logic {
+    let others = rules::all().into_iter().map(|row| row.name.to_string());
+    let disabled: Vec<String> = others.filter(|n| !enabled.contains(&n.as_str())).collect();
+    rules::rewrite(
+        program,
+        &LogicOptions {
+            disabled: &disabled,
+            node_limit: 5_000,
+            candidates: 20,
+            deadline: &|| false,
+        },
+    )
+}
