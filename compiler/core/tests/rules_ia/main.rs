@@ -1,0 +1,7 @@
+//! The e-graph of placed relations: every row by execution, proofs of plans, extraction.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod proofs;
