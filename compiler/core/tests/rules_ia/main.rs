@@ -4,4 +4,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod evaluate;
+mod extraction;
 mod proofs;
+mod soundness;
+mod terms;

@@ -8,6 +8,7 @@
 //! R2-1   SHUF(⟨0⟩)(BCAST(A)) ≡ SHUF(⟨0⟩)(A)
 //! ```
 
+pub mod cheapest;
 pub mod collective;
 pub mod compose;
 pub mod content;
