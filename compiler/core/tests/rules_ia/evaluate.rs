@@ -338,21 +338,16 @@ fn place(pairs: &Pairs, kind: &Content, at: &Placement, mesh: &Mesh) -> Vec<Pair
         for which in all_keys(&counts).into_iter().rev() {
             let mut addend = rest.clone();
             if which.iter().any(|c| *c > 0) {
-                let sum = partial
-                    .iter()
-                    .any(|a| at.0[*a] == Role::Partial(Reduction::Sum));
-                for (a, r) in addend
-                    .columns
-                    .iter_mut()
-                    .flatten()
-                    .zip(rest.columns.iter_mut().flatten())
-                {
-                    let n = (numbers.next() % 9) as f64;
-                    // A part of a sum; or, of a maximum, something smaller.
-                    let (value, left) = if sum {
-                        (n, r.as_f64() - n)
-                    } else {
-                        (r.as_f64() - n, r.as_f64())
+                // A part of a sum; of a largest value something smaller, of a smallest something larger.
+                let of = &at.0[partial[0]];
+                let pairs = addend.columns.iter_mut().flatten();
+                for (a, r) in pairs.zip(rest.columns.iter_mut().flatten()) {
+                    let (n, x) = ((numbers.next() % 9) as f64, r.as_f64());
+                    let (value, left) = match of {
+                        Role::Partial(Reduction::Sum) => (n, x - n),
+                        Role::Partial(Reduction::Max) => (x - n, x),
+                        Role::Partial(Reduction::Min) => (x + n, x),
+                        other => panic!("no addends of {other}"),
                     };
                     (*a, *r) = (Scalar::Float(value), Scalar::Float(left));
                 }

@@ -68,7 +68,11 @@ pub fn cheapest(graph: &mut Graph, content: Id, search: &Search<'_>) -> Option<C
     };
     let ways = ways(&USED, true, search.disabled);
     let ended = saturate(graph, &ways, &bounds, &mut |_| false);
-    let extractor = Extractor::new(&*graph, Prices { graph });
+    let prices = Prices {
+        graph,
+        allowed: search.allowed,
+    };
+    let extractor = Extractor::new(&*graph, prices);
     let mut best: Option<(Price, Id, Placement)> = None;
     for class in graph.classes() {
         let Kind::Placed(_, at) = &class.data else {
@@ -189,6 +193,8 @@ impl Price {
 pub struct Prices<'a> {
     /// The graph.
     pub graph: &'a Graph,
+    /// Whether a relation may be computed at a placement.
+    pub allowed: &'a dyn Fn(&Content, &Placement) -> bool,
 }
 
 impl Prices<'_> {
@@ -224,6 +230,15 @@ impl Prices<'_> {
             Operator::Local(algebra) => {
                 let inputs: Option<Vec<(&Content, &Placement)>> =
                     term.children.iter().map(placed).collect();
+                let kinds: Vec<&Kind> = term
+                    .children
+                    .iter()
+                    .map(|id| &self.graph[*id].data)
+                    .collect();
+                match facts.kind(&term.operator, &kinds) {
+                    Kind::Placed(content, at) if (self.allowed)(&content, &at) => {}
+                    _ => return None,
+                }
                 work = points(algebra, &inputs?, &facts.kernels, &facts.mesh);
             }
         }
