@@ -4,7 +4,7 @@
 //! diagnostic. Must not know files, terminals or the command line.
 //!
 //! ```text
-//! share → chunking → TRA → IA → plan → cost
+//! share → layout → TRA → IA → plan → cost
 //! ```
 
 mod explain;
@@ -63,15 +63,18 @@ pub fn compile(program: &einsum::Program, options: &Options) -> Result<Compiled,
 fn passes(program: &einsum::Program, options: &Options) -> Result<Compiled, String> {
     let shared = search::share::share(program);
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
-    let chunking = search::chunking(&shared.program, options.sites, options.deterministic);
+    let layout = search::greedy::layout(&shared.program, options.sites, options.deterministic);
 
-    let mut tra = tra::from_einsum::from_einsum(&shared.program, &chunking)?;
-    for (output, name) in tra.outputs.iter_mut().zip(shared.output_names) {
+    let chunking = ia::from_layout::chunking(&shared.program, &layout, options.deterministic)?;
+    let mut lowered = tra::from_einsum::lower(&shared.program, &chunking)?;
+    for (output, name) in lowered.program.outputs.iter_mut().zip(shared.output_names) {
         output.name = name;
     }
-    tra::verify::verify(&tra).map_err(|what| format!("TRA: {what}"))?;
+    tra::verify::verify(&lowered.program).map_err(|what| format!("TRA: {what}"))?;
 
-    let ia = ia::from_tra::from_tra(&tra, options.sites)?;
+    let places = ia::from_layout::places(&shared.program, &layout, &lowered);
+    let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
+    let tra = lowered.program;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
 
     let plan = lower::lower(&ia, options.deterministic)?;

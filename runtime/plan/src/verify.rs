@@ -1,14 +1,15 @@
 //! The verifier of plans. Invariants:
 //!
-//! - there is a site, at most [`MOST_SITES`]; steps make relations `r0`, `r1`, … in order, from relations before
+//! - there is a site, at most [`MOST_SITES`], and a mesh of one to [`MOST_AXES`] axes on the first of them; steps make relations `r0`, `r1`, … in order, from relations before
 //!   them; every kernel keeps the invariants of [`mod@kernel`];
 //! - key dimensions have distinct names and at least one piece; a key dimension cuts at most one array dimension,
-//!   of its own extent; elements, bytes and tuples can be counted; PART names key dimensions in ascending order;
+//!   of its own extent; elements, bytes and tuples can be counted; a placement has a role for each axis, and a key dimension has that role on axes that number its blocks;
 //! - the type of a result is the one that its operation gives: a join's inputs are the kernel's operands, their key
 //!   dimensions go to ones of the same cut, an index with the range of a key dimension has its extent, a cut
 //!   reduced index leaves the reduction unfinished, and an operand that is cut is read there by nothing but the
-//!   index with the same pieces; an aggregate combines carriers and keeps every key dimension that cuts;
-//! - BCAST gives ALL, SHUF gives PART, and every other step finds its inputs where it needs them ([`location`]);
+//!   index with the same pieces; an aggregate combines carriers and keeps every key dimension that cuts; so does a
+//!   fold, which may keep one that does not cut by the blocks of some of its axes;
+//! - BCAST gives copies along an axis where there were none, SHUF does not, and every other step finds its inputs where it needs them ([`location`]);
 //! - a relation is freed by the step of its last use, or by its own if nothing uses it; outputs are not freed;
 //! - an output is one column of the stated type and shape, and every key dimension with several pieces cuts it.
 //!
@@ -23,14 +24,17 @@ pub mod kernel;
 pub mod location;
 
 use crate::kernel::{Kernel, Node};
-use crate::plan::{JoinInput, Operation, Output, Plan, Range, RelationId, Step};
+use crate::mesh::Mesh;
+use crate::plan::{Fold, JoinInput, Operation, Output, Plan, Range, RelationId, Step, same_cut};
 use crate::reduction::Reduction;
-use crate::relation::{ArrayDim, ArrayType, KeyDim, Placement, RelationType, piece};
+use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, RelationType, piece};
 use location::{Actual, Coordinate, Required, satisfies};
 use std::collections::HashSet;
 
 /// The most sites that a plan may have.
 pub const MOST_SITES: u32 = 1 << 16;
+/// The most axes of a mesh.
+pub const MOST_AXES: usize = 3;
 /// The most tuples that a relation may have.
 pub const MOST_TUPLES: u64 = 1 << 24;
 
@@ -56,6 +60,7 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     if plan.sites == 0 || plan.sites > MOST_SITES {
         return Err(at("plan".into())(format!("it has {} sites", plan.sites)));
     }
+    mesh(&plan.mesh, plan.sites).map_err(at("plan".into()))?;
     for (number, kernel) in plan.kernels.iter().enumerate() {
         kernel::kernel(kernel).map_err(at(format!("kernel k{number}")))?;
     }
@@ -66,6 +71,18 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
         self::output(plan, output).map_err(at(format!("output {}", output.name)))?;
     }
     lifetimes(plan)
+}
+
+/// Whether a mesh has one to [`MOST_AXES`] axes, and no more sites than there are.
+pub fn mesh(mesh: &Mesh, sites: u32) -> Result<(), String> {
+    let mut counts = mesh.axes.iter();
+    let used = counts.try_fold(1u32, |n, count| n.checked_mul(*count));
+    let fits = (1..=MOST_AXES).contains(&mesh.axes.len())
+        && used.is_some_and(|used| 0 < used && used <= sites);
+    match fits {
+        true => Ok(()),
+        false => Err(format!("there is no mesh {mesh} of {sites} sites")),
+    }
 }
 
 impl Operation {
@@ -88,7 +105,7 @@ fn step(plan: &Plan, number: usize, step: &Step) -> Result<(), String> {
     if step.result.0 as usize != number {
         return Err(format!("it is made by step {number}"));
     }
-    relation_type(&step.kind)?;
+    relation_type(&step.kind, &plan.mesh)?;
     for input in step.operation.inputs() {
         if input >= step.result {
             return Err(format!("{input} does not stand before it"));
@@ -99,12 +116,21 @@ fn step(plan: &Plan, number: usize, step: &Step) -> Result<(), String> {
             inputs,
             kernel,
             ranges,
+            fold,
         } => {
             let Some(kernel) = plan.kernels.get(kernel.0 as usize) else {
                 return Err(format!("there is no kernel k{}", kernel.0));
             };
-            let array = join(plan, inputs, kernel, ranges, &step.kind.keys)?;
-            (step.kind.keys.clone(), array)
+            let own = &step.kind.keys;
+            let keys = fold.as_ref().map_or(own, |fold| &fold.keys);
+            let mut array = join(plan, inputs, kernel, ranges, keys)?;
+            if let Some(fold) = fold {
+                key_dims(&fold.keys, &plan.mesh)?;
+                kept(fold, own, &array, &plan.mesh)?;
+                reduced(fold, kernel, ranges)?;
+                array = folded(fold, array);
+            }
+            (own.clone(), array)
         }
         operation => content(plan, operation, &step.kind)?,
     };
@@ -121,17 +147,88 @@ fn step(plan: &Plan, number: usize, step: &Step) -> Result<(), String> {
     locations(plan, step)
 }
 
-/// Whether keys, arrays and placement fit together.
-pub fn relation_type(kind: &RelationType) -> Result<(), String> {
+/// Whether key dimensions have names of their own, pieces, and distinct axes of the mesh.
+pub fn key_dims(keys: &[KeyDim], mesh: &Mesh) -> Result<(), String> {
     let mut names = HashSet::new();
-    for key in &kind.keys {
+    for key in keys {
         if key.pieces == 0 {
             return Err(format!("key dimension `{}` has no piece", key.name));
         }
         if !names.insert(&key.name) {
             return Err(format!("two key dimensions are named `{}`", key.name));
         }
+        let distinct: HashSet<&u8> = key.axes.iter().collect();
+        let there = key
+            .axes
+            .iter()
+            .all(|axis| usize::from(*axis) < mesh.axes.len());
+        if distinct.len() != key.axes.len() || !there {
+            return Err(format!(
+                "the blocks of `{}` are not numbered by axes of the mesh, each once",
+                key.name
+            ));
+        }
     }
+    Ok(())
+}
+
+/// Whether a fold keeps what it may: a key dimension as it is, or, if it does not cut the joined array, by the
+/// blocks of some of its axes.
+pub fn kept(fold: &Fold, result: &[KeyDim], array: &ArrayType, mesh: &Mesh) -> Result<(), String> {
+    let distinct: HashSet<&u32> = fold.keep.iter().collect();
+    if distinct.len() != fold.keep.len() || result.len() != fold.keep.len() {
+        return Err("it keeps a key dimension twice, or others than its result has".into());
+    }
+    let cuts = |number: u32| array.dims.iter().any(|dim| dim.cut == Some(number));
+    for (number, to) in fold.keep.iter().zip(result) {
+        let from = fold.keys.get(*number as usize);
+        let from = from.ok_or("it keeps a key dimension that is not there")?;
+        if same_cut(from, to) {
+            continue;
+        }
+        let some = to.axes.iter().all(|axis| from.axes.contains(axis));
+        let full = from.pieces >= from.blocks(mesh) && to.pieces == to.blocks(mesh);
+        if from.extent != to.extent || !some || !full || cuts(*number) {
+            return Err(format!("it cannot keep `{}` as {to}", from.name));
+        }
+    }
+    let gone = |number: &u32| cuts(*number) && !fold.keep.contains(number);
+    match (0..fold.keys.len() as u32).find(gone) {
+        None => Ok(()),
+        Some(_) => Err("it does not keep a key dimension that cuts the arrays".into()),
+    }
+}
+
+/// Whether the joined tuples of a fold are parts of one reduction: what is not kept is a reduced index.
+pub fn reduced(fold: &Fold, kernel: &Kernel, ranges: &[Range]) -> Result<(), String> {
+    let inner = &ranges[kernel.output_rank as usize..];
+    for number in 0..fold.keys.len() as u32 {
+        if !fold.keep.contains(&number) && !inner.contains(&Range::Key(number)) {
+            return Err("it combines what is not reduced".into());
+        }
+    }
+    let value = kernel.graph.dtype(kernel.root);
+    let carriers = kernel.reduction.map(|reduction| reduction.carrier(value));
+    match !kernel.finish && carriers.as_ref() == Some(&kernel.output) {
+        true => Ok(()),
+        false => Err("its kernel gives no carriers to combine".into()),
+    }
+}
+
+/// The array of a fold's result, whose key dimensions are those that it keeps.
+fn folded(fold: &Fold, mut array: ArrayType) -> ArrayType {
+    for dim in &mut array.dims {
+        let kept = dim
+            .cut
+            .and_then(|cut| fold.keep.iter().position(|k| *k == cut));
+        dim.cut = kept.map(|at| at as u32);
+    }
+    array
+}
+
+/// Whether keys, arrays and placement fit together.
+pub fn relation_type(kind: &RelationType, mesh: &Mesh) -> Result<(), String> {
+    key_dims(&kind.keys, mesh)?;
     let mut cuts = HashSet::new();
     for (number, dim) in kind.array.dims.iter().enumerate() {
         let Some(cut) = dim.cut else { continue };
@@ -158,15 +255,29 @@ pub fn relation_type(kind: &RelationType) -> Result<(), String> {
     if whole.is_none() {
         return Err("it has more tuples or elements than can be counted".into());
     }
-    match &kind.placement {
-        Placement::Part(dims)
-            if dims.windows(2).any(|pair| pair[0] >= pair[1])
-                || dims.iter().any(|d| *d as usize >= kind.keys.len()) =>
-        {
-            Err("PART does not name key dimensions in ascending order".into())
-        }
-        _ => Ok(()),
+    placement(kind, mesh)
+}
+
+/// Whether a placement has a role for each axis, and key dimensions on axes of theirs.
+pub fn placement(kind: &RelationType, mesh: &Mesh) -> Result<(), String> {
+    if kind.placement.roles.len() != mesh.axes.len() {
+        return Err("its placement has not one role for each axis".into());
     }
+    for (axis, role) in (0u8..).zip(&kind.placement.roles) {
+        if let AxisRole::Key(number) = role {
+            match kind.keys.get(*number as usize) {
+                None => return Err(format!("there is no key dimension {number}")),
+                Some(key) if !key.axes.contains(&axis) => {
+                    return Err(format!(
+                        "it is placed by `{}` on an axis that does not number its blocks",
+                        key.name
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Keys and arrays of the result of an operation that is no join; `result` is the type that is stated.
@@ -179,7 +290,10 @@ fn content(
         let kind = plan.kind(*input);
         (kind.keys.clone(), kind.array.clone())
     };
-    let part = matches!(result.placement, Placement::Part(_));
+    let grows = |input: &RelationId| {
+        let input = &plan.kind(*input).placement;
+        input.grows_to(&result.placement)
+    };
     match operation {
         Operation::Source { .. } if result.array.columns.len() != 1 => {
             Err("a source has one column".into())
@@ -187,8 +301,10 @@ fn content(
         Operation::Source { .. } | Operation::LocalJoin { .. } => {
             Ok((result.keys.clone(), result.array.clone()))
         }
-        Operation::Broadcast { .. } if part => Err("a broadcast gives ALL".into()),
-        Operation::Shuffle { .. } if !part => Err("a shuffle gives PART".into()),
+        Operation::Broadcast { input } if !grows(input) => {
+            Err("a broadcast gives copies along an axis".into())
+        }
+        Operation::Shuffle { input } if grows(input) => Err("a shuffle gives no copies".into()),
         Operation::Broadcast { input } | Operation::Shuffle { input } => Ok(of(input)),
         Operation::LocalAggregate {
             input,
@@ -288,9 +404,7 @@ fn join(
             ));
         }
         for (key, to) in kind.keys.iter().zip(&input.keys) {
-            let fits = keys
-                .get(*to as usize)
-                .is_some_and(|to| (to.extent, to.pieces) == (key.extent, key.pieces));
+            let fits = keys.get(*to as usize).is_some_and(|to| same_cut(to, key));
             if !fits {
                 return Err(format!("`{}` of {name} goes to another cut", key.name));
             }
@@ -383,7 +497,7 @@ fn locations(plan: &Plan, step: &Step) -> Result<(), String> {
             keys: meeting.result_keys,
             coordinates: meeting.coordinates,
         };
-        if !satisfies(&actual, &required, plan.sites) {
+        if !satisfies(&actual, &required, &plan.mesh) {
             return Err(format!(
                 "it needs {input} where its own tuples are, {}; but {input} is {}",
                 required.result, actual.kind
@@ -421,9 +535,18 @@ fn meetings(plan: &Plan, step: &Step) -> Vec<Meeting> {
         Operation::Source { .. } | Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
             vec![]
         }
-        Operation::LocalJoin { inputs, .. } => inputs
+        Operation::LocalJoin { inputs, fold, .. } => inputs
             .iter()
-            .map(|input| in_result(input.relation, input.keys.clone()))
+            .map(|input| {
+                let mut meeting = in_result(input.relation, input.keys.clone());
+                if let Some(fold) = fold {
+                    // The join's key dimensions are the coordinates.
+                    meeting.result_keys.clone_from(&fold.keep);
+                    let pieces = fold.keys.iter().map(|key| Coordinate::Below(key.pieces));
+                    meeting.coordinates = pieces.collect();
+                }
+                meeting
+            })
             .collect(),
         Operation::LocalTile { input, .. } => vec![in_result(*input, all(plan.kind(*input)))],
         Operation::LocalAggregate { input, keep, .. } => vec![in_input(*input, keep.clone())],

@@ -137,10 +137,10 @@ fn inputs_must_be_where_they_are_needed() {
     assert_eq!(
         broken(
             "r1 B: {k: 6/3} f32[k, 8] @ PART(k)",
-            "r1 B: {k: 6/3} f32[k, 8] @ PART()"
+            "r1 B: {k: 6/3} f32[k, 8] @ ONE"
         ),
         "r2: it needs r1 where its own tuples are, {i: 10/2, k: 6/3} f32[i, 8] @ PART(k); \
-         but r1 is {k: 6/3} f32[k, 8] @ PART()"
+         but r1 is {k: 6/3} f32[k, 8] @ ONE"
     );
     assert_eq!(
         broken("@ PART(i) = aggregate", "@ ALL = aggregate"),
@@ -151,13 +151,13 @@ fn inputs_must_be_where_they_are_needed() {
     let alone = SPLIT_K
         .replace("2 sites", "1 sites")
         .replace("PART(k)", "PART(i)");
-    let alone = alone.replace("f32[k, 8] @ PART(i)", "f32[k, 8] @ PART()");
+    let alone = alone.replace("f32[k, 8] @ PART(i)", "f32[k, 8] @ ONE");
     assert_eq!(verify::verify(&alone.parse().unwrap()), Ok(()));
-    let same = SPLIT_K.replace("s: {} f16[] @ ALL", "s: {} f16[] @ PART()");
+    let same = SPLIT_K.replace("s: {} f16[] @ ALL", "s: {} f16[] @ ONE");
     let same = same
         .replace("i: 10/2", "i: 10/1")
         .replace("PART(k)", "PART(i)");
-    let same = same.replace("f32[k, 8] @ PART(i)", "f32[k, 8] @ PART()");
+    let same = same.replace("f32[k, 8] @ PART(i)", "f32[k, 8] @ ONE");
     assert_eq!(verify::verify(&same.parse().unwrap()), Ok(()));
 }
 
@@ -245,7 +245,9 @@ fn types_and_sources() {
     for text in [
         "{} f32[] @ ALL",
         "{i: 10/1, j: 8/2} (f32, i64)[j, 5, i] @ PART(j)",
-        "{\"_\": 3/2, x': 1/1} bool[\"_\"] @ PART()",
+        "{\"_\": 3/2, x': 1/1} bool[\"_\"] @ ONE",
+        "{i: 10/4@xy, j: 8/2@z, k: 6/2@_} f32[i, j, k] @ GRID(i, *, j)",
+        "{} f32[] @ GRID(., *)",
     ] {
         assert_eq!(text.parse::<RelationType>().unwrap().to_string(), text);
     }

@@ -11,6 +11,7 @@
 
 use super::Compiled;
 use crate::ia::{Operation, Program, Relation};
+use ein_plan::print::mesh;
 use ein_plan::{Origin, RelationId};
 
 /// Columns are aligned up to this many characters.
@@ -20,8 +21,9 @@ const WIDEST: usize = 60;
 pub fn explain(compiled: &Compiled) -> String {
     let (ia, cost) = (&compiled.ia, &compiled.cost);
     let mut text = format!(
-        "plan for {}{}: transfer {} floats ({} change site), {} at the busiest site\n{}\n\n",
+        "plan for {}{}{}: transfer {} floats ({} change site), {} at the busiest site\n{}\n\n",
         count(u128::from(ia.sites), "site"),
+        mesh(&ia.mesh, ia.sites),
         if compiled.plan.deterministic {
             ", deterministic"
         } else {
@@ -82,13 +84,19 @@ fn operation(program: &Program, relation: &Relation) -> String {
         Operation::Source { .. } => "source".into(),
         Operation::Broadcast { input } => format!("broadcast {}", name(input)),
         Operation::Shuffle { input } => format!("shuffle {}", name(input)),
-        Operation::LocalJoin { inputs, kernel, .. } => {
+        Operation::LocalJoin {
+            inputs,
+            kernel,
+            fold,
+            ..
+        } => {
             let names: Vec<&str> = inputs.iter().map(|input| name(&input.relation)).collect();
             let reduction = match kernel.reduction {
                 None => String::new(),
                 Some(reduction) => format!("{} ", reduction.name()),
             };
-            format!("local join {reduction}({})", names.join(", "))
+            let how = if fold.is_some() { "fold" } else { "join" };
+            format!("local {how} {reduction}({})", names.join(", "))
         }
         Operation::LocalAggregate {
             input, reduction, ..
