@@ -200,7 +200,10 @@ fn product(
             let keys: Vec<String> = fold.keys.iter().map(ToString::to_string).collect();
             format!(" of {{{}}}", keys.join(", "))
         });
-        text.push_str(&format!("{}: {} = {word}{fold}\n", relation.name, relation.kind));
+        text.push_str(&format!(
+            "{}: {} = {word}{fold}\n",
+            relation.name, relation.kind
+        ));
     }
     text
 }

@@ -126,7 +126,8 @@ impl Walker<'_> {
     }
 
     fn moved(&self, step: &Step) -> Result<Tuples, RunError> {
-        let (Operation::Broadcast { input } | Operation::Shuffle { input }) = &step.operation else {
+        let (Operation::Broadcast { input } | Operation::Shuffle { input }) = &step.operation
+        else {
             return Err(RunError::internal("a local step moves nothing"));
         };
         let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);

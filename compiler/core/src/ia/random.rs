@@ -42,7 +42,13 @@ pub fn layout(program: &Program, sites: u32, seed: u64) -> Layout {
         true => numbers.pick(&fitting),
         false => numbers.pick(&fitting[later..]),
     };
-    on_mesh(program, Mesh { axes: axes.to_vec() }, seed)
+    on_mesh(
+        program,
+        Mesh {
+            axes: axes.to_vec(),
+        },
+        seed,
+    )
 }
 
 /// A layout on a mesh. Its roles depend on the number of axes, not on their counts.

@@ -28,6 +28,7 @@ fn names(keys: &[KeyRange]) -> Vec<KeyDim> {
         name: format!("k{at}"),
         extent: key.extent,
         pieces: key.pieces,
+        axes: key.axes.clone(),
     };
     keys.iter().enumerate().map(dim).collect()
 }
@@ -108,9 +109,9 @@ fn compute(
         .iter()
         .map(|r| r.map_or(Range::Whole, Range::Key))
         .collect();
-    let result = kind_of(keys, &[], &[DType::F64]);
+    let dims = names(keys);
     kernels.with(kernel, |kernel| {
-        let mut made = chunks::join(&inputs, kernel, &ranges, &result, &[key.to_vec()]).unwrap();
+        let mut made = chunks::join(&inputs, kernel, &ranges, &dims, &[key.to_vec()]).unwrap();
         made.remove(key).unwrap()
     })
 }
@@ -142,8 +143,9 @@ fn apply(
     algebra: &Algebra,
     inputs: &[(&Content, &Pairs)],
     result: &Content,
-    kernels: &Kernels,
+    facts: &Facts,
 ) -> Pairs {
+    let kernels = &facts.kernels;
     let mut made = Pairs::new();
     if let Algebra::Join {
         keys,
@@ -181,13 +183,26 @@ fn apply(
         Algebra::Join { .. } => unreachable!(),
         Algebra::Aggregate {
             keep,
+            coarse,
             reduction,
             before,
             after,
         } => {
             for (key, chunk) in pairs {
                 let chunk = compute(before, &one(chunk), key, &kind.keys, kernels);
-                let group = pick(key, keep);
+                let group = keep.iter().enumerate().map(|(at, k)| {
+                    let own = key[*k as usize];
+                    match coarse.get(at).and_then(Option::as_ref) {
+                        None => own,
+                        Some(to) => {
+                            let all = digits(&kind.keys[*k as usize], own, &facts.mesh);
+                            to.axes
+                                .iter()
+                                .fold(0, |n, axis| n * facts.mesh.axes[*axis as usize] + all[axis])
+                        }
+                    }
+                });
+                let group: Vec<u32> = group.collect();
                 let sum = match made.get(&group) {
                     None => chunk,
                     Some(sum) => combine(*reduction, &reduction.carrier(DType::F64), sum, &chunk),
@@ -198,6 +213,7 @@ fn apply(
                 // The arrays between combining and finishing: the same operator without its last step.
                 let plain = Algebra::Aggregate {
                     keep: keep.clone(),
+                    coarse: coarse.clone(),
                     reduction: *reduction,
                     before: before.clone(),
                     after: ArrayFunction::IDENTITY,
@@ -267,6 +283,19 @@ fn apply(
     made
 }
 
+/// By axis of a key dimension: the digit of the block of a coordinate.
+fn digits(key: &KeyRange, coordinate: u32, mesh: &Mesh) -> BTreeMap<u8, u32> {
+    let counts: Vec<u32> = key.axes.iter().map(|a| mesh.axes[*a as usize]).collect();
+    let blocks: u32 = counts.iter().product();
+    let mut block = coordinate * blocks / key.pieces;
+    let mut digits = BTreeMap::new();
+    for (axis, count) in key.axes.iter().zip(&counts).rev() {
+        digits.insert(*axis, block % count);
+        block /= count;
+    }
+    digits
+}
+
 /// Whether a site holds a tuple, by the definition of placements.
 fn held(at: &Placement, key: &[u32], keys: &[KeyRange], mesh: &Mesh, site: u32) -> bool {
     (0..mesh.axes.len()).all(|axis| {
@@ -275,24 +304,7 @@ fn held(at: &Placement, key: &[u32], keys: &[KeyRange], mesh: &Mesh, site: u32) 
             Role::Every | Role::Partial(_) => true,
             Role::Keys(dims) if dims.len() == 1 => {
                 let dim = dims[0] as usize;
-                let counts: Vec<u32> = keys[dim]
-                    .axes
-                    .iter()
-                    .map(|a| mesh.axes[*a as usize])
-                    .collect();
-                let blocks: u32 = counts.iter().product();
-                let mut block = key[dim] * blocks / keys[dim].pieces;
-                let mut digits = vec![];
-                for count in counts.iter().rev() {
-                    digits.insert(0, block % count);
-                    block /= count;
-                }
-                let own = keys[dim]
-                    .axes
-                    .iter()
-                    .position(|a| *a as usize == axis)
-                    .unwrap();
-                digits[own] == here
+                digits(&keys[dim], key[dim], mesh)[&(axis as u8)] == here
             }
             Role::Keys(dims) => {
                 // Number of the key's part among all of them, then which balanced run of numbers has it.
@@ -470,7 +482,7 @@ pub fn evaluate(operator: &Operator, children: &[&Value], facts: &Facts) -> Valu
                     .zip(children)
                     .map(|(kind, child)| (*kind, &child.sites[site]))
                     .collect();
-                apply(algebra, &inputs, &result, &facts.kernels)
+                apply(algebra, &inputs, &result, facts)
             };
             (0..count).map(at).collect()
         }

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conditions;
 mod evaluate;
 mod extraction;
 mod proofs;

@@ -317,7 +317,20 @@ impl Random<'_> {
                     Reduction::Max,
                     Reduction::Min,
                 ]);
-                Algebra::aggregate(kept, reduction)
+                let mut sum = Algebra::aggregate(kept, reduction);
+                // Sometimes a kept key dimension that cuts no array is kept along one of its axes only.
+                if let Algebra::Aggregate { keep, coarse, .. } = &mut sum
+                    && self.n.below(2) == 0
+                    && let Some(at) = keep.iter().position(|k| !cuts.contains(k))
+                {
+                    let mut range = kind.keys[keep[at] as usize].clone();
+                    let axis = self.n.pick(&range.axes);
+                    range.axes = vec![axis];
+                    range.pieces = self.mesh().axes[axis as usize];
+                    *coarse = vec![None; keep.len()];
+                    coarse[at] = Some(range);
+                }
+                sum
             }
             11 => match self.n.below(3) {
                 0 => Algebra::Replicate {

@@ -299,6 +299,7 @@ fn in_order(commutes: bool, first: &[u32], then: &[u32]) -> bool {
 fn two_phases(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>) {
     let Operator::Local(Algebra::Aggregate {
         keep,
+        coarse,
         reduction,
         before,
         after,
@@ -306,6 +307,9 @@ fn two_phases(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>) {
     else {
         return;
     };
+    if !coarse.is_empty() {
+        return;
+    }
     let input = term.children[0];
     let Some((kind, _)) = view.placed(input) else {
         return;
@@ -325,12 +329,14 @@ fn two_phases(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>) {
         };
         let inner = Algebra::Aggregate {
             keep: between,
+            coarse: vec![],
             reduction: *reduction,
             before: before.clone(),
             after: super::function::ArrayFunction::IDENTITY,
         };
         let outer = Algebra::Aggregate {
             keep: rest,
+            coarse: vec![],
             reduction: *reduction,
             before: super::function::ArrayFunction::IDENTITY,
             after: after.clone(),
@@ -344,6 +350,7 @@ fn two_phases(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>) {
 fn one_phase(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>) {
     let Operator::Local(Algebra::Aggregate {
         keep,
+        coarse,
         reduction,
         before,
         after,
@@ -351,9 +358,13 @@ fn one_phase(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>) {
     else {
         return;
     };
+    if !coarse.is_empty() {
+        return;
+    }
     for (algebra, inputs) in view.locals(term.children[0]) {
         let Algebra::Aggregate {
             keep: between,
+            coarse: blocks,
             reduction: inner,
             before: first,
             after: middle,
@@ -380,11 +391,13 @@ fn one_phase(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>) {
             .collect();
         let ascending = between.windows(2).all(|pair| pair[0] < pair[1]);
         let commutes = commutative(*reduction);
-        let plain = inner == reduction && before.is_identity() && middle.is_identity();
+        let plain =
+            blocks.is_empty() && inner == reduction && before.is_identity() && middle.is_identity();
         if plain && !at.is_partial() && (commutes || ascending) && in_order(commutes, &gone, &then)
         {
             let one = Algebra::Aggregate {
                 keep: kept,
+                coarse: vec![],
                 reduction: *reduction,
                 before: first.clone(),
                 after: after.clone(),

@@ -96,7 +96,10 @@ pub const ROWS: &[Row] = &[
             paper: PAPER,
             left: "σᴸ(p)(Σᴸ(G, op)(R))",
             right: "Σᴸ(G, op)(σᴸ(p(G))(R))",
-            conditions: &["p depends on the key dimensions G only"],
+            conditions: &[
+                "p depends on the key dimensions G only",
+                "G is kept in the pieces that it has",
+            ],
             note: "p's key positions are those of the result on the left and those of G on the right",
         },
         simplify: Some(filter_before_aggregate),
@@ -266,6 +269,7 @@ fn finish_aggregate(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>)
     for (algebra, inputs) in view.locals(child) {
         if let Algebra::Aggregate {
             keep,
+            coarse,
             reduction,
             before,
             after,
@@ -274,6 +278,7 @@ fn finish_aggregate(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>)
         {
             let finished = Algebra::Aggregate {
                 keep: keep.clone(),
+                coarse: coarse.clone(),
                 reduction: *reduction,
                 before: before.clone(),
                 after: function.after(after),
@@ -293,6 +298,7 @@ fn map_before_aggregate(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sid
     for (algebra, inputs) in view.locals(child) {
         let Algebra::Aggregate {
             keep,
+            coarse,
             reduction,
             before,
             after,
@@ -301,12 +307,14 @@ fn map_before_aggregate(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sid
             continue;
         };
         let commutes = after.is_identity()
+            && coarse.is_empty()
             && !function.is_identity()
             && view.kernels().commutes(function, *reduction);
         let inside = function.rename(&|key| keep.get(key as usize).copied());
         if let (true, Some(inside)) = (commutes, inside) {
             let mapped = Algebra::Aggregate {
                 keep: keep.clone(),
+                coarse: vec![],
                 reduction: *reduction,
                 before: inside.after(before),
                 after: ArrayFunction::IDENTITY,
@@ -324,7 +332,8 @@ fn filter_before_aggregate(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<
         return;
     };
     for (algebra, inputs) in view.locals(child) {
-        if let Algebra::Aggregate { keep, .. } = algebra
+        if let Algebra::Aggregate { keep, coarse, .. } = algebra
+            && coarse.is_empty()
             && let Some(inside) = by.rename(|key| keep.get(key as usize).copied())
         {
             let filtered = Tree::unary(Algebra::Filter(inside), Tree::Class(inputs[0]));
@@ -337,9 +346,12 @@ fn filter_before_aggregate(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<
 }
 
 fn aggregate_before_filter(view: &View<'_>, _: Id, term: &Term, found: &mut Vec<Sides>) {
-    let Operator::Local(Algebra::Aggregate { keep, .. }) = &term.operator else {
+    let Operator::Local(Algebra::Aggregate { keep, coarse, .. }) = &term.operator else {
         return;
     };
+    if !coarse.is_empty() {
+        return;
+    }
     let place = |key: u32| keep.iter().position(|k| *k == key).map(|at| at as u32);
     for inner in view.members(term.children[0]) {
         let Some((by, input)) = filter(inner) else {

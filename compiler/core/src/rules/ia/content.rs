@@ -43,8 +43,7 @@ impl From<&ein_plan::KeyDim> for KeyRange {
         KeyRange {
             extent: key.extent,
             pieces: key.pieces,
-            // Sites in a row: the one axis cuts every key dimension.
-            axes: vec![0],
+            axes: key.axes.clone(),
         }
     }
 }
@@ -229,6 +228,7 @@ pub fn of(operator: &Algebra, inputs: &[&Content], kernels: &Kernels) -> Option<
         Algebra::Join { .. } => None,
         Algebra::Aggregate {
             keep,
+            coarse,
             before,
             after,
             reduction,
@@ -252,11 +252,17 @@ pub fn of(operator: &Algebra, inputs: &[&Content], kernels: &Kernels) -> Option<
             for dim in &mut dims {
                 dim.cut = dim.cut.and_then(|key| mapped.place(keep, key));
             }
+            let mut keys: Vec<KeyRange> = vec![];
+            for (at, key) in keep.iter().enumerate() {
+                keys.push(match coarse.get(at).and_then(Option::as_ref) {
+                    None => mapped.keys[*key as usize].clone(),
+                    Some(_) if cuts.iter().any(|cut| mapped.which.same(*cut, *key)) => return None,
+                    Some(_) if mapped.which.positions().contains(key) => return None,
+                    Some(range) => range.clone(),
+                });
+            }
             let result = Content {
-                keys: keep
-                    .iter()
-                    .map(|key| mapped.keys[*key as usize].clone())
-                    .collect(),
+                keys,
                 which: mapped.which.project(keep),
                 dims,
                 columns: mapped.columns.clone(),

@@ -10,13 +10,14 @@
 use crate::ia::placement::{concat_key, image, position};
 use crate::ia::{Operation, Program, Relation};
 use crate::tra;
-use ein_plan::{JoinInput, Placement, RelationId};
+use ein_plan::{AxisRole, Fold, JoinInput, KeyDim, Mesh, Placement, RelationId};
 
-/// The translation of a program for that many sites, at least one.
-pub fn initial(program: &tra::Program, sites: u32) -> Program {
+/// The translation of a program for that many sites, at least those of the mesh that take part.
+pub fn initial(program: &tra::Program, sites: u32, mesh: &Mesh) -> Program {
     let names = program.relations.iter().map(|r| r.name.as_str());
     let mut translation = Translation {
         program,
+        mesh,
         names: tra::Names::taken(names),
         made: vec![],
         everywhere: vec![None; program.relations.len()],
@@ -29,7 +30,8 @@ pub fn initial(program: &tra::Program, sites: u32) -> Program {
         made, relations, ..
     } = translation;
     Program {
-        sites: sites.max(1),
+        sites: sites.max(mesh.sites()),
+        mesh: mesh.clone(),
         outputs: program
             .outputs
             .iter()
@@ -45,6 +47,7 @@ pub fn initial(program: &tra::Program, sites: u32) -> Program {
 
 struct Translation<'a> {
     program: &'a tra::Program,
+    mesh: &'a Mesh,
     names: tra::Names,
     /// By TRA relation: its physical relation.
     made: Vec<RelationId>,
@@ -57,7 +60,7 @@ impl Translation<'_> {
     fn operator(&mut self, id: RelationId) {
         let relation = self.program.relation(id);
         let keys = relation.kind.keys.len() as u32;
-        let all_keys = Placement::Part((0..keys).collect());
+        let all_keys = self.by(&relation.kind.keys, |_| true);
         let (placement, operation) = match &relation.operation {
             tra::Operation::Source { name, source } => (
                 all_keys,
@@ -70,14 +73,16 @@ impl Translation<'_> {
                 inputs,
                 kernel,
                 ranges,
+                fold,
             } => {
-                let (placement, inputs) = self.join(inputs, all_keys);
+                let (placement, inputs) = self.join(inputs, fold.as_ref(), &relation.kind.keys);
                 (
                     placement,
                     Operation::LocalJoin {
                         inputs,
                         kernel: kernel.clone(),
                         ranges: ranges.clone(),
+                        fold: fold.clone(),
                     },
                 )
             }
@@ -97,7 +102,7 @@ impl Translation<'_> {
                 )
             }
             tra::Operation::Rekey { input, keys } => {
-                let (placement, input) = self.where_it_is(*input, |dim| position(keys, dim));
+                let (placement, input) = self.where_it_is(*input, |_, dim| position(keys, dim));
                 (
                     placement,
                     Operation::LocalMap {
@@ -108,7 +113,7 @@ impl Translation<'_> {
                 )
             }
             tra::Operation::Filter { input, key, value } => {
-                let (placement, input) = self.where_it_is(*input, |dim| without(*key, dim));
+                let (placement, input) = self.where_it_is(*input, |_, dim| without(*key, dim));
                 (
                     placement,
                     Operation::LocalFilter {
@@ -123,7 +128,7 @@ impl Translation<'_> {
                 kernel,
                 ranges,
             } => {
-                let (placement, input) = self.where_it_is(*input, Some);
+                let (placement, input) = self.where_it_is(*input, |_, dim| Some(dim));
                 (
                     placement,
                     Operation::LocalMap {
@@ -134,7 +139,7 @@ impl Translation<'_> {
                 )
             }
             tra::Operation::Tile { input, array_dim } => {
-                let (placement, input) = self.where_it_is(*input, Some);
+                let (placement, input) = self.where_it_is(*input, |_, dim| Some(dim));
                 (
                     placement,
                     Operation::LocalTile {
@@ -164,10 +169,28 @@ impl Translation<'_> {
         self.made.push(made);
     }
 
-    /// ⋈ᴸ(BCAST(R₁), …, Rₙ): at the last input's placement.
-    fn join(&mut self, inputs: &[JoinInput], all_keys: Placement) -> (Placement, Vec<JoinInput>) {
+    /// SHUF by the whole key, as far as its key dimensions that are left can be cut: along each axis by the first one of that axis.
+    fn by(&self, keys: &[KeyDim], left: impl Fn(u32) -> bool) -> Placement {
+        let role = |axis: usize| {
+            let cut = (0u32..).zip(keys).find(|(number, key)| {
+                left(*number) && key.axes.iter().any(|a| usize::from(*a) == axis)
+            });
+            cut.map_or(AxisRole::First, |(number, _)| AxisRole::Key(number))
+        };
+        Placement {
+            roles: (0..self.mesh.axes.len()).map(role).collect(),
+        }
+    }
+
+    /// ⋈ᴸ(BCAST(R₁), …, Rₙ): at the last input's placement, as far as the result has its key dimensions.
+    fn join(
+        &mut self,
+        inputs: &[JoinInput],
+        fold: Option<&Fold>,
+        keys: &[KeyDim],
+    ) -> (Placement, Vec<JoinInput>) {
         let Some((last, others)) = inputs.split_last() else {
-            return (all_keys, vec![]);
+            return (self.by(keys, |_| true), vec![]);
         };
         let mut placed: Vec<JoinInput> = others
             .iter()
@@ -176,8 +199,15 @@ impl Translation<'_> {
                 keys: input.keys.clone(),
             })
             .collect();
-        let (placement, relation) =
-            self.where_it_is(last.relation, |dim| last.keys.get(dim as usize).copied());
+        let (placement, relation) = self.where_it_is(last.relation, |axis, dim| {
+            let joined = last.keys.get(dim as usize).copied()?;
+            let at = match fold {
+                None => joined,
+                Some(fold) => position(&fold.keep, joined)?,
+            };
+            // A key dimension kept in coarser pieces may have lost the axis.
+            keys[at as usize].axes.contains(&axis).then_some(at)
+        });
         placed.push(JoinInput {
             relation,
             keys: last.keys.clone(),
@@ -187,36 +217,36 @@ impl Translation<'_> {
 
     /// An input shuffled by its groups, and the placement of what is made of each group.
     fn grouped(&mut self, input: RelationId, groups: &[u32]) -> (Placement, RelationId) {
-        if !groups.windows(2).all(|pair| pair[0] < pair[1]) {
-            return (Placement::All, self.broadcast(input));
-        }
         let relation = self.program.relation(input);
+        let there = self.by(&relation.kind.keys, |key| groups.contains(&key));
+        let result = image(&there, |key| position(groups, key));
         let name = self.names.fresh(&format!("{}.groups", relation.name));
-        let moved = self.push(
-            input,
-            name,
-            Placement::Part(groups.to_vec()),
-            Operation::Shuffle {
-                input: self.made[input.0 as usize],
-            },
-        );
-        (Placement::Part((0..groups.len() as u32).collect()), moved)
+        let operation = Operation::Shuffle {
+            input: self.made[input.0 as usize],
+        };
+        match result {
+            None => (Placement::all(self.mesh), self.broadcast(input)),
+            Some(result) => (result, self.push(input, name, there, operation)),
+        }
     }
 
-    /// An input as it is and the placement of the result, if the result can be where the input is; else everywhere.
+    /// An input as it is and the placement of the result, if the result can be where the input is; else everywhere. `map` says what a
+    /// key dimension that cuts an axis becomes.
     fn where_it_is(
         &mut self,
         input: RelationId,
-        map: impl Fn(u32) -> Option<u32>,
+        map: impl Fn(u8, u32) -> Option<u32>,
     ) -> (Placement, RelationId) {
         let made = self.made[input.0 as usize];
-        let kind = &self.relations[made.0 as usize].kind;
-        if let Placement::Part(dims) = &kind.placement
-            && let Some(dims) = image(dims, map)
-        {
-            return (Placement::Part(dims), made);
+        let roles = (0u8..).zip(&self.relations[made.0 as usize].kind.placement.roles);
+        let roles = roles.map(|(axis, role)| match role {
+            AxisRole::Key(key) => map(axis, *key).map(AxisRole::Key),
+            other => Some(*other),
+        });
+        match roles.collect::<Option<Vec<AxisRole>>>() {
+            Some(roles) => (Placement { roles }, made),
+            None => (Placement::all(self.mesh), self.broadcast(input)),
         }
-        (Placement::All, self.broadcast(input))
     }
 
     fn broadcast(&mut self, id: RelationId) -> RelationId {
@@ -224,17 +254,17 @@ impl Translation<'_> {
             return there;
         }
         let made = self.made[id.0 as usize];
-        let there = match self.relations[made.0 as usize].kind.placement {
-            Placement::All => made,
-            Placement::Part(_) => {
+        let all = Placement::all(self.mesh);
+        let there = match self.relations[made.0 as usize]
+            .kind
+            .placement
+            .grows_to(&all)
+        {
+            false => made,
+            true => {
                 let name = &self.program.relation(id).name;
                 let name = self.names.fresh(&format!("{name}.all"));
-                self.push(
-                    id,
-                    name,
-                    Placement::All,
-                    Operation::Broadcast { input: made },
-                )
+                self.push(id, name, all, Operation::Broadcast { input: made })
             }
         };
         self.everywhere[id.0 as usize] = Some(there);

@@ -33,6 +33,9 @@ pub enum Algebra {
     Aggregate {
         /// Kept key dimensions.
         keep: Vec<u32>,
+        /// By kept key dimension, where it is kept in coarser pieces: the key dimension that it becomes, whose pieces are what the
+        /// digits of its block along some of its axes number. Empty: all are kept as they are.
+        coarse: Vec<Option<KeyRange>>,
         /// How carriers are combined, in key order.
         reduction: Reduction,
         /// What is computed of each array before; over the input's key dimensions.
@@ -135,6 +138,7 @@ impl Algebra {
     pub fn aggregate(keep: Vec<u32>, reduction: Reduction) -> Algebra {
         Algebra::Aggregate {
             keep,
+            coarse: vec![],
             reduction,
             before: ArrayFunction::IDENTITY,
             after: ArrayFunction::IDENTITY,
@@ -169,6 +173,7 @@ impl Algebra {
             }
             Algebra::Aggregate {
                 keep,
+                coarse,
                 reduction,
                 before,
                 after,
@@ -180,7 +185,12 @@ impl Algebra {
                 if !before.is_identity() {
                     of = format!("{of}∘{}", before.print(kernels));
                 }
-                format!("Σ{mark}({}, {of})", list(keep))
+                let blocks = coarse.iter().flatten().map(|range| {
+                    let axes: Vec<String> = range.axes.iter().map(u8::to_string).collect();
+                    format!(" in {} blocks of axes {}", range.pieces, axes.join(" "))
+                });
+                let blocks: String = blocks.collect();
+                format!("Σ{mark}({}{blocks}, {of})", list(keep))
             }
             Algebra::Filter(by) => format!("σ{mark}({by})"),
             Algebra::Map { keys, function } => {

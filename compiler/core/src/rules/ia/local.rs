@@ -114,14 +114,27 @@ fn role(
         Algebra::Join { .. } => None,
         Algebra::Aggregate {
             keep,
+            coarse,
             reduction,
             after,
             ..
-        } => through(&|dim| kind.place(keep, dim)).or_else(|| {
+        } => through(&|dim| {
+            let at = kind.place(keep, dim)?;
+            // A coarser key dimension still cuts along the axes whose digits it keeps.
+            match coarse.get(at as usize).and_then(Option::as_ref) {
+                Some(range) if dims.len() > 1 || !range.axes.contains(&(axis as u8)) => None,
+                _ => Some(at),
+            }
+        })
+        .or_else(|| {
             // Groups are spread over the coordinates. Each must hold an addend of every group.
-            let free = dims
-                .iter()
-                .all(|dim| !keep.contains(dim) && !kind.which.positions().contains(dim));
+            let free = dims.iter().all(|dim| {
+                let kept = keep.iter().position(|kept| kept == dim);
+                let spread = kept.is_none_or(|at| coarse.get(at).is_some_and(Option::is_some));
+                // Only single key dimensions have digits.
+                let digits = kept.is_none() || dims.len() == 1;
+                spread && digits && !kind.which.positions().contains(dim)
+            });
             let pieces = dims.iter().fold(1u64, |n, dim| {
                 n.saturating_mul(u64::from(kind.keys[*dim as usize].pieces))
             });

@@ -17,20 +17,21 @@ use super::placement::{Placement, Role};
 use super::predicate::{Atom, Predicate};
 use crate::ia::{self, Operation};
 use egg::Id;
-use ein_plan::{Kernel, Mesh, Range, RelationId, RelationType};
+use ein_plan::{AxisRole, Fold, Kernel, KeyDim, Mesh, Range, Reduction, RelationId, RelationType};
 
 /// The sites of a program.
 pub fn mesh(program: &ia::Program) -> Mesh {
-    Mesh::row(program.sites)
+    program.mesh.clone()
 }
 
 /// Where a relation of a program is.
 pub fn placement(kind: &RelationType, mesh: &Mesh) -> Placement {
-    let role = match &kind.placement {
-        ein_plan::Placement::All => Role::Every,
-        ein_plan::Placement::Part(dims) => Role::Keys(dims.clone()),
+    let role = |role: &AxisRole| match role {
+        AxisRole::Every => Role::Every,
+        AxisRole::First => Role::Keys(vec![]),
+        AxisRole::Key(key) => Role::Keys(vec![*key]),
     };
-    Placement(vec![role]).on(mesh)
+    Placement(kind.placement.roles.iter().map(role).collect()).on(mesh)
 }
 
 /// What a relation of a program holds.
@@ -149,12 +150,19 @@ fn algebras(program: &ia::Program, relation: &ia::Relation, kernels: &Kernels) -
             inputs,
             kernel,
             ranges: of,
-        } => vec![Algebra::Join {
-            keys: relation.kind.keys.iter().map(KeyRange::from).collect(),
-            inputs: inputs.iter().map(|input| input.keys.clone()).collect(),
-            keep: (0..relation.kind.keys.len() as u32).collect(),
-            function: function(kernel, of, kernels, |key| key),
-        }],
+            fold,
+        } => {
+            let keys = fold.as_ref().map_or(&relation.kind.keys, |fold| &fold.keys);
+            let join = Algebra::Join {
+                keys: keys.iter().map(KeyRange::from).collect(),
+                inputs: inputs.iter().map(|input| input.keys.clone()).collect(),
+                keep: (0..keys.len() as u32).collect(),
+                function: function(kernel, of, kernels, |key| key),
+            };
+            let folded = fold.as_ref().zip(kernel.reduction);
+            let sum = folded.map(|(fold, of)| folding(fold, of, &relation.kind.keys));
+            [join].into_iter().chain(sum).collect()
+        }
         Operation::LocalAggregate {
             keep, reduction, ..
         } => vec![Algebra::aggregate(keep.clone(), *reduction)],
@@ -189,6 +197,26 @@ fn algebras(program: &ia::Program, relation: &ia::Relation, kernels: &Kernels) -
         Operation::LocalConcat { array_dim, .. } => vec![Algebra::Concat {
             array_dim: *array_dim,
         }],
+    }
+}
+
+/// The Σᴸ in a join that combines its tuples at once.
+fn folding(fold: &Fold, reduction: Reduction, result: &[KeyDim]) -> Algebra {
+    let coarse = fold.keep.iter().zip(result).map(|(key, kept)| {
+        let before = KeyRange::from(&fold.keys[*key as usize]);
+        let after = KeyRange::from(kept);
+        (before != after).then_some(after)
+    });
+    let coarse: Vec<Option<KeyRange>> = coarse.collect();
+    Algebra::Aggregate {
+        keep: fold.keep.clone(),
+        coarse: match coarse.iter().any(Option::is_some) {
+            true => coarse,
+            false => vec![],
+        },
+        reduction,
+        before: ArrayFunction::IDENTITY,
+        after: ArrayFunction::IDENTITY,
     }
 }
 
