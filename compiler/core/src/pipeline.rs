@@ -18,7 +18,7 @@ pub mod html;
 pub mod report;
 
 use crate::cost::{self, Cost, Machine};
-use crate::{einsum, ia, lower, search, tra};
+use crate::{einsum, ia, lower, rules, search, tra};
 use ein_plan::Plan;
 use ein_plan::verify::MOST_SITES;
 use einc_diag::Diagnostic;
@@ -55,7 +55,25 @@ pub struct Compiled {
     pub plan: Plan,
     /// What it costs; `cost.steps[s]` is of `plan.steps[s]`.
     pub cost: Cost,
+    /// The proof that the plan is the program, once it was asked for.
+    pub proof: Option<rules::ia::Proof>,
 }
+
+impl Compiled {
+    /// Proves the plan equal to the table 3.1 translation of its program.
+    pub fn prove(&mut self, options: &Options, deadline: &dyn Fn() -> bool) {
+        let initial = rules::ia::initial(&self.tra, options.sites, &self.plan.mesh);
+        let bounds = rules::ia::Options {
+            node_limit: PROOF_NODES,
+            disabled: &options.criteria.disabled_rules,
+            deadline,
+        };
+        self.proof = Some(rules::ia::prove(&initial, &self.ia, &bounds));
+    }
+}
+
+/// Most nodes of the e-graph of a tensor's proof.
+const PROOF_NODES: usize = 20_000;
 
 /// Compiles a program. An error is an internal one (E0999), or says that the program cannot be planned for so
 /// many sites (E0998) or in so little memory (E0996). `deadline` says when to stop searching and take the best so far;
@@ -133,5 +151,6 @@ fn passes(
         ia,
         plan,
         cost,
+        proof: None,
     })
 }

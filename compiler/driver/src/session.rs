@@ -17,9 +17,10 @@ use crate::{
 use einc_core::{
     einsum,
     pipeline::{self, report::PlanReport},
+    rules,
     sema::{self, Analysis},
 };
-use einc_diag::{Diagnostic, Severity};
+use einc_diag::{Diagnostic, Severity, did_you_mean};
 use std::collections::BTreeMap;
 
 /// No more errors than this are shown at once.
@@ -178,7 +179,7 @@ pub fn report(
     sites: u32,
     others: bool,
 ) -> Result<(PlanReport, Vec<Diagnostic>), Failure> {
-    let (compiled, configuration, warnings) = compile(checked, sites)?;
+    let (mut compiled, configuration, warnings) = compile(checked, sites)?;
     let options = options(&configuration, sites);
     let texts: Vec<&str> = program
         .sources
@@ -186,6 +187,7 @@ pub fn report(
         .iter()
         .map(|f| f.text.as_str())
         .collect();
+    compiled.prove(&options, &|| false);
     let mut report = pipeline::describe(&compiled, &options, &texts);
     if others {
         report.alternatives = pipeline::compare(&compiled, &options, &|| false);
@@ -201,6 +203,22 @@ fn options(configuration: &Configuration, sites: u32) -> pipeline::Options {
     }
 }
 
+/// Rules that are to be left out and do not exist.
+fn unknown_rules(criteria: &pipeline::Criteria) -> Vec<Diagnostic> {
+    let known = rules::all();
+    let names = || known.iter().map(|rule| rule.name);
+    let unknown = criteria.disabled_rules.iter();
+    let unknown = unknown.filter(|name| names().all(|known| known != name.as_str()));
+    let said = unknown.map(|name| {
+        let diagnostic = Diagnostic::error("E0997", format!("there is no rule `{name}`"));
+        match did_you_mean(name, names()) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help("`einc rules` lists them all"),
+        }
+    });
+    said.collect()
+}
+
 /// Compiles a checked program for a number of sites. Also returns warnings.
 ///
 /// # Errors
@@ -212,6 +230,10 @@ pub fn compile(
     let Some(program) = checked.program else {
         return Err(Failure::wrong(checked.diagnostics));
     };
+    let unknown = unknown_rules(&checked.configuration.criteria);
+    if !unknown.is_empty() {
+        return Err(Failure::usage(unknown));
+    }
     let options = options(&checked.configuration, sites);
     let compiled =
         pipeline::compile(&program, &options, &|| false).map_err(|diagnostics| Failure {

@@ -73,7 +73,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             programs: compiled.chosen.programs,
             logic_nodes: compiled.chosen.logic_nodes,
             logic_classes: compiled.chosen.logic_classes,
-            proved_equal: None,
+            proved_equal: compiled.proof.as_ref().map(|proof| proof.proved),
         },
         steps: steps.collect(),
         outputs: plan
@@ -92,7 +92,20 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
 
 /// The rewrites of the program, then those of its proof.
 fn rewrites(compiled: &Compiled) -> Vec<Rewrite> {
-    compiled.chosen.rewrites.iter().cloned().collect()
+    let proof = compiled.proof.iter().flat_map(|proof| &proof.steps);
+    let proof = proof.map(|step| Rewrite {
+        rule: step.rule.clone(),
+        tensor: step.tensor.clone(),
+        before: step.before.clone(),
+        after: step.after.clone(),
+    });
+    compiled
+        .chosen
+        .rewrites
+        .iter()
+        .cloned()
+        .chain(proof)
+        .collect()
 }
 
 /// The rules that were applied to a relation's tensor, and the one that its operator comes from.
@@ -103,7 +116,9 @@ fn rules(compiled: &Compiled, relation: &Relation) -> Vec<String> {
         .rewrites
         .iter()
         .map(|r| (&r.tensor, &r.rule));
-    for (tensor, rule) in applied {
+    let proved = compiled.proof.iter().flat_map(|proof| &proof.steps);
+    let proved = proved.map(|step| (&step.tensor, &step.rule));
+    for (tensor, rule) in applied.chain(proved) {
         if *tensor == relation.tensor && !rules.contains(rule) {
             rules.push(rule.clone());
         }

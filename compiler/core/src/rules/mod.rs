@@ -15,6 +15,7 @@ mod describe;
 pub mod distribute;
 mod emit;
 mod extract;
+pub mod ia;
 pub mod laws;
 pub mod order;
 pub mod price;
@@ -47,9 +48,10 @@ pub struct RuleInfo {
     pub note: &'static str,
 }
 
-/// The rules of this module, family by family.
+/// All rules, family by family: what is computed, then what moves.
 pub fn all() -> Vec<RuleInfo> {
-    rows().iter().map(|row| row.info).collect()
+    let logic = rows().into_iter().map(|row| row.info);
+    logic.chain(ia::all()).collect()
 }
 
 /// All rows with what they do.

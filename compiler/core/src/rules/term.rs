@@ -333,12 +333,7 @@ impl Graph {
 
     /// The tensor of an operation, with dimensions in canonical order, as an argument: dimensions are the indices that
     /// are read and not reduced, and those of `others` that are not read. A plain view is what it views.
-    pub fn fresh(
-        &mut self,
-        mut operation: Operation,
-        others: &[u32],
-        extents: &[u64],
-    ) -> Argument {
+    pub fn fresh(&mut self, mut operation: Operation, others: &[u32], extents: &[u64]) -> Argument {
         simplify(&mut operation);
         for argument in &mut operation.arguments {
             argument.class = self.egraph.find(argument.class);
@@ -361,9 +356,11 @@ impl Graph {
                 dimensions.push(*index);
             }
         }
-        if let (Head::Copy, None, [only]) =
-            (operation.head, operation.reduction, &operation.arguments[..])
-            && only.indices == dimensions
+        if let (Head::Copy, None, [only]) = (
+            operation.head,
+            operation.reduction,
+            &operation.arguments[..],
+        ) && only.indices == dimensions
         {
             return only.clone();
         }
@@ -414,7 +411,9 @@ impl Graph {
             }
         }
         if fold {
-            arguments.sort_by(|a, b| (a.turned, a.class, &a.indices).cmp(&(b.turned, b.class, &b.indices)));
+            arguments.sort_by(|a, b| {
+                (a.turned, a.class, &a.indices).cmp(&(b.turned, b.class, &b.indices))
+            });
         }
         Term {
             head: operation.head,

@@ -11,8 +11,7 @@ use clap::Args;
 use einc_diag::Diagnostic;
 use einc_driver::{arguments::Format, exit, render::Text};
 use std::{
-    fs,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 

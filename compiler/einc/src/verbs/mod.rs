@@ -14,6 +14,7 @@ pub mod explain;
 pub mod fmt;
 pub mod new;
 pub mod plan;
+pub mod rules;
 pub mod run;
 
 use einc_diag::Diagnostic;

@@ -69,7 +69,10 @@ fn list(rules: &[RuleInfo]) -> String {
 /// All that is known of a rule.
 fn page(rule: &RuleInfo) -> String {
     let mut text = format!("{}  ({}; {})\n", rule.name, rule.family, rule.paper);
-    text.push_str(&format!("  left   {}\n  right  {}\n", rule.left, rule.right));
+    text.push_str(&format!(
+        "  left   {}\n  right  {}\n",
+        rule.left, rule.right
+    ));
     for condition in rule.conditions {
         text.push_str(&format!("  where  {condition}\n"));
     }
