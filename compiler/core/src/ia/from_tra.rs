@@ -20,7 +20,8 @@
 //! ```
 
 use super::placement::{
-    Required, before_tile, concat_key, image, of_join_input, position, satisfies,
+    Required, before_tile, by_one_key, concat_key, image, of_join_input, placement_name, position,
+    satisfies, spread,
 };
 use super::{Operation, Program, Relation, floats};
 use crate::tra;
@@ -85,7 +86,7 @@ pub fn placed(program: &tra::Program, sites: u32, places: &Places) -> Result<Pro
         outputs,
         files: program.files.clone(),
     };
-    drop_unused(&mut result);
+    result.drop_unused();
     Ok(result)
 }
 
@@ -471,81 +472,5 @@ impl Translation<'_> {
         });
         self.versions[id.0 as usize].push(made);
         made
-    }
-}
-
-/// Along every axis that numbers blocks of the key dimension by them, along the others everywhere.
-fn by_one_key(keys: &[KeyDim], key: u32, mesh: &Mesh) -> Placement {
-    let axes = (0u8..).zip(&mesh.axes).map(|(axis, _)| axis);
-    let role = |axis| match keys[key as usize].axes.contains(&axis) {
-        true => AxisRole::Key(key),
-        false => AxisRole::Every,
-    };
-    Placement {
-        roles: axes.map(role).collect(),
-    }
-}
-
-/// Along each axis by the key dimension with the most pieces, if one's blocks are numbered by it.
-fn spread(keys: &[KeyDim], mesh: &Mesh) -> Placement {
-    let axes = (0u8..).zip(&mesh.axes).map(|(axis, _)| axis);
-    let role = |axis| {
-        let numbered = (0u32..)
-            .zip(keys)
-            .filter(|(_, key)| key.axes.contains(&axis));
-        let longest = numbered.max_by_key(|(at, key)| (key.pieces, std::cmp::Reverse(*at)));
-        longest.map_or(AxisRole::First, |(at, _)| AxisRole::Key(at))
-    };
-    Placement {
-        roles: axes.map(role).collect(),
-    }
-}
-
-/// A placement in a relation's name: `all`, `one`, or `by` what each axis says.
-fn placement_name(placement: &Placement, keys: &[KeyDim]) -> String {
-    let same = |role: AxisRole| placement.roles.iter().all(|other| *other == role);
-    if same(AxisRole::Every) {
-        return "all".into();
-    }
-    if same(AxisRole::First) {
-        return "one".into();
-    }
-    let names = placement.roles.iter().map(|role| match role {
-        AxisRole::Every => "all",
-        AxisRole::First => "one",
-        AxisRole::Key(dim) => keys.get(*dim as usize).map_or("", |key| key.name.as_str()),
-    });
-    format!("by.{}", names.collect::<Vec<_>>().join("."))
-}
-
-/// Drops the relations that no output needs.
-fn drop_unused(program: &mut Program) {
-    let mut used = vec![false; program.relations.len()];
-    for output in &program.outputs {
-        used[output.relation.0 as usize] = true;
-    }
-    for at in (0..used.len()).rev() {
-        if used[at] {
-            for input in program.relations[at].operation.inputs() {
-                used[input.0 as usize] = true;
-            }
-        }
-    }
-    let mut moved = vec![RelationId(0); used.len()];
-    let mut kept = 0;
-    for (at, used) in used.iter().enumerate() {
-        moved[at] = RelationId(kept);
-        kept += u32::from(*used);
-    }
-    let mut position = 0;
-    program.relations.retain(|_| {
-        position += 1;
-        used[position - 1]
-    });
-    for relation in &mut program.relations {
-        relation.operation.rename(|id| moved[id.0 as usize]);
-    }
-    for output in &mut program.outputs {
-        output.relation = moved[output.relation.0 as usize];
     }
 }

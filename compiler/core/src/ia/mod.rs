@@ -197,6 +197,38 @@ impl Program {
         }
         frees
     }
+
+    /// Drops the relations that no output needs.
+    pub fn drop_unused(&mut self) {
+        let mut used = vec![false; self.relations.len()];
+        for output in &self.outputs {
+            used[output.relation.0 as usize] = true;
+        }
+        for at in (0..used.len()).rev() {
+            if used[at] {
+                for input in self.relations[at].operation.inputs() {
+                    used[input.0 as usize] = true;
+                }
+            }
+        }
+        let mut moved = vec![RelationId(0); used.len()];
+        let mut kept = 0;
+        for (at, used) in used.iter().enumerate() {
+            moved[at] = RelationId(kept);
+            kept += u32::from(*used);
+        }
+        let mut position = 0;
+        self.relations.retain(|_| {
+            position += 1;
+            used[position - 1]
+        });
+        for relation in &mut self.relations {
+            relation.operation.rename(|id| moved[id.0 as usize]);
+        }
+        for output in &mut self.outputs {
+            output.relation = moved[output.relation.0 as usize];
+        }
+    }
 }
 
 /// The type without the placement.

@@ -11,7 +11,7 @@
 
 use super::{Operation, Program, Relation};
 use ein_plan::print;
-use ein_plan::{AxisRole, Fold, JoinInput, Mesh, Placement};
+use ein_plan::{AxisRole, Fold, JoinInput, KeyDim, Mesh, Placement};
 
 /// What an operator requires of an input's placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +115,50 @@ pub fn concat_key(dims: &[ein_plan::ArrayDim], array_dim: u32) -> Option<u32> {
 /// Where `key` stands in a list of key dimensions.
 pub fn position(keys: &[u32], key: u32) -> Option<u32> {
     keys.iter().position(|k| *k == key).map(|at| at as u32)
+}
+
+/// Along every axis that numbers blocks of the key dimension by them, along the others everywhere.
+pub fn by_one_key(keys: &[KeyDim], key: u32, mesh: &Mesh) -> Placement {
+    let axes = (0u8..).zip(&mesh.axes).map(|(axis, _)| axis);
+    let role = |axis| match keys[key as usize].axes.contains(&axis) {
+        true => AxisRole::Key(key),
+        false => AxisRole::Every,
+    };
+    Placement {
+        roles: axes.map(role).collect(),
+    }
+}
+
+/// Along each axis by the key dimension with the most pieces, if one's blocks are numbered by it.
+pub fn spread(keys: &[KeyDim], mesh: &Mesh) -> Placement {
+    let axes = (0u8..).zip(&mesh.axes).map(|(axis, _)| axis);
+    let role = |axis| {
+        let numbered = (0u32..)
+            .zip(keys)
+            .filter(|(_, key)| key.axes.contains(&axis));
+        let longest = numbered.max_by_key(|(at, key)| (key.pieces, std::cmp::Reverse(*at)));
+        longest.map_or(AxisRole::First, |(at, _)| AxisRole::Key(at))
+    };
+    Placement {
+        roles: axes.map(role).collect(),
+    }
+}
+
+/// A placement in a relation's name: `all`, `one`, or `by` what each axis says.
+pub fn placement_name(placement: &Placement, keys: &[KeyDim]) -> String {
+    let same = |role: AxisRole| placement.roles.iter().all(|other| *other == role);
+    if same(AxisRole::Every) {
+        return "all".into();
+    }
+    if same(AxisRole::First) {
+        return "one".into();
+    }
+    let names = placement.roles.iter().map(|role| match role {
+        AxisRole::Every => "all",
+        AxisRole::First => "one",
+        AxisRole::Key(dim) => keys.get(*dim as usize).map_or("", |key| key.name.as_str()),
+    });
+    format!("by.{}", names.collect::<Vec<_>>().join("."))
 }
 
 /// The last check of a program: every input is where its operator needs it. The error names both sides.

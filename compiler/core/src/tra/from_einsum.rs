@@ -12,13 +12,13 @@
 //! C.partial = join(A{k}, B{k}) …;  C = aggregate sum C.partial keep {}
 //! ```
 
+use super::names::dim_names;
 use super::operands::split_operands;
 use super::{Chunking, Cut, Names, Operation, Output, Program, Relation, Type, finish, typing};
 use crate::einsum::{self, Definition, TensorId};
 use ein_plan::{
-    ArrayDim, ArrayType, Fold, Index, JoinInput, Kernel, KeyDim, Node, Range, Reduction, RelationId,
+    ArrayDim, ArrayType, Fold, Index, JoinInput, Kernel, KeyDim, Range, Reduction, RelationId,
 };
-use std::collections::BTreeMap;
 
 /// What a program became, and which relations its tensors are.
 #[derive(Clone, Debug, Default)]
@@ -497,53 +497,6 @@ fn key_dim(index: &Index, cut: &Cut) -> KeyDim {
         pieces: cut.pieces,
         axes: cut.axes.clone(),
     }
-}
-
-/// What the dimensions of each tensor are called: by the indices of its own statement, or of the first that
-/// reads it by bare names; else `d0`, `d1`, …
-fn dim_names(program: &einsum::Program) -> Vec<Vec<String>> {
-    let mut found: BTreeMap<(u32, usize), String> = BTreeMap::new();
-    for (number, tensor) in program.tensors.iter().enumerate() {
-        let Definition::Statement { kernel, operands } = &tensor.definition else {
-            continue;
-        };
-        for (dim, index) in kernel.indices[..kernel.output_rank as usize]
-            .iter()
-            .enumerate()
-        {
-            found.insert((number as u32, dim), index.name.clone());
-        }
-        for (_, node, _) in kernel.graph.iter() {
-            let Node::Read {
-                operand, positions, ..
-            } = node
-            else {
-                continue;
-            };
-            for (dim, position) in positions.iter().enumerate() {
-                if let Some(index) = kernel.graph.as_index(*position) {
-                    found
-                        .entry((operands[*operand as usize].0, dim))
-                        .or_insert_with(|| kernel.indices[index.0 as usize].name.clone());
-                }
-            }
-        }
-    }
-    program
-        .tensors
-        .iter()
-        .enumerate()
-        .map(|(number, tensor)| {
-            (0..tensor.shape.len())
-                .map(|dim| {
-                    found
-                        .get(&(number as u32, dim))
-                        .cloned()
-                        .unwrap_or_else(|| format!("d{dim}"))
-                })
-                .collect()
-        })
-        .collect()
 }
 
 fn check_chunking(program: &einsum::Program, chunking: &Chunking) -> Result<(), String> {

@@ -18,11 +18,14 @@ mod evaluate;
 mod finish;
 pub mod from_einsum;
 pub mod interpret;
+mod names;
 pub mod operands;
 pub mod parse;
 pub mod print;
 pub mod typing;
 pub mod verify;
+
+pub(crate) use names::Names;
 
 use ein_plan::{
     ArrayType, Fold, JoinInput, Kernel, KeyDim, Mesh, Origin, Placement, Range, Reduction,
@@ -257,25 +260,4 @@ pub struct Chunking {
     /// By tensor: how its carriers are cut while they are combined, beyond what its statement gives and the tensor
     /// rests as. No entry: not at all.
     pub scattered: Vec<Vec<Cut>>,
-}
-
-/// Names that are taken.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Names(std::collections::HashSet<String>);
-
-impl Names {
-    pub(crate) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> Names {
-        Names(names.map(str::to_string).collect())
-    }
-
-    /// The name itself, or the first of `name2`, `name3`, … that is free; it is taken from now on.
-    pub(crate) fn fresh(&mut self, name: &str) -> String {
-        let mut result = name.to_string();
-        let mut number = 2;
-        while !self.0.insert(result.clone()) {
-            result = format!("{name}{number}");
-            number += 1;
-        }
-        result
-    }
 }

@@ -152,16 +152,9 @@ pub fn fold(
 ) -> Result<Type, String> {
     ein_plan::verify::kept(fold, keys, &joined.array, mesh)?;
     ein_plan::verify::reduced(fold, kernel, ranges)?;
-    let mut array = joined.array.clone();
-    for dim in &mut array.dims {
-        let kept = dim
-            .cut
-            .and_then(|cut| fold.keep.iter().position(|k| *k == cut));
-        dim.cut = kept.map(|at| at as u32);
-    }
     Ok(Type {
         keys: keys.to_vec(),
-        array,
+        array: ein_plan::verify::folded(fold, joined.array.clone()),
     })
 }
 
