@@ -258,24 +258,26 @@ mod tests {
         ] {
             let sites: u64 = counts.iter().map(|n| u64::from(*n)).product();
             let even = [sites * sites, sites];
-            for from in placements(&even, counts, &[Every, First]) {
-                for to in placements(&even, counts, &[Every, First]) {
-                    let mut most = 0;
-                    for site in 0..sites as u32 {
-                        let site = [
-                            site / (counts[1] * counts[2]),
-                            site / counts[2] % counts[1],
-                            site % counts[2],
-                        ];
-                        let has = held(&even, counts, from, site);
-                        let wants = held(&even, counts, to, site);
-                        let missing = has
-                            .iter()
-                            .zip(wants)
-                            .filter(|(has, wants)| !**has && *wants);
-                        most = most.max(missing.count());
-                    }
-                    let (_, words) = price(&even, counts, from, to);
+            let all = placements(&even, counts, &[Every, First]);
+            let of_site = |roles: Roles, site: u32| {
+                let slow = site / (counts[1] * counts[2]);
+                let at = [slow, site / counts[2] % counts[1], site % counts[2]];
+                held(&even, counts, roles, at)
+            };
+            let of_sites = |roles: &Roles| -> Vec<Vec<bool>> {
+                (0..sites as u32)
+                    .map(|site| of_site(*roles, site))
+                    .collect()
+            };
+            let holdings: Vec<Vec<Vec<bool>>> = all.iter().map(of_sites).collect();
+            for (from, has) in all.iter().zip(&holdings) {
+                for (to, wants) in all.iter().zip(&holdings) {
+                    let missing = has.iter().zip(wants).map(|(has, wants)| {
+                        let elements = has.iter().zip(wants);
+                        elements.filter(|(has, wants)| !**has && **wants).count()
+                    });
+                    let most = missing.max().unwrap_or(0);
+                    let (_, words) = price(&even, counts, *from, *to);
                     let gap = (words - most as f64).abs();
                     assert!(gap < 1e-6, "{counts:?} {from:?} {to:?}: {words} {most}");
                 }
