@@ -228,7 +228,7 @@ impl<'a> Workspace<'a> {
                     let key = key(1, goods, &[&domains[run]], numbers);
                     let prices = self.table(key, |space| {
                         let runs = domains[run].runs().iter();
-                        runs.map(|choice| space.from_any(at, goods, &starts, choice, numbers))
+                        runs.map(|choice| space.loading(at, goods, &starts, choice, numbers))
                             .collect()
                     });
                     network.add(vec![run], prices);
@@ -298,7 +298,7 @@ impl<'a> Workspace<'a> {
                 let places = pair[1].places();
                 gives
                     .flat_map(|gives| places.iter().map(move |place| (gives, *place)))
-                    .map(|(gives, place)| space.tariff.convert(goods, gives, place))
+                    .map(|(gives, place)| space.tariff.settle(goods, gives, place))
                     .collect()
             });
             network.add(vec![run, rest], prices);
@@ -353,7 +353,7 @@ impl<'a> Workspace<'a> {
     }
 
     /// The price of reading a loaded tensor as a run needs it, from the best place to start.
-    fn from_any(
+    fn loading(
         &mut self,
         at: usize,
         goods: usize,
@@ -383,7 +383,7 @@ impl<'a> Workspace<'a> {
         let tensor = &self.problem.tensors[at];
         let mut best = f64::INFINITY;
         for rest in rests {
-            let first = self.tariff.convert(goods, gives, *rest);
+            let first = self.tariff.settle(goods, gives, *rest);
             if first >= best {
                 continue;
             }

@@ -20,6 +20,8 @@ pub struct Bounds {
     pub least: f64,
     /// By variable and value: no choice with this value is below this.
     pub by_value: Vec<Vec<f64>>,
+    /// Sums compared.
+    pub operations: f64,
 }
 
 /// Passes over all variables.
@@ -49,10 +51,15 @@ pub fn bounds(network: &Network, price: f64, deadline: &dyn Fn() -> bool) -> Bou
     let mut passing = Passing::new(network, forbidden);
     let mut best = f64::NEG_INFINITY;
     let mut stale = 0;
+    let tables = network.tables.iter();
+    let entries: f64 = tables.map(|table| table.prices.values.len() as f64).sum();
+    let mut operations = 0.0;
     for _ in 0..MOST_PASSES / 2 {
         if deadline() {
             break;
         }
+        // Each pass looks at each table from both ends.
+        operations += 4.0 * entries;
         passing.pass(true);
         let least = passing.pass(false);
         if least <= best + LEAST_GAIN * best.abs() {
@@ -68,6 +75,7 @@ pub fn bounds(network: &Network, price: f64, deadline: &dyn Fn() -> bool) -> Bou
     Bounds {
         least: best,
         by_value: passing.by_value,
+        operations,
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Choice {
     pub load: f64,
     /// Bytes that the busiest site reads and writes.
     pub touched: f64,
+    /// Bytes of its addends, held beside the tensor that they become; 0 if the result is complete.
+    pub addends: f64,
 }
 
 /// All ways to run a statement in which no index is cut into more pieces than it has values and the busiest site
@@ -74,12 +76,13 @@ pub fn choice(
         .map(|read| place(&|index| read.dims[index.0 as usize], TensorRole::Every))
         .collect();
     let own = &problem.tensors[tensor];
-    let columns = if gives.contains(&TensorRole::Partial) {
-        statement.columns
+    let made = share(&own.shape, counts, gives) * own.width;
+    let addends = if gives.contains(&TensorRole::Partial) {
+        made * statement.columns
     } else {
-        1.0
+        0.0
     };
-    let mut touched = share(&own.shape, counts, gives) * own.width * columns;
+    let mut touched = made.max(addends);
     for (read, need) in statement.reads.iter().zip(&needs) {
         let operand = &problem.tensors[read.tensor];
         touched += share(&operand.shape, counts, *need) * operand.width;
@@ -90,6 +93,7 @@ pub fn choice(
         needs,
         load: load(statement, counts, run),
         touched,
+        addends,
     }
 }
 

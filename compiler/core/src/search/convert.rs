@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(one(Cut(0), Cut(1)), (600.0, 96.0)); // all-to-all
         assert_eq!(one(Every, Cut(1)), (0.0, 0.0)); // slice
         assert_eq!(one(Partial, Cut(0)), (3000.0, 480.0)); // reduce-scatter
-        assert_eq!(one(Partial, Every), (3600.0, 960.0)); // all-reduce
+        assert_eq!(one(Partial, Every), (6000.0, 960.0)); // all-reduce: added up, then broadcast
         assert_eq!(one(Cut(0), Partial), (f64::INFINITY, f64::INFINITY));
         let grid = price(&[600], [2, 3, 1], [Cut(0), Every, Every], [Every; 3]);
         assert_eq!(grid, (3600.0, 300.0));
@@ -217,7 +217,7 @@ mod tests {
             columns: 2.0,
         };
         let found = convert(mean, [5, 1, 1], row(Partial), row(Every));
-        assert_eq!(found.map(|m| m.transfer), Some(6600.0));
+        assert_eq!(found.map(|m| m.transfer), Some(9000.0));
     }
 
     /// The elements that a site holds: those whose digits along the axes that cut a dimension are its coordinates.
@@ -228,7 +228,8 @@ mod tests {
             .map(|element| {
                 let mut rest = element;
                 let mut inside = on_first;
-                for (dim, extent) in (0u32..).zip(shape).rev() {
+                for (dim, extent) in shape.iter().enumerate().rev() {
+                    let dim = dim as u32;
                     let at = rest % extent;
                     rest /= extent;
                     // Blocks are numbered along all axes, so that no axis' digit depends on another's role.
@@ -257,24 +258,26 @@ mod tests {
         ] {
             let sites: u64 = counts.iter().map(|n| u64::from(*n)).product();
             let even = [sites * sites, sites];
-            for from in placements(&even, counts, &[Every, First]) {
-                for to in placements(&even, counts, &[Every, First]) {
-                    let mut most = 0;
-                    for site in 0..sites as u32 {
-                        let site = [
-                            site / (counts[1] * counts[2]),
-                            site / counts[2] % counts[1],
-                            site % counts[2],
-                        ];
-                        let has = held(&even, counts, from, site);
-                        let wants = held(&even, counts, to, site);
-                        let missing = has
-                            .iter()
-                            .zip(wants)
-                            .filter(|(has, wants)| !**has && *wants);
-                        most = most.max(missing.count());
-                    }
-                    let (_, words) = price(&even, counts, from, to);
+            let all = placements(&even, counts, &[Every, First]);
+            let of_site = |roles: Roles, site: u32| {
+                let slow = site / (counts[1] * counts[2]);
+                let at = [slow, site / counts[2] % counts[1], site % counts[2]];
+                held(&even, counts, roles, at)
+            };
+            let of_sites = |roles: &Roles| -> Vec<Vec<bool>> {
+                (0..sites as u32)
+                    .map(|site| of_site(*roles, site))
+                    .collect()
+            };
+            let holdings: Vec<Vec<Vec<bool>>> = all.iter().map(of_sites).collect();
+            for (from, has) in all.iter().zip(&holdings) {
+                for (to, wants) in all.iter().zip(&holdings) {
+                    let missing = has.iter().zip(wants).map(|(has, wants)| {
+                        let elements = has.iter().zip(wants);
+                        elements.filter(|(has, wants)| !**has && **wants).count()
+                    });
+                    let most = missing.max().unwrap_or(0);
+                    let (_, words) = price(&even, counts, *from, *to);
                     let gap = (words - most as f64).abs();
                     assert!(gap < 1e-6, "{counts:?} {from:?} {to:?}: {words} {most}");
                 }

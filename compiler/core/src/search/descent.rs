@@ -12,7 +12,7 @@ use super::assemble::{Allowed, Domain, Workspace};
 use super::choice::{Choice, Run};
 use super::convert::{Counts, Roles};
 use super::mesh::AXES;
-use super::model::Model;
+use super::model::{Model, Variable};
 use super::narrow;
 use super::problem::Problem;
 use super::tariff::{Objective, Tariff, Weights};
@@ -192,30 +192,28 @@ fn narrowed(
     free: &[usize],
 ) -> Vec<Domain> {
     let fixed: Vec<usize> = (0..AXES).filter(|axis| !free.contains(axis)).collect();
-    let variables = space.model.variables.clone();
+    let model = space.model;
     let mut result = vec![];
-    for ((domain, value), variable) in domains.iter().zip(values).zip(variables) {
-        result.push(match (domain, value) {
-            (Domain::Runs(list, _), Value::Run(now)) => {
-                let agreeing = list
-                    .iter()
-                    .filter(|choice| fixed.iter().all(|axis| choice.run[*axis] == now[*axis]));
-                let agreeing: Vec<Choice> = agreeing.cloned().collect();
-                let super::model::Variable::Run(at) = variable else {
-                    result.push(domain.clone());
-                    continue;
+    for ((domain, value), variable) in domains.iter().zip(values).zip(&model.variables) {
+        result.push(match (domain, value, variable) {
+            (Domain::Runs(list, _), Value::Run(now), Variable::Run(at)) => {
+                let agrees = |choice: &&Choice| {
+                    let mut axes = fixed.iter();
+                    axes.all(|axis| choice.run[*axis] == now[*axis])
                 };
+                let agreeing: Vec<Choice> = list.iter().filter(agrees).cloned().collect();
                 if agreeing.is_empty() {
                     domain.clone()
                 } else {
-                    space.numbered(at, Rc::new(agreeing))
+                    space.numbered(*at, Rc::new(agreeing))
                 }
             }
-            (Domain::Places(list, _), Value::Place(now)) => {
-                let agreeing = list
-                    .iter()
-                    .filter(|place| fixed.iter().all(|axis| place[*axis] == now[*axis]));
-                let agreeing: Vec<Roles> = agreeing.copied().collect();
+            (Domain::Places(list, _), Value::Place(now), _) => {
+                let agrees = |place: &&Roles| {
+                    let mut axes = fixed.iter();
+                    axes.all(|axis| place[*axis] == now[*axis])
+                };
+                let agreeing: Vec<Roles> = list.iter().filter(agrees).copied().collect();
                 if agreeing.is_empty() {
                     domain.clone()
                 } else {

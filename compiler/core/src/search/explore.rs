@@ -27,8 +27,8 @@ use crate::ia::layout::Layout;
 use ein_plan::Mesh;
 use std::collections::HashMap;
 
-/// Operations granted to the exact search over all meshes.
-pub(super) const BUDGET: f64 = 4e9;
+/// Operations granted to the search over all meshes: some ten seconds of them.
+pub(super) const BUDGET: f64 = 2e10;
 
 /// Times that the price of load or of memory is raised before a mesh is given up.
 const MOST_RAISES: usize = 10;
@@ -217,7 +217,7 @@ impl Search<'_> {
         let memory = self.options.memory? as f64;
         let residencies = residency::of_problem(self.problem, layout);
         let most = residency::peak(&residencies)?;
-        (most.bytes > memory).then(|| (most.statement, most.largest, most.bytes - memory))
+        (most.bytes > memory).then_some((most.statement, most.largest, most.bytes - memory))
     }
 
     fn solved(

@@ -61,12 +61,8 @@ pub fn solve(
         return result;
     }
     result.largest = 0.0;
-    let entries = network
-        .tables
-        .iter()
-        .map(|table| table.prices.values.len() as f64);
-    eliminated.operations += entries.sum::<f64>() * 8.0;
     let known = bounds(network, scale, deadline);
+    eliminated.operations += known.operations;
     // The bound is a sum of many rounded parts.
     result.bound = known.least - known.least.abs() * 1e-9;
     if result.bound > ceiling {

@@ -63,14 +63,14 @@ pub enum Outcome {
         /// Why it was not solved exactly.
         why: String,
     },
-    /// No plan on it is admissible; why.
+    /// No plan on it keeps the limits; why.
     Inadmissible(String),
     /// It was not looked at; why.
     Skipped(String),
 }
 
 impl SearchReport {
-    /// The meshes that were not solved exactly, with the reasons; those that nothing can be balanced on are left out.
+    /// The meshes that were not solved exactly, with the reasons; inadmissible ones are left out.
     pub fn unexplored(&self) -> impl Iterator<Item = &MeshReport> {
         self.meshes
             .iter()
@@ -86,7 +86,7 @@ impl fmt::Display for Outcome {
             Outcome::Improved { price, bound, why } => {
                 write!(f, "{price} (at least {bound}; {why})")
             }
-            Outcome::Inadmissible(why) => write!(f, "nothing admissible: {why}"),
+            Outcome::Inadmissible(why) => write!(f, "inadmissible: {why}"),
             Outcome::Skipped(why) => write!(f, "not explored: {why}"),
         }
     }

@@ -72,7 +72,7 @@ pub fn rests(
             let mut price = 0.0;
             for (at, goods, gives, needs) in &moves {
                 if let Some(gives) = gives {
-                    price += tariff.convert(*goods, *gives, rest);
+                    price += tariff.settle(*goods, *gives, rest);
                 }
                 for need in needs {
                     price += tariff.convert(*goods, rest, *need);

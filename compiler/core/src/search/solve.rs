@@ -1,28 +1,20 @@
 //! The search itself: every mesh, each as exactly as its size allows, and the best plan of all.
 //!
-//! Few meshes are all solved exactly; many of a large program are ranked by a quick descent first. All is counted,
-//! never timed; only the caller's deadline looks at a clock. Must not know how a layout is carried out.
+//! A plan found by a quick descent is there whatever happens; then each mesh is solved, or shown to be dearer than the
+//! best so far. All is counted, never timed; only the caller's deadline looks at a clock. Must not know how a layout is carried out.
 //!
 //! ```text
 //! C[i,j] = sum A[i,k] * B[k,j], 16384 each, 5 sites, words: 2x2 134217728 (proved), 5 214748364.8 (proved)
 //! ```
 
-use super::assemble::{Allowed, Domain, Workspace};
-use super::convert::counts;
 use super::explore::{BUDGET, Candidate, How, Looked, Search};
-use super::network::Network;
 use super::options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 use super::problem::Problem;
 use super::report::{MeshReport, Outcome, SearchReport};
-use super::tariff::{Tariff, Weights};
+use super::tariff::Weights;
 use crate::einsum::{Program, TensorId};
 use ein_plan::Mesh;
 
-/// Meshes up to which all are solved exactly without being ranked first.
-const FEW_MESHES: usize = 8;
-
-/// Meshes that are solved exactly after ranking.
-const BEST_MESHES: usize = 8;
 /// The most sites that are proposed where memory does not suffice.
 const MOST_SITES: u32 = 4096;
 
@@ -145,6 +137,7 @@ fn nearest(
             .collect(),
     )
 }
+
 impl Search<'_> {
     fn run(mut self, deadline: &dyn Fn() -> bool) -> Result<Found, End> {
         let mut admissible: Vec<Mesh> = vec![];
@@ -163,9 +156,9 @@ impl Search<'_> {
         let pinned = !(self.runs.is_empty() && self.rests.is_empty());
         // The seed is there whatever the deadline says, and makes prices comparable.
         let mut best: Option<Candidate> = None;
-        let mut by_axes: Vec<&Mesh> = admissible.iter().collect();
-        by_axes.sort_by_key(|mesh| mesh.axes.len());
-        for mesh in by_axes {
+        // Even axes move least as a rule, so that the later meshes only have to be shown to be dearer.
+        admissible.sort_by_key(|mesh| mesh.axes.iter().max().copied());
+        for mesh in &admissible {
             best = self.candidate(mesh, How::Grown, &|| false).plan();
             if self.too_loose {
                 return Err(End::TooLoose);
@@ -174,29 +167,16 @@ impl Search<'_> {
                 break;
             }
         }
-        let mut meshes = admissible.clone();
         if let Some(seed) = &best {
             let objective = &self.options.objective;
             self.ceiling = seed.price.of(objective);
             self.weights = Weights::below(self.ceiling, objective);
         }
-        let ranked = meshes.len() > FEW_MESHES && self.effort(&meshes) > BUDGET / 40.0;
-        if ranked {
-            meshes = self.ranked(meshes, &mut best, deadline);
-            if self.too_loose {
-                return Err(End::TooLoose);
-            }
-        }
         let mut bound = f64::INFINITY;
         let mut proved = true;
-        for (number, mesh) in meshes.iter().enumerate() {
-            let how = if !ranked || number < BEST_MESHES {
-                How::Exact
-            } else {
-                How::Grown
-            };
-            if self.options.memory.is_none() && number > 0 && how == How::Grown {
-                let why = "other meshes looked better in a first descent";
+        for mesh in &admissible {
+            if self.report.operations > BUDGET {
+                let why = "the operations granted are used up";
                 self.note(mesh, Outcome::Skipped(why.to_string()));
                 (bound, proved) = (0.0, false);
                 continue;
@@ -204,7 +184,7 @@ impl Search<'_> {
             let looked = if deadline() {
                 Looked::Nothing
             } else {
-                self.candidate(mesh, how, deadline)
+                self.candidate(mesh, How::Exact, deadline)
             };
             if self.too_loose {
                 return Err(End::TooLoose);
@@ -226,7 +206,7 @@ impl Search<'_> {
                 Looked::Nothing => {
                     // With a limit on memory only what was tried is known not to fit.
                     proved &= self.options.memory.is_none();
-                    let why = "no plan that was found keeps all limits";
+                    let why = "no plan on it keeps the limits";
                     self.note(mesh, Outcome::Inadmissible(why.to_string()));
                     continue;
                 }
@@ -289,69 +269,5 @@ impl Search<'_> {
         if better {
             *best = Some(candidate);
         }
-    }
-
-    fn allowed(&self) -> Allowed<'_> {
-        Allowed {
-            limits: &self.balance.limits,
-            memory: self.options.memory.map(|bytes| bytes as f64),
-            runs: &self.runs,
-            rests: &self.rests,
-        }
-    }
-
-    /// Operations that solving all these meshes exactly would take, if nothing were reused.
-    fn effort(&self, meshes: &[Mesh]) -> f64 {
-        let mut sum = 0.0;
-        for mesh in meshes {
-            let tariff = Tariff::new(
-                self.problem,
-                counts(mesh),
-                &self.options.objective,
-                self.weights,
-            );
-            let mut space = Workspace::new(self.problem, &self.model, tariff);
-            if let Ok(domains) = space.domains(&self.allowed()) {
-                let network = Network {
-                    domains: domains.iter().map(Domain::len).collect(),
-                    ..Network::default()
-                };
-                let (_, effort) = network.order_of(&self.model.scopes());
-                sum += effort.operations;
-            }
-            if sum > BUDGET {
-                break;
-            }
-        }
-        sum
-    }
-
-    /// Meshes by the price of a first descent.
-    fn ranked(
-        &mut self,
-        meshes: Vec<Mesh>,
-        best: &mut Option<Candidate>,
-        deadline: &dyn Fn() -> bool,
-    ) -> Vec<Mesh> {
-        let objective = self.options.objective.clone();
-        let mut prices: Vec<(f64, usize)> = vec![];
-        for (number, mesh) in meshes.iter().enumerate() {
-            let late = deadline() || self.report.operations > BUDGET / 2.0;
-            let candidate = if late {
-                None
-            } else {
-                self.candidate(mesh, How::Grown, deadline).plan()
-            };
-            let price = candidate.as_ref().map(|c| c.price.of(&objective));
-            prices.push((price.unwrap_or(f64::INFINITY), number));
-            if let Some(candidate) = candidate {
-                self.keep(best, candidate);
-            }
-        }
-        prices.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        prices
-            .iter()
-            .map(|(_, number)| meshes[*number].clone())
-            .collect()
     }
 }

@@ -74,7 +74,7 @@ pub struct Weights {
     pub touched: f64,
     /// For a conversion that moves something.
     pub moves: f64,
-    /// For each byte that rests or is read at the busiest site.
+    /// For each byte that the busiest site holds: at rest, of addends, or as what a conversion makes.
     pub resident: f64,
 }
 
@@ -182,14 +182,30 @@ impl<'a> Tariff<'a> {
             None => f64::INFINITY,
             Some(moved) if moved == Move::default() => 0.0,
             Some(moved) => {
-                let exact = self.objective.of_move(&moved, kept.width) + self.weights.moves;
-                rounded(exact, self.weights.quantum)
+                let weights = &self.weights;
+                let copy = share(&kept.shape, self.counts, to) * kept.width;
+                let exact = self.objective.of_move(&moved, kept.width)
+                    + weights.moves
+                    + weights.resident * copy;
+                rounded(exact, weights.quantum)
             }
         };
         if let Some(slot) = kept.prices.get_mut(at) {
             *slot = price;
         }
         price
+    }
+
+    /// The price of a conversion to where the tensor rests: what it makes is what rests, not another copy.
+    pub fn settle(&mut self, goods: usize, from: Roles, rest: Roles) -> f64 {
+        let price = self.convert(goods, from, rest);
+        if self.weights.resident == 0.0 || price == 0.0 || price.is_infinite() {
+            return price;
+        }
+        let kept = &self.kept[goods];
+        let copy = share(&kept.shape, self.counts, rest) * kept.width;
+        let copy = rounded(self.weights.resident * copy, self.weights.quantum);
+        (price - copy).max(0.0)
     }
 
     /// The price of running a statement.
@@ -199,7 +215,7 @@ impl<'a> Tariff<'a> {
         let exact = self.objective.of_run(choice.load, choice.touched, tuples)
             + weights.load * choice.load / self.total
             + weights.touched * choice.touched / self.bytes
-            + weights.resident * choice.touched;
+            + weights.resident * choice.addends;
         rounded(exact, weights.quantum)
     }
 
