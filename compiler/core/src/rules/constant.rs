@@ -50,7 +50,11 @@ pub(super) fn rows() -> Vec<Row> {
             "unused-index",
             "sum_k x[i], max_k x[i]",
             "n * x[i] (n: the extent of k), x[i]",
-            &["nothing that is reduced depends on k", "it is sum, max, min, any or all", "no index is empty"],
+            &[
+                "nothing that is reduced depends on k",
+                "it is sum, max, min, any or all",
+                "no index is empty",
+            ],
             "The sum of a constant among them. Integers wrap on both sides.",
             unused,
         ),
@@ -94,9 +98,10 @@ fn fold(graph: &mut Graph, class: Id, term: &Term) {
     let [first, second, ..] = numbers[..] else {
         return;
     };
-    let (Some((a, dtype)), Some((b, _))) =
-        (value(graph, &arguments[first]), value(graph, &arguments[second]))
-    else {
+    let (Some((a, dtype)), Some((b, _))) = (
+        value(graph, &arguments[first]),
+        value(graph, &arguments[second]),
+    ) else {
         return;
     };
     let Ok(folded) = scalar::apply(function, &[a, b], dtype) else {
@@ -129,9 +134,9 @@ fn unused(graph: &mut Graph, class: Id, term: &Term) {
     let operation = match reduction {
         Reduction::Max | Reduction::Min | Reduction::Any | Reduction::All => rest,
         Reduction::Sum => {
-            let times = unused
-                .iter()
-                .fold(1i64, |n, i| n.wrapping_mul(term.extents[*i as usize] as i64));
+            let times = unused.iter().fold(1i64, |n, i| {
+                n.wrapping_mul(term.extents[*i as usize] as i64)
+            });
             let rest = graph.fresh(rest, &[], &term.extents);
             let dtype = graph.compute(rest.class);
             let times = scalar::convert(Scalar::Int(times), dtype);

@@ -41,7 +41,11 @@ pub(super) fn rows() -> Vec<Row> {
             "merge-products",
             "sum_k (sum_l a ⊗ b) ⊗ c",
             "sum_kl a ⊗ b ⊗ c",
-            &["⊗ distributes over the reduction", "no index is empty", "the inner one is not divided by"],
+            &[
+                "⊗ distributes over the reduction",
+                "no index is empty",
+                "the inner one is not divided by",
+            ],
             "Both forms stay; chains whose intermediates have one use are merged as a whole.",
             merge,
         ),
@@ -49,7 +53,11 @@ pub(super) fn rows() -> Vec<Row> {
             "contraction-order",
             "sum_kl a[i, k] ⊗ b[k, l] ⊗ c[l, j]",
             "sum_k a[i, k] ⊗ (sum_l b[k, l] ⊗ c[l, j])",
-            &["⊗ distributes over the reduction", "no index is empty", "three factors or more"],
+            &[
+                "⊗ distributes over the reduction",
+                "no index is empty",
+                "three factors or more",
+            ],
             "The order with the least arithmetic, and others within twice of it.",
             |graph, class, term| order(graph, class, term, "contraction-order"),
         ),
@@ -57,7 +65,11 @@ pub(super) fn rows() -> Vec<Row> {
             "pull-factor",
             "sum_k x[i] ⊗ y[k]",
             "x[i] ⊗ sum_k y[k]",
-            &["⊗ distributes over the reduction", "no index is empty", "a factor lacks a reduced index"],
+            &[
+                "⊗ distributes over the reduction",
+                "no index is empty",
+                "a factor lacks a reduced index",
+            ],
             "Also max_k (x + y[k]) = x + max_k y[k] and the like; integers only where wrapping allows it.",
             |graph, class, term| order(graph, class, term, "pull-factor"),
         ),
@@ -72,12 +84,7 @@ pub(super) fn absorb(graph: &Graph, outer: &Term, at: usize, inner: &Term) -> Op
     Some(graph.term(operation, &dimensions, &extents))
 }
 
-fn absorbed(
-    graph: &Graph,
-    outer: &Term,
-    at: usize,
-    inner: &Term,
-) -> Option<(Operation, Vec<u64>)> {
+fn absorbed(graph: &Graph, outer: &Term, at: usize, inner: &Term) -> Option<(Operation, Vec<u64>)> {
     let head = match (outer.head, inner.head) {
         (Head::Fold(f), Head::Fold(g)) if f == g => Head::Fold(f),
         (Head::Fold(f), Head::Copy) | (Head::Copy, Head::Fold(f)) => Head::Fold(f),
@@ -99,7 +106,9 @@ fn absorbed(
         && laws::step(reduction).is_some();
     let lawful = |f| laws::of_reduction(reduction, f, dtype).is_some();
     let sound = match head {
-        Head::Fold(f) => nested || lawful(f) && (outer.head != Head::Copy || inner.reduction.is_none()),
+        Head::Fold(f) => {
+            nested || lawful(f) && (outer.head != Head::Copy || inner.reduction.is_none())
+        }
         _ => nested,
     };
     let mut extents = outer.extents.clone();

@@ -67,7 +67,11 @@ fn body(
     }
     let mut arguments: Vec<(bool, String)> = vec![];
     for (read, child) in term.reads.iter().zip(&term.children) {
-        let at: Vec<String> = read.indices.iter().map(|i| indices[*i as usize].clone()).collect();
+        let at: Vec<String> = read
+            .indices
+            .iter()
+            .map(|i| indices[*i as usize].clone())
+            .collect();
         arguments.push((read.turned, argument(bound, *child, &at, names, depth + 1)));
     }
     let plain: Vec<String> = arguments.iter().map(|(_, text)| text.clone()).collect();
@@ -122,10 +126,13 @@ fn argument(
     }
     // The simplest form says enough.
     let terms = &bound.graph.egraph[class].nodes;
-    let simplest = terms.iter().min_by_key(|t| (t.children.len(), t.extents.len(), *t));
+    let simplest = terms
+        .iter()
+        .min_by_key(|t| (t.children.len(), t.extents.len(), *t));
     match simplest {
         Some(simplest) if depth <= DEEPEST => {
-            let open = simplest.children.len() > 1 && matches!(simplest.head, Head::Fold(f) if laws::repeated(f).is_some());
+            let open = simplest.children.len() > 1
+                && matches!(simplest.head, Head::Fold(f) if laws::repeated(f).is_some());
             let (head, text) = body(bound, simplest, at, names, depth);
             match (head.is_empty(), open) {
                 (true, false) => text,

@@ -41,7 +41,11 @@ pub(super) fn rows() -> Vec<Row> {
             "factor",
             "(sum_k a ⊗ b) ⊕ (sum_k a ⊗ c)",
             "sum_k a ⊗ (b ⊕ c)",
-            &["⊗ distributes over ⊕", "no index is empty", "a is read at the same indices"],
+            &[
+                "⊗ distributes over ⊕",
+                "no index is empty",
+                "a is read at the same indices",
+            ],
             "Indices that a lacks are reduced inside; what is subtracted keeps its sign; a ⊕ (a ⊗ c) takes b = 1.",
             factor,
         ),
@@ -49,7 +53,12 @@ pub(super) fn rows() -> Vec<Row> {
             "distribute",
             "sum_k a ⊗ (b ⊕ c)",
             "(sum_k a ⊗ b) ⊕ (sum_k a ⊗ c)",
-            &["⊗ distributes over ⊕", "no index is empty", "something is reduced", "b ⊕ c is not divided by"],
+            &[
+                "⊗ distributes over ⊕",
+                "no index is empty",
+                "something is reduced",
+                "b ⊕ c is not divided by",
+            ],
             "Pays for sums of low-rank products: (U V + D) x.",
             distribute,
         ),
@@ -139,8 +148,18 @@ impl Pair<'_> {
                 let Some(map) = self.same(graph, a, b) else {
                     continue;
                 };
-                let common: Vec<u32> = self.left.reduced.iter().copied().filter(|i| a.indices.contains(i)).collect();
-                let renamed = |i: &u32| map.iter().find(|(from, _)| from == i).map_or(*i, |(_, to)| *to);
+                let common: Vec<u32> = self
+                    .left
+                    .reduced
+                    .iter()
+                    .copied()
+                    .filter(|i| a.indices.contains(i))
+                    .collect();
+                let renamed = |i: &u32| {
+                    map.iter()
+                        .find(|(from, _)| from == i)
+                        .map_or(*i, |(_, to)| *to)
+                };
                 let rest = |factors: &[Argument], skip: usize| -> Vec<Argument> {
                     let kept = factors.iter().enumerate().filter(|(n, _)| *n != skip);
                     kept.map(|(_, f)| Argument {
@@ -149,7 +168,10 @@ impl Pair<'_> {
                     })
                     .collect()
                 };
-                let (left, right) = (rest(&self.left.factors, at), rest(&self.right.factors, other));
+                let (left, right) = (
+                    rest(&self.left.factors, at),
+                    rest(&self.right.factors, other),
+                );
                 let own = |reduced: &[u32]| -> Vec<u32> {
                     let reduced = reduced.iter().map(renamed);
                     reduced.filter(|i| !common.contains(i)).collect()
@@ -189,7 +211,10 @@ impl Pair<'_> {
         }
         let mut map: Vec<(u32, u32)> = vec![];
         for (i, j) in a.indices.iter().zip(&b.indices) {
-            let (inside, other) = (self.left.reduced.contains(i), self.right.reduced.contains(j));
+            let (inside, other) = (
+                self.left.reduced.contains(i),
+                self.right.reduced.contains(j),
+            );
             let fits = match (inside, other) {
                 (false, false) => i == j,
                 (true, true) => map.iter().all(|(from, to)| (from == j) == (to == i)),
@@ -220,7 +245,11 @@ impl Pair<'_> {
             return Some(graph.constant(one, dtype));
         }
         let product = Operation::fold(self.law.product, factors);
-        Some(graph.fresh(product.reduce(Some(self.law.reduction), reduced), &[], extents))
+        Some(graph.fresh(
+            product.reduce(Some(self.law.reduction), reduced),
+            &[],
+            extents,
+        ))
     }
 }
 

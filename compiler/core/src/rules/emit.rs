@@ -13,7 +13,9 @@ use super::term::{Graph, Head, Term, scalar};
 use super::translate::{Translated, permute_operands, permute_output};
 use crate::einsum::{Program, Role};
 use egg::Id;
-use ein_plan::{DType, Function, Graph as Expressions, Index, IndexId, Kernel, Node, NodeId, Operand, Scalar};
+use ein_plan::{
+    DType, Function, Graph as Expressions, Index, IndexId, Kernel, Node, NodeId, Operand, Scalar,
+};
 use std::collections::{HashMap, HashSet};
 
 /// Deepest expression that is written out.
@@ -37,7 +39,11 @@ impl<'a> Bound<'a> {
     pub fn new(program: &'a Program, translated: &'a Translated) -> Bound<'a> {
         let graph = &translated.graph;
         let find = |id: Id| graph.egraph.find(id);
-        let outputs: HashSet<usize> = program.outputs.iter().map(|o| o.tensor.0 as usize).collect();
+        let outputs: HashSet<usize> = program
+            .outputs
+            .iter()
+            .map(|o| o.tensor.0 as usize)
+            .collect();
         let mut tensors: HashMap<Id, (usize, Vec<u32>)> = HashMap::new();
         // A source first, then an output, then the earliest.
         let rank = |at: usize| match program.tensors[at].definition {
@@ -47,7 +53,9 @@ impl<'a> Bound<'a> {
         };
         for (at, place) in translated.places.iter().enumerate() {
             let class = find(place.class);
-            let better = tensors.get(&class).is_none_or(|(known, _)| rank(at) < rank(*known));
+            let better = tensors
+                .get(&class)
+                .is_none_or(|(known, _)| rank(at) < rank(*known));
             if better {
                 tensors.insert(class, (at, place.order.clone()));
             }
@@ -61,7 +69,9 @@ impl<'a> Bound<'a> {
         }
         let mut kernel_names = HashMap::new();
         for (kernel, class, name) in &translated.kernel_names {
-            kernel_names.entry((*kernel, find(*class))).or_insert_with(|| name.clone());
+            kernel_names
+                .entry((*kernel, find(*class)))
+                .or_insert_with(|| name.clone());
         }
         Bound {
             program,
@@ -94,7 +104,10 @@ impl<'a> Bound<'a> {
     /// Extents of a class as it is written.
     pub fn shape(&self, class: Id) -> Vec<u64> {
         let shape = &self.graph.data(class).shape;
-        self.order(class).iter().map(|d| shape[*d as usize]).collect()
+        self.order(class)
+            .iter()
+            .map(|d| shape[*d as usize])
+            .collect()
     }
 
     /// Whether a class with this term is a statement that is read rather than written out where it is read.
@@ -148,7 +161,11 @@ pub(super) fn statement(
         _ => builder.open(class, &term)?,
     };
     let kernel = Kernel {
-        operands: builder.operands.iter().map(|o| operand(bound, *o)).collect(),
+        operands: builder
+            .operands
+            .iter()
+            .map(|o| operand(bound, *o))
+            .collect(),
         ..kernel
     };
     Some(Statement {
@@ -256,8 +273,15 @@ impl Builder<'_> {
         for (at, index) in kernel.indices.iter_mut().enumerate() {
             index.name = given.unique(names.and_then(|n| n.get(at)));
         }
-        let children: Vec<Id> = term.children.iter().map(|c| graph.egraph.find(*c)).collect();
-        let back: Vec<Vec<u32>> = children.iter().map(|c| inverse(&self.bound.order(*c))).collect();
+        let children: Vec<Id> = term
+            .children
+            .iter()
+            .map(|c| graph.egraph.find(*c))
+            .collect();
+        let back: Vec<Vec<u32>> = children
+            .iter()
+            .map(|c| inverse(&self.bound.order(*c)))
+            .collect();
         kernel = permute_operands(&kernel, &back);
         self.operands = children;
         permute_output(&kernel, &inverse(&self.bound.order(class)))
@@ -283,11 +307,15 @@ impl Builder<'_> {
             });
         }
         for index in rank..term.extents.len() {
-            let hint = term.reads.iter().zip(&term.children).find_map(|(read, child)| {
-                let dimension = read.indices.iter().position(|i| *i as usize == index)?;
-                let child = self.bound.graph.egraph.find(*child);
-                self.bound.names.get(&(child, dimension as u32))
-            });
+            let hint = term
+                .reads
+                .iter()
+                .zip(&term.children)
+                .find_map(|(read, child)| {
+                    let dimension = read.indices.iter().position(|i| *i as usize == index)?;
+                    let child = self.bound.graph.egraph.find(*child);
+                    self.bound.names.get(&(child, dimension as u32))
+                });
             indices.push(Index {
                 name: names.unique(hint),
                 extent: term.extents[index],
@@ -314,8 +342,12 @@ impl Builder<'_> {
         for child in &term.children {
             let child = self.bound.graph.egraph.find(*child);
             let inner = (self.choice)(child);
-            let product = matches!((inner.head, term.head), (Head::Fold(f), Head::Fold(g)) if f == g);
-            let size = inner.extents.iter().fold(OUTWEIGHS, |n, e| n.saturating_mul(*e));
+            let product =
+                matches!((inner.head, term.head), (Head::Fold(f), Head::Fold(g)) if f == g);
+            let size = inner
+                .extents
+                .iter()
+                .fold(OUTWEIGHS, |n, e| n.saturating_mul(*e));
             let wide = inner.reads.iter().filter(|r| !r.indices.is_empty()).count() > 1;
             if product && wide && inner.reduction.is_none() && size <= points {
                 self.apart.push(child);
@@ -416,16 +448,21 @@ impl Builder<'_> {
         let (turned, mut value) = all[0];
         if turned {
             value = match function {
-                Function::Add => self.graph.add(Node::Apply(Function::Neg, vec![value]), dtype),
+                Function::Add => self
+                    .graph
+                    .add(Node::Apply(Function::Neg, vec![value]), dtype),
                 _ => {
                     let one = self.graph.add(Node::Constant(Scalar::Float(1.0)), dtype);
-                    self.graph.add(Node::Apply(Function::Div, vec![one, value]), dtype)
+                    self.graph
+                        .add(Node::Apply(Function::Div, vec![one, value]), dtype)
                 }
             };
         }
         for (turned, next) in &all[1..] {
             let function = if *turned { back } else { function };
-            value = self.graph.add(Node::Apply(function, vec![value, *next]), dtype);
+            value = self
+                .graph
+                .add(Node::Apply(function, vec![value, *next]), dtype);
         }
         value
     }
@@ -438,7 +475,12 @@ impl Builder<'_> {
         for (_, node, dtype) in kernel.graph.iter() {
             let node = match node {
                 Node::Index(index) => Node::Index(*at.get(index.0 as usize)?),
-                Node::Read { operand, positions, otherwise, .. } => {
+                Node::Read {
+                    operand,
+                    positions,
+                    otherwise,
+                    ..
+                } => {
                     let class = graph.egraph.find(term.children[*operand as usize]);
                     let order = self.bound.order(class);
                     let place = |d: &u32| moved[positions[*d as usize].0 as usize];

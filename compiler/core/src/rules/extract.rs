@@ -47,7 +47,9 @@ pub(super) fn alternatives(
         };
         let form = nameless(&alternative.program);
         let new = form != nameless(program)
-            && found.iter().all(|(_, known)| nameless(&known.program) != form);
+            && found
+                .iter()
+                .all(|(_, known)| nameless(&known.program) != form);
         if new {
             found.push((price::program(&alternative.program), alternative));
         }
@@ -55,10 +57,21 @@ pub(super) fn alternatives(
     found.sort_by(|a, b| a.0.score().total_cmp(&b.0.score()));
     let own = price::program(program);
     let better = found.first().is_some_and(|(price, _)| price.beats(&own));
-    found.truncate(options.candidates.saturating_sub(1).max(usize::from(better)));
-    let mut all: Vec<Alternative> = found.into_iter().map(|(_, alternative)| alternative).collect();
+    found.truncate(
+        options
+            .candidates
+            .saturating_sub(1)
+            .max(usize::from(better)),
+    );
+    let mut all: Vec<Alternative> = found
+        .into_iter()
+        .map(|(_, alternative)| alternative)
+        .collect();
     let at = match better {
-        true => all.iter().position(|a| a.work > original.work).unwrap_or(all.len()),
+        true => all
+            .iter()
+            .position(|a| a.work > original.work)
+            .unwrap_or(all.len()),
         false => 0,
     };
     all.insert(at, original);
@@ -70,7 +83,10 @@ fn nameless(program: &Program) -> Program {
     let mut program = program.clone();
     for tensor in &mut program.tensors {
         if let Definition::Statement { kernel, .. } = &mut tensor.definition {
-            kernel.indices.iter_mut().for_each(|index| index.name.clear());
+            kernel
+                .indices
+                .iter_mut()
+                .for_each(|index| index.name.clear());
         }
     }
     program
@@ -194,7 +210,9 @@ impl<'a> Search<'a> {
 
     fn visited(&self, solution: &Solution) -> BTreeSet<Id> {
         let statements = solution.statements.iter();
-        statements.flat_map(|(_, s)| s.seen.iter().copied()).collect()
+        statements
+            .flat_map(|(_, s)| s.seen.iter().copied())
+            .collect()
     }
 
     fn tired(&self) -> bool {
@@ -309,7 +327,10 @@ impl<'a> Search<'a> {
         let on = seen.into_inner().into_iter();
         let on = on.map(|c| (c, self.chosen(choice, c))).collect();
         let mut known = self.known.borrow_mut();
-        known.entry(class).or_default().push((on, statement.clone()));
+        known
+            .entry(class)
+            .or_default()
+            .push((on, statement.clone()));
         statement
     }
 
@@ -346,8 +367,9 @@ impl<'a> Search<'a> {
                 },
             };
             let operands = statement.operands.iter();
-            let operands: Option<Vec<usize>> =
-                operands.map(|o| place.get(&egraph.find(*o)).copied()).collect();
+            let operands: Option<Vec<usize>> = operands
+                .map(|o| place.get(&egraph.find(*o)).copied())
+                .collect();
             place.insert(*class, items.len());
             items.push(Item {
                 key: (own, usize::from(bound)),
@@ -408,7 +430,8 @@ impl<'a> Search<'a> {
         let mut uses: Vec<RuleUse> = vec![];
         for (at, place) in self.translated.places.iter().enumerate() {
             let class = egraph.find(place.class);
-            let Some(rule) = self.translated.shared[at].filter(|_| !self.bound.is_written(at, class))
+            let Some(rule) =
+                self.translated.shared[at].filter(|_| !self.bound.is_written(at, class))
             else {
                 continue;
             };
@@ -427,23 +450,28 @@ impl<'a> Search<'a> {
         }
         let steps = Steps::new(self);
         let mut told = HashSet::new();
-        for (class, statement) in &solution.statements {
-            let Some(own) = owner.get(class) else {
+        let of_statements = solution.statements.iter().flat_map(|(class, statement)| {
+            let own = owner.get(class).copied();
+            let classes = statement.seen.iter().chain(&statement.operands);
+            classes.filter_map(move |class| own.map(|own| (*class, own)))
+        });
+        let of_outputs = program.outputs.iter().map(|output| {
+            let at = output.tensor.0 as usize;
+            (self.translated.places[at].class, at)
+        });
+        for (class, own) in of_statements.chain(of_outputs) {
+            let class = egraph.find(class);
+            if !told.insert(class) {
                 continue;
-            };
-            for seen in &statement.seen {
-                let class = egraph.find(*seen);
-                if told.insert(class) {
-                    let term = &self.terms(class)[self.chosen(choice, class)];
-                    let chain = steps.chain(class, term).into_iter();
-                    uses.extend(chain.map(|(rule, before, after)| RuleUse {
-                        rule,
-                        tensor: program.tensors[*own].name.clone(),
-                        before: describe::term(self.bound, before),
-                        after: describe::term(self.bound, after),
-                    }));
-                }
             }
+            let term = &self.terms(class)[self.chosen(choice, class)];
+            let chain = steps.chain(class, term).into_iter();
+            uses.extend(chain.map(|(rule, before, after)| RuleUse {
+                rule,
+                tensor: program.tensors[own].name.clone(),
+                before: describe::term(self.bound, before),
+                after: describe::term(self.bound, after),
+            }));
         }
         uses
     }
@@ -617,7 +645,10 @@ fn cheapest(bound: &Bound<'_>) -> HashMap<Id, usize> {
             }
         }
         if !changed {
-            return best.into_iter().map(|(class, (_, number))| (class, number)).collect();
+            return best
+                .into_iter()
+                .map(|(class, (_, number))| (class, number))
+                .collect();
         }
     }
 }

@@ -58,13 +58,55 @@ const fn law(
 
 /// Every law. Integers wrap, which sums of products allow and `max` over sums does not.
 pub const LAWS: &[Law] = &[
-    law(Reduction::Sum, Function::Add, Function::Mul, NUMBERS, NonFinite::Spreads),
-    law(Reduction::Max, Function::Max, Function::Add, FLOATS, NonFinite::Spreads),
-    law(Reduction::Min, Function::Min, Function::Add, FLOATS, NonFinite::Spreads),
-    law(Reduction::Max, Function::Max, Function::Min, NUMBERS, NonFinite::Exact),
-    law(Reduction::Min, Function::Min, Function::Max, NUMBERS, NonFinite::Exact),
-    law(Reduction::Any, Function::Or, Function::And, TRUTHS, NonFinite::Exact),
-    law(Reduction::All, Function::And, Function::Or, TRUTHS, NonFinite::Exact),
+    law(
+        Reduction::Sum,
+        Function::Add,
+        Function::Mul,
+        NUMBERS,
+        NonFinite::Spreads,
+    ),
+    law(
+        Reduction::Max,
+        Function::Max,
+        Function::Add,
+        FLOATS,
+        NonFinite::Spreads,
+    ),
+    law(
+        Reduction::Min,
+        Function::Min,
+        Function::Add,
+        FLOATS,
+        NonFinite::Spreads,
+    ),
+    law(
+        Reduction::Max,
+        Function::Max,
+        Function::Min,
+        NUMBERS,
+        NonFinite::Exact,
+    ),
+    law(
+        Reduction::Min,
+        Function::Min,
+        Function::Max,
+        NUMBERS,
+        NonFinite::Exact,
+    ),
+    law(
+        Reduction::Any,
+        Function::Or,
+        Function::And,
+        TRUTHS,
+        NonFinite::Exact,
+    ),
+    law(
+        Reduction::All,
+        Function::And,
+        Function::Or,
+        TRUTHS,
+        NonFinite::Exact,
+    ),
 ];
 
 /// The law of a reduction and a product for a compute type, if it holds.

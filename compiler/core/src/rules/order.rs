@@ -83,7 +83,9 @@ pub fn orders(network: &Network) -> Vec<(Order, Cost)> {
             true => subsets(network, by),
             false => large(network, by),
         };
-        let near = found.first().is_none_or(|f| cost.flops <= f.1.flops * SLACK);
+        let near = found
+            .first()
+            .is_none_or(|f| cost.flops <= f.1.flops * SLACK);
         if near && found.iter().all(|(known, _)| *known != order) {
             found.push((order, cost));
         }
@@ -302,7 +304,8 @@ fn greedy(network: &Network) -> Order {
                     remaining |= u128::from(needed(i)) << i;
                     rest &= rest - 1;
                 }
-                let grows = network.volume(remaining) - network.volume(left) - network.volume(right);
+                let grows =
+                    network.volume(remaining) - network.volume(left) - network.volume(right);
                 let key = (grows, network.volume(left | right));
                 if found.is_none_or(|(known, ..)| key < known) {
                     found = Some((key, (a, b), remaining));

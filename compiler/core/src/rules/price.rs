@@ -66,8 +66,15 @@ pub fn statement(kernel: &Kernel) -> Price {
     let (flops, fast) = match product(kernel, &needs) {
         Some(product) => (product.flops(kernel, &needs, &extents), true),
         None => {
-            let reduced = if kernel.reduction.is_some() { points } else { 0.0 };
-            (values(&kernel.graph, &roots, &needs, &extents) + reduced, false)
+            let reduced = if kernel.reduction.is_some() {
+                points
+            } else {
+                0.0
+            };
+            (
+                values(&kernel.graph, &roots, &needs, &extents) + reduced,
+                false,
+            )
         }
     };
     let elements = |shape: &[u64]| shape.iter().map(|e| *e as f64).product::<f64>();
@@ -155,7 +162,11 @@ impl Product {
             if need == 0 {
                 return 0.0;
             }
-            let side = self.sides.iter().position(|side| need & !side == 0).unwrap_or(0);
+            let side = self
+                .sides
+                .iter()
+                .position(|side| need & !side == 0)
+                .unwrap_or(0);
             if need == self.sides[side] && !taken[side] {
                 taken[side] = true;
                 return 0.0;

@@ -45,7 +45,11 @@ pub(super) fn rows() -> Vec<Row> {
             "join-sums",
             "(sum_k a) ⊕ (sum_l b)",
             "sum_k (a ⊕ b)",
-            &["the reduction repeats ⊕", "k and l have equal extents", "no index is empty"],
+            &[
+                "the reduction repeats ⊕",
+                "k and l have equal extents",
+                "no index is empty",
+            ],
             "Delayed reduction: the logical half of ar(x) + ar(y) = ar(x + y).",
             join,
         ),
@@ -53,7 +57,11 @@ pub(super) fn rows() -> Vec<Row> {
             "nested-reductions",
             "max_k max_l a",
             "max_kl a",
-            &["both reductions are the same", "it is sum, prod, max, min, any or all", "no index is empty"],
+            &[
+                "both reductions are the same",
+                "it is sum, prod, max, min, any or all",
+                "no index is empty",
+            ],
             "",
             nested,
         ),
@@ -61,7 +69,11 @@ pub(super) fn rows() -> Vec<Row> {
             "reduce-filter",
             "sum_k where(c, a, b)",
             "where(c, sum_k a, sum_k b)",
-            &["c does not depend on k", "it is sum, prod, max, min, any or all", "no index is empty"],
+            &[
+                "c does not depend on k",
+                "it is sum, prod, max, min, any or all",
+                "no index is empty",
+            ],
             "A guard is where(c, a, 0), or whatever leaves the reduction as it is.",
             filter,
         ),
@@ -183,10 +195,7 @@ fn join(graph: &mut Graph, class: Id, term: &Term) {
 
 /// For each reduced index of the second term one of the first with the same extent, all different.
 fn matching(a: &Term, b: &Term) -> Option<Vec<usize>> {
-    let (a, b) = (
-        &a.extents[a.rank as usize..],
-        &b.extents[b.rank as usize..],
-    );
+    let (a, b) = (&a.extents[a.rank as usize..], &b.extents[b.rank as usize..]);
     let mut free: Vec<usize> = (0..a.len()).collect();
     let mut pairs = vec![];
     for extent in b {

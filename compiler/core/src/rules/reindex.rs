@@ -34,7 +34,10 @@ pub(super) fn rows() -> Vec<Row> {
             "classical",
             "t = f(x);  u = f(x)",
             "t = f(x);  u is t",
-            &["neither is a source that is read or drawn", "element types are equal"],
+            &[
+                "neither is a source that is read or drawn",
+                "element types are equal",
+            ],
             "Terms are hash-consed; what an output is called stays.",
             at_translation,
         ),
@@ -52,7 +55,11 @@ pub(super) fn rows() -> Vec<Row> {
             "thesis, end of \"Simple Equivalence Rules\": diag(X + Y)",
             "z[i, j] = f(x[i, j], y[j]);  … z[i, i] …",
             "… f(x[i, i], y[i]) …",
-            &["an index is repeated in the read", "nothing can fault", "no index is empty"],
+            &[
+                "an index is repeated in the read",
+                "nothing can fault",
+                "no index is empty",
+            ],
             "Also through reductions: the diagonal of a product needs no product.",
             read_through,
         ),
@@ -61,7 +68,8 @@ pub(super) fn rows() -> Vec<Row> {
 
 fn read_through(graph: &mut Graph, class: Id, term: &Term) {
     for (at, read) in term.reads.iter().enumerate() {
-        let repeated = (1..read.indices.len()).any(|d| read.indices[..d].contains(&read.indices[d]));
+        let repeated =
+            (1..read.indices.len()).any(|d| read.indices[..d].contains(&read.indices[d]));
         if !repeated {
             continue;
         }

@@ -333,12 +333,7 @@ impl Graph {
 
     /// The tensor of an operation, with dimensions in canonical order, as an argument: dimensions are the indices that
     /// are read and not reduced, and those of `others` that are not read. A plain view is what it views.
-    pub fn fresh(
-        &mut self,
-        mut operation: Operation,
-        others: &[u32],
-        extents: &[u64],
-    ) -> Argument {
+    pub fn fresh(&mut self, mut operation: Operation, others: &[u32], extents: &[u64]) -> Argument {
         simplify(&mut operation);
         for argument in &mut operation.arguments {
             argument.class = self.egraph.find(argument.class);
@@ -361,9 +356,11 @@ impl Graph {
                 dimensions.push(*index);
             }
         }
-        if let (Head::Copy, None, [only]) =
-            (operation.head, operation.reduction, &operation.arguments[..])
-            && only.indices == dimensions
+        if let (Head::Copy, None, [only]) = (
+            operation.head,
+            operation.reduction,
+            &operation.arguments[..],
+        ) && only.indices == dimensions
         {
             return only.clone();
         }
@@ -414,7 +411,9 @@ impl Graph {
             }
         }
         if fold {
-            arguments.sort_by(|a, b| (a.turned, a.class, &a.indices).cmp(&(b.turned, b.class, &b.indices)));
+            arguments.sort_by(|a, b| {
+                (a.turned, a.class, &a.indices).cmp(&(b.turned, b.class, &b.indices))
+            });
         }
         Term {
             head: operation.head,
@@ -450,9 +449,13 @@ impl Graph {
             && term.reduction.is_none()
             && term.reads[0].indices == dimensions
             && self.data(term.children[0]).dtype == self.data(class).dtype;
-        let other = match view {
-            true => term.children[0],
-            false => self.egraph.add(term.clone()),
+        // A view of another class is that class: any term of it tells what was derived.
+        let (other, term) = match view {
+            true => {
+                let viewed = term.children[0];
+                (viewed, self.egraph[viewed].nodes[0].clone())
+            }
+            false => (self.egraph.add(term.clone()), term),
         };
         let merged = self.egraph.find(other) != self.egraph.find(class);
         if !merged {

@@ -13,8 +13,10 @@ use super::contraction::absorb;
 use super::laws;
 use super::term::{Argument, Graph, Head, Operation, Read, Term};
 use crate::einsum::{Definition, Program, TensorId, canonical};
-use ein_plan::{DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 use egg::Id;
+use ein_plan::{
+    DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Reduction, Scalar,
+};
 use std::collections::HashMap;
 
 /// Larger kernels are not looked into.
@@ -107,7 +109,13 @@ impl Translator<'_> {
         }
     }
 
-    fn place(&mut self, class: Id, order: Vec<u32>, original: Option<Term>, shared: Option<&'static str>) {
+    fn place(
+        &mut self,
+        class: Id,
+        order: Vec<u32>,
+        original: Option<Term>,
+        shared: Option<&'static str>,
+    ) {
         self.to.places.push(Place { class, order });
         self.to.original.push(original);
         self.to.shared.push(shared);
@@ -214,7 +222,8 @@ impl Translator<'_> {
                 let fits = wide.children.len() + inner.children.len() <= MOST_FACTORS;
                 let alone = wide.children.iter().filter(|c| **c == child).count() == 1;
                 let single = self.single_use(child);
-                (fits && alone && single).then(|| absorb(&self.to.graph, &wide, at, inner))?
+                (fits && alone && single)
+                    .then(|| absorb(&self.to.graph, &wide, at, inner))?
                     .map(|term| (child, term))
             });
             match next {
@@ -251,7 +260,9 @@ impl Translator<'_> {
                     reduced,
                     arguments,
                 };
-                self.to.graph.unite("merge-products", class, &own, operation, &extents);
+                self.to
+                    .graph
+                    .unite("merge-products", class, &own, operation, &extents);
             }
         }
         self.to.graph.egraph.rebuild();
@@ -262,7 +273,10 @@ impl Translator<'_> {
     fn whole(&mut self, kernel: &Kernel, operands: &[TensorId], order: &[u32], salt: u32) -> Term {
         let (kernel, operands) = canonical::statement(kernel.clone(), operands);
         let mut kernel = permute_output(&kernel, order);
-        let places: Vec<&Place> = operands.iter().map(|o| &self.to.places[o.0 as usize]).collect();
+        let places: Vec<&Place> = operands
+            .iter()
+            .map(|o| &self.to.places[o.0 as usize])
+            .collect();
         let orders: Vec<Vec<u32>> = places.iter().map(|p| p.order.clone()).collect();
         kernel = permute_operands(&kernel, &orders).canonical();
         for index in &mut kernel.indices {
@@ -272,7 +286,9 @@ impl Translator<'_> {
             operand.columns = vec![self.to.graph.data(place.class).dtype];
         }
         let children: Vec<Id> = places.iter().map(|p| p.class).collect();
-        let extents = kernel.indices[..kernel.output_rank as usize].iter().map(|i| i.extent);
+        let extents = kernel.indices[..kernel.output_rank as usize]
+            .iter()
+            .map(|i| i.extent);
         Term {
             reduction: None,
             rank: kernel.output_rank,
@@ -367,7 +383,9 @@ impl Translator<'_> {
         match node {
             Node::Constant(value) => Some(Value::One(self.to.graph.constant(*value, dtype))),
             Node::Index(_) => self.fragment(kernel, operands, id),
-            Node::Read { operand, positions, .. } => {
+            Node::Read {
+                operand, positions, ..
+            } => {
                 let shape = &kernel.operands[*operand as usize].shape;
                 let indices: Option<Vec<u32>> = positions
                     .iter()
@@ -410,13 +428,17 @@ impl Translator<'_> {
                 let arguments: Option<Vec<Value>> = arguments.iter().map(of).collect();
                 let arguments = arguments?;
                 let (fold, last_turned) = match function {
-                    Function::Add | Function::Mul | Function::Min | Function::Max => (*function, false),
+                    Function::Add | Function::Mul | Function::Min | Function::Max => {
+                        (*function, false)
+                    }
                     Function::And | Function::Or => (*function, false),
                     Function::Sub | Function::Neg => (Function::Add, true),
                     Function::Div => (Function::Mul, true),
                     _ => {
-                        let arguments =
-                            arguments.into_iter().map(|a| self.argument(a, extents)).collect();
+                        let arguments = arguments
+                            .into_iter()
+                            .map(|a| self.argument(a, extents))
+                            .collect();
                         let apply = Operation {
                             head: Head::Apply(*function),
                             reduction: None,
@@ -453,9 +475,14 @@ impl Translator<'_> {
         part.reduction = None;
         part.output = vec![kernel.graph.dtype(root)];
         part.output_rank = indices.len() as u32;
-        part.indices = indices.iter().map(|i| kernel.indices[i.0 as usize].clone()).collect();
+        part.indices = indices
+            .iter()
+            .map(|i| kernel.indices[i.0 as usize].clone())
+            .collect();
         let number: HashMap<IndexId, u32> = indices.iter().copied().zip(0..).collect();
-        part = renamed(part, &|index| IndexId(number.get(&index).copied().unwrap_or(0)));
+        part = renamed(part, &|index| {
+            IndexId(number.get(&index).copied().unwrap_or(0))
+        });
         let order: Vec<u32> = (0..indices.len() as u32).collect();
         let term = self.whole(&part.canonical(), operands, &order, 0);
         Some(Value::One(Argument {
@@ -500,9 +527,17 @@ fn may_fault(kernel: &Kernel) -> bool {
         _ => false,
     };
     graph.iter().any(|(_, node, dtype)| match node {
-        Node::Read { operand, positions, otherwise: None, .. } => {
+        Node::Read {
+            operand,
+            positions,
+            otherwise: None,
+            ..
+        } => {
             let shape = &kernel.operands[*operand as usize].shape;
-            !positions.iter().zip(shape).all(|(p, extent)| inside(graph, *p, *extent, &extents))
+            !positions
+                .iter()
+                .zip(shape)
+                .all(|(p, extent)| inside(graph, *p, *extent, &extents))
         }
         Node::Apply(Function::FloorDiv | Function::Rem, arguments) if !dtype.is_float() => {
             !constant(&arguments[1], &|x| x != 0)
@@ -589,7 +624,10 @@ pub(super) fn permute_operands(kernel: &Kernel, orders: &[Vec<u32>]) -> Kernel {
     let mut moved: Vec<NodeId> = vec![];
     for (_, node, dtype) in kernel.graph.iter() {
         let mut node = node.map(|a| moved[a.0 as usize]);
-        if let Node::Read { operand, positions, .. } = &mut node {
+        if let Node::Read {
+            operand, positions, ..
+        } = &mut node
+        {
             let old = positions.clone();
             for (from, to) in orders[*operand as usize].iter().enumerate() {
                 positions[*to as usize] = old[from];

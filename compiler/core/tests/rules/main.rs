@@ -4,4 +4,3 @@
 mod programs;
 mod rows;
 mod support;
-

@@ -10,9 +10,18 @@ fn check(program: &Program, seed: u64, kind: Kind) {
     let logic = rewrite(program);
     assert!(logic.alternatives.iter().any(|a| a.program == *program));
     for alternative in &logic.alternatives {
-        assert_eq!(verify(&alternative.program), Ok(()), "{program}\n{}", alternative.program);
+        assert_eq!(
+            verify(&alternative.program),
+            Ok(()),
+            "{program}\n{}",
+            alternative.program
+        );
         let found = difference(program, &alternative.program, seed, kind, false);
-        assert_eq!(found, None, "seed {seed}\n{program}\n{}", alternative.program);
+        assert_eq!(
+            found, None,
+            "seed {seed}\n{program}\n{}",
+            alternative.program
+        );
     }
 }
 
@@ -30,13 +39,20 @@ fn random_programs_keep_their_meaning() {
                 .unwrap_or_else(|fault| panic!("{fault:?}\n{}\n{other}", case.program));
             for (at, (x, y)) in expected.iter().zip(&found).enumerate() {
                 let same = case.compare(at, x, y).is_ok() || near(x, y);
-                assert!(same, "seed {seed}, output {at}: {x:?} {y:?}\n{}\n{other}", case.program);
+                assert!(
+                    same,
+                    "seed {seed}, output {at}: {x:?} {y:?}\n{}\n{other}",
+                    case.program
+                );
             }
         }
     }
 }
 
-fn near(x: &einc_core::einsum::interpret::Values, y: &einc_core::einsum::interpret::Values) -> bool {
+fn near(
+    x: &einc_core::einsum::interpret::Values,
+    y: &einc_core::einsum::interpret::Values,
+) -> bool {
     x.shape == y.shape
         && x.data.iter().zip(&y.data).all(|(a, b)| {
             let (a, b) = (a.as_f64(), b.as_f64());
@@ -66,7 +82,13 @@ pub fn dense(seed: u64) -> String {
         let _ = writeln!(text, "x{at}: {dtype}[{}] = unbound", shape.join(", "));
         tensors.push((format!("x{at}"), dims));
     }
-    let zero = if dtype == "f64" { "0.0_f64" } else if dtype == "i32" { "0_i32" } else { "0" };
+    let zero = if dtype == "f64" {
+        "0.0_f64"
+    } else if dtype == "i32" {
+        "0_i32"
+    } else {
+        "0"
+    };
     let two = match dtype {
         "f64" => "2.0_f64",
         "i32" => "2_i32",
@@ -83,7 +105,11 @@ pub fn dense(seed: u64) -> String {
                     .map(|n| {
                         let own = names.iter().position(|x| x == n).unwrap();
                         let other = below(3) as usize;
-                        if extents[own] == extents[other] && below(2) == 0 { names[other] } else { n }
+                        if extents[own] == extents[other] && below(2) == 0 {
+                            names[other]
+                        } else {
+                            n
+                        }
                     })
                     .collect();
                 format!("{name}[{}]", at.join(", "))
@@ -105,7 +131,10 @@ pub fn dense(seed: u64) -> String {
         let out: Vec<usize> = used.into_iter().take(2).collect();
         let reduced: Vec<usize> = (0..3).filter(|d| !out.contains(d)).collect();
         let list = |dims: &[usize]| -> String {
-            let dims: Vec<String> = dims.iter().map(|d| format!("{}: {}", names[*d], extents[*d])).collect();
+            let dims: Vec<String> = dims
+                .iter()
+                .map(|d| format!("{}: {}", names[*d], extents[*d]))
+                .collect();
             dims.join(", ")
         };
         let reduction = ["sum", "sum", "sum", "max", "min", "prod"][below(6) as usize];
@@ -115,7 +144,11 @@ pub fn dense(seed: u64) -> String {
             (false, false) => format!("[{} | {}] {reduction}", list(&out), list(&reduced)),
         };
         let shape: Vec<String> = out.iter().map(|d| extents[*d].to_string()).collect();
-        let _ = writeln!(text, "y{at}: {dtype}[{}] = {indices} {body}", shape.join(", "));
+        let _ = writeln!(
+            text,
+            "y{at}: {dtype}[{}] = {indices} {body}",
+            shape.join(", ")
+        );
         tensors.push((format!("y{at}"), out));
     }
     text
@@ -148,20 +181,32 @@ fn dense_programs_keep_their_meaning() {
 pub fn chain(extents: &[u64], nested: bool) -> String {
     let mut text = String::new();
     for at in 0..extents.len() - 1 {
-        let _ = writeln!(text, "A{at}: f64[{}, {}] = unbound", extents[at], extents[at + 1]);
+        let _ = writeln!(
+            text,
+            "A{at}: f64[{}, {}] = unbound",
+            extents[at],
+            extents[at + 1]
+        );
     }
     let last = extents.len() - 1;
     if nested {
         let mut before = "A0".to_string();
         for at in 1..last {
             let (n, k, m) = (extents[0], extents[at], extents[at + 1]);
-            let _ = writeln!(text, "T{at}: f64[{n}, {m}] = [i: {n}, j: {m} | k: {k}] sum {before}[i, k] * A{at}[k, j]");
+            let _ = writeln!(
+                text,
+                "T{at}: f64[{n}, {m}] = [i: {n}, j: {m} | k: {k}] sum {before}[i, k] * A{at}[k, j]"
+            );
             before = format!("T{at}");
         }
         let _ = writeln!(text, "output {before}");
     } else {
-        let factors: Vec<String> = (0..last).map(|at| format!("A{at}[i{at}, i{}]", at + 1)).collect();
-        let inner: Vec<String> = (1..last).map(|at| format!("i{at}: {}", extents[at])).collect();
+        let factors: Vec<String> = (0..last)
+            .map(|at| format!("A{at}[i{at}, i{}]", at + 1))
+            .collect();
+        let inner: Vec<String> = (1..last)
+            .map(|at| format!("i{at}: {}", extents[at]))
+            .collect();
         let (n, m) = (extents[0], extents[last]);
         let _ = writeln!(
             text,
@@ -194,13 +239,26 @@ fn textbook(extents: &[u64]) -> f64 {
 
 #[test]
 fn chains_are_multiplied_in_the_best_order() {
-    for (count, nested) in [(4, true), (12, true), (12, false), (100, true), (100, false)] {
-        let extents: Vec<u64> = (0..=count).map(|i| 2 + (i * i * 37 + 11 * i) % 50).collect();
+    for (count, nested) in [
+        (4, true),
+        (12, true),
+        (12, false),
+        (100, true),
+        (100, false),
+    ] {
+        let extents: Vec<u64> = (0..=count)
+            .map(|i| 2 + (i * i * 37 + 11 * i) % 50)
+            .collect();
         let program = program(&chain(&extents, nested));
         let logic = rewrite(&program);
         let best = &logic.alternatives[0];
         assert_eq!(verify(&best.program), Ok(()));
-        assert_eq!(best.flops, textbook(&extents), "{count} {nested}\n{}", best.program);
+        assert_eq!(
+            best.flops,
+            textbook(&extents),
+            "{count} {nested}\n{}",
+            best.program
+        );
         assert!(logic.explored.nodes < 20_000, "{:?}", logic.explored);
         if count == 4 {
             check(&program, 1, Kind::Finite);
@@ -238,5 +296,8 @@ fn limits_hold() {
         assert_eq!(found, None);
     }
     // Values depend on the names of sources alone.
-    assert_eq!(values(&program.tensors[0], 1, Kind::Finite), values(&program.tensors[0], 1, Kind::Finite));
+    assert_eq!(
+        values(&program.tensors[0], 1, Kind::Finite),
+        values(&program.tensors[0], 1, Kind::Finite)
+    );
 }

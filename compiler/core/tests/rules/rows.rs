@@ -21,92 +21,391 @@ const NUMBERS: &str = "f64 f32 i32 i64";
 const FLOATS: &str = "f64 f32";
 
 const INSTANCES: &[Instance] = &[
-    Instance("common-subexpression", Exact, NUMBERS, "x: T[I] = unbound\na: T[I] = [i: I] x[i] * x[i]\nb: T[I] = [j: I] x[j] * x[j]\nc: T[I] = [i: I] max(a[i], b[i])\noutput c"),
-    Instance("transpose-read", Exact, "f64 f16 bf16 i32 u8 bool", "x: T[I, J] = unbound\nt: T[J, I] = [j: J, i: I] x[i, j]\nu: T[I, J] = [i: I, j: J] t[j, i]\noutput t\noutput u"),
-    Instance("read-through", Exact, NUMBERS, "x: T[I, I] = unbound\ny: T[I] = unbound\nz: T[I, I] = [i: I, j: I] max(x[i, j] + y[j], x[j, i])\nd: T[I] = [i: I] z[i, i]\noutput d"),
-    Instance("read-through", Exact, NUMBERS, "x: T[I, K] = unbound\ny: T[K, I] = unbound\nz: T[I, I] = [i: I, j: I | k: K] sum x[i, k] * y[k, j]\nd: T[I] = [i: I] z[i, i]\noutput d"),
-    Instance("merge-products", Spreads, NUMBERS, "x: T[I, K] = unbound\ny: T[K, L] = unbound\nz: T[L, J] = unbound\nt: T[I, L] = [i: I, l: L | k: K] sum x[i, k] * y[k, l]\nu: T[I, J] = [i: I, j: J | l: L] sum t[i, l] * z[l, j]\noutput u\noutput t"),
-    Instance("merge-products", Spreads, FLOATS, "x: T[I, K] = unbound\ny: T[K] = unbound\nt: T[I] = [i: I | k: K] max x[i, k] + y[k]\nu: T[I] = [j: I | i: I] max t[i] - x[j, K - 1 - (K - 1)]\noutput t\nv: T[] = [| i: I] max t[i] + t[i]\noutput v\noutput u"),
-    Instance("contraction-order", Spreads, NUMBERS, "x: T[I, K] = unbound\ny: T[K, L] = unbound\nz: T[L, J] = unbound\nu: T[I, J] = [i: I, j: J | k: K, l: L] sum x[i, k] * y[k, l] * z[l, j]\noutput u"),
-    Instance("contraction-order", Spreads, FLOATS, "x: T[I, K] = unbound\ny: T[K, L] = unbound\nz: T[L, J] = unbound\nu: T[I, J] = [i: I, j: J | k: K, l: L] min x[i, k] + y[k, l] - z[l, j]\noutput u"),
-    Instance("contraction-order", Exact, "bool", "x: T[I, K] = unbound\ny: T[K, L] = unbound\nz: T[L, J] = unbound\nu: T[I, J] = [i: I, j: J | k: K, l: L] any and(and(x[i, k], y[k, l]), z[l, j])\noutput u"),
-    Instance("pull-factor", Spreads, NUMBERS, "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] sum x[i] * y[k]\noutput u"),
-    Instance("pull-factor", Spreads, FLOATS, "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] max y[k] - x[i]\noutput u"),
-    Instance("pull-factor", Spreads, FLOATS, "x: T[I, J] = unbound\ny: T[I] = unbound\nu: T[I] = [i: I | j: J] sum x[i, j] / y[i]\noutput u"),
-    Instance("pull-factor", Exact, "f64 i32 i64", "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] max min(x[i], y[k])\noutput u"),
-    Instance("pull-factor", Exact, "bool", "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] all or(x[i], y[k])\noutput u"),
-    Instance("factor", Spreads, NUMBERS, "x: T[I, K] = unbound\ny: T[K, J] = unbound\nz: T[K, J] = unbound\np: T[I, J] = [i: I, j: J | k: K] sum x[i, k] * y[k, j]\nq: T[I, J] = [i: I, j: J | l: K] sum x[i, l] * z[l, j]\nu: T[I, J] = [i: I, j: J] p[i, j] - q[i, j]\noutput u"),
-    Instance("factor", Spreads, NUMBERS, "x: T[I] = unbound\ny: T[I] = unbound\nu: T[I] = [i: I] x[i] * y[i] + x[i]\noutput u"),
-    Instance("factor", Spreads, FLOATS, "x: T[I] = unbound\ny: T[J] = unbound\nz: T[J] = unbound\nu: T[I, J] = [i: I, j: J] max(x[i] + y[j], x[i] + z[j])\noutput u"),
-    Instance("distribute", Spreads, NUMBERS, "x: T[I, K] = unbound\ny: T[I, K] = unbound\nz: T[K] = unbound\nu: T[I] = [i: I | k: K] sum (x[i, k] - y[i, k]) * z[k]\noutput u"),
-    Instance("split-sum", Exact, NUMBERS, "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] sum x[i] - y[k]\noutput u"),
-    Instance("split-sum", Exact, "f64 i32", "x: T[I] = unbound\ny: T[I, K] = unbound\nu: T[I] = [i: I | k: K] max max(x[i], y[i, k])\noutput u"),
-    Instance("join-sums", Exact, NUMBERS, "x: T[I, K] = unbound\ny: T[K, I] = unbound\np: T[I] = [i: I | k: K] sum x[i, k]\nq: T[I] = [i: I | l: K] sum y[l, i]\nu: T[I] = [i: I] p[i] - q[i]\noutput u"),
-    Instance("nested-reductions", Exact, NUMBERS, "x: T[I, K, J] = unbound\np: T[I, K] = [i: I, k: K | j: J] min x[i, k, j]\nu: T[I] = [i: I | k: K] min p[i, k]\noutput u\noutput p"),
-    Instance("reduce-filter", Exact, NUMBERS, "x: T[I, K] = unbound\nc: bool[I] = unbound\nu: T[I] = [i: I | k: K] sum x[i, k] if c[i]\noutput u"),
-    Instance("reduce-filter", Exact, NUMBERS, "x: T[I, K] = unbound\ny: T[I] = unbound\nc: bool[I] = unbound\nu: T[I] = [i: I | k: K] max where(c[i], x[i, k], y[i])\noutput u"),
-    Instance("identity-element", Exact, FLOATS, "x: T[I] = unbound\nu: T[I] = [i: I] max(x[i] * 1.0_T / 1.0_T + 0.0_T, -inf_T)\noutput u"),
-    Instance("identity-element", Exact, "i32 i64", "x: T[I] = unbound\nu: T[I] = [i: I] x[i] * 1_T - 0_T\noutput u"),
-    Instance("fold-constants", Exact, FLOATS, "x: T[I] = unbound\nu: T[I] = [i: I] x[i] * 3.0_T * 0.5_T\noutput u"),
-    Instance("fold-constants", Exact, "i32 i64", "x: T[I] = unbound\nu: T[I] = [i: I] x[i] * 1234567_T * 7654321_T\noutput u"),
-    Instance("unused-index", Exact, NUMBERS, "x: T[I] = unbound\nu: T[I] = [i: I | k: K, l: L] sum x[i]\noutput u"),
-    Instance("unused-index", Exact, "bool", "x: T[I] = unbound\nu: T[I] = [i: I | k: K] any x[i]\noutput u"),
-    Instance("unused-index", Exact, FLOATS, "u: T[] = [| k: K] sum 2.0_T\noutput u"),
+    Instance(
+        "common-subexpression",
+        Exact,
+        NUMBERS,
+        "x: T[I] = unbound\na: T[I] = [i: I] x[i] * x[i]\nb: T[I] = [j: I] x[j] * x[j]\nc: T[I] = [i: I] max(a[i], b[i])\noutput c",
+    ),
+    Instance(
+        "transpose-read",
+        Exact,
+        "f64 f16 bf16 i32 u8 bool",
+        "x: T[I, J] = unbound\nt: T[J, I] = [j: J, i: I] x[i, j]\nu: T[I, J] = [i: I, j: J] t[j, i]\noutput t\noutput u",
+    ),
+    Instance(
+        "read-through",
+        Exact,
+        NUMBERS,
+        "x: T[I, I] = unbound\ny: T[I] = unbound\nz: T[I, I] = [i: I, j: I] max(x[i, j] + y[j], x[j, i])\nd: T[I] = [i: I] z[i, i]\noutput d",
+    ),
+    Instance(
+        "read-through",
+        Exact,
+        NUMBERS,
+        "x: T[I, K] = unbound\ny: T[K, I] = unbound\nz: T[I, I] = [i: I, j: I | k: K] sum x[i, k] * y[k, j]\nd: T[I] = [i: I] z[i, i]\noutput d",
+    ),
+    Instance(
+        "merge-products",
+        Spreads,
+        NUMBERS,
+        "x: T[I, K] = unbound\ny: T[K, L] = unbound\nz: T[L, J] = unbound\nt: T[I, L] = [i: I, l: L | k: K] sum x[i, k] * y[k, l]\nu: T[I, J] = [i: I, j: J | l: L] sum t[i, l] * z[l, j]\noutput u\noutput t",
+    ),
+    Instance(
+        "merge-products",
+        Spreads,
+        FLOATS,
+        "x: T[I, K] = unbound\ny: T[K] = unbound\nt: T[I] = [i: I | k: K] max x[i, k] + y[k]\nu: T[I] = [j: I | i: I] max t[i] - x[j, K - 1 - (K - 1)]\noutput t\nv: T[] = [| i: I] max t[i] + t[i]\noutput v\noutput u",
+    ),
+    Instance(
+        "contraction-order",
+        Spreads,
+        NUMBERS,
+        "x: T[I, K] = unbound\ny: T[K, L] = unbound\nz: T[L, J] = unbound\nu: T[I, J] = [i: I, j: J | k: K, l: L] sum x[i, k] * y[k, l] * z[l, j]\noutput u",
+    ),
+    Instance(
+        "contraction-order",
+        Spreads,
+        FLOATS,
+        "x: T[I, K] = unbound\ny: T[K, L] = unbound\nz: T[L, J] = unbound\nu: T[I, J] = [i: I, j: J | k: K, l: L] min x[i, k] + y[k, l] - z[l, j]\noutput u",
+    ),
+    Instance(
+        "contraction-order",
+        Exact,
+        "bool",
+        "x: T[I, K] = unbound\ny: T[K, L] = unbound\nz: T[L, J] = unbound\nu: T[I, J] = [i: I, j: J | k: K, l: L] any and(and(x[i, k], y[k, l]), z[l, j])\noutput u",
+    ),
+    Instance(
+        "pull-factor",
+        Spreads,
+        NUMBERS,
+        "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] sum x[i] * y[k]\noutput u",
+    ),
+    Instance(
+        "pull-factor",
+        Spreads,
+        FLOATS,
+        "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] max y[k] - x[i]\noutput u",
+    ),
+    Instance(
+        "pull-factor",
+        Spreads,
+        FLOATS,
+        "x: T[I, J] = unbound\ny: T[I] = unbound\nu: T[I] = [i: I | j: J] sum x[i, j] / y[i]\noutput u",
+    ),
+    Instance(
+        "pull-factor",
+        Exact,
+        "f64 i32 i64",
+        "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] max min(x[i], y[k])\noutput u",
+    ),
+    Instance(
+        "pull-factor",
+        Exact,
+        "bool",
+        "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] all or(x[i], y[k])\noutput u",
+    ),
+    Instance(
+        "factor",
+        Spreads,
+        NUMBERS,
+        "x: T[I, K] = unbound\ny: T[K, J] = unbound\nz: T[K, J] = unbound\np: T[I, J] = [i: I, j: J | k: K] sum x[i, k] * y[k, j]\nq: T[I, J] = [i: I, j: J | l: K] sum x[i, l] * z[l, j]\nu: T[I, J] = [i: I, j: J] p[i, j] - q[i, j]\noutput u",
+    ),
+    Instance(
+        "factor",
+        Spreads,
+        NUMBERS,
+        "x: T[I] = unbound\ny: T[I] = unbound\nu: T[I] = [i: I] x[i] * y[i] + x[i]\noutput u",
+    ),
+    Instance(
+        "factor",
+        Spreads,
+        FLOATS,
+        "x: T[I] = unbound\ny: T[J] = unbound\nz: T[J] = unbound\nu: T[I, J] = [i: I, j: J] max(x[i] + y[j], x[i] + z[j])\noutput u",
+    ),
+    Instance(
+        "distribute",
+        Spreads,
+        NUMBERS,
+        "x: T[I, K] = unbound\ny: T[I, K] = unbound\nz: T[K] = unbound\nu: T[I] = [i: I | k: K] sum (x[i, k] - y[i, k]) * z[k]\noutput u",
+    ),
+    Instance(
+        "split-sum",
+        Exact,
+        NUMBERS,
+        "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] sum x[i] - y[k]\noutput u",
+    ),
+    Instance(
+        "split-sum",
+        Exact,
+        "f64 i32",
+        "x: T[I] = unbound\ny: T[I, K] = unbound\nu: T[I] = [i: I | k: K] max max(x[i], y[i, k])\noutput u",
+    ),
+    Instance(
+        "join-sums",
+        Exact,
+        NUMBERS,
+        "x: T[I, K] = unbound\ny: T[K, I] = unbound\np: T[I] = [i: I | k: K] sum x[i, k]\nq: T[I] = [i: I | l: K] sum y[l, i]\nu: T[I] = [i: I] p[i] - q[i]\noutput u",
+    ),
+    Instance(
+        "nested-reductions",
+        Exact,
+        NUMBERS,
+        "x: T[I, K, J] = unbound\np: T[I, K] = [i: I, k: K | j: J] min x[i, k, j]\nu: T[I] = [i: I | k: K] min p[i, k]\noutput u\noutput p",
+    ),
+    Instance(
+        "reduce-filter",
+        Exact,
+        NUMBERS,
+        "x: T[I, K] = unbound\nc: bool[I] = unbound\nu: T[I] = [i: I | k: K] sum x[i, k] if c[i]\noutput u",
+    ),
+    Instance(
+        "reduce-filter",
+        Exact,
+        NUMBERS,
+        "x: T[I, K] = unbound\ny: T[I] = unbound\nc: bool[I] = unbound\nu: T[I] = [i: I | k: K] max where(c[i], x[i, k], y[i])\noutput u",
+    ),
+    Instance(
+        "identity-element",
+        Exact,
+        FLOATS,
+        "x: T[I] = unbound\nu: T[I] = [i: I] max(x[i] * 1.0_T / 1.0_T + 0.0_T, -inf_T)\noutput u",
+    ),
+    Instance(
+        "identity-element",
+        Exact,
+        "i32 i64",
+        "x: T[I] = unbound\nu: T[I] = [i: I] x[i] * 1_T - 0_T\noutput u",
+    ),
+    Instance(
+        "fold-constants",
+        Exact,
+        FLOATS,
+        "x: T[I] = unbound\nu: T[I] = [i: I] x[i] * 3.0_T * 0.5_T\noutput u",
+    ),
+    Instance(
+        "fold-constants",
+        Exact,
+        "i32 i64",
+        "x: T[I] = unbound\nu: T[I] = [i: I] x[i] * 1234567_T * 7654321_T\noutput u",
+    ),
+    Instance(
+        "unused-index",
+        Exact,
+        NUMBERS,
+        "x: T[I] = unbound\nu: T[I] = [i: I | k: K, l: L] sum x[i]\noutput u",
+    ),
+    Instance(
+        "unused-index",
+        Exact,
+        "bool",
+        "x: T[I] = unbound\nu: T[I] = [i: I | k: K] any x[i]\noutput u",
+    ),
+    Instance(
+        "unused-index",
+        Exact,
+        FLOATS,
+        "u: T[] = [| k: K] sum 2.0_T\noutput u",
+    ),
 ];
 
 /// Rows of conditions: rule, and a program where one fails.
 const BARRED: &[(&str, &str)] = &[
     // Element types differ: what a narrow type stores is rounded.
-    ("common-subexpression", "x: f32[3] = unbound\na: f32[3] = [i: 3] x[i] * x[i]\nb: f16[3] = [i: 3] x[i] * x[i]\noutput a\noutput b"),
-    ("common-subexpression", "x: f32[3] = normal(0.0, 1.0)\ny: f32[3] = normal(0.0, 1.0)\nu: f32[3] = [i: 3] x[i] - y[i]\noutput u"),
-    ("transpose-read", "x: f32[3, 2] = unbound\nt: bf16[2, 3] = [j: 2, i: 3] x[i, j]\noutput t"),
-    ("transpose-read", "x: f32[3, 3] = unbound\nc: i64[3] = unbound\nt: f32[3, 3] = [j: 3, i: 3] x[c[i], j]\noutput t"),
-    ("read-through", "x: f64[3, 2] = unbound\nz: f64[3, 2] = [i: 3, j: 2] x[i, j] * x[i, j]\nu: f64[2, 3] = [j: 2, i: 3] exp(z[i, j])\noutput u"),
-    ("read-through", "x: f32[3, 3] = unbound\nz: bf16[3, 3] = [i: 3, j: 3] x[i, j] + x[j, i]\nu: f32[3] = [i: 3] z[i, i]\noutput u"),
-    ("read-through", "x: f64[3] = unbound\nc: i64[3] = unbound\nz: f64[3, 3] = [i: 3, j: 3] x[c[i]] + x[c[j]]\nu: f64[3] = [i: 3] z[i, i]\noutput u"),
-    ("read-through", "x: f64[0, 0] = unbound\nz: f64[0, 0] = [i: 0, j: 0] x[i, j] + x[j, i]\nu: f64[0] = [i: 0] z[i, i]\noutput u"),
+    (
+        "common-subexpression",
+        "x: f32[3] = unbound\na: f32[3] = [i: 3] x[i] * x[i]\nb: f16[3] = [i: 3] x[i] * x[i]\noutput a\noutput b",
+    ),
+    (
+        "common-subexpression",
+        "x: f32[3] = normal(0.0, 1.0)\ny: f32[3] = normal(0.0, 1.0)\nu: f32[3] = [i: 3] x[i] - y[i]\noutput u",
+    ),
+    (
+        "transpose-read",
+        "x: f32[3, 2] = unbound\nt: bf16[2, 3] = [j: 2, i: 3] x[i, j]\noutput t",
+    ),
+    (
+        "transpose-read",
+        "x: f32[3, 3] = unbound\nc: i64[3] = unbound\nt: f32[3, 3] = [j: 3, i: 3] x[c[i], j]\noutput t",
+    ),
+    (
+        "read-through",
+        "x: f64[3, 2] = unbound\nz: f64[3, 2] = [i: 3, j: 2] x[i, j] * x[i, j]\nu: f64[2, 3] = [j: 2, i: 3] exp(z[i, j])\noutput u",
+    ),
+    (
+        "read-through",
+        "x: f32[3, 3] = unbound\nz: bf16[3, 3] = [i: 3, j: 3] x[i, j] + x[j, i]\nu: f32[3] = [i: 3] z[i, i]\noutput u",
+    ),
+    (
+        "read-through",
+        "x: f64[3] = unbound\nc: i64[3] = unbound\nz: f64[3, 3] = [i: 3, j: 3] x[c[i]] + x[c[j]]\nu: f64[3] = [i: 3] z[i, i]\noutput u",
+    ),
+    (
+        "read-through",
+        "x: f64[0, 0] = unbound\nz: f64[0, 0] = [i: 0, j: 0] x[i, j] + x[j, i]\nu: f64[0] = [i: 0] z[i, i]\noutput u",
+    ),
     // Integers wrap, so that max does not go through sums.
-    ("merge-products", "x: i64[3, 2] = unbound\nt: i64[3] = [i: 3 | k: 2] max x[i, k] + x[i, k]\nu: i64[] = [| i: 3] max t[i] + t[i]\noutput u"),
-    ("merge-products", "x: f64[3, 2] = unbound\nt: f64[3] = [i: 3 | k: 2] prod x[i, k]\nu: f64[] = [| i: 3] sum t[i] * t[i]\noutput u"),
-    ("merge-products", "x: f64[3, 2] = unbound\nt: f64[3] = [i: 3 | k: 2] sum x[i, k] * x[i, k]\nu: f64[] = [| i: 3] sum 1.0_f64 / t[i]\noutput u"),
-    ("merge-products", "x: f64[3, 0] = unbound\ny: f64[3] = unbound\nt: f64[3] = [i: 3 | k: 0] sum x[i, k]\nu: f64[] = [| i: 3] sum t[i] * y[i]\noutput u"),
-    ("merge-products", "x: f32[3, 2] = unbound\ny: f32[3] = unbound\nt: f16[3] = [i: 3 | k: 2] sum x[i, k] * x[i, k]\nu: f32[] = [| i: 3] sum t[i] * y[i]\noutput u"),
-    ("contraction-order", "x: i32[3, 2] = unbound\ny: i32[2, 5] = unbound\nz: i32[5] = unbound\nu: i32[3] = [i: 3 | k: 2, l: 5] max x[i, k] + y[k, l] + z[l]\noutput u"),
-    ("contraction-order", "x: f64[3, 0] = unbound\ny: f64[0, 5] = unbound\nz: f64[5] = unbound\nu: f64[3] = [i: 3 | k: 0, l: 5] sum x[i, k] * y[k, l] * z[l]\noutput u"),
-    ("contraction-order", "x: f64[3, 2] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum x[i, k] * y[k]\noutput u"),
-    ("pull-factor", "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] max x[i] * y[k]\noutput u"),
-    ("pull-factor", "x: i64[3] = unbound\ny: i64[2] = unbound\nu: i64[3] = [i: 3 | k: 2] max x[i] + y[k]\noutput u"),
-    ("pull-factor", "x: f64[3] = unbound\ny: f64[0] = unbound\nu: f64[3] = [i: 3 | k: 0] sum x[i] * y[k]\noutput u"),
-    ("pull-factor", "x: f64[3, 2] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum x[i, k] * y[k]\noutput u"),
-    ("factor", "x: i64[3] = unbound\ny: i64[3] = unbound\nu: i64[3] = [i: 3] max(x[i] + y[i], x[i] + x[i])\noutput u"),
-    ("factor", "x: f64[3, 3] = unbound\ny: f64[3, 3] = unbound\nz: f64[3, 3] = unbound\nu: f64[3, 3] = [i: 3, j: 3] x[i, j] * y[i, j] + x[j, i] * z[i, j]\noutput u"),
-    ("factor", "x: i64[3] = unbound\ny: i64[3] = unbound\nz: i64[3] = unbound\nu: i64[3] = [i: 3] max(x[i] * y[i], x[i] * z[i])\noutput u"),
-    ("factor", "x: f64[0] = unbound\ny: f64[0] = unbound\nz: f64[0] = unbound\nu: f64[0] = [i: 0] x[i] * y[i] + x[i] * z[i]\noutput u"),
-    ("distribute", "x: f64[3] = unbound\ny: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * (x[i] + y[i])\noutput u"),
-    ("distribute", "x: f64[3] = unbound\ny: f64[3] = unbound\nu: f64[] = [| i: 3] sum x[i] / (x[i] + y[i])\noutput u"),
-    ("distribute", "x: i32[3] = unbound\ny: i32[3] = unbound\nu: i32[] = [| i: 3] max x[i] + max(x[i], y[i])\noutput u"),
-    ("distribute", "x: f64[0] = unbound\ny: f64[0] = unbound\nu: f64[] = [| i: 0] sum x[i] * (x[i] + y[i])\noutput u"),
-    ("split-sum", "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] max x[i] + y[k]\noutput u"),
-    ("split-sum", "x: f64[3] = unbound\ny: f64[0] = unbound\nu: f64[3] = [i: 3 | k: 0] sum x[i] + y[k]\noutput u"),
-    ("split-sum", "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] prod x[i] / y[k]\noutput u"),
-    ("join-sums", "x: f64[3, 2] = unbound\ny: f64[3, 4] = unbound\np: f64[3] = [i: 3 | k: 2] sum x[i, k]\nq: f64[3] = [i: 3 | l: 4] sum y[i, l]\nu: f64[3] = [i: 3] p[i] + q[i]\noutput u"),
-    ("join-sums", "x: f64[3, 2] = unbound\np: f64[3] = [i: 3 | k: 2] max x[i, k]\nq: f64[3] = [i: 3 | k: 2] max exp(x[i, k])\nu: f64[3] = [i: 3] p[i] + q[i]\noutput u"),
-    ("join-sums", "x: f64[3, 0] = unbound\np: f64[3] = [i: 3 | k: 0] sum x[i, k]\nq: f64[3] = [i: 3 | k: 0] sum exp(x[i, k])\nu: f64[3] = [i: 3] p[i] + q[i]\noutput u"),
-    ("nested-reductions", "x: f64[3, 2] = unbound\np: f64[3] = [i: 3 | k: 2] max x[i, k]\nu: f64[] = [| i: 3] min p[i]\noutput u"),
-    ("nested-reductions", "x: f64[3, 2] = unbound\np: f64[3] = [i: 3 | k: 2] mean x[i, k]\nu: f64[] = [| i: 3] mean p[i]\noutput u"),
-    ("nested-reductions", "x: i64[3, 0] = unbound\np: i64[3] = [i: 3 | k: 0] max x[i, k]\nu: i64[] = [| i: 3] max p[i]\noutput u"),
-    ("reduce-filter", "x: f64[3, 2] = unbound\nc: bool[3, 2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum where(c[i, k], x[i, k], 0.0_f64)\noutput u"),
-    ("reduce-filter", "x: f64[3, 2] = unbound\nc: bool[3] = unbound\nu: f64[3] = [i: 3 | k: 2] mean where(c[i], x[i, k], 0.0_f64)\noutput u"),
-    ("reduce-filter", "x: f64[3, 0] = unbound\nc: bool[3] = unbound\nu: f64[3] = [i: 3 | k: 0] sum where(c[i], x[i, k], 1.0_f64)\noutput u"),
+    (
+        "merge-products",
+        "x: i64[3, 2] = unbound\nt: i64[3] = [i: 3 | k: 2] max x[i, k] + x[i, k]\nu: i64[] = [| i: 3] max t[i] + t[i]\noutput u",
+    ),
+    (
+        "merge-products",
+        "x: f64[3, 2] = unbound\nt: f64[3] = [i: 3 | k: 2] prod x[i, k]\nu: f64[] = [| i: 3] sum t[i] * t[i]\noutput u",
+    ),
+    (
+        "merge-products",
+        "x: f64[3, 2] = unbound\nt: f64[3] = [i: 3 | k: 2] sum x[i, k] * x[i, k]\nu: f64[] = [| i: 3] sum 1.0_f64 / t[i]\noutput u",
+    ),
+    (
+        "merge-products",
+        "x: f64[3, 0] = unbound\ny: f64[3] = unbound\nt: f64[3] = [i: 3 | k: 0] sum x[i, k]\nu: f64[] = [| i: 3] sum t[i] * y[i]\noutput u",
+    ),
+    (
+        "merge-products",
+        "x: f32[3, 2] = unbound\ny: f32[3] = unbound\nt: f16[3] = [i: 3 | k: 2] sum x[i, k] * x[i, k]\nu: f32[] = [| i: 3] sum t[i] * y[i]\noutput u",
+    ),
+    (
+        "contraction-order",
+        "x: i32[3, 2] = unbound\ny: i32[2, 5] = unbound\nz: i32[5] = unbound\nu: i32[3] = [i: 3 | k: 2, l: 5] max x[i, k] + y[k, l] + z[l]\noutput u",
+    ),
+    (
+        "contraction-order",
+        "x: f64[3, 0] = unbound\ny: f64[0, 5] = unbound\nz: f64[5] = unbound\nu: f64[3] = [i: 3 | k: 0, l: 5] sum x[i, k] * y[k, l] * z[l]\noutput u",
+    ),
+    (
+        "contraction-order",
+        "x: f64[3, 2] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum x[i, k] * y[k]\noutput u",
+    ),
+    (
+        "pull-factor",
+        "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] max x[i] * y[k]\noutput u",
+    ),
+    (
+        "pull-factor",
+        "x: i64[3] = unbound\ny: i64[2] = unbound\nu: i64[3] = [i: 3 | k: 2] max x[i] + y[k]\noutput u",
+    ),
+    (
+        "pull-factor",
+        "x: f64[3] = unbound\ny: f64[0] = unbound\nu: f64[3] = [i: 3 | k: 0] sum x[i] * y[k]\noutput u",
+    ),
+    (
+        "pull-factor",
+        "x: f64[3, 2] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum x[i, k] * y[k]\noutput u",
+    ),
+    (
+        "factor",
+        "x: i64[3] = unbound\ny: i64[3] = unbound\nz: i64[3] = unbound\nu: i64[3] = [i: 3] max(x[i] + y[i], x[i] + z[i])\noutput u",
+    ),
+    (
+        "factor",
+        "x: f64[3, 3] = unbound\ny: f64[3, 3] = unbound\nz: f64[3, 3] = unbound\nu: f64[3, 3] = [i: 3, j: 3] x[i, j] * y[i, j] + x[j, i] * z[i, j]\noutput u",
+    ),
+    (
+        "factor",
+        "x: i64[3] = unbound\ny: i64[3] = unbound\nz: i64[3] = unbound\nu: i64[3] = [i: 3] max(x[i] * y[i], x[i] * z[i])\noutput u",
+    ),
+    (
+        "factor",
+        "x: f64[0] = unbound\ny: f64[0] = unbound\nz: f64[0] = unbound\nu: f64[0] = [i: 0] x[i] * y[i] + x[i] * z[i]\noutput u",
+    ),
+    (
+        "distribute",
+        "x: f64[3] = unbound\ny: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * (x[i] + y[i])\noutput u",
+    ),
+    (
+        "distribute",
+        "x: f64[3] = unbound\ny: f64[3] = unbound\nu: f64[] = [| i: 3] sum x[i] / (x[i] + y[i])\noutput u",
+    ),
+    (
+        "distribute",
+        "x: i32[3] = unbound\ny: i32[3] = unbound\nu: i32[] = [| i: 3] max x[i] + max(x[i], y[i])\noutput u",
+    ),
+    (
+        "distribute",
+        "x: f64[0] = unbound\ny: f64[0] = unbound\nu: f64[] = [| i: 0] sum x[i] * (x[i] + y[i])\noutput u",
+    ),
+    (
+        "split-sum",
+        "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] max x[i] + y[k]\noutput u",
+    ),
+    (
+        "split-sum",
+        "x: f64[3] = unbound\ny: f64[0] = unbound\nu: f64[3] = [i: 3 | k: 0] sum x[i] + y[k]\noutput u",
+    ),
+    (
+        "split-sum",
+        "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] prod x[i] / y[k]\noutput u",
+    ),
+    (
+        "join-sums",
+        "x: f64[3, 2] = unbound\ny: f64[3, 4] = unbound\np: f64[3] = [i: 3 | k: 2] sum x[i, k]\nq: f64[3] = [i: 3 | l: 4] sum y[i, l]\nu: f64[3] = [i: 3] p[i] + q[i]\noutput u",
+    ),
+    (
+        "join-sums",
+        "x: f64[3, 2] = unbound\np: f64[3] = [i: 3 | k: 2] max x[i, k]\nq: f64[3] = [i: 3 | k: 2] max exp(x[i, k])\nu: f64[3] = [i: 3] p[i] + q[i]\noutput u",
+    ),
+    (
+        "join-sums",
+        "x: f64[3, 0] = unbound\np: f64[3] = [i: 3 | k: 0] sum x[i, k]\nq: f64[3] = [i: 3 | k: 0] sum exp(x[i, k])\nu: f64[3] = [i: 3] p[i] + q[i]\noutput u",
+    ),
+    (
+        "nested-reductions",
+        "x: f64[3, 2] = unbound\np: f64[3] = [i: 3 | k: 2] max x[i, k]\nu: f64[] = [| i: 3] min p[i]\noutput u",
+    ),
+    (
+        "nested-reductions",
+        "x: f64[3, 2] = unbound\np: f64[3] = [i: 3 | k: 2] mean x[i, k]\nu: f64[] = [| i: 3] mean p[i]\noutput u",
+    ),
+    (
+        "nested-reductions",
+        "x: i64[3, 0] = unbound\np: i64[3] = [i: 3 | k: 0] max x[i, k]\nu: i64[] = [| i: 3] max p[i]\noutput u",
+    ),
+    (
+        "reduce-filter",
+        "x: f64[3, 2] = unbound\nc: bool[3, 2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum where(c[i, k], x[i, k], 0.0_f64)\noutput u",
+    ),
+    (
+        "reduce-filter",
+        "x: f64[3, 2] = unbound\nc: bool[3] = unbound\nu: f64[3] = [i: 3 | k: 2] mean where(c[i], x[i, k], 0.0_f64)\noutput u",
+    ),
+    (
+        "reduce-filter",
+        "x: f64[3, 0] = unbound\nc: bool[3] = unbound\nu: f64[3] = [i: 3 | k: 0] sum where(c[i], x[i, k], 1.0_f64)\noutput u",
+    ),
     // 0 * x is not 0, and 0 does not leave a maximum as it is.
-    ("identity-element", "x: f64[3] = unbound\nu: f64[3] = [i: 3] max(x[i] * 0.0_f64, 0.0_f64)\noutput u"),
-    ("identity-element", "x: i64[3] = unbound\nu: i64[3] = [i: 3] max(x[i], -9223372036854775807) + 1\noutput u"),
-    ("identity-element", "u: f64[] = [] 1.0_f64 * 1.0_f64 - 3.0_f64\noutput u"),
-    ("fold-constants", "x: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * 3.0_f64 / 7.0_f64\noutput u"),
-    ("fold-constants", "x: f64[3] = unbound\ny: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * 3.0_f64 * y[i]\noutput u"),
-    ("unused-index", "x: f64[3, 2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum x[i, k]\noutput u"),
-    ("unused-index", "x: f64[3] = unbound\nu: f64[3] = [i: 3 | k: 2] prod x[i]\noutput u"),
-    ("unused-index", "x: f64[3] = unbound\nu: f64[3] = [i: 3 | k: 0] sum x[i]\noutput u"),
+    (
+        "identity-element",
+        "x: f64[3] = unbound\nu: f64[3] = [i: 3] max(x[i] * 0.0_f64, 0.0_f64)\noutput u",
+    ),
+    (
+        "identity-element",
+        "x: i64[3] = unbound\nu: i64[3] = [i: 3] max(x[i], -9223372036854775807) + 1\noutput u",
+    ),
+    (
+        "identity-element",
+        "u: f64[] = [] 1.0_f64 * 1.0_f64 - 3.0_f64\noutput u",
+    ),
+    (
+        "fold-constants",
+        "x: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * 3.0_f64 / 7.0_f64\noutput u",
+    ),
+    (
+        "fold-constants",
+        "x: f64[3] = unbound\ny: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * 3.0_f64 * y[i]\noutput u",
+    ),
+    (
+        "unused-index",
+        "x: f64[3, 2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum x[i, k]\noutput u",
+    ),
+    (
+        "unused-index",
+        "x: f64[3] = unbound\nu: f64[3] = [i: 3 | k: 2] prod x[i]\noutput u",
+    ),
+    (
+        "unused-index",
+        "x: f64[3] = unbound\nu: f64[3] = [i: 3 | k: 0] sum x[i]\noutput u",
+    ),
 ];
 
 /// The text with a type and extents.
@@ -134,7 +433,15 @@ fn filled(text: &str, dtype: &str, extents: [u64; 4]) -> String {
 #[test]
 fn every_row_keeps_the_meaning() {
     let mut fired = BTreeSet::new();
-    let sizes = [[1, 2, 3, 5], [7, 3, 2, 1], [2, 7, 5, 3], [5, 5, 5, 5], [3, 1, 7, 2], [0, 2, 3, 1], [2, 3, 0, 1]];
+    let sizes = [
+        [1, 2, 3, 5],
+        [7, 3, 2, 1],
+        [2, 7, 5, 3],
+        [5, 5, 5, 5],
+        [3, 1, 7, 2],
+        [0, 2, 3, 1],
+        [2, 3, 0, 1],
+    ];
     for Instance(rule, claim, dtypes, text) in INSTANCES {
         let mut met = false;
         for dtype in dtypes.split(' ') {
@@ -172,7 +479,10 @@ fn every_row_keeps_the_meaning() {
 fn a_condition_that_fails_bars_the_rule() {
     for (rule, text) in BARRED {
         let logic = rewrite_only(&program(text), &[rule]);
-        assert!(!logic.explored.fired.contains_key(rule), "{rule} fires\n{text}");
+        assert!(
+            !logic.explored.fired.contains_key(rule),
+            "{rule} fires\n{text}"
+        );
     }
     let barred: BTreeSet<&str> = BARRED.iter().map(|(rule, _)| *rule).collect();
     let all: BTreeSet<&str> = rules::all().iter().map(|row| row.name).collect();
