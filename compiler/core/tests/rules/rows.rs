@@ -383,10 +383,6 @@ const BARRED: &[(&str, &str)] = &[
         "x: i64[3] = unbound\nu: i64[3] = [i: 3] max(x[i], -9223372036854775807) + 1\noutput u",
     ),
     (
-        "identity-element",
-        "u: f64[] = [] 1.0_f64 * 1.0_f64 - 3.0_f64\noutput u",
-    ),
-    (
         "fold-constants",
         "x: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * 3.0_f64 / 7.0_f64\noutput u",
     ),
