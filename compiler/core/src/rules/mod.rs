@@ -9,18 +9,23 @@
 //!   contraction-order   C.1 = sum B[k, l] * x[l, j];  C = sum A[i, k] * C.1[k, j]
 //! ```
 
+mod assemble;
+mod bound;
+mod cheapest;
 pub mod constant;
 pub mod contraction;
 mod describe;
 pub mod distribute;
 mod emit;
 mod extract;
+mod kernel;
 pub mod laws;
 pub mod order;
 pub mod price;
 pub mod reduction;
 pub mod reindex;
 mod saturate;
+mod steps;
 pub mod term;
 mod translate;
 
