@@ -6,7 +6,7 @@
 //! [i, j | k] sum A[i, k] * (B[k, j] + C[k, j])
 //! ```
 
-use super::emit::Bound;
+use super::bound::Bound;
 use super::laws;
 use super::term::{Head, Term, scalar};
 use egg::Id;

@@ -8,10 +8,11 @@
 //! #7 = sum mul #1[0, 2] #5[2, 1],  #5 = add #2 #3   gives   C = [i: 4, j: 8 | k: 6] sum A[i, k] * (B[k, j] + D[k, j])
 //! ```
 
+use super::bound::Bound;
+use super::kernel::{permute_operands, permute_output};
 use super::price::{self, Price};
-use super::term::{Graph, Head, Term, scalar};
-use super::translate::{Translated, permute_operands, permute_output};
-use crate::einsum::{Program, Role};
+use super::term::{Head, Term, scalar};
+use crate::einsum::Role;
 use egg::Id;
 use ein_plan::{
     DType, Function, Graph as Expressions, Index, IndexId, Kernel, Node, NodeId, Operand, Scalar,
@@ -22,109 +23,6 @@ use std::collections::{HashMap, HashSet};
 const DEEPEST: usize = 600;
 /// A product inside a sum is a tensor of its own if it has this many times fewer elements than the sum has points.
 const OUTWEIGHS: u64 = 8;
-
-/// Which tensors classes are, after all rules.
-#[derive(Debug)]
-pub(super) struct Bound<'a> {
-    pub program: &'a Program,
-    pub graph: &'a Graph,
-    /// By class: the tensor that it is written as, and its dimensions' order.
-    tensors: HashMap<Id, (usize, Vec<u32>)>,
-    names: HashMap<(Id, u32), String>,
-    /// Names of a kernel's indices, by kernel and class.
-    kernel_names: HashMap<(u32, Id), Vec<String>>,
-}
-
-impl<'a> Bound<'a> {
-    pub fn new(program: &'a Program, translated: &'a Translated) -> Bound<'a> {
-        let graph = &translated.graph;
-        let find = |id: Id| graph.egraph.find(id);
-        let outputs: HashSet<usize> = program
-            .outputs
-            .iter()
-            .map(|o| o.tensor.0 as usize)
-            .collect();
-        let mut tensors: HashMap<Id, (usize, Vec<u32>)> = HashMap::new();
-        // A source first, then an output, then the earliest.
-        let rank = |at: usize| match program.tensors[at].definition {
-            crate::einsum::Definition::Source(_) => 0,
-            _ if outputs.contains(&at) => 1,
-            _ => 2,
-        };
-        for (at, place) in translated.places.iter().enumerate() {
-            let class = find(place.class);
-            let better = tensors
-                .get(&class)
-                .is_none_or(|(known, _)| rank(at) < rank(*known));
-            if better {
-                tensors.insert(class, (at, place.order.clone()));
-            }
-        }
-        let mut names = HashMap::new();
-        let mut ordered: Vec<(&(Id, u32), &String)> = translated.names.iter().collect();
-        ordered.sort();
-        for ((class, dimension), name) in ordered {
-            let entry = names.entry((find(*class), *dimension));
-            entry.or_insert_with(|| name.clone());
-        }
-        let mut kernel_names = HashMap::new();
-        for (kernel, class, name) in &translated.kernel_names {
-            kernel_names
-                .entry((*kernel, find(*class)))
-                .or_insert_with(|| name.clone());
-        }
-        Bound {
-            program,
-            graph,
-            tensors,
-            names,
-            kernel_names,
-        }
-    }
-
-    /// The tensor that a class is, and which class dimension each of its dimensions is.
-    pub fn tensor(&self, class: Id) -> Option<(usize, &[u32])> {
-        let found = self.tensors.get(&self.graph.egraph.find(class));
-        found.map(|(tensor, order)| (*tensor, &order[..]))
-    }
-
-    /// Whether a tensor is the one that its class is written as.
-    pub fn is_written(&self, tensor: usize, class: Id) -> bool {
-        self.tensor(class).is_some_and(|(own, _)| own == tensor)
-    }
-
-    /// The order of a class's dimensions where it is written.
-    pub fn order(&self, class: Id) -> Vec<u32> {
-        match self.tensor(class) {
-            Some((_, order)) => order.to_vec(),
-            None => (0..self.graph.data(class).shape.len() as u32).collect(),
-        }
-    }
-
-    /// Extents of a class as it is written.
-    pub fn shape(&self, class: Id) -> Vec<u64> {
-        let shape = &self.graph.data(class).shape;
-        self.order(class)
-            .iter()
-            .map(|d| shape[*d as usize])
-            .collect()
-    }
-
-    /// Whether a class with this term is a statement that is read rather than written out where it is read.
-    pub fn is_read(&self, class: Id, term: &Term) -> bool {
-        match term.head {
-            Head::Source(_) | Head::Store(_) => true,
-            Head::Constant(..) => false,
-            _ if term.reduction.is_some() => true,
-            Head::Copy => false,
-            Head::Whole(kernel, _) => {
-                let kernel = &self.graph.egraph.analysis.kernels[kernel as usize];
-                self.tensor(class).is_some() || kernel.reduction.is_some()
-            }
-            _ => self.tensor(class).is_some(),
-        }
-    }
-}
 
 /// A statement before its operands have numbers.
 #[derive(Clone, Debug)]

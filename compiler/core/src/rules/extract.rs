@@ -7,17 +7,17 @@
 //! written: score 1.2e9   trees: 3.1e6   after exchanges: 2.9e6
 //! ```
 
-use super::describe;
-use super::emit::{self, Bound, Statement};
+use super::bound::Bound;
+use super::cheapest::cheapest;
+use super::emit::{self, Statement};
 use super::price::{self, Price};
 use super::term::{Head, Term};
 use super::translate::Translated;
-use super::{Alternative, LogicOptions, RuleUse};
-use crate::einsum::{Definition, Output, Program, Tensor, TensorId, canonical};
+use super::{Alternative, LogicOptions};
+use crate::einsum::{Definition, Program};
 use egg::Id;
-use ein_plan::{Function, Reduction};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// Most programs that are priced, and most statements of them.
@@ -93,21 +93,22 @@ fn nameless(program: &Program) -> Program {
 }
 
 /// Terms other than the cheapest tree's, by class.
-type Choice = HashMap<Id, usize>;
+pub(super) type Choice = HashMap<Id, usize>;
 
 /// A program under a choice.
-struct Solution {
-    price: Price,
+pub(super) struct Solution {
+    /// What it costs.
+    pub price: Price,
     /// Its statements, operands first.
-    statements: Vec<(Id, Rc<Statement>)>,
+    pub statements: Vec<(Id, Rc<Statement>)>,
 }
 
 /// A statement under the choices that it depends on.
 type Known = Vec<(Vec<(Id, usize)>, Option<Rc<Statement>>)>;
 
-struct Search<'a> {
-    bound: &'a Bound<'a>,
-    translated: &'a Translated,
+pub(super) struct Search<'a> {
+    pub bound: &'a Bound<'a>,
+    pub translated: &'a Translated,
     options: &'a LogicOptions<'a>,
     /// By class: the term of the cheapest tree.
     best: HashMap<Id, usize>,
@@ -131,11 +132,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn terms(&self, class: Id) -> &[Term] {
+    pub fn terms(&self, class: Id) -> &[Term] {
         &self.bound.graph.egraph[class].nodes
     }
 
-    fn chosen(&self, choice: &Choice, class: Id) -> usize {
+    pub fn chosen(&self, choice: &Choice, class: Id) -> usize {
         let class = self.bound.graph.egraph.find(class);
         let found = choice.get(&class).or_else(|| self.best.get(&class));
         found.copied().unwrap_or(0)
@@ -159,7 +160,7 @@ impl<'a> Search<'a> {
     }
 
     /// A term as it is now, classes having been united.
-    fn current(&self, term: &Term) -> Term {
+    pub fn current(&self, term: &Term) -> Term {
         let mut term = term.clone();
         for child in &mut term.children {
             *child = self.bound.graph.egraph.find(*child);
@@ -333,210 +334,6 @@ impl<'a> Search<'a> {
             .push((on, statement.clone()));
         statement
     }
-
-    /// The program of a solution.
-    fn emit(&self, choice: &Choice, solution: &Solution) -> Option<Alternative> {
-        let program = self.bound.program;
-        let egraph = &self.bound.graph.egraph;
-        let mut taken: HashSet<String> = program.tensors.iter().map(|t| t.name.clone()).collect();
-        // Every statement with the tensor that it belongs to; what the rules made belongs to what needs it.
-        let mut owner: HashMap<Id, usize> = HashMap::new();
-        for (class, statement) in solution.statements.iter().rev() {
-            let own = self.bound.tensor(*class).map(|(tensor, _)| tensor);
-            let own = own.or_else(|| owner.get(class).copied())?;
-            owner.insert(*class, own);
-            for operand in &statement.operands {
-                let first = owner.entry(egraph.find(*operand)).or_insert(own);
-                *first = (*first).min(own);
-            }
-        }
-        let mut items: Vec<Item> = vec![];
-        let mut place: HashMap<Id, usize> = HashMap::new();
-        for (class, statement) in &solution.statements {
-            let own = *owner.get(class)?;
-            let bound = self.bound.tensor(*class).is_some();
-            let tensor = &program.tensors[own];
-            let tensor = match bound {
-                true => tensor.clone(),
-                false => Tensor {
-                    name: emit::hidden_name(&tensor.name, &mut taken),
-                    dtype: self.bound.graph.data(*class).dtype,
-                    shape: self.bound.shape(*class),
-                    role: emit::NEW,
-                    ..tensor.clone()
-                },
-            };
-            let operands = statement.operands.iter();
-            let operands: Option<Vec<usize>> = operands
-                .map(|o| place.get(&egraph.find(*o)).copied())
-                .collect();
-            place.insert(*class, items.len());
-            items.push(Item {
-                key: (own, usize::from(bound)),
-                tensor,
-                operands: operands?,
-                statement: Some(Rc::clone(statement)),
-            });
-        }
-        let mut outputs: HashMap<u32, usize> = HashMap::new();
-        for output in &program.outputs {
-            let at = output.tensor.0 as usize;
-            let from = &self.translated.places[at];
-            let class = egraph.find(from.class);
-            if self.bound.is_written(at, class) {
-                outputs.insert(output.tensor.0, *place.get(&class)?);
-            } else if !outputs.contains_key(&output.tensor.0) {
-                outputs.insert(output.tensor.0, items.len());
-                items.push(Item {
-                    key: (at, 1),
-                    tensor: program.tensors[at].clone(),
-                    operands: vec![*place.get(&class)?],
-                    statement: Some(Rc::new(emit::copy(self.bound, at, class, &from.order))),
-                });
-            }
-        }
-        let (tensors, moved) = ordered(items);
-        let result = Program {
-            tensors,
-            outputs: program
-                .outputs
-                .iter()
-                .map(|output| Output {
-                    tensor: moved[outputs[&output.tensor.0]],
-                    ..output.clone()
-                })
-                .collect(),
-            files: program.files.clone(),
-        };
-        let price = price::program(&result);
-        Some(Alternative {
-            work: price.score(),
-            flops: price.flops,
-            rules: self.uses(choice, solution, &result, &owner),
-            program: result,
-        })
-    }
-
-    /// The rules that led to a solution.
-    fn uses(
-        &self,
-        choice: &Choice,
-        solution: &Solution,
-        result: &Program,
-        owner: &HashMap<Id, usize>,
-    ) -> Vec<RuleUse> {
-        let program = self.bound.program;
-        let egraph = &self.bound.graph.egraph;
-        let mut uses: Vec<RuleUse> = vec![];
-        for (at, place) in self.translated.places.iter().enumerate() {
-            let class = egraph.find(place.class);
-            let Some(rule) =
-                self.translated.shared[at].filter(|_| !self.bound.is_written(at, class))
-            else {
-                continue;
-            };
-            let tensor = &program.tensors[at];
-            let other = self.bound.tensor(class).map(|(other, _)| other);
-            let other = other.map_or("", |other| &program.tensors[other].name);
-            uses.push(RuleUse {
-                rule,
-                tensor: tensor.name.clone(),
-                before: program.tensor_text(tensor),
-                after: match result.tensors.iter().any(|t| t.name == tensor.name) {
-                    true => format!("{} is a copy of {other}", tensor.name),
-                    false => format!("{} is read from {other}", tensor.name),
-                },
-            });
-        }
-        let steps = Steps::new(self);
-        let mut told = HashSet::new();
-        for (class, statement) in &solution.statements {
-            let Some(own) = owner.get(class) else {
-                continue;
-            };
-            for seen in &statement.seen {
-                let class = egraph.find(*seen);
-                if told.insert(class) {
-                    let term = &self.terms(class)[self.chosen(choice, class)];
-                    let chain = steps.chain(class, term).into_iter();
-                    uses.extend(chain.map(|(rule, before, after)| RuleUse {
-                        rule,
-                        tensor: program.tensors[*own].name.clone(),
-                        before: describe::term(self.bound, before),
-                        after: describe::term(self.bound, after),
-                    }));
-                }
-            }
-        }
-        uses
-    }
-}
-
-/// The steps of rules, by class.
-struct Steps {
-    /// What a class was first made of.
-    first: HashMap<Id, Term>,
-    steps: HashMap<Id, Vec<Step>>,
-}
-
-struct Step {
-    rule: &'static str,
-    before: Term,
-    after: Term,
-}
-
-impl Steps {
-    fn new(search: &Search<'_>) -> Steps {
-        let graph = search.bound.graph;
-        let mut first = HashMap::new();
-        for (class, term) in &graph.first {
-            let entry = first.entry(graph.egraph.find(*class));
-            entry.or_insert_with(|| search.current(term));
-        }
-        let mut steps: HashMap<Id, Vec<Step>> = HashMap::new();
-        for step in &graph.history {
-            let of_class = steps.entry(graph.egraph.find(step.class)).or_default();
-            of_class.push(Step {
-                rule: step.rule,
-                before: search.current(&step.before),
-                after: search.current(&step.term),
-            });
-        }
-        Steps { first, steps }
-    }
-
-    /// The shortest way to a term from what its class was first made of.
-    fn chain<'s>(&'s self, class: Id, term: &'s Term) -> Vec<(&'static str, &'s Term, &'s Term)> {
-        let (Some(first), Some(steps)) = (self.first.get(&class), self.steps.get(&class)) else {
-            return vec![];
-        };
-        if matches!(term.head, Head::Whole(..)) {
-            return vec![];
-        }
-        let mut from: HashMap<&Term, (&'static str, &Term)> = HashMap::new();
-        let mut queue = VecDeque::from([first]);
-        while let Some(now) = queue.pop_front() {
-            for step in steps {
-                let next = match (*now == step.before, *now == step.after) {
-                    (true, _) => &step.after,
-                    (_, true) => &step.before,
-                    _ => continue,
-                };
-                if next != first && !from.contains_key(next) {
-                    from.insert(next, (step.rule, now));
-                    queue.push_back(next);
-                }
-            }
-        }
-        let mut chain = vec![];
-        let mut at = term;
-        while let Some((rule, before)) = from.get(at) {
-            chain.push((*rule, *before, at));
-            at = before;
-        }
-        chain.reverse();
-        chain
-    }
 }
 
 /// A source costs nothing and reads nothing; its statement is never written.
@@ -557,122 +354,4 @@ fn source() -> Statement {
         seen: vec![],
         price: Price::default(),
     }
-}
-
-/// A tensor of the result before it has a number.
-struct Item {
-    /// Number of the tensor that it belongs to, and whether it is that tensor.
-    key: (usize, usize),
-    tensor: Tensor,
-    operands: Vec<usize>,
-    statement: Option<Rc<Statement>>,
-}
-
-/// The tensors in the order of the original where that is possible, and where each item went.
-fn ordered(items: Vec<Item>) -> (Vec<Tensor>, Vec<TensorId>) {
-    let mut waiting: Vec<usize> = items.iter().map(|i| i.operands.len()).collect();
-    let mut readers: Vec<Vec<usize>> = vec![vec![]; items.len()];
-    for (at, item) in items.iter().enumerate() {
-        item.operands.iter().for_each(|o| readers[*o].push(at));
-    }
-    let mut ready: BTreeSet<((usize, usize), usize)> = BTreeSet::new();
-    for (at, item) in items.iter().enumerate() {
-        if waiting[at] == 0 {
-            ready.insert((item.key, at));
-        }
-    }
-    let mut moved = vec![TensorId(0); items.len()];
-    let mut tensors = vec![];
-    while let Some((_, at)) = ready.pop_first() {
-        moved[at] = TensorId(tensors.len() as u32);
-        let item = &items[at];
-        let mut tensor = item.tensor.clone();
-        if let Some(statement) = &item.statement
-            && !statement.kernel.output.is_empty()
-        {
-            let operands: Vec<TensorId> = item.operands.iter().map(|o| moved[*o]).collect();
-            let (kernel, operands) = canonical::statement(statement.kernel.clone(), &operands);
-            tensor.definition = Definition::Statement { kernel, operands };
-        }
-        tensors.push(tensor);
-        for reader in &readers[at] {
-            waiting[*reader] -= 1;
-            if waiting[*reader] == 0 {
-                ready.insert((items[*reader].key, *reader));
-            }
-        }
-    }
-    (tensors, moved)
-}
-
-/// By class, the term of the cheapest tree.
-fn cheapest(bound: &Bound<'_>) -> HashMap<Id, usize> {
-    let egraph = &bound.graph.egraph;
-    let mut classes: Vec<Id> = egraph.classes().map(|c| c.id).collect();
-    classes.sort();
-    let mut best: HashMap<Id, (f64, usize)> = HashMap::new();
-    let own: HashMap<Id, Vec<f64>> = classes
-        .iter()
-        .map(|class| {
-            let terms = egraph[*class].nodes.iter();
-            (*class, terms.map(|t| alone(bound, *class, t)).collect())
-        })
-        .collect();
-    loop {
-        let mut changed = false;
-        for class in &classes {
-            for (number, term) in egraph[*class].nodes.iter().enumerate() {
-                let children: Option<f64> = term
-                    .children
-                    .iter()
-                    .map(|c| best.get(&egraph.find(*c)).map(|b| b.0))
-                    .sum();
-                let Some(children) = children else {
-                    continue;
-                };
-                let cost = own[class][number] + children;
-                // Prices are only compared where they differ by more than rounding.
-                let better = best.get(class).is_none_or(|b| cost < b.0 * (1.0 - 1e-12));
-                if better {
-                    best.insert(*class, (cost, number));
-                    changed = true;
-                }
-            }
-        }
-        if !changed {
-            return best
-                .into_iter()
-                .map(|(class, (_, number))| (class, number))
-                .collect();
-        }
-    }
-}
-
-/// A bound of what a term costs without its children.
-fn alone(bound: &Bound<'_>, class: Id, term: &Term) -> f64 {
-    let points: f64 = term.extents.iter().map(|e| *e as f64).product();
-    let count = term.children.len() as f64;
-    let bytes: f64 = match bound.is_read(class, term) {
-        true => {
-            let data = bound.graph.data(class);
-            data.shape.iter().map(|e| *e as f64).product::<f64>() * data.dtype.size() as f64
-        }
-        false => 0.0,
-    };
-    let operations = match term.head {
-        Head::Source(_) | Head::Constant(..) => 0.0,
-        Head::Fold(_) => count - 1.0 + f64::from(u8::from(term.reduction.is_some())),
-        Head::Apply(function) => function.flops() as f64,
-        Head::Convert(_) | Head::Store(_) => 0.0,
-        Head::Copy => f64::from(u8::from(term.reduction.is_some())),
-        Head::Whole(kernel, _) => {
-            let kernel = &bound.graph.egraph.analysis.kernels[kernel as usize];
-            let price = price::statement(kernel);
-            return price.weighted + bytes + 1e-3;
-        }
-    };
-    let product = matches!(term.head, Head::Fold(Function::Mul))
-        && term.reduction == Some(Reduction::Sum)
-        && count <= 2.0;
-    points * operations * if product { 1.0 } else { 4.0 } + bytes + 1e-3
 }

@@ -9,6 +9,9 @@
 //!   contraction-order   C.1 = sum B[k, l] * x[l, j];  C = sum A[i, k] * C.1[k, j]
 //! ```
 
+mod assemble;
+mod bound;
+mod cheapest;
 pub mod constant;
 pub mod contraction;
 mod describe;
@@ -16,12 +19,14 @@ pub mod distribute;
 mod emit;
 mod extract;
 pub mod ia;
+mod kernel;
 pub mod laws;
 pub mod order;
 pub mod price;
 pub mod reduction;
 pub mod reindex;
 mod saturate;
+mod steps;
 pub mod term;
 mod translate;
 

@@ -449,9 +449,13 @@ impl Graph {
             && term.reduction.is_none()
             && term.reads[0].indices == dimensions
             && self.data(term.children[0]).dtype == self.data(class).dtype;
-        let other = match view {
-            true => term.children[0],
-            false => self.egraph.add(term.clone()),
+        // A view of another class is that class: any term of it tells what was derived.
+        let (other, term) = match view {
+            true => {
+                let viewed = term.children[0];
+                (viewed, self.egraph[viewed].nodes[0].clone())
+            }
+            false => (self.egraph.add(term.clone()), term),
         };
         let merged = self.egraph.find(other) != self.egraph.find(class);
         if !merged {
