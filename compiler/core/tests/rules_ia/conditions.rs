@@ -139,7 +139,6 @@ fn composition() {
     // R1-2: a multi-map; a map of pieces whose key dimension was fixed in between.
     let mut t = on(&[2], true);
     let x = t.leaf("X", &every());
-    let neg = t.map(Some(Function::Neg));
     assert!(!t.fires(
         "R1-2",
         x,
@@ -168,6 +167,7 @@ fn composition() {
     assert!(!t.fires("R1-2", x, fixed));
     // The same without the fixed key dimension does fire.
     let turned = local(Algebra::rekey(vec![0, 1]));
+    let neg = t.map(Some(Function::Neg));
     assert!(t.fires("R1-2", x, vec![turned, local(neg)]));
 
     // R1-3, R1-4: the key map turns the key.
