@@ -43,8 +43,8 @@ fn text(proof: &Proof) -> String {
 #[test]
 fn plans_of_known_programs() {
     for program in &known() {
-        for sites in [1, 2, 3, 5] {
-            for pieces in [1, 2, 3] {
+        for sites in [1, 2, 5] {
+            for pieces in [1, 3] {
                 let tra = lowered(program, || pieces);
                 check(program, &tra, &ia::from_tra::from_tra(&tra, sites).unwrap());
             }
@@ -64,7 +64,7 @@ fn known() -> [Program; 5] {
 
 #[test]
 fn plans_of_random_programs() {
-    for seed in 0..80 {
+    for seed in 0..40 {
         let program = random::program(seed);
         let mut numbers = Numbers(seed + 11);
         let tra = lowered(&program, || 1 + numbers.below(3) as u32);
@@ -76,13 +76,13 @@ fn plans_of_random_programs() {
 #[test]
 fn plans_of_random_layouts() {
     for (number, program) in known().iter().enumerate() {
-        for seed in 0..20 {
+        for seed in 0..6 {
             let layout = ia::random::layout(program, 8, 31 * seed + number as u64);
             let placed = place(program, &layout, 8, seed % 3 == 0).unwrap();
             check(program, &placed.tra, &placed.ia);
         }
     }
-    for seed in 0..60 {
+    for seed in 0..25 {
         let program = random::program(seed);
         let layout = ia::random::layout(&program, 6, seed);
         let placed = place(&program, &layout, 6, seed % 3 == 0).unwrap();
@@ -135,10 +135,12 @@ fn what_is_not_so_is_not_proved() {
 
     // A move left out: the operator's input is not where it needs it.
     let mut broken = chosen.clone();
-    let moved = broken
-        .relations
-        .iter()
-        .position(|r| matches!(r.operation, ia::Operation::Shuffle { .. }));
+    let moved = broken.relations.iter().position(|r| {
+        matches!(
+            r.operation,
+            ia::Operation::Shuffle { .. } | ia::Operation::Broadcast { .. }
+        )
+    });
     let moved = moved.unwrap();
     let before = broken.relations[moved].operation.inputs()[0];
     for relation in &mut broken.relations[moved + 1..] {

@@ -152,7 +152,7 @@ pub fn placements(content: &Content, mesh: &Mesh, sums: &[Reduction]) -> Vec<Pla
         all = all
             .into_iter()
             .flat_map(|chosen: Vec<Role>| {
-                let next = |role: &Role| [&chosen[..], &[role.clone()]].concat();
+                let next = |role: &Role| [&chosen[..], std::slice::from_ref(role)].concat();
                 roles.iter().map(next).collect::<Vec<_>>()
             })
             .collect();

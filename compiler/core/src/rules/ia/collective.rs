@@ -271,7 +271,8 @@ fn add_before_move(view: &View<'_>, id: Id, term: &Term, found: &mut Vec<Sides>)
         ways = ways
             .into_iter()
             .flat_map(|way| {
-                let next = |chosen: &(Placement, Id)| [&way[..], &[chosen.clone()]].concat();
+                let next =
+                    |chosen: &(Placement, Id)| [&way[..], std::slice::from_ref(chosen)].concat();
                 moves.iter().map(next).collect::<Vec<_>>()
             })
             .take(64)

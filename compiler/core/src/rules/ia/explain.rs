@@ -73,7 +73,7 @@ fn collect(
         });
         return;
     }
-    let inner = after.children.iter().any(|c| changed(c));
+    let inner = after.children.iter().any(changed);
     if inner && before.children.len() == after.children.len() {
         let own = class(after, graph).and_then(|id| names.get(&id));
         let tensor = own.map_or(tensor, |(_, tensor)| tensor);

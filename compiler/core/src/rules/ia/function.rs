@@ -229,11 +229,11 @@ impl Kernels {
                 one_column
                     && kernel.operands.len() == 1
                     && (selects(kernel)
-                        || match (only_function(kernel), reduction) {
-                            (Some(Function::Neg), Reduction::Sum) => true,
-                            (Some(Function::Relu), Reduction::Max | Reduction::Min) => true,
-                            _ => false,
-                        })
+                        || matches!(
+                            (only_function(kernel), reduction),
+                            (Some(Function::Neg), Reduction::Sum)
+                                | (Some(Function::Relu), Reduction::Max | Reduction::Min)
+                        ))
             })
         })
     }

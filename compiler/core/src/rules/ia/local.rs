@@ -8,7 +8,7 @@
 //! ⋈ᴸ(ALL, ⟨0⟩) is at ⟨0⟩;   Σᴸ(⟨0⟩, sum) of a relation cut by key dimension 1 is partial;   ⋈ᴸ(⟨0⟩, ⟨1⟩) of unjoined keys is nowhere
 //! ```
 
-use super::content::Content;
+use super::content::{Content, KeyRange};
 use super::function::Kernels;
 use super::language::Algebra;
 use super::placement::{Placement, Role};
@@ -23,6 +23,14 @@ pub fn natural(
     mesh: &Mesh,
 ) -> Option<Placement> {
     let axes = 0..mesh.axes.len();
+    if let (Algebra::Aggregate { keep, coarse, .. }, [(kind, _)]) = (operator, inputs)
+        && !keep
+            .iter()
+            .zip(coarse)
+            .all(|(key, to)| blocks_are_full(kind, *key, to.as_ref(), mesh))
+    {
+        return None;
+    }
     if inputs.iter().any(|(_, at)| at.0.len() != axes.len()) {
         return None;
     }
@@ -157,6 +165,16 @@ fn role(
             through(&|dim| (dim != key).then(|| dim - u32::from(dim > key)))
         }
     }
+}
+
+/// Whether every coordinate of a coarser key dimension has pieces of the one that it is made of: digits of its axes, and no block empty.
+fn blocks_are_full(kind: &Content, key: u32, to: Option<&KeyRange>, mesh: &Mesh) -> bool {
+    let (Some(to), Some(from)) = (to, kind.keys.get(key as usize)) else {
+        return to.is_none();
+    };
+    to.axes.iter().all(|axis| from.axes.contains(axis))
+        && to.blocks(mesh) == u64::from(to.pieces)
+        && u64::from(from.pieces) >= from.blocks(mesh)
 }
 
 /// Whether a reduction's carriers may be combined in any order: all but those that the first of equal values wins.

@@ -251,15 +251,14 @@ fn replicate(view: &View<'_>, of: &Contraction<'_>) -> Vec<Tree> {
     let mut forms = vec![];
     for axis in 0..view.mesh().axes.len() {
         let (mut maps, mut operands) = (vec![], vec![]);
-        for number in 0..2 {
+        for (number, missing) in missing.iter().enumerate() {
             let mut map = of.maps[number].to_vec();
             let mut at = elsewhere(of, number, axis);
-            // A role that is named after the result's key dimensions is one of the repeated operand too.
             let mut tree = Tree::at(
                 own_start(view, of, number),
                 Tree::Class(of.operands[number]),
             );
-            for key in &missing[number] {
+            for key in missing {
                 let repeat = Algebra::Replicate {
                     at: map.len() as u32,
                     key: of.keys[*key as usize].clone(),

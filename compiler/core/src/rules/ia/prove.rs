@@ -12,7 +12,6 @@ use super::content::Content;
 use super::explain::{self, ProofStep};
 use super::graph::{Facts, Graph, Kind, Leaf, Tree};
 use super::language::Operator;
-use super::placement::Placement;
 use super::rows::{Bounds, Ended, FAMILIES, saturate, ways};
 use super::term;
 use crate::ia::Program;
@@ -386,9 +385,4 @@ fn exported(program: &Program, tensor: Option<&str>) -> BTreeSet<RelationId> {
         }
     }
     exported
-}
-
-/// Where a relation is, for messages.
-pub fn placement_of(program: &Program, relation: RelationId) -> Placement {
-    term::placement(&program.relation(relation).kind, &term::mesh(program))
 }

@@ -59,7 +59,8 @@ pub const ROWS: &[Row] = &[
         "Σ(G, op)(R)",
         "Σᴸ(G, op)(SHUF(G)(R))",
         &[
-            "every group is at one coordinate of each axis, or the reduction commutes and each coordinate has an addend of each group"
+            "every group is at one coordinate of each axis, or the reduction commutes and each coordinate has an addend of each group",
+            "a group that is a block of pieces has one"
         ],
         "any SHUF by part of G will do; groups that are spread over an axis give addends",
         |of| matches!(of, Algebra::Aggregate { .. })
