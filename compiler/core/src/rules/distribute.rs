@@ -58,8 +58,9 @@ pub(super) fn rows() -> Vec<Row> {
                 "no index is empty",
                 "something is reduced",
                 "b ⊕ c is not divided by",
+                "floats: b ⊕ c is no difference and stands once in the product",
             ],
-            "Pays for sums of low-rank products: (U V + D) x.",
+            "Pays for sums of low-rank products: (U V + D) x. Multiplied out, (x - y)² can be negative.",
             distribute,
         ),
     ]
@@ -268,6 +269,12 @@ fn distribute(graph: &mut Graph, class: Id, term: &Term) {
         for inner in graph.terms(*child) {
             let plain = inner.head == Head::Fold(law.sum) && inner.reduction.is_none();
             if !plain || inner.children.len() > MOST_DISTRIBUTED {
+                continue;
+            }
+            // (x - y)² is never negative, x² - 2xy + y² can be: what cancels exactly must not be torn apart.
+            let cancels = inner.reads.iter().any(|read| read.turned)
+                || term.children.iter().filter(|other| *other == child).count() > 1;
+            if cancels && graph.compute(*child).is_float() {
                 continue;
             }
             let mut extents = term.extents.clone();
