@@ -1,0 +1,1 @@
+//! Random programs, made smooth, by differences.
