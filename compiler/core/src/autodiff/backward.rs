@@ -66,10 +66,13 @@ pub(super) fn backward(
     for at in (0..count).rev() {
         let id = NodeId(at as u32);
         let terms = std::mem::take(&mut adjoints[at]);
-        if !leads[at] || terms.is_empty() {
+        if !leads[at] {
             continue;
         }
         let terms = merged(sketch, terms);
+        if terms.is_empty() {
+            continue;
+        }
         let node = sketch.graph.node(id).clone();
         if wanted(sketch, id) {
             reads.push((id, terms.clone()));
@@ -211,6 +214,34 @@ fn pair(sketch: &mut Sketch, first: &Term, second: &Term) -> Option<Term> {
 pub(super) fn on_path(sketch: &mut Sketch, path: &[(NodeId, bool)], v: NodeId) -> NodeId {
     let zero = sketch.number(0.0, sketch.graph.dtype(v));
     nested(sketch, path, v, zero)
+}
+
+/// The sum of terms, each on its path; those that begin with one condition stand under it together.
+pub(super) fn on_paths(sketch: &mut Sketch, terms: &[Term]) -> Option<NodeId> {
+    let mut sum: Option<NodeId> = None;
+    let mut conditions: Vec<NodeId> = vec![];
+    for (path, v) in terms {
+        let part = match path.first() {
+            None => *v,
+            Some((condition, _)) if conditions.contains(condition) => continue,
+            Some((condition, _)) => {
+                conditions.push(*condition);
+                let mut side = |holds: bool| {
+                    let tails: Vec<Term> = terms
+                        .iter()
+                        .filter(|(path, _)| path.first() == Some(&(*condition, holds)))
+                        .map(|(path, v)| (path[1..].to_vec(), *v))
+                        .collect();
+                    let zero = sketch.number(0.0, sketch.graph.dtype(*v));
+                    on_paths(sketch, &tails).unwrap_or(zero)
+                };
+                let (holds, fails) = (side(true), side(false));
+                sketch.select(*condition, holds, fails)
+            }
+        };
+        sum = Some(sum.map_or(part, |sum| sketch.add(sum, part)));
+    }
+    sum
 }
 
 /// `inner` on a path, `outer` elsewhere; a condition is only looked at where those before it hold.

@@ -326,8 +326,8 @@ pub(super) struct Copy<'a> {
     from: &'a Sketch,
     /// What stands for the indices of `from`.
     indices: Vec<NodeId>,
-    /// This operand of `from` reads 0 outside its range.
-    zero_outside: Option<TensorId>,
+    /// This operand of `from` reads 0 outside its range and where the condition, a node of the other sketch, fails.
+    bounded: Option<(TensorId, NodeId)>,
     moved: Vec<Option<NodeId>>,
 }
 
@@ -335,12 +335,12 @@ impl<'a> Copy<'a> {
     pub(super) fn new(
         from: &'a Sketch,
         indices: Vec<NodeId>,
-        zero_outside: Option<TensorId>,
+        bounded: Option<(TensorId, NodeId)>,
     ) -> Copy<'a> {
         Copy {
             from,
             indices,
-            zero_outside,
+            bounded,
             moved: vec![None; from.graph.len()],
         }
     }
@@ -384,8 +384,14 @@ impl<'a> Copy<'a> {
                         *position = to.affine(&form);
                     }
                 }
-                if self.zero_outside == Some(tensor) && otherwise.is_none() {
-                    *otherwise = Some(to.number(0.0, dtype));
+                if let Some((of, condition)) = self.bounded
+                    && of == tensor
+                    && otherwise.is_none()
+                {
+                    let zero = to.number(0.0, dtype);
+                    *otherwise = Some(zero);
+                    let read = to.graph.add(node, dtype);
+                    return to.select(condition, read, zero);
                 }
             }
             _ => {}

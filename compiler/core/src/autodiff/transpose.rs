@@ -11,7 +11,7 @@
 //! E[n, d] = table[tok[n], d]      table[v, d]: sum over n of A[n, d] if tok[n] == v
 //! ```
 
-use super::backward::{Term, on_path};
+use super::backward::{Term, on_path, on_paths};
 use super::sketch::{Copy, Sketch};
 use crate::einsum::TensorId;
 use ein_plan::kernel::Affine;
@@ -108,10 +108,10 @@ pub(super) fn transpose(reading: &Reading<'_>) -> Piece {
         looked_up: vec![],
     };
     let names = solver.solve();
-    let zero_outside = reading
+    let bounded = reading
         .adjoint
         .filter(|tensor| solver.adjoint_bounds(*tensor));
-    solver.piece(names, zero_outside)
+    solver.piece(names, bounded)
 }
 
 impl Solver<'_> {
@@ -201,15 +201,19 @@ impl Solver<'_> {
         }
     }
 
-    /// Whether reading 0 outside the adjoint says all that must be said of the ranges of the indices that are solved
-    /// for: nothing else depends on them.
+    /// Whether an adjoint that is 0 elsewhere says all that must be said of the indices that are solved for: nothing
+    /// else depends on them. A sum of products then stays one.
     fn adjoint_bounds(&self, adjoint: TensorId) -> bool {
         let reading = self.reading;
         let [(path, value)] = reading.terms else {
             return false;
         };
         let bounded: Vec<usize> = (0..self.solutions.len())
-            .filter(|index| self.needs_range(*index) != (false, false))
+            .filter(|index| {
+                let divided = |solution: &Solution| solution.divisor > 1;
+                self.needs_range(*index) != (false, false)
+                    || self.solutions[*index].as_ref().is_some_and(divided)
+            })
             .collect();
         if bounded.is_empty() || bounded.iter().any(|index| *index >= reading.rank) {
             return false;
@@ -257,7 +261,7 @@ impl Solver<'_> {
         (low < 0, high.div_euclid(divisor) >= extent)
     }
 
-    fn piece(&self, names: Vec<Option<String>>, zero_outside: Option<TensorId>) -> Piece {
+    fn piece(&self, names: Vec<Option<String>>, bounded: Option<TensorId>) -> Piece {
         let reading = self.reading;
         let rank = reading.shape.len();
         let mut indices = self.target_indices(names);
@@ -270,11 +274,16 @@ impl Solver<'_> {
         }
         unique(&mut indices);
         let mut to = Sketch::default();
-        let nodes = (0..numbers.len())
+        let nodes: Vec<NodeId> = (0..numbers.len())
             .map(|index| self.index_node(&mut to, index, &numbers))
             .collect();
-        let mut guard = self.conditions(&mut to, &nodes, &numbers, zero_outside.is_some());
-        let mut copy = Copy::new(reading.sketch, nodes, zero_outside);
+        let solved = self.solved(&mut to, &nodes, &numbers, bounded.is_some());
+        let equal = self.equal(&mut to, &numbers);
+        let (bounded, mut guard) = match bounded {
+            Some(adjoint) => (Some((adjoint, solved)), equal),
+            None => (None, to.and(solved, equal)),
+        };
+        let mut copy = Copy::new(reading.sketch, nodes, bounded);
         let all_guarded = reading.guard.filter(|guard| {
             let first = |(path, _): &Term| path.first() == Some(&(*guard, true));
             reading.terms.iter().all(first)
@@ -300,7 +309,7 @@ impl Solver<'_> {
                 .iter()
                 .fold(guard, |guard, equal| to.and(guard, *equal));
         }
-        let mut root: Option<NodeId> = None;
+        let mut terms: Vec<Term> = vec![];
         for (path, value) in reading.terms {
             let mut path: Vec<(NodeId, bool)> = path[skip..]
                 .iter()
@@ -309,11 +318,9 @@ impl Solver<'_> {
             if !plain {
                 path.extend(equals.iter().map(|equal| (*equal, true)));
             }
-            let value = copy.node(&mut to, *value);
-            let part = on_path(&mut to, &path, value);
-            root = Some(root.map_or(part, |root| to.add(root, part)));
+            terms.push((path, copy.node(&mut to, *value)));
         }
-        let root = root.expect("a read that has an adjoint has a term of it");
+        let root = on_paths(&mut to, &terms).expect("a read that has an adjoint has a term of it");
         finished(to, indices, rank, root, guard)
     }
 
@@ -379,14 +386,8 @@ impl Solver<'_> {
         sum
     }
 
-    /// What the solutions ask for: divisions that leave nothing, values in range, and equal positions.
-    fn conditions(
-        &self,
-        to: &mut Sketch,
-        nodes: &Vec<NodeId>,
-        numbers: &[usize],
-        zero_outside: bool,
-    ) -> NodeId {
+    /// What the solutions ask for: divisions that leave nothing and, unless a read sees to that, values in range.
+    fn solved(&self, to: &mut Sketch, nodes: &[NodeId], numbers: &[usize], ranged: bool) -> NodeId {
         let mut all = to.truth(true);
         let zero = to.whole(0);
         for (index, solution) in self.solutions.iter().enumerate() {
@@ -401,17 +402,23 @@ impl Solver<'_> {
                 all = to.and(all, divides);
             }
             let (low, high) = self.needs_range(index);
-            if low && !zero_outside {
+            if low && !ranged {
                 debug_assert!(!solution.bare, "a place is not negative");
                 let low = to.compare(Function::Ge, nodes[index], zero);
                 all = to.and(all, low);
             }
-            if high && !zero_outside {
+            if high && !ranged {
                 let extent = to.whole(self.reading.indices[index].extent as i64);
                 let high = to.compare(Function::Lt, nodes[index], extent);
                 all = to.and(all, high);
             }
         }
+        all
+    }
+
+    /// Affine positions that must equal the place.
+    fn equal(&self, to: &mut Sketch, numbers: &[usize]) -> NodeId {
+        let mut all = to.truth(true);
         for (place, form) in &self.equal {
             let position = self.form_node(to, form, numbers);
             let place = to.index(*place);

@@ -167,7 +167,8 @@ fn conventions_of_reductions() {
     assert_eq!(slopes("norminf", "1 -3 3"), [0.0, -3.0, 3.0]);
     assert_eq!(slopes("prod", "2 0 5"), [0.0, 60.0, 0.0]);
     assert_eq!(slopes("prod", "2 0 0"), [0.0, 0.0, 0.0]);
-    assert_eq!(slopes("logsumexp", "-inf 4 4"), [0.0, 3.0, 3.0]);
+    let halves = slopes("logsumexp", "-inf 4 4");
+    assert!(halves[0] == 0.0 && halves[1..].iter().all(|x| (x - 3.0).abs() < 1e-12));
     assert_eq!(slopes("logsumexp", "-inf -inf"), [0.0, 0.0]);
     // argmax gives a position, which has no derivative; what is read there has.
     let text = "input x: f64[3]\n// x: 1 4 2\nbest = argmax[i] x[i]\nloss = x[best]^2\n\

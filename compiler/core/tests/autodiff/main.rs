@@ -163,9 +163,11 @@ fn check(text: &str) -> Program {
         if !kinks.contains(name) {
             // Inputs that the loss reads but no gradient does have values of their own.
             let inputs = inputs_of(text, &loss, &inputs);
-            if loss.tensors.iter().any(|tensor| tensor.name == *name) {
-                expected.push((differences(&loss, &inputs, name), 1e-7));
-            }
+            let read = loss.tensors.iter().any(|tensor| tensor.name == *name);
+            expected.push(match read {
+                true => (differences(&loss, &inputs, name), 1e-7),
+                false => (vec![0.0; gradient.len()], 0.0),
+            });
         }
         if text.contains(&format!("hand_{name}")) {
             expected.push((found[hands.next().unwrap()].clone(), 1e-12));
