@@ -236,15 +236,12 @@ fn scaled(s: &mut Sketch, v: NodeId, x: NodeId, factor: f64) -> NodeId {
     s.mul(v, slope)
 }
 
-/// The adjoint of `a` in the choice between it and `b`. Equal values share; but what equals the literal 0 gets nothing,
-/// so that `max(x, 0)` is `relu(x)`.
+/// The adjoint of `a` in the choice between it and `b`. Equal values share, so that what is smooth in spite of the
+/// choice, such as `max(x, 0) + log1p(exp(-abs(x)))`, has its derivative everywhere.
 fn chosen(s: &mut Sketch, better: Function, a: NodeId, b: NodeId, v: NodeId) -> NodeId {
     let dtype = s.graph.dtype(v);
     let zero = s.number(0.0, dtype);
     let first = s.compare(better, a, b);
-    if s.value(b) == Some(0.0) {
-        return s.select(first, v, zero);
-    }
     let two = s.number(2.0, dtype);
     let half = s.div(v, two);
     let equal = s.compare(Function::Eq, a, b);

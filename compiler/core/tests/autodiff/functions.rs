@@ -87,8 +87,8 @@ fn conventions_of_scalar_functions() {
     let inf = f64::INFINITY;
     for (function, points, expected) in [
         ("relu(x[i])", "0", vec![0.0]),
-        ("max(x[i], 0)", "0", vec![0.0]),
-        ("min(0, x[i])", "0", vec![0.0]),
+        ("max(x[i], 0)", "0", vec![0.5]),
+        ("(max(x[i], 0) + log1p(exp(-abs(x[i]))))", "0", vec![0.5]),
         ("max(x[i], 1)", "1", vec![0.5]),
         ("min(x[i], x[i])", "2", vec![1.0]),
         ("clip(x[i], -1, 1)", "-1 1 5", vec![0.5, 0.5, 0.0]),

@@ -34,10 +34,19 @@ fn analysis(text: &str) -> Analysis {
         text: text.into(),
         ast: parsed.ast,
     };
-    let sources = Sources {
+    let mut sources = Sources {
         files: vec![file],
         ..Sources::default()
     };
+    if text.contains("use std.nn") {
+        let library = include_str!("../../../../stdlib/nn.ein");
+        sources.files.push(SourceFile {
+            name: "std.nn".into(),
+            text: library.into(),
+            ast: einc_syntax::parse(FileId(1), library).ast,
+        });
+        sources.libraries.insert("std.nn".to_owned(), FileId(1));
+    }
     let bindings = Bindings {
         require_sizes: true,
         ..Bindings::default()

@@ -1,11 +1,11 @@
 //! Random programs by differences.
 //!
-//! The programs are those of the property tests, with every floating-point type made f64 and inputs at points of no
+//! The programs are those of the property tests, with every floating-point type made f64, no `stop`, and inputs at points of no
 //! special meaning, so that ties, edges of `floor` and kinks are rare. Where differences of two sizes disagree there is
 //! a kink nearby, or no derivative, and the element says nothing.
 
 use crate::run;
-use ein_plan::{DType, Graph, Kernel, NodeId};
+use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId};
 use einc_core::autodiff::gradients;
 use einc_core::einsum::verify::verify;
 use einc_core::einsum::{Definition, Output, Program, TensorId, canonical, random};
@@ -18,12 +18,16 @@ fn widened(dtype: DType) -> DType {
     }
 }
 
-/// The kernel with f64 for every floating-point type.
+/// The kernel with f64 for every floating-point type, and without `stop`.
 fn wide(kernel: &Kernel) -> Kernel {
     let mut graph = Graph::default();
     let mut moved: Vec<NodeId> = vec![];
     for (_, node, dtype) in kernel.graph.iter() {
         let node = node.map(|a| moved[a.0 as usize]);
+        if let Node::Apply(Function::Stop, arguments) = &node {
+            moved.push(arguments[0]);
+            continue;
+        }
         moved.push(graph.add(node, widened(dtype)));
     }
     let mut kernel = kernel.clone();
@@ -93,7 +97,7 @@ fn with_loss(mut program: Program) -> Program {
 #[test]
 fn random_programs_by_differences() {
     let (mut compared, mut left_out) = (0, 0);
-    for seed in 0..400 {
+    for seed in 0..150 {
         let case = random::case(seed);
         let mut program = case.program.clone();
         for tensor in &mut program.tensors {
@@ -168,7 +172,7 @@ fn random_programs_by_differences() {
         }
     }
     assert!(
-        compared > 1000 && left_out < compared / 5,
+        compared > 500 && left_out < compared / 5,
         "{compared} compared, {left_out} left out"
     );
 }
