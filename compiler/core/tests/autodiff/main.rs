@@ -11,6 +11,7 @@ mod functions;
 mod programs;
 mod random;
 mod rules;
+mod step;
 
 use ein_plan::{DType, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
