@@ -294,9 +294,9 @@ impl Case<'_> {
             })
             .collect();
         let mut other = to.truth(false);
-        for at in rank..count {
+        for (at, node) in nodes.iter().enumerate().skip(rank) {
             let here = to.index(at);
-            let differs = to.compare(Function::Ne, here, nodes[at]);
+            let differs = to.compare(Function::Ne, here, *node);
             let always = to.truth(true);
             other = match at == rank {
                 true => differs,

@@ -177,6 +177,25 @@ fn conventions_of_reductions() {
     assert_eq!(run(&program(text), &inputs)[0], [0.0, 8.0, 0.0]);
 }
 
+/// One value on many paths, none of which is the beginning or the other side of another.
+#[test]
+fn many_branches_share_a_value() {
+    let mut value = "x[i]".to_owned();
+    for level in 0..12 {
+        value = format!(
+            "where(c[i] > {}.5, s * {level}, where(x[i] > {}, 1, {value}))",
+            level,
+            level - 1
+        );
+    }
+    check(&format!(
+        "input x: f64[16]\ninput c: f64[16]\n\
+         // c: 0 1 2 3 4 5 6 7 8 9 10 11 12 3 7 0\n// kinks: c\nhand_c[i] = 0 * x[i]\n\
+         fn choose(s, x, c) = {}\ny[i] = choose(exp(x[i]) * x[i], x[i], c[i])\nloss = sum[i] y[i] * (1 + i)",
+        value.replace("[i]", "")
+    ));
+}
+
 /// More points than the product of the others is made for.
 #[test]
 fn long_products() {
