@@ -166,6 +166,26 @@ fn names_stay_the_users() {
     }
 }
 
+/// The programs of the language reference that take gradients.
+#[test]
+fn the_reference_is_true() {
+    let blocks = include_str!("../../../LANGUAGE.md")
+        .split("\n```ein\n")
+        .skip(1);
+    let blocks = blocks.map(|rest| rest.split("\n```").next().unwrap());
+    let mut count = 0;
+    for block in blocks.filter(|block| block.contains("grad(")) {
+        let analysis = analysis(block);
+        assert!(
+            analysis.program.is_some() && analysis.diagnostics.is_empty(),
+            "{:?}",
+            analysis.diagnostics
+        );
+        count += 1;
+    }
+    assert_eq!(count, 1);
+}
+
 #[test]
 fn only_what_is_asked_for_is_made() {
     let text = "input X: f64[4, 3]\nparam W: f64[3, 2] = zeros\nparam V: f64[2, 2] = zeros\n\
