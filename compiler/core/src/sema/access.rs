@@ -119,6 +119,9 @@ impl<'a> Checker<'a> {
                 Binding::Poison => None,
             },
             ExprKind::Call { callee, arguments } => {
+                if let Some(gradient) = self.whole_gradient(context, base) {
+                    return gradient;
+                }
                 let ExprKind::Name(name) = &*callee.kind else {
                     return None;
                 };

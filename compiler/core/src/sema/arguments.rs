@@ -125,6 +125,9 @@ impl<'a> Checker<'a> {
                 None if context.index(name).is_some() && formal_shape(formal).is_none() => None,
                 None => self.binding(context.scope, name),
             },
+            ExprKind::Call { callee, .. } if self.is_gradient(context.scope.file, callee) => {
+                Some(Binding::Tensor(self.whole_gradient(context, inner)??))
+            }
             ExprKind::Call { callee, arguments } => match &*callee.kind {
                 ExprKind::Name(name) => match self.user_function(context.scope, name) {
                     Some((entity, callee)) if result_shape(callee) == Shape::Tensor => {

@@ -11,7 +11,7 @@
 //! The passes, each in its modules: `names` (what every file defines, imports); `plan`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
 //! in order; outputs); `statement`, `sources` (one definition); `expr`, `reduce`, `access`, `builtins`, `calls`,
-//! `arguments`, `signature`, `scope` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
+//! `arguments`, `signature`, `scope`, `gradient` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts` (kernels).
 
 mod access;
@@ -23,6 +23,7 @@ mod declare;
 mod expr;
 mod finish;
 mod fold;
+mod gradient;
 mod lower;
 mod lower_parts;
 mod names;

@@ -445,11 +445,7 @@ impl<'a> Checker<'a> {
         value: &Expr,
         depth: usize,
     ) -> Shape {
-        let mut inner = value;
-        while let ExprKind::Bracket(next) = &*inner.kind {
-            inner = next;
-        }
-        let local = match &*inner.kind {
+        let local = match &*self.shaped_like(scope.file, value).kind {
             ExprKind::Name(name) if depth < 64 && target.positions.is_none() => {
                 if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name) {
                     Some(if formal_shape(formal).is_some() {

@@ -151,7 +151,6 @@ impl<'a> Walk<'_, 'a> {
                         span,
                     ));
                 }
-                Some(Builtin::Gradient) => self.fail(unsupported("E0606", "`grad`", span)),
                 Some(Builtin::Source) => self.fail(
                     Diagnostic::error(
                         "E0207",
@@ -189,8 +188,9 @@ impl<'a> Walk<'_, 'a> {
                 }
             }
         }
+        let gradient = self.checker.is_gradient(self.scope.file, callee);
         for argument in arguments {
-            if user
+            if (user || gradient)
                 && let ExprKind::Name(name) = &*argument.value.kind
                 && self.is_tensor_argument(name, argument.value.span)
             {
@@ -228,9 +228,10 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether a call is of a user's function.
-    pub(super) fn calls_user(&self, callee: &Expr) -> bool {
+    /// Whether a call takes whole tensors: of a user's function, or `grad`.
+    pub(super) fn takes_tensors(&self, callee: &Expr) -> bool {
         match &*callee.kind {
+            _ if self.checker.is_gradient(self.scope.file, callee) => true,
             ExprKind::Name(name) => matches!(
                 self.checker.find(self.scope.file, name),
                 Found::Entity(id) if matches!(self.checker.entity(id).kind, EntityKind::Function(_))

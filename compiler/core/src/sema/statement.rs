@@ -25,7 +25,15 @@ use einc_syntax::ast::{self, Expr, ExprKind, Position, Type};
 #[derive(Clone, Debug)]
 pub(super) enum Definition {
     Source(SourceForm),
-    Statement { vars: Vec<VarId>, root: ExprId },
+    Statement {
+        vars: Vec<VarId>,
+        root: ExprId,
+    },
+    /// The derivative of a scalar by a tensor.
+    Gradient {
+        loss: TensorRef,
+        wrt: TensorRef,
+    },
 }
 
 /// A tensor.
@@ -121,6 +129,15 @@ impl<'a> Checker<'a> {
                     Binding::Poison => return None,
                     _ => {}
                 },
+                ExprKind::Call { callee, .. } if self.is_gradient(scope.file, callee) => {
+                    self.open.push(super::ranges::Open::default());
+                    let gradient = self.whole_gradient(&mut Context::new(scope), value);
+                    let solved = self.close();
+                    let tensor = gradient.filter(|_| solved)??;
+                    if !self.tensors[tensor.0 as usize].shape.is_empty() {
+                        return self.whole(scope, target, tensor, value.span);
+                    }
+                }
                 ExprKind::Call { callee, arguments } => {
                     if let ExprKind::Name(name) = &*callee.kind
                         && let Some((entity, function)) = self.user_function(scope, name)
