@@ -71,16 +71,29 @@ pub fn compare(
     for (name, layout, price) in plans {
         let peak = search::residency(&compiled.program, &layout);
         let peak = peak.iter().map(|held| held.bytes).fold(0.0, f64::max);
-        let lost = why(&price, &chosen.price, even, peak, options);
+        let lost = why(&layout, &price, &chosen.price, even, options, peak);
         rows.push(row(name, &price, lost));
     }
     rows
 }
 
 /// Why a plan lost to the chosen one.
-fn why(price: &Price, chosen: &Price, even: f64, peak: f64, options: &Options) -> String {
+fn why(
+    layout: &Layout,
+    price: &Price,
+    chosen: &Price,
+    even: f64,
+    options: &Options,
+    peak: f64,
+) -> String {
     let criteria = &options.criteria;
     let objective = objective_of(criteria.objective);
+    if layout.mesh.sites() > options.sites {
+        return format!(
+            "mesh {} is for its price only: there are {} sites",
+            layout.mesh, options.sites
+        );
+    }
     if let Some(limit) = criteria.memory
         && peak > limit as f64
     {

@@ -248,8 +248,8 @@ impl Classes {
         let params = self.weights(program, problem);
         let mut counted: BTreeMap<usize, usize> = BTreeMap::new();
         for (at, tensor) in program.tensors.iter().enumerate() {
-            let loaded = problem.tensors[at].kind == Kind::Loaded;
-            if loaded && tensor.role == Role::Input {
+            let source = matches!(tensor.definition, Definition::Source(_));
+            if source && tensor.role == Role::Input {
                 let mut classes = self.of_dims(problem, at);
                 classes.dedup();
                 for class in classes {
