@@ -23,7 +23,7 @@ pub(super) const MOST_INDICES: usize = 32;
 
 /// The rules of this family.
 pub(super) fn rows() -> Vec<Row> {
-    let row = |name, left, right, conditions, note, apply| Row {
+    let row = |name: &'static str, left, right, conditions, note, apply| Row {
         info: RuleInfo {
             name,
             family: "contraction",
@@ -34,6 +34,11 @@ pub(super) fn rows() -> Vec<Row> {
             note,
         },
         loose: false,
+        depth: if name == "merge-products" {
+            2
+        } else {
+            u32::MAX
+        },
         apply,
     };
     vec![
