@@ -51,7 +51,7 @@ pub(super) fn rows() -> Vec<Row> {
                 "no index is empty",
                 "the inner one is not divided by",
             ],
-            "Both forms stay; chains whose intermediates have one use are merged as a whole.",
+            "Both forms stay; an element-wise tensor with several uses is not merged; chains whose intermediates have one use are merged as a whole.",
             merge,
         ),
         row(
@@ -147,7 +147,10 @@ fn merge(graph: &mut Graph, class: Id, term: &Term) {
             continue;
         }
         for inner in graph.terms(child) {
-            if term.children.len() + inner.children.len() > MOST_MERGED + 1 {
+            let wide = term.children.len() + inner.children.len() > MOST_MERGED + 1;
+            // To compute an element-wise tensor again in every reader is fusion, and not decided here.
+            let again = inner.reduction.is_none() && graph.shared.contains(&child);
+            if wide || again {
                 continue;
             }
             if let Some((operation, extents)) = absorbed(graph, term, at, &inner)

@@ -276,6 +276,8 @@ pub struct Graph {
     pub first: Vec<(Id, Term)>,
     /// Classes that a product reads and absorbs as a whole: no rule need do it piece by piece.
     pub absorbed: HashSet<Id>,
+    /// Tensors that several statements or outputs use.
+    pub shared: HashSet<Id>,
     /// How many rules in a row led to a term; none to those of the program.
     pub steps: HashMap<Term, u32>,
     /// What the terms that are made now get.
@@ -323,6 +325,7 @@ impl Graph {
         self.egraph.rebuild();
         let egraph = &self.egraph;
         self.absorbed = self.absorbed.iter().map(|id| egraph.find(*id)).collect();
+        self.shared = self.shared.iter().map(|id| egraph.find(*id)).collect();
         let mut steps: HashMap<Term, u32> = HashMap::new();
         for (mut term, step) in std::mem::take(&mut self.steps) {
             for child in &mut term.children {
