@@ -458,12 +458,11 @@ fn a_transformer_is_rewritten_in_time_and_gets_no_worse() {
     let start = std::time::Instant::now();
     let logic = rewrite(&program);
     let seconds = start.elapsed().as_secs_f64();
-    println!("{layers} layers: {seconds} s, {:?}", logic.explored);
-    println!(
-        "{}\n{:#?}",
-        logic.alternatives[0].program, logic.alternatives[0].rules
+    assert!(
+        cfg!(debug_assertions) || seconds < 2.0,
+        "{seconds} s, {:?}",
+        logic.explored
     );
-    assert!(cfg!(debug_assertions) || seconds < 2.0, "{seconds} s");
     let own = rules::price::program(&program);
     for alternative in &logic.alternatives {
         assert_eq!(verify(&alternative.program), Ok(()));
