@@ -15,6 +15,7 @@ use super::steps::Steps;
 use super::{Alternative, RuleUse};
 use crate::einsum::{Definition, Output, Program, Tensor, TensorId, canonical};
 use egg::Id;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -68,17 +69,21 @@ impl Search<'_> {
             let at = output.tensor.0 as usize;
             let from = &self.translated.places[at];
             let class = egraph.find(from.class);
+            let Entry::Vacant(number) = outputs.entry(output.tensor.0) else {
+                continue;
+            };
             if self.bound.is_written(at, class) {
-                outputs.insert(output.tensor.0, *place.get(&class)?);
-            } else if !outputs.contains_key(&output.tensor.0) {
-                outputs.insert(output.tensor.0, items.len());
-                items.push(Item {
-                    key: (at, 1),
-                    tensor: program.tensors[at].clone(),
-                    operands: vec![*place.get(&class)?],
-                    statement: Some(Rc::new(emit::copy(self.bound, at, class, &from.order))),
-                });
+                number.insert(*place.get(&class)?);
+                continue;
             }
+            number.insert(items.len());
+            let copy = emit::copy(self.bound, at, class, &from.order);
+            items.push(Item {
+                key: (at, 1),
+                tensor: program.tensors[at].clone(),
+                operands: vec![*place.get(&class)?],
+                statement: Some(Rc::new(copy)),
+            });
         }
         let (tensors, moved) = ordered(items);
         let result = Program {

@@ -27,6 +27,7 @@ pub(super) fn rows() -> Vec<Row> {
             note,
         },
         loose: name == "unused-index",
+        depth: u32::MAX,
         apply,
     };
     vec![

@@ -23,7 +23,7 @@ pub(super) const MOST_INDICES: usize = 32;
 
 /// The rules of this family.
 pub(super) fn rows() -> Vec<Row> {
-    let row = |name, left, right, conditions, note, apply| Row {
+    let row = |name: &'static str, left, right, conditions, note, apply| Row {
         info: RuleInfo {
             name,
             family: "contraction",
@@ -34,6 +34,11 @@ pub(super) fn rows() -> Vec<Row> {
             note,
         },
         loose: false,
+        depth: if name == "merge-products" {
+            2
+        } else {
+            u32::MAX
+        },
         apply,
     };
     vec![
@@ -46,7 +51,7 @@ pub(super) fn rows() -> Vec<Row> {
                 "no index is empty",
                 "the inner one is not divided by",
             ],
-            "Both forms stay; chains whose intermediates have one use are merged as a whole.",
+            "Both forms stay; an element-wise tensor with several uses is not merged; chains whose intermediates have one use are merged as a whole.",
             merge,
         ),
         row(
@@ -142,7 +147,10 @@ fn merge(graph: &mut Graph, class: Id, term: &Term) {
             continue;
         }
         for inner in graph.terms(child) {
-            if term.children.len() + inner.children.len() > MOST_MERGED + 1 {
+            let wide = term.children.len() + inner.children.len() > MOST_MERGED + 1;
+            // To compute an element-wise tensor again in every reader is fusion, and not decided here.
+            let again = inner.reduction.is_none() && graph.shared.contains(&child);
+            if wide || again {
                 continue;
             }
             if let Some((operation, extents)) = absorbed(graph, term, at, &inner)

@@ -23,7 +23,7 @@ const MOST_DISTRIBUTED: usize = 4;
 
 /// The rules of this family.
 pub(super) fn rows() -> Vec<Row> {
-    let row = |name, left, right, conditions, note, apply| Row {
+    let row = |name: &'static str, left, right, conditions, note, apply| Row {
         info: RuleInfo {
             name,
             family: "distribute",
@@ -34,6 +34,7 @@ pub(super) fn rows() -> Vec<Row> {
             note,
         },
         loose: false,
+        depth: if name == "factor" { 2 } else { 1 },
         apply,
     };
     vec![

@@ -44,34 +44,43 @@ pub(super) fn statement(
 ) -> Option<Statement> {
     let class = bound.graph.egraph.find(class);
     let term = choice(class);
-    let mut builder = Builder {
-        bound,
-        choice,
-        graph: Expressions::default(),
-        operands: vec![],
-        seen: vec![class],
-        apart: vec![],
-        written: HashMap::new(),
-        path: vec![class],
+    let build = |apart: bool| {
+        let mut builder = Builder {
+            bound,
+            choice,
+            graph: Expressions::default(),
+            operands: vec![],
+            seen: vec![class],
+            apart: vec![],
+            written: HashMap::new(),
+            path: vec![class],
+        };
+        let kernel = match term.head {
+            Head::Whole(number, _) => builder.whole(number, class, &term),
+            _ => builder.open(class, &term, apart)?,
+        };
+        let kernel = Kernel {
+            operands: builder
+                .operands
+                .iter()
+                .map(|o| operand(bound, *o))
+                .collect(),
+            ..kernel
+        };
+        Some(Statement {
+            price: price::statement(&kernel),
+            kernel,
+            operands: builder.operands,
+            seen: builder.seen,
+        })
     };
-    let kernel = match term.head {
-        Head::Whole(number, _) => builder.whole(number, class, &term),
-        _ => builder.open(class, &term)?,
-    };
-    let kernel = Kernel {
-        operands: builder
-            .operands
-            .iter()
-            .map(|o| operand(bound, *o))
-            .collect(),
-        ..kernel
-    };
-    Some(Statement {
-        price: price::statement(&kernel),
-        kernel,
-        operands: builder.operands,
-        seen: builder.seen,
-    })
+    let together = build(false)?;
+    let whole = matches!(term.head, Head::Whole(..));
+    // What a matrix product can take in is best left there.
+    if whole || term.reduction.is_none() || price::is_product(&together.kernel) {
+        return Some(together);
+    }
+    build(true)
 }
 
 /// What a kernel needs to know of a class.
@@ -185,8 +194,8 @@ impl Builder<'_> {
         permute_output(&kernel, &inverse(&self.bound.order(class)))
     }
 
-    /// The kernel of any other term.
-    fn open(&mut self, class: Id, term: &Term) -> Option<Kernel> {
+    /// The kernel of any other term; `apart` lets small products inside a sum be tensors.
+    fn open(&mut self, class: Id, term: &Term, apart: bool) -> Option<Kernel> {
         let rank = term.rank as usize;
         let order = self.bound.order(class);
         let back = inverse(&order);
@@ -194,7 +203,9 @@ impl Builder<'_> {
             .map(|i| IndexId(back.get(i).copied().unwrap_or(i as u32)))
             .collect();
         let points: u64 = term.extents.iter().fold(1, |n, e| n.saturating_mul(*e));
-        self.set_apart(term, points);
+        if apart {
+            self.set_apart(term, points);
+        }
         let root = self.term(class, term, &at, 0)?;
         let mut names = Names::default();
         let mut indices = vec![];

@@ -284,6 +284,9 @@ fn path(network: &Network) -> Option<Vec<usize>> {
     (path.len() == count).then_some(path)
 }
 
+/// A pair of parts and what remains of its indices, by how much it adds and what it costs.
+type Nearest = ((f64, f64), (usize, usize), u128);
+
 /// Always the pair whose result adds the least to what is there, the cheaper one among equals.
 fn greedy(network: &Network) -> Order {
     let mut uses = vec![0u32; network.extents.len()];
@@ -294,7 +297,7 @@ fn greedy(network: &Network) -> Order {
         .map(|f| (Order::Factor(f), network.factors[f]))
         .collect();
     while parts.len() > 1 {
-        let mut found: Option<((f64, f64), (usize, usize), u128)> = None;
+        let mut found: Option<Nearest> = None;
         for a in 0..parts.len() {
             for b in a + 1..parts.len() {
                 let (left, right) = (parts[a].1, parts[b].1);

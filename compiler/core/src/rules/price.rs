@@ -91,6 +91,12 @@ pub fn statement(kernel: &Kernel) -> Price {
     }
 }
 
+/// Whether the kernel runs as matrix products.
+pub fn is_product(kernel: &Kernel) -> bool {
+    let needs = dependences(&kernel.graph, mask(kernel.indices.len()));
+    product(kernel, &needs).is_some()
+}
+
 fn mask(count: usize) -> u128 {
     match count {
         0..128 => (1 << count) - 1,

@@ -19,7 +19,7 @@ const MOST_TERMS: usize = 6;
 
 /// The rules of this family.
 pub(super) fn rows() -> Vec<Row> {
-    let row = |name, left, right, conditions, note, apply| Row {
+    let row = |name: &'static str, left, right, conditions, note, apply| Row {
         info: RuleInfo {
             name,
             family: "reduction",
@@ -30,6 +30,7 @@ pub(super) fn rows() -> Vec<Row> {
             note,
         },
         loose: false,
+        depth: if name == "join-sums" { 0 } else { 2 },
         apply,
     };
     vec![

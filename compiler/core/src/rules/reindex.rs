@@ -14,7 +14,7 @@ use egg::Id;
 
 /// The rules of this family.
 pub(super) fn rows() -> Vec<Row> {
-    let row = |name, paper, left, right, conditions, note, apply| Row {
+    let row = |name: &'static str, paper, left, right, conditions, note, apply| Row {
         info: RuleInfo {
             name,
             family: "reindex",
@@ -25,6 +25,7 @@ pub(super) fn rows() -> Vec<Row> {
             note,
         },
         loose: false,
+        depth: 4,
         apply,
     };
     let at_translation: fn(&mut Graph, Id, &Term) = |_, _, _| {};

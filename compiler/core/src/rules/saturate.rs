@@ -24,6 +24,9 @@ pub struct Row {
     pub info: RuleInfo,
     /// Whether it is for terms that repeat something over an index that is not read, and for no others.
     pub loose: bool,
+    /// How many rules in a row may have led to what it looks at: rules that undo each other, or that make more work
+    /// now so that another can save some, are not for long chains.
+    pub depth: u32,
     /// Adds what the rule derives from the term, which is of that class.
     pub apply: fn(&mut Graph, Id, &Term),
 }
@@ -62,8 +65,7 @@ pub fn saturate(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> 
 }
 
 fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<Stop> {
-    let egraph = &graph.egraph;
-    graph.absorbed = graph.absorbed.iter().map(|id| egraph.find(*id)).collect();
+    graph.refresh();
     let mut classes: Vec<Id> = graph.egraph.classes().map(|class| class.id).collect();
     classes.sort();
     for class in classes {
@@ -77,7 +79,11 @@ fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<
                 if graph.egraph.total_number_of_nodes() >= options.node_limit {
                     return Some(Stop::NodeLimit);
                 }
-                (row.apply)(graph, class, term);
+                let steps = graph.steps.get(term).copied().unwrap_or(0);
+                if steps <= row.depth {
+                    graph.step = steps + 1;
+                    (row.apply)(graph, class, term);
+                }
             }
         }
     }

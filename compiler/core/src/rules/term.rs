@@ -276,6 +276,12 @@ pub struct Graph {
     pub first: Vec<(Id, Term)>,
     /// Classes that a product reads and absorbs as a whole: no rule need do it piece by piece.
     pub absorbed: HashSet<Id>,
+    /// Tensors that several statements or outputs use.
+    pub shared: HashSet<Id>,
+    /// How many rules in a row led to a term; none to those of the program.
+    pub steps: HashMap<Term, u32>,
+    /// What the terms that are made now get.
+    pub step: u32,
     /// Terms whose orders are known.
     pub ordered: HashSet<Term>,
     /// How many times something changed.
@@ -312,6 +318,23 @@ impl Graph {
             .filter(|term| term.is_open() && !term.is_tight())
             .cloned()
             .collect()
+    }
+
+    /// Brings what is known of terms and classes up to date after classes were united.
+    pub fn refresh(&mut self) {
+        self.egraph.rebuild();
+        let egraph = &self.egraph;
+        self.absorbed = self.absorbed.iter().map(|id| egraph.find(*id)).collect();
+        self.shared = self.shared.iter().map(|id| egraph.find(*id)).collect();
+        let mut steps: HashMap<Term, u32> = HashMap::new();
+        for (mut term, step) in std::mem::take(&mut self.steps) {
+            for child in &mut term.children {
+                *child = egraph.find(*child);
+            }
+            let known = steps.entry(term).or_insert(step);
+            *known = step.min(*known);
+        }
+        self.steps = steps;
     }
 
     /// A number as an argument without indices.
@@ -368,6 +391,7 @@ impl Graph {
         let count = self.egraph.number_of_classes();
         let class = self.egraph.add(term.clone());
         if self.egraph.number_of_classes() > count {
+            self.steps.insert(term.clone(), self.step);
             self.first.push((class, term));
         }
         Argument {
@@ -455,7 +479,12 @@ impl Graph {
                 let viewed = term.children[0];
                 (viewed, self.egraph[viewed].nodes[0].clone())
             }
-            false => (self.egraph.add(term.clone()), term),
+            false => {
+                if self.egraph.lookup(term.clone()).is_none() {
+                    self.steps.insert(term.clone(), self.step);
+                }
+                (self.egraph.add(term.clone()), term)
+            }
         };
         let merged = self.egraph.find(other) != self.egraph.find(class);
         if !merged {

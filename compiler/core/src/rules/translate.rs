@@ -264,7 +264,12 @@ impl Translator<'_> {
                     .unite("merge-products", class, &own, operation, &extents);
             }
         }
-        self.to.graph.egraph.rebuild();
+        for (place, uses) in self.to.places.iter().zip(&self.uses) {
+            if *uses > 1 {
+                self.to.graph.shared.insert(place.class);
+            }
+        }
+        self.to.graph.refresh();
         self.to
     }
 

@@ -250,7 +250,10 @@ fn chains_are_multiplied_in_the_best_order() {
             .map(|i| 2 + (i * i * 37 + 11 * i) % 50)
             .collect();
         let program = program(&chain(&extents, nested));
+        let start = std::time::Instant::now();
         let logic = rewrite(&program);
+        let seconds = start.elapsed().as_secs_f64();
+        assert!(cfg!(debug_assertions) || seconds < 0.2, "{seconds} s");
         let best = &logic.alternatives[0];
         assert_eq!(verify(&best.program), Ok(()));
         assert_eq!(
@@ -357,4 +360,112 @@ fn the_block_inverse_shares_what_it_repeats() {
     assert_eq!(products(&program), 8);
     // Ai B, C Ai, Ai B Si, Si C Ai and one more for the corner.
     assert_eq!(products(&logic.alternatives[0].program), 5);
+}
+
+/// A transformer's forward pass, one sequence: `layers` of attention and a perceptron, each with its residual.
+fn transformer(layers: usize) -> String {
+    let (t, d, h, e, f) = (64, 96, 4, 24, 384);
+    let mut text = format!("x0: f32[{t}, {d}] = unbound\n");
+    for l in 0..layers {
+        for (name, shape) in [
+            ("q", format!("{d}, {h}, {e}")),
+            ("k", format!("{d}, {h}, {e}")),
+            ("v", format!("{d}, {h}, {e}")),
+            ("o", format!("{h}, {e}, {d}")),
+            ("a", format!("{d}, {f}")),
+            ("b", format!("{f}, {d}")),
+        ] {
+            let _ = writeln!(text, "W{name}{l}: f32[{shape}] = unbound");
+        }
+        let x = format!("x{l}");
+        let _ = writeln!(text, "mu{l}: f32[{t}] = [t: {t} | d: {d}] mean {x}[t, d]");
+        let _ = writeln!(
+            text,
+            "va{l}: f32[{t}] = [t: {t} | d: {d}] mean ({x}[t, d] - mu{l}[t]) * ({x}[t, d] - mu{l}[t])"
+        );
+        let _ = writeln!(
+            text,
+            "n{l}: f32[{t}, {d}] = [t: {t}, d: {d}] ({x}[t, d] - mu{l}[t]) * rsqrt(va{l}[t] + 0.00001)"
+        );
+        for name in ["q", "k", "v"] {
+            let _ = writeln!(
+                text,
+                "{name}{l}: f32[{t}, {h}, {e}] = [t: {t}, h: {h}, e: {e} | d: {d}] sum n{l}[t, d] * W{name}{l}[d, h, e]"
+            );
+        }
+        let _ = writeln!(
+            text,
+            "s{l}: f32[{h}, {t}, {t}] = [h: {h}, t: {t}, u: {t} | e: {e}] sum q{l}[t, h, e] * k{l}[u, h, e]"
+        );
+        let _ = writeln!(
+            text,
+            "c{l}: f32[{h}, {t}, {t}] = [h: {h}, t: {t}, u: {t}] where(u <= t, s{l}[h, t, u] * 0.2, -inf)"
+        );
+        let _ = writeln!(
+            text,
+            "m{l}: f32[{h}, {t}] = [h: {h}, t: {t} | u: {t}] max c{l}[h, t, u]"
+        );
+        let _ = writeln!(
+            text,
+            "p{l}: f32[{h}, {t}, {t}] = [h: {h}, t: {t}, u: {t}] exp(c{l}[h, t, u] - m{l}[h, t])"
+        );
+        let _ = writeln!(
+            text,
+            "z{l}: f32[{h}, {t}] = [h: {h}, t: {t} | u: {t}] sum p{l}[h, t, u]"
+        );
+        let _ = writeln!(
+            text,
+            "w{l}: f32[{h}, {t}, {t}] = [h: {h}, t: {t}, u: {t}] p{l}[h, t, u] / z{l}[h, t]"
+        );
+        let _ = writeln!(
+            text,
+            "y{l}: f32[{t}, {h}, {e}] = [t: {t}, h: {h}, e: {e} | u: {t}] sum w{l}[h, t, u] * v{l}[u, h, e]"
+        );
+        let _ = writeln!(
+            text,
+            "r{l}: f32[{t}, {d}] = [t: {t}, d: {d} | h: {h}, e: {e}] sum y{l}[t, h, e] * Wo{l}[h, e, d]"
+        );
+        let _ = writeln!(
+            text,
+            "g{l}: f32[{t}, {d}] = [t: {t}, d: {d}] {x}[t, d] + r{l}[t, d]"
+        );
+        let _ = writeln!(
+            text,
+            "i{l}: f32[{t}, {f}] = [t: {t}, f: {f} | d: {d}] sum g{l}[t, d] * Wa{l}[d, f]"
+        );
+        let _ = writeln!(
+            text,
+            "j{l}: f32[{t}, {f}] = [t: {t}, f: {f}] gelu(i{l}[t, f])"
+        );
+        let _ = writeln!(
+            text,
+            "l{l}: f32[{t}, {d}] = [t: {t}, d: {d} | f: {f}] sum j{l}[t, f] * Wb{l}[f, d]"
+        );
+        let _ = writeln!(
+            text,
+            "x{}: f32[{t}, {d}] = [t: {t}, d: {d}] g{l}[t, d] + l{l}[t, d]",
+            l + 1
+        );
+    }
+    let _ = writeln!(text, "output x{layers}");
+    text
+}
+
+#[test]
+fn a_transformer_is_rewritten_in_time_and_gets_no_worse() {
+    let layers = if cfg!(debug_assertions) { 1 } else { 12 };
+    let program = program(&transformer(layers));
+    let start = std::time::Instant::now();
+    let logic = rewrite(&program);
+    let seconds = start.elapsed().as_secs_f64();
+    assert!(
+        cfg!(debug_assertions) || seconds < 2.0,
+        "{seconds} s, {:?}",
+        logic.explored
+    );
+    let own = rules::price::program(&program);
+    for alternative in &logic.alternatives {
+        assert_eq!(verify(&alternative.program), Ok(()));
+    }
+    assert!(logic.alternatives[0].work <= own.score());
 }
