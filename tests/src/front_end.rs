@@ -58,6 +58,7 @@ pub fn check(bytes: &[u8]) {
                 sites: 3,
                 deterministic: false,
             },
+            &|| false,
         );
     }
 }

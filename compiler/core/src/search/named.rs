@@ -13,7 +13,7 @@ use super::convert::counts;
 use super::mesh::AXES;
 use super::model::Model;
 use super::price::{Price, of_problem};
-use super::problem::{Kind, Problem, Statement};
+use super::problem::{Problem, Statement};
 use super::settle::settle;
 use super::tariff::{Objective, Tariff, Weights};
 use crate::einsum::{Definition, Program, Role};
