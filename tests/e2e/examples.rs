@@ -296,7 +296,7 @@ fn a_run_moves_what_its_plan_states() {
         .lines()
         .filter(|line| line.contains(" (stated "))
         .collect();
-    assert!(moved.len() >= 3, "{finished}");
+    assert!(moved.len() >= 2, "{finished}");
     for line in moved {
         let (measured, stated) = line
             .split_once(": moved ")

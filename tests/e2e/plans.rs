@@ -2,6 +2,7 @@
 
 use einc_core::pipeline::report::PlanReport;
 use einc_tests::{einc, root};
+use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
 const EXAMPLES: [&str; 6] = [
@@ -32,8 +33,23 @@ fn the_plans_of_the_examples_are_these() {
     }
 }
 
+/// A program whose data are elsewhere, so that something moves.
+fn product() -> &'static str {
+    static FILE: OnceLock<(tempfile::TempDir, String)> = OnceLock::new();
+    let (_, file) = FILE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("product.ein");
+        let text = "dim I = 4096\ndim K = 4096\ndim J = 4096\ninput A: f32[I, K]\ninput B: f32[K, J]\n\
+                    C[i,j] = A[i,k] * B[k,j]\noutput C\n";
+        std::fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap().to_string();
+        (folder, file)
+    });
+    file
+}
+
 fn plan(arguments: &[&str]) -> String {
-    let base = ["plan", "examples/matmul.ein", "--sites", "5"];
+    let base = ["plan", product(), "--sites", "5"];
     einc(&[&base[..], arguments].concat()).success().stdout
 }
 
@@ -87,7 +103,7 @@ fn what_changed_since_a_plan_is_shown() {
     let changed = plan(&["--diff", old, "--dim", "K=100"]);
     assert!(changed.contains("cost.transfer"), "{changed}");
     std::fs::write(old, "{}").unwrap();
-    let refused = einc(&["plan", "examples/matmul.ein", "--diff", old]);
+    let refused = einc(&["plan", product(), "--diff", old]);
     assert_eq!(refused.status, Some(1), "{refused}");
     assert!(refused.stderr.contains("no plan"), "{refused}");
 }
@@ -110,7 +126,7 @@ fn other_plans_are_shown_with_why_they_lost() {
 
 #[test]
 fn a_plan_that_does_not_fit_says_what_is_missing() {
-    let base = ["plan", "examples/matmul.ein", "--sites", "4", "--memory"];
+    let base = ["plan", product(), "--sites", "4", "--memory"];
     let refused = einc(&[&base[..], &["1MB"]].concat());
     assert_eq!(refused.status, Some(1), "{refused}");
     assert!(refused.stderr.contains("E0996"), "{refused}");

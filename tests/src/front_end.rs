@@ -51,14 +51,9 @@ pub fn check(bytes: &[u8]) {
     };
     let analysis = sema::check(&sources, &Bindings::default());
     if let Some(program) = analysis.program {
-        let _ = einc_core::pipeline::compile(
-            &program,
-            &einc_core::pipeline::Options {
-                criteria: einc_core::pipeline::Criteria::default(),
-                sites: 3,
-                deterministic: false,
-            },
-            &|| false,
-        );
+        let _ =
+            einc_core::pipeline::compile(&program, &einc_core::pipeline::Options::new(3), &|| {
+                false
+            });
     }
 }

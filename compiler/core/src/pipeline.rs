@@ -40,6 +40,17 @@ pub struct Options {
     pub criteria: Criteria,
 }
 
+impl Options {
+    /// For that many sites, by the usual criteria.
+    pub fn new(sites: u32) -> Options {
+        Options {
+            sites,
+            deterministic: false,
+            criteria: Criteria::default(),
+        }
+    }
+}
+
 /// A compiled program, with what the passes gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compiled {

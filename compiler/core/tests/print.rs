@@ -4,7 +4,7 @@
 mod support;
 
 use einc_core::einsum::Program;
-use einc_core::pipeline::{Compiled, Options, compile, explain};
+use einc_core::pipeline::{Compiled, Options, compile, describe, explain};
 use einc_core::{ia, tra};
 use support::build::{conv, gather, matmul, nearest, softmax};
 use support::random;
@@ -13,14 +13,16 @@ fn compiled(program: &Program, sites: u32) -> Compiled {
     let options = Options {
         sites,
         deterministic: false,
+        ..Options::new(1)
     };
-    compile(program, &options).unwrap()
+    compile(program, &options, &|| false).unwrap()
 }
 
 fn printed(program: &Program, sites: u32) -> String {
     let compiled = compiled(program, sites);
     let (tra, ia) = (&compiled.tra, &compiled.ia);
-    format!("{tra}\n{ia}\n{}", explain(&compiled))
+    let report = describe(&compiled, &Options::new(sites), &[]);
+    format!("{tra}\n{ia}\n{}", explain(&report))
 }
 
 #[test]

@@ -61,9 +61,9 @@ pub fn check(program: &Program, layout: &Layout) -> Result<(), String> {
     let tensors = program.tensors.iter().zip(&layout.statements);
     for ((tensor, statement), rest) in tensors.zip(&layout.rests) {
         let fail = |what: &str| Err(format!("layout of `{}`: {what}", tensor.name));
-        let (indices, loaded) = match &tensor.definition {
-            Definition::Statement { kernel, .. } => (Some(kernel.indices.len()), false),
-            Definition::Source(source) => (None, !source.is_free()),
+        let indices = match &tensor.definition {
+            Definition::Statement { kernel, .. } => Some(kernel.indices.len()),
+            Definition::Source(_) => None,
         };
         if statement.len() != indices.map_or(0, |_| axes) || rest.len() != axes {
             return fail("there is not one role for each axis");
@@ -76,12 +76,9 @@ pub fn check(program: &Program, layout: &Layout) -> Result<(), String> {
                 _ => {}
             }
         }
-        for (role, count) in rest.iter().zip(&layout.mesh.axes) {
+        for role in rest {
             match role {
                 TensorRole::Partial => return fail("it rests as addends"),
-                TensorRole::Every if loaded && *count > 1 => {
-                    return fail("what is loaded is not loaded by every site");
-                }
                 TensorRole::Cut(dim) if *dim as usize >= tensor.shape.len() => {
                     return fail("an axis cuts a dimension that is not there");
                 }

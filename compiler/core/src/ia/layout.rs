@@ -41,8 +41,8 @@ pub struct Layout {
     /// By tensor: what each axis does to its statement; empty for sources.
     pub statements: Vec<Vec<StatementRole>>,
     /// By tensor: what each axis does to it where it rests, that is where it waits for its readers; never
-    /// [`TensorRole::Partial`]. A source that is loaded never rests at [`TensorRole::Every`] (sites read what they
-    /// own; more costs a broadcast); what can be made anywhere is made where it is read.
+    /// [`TensorRole::Partial`]. What can be made anywhere is made where it is read; a source that rests at
+    /// [`TensorRole::Every`] is loaded by every site.
     pub rests: Vec<Vec<TensorRole>>,
 }
 

@@ -55,8 +55,12 @@ pub struct RuleInfo {
 
 /// All rules, family by family: what is computed, then what moves.
 pub fn all() -> Vec<RuleInfo> {
-    let logic = rows().into_iter().map(|row| row.info);
-    logic.chain(ia::all()).collect()
+    logic().into_iter().chain(ia::all()).collect()
+}
+
+/// The rules of what is computed.
+pub fn logic() -> Vec<RuleInfo> {
+    rows().into_iter().map(|row| row.info).collect()
 }
 
 /// All rows with what they do.

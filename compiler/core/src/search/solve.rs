@@ -11,7 +11,7 @@ use super::explore::{BUDGET, Candidate, How, Looked, Search};
 use super::options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 use super::problem::Problem;
 use super::report::{MeshReport, Outcome, SearchReport};
-use super::tariff::Weights;
+use super::tariff::{Objective, Weights};
 use crate::einsum::{Program, TensorId};
 use ein_plan::Mesh;
 
@@ -47,7 +47,7 @@ pub fn layout(
     }
 }
 
-/// What was found, unless it leaves sites idle for nothing: fewer sites move less in all simply because there are
+/// What was found, unless it leaves sites idle for nothing: in total fewer sites move less simply because there are
 /// fewer, so they are taken only where each of them moves less too.
 fn busy(
     problem: &Problem,
@@ -57,7 +57,9 @@ fn busy(
 ) -> Result<Found, NoLayout> {
     let found = found?;
     let used = found.layout.mesh.sites();
-    if used >= options.sites || options.pinned.mesh.is_some() || options.memory.is_some() {
+    let total = options.objective == Objective::Transfer;
+    if !total || used >= options.sites || options.pinned.mesh.is_some() || options.memory.is_some()
+    {
         return Ok(found);
     }
     let all = SearchOptions {

@@ -210,11 +210,9 @@ fn inputs_of(text: &str, program: &Program, known: &Inputs) -> Inputs {
 
 /// The passes below take the program and give the same.
 fn on_two_sites(program: &Program, inputs: &Inputs, expected: &[Vec<f64>]) {
-    let options = Options {
-        sites: 2,
-        deterministic: false,
-    };
-    let compiled = compile(program, &options).unwrap_or_else(|e| panic!("{e:?}\n{program}"));
+    let options = Options::new(2);
+    let compiled =
+        compile(program, &options, &|| false).unwrap_or_else(|e| panic!("{e:?}\n{program}"));
     let chunk = |name: &str| {
         let tensor = program.tensors.iter().find(|t| t.name == name).unwrap();
         let values = values(tensor, inputs);

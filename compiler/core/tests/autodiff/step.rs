@@ -62,12 +62,9 @@ fn plans_of_gradients_move_no_more_than_those_of_what_is_written_out() {
         [1_000, 100, 10_000, 10],
     ] {
         for sites in [2, 4, 5] {
-            let options = Options {
-                sites,
-                deterministic: false,
-            };
-            let [hand, by_grad] =
-                texts(sizes).map(|text| compile(&program(&text), &options).unwrap().cost);
+            let options = Options::new(sites);
+            let [hand, by_grad] = texts(sizes)
+                .map(|text| compile(&program(&text), &options, &|| false).unwrap().cost);
             assert!(
                 by_grad.floats <= hand.floats + hand.floats / 100
                     && by_grad.transfer <= hand.transfer + hand.transfer / 100,

@@ -113,7 +113,7 @@ pub fn difference(a: &Program, b: &Program, seed: u64, kind: Kind, exact: bool) 
 
 /// Rewrites with these rules alone, and gives many programs.
 pub fn rewrite_only(program: &Program, enabled: &[&str]) -> Logic {
-    let others = rules::all().into_iter().map(|row| row.name.to_string());
+    let others = rules::logic().into_iter().map(|row| row.name.to_string());
     let disabled: Vec<String> = others.filter(|n| !enabled.contains(&n.as_str())).collect();
     rules::rewrite(
         program,
