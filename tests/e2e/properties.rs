@@ -163,7 +163,13 @@ fn random_programs_give_what_the_interpreter_gives() {
                     sites,
                     deterministic,
                 };
-                let compiled = compile(&subject.case.program, &options, &|| false).unwrap();
+                let compiled =
+                    compile(&subject.case.program, &options, &|| false).unwrap_or_else(|e| {
+                        panic!(
+                            "seed {seed}, {sites} sites: {e:?}\n{}",
+                            subject.case.program
+                        )
+                    });
                 let how = format!("seed {seed}, {sites} sites, deterministic {deterministic}");
                 let bits = subject.run(&compiled.plan, &how);
                 if deterministic {

@@ -341,10 +341,6 @@ fn layouts_that_do_not_fit_are_refused() {
         "there is no mesh 3 of 2 sites"
     );
     assert_eq!(
-        refused(&|layout| layout.rests[1] = vec![ALL]),
-        "layout of `B`: what is loaded is not loaded by every site"
-    );
-    assert_eq!(
         refused(&|layout| layout.rests[2] = vec![TensorRole::Partial]),
         "layout of `C`: it rests as addends"
     );

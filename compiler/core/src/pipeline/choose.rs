@@ -48,6 +48,8 @@ pub struct Chosen {
     pub logic_nodes: usize,
     /// Its classes.
     pub logic_classes: usize,
+    /// The balance factor that was kept to: the one asked for, or more where nothing can be balanced so well.
+    pub balance: f64,
     /// The rewrites between the program as written and the one that was taken.
     pub rewrites: Vec<Rewrite>,
 }
@@ -179,6 +181,7 @@ fn chosen(found: Found) -> Chosen {
     Chosen {
         meshes: solved.collect(),
         not_explored,
+        balance: found.report.kappa,
         proved_optimal: found.proved_optimal,
         gap: found.report.gap,
         mesh: found.layout.mesh.clone(),

@@ -53,7 +53,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         mesh: plan.mesh.axes.clone(),
         objective: options.criteria.objective.name().into(),
         deterministic: plan.deterministic,
-        balance: options.criteria.balance,
+        balance: options.criteria.balance.max(compiled.chosen.balance),
         memory_limit: options.criteria.memory,
         cost: PlanCost {
             transfer: figure(cost.transfer),

@@ -15,6 +15,9 @@ use super::tariff::{Objective, Weights};
 use crate::einsum::{Program, TensorId};
 use ein_plan::Mesh;
 
+/// A balance factor beyond which there is no point in allowing more.
+const MOST_BALANCE: f64 = 1e6;
+
 /// The most sites that are proposed where memory does not suffice.
 const MOST_SITES: u32 = 4096;
 
@@ -25,12 +28,8 @@ pub fn layout(
     deadline: &dyn Fn() -> bool,
 ) -> Result<Found, NoLayout> {
     let problem = Problem::new(program);
-    let found = busy(
-        &problem,
-        options,
-        search(&problem, options, deadline),
-        deadline,
-    );
+    let found = balanced(&problem, options, deadline);
+    let found = busy(&problem, options, found, deadline);
     match found {
         Err(NoLayout::Memory {
             tensor,
@@ -44,6 +43,24 @@ pub fn layout(
             nearest: nearest(&problem, options, tensor, deadline),
         }),
         found => found,
+    }
+}
+
+/// What is found with the least balance factor, from the one asked for, at which there is a plan at all.
+fn balanced(
+    problem: &Problem,
+    options: &SearchOptions,
+    deadline: &dyn Fn() -> bool,
+) -> Result<Found, NoLayout> {
+    let mut options = options.clone();
+    let pinned = options.pinned != Pinned::default();
+    loop {
+        match search(problem, &options, deadline) {
+            Err(NoLayout::Pinned(_)) if !pinned && options.balance < MOST_BALANCE => {
+                options.balance *= 1.25;
+            }
+            found => return found,
+        }
     }
 }
 
