@@ -192,7 +192,8 @@ fn collectives(report: &PlanReport) -> String {
 }
 
 fn costs(report: &PlanReport) -> String {
-    let most = |of: &dyn Fn(&PlanStep) -> u64| report.steps.iter().map(of).max().unwrap_or(0).max(1);
+    let most =
+        |of: &dyn Fn(&PlanStep) -> u64| report.steps.iter().map(of).max().unwrap_or(0).max(1);
     let (moved, worked) = (most(&|step| step.bytes), most(&|step| step.flops));
     let bar = |value: u64, most: u64| {
         let share = value as f64 / most as f64 * 100.0;

@@ -10,15 +10,17 @@
 use super::{
     Checker,
     arena::ExprId,
+    callee::{Body, Callable, unbracket},
     expr::{Binding, Context, Scope},
-    names::{EntityId, EntityKind, Found},
+    names::EntityId,
     statement::Target,
+    sums::key,
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Argument, Formal, Function, FunctionBody, ItemKind, Position, Statement, Type,
+    Argument, Expr, ExprKind, Formal, Item, ItemKind, Position, Statement, Type,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 /// Calls may be nested this deep.
 const DEEPEST: usize = 100;
@@ -28,33 +30,39 @@ const MOST_TENSORS: usize = 200_000;
 /// What makes two calls the same.
 pub(super) type CallKey = (EntityId, Vec<Binding>, Vec<ExprId>);
 
+/// What a call gives: one binding for each result, or one.
+pub(super) type Results = Rc<[Binding]>;
+
 impl<'a> Checker<'a> {
-    /// The user's function of that name.
-    pub(super) fn user_function(
-        &self,
-        scope: &Scope<'a>,
-        name: &str,
-    ) -> Option<(EntityId, &'a Function)> {
-        match self.find(scope.file, name) {
-            Found::Entity(id) => match self.entity(id).kind {
-                EntityKind::Function(function) => Some((id, function)),
-                _ => None,
-            },
-            _ => None,
+    /// A call that must give one value.
+    pub(super) fn call_one(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        span: Span,
+        hints: &[(String, Span)],
+    ) -> Option<Binding> {
+        let (_, callable) = self.callee(context.scope, callee)?;
+        if callable.results.len() > 1 {
+            self.wrong_results(callable, 1, span);
+            return None;
         }
+        let results = self.call_user(context, callee, arguments, span, hints)?;
+        results.first().copied()
     }
 
-    /// One call. `hint`: the name that a whole tensor gets from its definition, and the place.
+    /// One call. `hints`: the names that the results get from their definitions, and the places.
     pub(super) fn call_user(
         &mut self,
         context: &mut Context<'_, 'a>,
-        entity: EntityId,
-        function: &'a Function,
+        callee: &'a Expr,
         arguments: &'a [Argument],
         span: Span,
-        hint: Option<(&str, Span)>,
-    ) -> Option<Binding> {
-        let name = function.name.text.as_str();
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
+        let (entity, callable) = self.callee(context.scope, callee)?;
+        let name = callable.name.text.as_str();
         if self.failed.contains(&entity) {
             if let Some(diagnostic) = self.on_call.get(&entity) {
                 let diagnostic = diagnostic.clone();
@@ -78,22 +86,23 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        let slots = self.match_arguments(function, arguments, span)?;
+        let slots = self.match_arguments(callable, arguments, span)?;
         let mut scope = Scope {
             file: self.entity_files[entity.0 as usize],
             locals: BTreeMap::new(),
             letters: BTreeMap::new(),
             rest: None,
+            captured: vec![],
             depth: context.scope.depth + 1,
         };
         let mut failed = false;
         let mut places = vec![];
-        for (formal, slot) in function.formals.iter().zip(&slots) {
+        for (formal, slot) in callable.formals.iter().zip(&slots) {
             places.push(slot.map_or(formal.name.span, |a| a.value.span));
             let Some(argument) = slot else {
                 continue;
             };
-            let binding = self.argument(context, function, formal, &argument.value);
+            let binding = self.argument(context, callable, formal, &argument.value);
             failed |= binding.is_none();
             scope
                 .locals
@@ -102,48 +111,48 @@ impl<'a> Checker<'a> {
         if failed {
             return None;
         }
-        let later = self.unify_letters(&mut scope, function, &places)?;
-        for formal in &function.formals {
+        if callable.is_block() {
+            let passed: Vec<Binding> = scope.locals.values().copied().collect();
+            scope.captured = self.captured(&passed);
+            self.pin(&scope.captured.clone(), span)?;
+            scope.captured.extend(&context.scope.captured);
+            scope.captured.sort();
+            scope.captured.dedup();
+        }
+        let later = self.unify_letters(&mut scope, callable, &places)?;
+        for formal in callable.formals {
             if !scope.locals.contains_key(formal.name.text.as_str()) {
                 let binding = self.default(&scope, formal)?;
                 scope.locals.insert(&formal.name.text, binding);
             }
         }
-        self.check_sizes(&scope, function, later)?;
-        let bindings = function
+        self.check_sizes(&scope, callable, later)?;
+        let bindings = callable
             .formals
             .iter()
             .map(|formal| scope.locals[formal.name.text.as_str()])
             .collect();
         let mark = self.report.mark();
-        let result = match &function.body {
-            FunctionBody::Expression(body) => {
-                let key = (entity, bindings, self.open_path().clone());
-                if let Some(known) = self.calls.get(&key) {
-                    return *known;
-                }
-                let value = self
-                    .expr(&mut Context::new(&scope), body)
-                    .map(Binding::Scalar);
-                self.calls.insert(key, value);
-                value
-            }
-            FunctionBody::Block { results, body } => {
-                let key = (entity, bindings, vec![]);
-                if let Some(known) = self.calls.get(&key) {
-                    return *known;
-                }
-                let [result] = results.as_slice() else {
-                    return None;
-                };
+        let path = match callable.body {
+            Body::Expression(_) => self.open_path().clone(),
+            Body::Block(_) => vec![],
+        };
+        let key = (entity, bindings, path);
+        if let Some(known) = self.calls.get(&key) {
+            return known.clone();
+        }
+        let results: Option<Results> = match callable.body {
+            Body::Expression(body) => self
+                .expr(&mut Context::new(&scope), body)
+                .map(|value| Rc::from([Binding::Scalar(value)])),
+            Body::Block(body) => {
                 let prefix = self.instance_name(scope.file, name);
-                let value = self.body(entity, &mut scope, result, body, &prefix, hint);
-                self.calls.insert(key, value);
-                value
+                self.body(entity, &mut scope, callable, body, &prefix, hints)
             }
         };
+        self.calls.insert(key, results.clone());
         self.report.called_from(mark, span, name);
-        result
+        results
     }
 
     pub(super) fn instance_name(&mut self, file: FileId, name: &str) -> String {
@@ -160,15 +169,16 @@ impl<'a> Checker<'a> {
         format!("{base}.{number}")
     }
 
+    /// The items of a body in the order of their uses; what its results are.
     pub(super) fn body(
         &mut self,
         entity: EntityId,
         scope: &mut Scope<'a>,
-        result: &'a Formal,
-        body: &'a [einc_syntax::ast::Item],
+        callable: Callable<'a>,
+        body: &'a [Item],
         prefix: &str,
-        hint: Option<(&str, Span)>,
-    ) -> Option<Binding> {
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
         let order = self.plans.get(&entity).cloned()?;
         let mut failed = false;
         for number in order {
@@ -185,44 +195,31 @@ impl<'a> Checker<'a> {
                 }
                 ItemKind::Assert { condition } => self.assert(scope, condition),
                 ItemKind::Const { target, ty, value } => {
-                    let target = Target {
-                        target,
-                        ty: ty.as_ref(),
-                        value,
-                        constant: true,
-                        name: format!("{prefix}.{}", target.name.text),
-                        named: None,
-                        stated: None,
-                        in_function: true,
-                    };
+                    let mut target = Target::local(target, ty.as_ref(), value, prefix);
+                    target.constant = true;
                     failed |= self.define_local(scope, target).is_none();
                 }
                 ItemKind::Statement(Statement::Definition {
                     targets, ty, value, ..
                 }) => {
-                    let [target] = targets.as_slice() else {
-                        return None;
-                    };
-                    let is_result = target.name.text == result.name.text;
-                    let stated = if is_result {
-                        self.result_shape(scope, result)?
-                    } else {
-                        None
-                    };
-                    let target = Target {
-                        target,
-                        ty: ty.as_ref(),
-                        value,
-                        constant: false,
-                        name: match hint {
-                            Some((hint, _)) if is_result => hint.to_owned(),
-                            _ => format!("{prefix}.{}", target.name.text),
-                        },
-                        named: hint.filter(|_| is_result).map(|(_, span)| span),
-                        stated,
-                        in_function: true,
-                    };
-                    failed |= self.define_local(scope, target).is_none();
+                    let locals: Option<Vec<Target<'a>>> = targets
+                        .iter()
+                        .map(|target| {
+                            let local = Target::local(target, ty.as_ref(), value, prefix);
+                            self.result_target(scope, callable, local, hints)
+                        })
+                        .collect();
+                    match <[Target<'a>; 1]>::try_from(locals?) {
+                        Ok([target]) => failed |= self.define_local(scope, target).is_none(),
+                        Err(several) => {
+                            for (target, binding) in self.define_several(scope, several, value) {
+                                failed |= binding.is_none();
+                                scope
+                                    .locals
+                                    .insert(target, binding.unwrap_or(Binding::Poison));
+                            }
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -230,7 +227,92 @@ impl<'a> Checker<'a> {
         if failed {
             return None;
         }
-        scope.locals.get(result.name.text.as_str()).copied()
+        callable
+            .results
+            .iter()
+            .map(|result| scope.locals.get(result.name.text.as_str()).copied())
+            .collect()
+    }
+
+    /// A definition of a body with what the signature and the call say of it, if it is a result.
+    fn result_target(
+        &mut self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+        mut local: Target<'a>,
+        hints: &[(String, Span)],
+    ) -> Option<Target<'a>> {
+        let name = &local.target.name.text;
+        let at = callable.results.iter().position(|r| r.name.text == *name);
+        if let Some(at) = at {
+            local.stated = self.result_shape(scope, &callable.results[at])?;
+            if let Some((hint, span)) = hints.get(at) {
+                local.name = hint.clone();
+                local.named = Some(*span);
+            }
+        }
+        Some(local)
+    }
+
+    /// `a, b = f(x)`: every name with what it stands for.
+    pub(super) fn define_several(
+        &mut self,
+        scope: &Scope<'a>,
+        targets: Vec<Target<'a>>,
+        value: &'a Expr,
+    ) -> Vec<(&'a str, Option<Binding>)> {
+        let names: Vec<&'a str> = targets
+            .iter()
+            .map(|target| target.target.name.text.as_str())
+            .collect();
+        let known = self.parts.get(&key(value)).cloned();
+        let results = match known.filter(|_| !targets[0].in_function) {
+            Some(results) => results,
+            None => {
+                let hints: Vec<(String, Span)> = targets
+                    .iter()
+                    .filter_map(|target| Some((target.name.clone(), target.named?)))
+                    .collect();
+                let results = self.several(scope, value, targets.len(), &hints);
+                self.parts.insert(key(value), results.clone());
+                results
+            }
+        };
+        let mut bindings = vec![];
+        for (at, target) in targets.into_iter().enumerate() {
+            let result = results
+                .as_ref()
+                .and_then(|results| results.get(at).copied());
+            bindings.push(match result {
+                Some(Binding::Tensor(view)) => self.whole(scope, target, view, value.span),
+                other => other.filter(|binding| *binding != Binding::Poison),
+            });
+        }
+        names.into_iter().zip(bindings).collect()
+    }
+
+    /// The call behind several names.
+    fn several(
+        &mut self,
+        scope: &Scope<'a>,
+        value: &'a Expr,
+        names: usize,
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
+        let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
+            return None;
+        };
+        let (_, callable) = self.callee(scope, callee)?;
+        if callable.results.len() != names {
+            self.wrong_results(callable, names, value.span);
+            return None;
+        }
+        self.open.push(super::ranges::Open::default());
+        let hints = if hints.len() == names { hints } else { &[] };
+        let mut context = Context::new(scope);
+        let results = self.call_user(&mut context, callee, arguments, value.span, hints);
+        let solved = self.close();
+        results.filter(|_| solved)
     }
 
     pub(super) fn define_local(&mut self, scope: &mut Scope<'a>, target: Target<'a>) -> Option<()> {

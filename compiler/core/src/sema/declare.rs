@@ -10,15 +10,16 @@
 use super::{
     Checker, InputInfo,
     expr::{Binding, Scope, dimensions},
-    names::{EntityId, EntityKind},
+    names::{EntityId, EntityKind, Found},
     size::Size,
+    slices::View,
     sources::SourceForm,
     statement::{Definition, Target, Tensor},
 };
 use crate::einsum::Role;
 use ein_plan::{Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{Expr, Name, Position, Type};
+use einc_syntax::ast::{self, Expr, Name, Position, Type};
 
 impl<'a> Checker<'a> {
     /// Checks that what `--dim`, `--set` and `--input` name is there.
@@ -135,6 +136,9 @@ impl<'a> Checker<'a> {
     }
 
     fn define_entity(&mut self, id: EntityId) {
+        if self.values.contains_key(&id) {
+            return;
+        }
         if self.failed.contains(&id) {
             self.values.insert(id, Binding::Poison);
             return;
@@ -144,6 +148,9 @@ impl<'a> Checker<'a> {
         let scope = Scope::file(file);
         let binding = match entity.kind {
             EntityKind::Function(_) => return,
+            EntityKind::Part {
+                targets, ty, value, ..
+            } => return self.define_parts(&scope, targets, ty, value),
             EntityKind::Poison => None,
             EntityKind::Dim(value) => self.dim(&scope, entity.name, value),
             EntityKind::Input { ty, source, param } => {
@@ -192,6 +199,30 @@ impl<'a> Checker<'a> {
             }
         };
         self.values.insert(id, binding.unwrap_or(Binding::Poison));
+    }
+
+    /// `a, b = f(x)`: gives all of the names what they stand for.
+    fn define_parts(
+        &mut self,
+        scope: &Scope<'a>,
+        targets: &'a [ast::Target],
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+    ) {
+        let several = targets
+            .iter()
+            .map(|target| Target {
+                name: self.full_name(scope.file, &target.name.text),
+                named: Some(target.span),
+                in_function: false,
+                ..Target::local(target, ty, value, "")
+            })
+            .collect();
+        for (name, binding) in self.define_several(scope, several, value) {
+            if let Found::Entity(id) = self.find(scope.file, name) {
+                self.values.insert(id, binding.unwrap_or(Binding::Poison));
+            }
+        }
     }
 
     fn full_name(&self, file: FileId, name: &str) -> String {
@@ -303,14 +334,15 @@ impl<'a> Checker<'a> {
                 _ => Source::Unbound,
             },
         });
-        Some(Binding::Tensor(self.add_tensor(Tensor {
+        let tensor = self.add_tensor(Tensor {
             name: name.text.clone(),
             dtype: *dtype,
             shape: sizes,
             role: if param { Role::Param } else { Role::Input },
             definition: Definition::Source(form),
             span: name.span.to(*span),
-        })))
+        });
+        Some(Binding::Tensor(View::of(tensor)))
     }
 
     /// Compares the data bound to an input with its declaration.
@@ -386,7 +418,7 @@ impl<'a> Checker<'a> {
             .at(expr.span, format!("{number} in the data of `{}`", name.text));
             if let Some((value, input, place)) = other {
                 error = error.at(place, format!("{value} in the data of `{input}`"));
-            } else if let super::names::Found::Entity(id) = self.find(FileId(0), text) {
+            } else if let Found::Entity(id) = self.find(FileId(0), text) {
                 error = error.at(self.entity(id).name.span, format!("{size} here"));
             }
             self.report

@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
             }
         };
         let tensor = match binding {
-            Some(Binding::Tensor(tensor)) => tensor,
+            Some(Binding::Tensor(view)) => view.tensor,
             Some(Binding::Scalar(value)) => {
                 let Some(value) = self.settle(value, name.span) else {
                     return;

@@ -8,16 +8,17 @@
 //!   => x: f32[4] = unbound;  y: f32[] = [| n: 4] sum x[n] * x[n]
 //! ```
 //!
-//! The passes, each in its modules: `names` (what every file defines, imports); `plan`, `order` (all text walked with
+//! The passes, each in its modules: `names`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
-//! in order; outputs); `statement`, `sources` (one definition); `expr`, `reduce`, `access`, `builtins`, `calls`,
-//! `arguments`, `signature`, `scope` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
+//! in order; outputs); `statement`, `sources` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`,
+//! `arguments`, `slices`, `signature`, `scope` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts` (kernels).
 
 mod access;
 mod arena;
 mod arguments;
 mod builtins;
+mod callee;
 mod calls;
 mod declare;
 mod expr;
@@ -28,6 +29,7 @@ mod lower_parts;
 mod names;
 mod order;
 mod plan;
+mod plan_body;
 mod prove;
 mod ranges;
 mod reduce;
@@ -37,10 +39,12 @@ mod resolve_call;
 mod scope;
 mod signature;
 mod size;
+mod slices;
 mod sources;
 mod statement;
 mod sums;
 mod types;
+mod unknown;
 
 use crate::einsum::Program;
 use arena::{Arena, ExprId, TensorRef};
@@ -169,7 +173,12 @@ struct Checker<'a> {
     /// Untyped expressions that have been given a type.
     coerced: HashMap<(ExprId, DType), ExprId>,
     linears: HashMap<ExprId, Option<Rc<prove::Linear>>>,
-    calls: HashMap<calls::CallKey, Option<expr::Binding>>,
+    calls: HashMap<calls::CallKey, Option<calls::Results>>,
+    /// What the calls give that define several names, by [`sums::key`].
+    parts: HashMap<usize, Option<calls::Results>>,
+    /// Lists of leading positions; the first is empty.
+    slices: Vec<Rc<[ExprId]>>,
+    slice_numbers: HashMap<Rc<[ExprId]>, slices::SliceId>,
     /// How many calls of each function have made tensors.
     instances: HashMap<String, usize>,
     /// Every read with its positions.
@@ -229,6 +238,9 @@ impl<'a> Checker<'a> {
             coerced: HashMap::new(),
             linears: HashMap::new(),
             calls: HashMap::new(),
+            parts: HashMap::new(),
+            slices: vec![Rc::from([])],
+            slice_numbers: HashMap::from([(Rc::from([]), slices::SliceId(0))]),
             instances: HashMap::new(),
             reads: vec![],
             bound_dims: BTreeMap::new(),

@@ -6,11 +6,14 @@
 //! model.ein: dim N, input X, definition y; nn -> std.nn
 //! ```
 
-use super::{Checker, expr::unsupported};
-use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
+use super::{
+    Checker,
+    callee::{Callable, result_kind, unbracket},
+    expr::unsupported,
+};
+use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Expr, ExprKind, Function, FunctionBody, Item, ItemKind, Name, Position, Role, Statement,
-    Target, Type,
+    Expr, ExprKind, Function, Item, ItemKind, Name, Position, Role, Statement, Target, Type,
 };
 use std::collections::BTreeMap;
 
@@ -34,6 +37,13 @@ pub(super) enum EntityKind<'a> {
         ty: Option<&'a Type>,
         value: &'a Expr,
         constant: bool,
+    },
+    /// One of the names of `a, b = f(x)`.
+    Part {
+        targets: &'a [Target],
+        at: usize,
+        ty: Option<&'a Type>,
+        value: &'a Expr,
     },
     Function(&'a Function),
     /// Its definition has been reported, or is of a kind that is not supported yet.
@@ -188,9 +198,17 @@ impl<'a> Checker<'a> {
                         value,
                         constant: false,
                     },
-                    (Role::Plain, _) => {
-                        self.reject(file, "E0602", "a definition of several results", *span);
-                        EntityKind::Poison
+                    (Role::Plain, several) => {
+                        for (at, target) in several.iter().enumerate() {
+                            let kind = EntityKind::Part {
+                                targets,
+                                at,
+                                ty: ty.as_ref(),
+                                value,
+                            };
+                            self.declare(file, &target.name, kind);
+                        }
+                        return;
                     }
                     _ => {
                         self.report.push(
@@ -332,9 +350,22 @@ impl<'a> Checker<'a> {
             EntityKind::Definition {
                 target, ty, value, ..
             } => self.definition_shape(self.entity_files[id.0 as usize], target, ty, value, 0),
+            EntityKind::Part { at, value, .. } => {
+                self.part_shape(self.entity_files[id.0 as usize], at, value)
+            }
             EntityKind::Function(_) => Shape::Function,
             EntityKind::Poison => Shape::Poison,
         }
+    }
+
+    /// The same for one of the names of `a, b = f(x)`.
+    pub(super) fn part_shape(&self, file: FileId, at: usize, value: &Expr) -> Shape {
+        let ExprKind::Call { callee, .. } = &*unbracket(value).kind else {
+            return Shape::Poison;
+        };
+        let callable = self.callee_of(file, callee);
+        let result = callable.and_then(|(_, callable)| callable.results.get(at));
+        result.map_or(Shape::Poison, result_kind)
     }
 
     /// The same for a definition; a whole tensor's name stands on the left without brackets.
@@ -349,11 +380,7 @@ impl<'a> Checker<'a> {
         if target.positions.is_some() || matches!(ty, Some(Type::Tensor { shape: Some(_), .. })) {
             return Shape::Tensor;
         }
-        let mut value = value;
-        while let ExprKind::Bracket(inner) = &*value.kind {
-            value = inner;
-        }
-        match &*value.kind {
+        match &*unbracket(value).kind {
             // `b = a`: a chain of such lines is followed for a while only.
             ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
                 Found::Entity(id) => match self.entity(id).kind {
@@ -374,7 +401,7 @@ impl<'a> Checker<'a> {
             ExprKind::Call { callee, .. } => match &*callee.kind {
                 ExprKind::Name(name) => match self.find(file, name) {
                     Found::Entity(id) => match self.entity(id).kind {
-                        EntityKind::Function(function) => result_shape(function),
+                        EntityKind::Function(function) => Callable::of_function(function).shape(),
                         EntityKind::Poison => Shape::Poison,
                         _ => Shape::Scalar,
                     },
@@ -388,68 +415,6 @@ impl<'a> Checker<'a> {
             },
             _ => Shape::Scalar,
         }
-    }
-
-    /// Reports an unknown name with the nearest known one.
-    pub(super) fn unknown(
-        &mut self,
-        file: FileId,
-        name: &str,
-        span: Span,
-        locals: &[&str],
-        functions: bool,
-    ) {
-        let mut error = Diagnostic::error("E0201", format!("there is no `{name}`"))
-            .at(span, "not found in this file or its imports");
-        let table = &self.files[file.0 as usize];
-        let mut candidates: Vec<String> = locals.iter().map(|l| (*l).to_owned()).collect();
-        let wanted =
-            |id: &EntityId| functions == matches!(self.entity(*id).kind, EntityKind::Function(_));
-        candidates.extend(
-            table
-                .names
-                .iter()
-                .filter(|(_, id)| wanted(id))
-                .map(|(n, _)| (*n).to_owned()),
-        );
-        for (alias, (target, _)) in &table.aliases {
-            if let Some(target) = target {
-                let names = &self.files[target.0 as usize].names;
-                candidates.extend(
-                    names
-                        .iter()
-                        .filter(|(_, id)| wanted(id))
-                        .map(|(n, _)| format!("{alias}.{n}")),
-                );
-            }
-        }
-        if functions {
-            candidates.extend(super::builtins::NAMES.iter().map(|n| (*n).to_owned()));
-        }
-        let suffix = format!(".{name}");
-        let exact = candidates
-            .iter()
-            .find(|c| c.ends_with(&suffix))
-            .map(String::as_str);
-        if let Some(near) =
-            exact.or_else(|| did_you_mean(name, candidates.iter().map(String::as_str)))
-        {
-            error = error.help(format!("did you mean `{near}`?"));
-        } else if let Some(library) = self.library_with(name) {
-            error = error.help(format!("it is in a library: write `use {library}`"));
-        }
-        self.report.push(error);
-    }
-
-    /// The library that would make this name known.
-    fn library_with(&self, name: &str) -> Option<String> {
-        let (head, rest) = name.split_once('.').unwrap_or(("", name));
-        self.sources.libraries.iter().find_map(|(library, file)| {
-            let alias = library.rsplit('.').next()?;
-            let names = &self.files.get(file.0 as usize)?.names;
-            (names.contains_key(rest) && (head.is_empty() || head == alias))
-                .then(|| library.clone())
-        })
     }
 
     /// The first line of a span: what a message about a block points at.
@@ -469,18 +434,6 @@ impl<'a> Checker<'a> {
             .get(span.file.0 as usize)
             .and_then(|file| file.text.get(span.start as usize..span.end as usize))
             .unwrap_or("…")
-    }
-}
-
-/// Whether a function gives a tensor or a scalar.
-pub(super) fn result_shape(function: &Function) -> Shape {
-    match &function.body {
-        FunctionBody::Expression(_) => Shape::Scalar,
-        FunctionBody::Block { results, .. } => match results.as_slice() {
-            [result] if result.shape.is_some() => Shape::Tensor,
-            [_] => Shape::Scalar,
-            _ => Shape::Poison,
-        },
     }
 }
 

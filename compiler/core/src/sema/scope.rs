@@ -7,8 +7,9 @@
 //! ```
 
 use super::{
-    arena::{ExprId, TensorRef, VarId},
+    arena::{ExprId, VarId},
     size::Size,
+    slices::View,
 };
 use einc_diag::{FileId, Span};
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Binding {
     Scalar(ExprId),
-    Tensor(TensorRef),
+    Tensor(View),
     /// Its definition has an error.
     Poison,
 }
@@ -30,6 +31,8 @@ pub(super) struct Scope<'a> {
     pub(super) letters: BTreeMap<&'a str, (Size, Span)>,
     /// What `..` stands for.
     pub(super) rest: Option<Vec<Size>>,
+    /// Indices of the statements around, for every value of which the body is computed; ascending.
+    pub(super) captured: Vec<VarId>,
     /// How many calls deep.
     pub(super) depth: usize,
 }
@@ -41,6 +44,7 @@ impl Scope<'_> {
             locals: BTreeMap::new(),
             letters: BTreeMap::new(),
             rest: None,
+            captured: vec![],
             depth: 0,
         }
     }

@@ -13,6 +13,7 @@ use super::{
     expr::{Binding, Context, Scope, plural},
     names::Found,
     size::Size,
+    slices::View,
     statement::{Definition, Target, Tensor},
 };
 use crate::einsum::Role;
@@ -348,13 +349,14 @@ impl<'a> Checker<'a> {
         };
         self.check_elements(&shape, dtype, span)?;
         let source = self.source(scope, target.value, dtype, &shape)?;
-        Some(Binding::Tensor(self.add_tensor(Tensor {
+        let tensor = self.add_tensor(Tensor {
             name: target.name.clone(),
             dtype,
             shape,
             role: Role::Named,
             definition: Definition::Source(source),
             span,
-        })))
+        });
+        Some(Binding::Tensor(View::of(tensor)))
     }
 }
