@@ -141,6 +141,7 @@ impl<'a> Checker<'a> {
         if let Some(known) = self.calls.get(&key) {
             return known.clone();
         }
+        let drew = std::mem::replace(&mut self.drew, false);
         let results: Option<Results> = match callable.body {
             Body::Expression(body) => self
                 .expr(&mut Context::new(&scope), body)
@@ -150,7 +151,11 @@ impl<'a> Checker<'a> {
                 self.body(entity, &mut scope, callable, body, &prefix, hints)
             }
         };
-        self.calls.insert(key, results.clone());
+        // Every call that draws random numbers draws its own.
+        if !self.drew {
+            self.calls.insert(key, results.clone());
+        }
+        self.drew |= drew;
         self.report.called_from(mark, span, name);
         results
     }

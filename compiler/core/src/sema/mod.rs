@@ -179,6 +179,8 @@ struct Checker<'a> {
     /// Lists of leading positions; the first is empty.
     slices: Vec<Rc<[ExprId]>>,
     slice_numbers: HashMap<Rc<[ExprId]>, slices::SliceId>,
+    /// Whether a random source was met in the call that is being read.
+    drew: bool,
     /// How many calls of each function have made tensors.
     instances: HashMap<String, usize>,
     /// Every read with its positions.
@@ -241,6 +243,7 @@ impl<'a> Checker<'a> {
             parts: HashMap::new(),
             slices: vec![Rc::from([])],
             slice_numbers: HashMap::from([(Rc::from([]), slices::SliceId(0))]),
+            drew: false,
             instances: HashMap::new(),
             reads: vec![],
             bound_dims: BTreeMap::new(),

@@ -220,14 +220,14 @@ impl<'a> Checker<'a> {
         let is_source = self.source_static(scope, value);
         let mut walk = Walk::new(self, scope);
         if is_source {
-            for position in target.positions.iter().flatten() {
-                walk.bind(position, true);
-            }
             if let Some(Type::Tensor {
                 shape: Some(shape), ..
             }) = ty
             {
                 walk.size_list(shape);
+            }
+            for position in target.positions.iter().flatten() {
+                walk.bind(position, true);
             }
             walk_source(&mut walk, value);
         } else {

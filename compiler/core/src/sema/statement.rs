@@ -113,15 +113,7 @@ impl<'a> Checker<'a> {
             Some(Type::Tensor { dtype, shape, .. }) => (Some(*dtype), shape.as_ref()),
             _ => (None, None),
         };
-        if let Some(source) = self.source_name(scope, target.value) {
-            if target.in_function {
-                self.report.push(super::expr::unsupported(
-                    "E0607",
-                    &format!("the source `{source}` in a function"),
-                    target.value.span,
-                ));
-                return None;
-            }
+        if self.source_name(scope, target.value).is_some() {
             return self.define_source(scope, &target, dtype, declared);
         }
         if target.target.positions.is_none()
