@@ -226,6 +226,22 @@ impl<'a> Checker<'a> {
                         }
                     }
                 }
+                ItemKind::Statement(Statement::Scatter {
+                    target,
+                    ty,
+                    combine,
+                    value,
+                    ..
+                }) => {
+                    let name = target.name.text.as_str();
+                    let local = Target::local(target, ty.as_ref(), value, prefix);
+                    let local = self.result_target(scope, callable, local, hints)?;
+                    let binding = self.define_scatter(scope, local, *combine);
+                    failed |= binding.is_none();
+                    scope
+                        .locals
+                        .insert(name, binding.unwrap_or(Binding::Poison));
+                }
                 _ => {}
             }
         }

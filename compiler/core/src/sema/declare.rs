@@ -148,6 +148,21 @@ impl<'a> Checker<'a> {
         let scope = Scope::file(file);
         let binding = match entity.kind {
             EntityKind::Function(_) => return,
+            EntityKind::Scatter {
+                target,
+                ty,
+                combine,
+                value,
+            } => {
+                let name = self.full_name(file, &entity.name.text);
+                let target = Target {
+                    name,
+                    named: Some(target.span),
+                    in_function: false,
+                    ..Target::local(target, ty, value, "")
+                };
+                self.define_scatter(&scope, target, combine)
+            }
             EntityKind::Part {
                 targets, ty, value, ..
             } => return self.define_parts(&scope, targets, ty, value),

@@ -10,7 +10,7 @@
 //!
 //! The passes, each in its modules: `names`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
-//! in order; outputs); `statement`, `sources` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`,
+//! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`,
 //! `arguments`, `slices`, `signature`, `scope` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts` (kernels).
 
@@ -36,6 +36,7 @@ mod reduce;
 mod report;
 mod resolve;
 mod resolve_call;
+mod scatter;
 mod scope;
 mod signature;
 mod size;
@@ -163,6 +164,8 @@ struct Checker<'a> {
     plans: HashMap<EntityId, Vec<usize>>,
     /// Products at which indices are summed, by [`sums::key`].
     sums: HashMap<usize, Vec<&'a str>>,
+    /// The indices of the left sides of scatters, by [`sums::key`] of their values.
+    scatters: HashMap<usize, Vec<&'a str>>,
     // Values.
     arena: Arena,
     vars: Vec<ranges::Var>,
@@ -232,6 +235,7 @@ impl<'a> Checker<'a> {
             order: vec![],
             plans: HashMap::new(),
             sums: HashMap::new(),
+            scatters: HashMap::new(),
             arena: Arena::default(),
             vars: vec![],
             tensors: vec![],

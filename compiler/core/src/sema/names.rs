@@ -13,7 +13,8 @@ use super::{
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Expr, ExprKind, Function, Item, ItemKind, Name, Position, Role, Statement, Target, Type,
+    Combine, Expr, ExprKind, Function, Item, ItemKind, Name, Position, Role, Statement, Target,
+    Type,
 };
 use std::collections::BTreeMap;
 
@@ -43,6 +44,13 @@ pub(super) enum EntityKind<'a> {
         targets: &'a [Target],
         at: usize,
         ty: Option<&'a Type>,
+        value: &'a Expr,
+    },
+    /// `G[at[n]]: f32[V] += x[n]`.
+    Scatter {
+        target: &'a Target,
+        ty: Option<&'a Type>,
+        combine: Combine,
         value: &'a Expr,
     },
     Function(&'a Function),
@@ -225,9 +233,20 @@ impl<'a> Checker<'a> {
                     self.declare(file, &target.name, kind);
                 }
             }
-            Statement::Scatter { target, span, .. } => {
-                self.reject(file, "E0604", "a scatter", *span);
-                self.declare(file, &target.name, EntityKind::Poison);
+            Statement::Scatter {
+                target,
+                ty,
+                combine,
+                value,
+                ..
+            } => {
+                let kind = EntityKind::Scatter {
+                    target,
+                    ty: ty.as_ref(),
+                    combine: *combine,
+                    value,
+                };
+                self.declare(file, &target.name, kind);
             }
             Statement::Repeat {
                 counter,
@@ -350,6 +369,7 @@ impl<'a> Checker<'a> {
             EntityKind::Definition {
                 target, ty, value, ..
             } => self.definition_shape(self.entity_files[id.0 as usize], target, ty, value, 0),
+            EntityKind::Scatter { .. } => Shape::Tensor,
             EntityKind::Part { at, value, .. } => {
                 self.part_shape(self.entity_files[id.0 as usize], at, value)
             }

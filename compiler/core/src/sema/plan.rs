@@ -143,6 +143,13 @@ impl<'a> Checker<'a> {
             EntityKind::Definition {
                 target, ty, value, ..
             } => self.walk_definition(&scope, target, ty, value),
+            EntityKind::Scatter {
+                target, ty, value, ..
+            } => {
+                let mut walk = Walk::new(self, &scope);
+                walk.scatter(target, ty, value);
+                walk.unit
+            }
             EntityKind::Part {
                 targets, ty, value, ..
             } => self.walk_several(&scope, targets, ty, value),

@@ -124,14 +124,14 @@ impl<'a> Checker<'a> {
                         .map(|(at, target)| (&target.name, self.part_shape(scope.file, at, value)))
                         .collect(),
                 },
+                ItemKind::Statement(Statement::Scatter { target, .. }) => {
+                    vec![(&target.name, Shape::Tensor)]
+                }
                 ItemKind::Assert { .. } => continue,
                 other => {
                     let (code, what, span) = match other {
                         ItemKind::Param { name, .. } => {
                             ("E0601", "a param in a function", name.span)
-                        }
-                        ItemKind::Statement(Statement::Scatter { span, .. }) => {
-                            ("E0604", "a scatter", *span)
                         }
                         ItemKind::Statement(Statement::Repeat { span, .. }) => {
                             ("E0605", "`repeat`", *span)
@@ -228,6 +228,13 @@ impl<'a> Checker<'a> {
                     [target] => self.walk_definition(&scope, target, ty.as_ref(), value),
                     several => self.walk_several(&scope, several, ty.as_ref(), value),
                 },
+                ItemKind::Statement(Statement::Scatter {
+                    target, ty, value, ..
+                }) => {
+                    let mut walk = Walk::new(self, &scope);
+                    walk.scatter(target, ty.as_ref(), value);
+                    walk.unit
+                }
                 ItemKind::Assert { condition } => {
                     let mut walk = Walk::new(self, &scope);
                     walk.closed(condition);

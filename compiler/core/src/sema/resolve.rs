@@ -156,7 +156,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// Names that stood as plain values: implicit indices, if they stand in a position as well.
-    fn settle_pending(&mut self) {
+    pub(super) fn settle_pending(&mut self) {
         for (name, span) in std::mem::take(&mut self.pending) {
             if !self.implicit.contains(&name) {
                 self.unit.failed = true;

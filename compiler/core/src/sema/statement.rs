@@ -257,7 +257,13 @@ impl<'a> Checker<'a> {
         (!failed).then_some(sizes)
     }
 
-    fn declared_type(&mut self, declared: DType, have: DType, target: &Target<'_>, span: Span) {
+    pub(super) fn declared_type(
+        &mut self,
+        declared: DType,
+        have: DType,
+        target: &Target<'_>,
+        span: Span,
+    ) {
         let name = &target.target.name;
         let text = self.text(span);
         self.report.push(

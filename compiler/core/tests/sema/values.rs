@@ -91,3 +91,52 @@ fn a_call_for_every_index_and_a_slice_by_a_number() {
     close(&found[2], &[a(1, 0, 0), a(1, 0, 1)]);
     close(&found[3], &[a(1, 3, 0), a(1, 3, 1)]);
 }
+
+#[test]
+fn scatters_add_and_choose_in_the_places_that_data_say() {
+    let text = "
+        dim V = 5
+        input tok: i64[2, 3]
+        input E: f64[2, 3, 4]
+        input at: i64[6]
+        input x: f64[6]
+        fn collect(x[.., n], to[n], k) -> y[.., k] { y[.., to[n]] += x[..,n] }
+        G[tok[n,t], d]: f64[V, 4] += E[n,t,d]
+        top[at[i]]: f64[V] max= x[i]
+        one[i, at[i]]: f64[6, V] min= x[i]
+        back[5 - i]: i64[6] += at[i]
+        W = collect(x, at, V)
+        output G
+        output top
+        output one
+        output back
+        output W
+    ";
+    let (tok, at) = ([0, 3, 3, 4, 0, 3], [4, 4, 1, 0, 1, 4]);
+    let x = |i: usize| ((i * 5 % 7) as f64) - 3.0;
+    let found = outputs(text, &|name, number| match name {
+        "tok" => tok[number as usize] as f64,
+        "at" => at[number as usize] as f64,
+        "x" => x(number as usize),
+        _ => number as f64 + 1.0,
+    });
+    let mut sums = vec![0.0; 20];
+    for (row, to) in tok.iter().enumerate() {
+        for d in 0..4 {
+            sums[to * 4 + d] += (row * 4 + d) as f64 + 1.0;
+        }
+    }
+    close(&found[0], &sums);
+    let (mut top, mut one) = ([f64::NEG_INFINITY; 5], vec![f64::INFINITY; 30]);
+    let (mut back, mut total) = ([0.0; 6], [0.0; 5]);
+    for (i, to) in at.iter().enumerate() {
+        top[*to] = top[*to].max(x(i));
+        one[i * 5 + to] = x(i);
+        back[5 - i] = *to as f64;
+        total[*to] += x(i);
+    }
+    assert_eq!(found[1], top);
+    assert_eq!(found[2], one);
+    close(&found[3], &back);
+    close(&found[4], &total);
+}
