@@ -26,6 +26,7 @@ mod operations;
 mod pack;
 mod product;
 mod program;
+mod scatter;
 mod segment;
 mod wide;
 
@@ -123,6 +124,9 @@ pub fn run(
     let Options { deterministic: _ } = options;
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
+    }
+    if let Some(result) = scatter::run(kernel, ranges, operands) {
+        return Ok(result);
     }
     let result = drive::run(kernel, ranges, operands)?;
     match nothing_chosen(kernel, ranges, &result) {
