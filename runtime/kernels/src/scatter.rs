@@ -277,6 +277,10 @@ impl Scatter<'_, '_> {
             .guard
             .map(|guard| machine.truths(guard))
             .unwrap_or_default();
+        // Where no lane holds, the value need not have been computed.
+        if guard.iter().all(|lane| *lane == 0) {
+            return;
+        }
         let before = found.at.len();
         let holds = |lane: &usize| guard[*lane] != 0;
         let count = lanes.1.len();
@@ -284,8 +288,11 @@ impl Scatter<'_, '_> {
             .at
             .extend((0..count).filter(holds).map(|lane| first + lanes.1[lane]));
         for (v, place) in self.places {
-            let values = machine.i64s(place.0);
             let uniform = program.registers[place.0 as usize].uniform;
+            let values = match uniform {
+                true => &[machine.first_i64(place.0)][..],
+                false => machine.i64s(place.0),
+            };
             let (start, stride) = (self.ranges[*v].0, self.strides[*v]);
             let mut to = found.at[before..].iter_mut();
             for lane in (0..count).filter(holds) {
