@@ -168,12 +168,10 @@ impl<'a> Checker<'a> {
                     );
                     return None;
                 }
-                binding => (binding, name),
+                binding => (binding, name.as_str()),
             },
             ExprKind::Call { callee, arguments } => {
-                let ExprKind::Name(name) = &*callee.kind else {
-                    return None;
-                };
+                let name = self.text(callee.span);
                 if self.callee(context.scope, callee).is_none() {
                     self.report.push(
                         Diagnostic::error("E0304", format!("`{name}` gives a scalar"))
@@ -196,7 +194,7 @@ impl<'a> Checker<'a> {
                 );
                 None
             }
-            Binding::Poison => None,
+            Binding::Instance(_) | Binding::Poison => None,
         }
     }
 

@@ -9,11 +9,12 @@
 
 use super::{
     Checker,
-    expr::Scope,
+    expr::{Binding, Scope},
     names::{EntityId, EntityKind, Found, Shape},
 };
-use einc_diag::{Diagnostic, Span};
-use einc_syntax::ast::{Expr, ExprKind, Formal, Function, FunctionBody, Item, Name};
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::{Expr, ExprKind, Formal, Function, FunctionBody, Item, Module, Name};
+use std::collections::BTreeMap;
 
 /// What a callable is made of.
 #[derive(Clone, Copy)]
@@ -26,6 +27,8 @@ pub(super) enum Body<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Callable<'a> {
     pub(super) name: &'a Name,
+    /// The first brackets of a module.
+    pub(super) options: &'a [Formal],
     pub(super) formals: &'a [Formal],
     /// None of a function that is an expression.
     pub(super) results: &'a [Formal],
@@ -40,9 +43,20 @@ impl<'a> Callable<'a> {
         };
         Callable {
             name: &function.name,
+            options: &[],
             formals: &function.formals,
             results,
             body,
+        }
+    }
+
+    pub(super) fn of_module(module: &'a Module) -> Callable<'a> {
+        Callable {
+            name: &module.name,
+            options: &module.options,
+            formals: &module.formals,
+            results: &module.results,
+            body: Body::Block(&module.body),
         }
     }
 
@@ -82,23 +96,38 @@ impl<'a> Checker<'a> {
     pub(super) fn callable(&self, id: EntityId) -> Option<Callable<'a>> {
         match self.entity(id).kind {
             EntityKind::Function(function) => Some(Callable::of_function(function)),
+            EntityKind::Module(module) => Some(Callable::of_module(module)),
             _ => None,
         }
     }
 
-    /// What a call in the text of a file calls, if that is the user's.
+    /// What a call in the text of a file calls, if that is the user's: a function, or an instance of a module. `inner`:
+    /// the instances inside the module around.
     pub(super) fn callee_of(
         &self,
-        file: einc_diag::FileId,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
         callee: &Expr,
     ) -> Option<(EntityId, Callable<'a>)> {
-        let ExprKind::Name(name) = &*callee.kind else {
+        let (base, indexed) = match &*callee.kind {
+            ExprKind::Access { base, .. } => (base, true),
+            _ => (callee, false),
+        };
+        let ExprKind::Name(name) = &*base.kind else {
             return None;
         };
-        match self.find(file, name) {
-            Found::Entity(id) => self.callable(id).map(|callable| (id, callable)),
-            _ => None,
-        }
+        let module = match inner.get(name.as_str()) {
+            Some(module) => *module,
+            None => match self.find(file, name) {
+                Found::Entity(id) => match self.entity(id).kind {
+                    EntityKind::Function(_) if !indexed => id,
+                    EntityKind::Instance(declared) => self.module(file, &declared.module.text)?.0,
+                    _ => return None,
+                },
+                _ => return None,
+            },
+        };
+        self.callable(module).map(|callable| (module, callable))
     }
 
     /// The same for a call that is checked.
@@ -107,7 +136,17 @@ impl<'a> Checker<'a> {
         scope: &Scope<'a>,
         callee: &Expr,
     ) -> Option<(EntityId, Callable<'a>)> {
-        self.callee_of(scope.file, callee)
+        let base = match &*callee.kind {
+            ExprKind::Access { base, .. } => base,
+            _ => callee,
+        };
+        if let ExprKind::Name(name) = &*base.kind
+            && let Some(Binding::Instance(id)) = scope.locals.get(name.as_str())
+        {
+            let module = self.module_of(*id);
+            return self.callable(module).map(|callable| (module, callable));
+        }
+        self.callee_of(scope.file, &BTreeMap::new(), callee)
     }
 
     /// Whether an expression is a call of something with a body: such a call is made once, where it stands.

@@ -12,13 +12,14 @@ use super::{
     arena::ExprId,
     callee::{Body, Callable, unbracket},
     expr::{Binding, Context, Scope},
-    names::EntityId,
+    instances::InstanceId,
+    names::{EntityId, EntityKind},
     statement::Target,
     sums::key,
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Argument, Expr, ExprKind, Formal, Item, ItemKind, Position, Statement, Type,
+    Argument, Expr, ExprKind, Formal, Item, ItemKind, Position, Role, Statement, Type,
 };
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -28,7 +29,12 @@ const DEEPEST: usize = 100;
 const MOST_TENSORS: usize = 200_000;
 
 /// What makes two calls the same.
-pub(super) type CallKey = (EntityId, Vec<Binding>, Vec<ExprId>);
+pub(super) type CallKey = (
+    EntityId,
+    Option<(InstanceId, usize)>,
+    Vec<Binding>,
+    Vec<ExprId>,
+);
 
 /// What a call gives: one binding for each result, or one.
 pub(super) type Results = Rc<[Binding]>;
@@ -63,6 +69,10 @@ impl<'a> Checker<'a> {
     ) -> Option<Results> {
         let (entity, callable) = self.callee(context.scope, callee)?;
         let name = callable.name.text.as_str();
+        let applied = match self.entity(entity).kind {
+            EntityKind::Module(_) => Some(self.applied(context.scope, callee)?),
+            _ => None,
+        };
         if self.failed.contains(&entity) {
             if let Some(diagnostic) = self.on_call.get(&entity) {
                 let diagnostic = diagnostic.clone();
@@ -92,7 +102,8 @@ impl<'a> Checker<'a> {
             locals: BTreeMap::new(),
             letters: BTreeMap::new(),
             rest: None,
-            captured: vec![],
+            captured: context.scope.captured.clone(),
+            applied: None,
             depth: context.scope.depth + 1,
         };
         let mut failed = false;
@@ -113,11 +124,17 @@ impl<'a> Checker<'a> {
         }
         if callable.is_block() {
             let passed: Vec<Binding> = scope.locals.values().copied().collect();
-            scope.captured = self.captured(&passed);
-            self.pin(&scope.captured.clone(), span)?;
-            scope.captured.extend(&context.scope.captured);
+            let outer = self.captured(&passed);
+            self.pin(&outer, span)?;
+            scope.captured.extend(outer);
             scope.captured.sort();
             scope.captured.dedup();
+        }
+        if let Some((_, element)) = &applied {
+            let members = element.members.iter();
+            scope
+                .locals
+                .extend(members.map(|(name, binding)| (*name, *binding)));
         }
         let later = self.unify_letters(&mut scope, callable, &places)?;
         for formal in callable.formals {
@@ -137,7 +154,7 @@ impl<'a> Checker<'a> {
             Body::Expression(_) => self.open_path().clone(),
             Body::Block(_) => vec![],
         };
-        let key = (entity, bindings, path);
+        let key = (entity, applied.as_ref().map(|(id, _)| *id), bindings, path);
         if let Some(known) = self.calls.get(&key) {
             return known.clone();
         }
@@ -147,7 +164,13 @@ impl<'a> Checker<'a> {
                 .expr(&mut Context::new(&scope), body)
                 .map(|value| Rc::from([Binding::Scalar(value)])),
             Body::Block(body) => {
-                let prefix = self.instance_name(scope.file, name);
+                let prefix = match &applied {
+                    Some((id, element)) => {
+                        scope.applied = Some(*id);
+                        self.numbered(element.path.clone())
+                    }
+                    None => self.instance_name(scope.file, name),
+                };
                 self.body(entity, &mut scope, callable, body, &prefix, hints)
             }
         };
@@ -169,6 +192,11 @@ impl<'a> Checker<'a> {
             let stem = stem.strip_suffix(".ein").unwrap_or(stem);
             format!("{}.{name}", stem.rsplit('.').next().unwrap_or(stem))
         };
+        self.numbered(base)
+    }
+
+    /// The next number behind a name.
+    fn numbered(&mut self, base: String) -> String {
         let number = self.instances.entry(base.clone()).or_insert(0);
         *number += 1;
         format!("{base}.{number}")
@@ -185,8 +213,12 @@ impl<'a> Checker<'a> {
         hints: &[(String, Span)],
     ) -> Option<Results> {
         let order = self.plans.get(&entity).cloned()?;
+        let owned = self.owned.get(&entity).cloned().unwrap_or_default();
         let mut failed = false;
         for number in order {
+            if scope.applied.is_some() && owned.contains(&number) {
+                continue;
+            }
             match &body[number].kind {
                 ItemKind::Dim { name, value } => {
                     let value = value.as_ref()?;
@@ -203,6 +235,31 @@ impl<'a> Checker<'a> {
                     let mut target = Target::local(target, ty.as_ref(), value, prefix);
                     target.constant = true;
                     failed |= self.define_local(scope, target).is_none();
+                }
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::State,
+                    targets,
+                    ty,
+                    value,
+                    ..
+                }) => {
+                    let target = targets.first()?;
+                    let state = self.state(scope, callable, target, ty.as_ref(), value);
+                    failed |= state.is_none();
+                    let name = target.name.text.as_str();
+                    scope.locals.insert(name, state.unwrap_or(Binding::Poison));
+                }
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::Next,
+                    targets,
+                    ty,
+                    value,
+                    ..
+                }) => {
+                    for target in targets {
+                        let next = self.next_state(scope, target, ty.as_ref(), value, prefix);
+                        failed |= next.is_none();
+                    }
                 }
                 ItemKind::Statement(Statement::Definition {
                     targets, ty, value, ..

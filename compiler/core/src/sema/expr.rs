@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
         match self.binding(context.scope, name)? {
             Binding::Scalar(scalar) => Some(scalar),
             Binding::Tensor(view) => self.scalar_read(view, name, span),
-            Binding::Poison => None,
+            Binding::Instance(_) | Binding::Poison => None,
         }
     }
 
@@ -187,6 +187,10 @@ impl<'a> Checker<'a> {
         }
         match self.find(scope.file, name) {
             Found::Entity(id) => self.values.get(&id).copied(),
+            Found::Member(id) => {
+                let (_, path) = name.split_once('.')?;
+                self.member_binding(*self.values.get(&id)?, path)
+            }
             _ => None,
         }
     }
@@ -351,9 +355,6 @@ impl<'a> Checker<'a> {
         arguments: &'a [Argument],
         span: Span,
     ) -> Option<ExprId> {
-        let ExprKind::Name(name) = &*callee.kind else {
-            return None;
-        };
         if self.callee(context.scope, callee).is_some() {
             return match self.call_one(context, callee, arguments, span, &[])? {
                 Binding::Scalar(value) => Some(value),
@@ -361,9 +362,12 @@ impl<'a> Checker<'a> {
                     let text = self.text(span);
                     self.scalar_read(view, text, span)
                 }
-                Binding::Poison => None,
+                Binding::Instance(_) | Binding::Poison => None,
             };
         }
+        let ExprKind::Name(name) = &*callee.kind else {
+            return None;
+        };
         let builtin = builtins::find(name)?;
         if builtin == Builtin::Size {
             return self.size_of(context, arguments, span);

@@ -8,9 +8,9 @@
 //!   => x: f32[4] = unbound;  y: f32[] = [| n: 4] sum x[n] * x[n]
 //! ```
 //!
-//! The passes, each in its modules: `names`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
+//! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
-//! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`,
+//! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `states`,
 //! `arguments`, `slices`, `signature`, `scope` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts` (kernels).
 
@@ -24,6 +24,7 @@ mod declare;
 mod expr;
 mod finish;
 mod fold;
+mod instances;
 mod lower;
 mod lower_parts;
 mod names;
@@ -38,11 +39,13 @@ mod resolve;
 mod resolve_call;
 mod scatter;
 mod scope;
+mod shapes;
 mod signature;
 mod size;
 mod slices;
 mod sources;
 mod statement;
+mod states;
 mod sums;
 mod types;
 mod unknown;
@@ -162,6 +165,8 @@ struct Checker<'a> {
     order: Vec<EntityId>,
     /// For functions with a body: its items in the order of their uses.
     plans: HashMap<EntityId, Vec<usize>>,
+    /// For modules: the params, and the dims and consts that they need, in that order.
+    owned: HashMap<EntityId, Vec<usize>>,
     /// Products at which indices are summed, by [`sums::key`].
     sums: HashMap<usize, Vec<&'a str>>,
     /// The indices of the left sides of scatters, by [`sums::key`] of their values.
@@ -182,6 +187,9 @@ struct Checker<'a> {
     /// Lists of leading positions; the first is empty.
     slices: Vec<Rc<[ExprId]>>,
     slice_numbers: HashMap<Rc<[ExprId]>, slices::SliceId>,
+    instances_made: Vec<instances::Instances<'a>>,
+    /// The states of instances, by their names.
+    states: HashMap<(instances::InstanceId, usize, &'a str), expr::Binding>,
     /// Whether a random source was met in the call that is being read.
     drew: bool,
     /// How many calls of each function have made tensors.
@@ -234,6 +242,7 @@ impl<'a> Checker<'a> {
             failed_items: HashSet::new(),
             order: vec![],
             plans: HashMap::new(),
+            owned: HashMap::new(),
             sums: HashMap::new(),
             scatters: HashMap::new(),
             arena: Arena::default(),
@@ -247,6 +256,8 @@ impl<'a> Checker<'a> {
             parts: HashMap::new(),
             slices: vec![Rc::from([])],
             slice_numbers: HashMap::from([(Rc::from([]), slices::SliceId(0))]),
+            instances_made: vec![],
+            states: HashMap::new(),
             drew: false,
             instances: HashMap::new(),
             reads: vec![],

@@ -6,15 +6,11 @@
 //! model.ein: dim N, input X, definition y; nn -> std.nn
 //! ```
 
-use super::{
-    Checker,
-    callee::{Callable, result_kind, unbracket},
-    expr::unsupported,
-};
+use super::{Checker, expr::unsupported, instances::Declared};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Combine, Expr, ExprKind, Function, Item, ItemKind, Name, Position, Role, Statement, Target,
-    Type,
+    Combine, Expr, ExprKind, Function, Item, ItemKind, Module, Name, Position, Role, Statement,
+    Target, Type,
 };
 use std::collections::BTreeMap;
 
@@ -54,6 +50,9 @@ pub(super) enum EntityKind<'a> {
         value: &'a Expr,
     },
     Function(&'a Function),
+    Module(&'a Module),
+    /// `param head: linear(4, 2)`.
+    Instance(Declared<'a>),
     /// Its definition has been reported, or is of a kind that is not supported yet.
     Poison,
 }
@@ -77,6 +76,8 @@ pub(super) struct FileNames<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Entity(EntityId),
+    /// Something that an instance owns.
+    Member(EntityId),
     Nothing,
     /// Something about it has been reported.
     Poison,
@@ -110,19 +111,14 @@ impl<'a> Checker<'a> {
             }
             ItemKind::Input { name, ty, source } | ItemKind::Param { name, ty, source } => {
                 let param = matches!(item.kind, ItemKind::Param { .. });
-                let kind = match ty {
-                    Type::Module { .. } => EntityKind::Poison,
-                    _ => EntityKind::Input {
+                let kind = match Declared::of(ty) {
+                    Some(declared) => EntityKind::Instance(declared),
+                    None => EntityKind::Input {
                         ty,
                         source: source.as_ref(),
                         param,
                     },
                 };
-                if let Type::Module { span, .. } = ty
-                    && file.0 == 0
-                {
-                    self.report.push(unsupported("E0601", "a module", *span));
-                }
                 self.declare(file, name, kind);
             }
             ItemKind::Const { target, ty, value } => self.declare(
@@ -154,8 +150,7 @@ impl<'a> Checker<'a> {
                 self.declare(file, &function.name, EntityKind::Function(function));
             }
             ItemKind::Module(module) => {
-                self.reject(file, "E0601", "a module", module.name.span);
-                self.declare(file, &module.name, EntityKind::Poison);
+                self.declare(file, &module.name, EntityKind::Module(module));
             }
             ItemKind::Optimizer(optimizer) => {
                 self.reject(file, "E0609", "an optimizer", optimizer.name.span);
@@ -348,6 +343,7 @@ impl<'a> Checker<'a> {
             // A member of a module instance.
             None => match table.names.get(head).map(|id| self.entity(*id).kind) {
                 Some(EntityKind::Poison) => Found::Poison,
+                Some(EntityKind::Instance(_)) => Found::Member(table.names[head]),
                 _ => Found::Nothing,
             },
         }
@@ -355,86 +351,6 @@ impl<'a> Checker<'a> {
 
     pub(super) fn entity(&self, id: EntityId) -> Entity<'a> {
         self.entities[id.0 as usize]
-    }
-
-    /// Whether a name is a scalar, a tensor or a function, as far as the text tells.
-    pub(super) fn shape_of(&self, id: EntityId) -> Shape {
-        match self.entity(id).kind {
-            EntityKind::Dim(_) => Shape::Scalar,
-            EntityKind::Input { ty, .. } => match ty {
-                Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
-                Type::Tensor { shape: None, .. } => Shape::Scalar,
-                Type::Module { .. } => Shape::Poison,
-            },
-            EntityKind::Definition {
-                target, ty, value, ..
-            } => self.definition_shape(self.entity_files[id.0 as usize], target, ty, value, 0),
-            EntityKind::Scatter { .. } => Shape::Tensor,
-            EntityKind::Part { at, value, .. } => {
-                self.part_shape(self.entity_files[id.0 as usize], at, value)
-            }
-            EntityKind::Function(_) => Shape::Function,
-            EntityKind::Poison => Shape::Poison,
-        }
-    }
-
-    /// The same for one of the names of `a, b = f(x)`.
-    pub(super) fn part_shape(&self, file: FileId, at: usize, value: &Expr) -> Shape {
-        let ExprKind::Call { callee, .. } = &*unbracket(value).kind else {
-            return Shape::Poison;
-        };
-        let callable = self.callee_of(file, callee);
-        let result = callable.and_then(|(_, callable)| callable.results.get(at));
-        result.map_or(Shape::Poison, result_kind)
-    }
-
-    /// The same for a definition; a whole tensor's name stands on the left without brackets.
-    pub(super) fn definition_shape(
-        &self,
-        file: FileId,
-        target: &Target,
-        ty: Option<&Type>,
-        value: &Expr,
-        depth: usize,
-    ) -> Shape {
-        if target.positions.is_some() || matches!(ty, Some(Type::Tensor { shape: Some(_), .. })) {
-            return Shape::Tensor;
-        }
-        match &*unbracket(value).kind {
-            // `b = a`: a chain of such lines is followed for a while only.
-            ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
-                Found::Entity(id) => match self.entity(id).kind {
-                    EntityKind::Definition {
-                        target, ty, value, ..
-                    } => self.definition_shape(
-                        self.entity_files[id.0 as usize],
-                        target,
-                        ty,
-                        value,
-                        depth + 1,
-                    ),
-                    EntityKind::Function(_) => Shape::Scalar,
-                    _ => self.shape_of(id),
-                },
-                _ => Shape::Scalar,
-            },
-            ExprKind::Call { callee, .. } => match &*callee.kind {
-                ExprKind::Name(name) => match self.find(file, name) {
-                    Found::Entity(id) => match self.entity(id).kind {
-                        EntityKind::Function(function) => Callable::of_function(function).shape(),
-                        EntityKind::Poison => Shape::Poison,
-                        _ => Shape::Scalar,
-                    },
-                    Found::Poison => Shape::Poison,
-                    Found::Nothing => match super::builtins::find(name) {
-                        Some(builtin) if builtin.is_unsupported() => Shape::Poison,
-                        _ => Shape::Scalar,
-                    },
-                },
-                _ => Shape::Scalar,
-            },
-            _ => Shape::Scalar,
-        }
     }
 
     /// The first line of a span: what a message about a block points at.

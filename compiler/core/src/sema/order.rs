@@ -133,6 +133,7 @@ pub(super) fn item_name(item: &Item) -> &str {
     match &item.kind {
         ItemKind::Dim { name, .. } => &name.text,
         ItemKind::Const { target, .. } => &target.name.text,
+        ItemKind::Param { name, .. } => &name.text,
         ItemKind::Statement(Statement::Scatter { target, .. }) => &target.name.text,
         ItemKind::Statement(Statement::Definition { targets, .. }) => {
             targets.first().map_or("", |target| &target.name.text)

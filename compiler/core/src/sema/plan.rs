@@ -9,8 +9,8 @@
 use super::{
     Checker,
     callee::{Callable, unbracket},
-    expr::unsupported,
-    names::{EntityId, EntityKind},
+    instances::Declared,
+    names::{EntityId, EntityKind, Found},
     order::sort,
     resolve::{StaticScope, Unit, Walk},
 };
@@ -46,9 +46,7 @@ impl<'a> Checker<'a> {
                 .iter()
                 .map(|(member, _)| EntityId(*member as u32))
                 .collect();
-            let functions = members
-                .iter()
-                .all(|id| matches!(self.entity(*id).kind, EntityKind::Function(_)));
+            let functions = members.iter().all(|id| self.callable(*id).is_some());
             let names: Vec<&str> = members
                 .iter()
                 .map(|id| self.entity(*id).name.text.as_str())
@@ -107,6 +105,7 @@ impl<'a> Checker<'a> {
         let scope = StaticScope {
             file,
             locals: BTreeMap::new(),
+            inner: BTreeMap::new(),
             rest: false,
         };
         match self.entity(id).kind {
@@ -117,6 +116,8 @@ impl<'a> Checker<'a> {
             EntityKind::Function(function) => {
                 self.walk_callable(id, file, Callable::of_function(function))
             }
+            EntityKind::Module(module) => self.walk_callable(id, file, Callable::of_module(module)),
+            EntityKind::Instance(declared) => self.walk_instances(&scope, declared),
             EntityKind::Dim(value) => {
                 let mut walk = Walk::new(self, &scope);
                 if let Some(value) = value {
@@ -124,22 +125,7 @@ impl<'a> Checker<'a> {
                 }
                 walk.unit
             }
-            EntityKind::Input { ty, source, .. } => {
-                let is_source = source.map(|s| self.source_static(&scope, s));
-                let mut walk = Walk::new(self, &scope);
-                if let Type::Tensor {
-                    shape: Some(shape), ..
-                } = ty
-                {
-                    walk.size_list(shape);
-                }
-                match (source, is_source) {
-                    (Some(expr), Some(true)) => walk_source(&mut walk, expr),
-                    (Some(expr), _) => walk.value(expr),
-                    _ => {}
-                }
-                walk.unit
-            }
+            EntityKind::Input { ty, source, .. } => self.walk_input(&scope, ty, source),
             EntityKind::Definition {
                 target, ty, value, ..
             } => self.walk_definition(&scope, target, ty, value),
@@ -154,6 +140,58 @@ impl<'a> Checker<'a> {
                 targets, ty, value, ..
             } => self.walk_several(&scope, targets, ty, value),
         }
+    }
+
+    /// The type and source of an input or param.
+    pub(super) fn walk_input(
+        &mut self,
+        scope: &StaticScope<'a>,
+        ty: &'a Type,
+        source: Option<&'a Expr>,
+    ) -> Unit {
+        let is_source = source.map(|s| self.source_static(scope, s));
+        let mut walk = Walk::new(self, scope);
+        if let Type::Tensor {
+            shape: Some(shape), ..
+        } = ty
+        {
+            walk.size_list(shape);
+        }
+        match (source, is_source) {
+            (Some(expr), Some(true)) => walk_source(&mut walk, expr),
+            (Some(expr), _) => walk.value(expr),
+            _ => {}
+        }
+        walk.unit
+    }
+
+    /// `param head: linear(4, 2)`.
+    pub(super) fn walk_instances(
+        &mut self,
+        scope: &StaticScope<'a>,
+        declared: Declared<'a>,
+    ) -> Unit {
+        let (name, span) = (&declared.module.text, declared.module.span);
+        let module = self.module(scope.file, name).map(|(id, _)| id);
+        let found = self.find(scope.file, name);
+        let mut walk = Walk::new(self, scope);
+        match (module, found) {
+            (Some(id), _) => walk.unit.uses.push((id, span)),
+            (None, Found::Nothing) => {
+                walk.unit.failed = true;
+                walk.checker.unknown(scope.file, name, span, &[], true);
+            }
+            (None, Found::Poison) => walk.unit.failed = true,
+            _ => walk.fail(
+                Diagnostic::error("E0510", format!("`{name}` is not a module"))
+                    .at(span, "a param is a tensor or an instance of a module"),
+            ),
+        }
+        for argument in declared.arguments {
+            walk.closed(&argument.value);
+        }
+        walk.size_list(declared.shape.map(Vec::as_slice).unwrap_or_default());
+        walk.unit
     }
 
     /// `a, b = f(x)`.
@@ -171,7 +209,7 @@ impl<'a> Checker<'a> {
             return unit;
         }
         let called = match &*unbracket(value).kind {
-            ExprKind::Call { callee, .. } => self.callee_of(scope.file, callee),
+            ExprKind::Call { callee, .. } => self.callee_of(scope.file, &scope.inner, callee),
             _ => None,
         };
         let error = |what: &str| Diagnostic::error("E0505", what.to_owned());
@@ -218,7 +256,11 @@ impl<'a> Checker<'a> {
         value: &'a Expr,
     ) -> Unit {
         if let Some(Type::Module { span, .. }) = ty {
-            self.report.push(unsupported("E0601", "a module", *span));
+            self.report.push(
+                Diagnostic::error("E0510", "a definition is not an instance of a module")
+                    .at(*span, "a module as a type")
+                    .help("declare the instance as a param, and apply it"),
+            );
             return Unit {
                 failed: true,
                 ..Unit::default()
@@ -252,6 +294,7 @@ impl<'a> Checker<'a> {
         let scope = StaticScope {
             file: FileId(0),
             locals: BTreeMap::new(),
+            inner: BTreeMap::new(),
             rest: false,
         };
         for (number, item) in program.ast.items.iter().enumerate() {

@@ -11,7 +11,8 @@ use super::{
     callee::{Body, Callable, unbracket},
     calls::formal_shape,
     expr::unsupported,
-    names::{EntityId, Shape},
+    instances::Declared,
+    names::{EntityId, EntityKind, Shape},
     order::{defined_in, item_name, sort},
     plan::merge,
     resolve::{Local, StaticScope, Unit, Walk},
@@ -37,9 +38,10 @@ impl<'a> Checker<'a> {
                 .iter()
                 .map(|letter| (*letter, Local::Letter))
                 .collect(),
+            inner: BTreeMap::new(),
             rest: false,
         };
-        for formal in function.formals {
+        for formal in function.options.iter().chain(function.formals) {
             let expression = !function.is_block();
             let local = match formal_shape(formal) {
                 Some(_) => Local::Tensor,
@@ -47,8 +49,9 @@ impl<'a> Checker<'a> {
                 None => Local::Scalar,
             };
             if let Some(first) = function
-                .formals
+                .options
                 .iter()
+                .chain(function.formals)
                 .find(|f| f.name.text == formal.name.text)
                 .filter(|first| first.name.span != formal.name.span)
             {
@@ -70,7 +73,7 @@ impl<'a> Checker<'a> {
         };
         scope.rest = function.formals.iter().any(has_rest);
         let mut signature = Walk::new(self, &scope);
-        for formal in function.formals {
+        for formal in function.options.iter().chain(function.formals) {
             if let Some(shape) = formal_shape(formal) {
                 signature.size_list(shape);
             }
@@ -99,6 +102,10 @@ impl<'a> Checker<'a> {
         unit: &mut Unit,
     ) {
         let in_program = scope.file.0 == 0;
+        let is_module = matches!(self.entity(id).kind, EntityKind::Module(_));
+        if is_module && !self.check_states(body) {
+            unit.failed = true;
+        }
         let mut names: BTreeMap<&'a str, Span> = BTreeMap::new();
         for (number, item) in body.iter().enumerate() {
             let defined = match &item.kind {
@@ -107,13 +114,29 @@ impl<'a> Checker<'a> {
                     &target.name,
                     self.local_shape(&scope, function, body, target, ty.as_ref(), value, 0),
                 )],
+                ItemKind::Param { name, ty, .. } if is_module => {
+                    let module = Declared::of(ty)
+                        .and_then(|declared| self.module(scope.file, &declared.module.text));
+                    scope
+                        .inner
+                        .extend(module.map(|(module, _)| (name.text.as_str(), module)));
+                    let shape = match ty {
+                        Type::Module { .. } => Shape::Function,
+                        Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
+                        Type::Tensor { shape: None, .. } => Shape::Scalar,
+                    };
+                    vec![(name, shape)]
+                }
                 ItemKind::Statement(Statement::Definition {
-                    role: Role::Plain,
+                    role: Role::Next, ..
+                }) if is_module => continue,
+                ItemKind::Statement(Statement::Definition {
+                    role,
                     targets,
                     ty,
                     value,
                     ..
-                }) => match targets.as_slice() {
+                }) if *role == Role::Plain || is_module => match targets.as_slice() {
                     [target] => vec![(
                         &target.name,
                         self.local_shape(&scope, function, body, target, ty.as_ref(), value, 0),
@@ -121,7 +144,12 @@ impl<'a> Checker<'a> {
                     several => several
                         .iter()
                         .enumerate()
-                        .map(|(at, target)| (&target.name, self.part_shape(scope.file, at, value)))
+                        .map(|(at, target)| {
+                            (
+                                &target.name,
+                                self.part_shape(scope.file, &scope.inner, at, value),
+                            )
+                        })
                         .collect(),
                 },
                 ItemKind::Statement(Statement::Scatter { target, .. }) => {
@@ -131,7 +159,10 @@ impl<'a> Checker<'a> {
                 other => {
                     let (code, what, span) = match other {
                         ItemKind::Param { name, .. } => {
-                            ("E0601", "a param in a function", name.span)
+                            ("E0510", "a param in a function", name.span)
+                        }
+                        ItemKind::Statement(Statement::Definition { span, .. }) => {
+                            ("E0605", "`state` and `next` in a function", *span)
                         }
                         ItemKind::Statement(Statement::Repeat { span, .. }) => {
                             ("E0605", "`repeat`", *span)
@@ -149,7 +180,12 @@ impl<'a> Checker<'a> {
                             .or_insert(Local::Item(number, Shape::Poison));
                     }
                     let span = self.head(span);
-                    let diagnostic = unsupported(code, what, span);
+                    let diagnostic = match code {
+                        "E0510" => Diagnostic::error(code, what)
+                            .at(span, "a function owns nothing")
+                            .help("make it a `module`, or pass the param"),
+                        _ => unsupported(code, what, span),
+                    };
                     if in_program {
                         self.report.push(diagnostic);
                     } else {
@@ -161,8 +197,9 @@ impl<'a> Checker<'a> {
             };
             for (name, shape) in defined {
                 let formal = function
-                    .formals
+                    .options
                     .iter()
+                    .chain(function.formals)
                     .find(|f| f.name.text == name.text)
                     .map(|f| f.name.span);
                 if let Some(first) = names.get(name.text.as_str()).copied().or(formal) {
@@ -218,13 +255,17 @@ impl<'a> Checker<'a> {
                 ItemKind::Const { target, ty, value } => {
                     self.walk_definition(&scope, target, ty.as_ref(), value)
                 }
+                ItemKind::Param { name, ty, source } if is_module => match Declared::of(ty) {
+                    Some(declared) => self.walk_instances(&scope, declared),
+                    None => self.walk_input(&scope, ty, source.as_ref()),
+                },
                 ItemKind::Statement(Statement::Definition {
-                    role: Role::Plain,
+                    role,
                     targets,
                     ty,
                     value,
                     ..
-                }) => match targets.as_slice() {
+                }) if *role == Role::Plain || is_module => match targets.as_slice() {
                     [target] => self.walk_definition(&scope, target, ty.as_ref(), value),
                     several => self.walk_several(&scope, several, ty.as_ref(), value),
                 },
@@ -250,6 +291,10 @@ impl<'a> Checker<'a> {
             let spelled: Vec<&str> = cycle.iter().map(|(n, _)| item_name(&body[*n])).collect();
             self.report_cycle("E0203", &spelled, &cycle, |_, n| body[n].span);
             unit.failed = true;
+        }
+        if is_module {
+            let owned = owned(body, &edges, &order);
+            self.owned.insert(id, owned);
         }
         self.plans.insert(id, order);
     }
@@ -296,6 +341,34 @@ impl<'a> Checker<'a> {
             }
             _ => None,
         };
-        local.unwrap_or_else(|| self.definition_shape(scope.file, target, ty, value, 0))
+        local.unwrap_or_else(|| {
+            self.definition_shape(scope.file, &scope.inner, target, ty, value, 0)
+        })
     }
+}
+
+/// The params of a body, with the dims and consts that they need, in order.
+fn owned(body: &[Item], edges: &[Vec<(usize, Span)>], order: &[usize]) -> Vec<usize> {
+    let mut needed: Vec<bool> = body
+        .iter()
+        .map(|item| matches!(item.kind, ItemKind::Param { .. }))
+        .collect();
+    // Uses stand before their users.
+    for number in order.iter().rev() {
+        if needed[*number] {
+            edges[*number]
+                .iter()
+                .for_each(|(used, _)| needed[*used] = true);
+        }
+    }
+    let mut owned = order.to_vec();
+    owned.retain(|number| {
+        let kind = &body[*number].kind;
+        let made = matches!(
+            kind,
+            ItemKind::Param { .. } | ItemKind::Dim { .. } | ItemKind::Const { .. }
+        );
+        needed[*number] && made
+    });
+    owned
 }

@@ -8,6 +8,7 @@
 
 use super::{
     arena::{ExprId, VarId},
+    instances::InstanceId,
     size::Size,
     slices::View,
 };
@@ -19,6 +20,8 @@ use std::collections::BTreeMap;
 pub(super) enum Binding {
     Scalar(ExprId),
     Tensor(View),
+    /// Instances of a module.
+    Instance(InstanceId),
     /// Its definition has an error.
     Poison,
 }
@@ -33,6 +36,8 @@ pub(super) struct Scope<'a> {
     pub(super) rest: Option<Vec<Size>>,
     /// Indices of the statements around, for every value of which the body is computed; ascending.
     pub(super) captured: Vec<VarId>,
+    /// The instance whose body it is.
+    pub(super) applied: Option<(InstanceId, usize)>,
     /// How many calls deep.
     pub(super) depth: usize,
 }
@@ -45,6 +50,7 @@ impl Scope<'_> {
             letters: BTreeMap::new(),
             rest: None,
             captured: vec![],
+            applied: None,
             depth: 0,
         }
     }

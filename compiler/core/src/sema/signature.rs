@@ -169,8 +169,10 @@ impl<'a> Checker<'a> {
             .flatten()
             .filter_map(bare_name)
         {
-            let scalar_formal = formals
+            let scalar_formal = function
+                .options
                 .iter()
+                .chain(formals)
                 .any(|formal| formal.name.text == name && formal_shape(formal).is_none());
             let outer = matches!(self.find(file, name), Found::Entity(id) if self.shape_of(id) == Shape::Scalar);
             let constant = matches!(name, "inf" | "nan" | "pi");

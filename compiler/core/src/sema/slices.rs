@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
                         vars.extend(self.arena.free(*position).iter());
                     }
                 }
-                Binding::Poison => {}
+                Binding::Instance(_) | Binding::Poison => {}
             }
         }
         vars.sort();

@@ -328,6 +328,11 @@ impl<'a> Checker<'a> {
             let mut shape = vec![];
             for var in vars? {
                 let var = &self.vars[var.0 as usize];
+                if target.infer && var.stated.is_none() {
+                    let (name, place) = (var.name.clone(), var.span);
+                    shape.push(self.provisional_size(&target.name, &name, place));
+                    continue;
+                }
                 let Some(stated) = &var.stated else {
                     let (name, place) = (var.name.clone(), var.span);
                     self.report.push(

@@ -56,6 +56,8 @@ pub(super) struct Target<'a> {
     /// Sizes that a signature says of it.
     pub(super) stated: Option<(Vec<Option<Size>>, Span)>,
     pub(super) in_function: bool,
+    /// A state: ranges that are not written follow from other statements.
+    pub(super) infer: bool,
 }
 
 impl<'a> Target<'a> {
@@ -75,6 +77,7 @@ impl<'a> Target<'a> {
             named: None,
             stated: None,
             in_function: true,
+            infer: false,
         }
     }
 }
