@@ -158,7 +158,8 @@ impl<'a> Checker<'a> {
         (!failed).then_some(())
     }
 
-    /// The names in the brackets of a signature that are sizes of its own: not scalars known outside.
+    /// The names in the brackets of a signature that are sizes of its own: not its scalars or options, nor, in results, scalars
+    /// known outside.
     pub(super) fn letters(&self, file: FileId, function: Callable<'a>) -> Vec<&'a str> {
         let (formals, results) = (function.formals, function.results);
         let mut letters = vec![];
@@ -174,7 +175,15 @@ impl<'a> Checker<'a> {
                 .iter()
                 .chain(formals)
                 .any(|formal| formal.name.text == name && formal_shape(formal).is_none());
-            let outer = matches!(self.find(file, name), Found::Entity(id) if self.shape_of(id) == Shape::Scalar);
+            // What is passed has sizes of its own; those of a result may be sizes known outside.
+            let passed = formals
+                .iter()
+                .filter_map(formal_shape)
+                .flatten()
+                .filter_map(bare_name)
+                .any(|(passed, _)| passed == name);
+            let outer = !passed
+                && matches!(self.find(file, name), Found::Entity(id) if self.shape_of(id) == Shape::Scalar);
             let constant = matches!(name, "inf" | "nan" | "pi");
             if !scalar_formal
                 && !outer
