@@ -26,6 +26,7 @@ mod operations;
 mod pack;
 mod product;
 mod program;
+mod scan;
 mod scatter;
 mod segment;
 mod wide;
@@ -125,8 +126,11 @@ pub fn run(
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }
-    if let Some(result) = scatter::run(kernel, ranges, operands) {
-        return Ok(result);
+    if kernel.guard.is_some() {
+        let fast = scatter::run(kernel, ranges, operands);
+        if let Some(result) = fast.or_else(|| scan::run(kernel, ranges, operands)) {
+            return Ok(result);
+        }
     }
     let result = drive::run(kernel, ranges, operands)?;
     match nothing_chosen(kernel, ranges, &result) {

@@ -127,13 +127,7 @@ fn add<T: Copy>(to: &mut [T], at: &[usize], x: &[T], f: impl Fn(T, T) -> T) {
 fn solve(kernel: &Kernel) -> Option<Solved> {
     let graph = &kernel.graph;
     let depends = dependencies(graph);
-    let (mut rest, mut open) = (vec![], vec![kernel.guard?]);
-    while let Some(id) = open.pop() {
-        match graph.node(id) {
-            Node::Apply(Function::And, a) => open.extend(a.iter().rev()),
-            _ => rest.push(id),
-        }
-    }
+    let mut rest = conjuncts(graph, kernel.guard?);
     let of_value = depends[kernel.root.0 as usize];
     let mut places: Vec<(usize, NodeId)> = vec![];
     let (mut taken, mut held) = (0u128, of_value);
@@ -160,8 +154,20 @@ fn solve(kernel: &Kernel) -> Option<Solved> {
     (clear && !places.is_empty()).then_some(Solved { places, rest })
 }
 
+/// The conditions that a guard is made of.
+pub(crate) fn conjuncts(graph: &Graph, guard: NodeId) -> Vec<NodeId> {
+    let (mut all, mut open) = (vec![], vec![guard]);
+    while let Some(id) = open.pop() {
+        match graph.node(id) {
+            Node::Apply(Function::And, a) => open.extend(a.iter().rev()),
+            _ => all.push(id),
+        }
+    }
+    all
+}
+
 /// The indices that each node depends on.
-fn dependencies(graph: &Graph) -> Vec<u128> {
+pub(crate) fn dependencies(graph: &Graph) -> Vec<u128> {
     let mut depends: Vec<u128> = Vec::with_capacity(graph.len());
     for (_, node, _) in graph.iter() {
         let all = |ids: &[NodeId]| ids.iter().fold(0, |mask, id| mask | depends[id.0 as usize]);
