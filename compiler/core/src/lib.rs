@@ -1,8 +1,9 @@
 //! The compiler proper: from a syntax tree to a plan.
 //!
 //! Pure: no files, environment, clock, processes or MPI. Modules import downwards only:
-//! sema > einsum > tra > ia > {rules, cost} > search > lower.
+//! sema > autodiff > einsum > tra > ia > {rules, cost} > search > lower.
 
+pub mod autodiff;
 pub mod cost;
 pub mod einsum;
 pub mod ia;

@@ -9,6 +9,7 @@
 
 pub mod canonical;
 pub mod interpret;
+mod needed;
 pub mod parse;
 pub mod print;
 #[cfg(any(test, feature = "random"))]

@@ -171,6 +171,9 @@ impl<'a> Checker<'a> {
                 binding => (binding, name.as_str()),
             },
             ExprKind::Call { callee, arguments } => {
+                if let Some(gradient) = self.whole_gradient(context, base) {
+                    return gradient;
+                }
                 let name = self.text(callee.span);
                 if self.callee(context.scope, callee).is_none() {
                     self.report.push(

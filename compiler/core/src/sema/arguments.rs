@@ -141,6 +141,9 @@ impl<'a> Checker<'a> {
                 None if context.index(name).is_some() && formal_shape(formal).is_none() => None,
                 None => self.binding(context.scope, name),
             },
+            ExprKind::Call { callee, .. } if self.is_gradient(context.scope.file, callee) => Some(
+                Binding::Tensor(self.whole_gradient(context, unbracket(value))??),
+            ),
             ExprKind::Call { callee, arguments } => match self.callee(context.scope, callee) {
                 Some((_, inner)) if inner.shape() == Shape::Tensor => {
                     Some(self.call_one(context, callee, arguments, value.span, &[])?)

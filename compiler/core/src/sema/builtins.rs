@@ -47,7 +47,7 @@ pub(super) enum Builtin {
 pub(super) const NAMES: &[&str] = &[
     "where", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "gelu",
     "erf", "sin", "cos", "abs", "sign", "floor", "ceil", "round", "min", "max", "pow", "clip",
-    "div", "stop", "size", "f32", "f64", "f16", "bf16", "u8", "i32", "i64", "bool",
+    "div", "stop", "size", "grad", "f32", "f64", "f16", "bf16", "u8", "i32", "i64", "bool",
 ];
 
 /// The names of sources.
@@ -101,7 +101,7 @@ pub(super) fn find(name: &str) -> Option<Builtin> {
 impl Builtin {
     /// Whether a call of it is reported.
     pub(super) fn is_unsupported(self) -> bool {
-        matches!(self, Builtin::Library | Builtin::Gradient)
+        self == Builtin::Library
     }
 
     /// How many arguments it takes.

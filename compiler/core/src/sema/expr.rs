@@ -369,8 +369,10 @@ impl<'a> Checker<'a> {
             return None;
         };
         let builtin = builtins::find(name)?;
-        if builtin == Builtin::Size {
-            return self.size_of(context, arguments, span);
+        match builtin {
+            Builtin::Size => return self.size_of(context, arguments, span),
+            Builtin::Gradient => return self.gradient_value(context, arguments, span),
+            _ => {}
         }
         if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {
             self.report.push(

@@ -46,6 +46,7 @@ impl<'a> Checker<'a> {
             ..Program::default()
         };
         let mut numbers = HashMap::new();
+        let mut gradients = self.no_gradients();
         for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
             let tensor = self.tensors[number].clone();
             let id = match tensor.definition {
@@ -76,6 +77,10 @@ impl<'a> Checker<'a> {
                         None,
                     )?
                 }
+                Definition::Gradient { loss, wrt } => {
+                    let pair = (loss, wrt);
+                    self.lower_gradient(&mut program, &numbers, &mut gradients, pair, tensor.span)?
+                }
             };
             numbers.insert(TensorRef(number as u32), id);
         }
@@ -86,7 +91,7 @@ impl<'a> Checker<'a> {
                 origin: self.origin(*span),
             });
         }
-        Some(program)
+        Some(program.needed())
     }
 
     /// Which tensors the outputs need.
@@ -97,13 +102,15 @@ impl<'a> Checker<'a> {
         }
         let mut seen = vec![false; self.arena.len()];
         for number in (0..self.tensors.len()).rev() {
-            let Definition::Statement { root, .. } = &self.tensors[number].definition else {
-                continue;
+            let mut open = match &self.tensors[number].definition {
+                Definition::Statement { root, .. } if needed[number] => vec![*root],
+                Definition::Gradient { loss, wrt } if needed[number] => {
+                    needed[loss.0 as usize] = true;
+                    needed[wrt.0 as usize] = true;
+                    continue;
+                }
+                _ => continue,
             };
-            if !needed[number] {
-                continue;
-            }
-            let mut open = vec![*root];
             while let Some(id) = open.pop() {
                 if std::mem::replace(&mut seen[id.0 as usize], true) {
                     continue;

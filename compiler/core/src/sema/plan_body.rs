@@ -8,7 +8,7 @@
 
 use super::{
     Checker,
-    callee::{Body, Callable, unbracket},
+    callee::{Body, Callable},
     calls::formal_shape,
     expr::unsupported,
     instances::Declared,
@@ -311,7 +311,7 @@ impl<'a> Checker<'a> {
         value: &Expr,
         depth: usize,
     ) -> Shape {
-        let local = match &*unbracket(value).kind {
+        let local = match &*self.shaped_like(scope.file, value).kind {
             ExprKind::Name(name) if depth < 64 && target.positions.is_none() => {
                 if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name) {
                     Some(if formal_shape(formal).is_some() {

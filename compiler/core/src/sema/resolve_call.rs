@@ -165,7 +165,6 @@ impl<'a> Walk<'_, 'a> {
                         span,
                     ));
                 }
-                Some(Builtin::Gradient) => self.fail(unsupported("E0606", "`grad`", span)),
                 Some(Builtin::Source) => self.fail(
                     Diagnostic::error(
                         "E0207",
@@ -203,7 +202,14 @@ impl<'a> Walk<'_, 'a> {
                 }
             }
         }
+        let gradient = self.checker.is_gradient(self.scope.file, callee);
         for argument in arguments {
+            if gradient
+                && let ExprKind::Name(name) = &*argument.value.kind
+                && self.is_tensor_argument(name, argument.value.span)
+            {
+                continue;
+            }
             self.expr(&argument.value, position);
         }
     }
@@ -277,8 +283,8 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether a call is of a user's function.
-    pub(super) fn calls_user(&self, callee: &Expr) -> bool {
-        self.callee(callee).is_some()
+    /// Whether a call takes whole tensors: of a user's function, or `grad`.
+    pub(super) fn takes_tensors(&self, callee: &Expr) -> bool {
+        self.callee(callee).is_some() || self.checker.is_gradient(self.scope.file, callee)
     }
 }

@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
         if target.positions.is_some() || matches!(ty, Some(Type::Tensor { shape: Some(_), .. })) {
             return Shape::Tensor;
         }
-        match &*unbracket(value).kind {
+        match &*self.shaped_like(file, value).kind {
             // `b = a`: a chain of such lines is followed for a while only.
             ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
                 Found::Entity(id) => match self.entity(id).kind {

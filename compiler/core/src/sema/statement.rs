@@ -27,7 +27,15 @@ use einc_syntax::ast::{self, Expr, ExprKind, Position, Type};
 #[derive(Clone, Debug)]
 pub(super) enum Definition {
     Source(SourceForm),
-    Statement { vars: Vec<VarId>, root: ExprId },
+    Statement {
+        vars: Vec<VarId>,
+        root: ExprId,
+    },
+    /// The derivative of a scalar by a tensor.
+    Gradient {
+        loss: TensorRef,
+        wrt: TensorRef,
+    },
 }
 
 /// A tensor.
@@ -135,6 +143,15 @@ impl<'a> Checker<'a> {
                     Binding::Poison => return None,
                     _ => {}
                 },
+                ExprKind::Call { callee, .. } if self.is_gradient(scope.file, callee) => {
+                    self.open.push(super::ranges::Open::default());
+                    let gradient = self.whole_gradient(&mut Context::new(scope), value);
+                    let solved = self.close();
+                    let view = gradient.filter(|_| solved)??;
+                    if !self.view_shape(view).is_empty() {
+                        return self.whole(scope, target, view, value.span);
+                    }
+                }
                 ExprKind::Call { callee, arguments } => {
                     if let Some((_, callable)) = self.callee(scope, callee)
                         && callable.shape() == Shape::Tensor

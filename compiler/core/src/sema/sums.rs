@@ -182,12 +182,12 @@ impl<'a> Walk<'_, 'a> {
         position: bool,
         readings: &mut Option<(&'a Expr, &'a Expr)>,
     ) -> Place<'a> {
-        let user = self.calls_user(callee);
+        let whole = self.takes_tensors(callee);
         arguments
             .iter()
             .map(|argument| &argument.value)
             .filter(|value| {
-                !(user && matches!(&*value.kind, ExprKind::Name(name) if self.names_tensor(name)))
+                !(whole && matches!(&*value.kind, ExprKind::Name(name) if self.names_tensor(name)))
             })
             .fold(Place::default(), |place, value| {
                 place.join(self.place(value, index, position, readings))
