@@ -1,13 +1,17 @@
-//! Random well-typed programs, compiled and run on 1 to 5 sites, against the interpreter; in deterministic mode
-//! bit for bit the same on every number of sites.
+//! Random well-typed programs, compiled and run on 1 to 5 sites, or on random layouts over meshes of up to 8, against
+//! the interpreter; in deterministic mode bit for bit the same on every number of sites.
 
 use ein_array::{Array, Data};
 use ein_data::{Reader, Writer};
 use ein_exec::{Options, run_in_process};
-use ein_plan::{DType, FileRef, Scalar};
+use ein_plan::{DType, FileRef, Mesh, Plan, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::random::{Case, case};
 use einc_core::einsum::{Definition, Role};
+use einc_core::ia::from_layout::place;
+use einc_core::ia::layout::Layout;
+use einc_core::ia::random;
+use einc_core::lower::lower;
 use einc_core::pipeline::{self, compile};
 use half::{bf16, f16};
 use std::path::{Path, PathBuf};
@@ -72,74 +76,135 @@ fn read(path: &Path) -> (Values, Vec<u8>) {
     (Values { shape, data }, array.data().bytes().to_vec())
 }
 
-fn check(seed: u64) {
-    let case = case(seed);
-    let expected = interpret(&case.program, &|tensor| case.input(tensor)).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let inputs = write_inputs(&case, folder.path());
-    let names: Vec<String> = case
-        .program
-        .outputs
-        .iter()
-        .map(|output| case.program.tensor(output.tensor).name.clone())
-        .collect();
-    let mut first: Option<Vec<Vec<u8>>> = None;
-    for deterministic in [false, true] {
-        for sites in 1..=5 {
-            let place = folder.path().join(format!("{deterministic}{sites}"));
-            std::fs::create_dir(&place).unwrap();
-            let file = |name: &String| -> PathBuf { place.join(format!("{name}.npy")) };
-            let compiled = compile(
-                &case.program,
-                &pipeline::Options {
-                    sites,
-                    deterministic,
-                },
-            )
-            .unwrap();
-            let options = Options {
-                seed: 0,
-                threads: 2,
-                base: place.clone(),
-                inputs: inputs.clone(),
-                saves: names
-                    .iter()
-                    .map(|name| (name.clone(), file(name)))
-                    .collect(),
-            };
-            let how = format!("seed {seed}, {sites} sites, deterministic {deterministic}");
-            let report = run_in_process(&compiled.plan, &options)
-                .unwrap_or_else(|error| panic!("{how}: {error}\n{}", compiled.plan));
-            for (step, (moved, stated)) in report
-                .traffic
-                .steps
-                .iter()
-                .zip(ein_plan::traffic::by_step(&compiled.plan))
-                .enumerate()
-            {
-                assert_eq!(
-                    (moved.floats, moved.bytes),
-                    (stated.floats, stated.bytes),
-                    "{how}: step {step}"
-                );
-            }
-            let found: Vec<_> = names.iter().map(|name| read(&file(name))).collect();
-            for (number, ((values, _), name)) in found.iter().zip(&names).enumerate() {
-                if let Err(difference) = case.compare(number, &expected[number], values) {
-                    panic!("{how}: {name}: {difference}\n{}", compiled.plan);
-                }
-            }
-            if deterministic {
-                let bits: Vec<_> = found.into_iter().map(|(_, bytes)| bytes).collect();
-                assert_eq!(first.get_or_insert_with(|| bits.clone()), &bits, "{how}");
-            }
+/// A case, its inputs in files, and what it gives by the interpreter.
+struct Subject {
+    case: Case,
+    expected: Vec<Values>,
+    folder: tempfile::TempDir,
+    inputs: std::collections::BTreeMap<String, FileRef>,
+    names: Vec<String>,
+}
+
+impl Subject {
+    fn of(seed: u64) -> Subject {
+        let case = case(seed);
+        let expected = interpret(&case.program, &|tensor| case.input(tensor)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = write_inputs(&case, folder.path());
+        let outputs = case.program.outputs.iter();
+        let names = outputs.map(|output| case.program.tensor(output.tensor).name.clone());
+        Subject {
+            names: names.collect(),
+            case,
+            expected,
+            folder,
+            inputs,
         }
+    }
+
+    /// Runs a plan, compares what it gives and moves; `how` names the run. The bits of the outputs.
+    fn run(&self, plan: &Plan, how: &str) -> Vec<Vec<u8>> {
+        let place = self.folder.path().join(how);
+        std::fs::create_dir(&place).unwrap();
+        let file = |name: &String| -> PathBuf { place.join(format!("{name}.npy")) };
+        let saves = self.names.iter().map(|name| (name.clone(), file(name)));
+        let options = Options {
+            seed: 0,
+            threads: 2,
+            base: place.clone(),
+            inputs: self.inputs.clone(),
+            saves: saves.collect(),
+        };
+        let report =
+            run_in_process(plan, &options).unwrap_or_else(|error| panic!("{how}: {error}\n{plan}"));
+        let stated = ein_plan::traffic::by_step(plan);
+        for (step, (moved, stated)) in report.traffic.steps.iter().zip(stated).enumerate() {
+            let stated = (stated.floats, stated.bytes);
+            assert_eq!(
+                (moved.floats, moved.bytes),
+                stated,
+                "{how}: step {step}\n{plan}"
+            );
+        }
+        let mut bits = vec![];
+        for (number, name) in self.names.iter().enumerate() {
+            let (values, bytes) = read(&file(name));
+            if let Err(difference) = self.case.compare(number, &self.expected[number], &values) {
+                panic!("{how}: {name}: {difference}\n{plan}");
+            }
+            bits.push(bytes);
+        }
+        bits
+    }
+
+    fn plan(&self, layout: &Layout, sites: u32, deterministic: bool) -> Plan {
+        let placed = place(&self.case.program, layout, sites, deterministic).unwrap();
+        let plan = lower(&placed.ia, deterministic).unwrap();
+        ein_plan::verify::verify(&plan).unwrap();
+        plan
     }
 }
 
 #[test]
 fn random_programs_give_what_the_interpreter_gives() {
     for seed in 0..150 {
-        check(seed);
+        let subject = Subject::of(seed);
+        let mut first: Option<Vec<Vec<u8>>> = None;
+        for deterministic in [false, true] {
+            for sites in 1..=5 {
+                let options = pipeline::Options {
+                    criteria: pipeline::Criteria {
+                        objective: match seed % 2 {
+                            0 => pipeline::Objective::Transfer,
+                            _ => pipeline::Objective::Bytes,
+                        },
+                        ..pipeline::Criteria::default()
+                    },
+                    sites,
+                    deterministic,
+                };
+                let compiled = compile(&subject.case.program, &options, &|| false).unwrap();
+                let how = format!("seed {seed}, {sites} sites, deterministic {deterministic}");
+                let bits = subject.run(&compiled.plan, &how);
+                if deterministic {
+                    assert_eq!(first.get_or_insert_with(|| bits.clone()), &bits, "{how}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_layouts_give_what_the_interpreter_gives() {
+    for seed in 0..100 {
+        let subject = Subject::of(seed);
+        for round in 0..5 {
+            let sites = 1 + ((seed + 3 * round) % 8) as u32;
+            let layout = random::layout(&subject.case.program, sites, 31 * seed + round);
+            let plan = subject.plan(&layout, sites, false);
+            subject.run(&plan, &format!("seed {seed}, round {round}, {sites} sites"));
+        }
+    }
+}
+
+/// The same roles on meshes of different counts, idle sites beside them.
+#[test]
+fn deterministic_layouts_give_the_same_bits_on_every_mesh() {
+    for seed in 0..60 {
+        let subject = Subject::of(seed);
+        let mut first: Option<Vec<Vec<u8>>> = None;
+        for axes in [[1, 1], [1, 3], [2, 1], [2, 2], [2, 3], [4, 1]] {
+            let mesh = Mesh { axes: axes.into() };
+            let sites = mesh.sites() + u32::from(axes == [2, 2]);
+            let layout = random::on_mesh(&subject.case.program, mesh, seed);
+            let plan = subject.plan(&layout, sites, true);
+            let how = format!("seed {seed}, mesh {axes:?}");
+            let bits = subject.run(&plan, &how);
+            assert_eq!(
+                first.get_or_insert_with(|| bits.clone()),
+                &bits,
+                "{how}\n{plan}"
+            );
+        }
     }
 }

@@ -54,9 +54,11 @@ pub fn check(bytes: &[u8]) {
         let _ = einc_core::pipeline::compile(
             &program,
             &einc_core::pipeline::Options {
+                criteria: einc_core::pipeline::Criteria::default(),
                 sites: 3,
                 deterministic: false,
             },
+            &|| false,
         );
     }
 }

@@ -9,6 +9,7 @@ pub mod einsum;
 pub mod ia;
 pub mod lower;
 pub mod pipeline;
+pub mod rules;
 pub mod search;
 pub mod sema;
 pub mod tra;

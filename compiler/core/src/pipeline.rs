@@ -4,9 +4,13 @@
 //! diagnostic. Must not know files, terminals or the command line.
 //!
 //! ```text
-//! share → chunking → TRA → IA → plan → cost
+//! share → layout → TRA → IA → plan → cost
 //! ```
 
+mod choose;
+mod compare;
+mod criteria;
+mod describe;
 pub mod diff;
 pub mod dot;
 mod explain;
@@ -14,25 +18,35 @@ pub mod html;
 pub mod report;
 
 use crate::cost::{self, Cost, Machine};
-use crate::{einsum, ia, lower, search, tra};
+use crate::{einsum, ia, lower, rules, search, tra};
 use ein_plan::Plan;
 use ein_plan::verify::MOST_SITES;
 use einc_diag::Diagnostic;
 
+pub use choose::Chosen;
+pub use compare::compare;
+pub use criteria::{Criteria, Objective};
+pub use describe::describe;
 pub use explain::explain;
 
 /// What is compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Number of sites, from 1.
     pub sites: u32,
     /// Whether results must not depend on the number of sites, bit for bit.
     pub deterministic: bool,
+    /// What the plan is chosen by.
+    pub criteria: Criteria,
 }
 
 /// A compiled program, with what the passes gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compiled {
+    /// The program that was planned: the one given, or one that says the same.
+    pub program: einsum::Program,
+    /// How it is laid out, and why so.
+    pub chosen: Chosen,
     /// The program as tensor relations.
     pub tra: tra::Program,
     /// The same on sites.
@@ -41,11 +55,34 @@ pub struct Compiled {
     pub plan: Plan,
     /// What it costs; `cost.steps[s]` is of `plan.steps[s]`.
     pub cost: Cost,
+    /// The proof that the plan is the program, once it was asked for.
+    pub proof: Option<rules::ia::Proof>,
 }
 
+impl Compiled {
+    /// Proves the plan equal to the table 3.1 translation of its program.
+    pub fn prove(&mut self, options: &Options, deadline: &dyn Fn() -> bool) {
+        let initial = rules::ia::initial(&self.tra, options.sites, &self.plan.mesh);
+        let bounds = rules::ia::Options {
+            node_limit: PROOF_NODES,
+            disabled: &options.criteria.disabled_rules,
+            deadline,
+        };
+        self.proof = Some(rules::ia::prove(&initial, &self.ia, &bounds));
+    }
+}
+
+/// Most nodes of the e-graph of a tensor's proof.
+const PROOF_NODES: usize = 20_000;
+
 /// Compiles a program. An error is an internal one (E0999), or says that the program cannot be planned for so
-/// many sites (E0998).
-pub fn compile(program: &einsum::Program, options: &Options) -> Result<Compiled, Vec<Diagnostic>> {
+/// many sites (E0998) or in so little memory (E0996). `deadline` says when to stop searching and take the best so far;
+/// where several processes must come to one plan, it never does.
+pub fn compile(
+    program: &einsum::Program,
+    options: &Options,
+    deadline: &dyn Fn() -> bool,
+) -> Result<Compiled, Vec<Diagnostic>> {
     if options.sites == 0 || options.sites > MOST_SITES {
         return Err(vec![Diagnostic::error(
             "E0998",
@@ -55,40 +92,65 @@ pub fn compile(program: &einsum::Program, options: &Options) -> Result<Compiled,
             ),
         )]);
     }
-    passes(program, options).map_err(|what| {
-        vec![
+    passes(program, options, deadline).map_err(|stop| match stop {
+        Stop::NoPlan(diagnostic) => vec![diagnostic],
+        Stop::Internal(what) => vec![
             Diagnostic::error("E0999", format!("internal error: {what}")).help(
                 "this is a defect of einc, not of the program; please report it with the program",
             ),
-        ]
+        ],
     })
 }
 
-fn passes(program: &einsum::Program, options: &Options) -> Result<Compiled, String> {
+/// Why there is no plan.
+enum Stop {
+    /// There can be none; what to tell the user.
+    NoPlan(Diagnostic),
+    /// A pass gave what does not verify.
+    Internal(String),
+}
+
+impl From<String> for Stop {
+    fn from(what: String) -> Stop {
+        Stop::Internal(what)
+    }
+}
+
+fn passes(
+    program: &einsum::Program,
+    options: &Options,
+    deadline: &dyn Fn() -> bool,
+) -> Result<Compiled, Stop> {
     let shared = search::share::share(program);
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
-    let chunking = search::chunking(&shared.program, options.sites, options.deterministic);
+    let (program, chosen) = choose::choose(&shared.program, options, deadline)?;
 
-    let mut tra = tra::from_einsum::from_einsum(&shared.program, &chunking)?;
-    for (output, name) in tra.outputs.iter_mut().zip(shared.output_names) {
+    let chunking = ia::from_layout::chunking(&program, &chosen.layout, options.deterministic)?;
+    let mut lowered = tra::from_einsum::lower(&program, &chunking)?;
+    for (output, name) in lowered.program.outputs.iter_mut().zip(shared.output_names) {
         output.name = name;
     }
-    tra::verify::verify(&tra).map_err(|what| format!("TRA: {what}"))?;
+    tra::verify::verify(&lowered.program).map_err(|what| format!("TRA: {what}"))?;
 
-    let ia = ia::from_tra::from_tra(&tra, options.sites)?;
+    let places = ia::from_layout::places(&program, &chosen.layout, &lowered);
+    let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
 
     let plan = lower::lower(&ia, options.deterministic)?;
     ein_plan::verify::verify(&plan).map_err(|what| format!("plan: {what}"))?;
+    choose::check_memory(&plan, options)?;
 
     let machine = Machine {
         sites: options.sites,
     };
     let cost = cost::of(&ia, &plan, &machine);
     Ok(Compiled {
-        tra,
+        program,
+        chosen,
+        tra: lowered.program,
         ia,
         plan,
         cost,
+        proof: None,
     })
 }

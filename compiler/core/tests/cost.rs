@@ -4,11 +4,12 @@
 
 mod support;
 
-use ein_plan::{Placement, Source};
+use ein_plan::Source;
 use einc_core::cost::{self, Machine};
 use einc_core::einsum::{Definition, Program};
 use einc_core::pipeline::{Compiled, Options, compile};
-use einc_core::{ia, lower, tra};
+use einc_core::tra::{self, Cut};
+use einc_core::{ia, lower};
 use support::build::{conv, matmul, nearest};
 use support::uncut;
 
@@ -24,13 +25,14 @@ fn compiled(program: &Program, sites: u32) -> Compiled {
 fn product(i: u64, k: u64, j: u64, cut: usize) -> u128 {
     let program = matmul(i, k, j);
     let mut chunking = uncut(&program);
-    chunking.indices[2][cut] = 10;
+    let ten = || Cut::row(10);
+    chunking.indices[2][cut] = ten();
     match cut {
-        0 => (chunking.dims[0][0], chunking.dims[2][0]) = (10, 10),
-        1 => (chunking.dims[1][1], chunking.dims[2][1]) = (10, 10),
+        0 => (chunking.dims[0][0], chunking.dims[2][0]) = (ten(), ten()),
+        1 => (chunking.dims[1][1], chunking.dims[2][1]) = (ten(), ten()),
         _ => {
-            (chunking.dims[0][1], chunking.dims[1][0]) = (10, 10);
-            chunking.dims[2][0] = 10;
+            (chunking.dims[0][1], chunking.dims[1][0]) = (ten(), ten());
+            chunking.dims[2][0] = ten();
         }
     }
     let tra = tra::from_einsum::from_einsum(&program, &chunking).unwrap();
@@ -127,7 +129,7 @@ fn what_can_be_made_anywhere_is_made_in_pieces_where_it_is_large() {
         .ia
         .relations
         .iter()
-        .filter(|relation| relation.kind.placement == Placement::All)
+        .filter(|relation| relation.kind.placement.is_all(&compiled.ia.mesh))
         .map(|relation| relation.name.as_str())
         .collect();
     assert_eq!(everywhere, ["q", "A"]);

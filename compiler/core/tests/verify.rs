@@ -48,7 +48,7 @@ fn tra_is_verified() {
         ),
         (
             "x: {i: 4/2} f32[i] = source x from unbound\ny: {i: 4/3} f32[i] = join(x{i}) over [i] (f32[4]) [i: 4] f32 = a0[i]",
-            "is 4/2 but `i` is 4/3",
+            "key dimension `i` is i: 4/2 but `i` is i: 4/3",
         ),
         (
             "x: {i: 4/2} f32[i] = source x from unbound\ny: {i: 4/2} f32[i] = join(x{i}) over [i] (f32[4]) [i: 4] f32 = a0[3 - i]",
@@ -82,31 +82,55 @@ fn ia_is_verified() {
     for (line, says) in [
         (
             "y: {i: 4/2, k: 6/2} f32[i, k] @ PART(i) = local join(x{i, k}, q{k}) over [i, k] (f32[4, 6], f32[6]) [i: 4, k: 6] f32 = a0[i, k] - a1[k]",
-            "it requires `q` at All, which is at Part([0])",
+            "it requires `q` at ALL, which is at PART(k)",
         ),
         (
             "y: {i: 4/2, k: 6/2} f32[i, k] @ PART(k) = local join(x{i, k}, q{k}) over [i, k] (f32[4, 6], f32[6]) [i: 4, k: 6] f32 = a0[i, k] - a1[k]",
-            "it requires `x` at Part([1]), which is at Part([0])",
+            "it requires `x` at PART(k), which is at PART(i)",
         ),
         (
             "y: {i: 4/2} f32[i, 6] @ PART(i) = local concat x dim 1\nz: {i: 4/2} f32[i, 6] @ PART(i) = broadcast y",
-            "a broadcast gives ALL",
+            "a broadcast gives copies along an axis",
         ),
         (
             "y: {k: 6/2} f32[4, k] @ PART(k) = local concat x dim 0",
-            "it requires `x` at Part([1]), which is at Part([0])",
+            "it requires `x` at PART(k), which is at PART(i)",
         ),
         (
             "y: {i: 4/2, k: 6/2} f32[i, k] @ ALL = shuffle x",
-            "a shuffle gives PART",
+            "a shuffle gives no copies",
         ),
         (
-            "y: {i: 4/2, k: 6/2} f32[i, k] @ PART(k, i) = shuffle x",
-            "no key dimensions in ascending order",
+            "y: {i: 4/2, k: 6/2} f32[i, k] @ GRID(k, i) = shuffle x",
+            "not one role for each axis",
         ),
         (
-            "y: {k: 6/2, i: 4/2} f32[i, k] @ PART(k, i) = local map x by {k, i}",
-            "no placement of its input gives",
+            "y: {i: 4/2@_, k: 6/2} f32[i, k] @ PART(i) = source y from unbound",
+            "on an axis that does not number its blocks",
+        ),
+        (
+            "y: {i: 4/2@y} f32[i] @ ALL = source y from unbound",
+            "not numbered by axes of the mesh, each once",
+        ),
+        (
+            "y: {k: 6/2@_, i: 4/2} f32[i, k] @ PART(i) = local map x by {k, i}",
+            "its operator gives",
+        ),
+        (
+            "y: {i: 4/2} f32[i] @ PART(i) = local fold {i: 4/2, k: 6/2} keep {i}(x{i, k}) over [i, k] (f32[4, 6]) [i: 4 | k: 6] f32 = sum a0[i, k]",
+            "its kernel gives no carriers to combine",
+        ),
+        (
+            "y: {i: 4/2} f32[i] @ PART(i) = local fold {i: 4/2, k: 6/2} keep {i}(x{i, k}) over [i, k] (f32[4, 6]) [i: 4 | k: 6] f32 = partial sum a0[i, k]\nz: {i: 4/2} f32[i] @ PART(i) = local fold {i: 4/2, k: 6/2} keep {k}(x{i, k}) over [i, k] (f32[4, 6]) [i: 4 | k: 6] f32 = partial sum a0[i, k]",
+            "it cannot keep `k` as i: 4/2",
+        ),
+        (
+            "y: {k: 6/2} f32[4] @ ONE = local fold {i: 4/2, k: 6/2} keep {k}(x{i, k}) over [i, k] (f32[4, 6]) [i: 4 | k: 6] f32 = partial sum a0[i, k]",
+            "does not keep a key dimension that cuts the arrays",
+        ),
+        (
+            "y: {} f32[] @ ONE = local fold {i: 4/2, k: 6/2} keep {}(x{i, k}) over [i, k] (f32[4, 6]) [| i: 4, k: 6] f32 = partial sum a0[i, k]",
+            "it requires `x` at ONE, which is at PART(i)",
         ),
     ] {
         let said = ia_says(&format!("{start}{line}"));

@@ -8,6 +8,7 @@
 
 use clap::Args;
 use ein_plan::{FileRef, Scalar};
+use einc_core::pipeline::Objective;
 use std::path::{Path, PathBuf};
 
 /// What gives values to the dims, consts and inputs of a program; at build or at run, where the run's win.
@@ -24,7 +25,7 @@ pub struct BindArguments {
     pub inputs: Vec<(String, FileRef)>,
 }
 
-/// On how many sites, and whether sums are bit for bit the same on any number of them.
+/// On how many sites, whether sums are bit for bit the same on any number of them, and what a plan is chosen by.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PlanArguments {
     /// Sites to compute on: threads of this process; under mpirun the number of ranks
@@ -33,6 +34,36 @@ pub struct PlanArguments {
     /// Bit-for-bit the same results on any number of sites
     #[arg(long, help_heading = "Execution")]
     pub deterministic: bool,
+    /// What a plan is chosen by
+    #[arg(long, value_enum, value_name = "MODEL", help_heading = "Planning")]
+    pub cost: Option<CostModel>,
+    /// Bytes that a site may hold, such as 8GiB: a plan that needs more is not chosen
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Planning")]
+    pub memory: Option<u64>,
+    /// How many times its even share of the arithmetic a site may do (default: 1.25)
+    #[arg(long, value_name = "TIMES", value_parser = balance, help_heading = "Planning")]
+    pub balance: Option<f64>,
+    /// Plan without a rule, by the name that `einc rules` lists; repeat for more
+    #[arg(long = "disable-rule", value_name = "NAME", help_heading = "Planning")]
+    pub disabled_rules: Vec<String>,
+}
+
+/// What is minimised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CostModel {
+    /// Floats transferred: a broadcast of f floats to s sites costs f·s, a shuffle f
+    Transfer,
+    /// Words that the site receives that receives most, with ring and pairwise collectives
+    Bytes,
+}
+
+impl From<CostModel> for Objective {
+    fn from(model: CostModel) -> Objective {
+        match model {
+            CostModel::Transfer => Objective::Transfer,
+            CostModel::Bytes => Objective::Bytes,
+        }
+    }
 }
 
 /// What only a run needs.
@@ -93,6 +124,25 @@ pub fn dim(text: &str) -> Result<(String, i64), String> {
         return Err("a size is not negative".into());
     }
     Ok((name.into(), number))
+}
+
+/// `8GiB`, `500MB`, `1073741824`.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    match text.parse::<bytesize::ByteSize>() {
+        Ok(size) if size.as_u64() > 0 => Ok(size.as_u64()),
+        _ => Err("write it as 8GiB, 500MB or a number of bytes above 0".into()),
+    }
+}
+
+/// A number from 1.
+fn balance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(times) if times >= 1.0 && times.is_finite() => Ok(times),
+        _ => Err("write a number from 1, such as 1.25".into()),
+    }
 }
 
 /// `eps=1e-5`, `causal=true`, `K=1_000`, `limit=inf`.
@@ -182,6 +232,16 @@ mod tests {
         ] {
             assert!(dim(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn limits() {
+        assert_eq!(bytes("8GiB").unwrap(), 8 << 30);
+        assert_eq!(bytes("500 MB").unwrap(), 500_000_000);
+        assert_eq!(bytes("4096").unwrap(), 4096);
+        assert!(bytes("0").is_err() && bytes("much").is_err() && bytes("-1").is_err());
+        assert_eq!(balance("1.5").unwrap(), 1.5);
+        assert!(balance("0.9").is_err() && balance("inf").is_err() && balance("x").is_err());
     }
 
     #[test]

@@ -8,14 +8,17 @@
 
 use crate::{program::Program, settings::Settings};
 use ein_plan::{DType, FileRef, Plan, Scalar};
-use einc_core::sema::{SourceFile, Sources};
+use einc_core::{
+    pipeline::Criteria,
+    sema::{SourceFile, Sources},
+};
 use einc_diag::FileId;
 use einc_syntax::ast;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of the encoding: it changes whenever the meaning of a bundle's bytes does.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a built program carries.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,6 +34,7 @@ pub struct Bundle {
     inputs: BTreeMap<String, FileRef>,
     sites: Option<u32>,
     deterministic: bool,
+    criteria: Criteria,
     planned: Option<Planned>,
 }
 
@@ -56,6 +60,8 @@ pub struct Configuration {
     pub sites: u32,
     /// Whether sums do not depend on the number of sites.
     pub deterministic: bool,
+    /// What the plan is chosen by.
+    pub criteria: Criteria,
 }
 
 impl Bundle {
@@ -78,6 +84,7 @@ impl Bundle {
             inputs: settings.inputs.clone(),
             sites: settings.sites,
             deterministic: settings.deterministic,
+            criteria: settings.criteria.clone(),
             planned,
         }
     }
@@ -105,6 +112,7 @@ impl Bundle {
             inputs: self.inputs,
             sites: self.sites,
             deterministic: self.deterministic,
+            criteria: self.criteria,
             ..Settings::default()
         };
         (program, settings, self.planned)

@@ -15,10 +15,12 @@ use crate::{
     settings::Settings,
 };
 use einc_core::{
-    einsum, pipeline,
+    einsum,
+    pipeline::{self, report::PlanReport},
+    rules,
     sema::{self, Analysis},
 };
-use einc_diag::{Diagnostic, Severity};
+use einc_diag::{Diagnostic, Severity, did_you_mean};
 use std::collections::BTreeMap;
 
 /// No more errors than this are shown at once.
@@ -115,6 +117,7 @@ pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result
             headers,
             sites: 0,
             deterministic: settings.deterministic,
+            criteria: settings.criteria.clone(),
         },
     })
 }
@@ -151,6 +154,7 @@ pub fn plan(
                 headers,
                 sites,
                 deterministic: settings.deterministic,
+                criteria: settings.criteria.clone(),
             })
     {
         return Ok((ready, vec![]));
@@ -164,6 +168,57 @@ pub fn plan(
     Ok((planned, warnings))
 }
 
+/// Compiles a checked program for a number of sites and tells about its plan, beside others if they are asked for.
+/// Also returns warnings.
+///
+/// # Errors
+/// As [`compile`].
+pub fn report(
+    checked: Checked,
+    program: &Program,
+    sites: u32,
+    others: bool,
+) -> Result<(PlanReport, Vec<Diagnostic>), Failure> {
+    let (mut compiled, configuration, warnings) = compile(checked, sites)?;
+    let options = options(&configuration, sites);
+    let texts: Vec<&str> = program
+        .sources
+        .files
+        .iter()
+        .map(|f| f.text.as_str())
+        .collect();
+    compiled.prove(&options, &|| false);
+    let mut report = pipeline::describe(&compiled, &options, &texts);
+    if others {
+        report.alternatives = pipeline::compare(&compiled, &options, &|| false);
+    }
+    Ok((report, warnings))
+}
+
+fn options(configuration: &Configuration, sites: u32) -> pipeline::Options {
+    pipeline::Options {
+        sites,
+        deterministic: configuration.deterministic,
+        criteria: configuration.criteria.clone(),
+    }
+}
+
+/// Rules that are to be left out and do not exist.
+fn unknown_rules(criteria: &pipeline::Criteria) -> Vec<Diagnostic> {
+    let known = rules::all();
+    let names = || known.iter().map(|rule| rule.name);
+    let unknown = criteria.disabled_rules.iter();
+    let unknown = unknown.filter(|name| names().all(|known| known != name.as_str()));
+    let said = unknown.map(|name| {
+        let diagnostic = Diagnostic::error("E0997", format!("there is no rule `{name}`"));
+        match did_you_mean(name, names()) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help("`einc rules` lists them all"),
+        }
+    });
+    said.collect()
+}
+
 /// Compiles a checked program for a number of sites. Also returns warnings.
 ///
 /// # Errors
@@ -175,18 +230,20 @@ pub fn compile(
     let Some(program) = checked.program else {
         return Err(Failure::wrong(checked.diagnostics));
     };
-    let options = pipeline::Options {
-        sites,
-        deterministic: checked.configuration.deterministic,
-    };
-    let compiled = pipeline::compile(&program, &options).map_err(|diagnostics| Failure {
-        status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
-            exit::INTERNAL
-        } else {
-            1
-        },
-        diagnostics,
-    })?;
+    let unknown = unknown_rules(&checked.configuration.criteria);
+    if !unknown.is_empty() {
+        return Err(Failure::usage(unknown));
+    }
+    let options = options(&checked.configuration, sites);
+    let compiled =
+        pipeline::compile(&program, &options, &|| false).map_err(|diagnostics| Failure {
+            status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
+                exit::INTERNAL
+            } else {
+                1
+            },
+            diagnostics,
+        })?;
     let configuration = Configuration {
         sites,
         ..checked.configuration

@@ -8,6 +8,7 @@
 
 use crate::arguments::{BindArguments, PlanArguments, RunArguments};
 use ein_plan::{FileRef, Scalar};
+use einc_core::pipeline::Criteria;
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// Everything that is asked of a program besides its text.
@@ -25,6 +26,8 @@ pub struct Settings {
     pub sites: Option<u32>,
     /// Whether results do not depend on the number of sites in any bit.
     pub deterministic: bool,
+    /// What the plan is chosen by.
+    pub criteria: Criteria,
     /// Seed of random sources.
     pub seed: u64,
     /// Threads of this process; `None`: its share of the cores.
@@ -41,10 +44,19 @@ impl Settings {
         self.inputs.extend(arguments.inputs);
     }
 
-    /// Takes over the number of sites and the order of sums.
+    /// Takes over the number of sites, the order of sums and what a plan is chosen by.
     pub fn plan(&mut self, arguments: &PlanArguments) {
         self.sites = arguments.sites.or(self.sites);
         self.deterministic |= arguments.deterministic;
+        let criteria = &mut self.criteria;
+        if let Some(objective) = arguments.cost {
+            criteria.objective = objective.into();
+        }
+        criteria.memory = arguments.memory.or(criteria.memory);
+        criteria.balance = arguments.balance.unwrap_or(criteria.balance);
+        if !arguments.disabled_rules.is_empty() {
+            criteria.disabled_rules = arguments.disabled_rules.clone();
+        }
     }
 
     /// Takes over what only a run needs.

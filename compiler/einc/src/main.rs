@@ -41,6 +41,7 @@ enum Verb {
     Fmt(verbs::fmt::Arguments),
     New(verbs::new::Arguments),
     Explain(verbs::explain::Arguments),
+    Rules(verbs::rules::Arguments),
     Doctor(verbs::doctor::Arguments),
     Completions(verbs::completions::Arguments),
 }
@@ -67,6 +68,7 @@ fn perform(verb: Verb) -> i32 {
         Verb::Fmt(arguments) => verbs::fmt::perform(arguments),
         Verb::New(arguments) => verbs::new::perform(arguments),
         Verb::Explain(arguments) => verbs::explain::perform(arguments),
+        Verb::Rules(arguments) => verbs::rules::perform(arguments),
         Verb::Doctor(arguments) => verbs::doctor::perform(arguments),
         Verb::Completions(arguments) => verbs::completions::perform::<Cli>(arguments),
     }

@@ -9,10 +9,12 @@
 //! ```
 
 use crate::error::{ErrorKind, RunError};
-use crate::store::{Store, Tuple, Tuples, keys_at};
+use crate::store::{Store, Tuple, Tuples};
 use ein_array::Array;
 use ein_kernels::{Chunk, Fault, KernelError};
-use ein_plan::{JoinInput, Kernel, Plan, Range, Reduction, RelationId, RelationType, piece};
+use ein_plan::{
+    Fold, JoinInput, Kernel, KeyDim, Plan, Range, Reduction, RelationId, RelationType, piece,
+};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,13 +23,12 @@ use std::sync::Arc;
 pub(crate) struct Place<'a> {
     pub plan: &'a Plan,
     pub site: u32,
-    pub sites: u32,
     pub store: &'a Store,
 }
 
 impl Place<'_> {
     fn keys(&self, kind: &RelationType) -> Vec<Vec<u32>> {
-        keys_at(kind, self.site, self.sites).collect()
+        kind.keys_at(self.site, &self.plan.mesh).collect()
     }
 
     fn tuples(&self, relation: RelationId) -> Result<&Tuples, RunError> {
@@ -50,46 +51,86 @@ fn absent(relation: RelationId, key: &[u32]) -> RunError {
     ))
 }
 
+/// What is computed of each joined tuple.
+pub(crate) struct Join<'a> {
+    pub inputs: &'a [JoinInput],
+    pub kernel: &'a Kernel,
+    pub ranges: &'a [Range],
+}
+
 /// ⋈ᴸ: the kernel of the input tuples that belong to each key.
 pub(crate) fn join(
     place: &Place<'_>,
-    inputs: &[JoinInput],
-    kernel: &Kernel,
-    ranges: &[Range],
+    join: &Join<'_>,
     kind: &RelationType,
 ) -> Result<Tuples, RunError> {
-    let options = ein_kernels::Options {
-        deterministic: place.plan.deterministic,
-    };
     let one = |key: Vec<u32>| {
-        let operands = inputs
-            .iter()
-            .map(|input| {
-                let input_key: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
-                let tuple = place.tuple(input.relation, &input_key)?;
-                let ranges = place.plan.kind(input.relation).ranges(&input_key);
-                Ok(Chunk {
-                    columns: tuple.iter().map(|column| &**column).collect(),
-                    start: ranges.iter().map(|(start, _)| *start).collect(),
-                })
-            })
-            .collect::<Result<Vec<_>, RunError>>()?;
-        let ranges: Vec<(u64, u64)> = ranges
-            .iter()
-            .zip(&kernel.indices)
-            .map(|(range, index)| match range {
-                Range::Whole => (0, index.extent),
-                Range::Key(k) => {
-                    let k = *k as usize;
-                    piece(index.extent, kind.keys[k].pieces, key[k])
-                }
-            })
-            .collect();
-        let columns = ein_kernels::run(kernel, &ranges, &operands, &options)
-            .map_err(|error| fault(place.plan, inputs, kernel, &error))?;
+        let columns = joined(place, join, &kind.keys, &key)?;
         Ok((key, columns.into_iter().map(Arc::new).collect()))
     };
     in_key_order(place.keys(kind).into_par_iter().map(one))
+}
+
+/// Σᴸ after ⋈ᴸ: the joined tuples of a group are combined as they are made, in key order; no more than one of
+/// them is held beside the result.
+pub(crate) fn fold(
+    place: &Place<'_>,
+    join: &Join<'_>,
+    fold: &Fold,
+    kind: &RelationType,
+) -> Result<Tuples, RunError> {
+    let reduction = join.kernel.reduction;
+    let reduction = reduction.ok_or_else(|| RunError::internal("a fold is of a reduction"))?;
+    let one = |key: Vec<u32>| {
+        let mut members = fold.members(&kind.keys, &key, &place.plan.mesh).into_iter();
+        let first = members.next().ok_or_else(|| no_member(&key))?;
+        let mut sum = joined(place, join, &fold.keys, &first)?;
+        for member in members {
+            let next = joined(place, join, &fold.keys, &member)?;
+            ein_kernels::combine(reduction, &mut sum, &next);
+        }
+        Ok((key, sum.into_iter().map(Arc::new).collect()))
+    };
+    in_key_order(place.keys(kind).into_par_iter().map(one))
+}
+
+/// The arrays of the joined tuple with a key of these dimensions.
+fn joined(
+    place: &Place<'_>,
+    join: &Join<'_>,
+    keys: &[KeyDim],
+    key: &[u32],
+) -> Result<Vec<Array>, RunError> {
+    let options = ein_kernels::Options {
+        deterministic: place.plan.deterministic,
+    };
+    let operands = join
+        .inputs
+        .iter()
+        .map(|input| {
+            let input_key: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
+            let tuple = place.tuple(input.relation, &input_key)?;
+            let ranges = place.plan.kind(input.relation).ranges(&input_key);
+            Ok(Chunk {
+                columns: tuple.iter().map(|column| &**column).collect(),
+                start: ranges.iter().map(|(start, _)| *start).collect(),
+            })
+        })
+        .collect::<Result<Vec<_>, RunError>>()?;
+    let ranges: Vec<(u64, u64)> = join
+        .ranges
+        .iter()
+        .zip(&join.kernel.indices)
+        .map(|(range, index)| match range {
+            Range::Whole => (0, index.extent),
+            Range::Key(k) => {
+                let k = *k as usize;
+                piece(index.extent, keys[k].pieces, key[k])
+            }
+        })
+        .collect();
+    ein_kernels::run(join.kernel, &ranges, &operands, &options)
+        .map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
 }
 
 /// All results, or the error of the lowest key: which error a run ends with does not depend on threads.
@@ -272,10 +313,7 @@ pub(crate) fn filter(
         } else if kind.keys[at].pieces == 1 {
             new[at] = 0;
         }
-        if kind
-            .site(&new, place.sites)
-            .is_none_or(|owner| owner == place.site)
-        {
+        if kind.holds(&new, place.site, &place.plan.mesh) {
             kept.insert(new, tuple.clone());
         }
     }

@@ -1,29 +1,65 @@
 //! BCAST and SHUF: which tuples go where.
 //!
-//! Both sides know from types and placements what is sent, in key order, so only elements travel. Must not
-//! know transports.
+//! Both sides know from types and placements what is sent, in key order, so only elements travel. A site keeps
+//! what it has; what it lacks comes from the holder that agrees with it on as many coordinates as possible, so
+//! that replicas serve themselves. Must not know transports.
 //!
 //! ```text
-//! {i: 9/3} @ PART(i) on 2 sites, to ALL:   0 -> 1: (0,), (1,)   1 -> 0: (2,)
+//! {i: 9/3} @ PART(i) on 3 sites, to ALL:   0 -> 1, 2: (0,)   1 -> 0, 2: (1,)   2 -> 0, 1: (2,)
 //! ```
 
 use crate::error::RunError;
-use crate::store::{Tuple, Tuples, keys_at};
+use crate::store::{Tuple, Tuples};
 use ein_comm::{ArrayKind, Communicator};
-use ein_plan::{Placement, RelationType};
+use ein_plan::relation::{sender, sites_at};
+use ein_plan::{Mesh, RelationType};
+use std::collections::BTreeSet;
 
-/// Every tuple to every site.
-pub(crate) fn broadcast(
+/// The tuples that `to` gives this site, of a relation that is at `from`.
+pub(crate) fn movement(
     comm: &dyn Communicator,
+    mesh: &Mesh,
+    from: &RelationType,
+    to: &RelationType,
+    tuples: &Tuples,
+) -> Result<Tuples, RunError> {
+    let one_to_all = from.placement.copies(mesh) == 1 && to.placement.is_all(mesh);
+    if one_to_all && mesh.sites() == comm.sites() && comm.sites() > 1 {
+        return gather(comm, mesh, from, tuples);
+    }
+    let (me, sites) = (comm.site(), comm.sites() as usize);
+    let mut kept = Tuples::new();
+    let mut keys = vec![vec![]; sites];
+    for key in to.keys_at(me, mesh) {
+        if from.holds(&key, me, mesh) {
+            let here = tuple(tuples, &key)?;
+            kept.insert(key, here);
+        } else {
+            let source = sender(&from.coordinates(&key, mesh), me, mesh);
+            keys[source as usize].push(key);
+        }
+    }
+    let mut outgoing = vec![vec![]; sites];
+    for key in from.keys_at(me, mesh) {
+        for receiver in receivers(mesh, from, to, &key, me) {
+            outgoing[receiver as usize].extend(tuple(tuples, &key)?);
+        }
+    }
+    let incoming: Vec<Vec<ArrayKind>> = keys.iter().map(|keys| kinds(from, keys)).collect();
+    let arrived = comm.exchange(outgoing, &incoming)?;
+    kept.extend(together(from, keys, arrived));
+    Ok(kept)
+}
+
+/// Every tuple, of which there is one copy, to every site.
+fn gather(
+    comm: &dyn Communicator,
+    mesh: &Mesh,
     from: &RelationType,
     tuples: &Tuples,
 ) -> Result<Tuples, RunError> {
-    if from.placement == Placement::All || comm.sites() == 1 {
-        return Ok(tuples.clone());
-    }
-    let sites = comm.sites();
-    let keys: Vec<Vec<Vec<u32>>> = (0..sites)
-        .map(|site| keys_at(from, site, sites).collect())
+    let keys: Vec<Vec<Vec<u32>>> = (0..comm.sites())
+        .map(|site| from.keys_at(site, mesh).collect())
         .collect();
     let mine = keys[comm.site() as usize]
         .iter()
@@ -35,36 +71,29 @@ pub(crate) fn broadcast(
     Ok(together(from, keys, arrived))
 }
 
-/// Every tuple to the site that the result's placement names.
-pub(crate) fn shuffle(
-    comm: &dyn Communicator,
+/// The sites that get a tuple from `me`, which holds it: of those that `to` names and that do not hold it, the ones
+/// that agree with `me` along every axis where holders are at all coordinates.
+fn receivers(
+    mesh: &Mesh,
     from: &RelationType,
     to: &RelationType,
-    tuples: &Tuples,
-) -> Result<Tuples, RunError> {
-    let (me, sites) = (comm.site(), comm.sites());
-    if to.placement == Placement::All {
-        return broadcast(comm, from, tuples);
+    key: &[u32],
+    me: u32,
+) -> BTreeSet<u32> {
+    let held = from.coordinates(key, mesh);
+    let wanted = to.coordinates(key, mesh);
+    let mut coordinates = vec![];
+    for (axis, (held, wanted)) in held.iter().zip(wanted).enumerate() {
+        let mine = mesh.coordinate(me, axis);
+        coordinates.push(match (held, wanted) {
+            (None, Some(wanted)) if wanted != mine => return BTreeSet::new(),
+            (None, _) => Some(mine),
+            (Some(_), wanted) => wanted,
+        });
     }
-    let mut outgoing = vec![vec![]; sites as usize];
-    let mut keys = vec![vec![]; sites as usize];
-    for key in from.all_keys() {
-        let target = to.site(&key, sites).unwrap_or(me);
-        // A tuple that every site holds only has to be kept.
-        let source = from.site(&key, sites).unwrap_or(target);
-        if source == me {
-            outgoing[target as usize].extend(tuple(tuples, &key)?);
-        }
-        if target == me {
-            keys[source as usize].push(key);
-        }
-    }
-    if from.placement == Placement::All {
-        return Ok(together(from, keys, outgoing));
-    }
-    let incoming: Vec<Vec<ArrayKind>> = keys.iter().map(|keys| kinds(from, keys)).collect();
-    let arrived = comm.exchange(outgoing, &incoming)?;
-    Ok(together(from, keys, arrived))
+    let mut sites: BTreeSet<u32> = sites_at(&coordinates, mesh).into_iter().collect();
+    sites.remove(&me);
+    sites
 }
 
 fn tuple(tuples: &Tuples, key: &[u32]) -> Result<Tuple, RunError> {

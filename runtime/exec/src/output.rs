@@ -11,11 +11,12 @@ use crate::Options;
 use crate::corner::Corner;
 use crate::error::{ErrorKind, RunError};
 use crate::print::Printed;
-use crate::store::{Store, keys_at};
+use crate::store::Store;
 use crate::walk::agree;
 use ein_array::Array;
 use ein_comm::{ArrayKind, Communicator};
 use ein_data::{DataError, Writer};
+use ein_plan::relation::sender;
 use ein_plan::{Output, Plan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -159,7 +160,7 @@ fn save(
     agree(comm, failure)
 }
 
-/// This site's part of an output: its tuples, or, of a relation that every site holds, its share of them.
+/// This site's part of an output: its tuples, or, where several sites hold the same, its share of them.
 fn write_boxes(
     plan: &Plan,
     comm: &dyn Communicator,
@@ -169,9 +170,8 @@ fn write_boxes(
 ) -> Result<(), RunError> {
     let kind = plan.kind(output.relation);
     for (number, key) in kind.all_keys().enumerate() {
-        let owner = kind.site(&key, comm.sites());
-        let owner = owner.unwrap_or((number as u64 % u64::from(comm.sites())) as u32);
-        if owner == comm.site() {
+        let holders = kind.holders(&key, &plan.mesh);
+        if holders[number % holders.len()] == comm.site() {
             let array = column(store, output, &key)?;
             writer
                 .write(&kind.ranges(&key), array)
@@ -208,12 +208,14 @@ fn print(
     let mut mine = vec![];
     let mut failure = None;
     for site in 0..sites {
-        let everywhere = kind.placement == ein_plan::Placement::All;
         // Site 0 takes what it holds itself, and only it has to know what the others send.
-        if (everywhere && site != 0) || (me != 0 && site != me) {
+        if me != 0 && site != me {
             continue;
         }
-        for key in keys_at(kind, site, sites) {
+        for key in kind.keys_at(site, &plan.mesh) {
+            if sender(&kind.coordinates(&key, &plan.mesh), 0, &plan.mesh) != site {
+                continue;
+            }
             let ranges = kind.ranges(&key);
             let (start, shape) = corner.part(&ranges);
             if shape.contains(&0) {

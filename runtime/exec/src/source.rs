@@ -8,9 +8,9 @@
 
 use crate::Options;
 use crate::error::{ErrorKind, RunError};
-use crate::store::{Tuples, keys_at};
+use crate::store::Tuples;
 use ein_data::Reader;
-use ein_plan::{FileRef, RelationType, Source};
+use ein_plan::{FileRef, Mesh, RelationType, Source};
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub(crate) fn source(
     name: &str,
     source: &Source,
     kind: &RelationType,
-    (site, sites): (u32, u32),
+    (site, mesh): (u32, &Mesh),
     options: &Options,
 ) -> Result<Tuples, RunError> {
     let [dtype] = kind.array.columns.as_slice() else {
         return Err(RunError::internal("a source has one column"));
     };
     let shape: Vec<u64> = kind.array.dims.iter().map(|d| d.extent).collect();
-    let keys: Vec<Vec<u32>> = keys_at(kind, site, sites).collect();
+    let keys: Vec<Vec<u32>> = kind.keys_at(site, mesh).collect();
     let file = match (options.inputs.get(name), source) {
         (Some(file), _) => Some(file.clone()),
         (None, Source::Load(file)) => Some(FileRef {

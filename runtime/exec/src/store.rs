@@ -8,7 +8,7 @@
 //! ```
 
 use ein_array::Array;
-use ein_plan::{RelationId, RelationType};
+use ein_plan::RelationId;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -17,16 +17,6 @@ pub(crate) type Tuple = Vec<Arc<Array>>;
 
 /// Tuples by key, in key order.
 pub(crate) type Tuples = BTreeMap<Vec<u32>, Tuple>;
-
-/// The keys of a relation whose tuples this site holds, in key order.
-pub(crate) fn keys_at(
-    kind: &RelationType,
-    site: u32,
-    sites: u32,
-) -> impl Iterator<Item = Vec<u32>> + '_ {
-    kind.all_keys()
-        .filter(move |key| kind.site(key, sites).is_none_or(|owner| owner == site))
-}
 
 /// All relations of one site.
 #[derive(Default)]

@@ -115,7 +115,6 @@ impl Walker<'_> {
         Place {
             plan: self.plan,
             site: self.comm.site(),
-            sites: self.comm.sites(),
             store: &self.store,
         }
     }
@@ -127,18 +126,12 @@ impl Walker<'_> {
     }
 
     fn moved(&self, step: &Step) -> Result<Tuples, RunError> {
-        match &step.operation {
-            Operation::Broadcast { input } => {
-                movement::broadcast(&self.comm, self.plan.kind(*input), self.tuples(*input)?)
-            }
-            Operation::Shuffle { input } => movement::shuffle(
-                &self.comm,
-                self.plan.kind(*input),
-                &step.kind,
-                self.tuples(*input)?,
-            ),
-            _ => Err(RunError::internal("a local step moves nothing")),
-        }
+        let (Operation::Broadcast { input } | Operation::Shuffle { input }) = &step.operation
+        else {
+            return Err(RunError::internal("a local step moves nothing"));
+        };
+        let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);
+        movement::movement(&self.comm, &self.plan.mesh, from, &step.kind, tuples)
     }
 
     fn local(&mut self, step: &Step) -> Result<Tuples, RunError> {
@@ -147,16 +140,24 @@ impl Walker<'_> {
                 name,
                 source,
                 &step.kind,
-                (self.comm.site(), self.comm.sites()),
+                (self.comm.site(), &self.plan.mesh),
                 self.options,
             ),
             Operation::LocalJoin {
                 inputs,
                 kernel,
                 ranges,
+                fold,
             } => {
-                let kernel = &self.plan.kernels[kernel.0 as usize];
-                local::join(&self.place(), inputs, kernel, ranges, &step.kind)
+                let join = local::Join {
+                    inputs,
+                    kernel: &self.plan.kernels[kernel.0 as usize],
+                    ranges,
+                };
+                match fold {
+                    None => local::join(&self.place(), &join, &step.kind),
+                    Some(fold) => local::fold(&self.place(), &join, fold, &step.kind),
+                }
             }
             Operation::LocalAggregate {
                 input,

@@ -103,7 +103,7 @@ fn traffic_is_what_the_plan_says() {
         let to = plan.kind(RelationId(3));
         let expected: u64 = from
             .all_keys()
-            .filter(|key| from.site(key, sites) != to.site(key, sites))
+            .filter(|key| from.holders(key, &plan.mesh) != to.holders(key, &plan.mesh))
             .map(|key| from.tuple_bytes(&key))
             .sum();
         assert_eq!(report.traffic.steps[3].bytes, expected);
@@ -111,7 +111,7 @@ fn traffic_is_what_the_plan_says() {
         let c = plan.kind(RelationId(4));
         let away: u64 = c
             .all_keys()
-            .filter(|key| c.site(key, sites) != Some(0))
+            .filter(|key| !c.holds(key, 0, &plan.mesh))
             .map(|key| c.tuple_bytes(&key))
             .sum();
         assert_eq!(report.traffic.outputs.bytes, away);
@@ -432,6 +432,7 @@ fn a_plan_for_another_number_of_sites_is_refused() {
     let error = run_site(&plan, &ends[0], &options()).unwrap_err();
     assert_eq!(error.message, "the plan is for 3 sites, but there are 1");
     plan.sites = 1;
+    plan.mesh = ein_plan::Mesh::row(1);
     assert!(run_site(&plan, &in_process(1)[0], &options()).is_ok());
 }
 

@@ -7,6 +7,7 @@
 //! kernel k0 (f32[4096, 4096], f32[4096, 4096]) [i: 4096, j: 4096 | k: 4096] f32 = sum a0[i, k] * a1[k, j]
 //! ```
 
+pub mod amounts;
 pub mod dtype;
 pub mod encode;
 pub mod function;
@@ -26,7 +27,9 @@ pub use dtype::{DType, Scalar};
 pub use function::Function;
 pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
 pub use mesh::Mesh;
-pub use plan::{JoinInput, KernelId, Operation, Origin, Output, Plan, Range, RelationId, Step};
+pub use plan::{
+    Fold, JoinInput, KernelId, Operation, Origin, Output, Plan, Range, RelationId, Step, same_cut,
+};
 pub use reduction::Reduction;
-pub use relation::{ArrayDim, ArrayType, KeyDim, Placement, RelationType, piece};
+pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, piece};
 pub use source::{FileRef, Source};

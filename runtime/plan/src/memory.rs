@@ -8,8 +8,8 @@
 //! A 80 bytes, B 40 bytes, C = A·B 20 bytes; then B is freed: peak 140 bytes
 //! ```
 
+use crate::amounts::Amounts;
 use crate::plan::{Operation, Plan, RelationId};
-use crate::relation::Placement;
 
 /// The most bytes that a site holds, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,29 +74,16 @@ fn bytes_held(plan: &Plan, alive: &[RelationId]) -> Vec<u64> {
     let Some(first) = alive.first() else {
         return vec![];
     };
-    let kinds: Vec<_> = alive.iter().map(|relation| plan.kind(*relation)).collect();
-    let everywhere = kinds.iter().any(|kind| kind.placement == Placement::All);
-    let mut held = vec![0u64; plan.sites as usize];
-    let mut whole = 0u64;
-    let kind = plan.kind(*first);
-    for key in kind.all_keys() {
-        let bytes = kind.tuple_bytes(&key);
-        if everywhere {
-            whole = whole.saturating_add(bytes);
-            continue;
-        }
-        let mut at: Vec<u32> = kinds
-            .iter()
-            .filter_map(|kind| kind.site(&key, plan.sites))
-            .collect();
-        at.sort_unstable();
-        at.dedup();
-        for site in at {
-            held[site as usize] = held[site as usize].saturating_add(bytes);
-        }
-    }
-    if everywhere {
-        held.fill(whole);
-    }
+    let placements: Vec<_> = alive
+        .iter()
+        .map(|relation| &plan.kind(*relation).placement)
+        .collect();
+    let amounts = Amounts::bytes(plan.kind(*first), &plan.mesh);
+    let mut held: Vec<u64> = amounts
+        .at_any(&placements)
+        .into_iter()
+        .map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
+        .collect();
+    held.resize(plan.sites as usize, 0);
     held
 }

@@ -27,6 +27,11 @@ impl Mesh {
         self.axes.iter().product()
     }
 
+    /// Coordinates along an axis; 1 if there is no such axis.
+    pub fn count(&self, axis: u8) -> u32 {
+        self.axes.get(usize::from(axis)).copied().unwrap_or(1)
+    }
+
     /// A site's coordinate along an axis; the site takes part.
     pub fn coordinate(&self, site: u32, axis: usize) -> u32 {
         let faster: u32 = self.axes[axis + 1..].iter().product();

@@ -13,9 +13,11 @@ mod token;
 
 use crate::dtype::DType;
 use crate::kernel::{Graph, Kernel, NodeId, Operand};
-use crate::plan::{JoinInput, KernelId, Operation, Output, Plan, Range, RelationId, Step};
+use crate::mesh::Mesh;
+use crate::plan::{Fold, JoinInput, KernelId, Operation, Output, Plan, Range, RelationId, Step};
+use crate::print::AXES;
 use crate::reduction::Reduction;
-use crate::relation::{ArrayDim, ArrayType, KeyDim, Placement, RelationType};
+use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType};
 use crate::source::{FileRef, Source};
 use expression::{body, indices};
 pub use line::{Line, ParseError, Result, lines};
@@ -67,6 +69,7 @@ fn plan(text: &str) -> Result<Plan> {
     line.expect_word("for")?;
     let sites = line.integer()?;
     line.expect_word("sites")?;
+    let mesh = line.mesh(sites)?;
     let deterministic = line.eat(",");
     if deterministic {
         line.expect_word("deterministic")?;
@@ -74,6 +77,7 @@ fn plan(text: &str) -> Result<Plan> {
     line.end()?;
     let mut plan = Plan {
         sites,
+        mesh,
         deterministic,
         files: vec![],
         kernels: vec![],
@@ -168,13 +172,15 @@ fn operation(line: &mut Line<'_>, plan: &Plan, kind: &RelationType) -> Result<Op
         "shuffle" => Operation::Shuffle {
             input: line.relation()?,
         },
-        "join" => {
+        "join" | "fold" => {
+            let fold = line.fold(word)?;
+            let keys = fold.as_ref().map_or(&kind.keys, |fold| &fold.keys);
             let kernel = KernelId(line.numbered('k')?);
             line.expect("(")?;
             let inputs = line.list(")", |line| {
                 let relation = line.relation()?;
                 line.expect("{")?;
-                let keys = line.list("}", |line| line.key(&kind.keys))?;
+                let keys = line.list("}", |line| line.key(keys))?;
                 Ok(JoinInput { relation, keys })
             })?;
             line.expect_word("over")?;
@@ -183,13 +189,14 @@ fn operation(line: &mut Line<'_>, plan: &Plan, kind: &RelationType) -> Result<Op
                 Ok(if line.eat_word("_") {
                     Range::Whole
                 } else {
-                    Range::Key(line.key(&kind.keys)?)
+                    Range::Key(line.key(keys)?)
                 })
             })?;
             Operation::LocalJoin {
                 inputs,
                 kernel,
                 ranges,
+                fold,
             }
         }
         "aggregate" => {
@@ -295,21 +302,67 @@ impl Line<'_> {
         Ok(kernel.canonical())
     }
 
+    /// `i: 10/2`, `i: 16/4@xy`, `i: 6/2@_`.
+    pub fn key_dim(&mut self) -> Result<KeyDim> {
+        let name = self.name()?;
+        self.expect(":")?;
+        let extent = self.integer()?;
+        self.expect("/")?;
+        let pieces = self.integer()?;
+        let mut axes = vec![0];
+        if self.eat("@") {
+            let letters = self.word()?;
+            let known = |letter: char| AXES.iter().position(|axis| *axis == letter);
+            let numbers = letters
+                .chars()
+                .map(|letter| known(letter).map(|at| at as u8));
+            axes = match letters {
+                "_" => vec![],
+                _ => numbers
+                    .collect::<Option<_>>()
+                    .ok_or_else(|| self.error_before("axes such as `xy`"))?,
+            };
+        }
+        Ok(KeyDim {
+            name,
+            extent,
+            pieces,
+            axes,
+        })
+    }
+
+    /// What follows `fold` before the inputs; nothing after `join`.
+    pub fn fold(&mut self, word: &str) -> Result<Option<Fold>> {
+        if word != "fold" {
+            return Ok(None);
+        }
+        self.expect("{")?;
+        let keys = self.list("}", Line::key_dim)?;
+        self.expect_word("keep")?;
+        self.expect("{")?;
+        let keep = self.list("}", |line| line.key(&keys))?;
+        Ok(Some(Fold { keys, keep }))
+    }
+
+    /// `mesh 2x3`, or nothing for all sites in a row.
+    pub fn mesh(&mut self, sites: u32) -> Result<Mesh> {
+        if !self.eat_word("mesh") {
+            return Ok(Mesh::row(sites));
+        }
+        let mut axes = vec![self.integer()?];
+        if let Some(more) = self.eat_word_after('x') {
+            for count in more.split('x').skip(1) {
+                let count = count.parse();
+                axes.push(count.map_err(|_| self.error_before("a mesh such as `2x3`"))?);
+            }
+        }
+        Ok(Mesh { axes })
+    }
+
     /// `{i: 10/2, k: 6/1} f32[i, k]`.
     pub fn keys_and_array(&mut self) -> Result<(Vec<KeyDim>, ArrayType)> {
         self.expect("{")?;
-        let keys = self.list("}", |line| {
-            let name = line.name()?;
-            line.expect(":")?;
-            let extent = line.integer()?;
-            line.expect("/")?;
-            let pieces = line.integer()?;
-            Ok(KeyDim {
-                name,
-                extent,
-                pieces,
-            })
-        })?;
+        let keys = self.list("}", Line::key_dim)?;
         let columns = self.columns()?;
         self.expect("[")?;
         let dims = self.list("]", |line| {
@@ -335,13 +388,30 @@ impl Line<'_> {
     pub fn relation_type(&mut self) -> Result<RelationType> {
         let (keys, array) = self.keys_and_array()?;
         self.expect("@")?;
-        let placement = if self.eat_word("ALL") {
-            Placement::All
-        } else {
-            self.expect_word("PART")?;
-            self.expect("(")?;
-            Placement::Part(self.list(")", |line| line.key(&keys))?)
+        let roles = match self.word()? {
+            "ALL" => vec![AxisRole::Every],
+            "ONE" => vec![AxisRole::First],
+            "PART" => {
+                self.expect("(")?;
+                let key = self.key(&keys)?;
+                self.expect(")")?;
+                vec![AxisRole::Key(key)]
+            }
+            "GRID" => {
+                self.expect("(")?;
+                self.list(")", |line| {
+                    Ok(if line.eat("*") {
+                        AxisRole::Every
+                    } else if line.eat(".") {
+                        AxisRole::First
+                    } else {
+                        AxisRole::Key(line.key(&keys)?)
+                    })
+                })?
+            }
+            _ => return Err(self.error_before("a placement such as `ALL` or `PART(i)`")),
         };
+        let placement = Placement { roles };
         Ok(RelationType {
             keys,
             array,

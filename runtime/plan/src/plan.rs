@@ -9,8 +9,9 @@
 
 use crate::dtype::DType;
 use crate::kernel::Kernel;
+use crate::mesh::Mesh;
 use crate::reduction::Reduction;
-use crate::relation::RelationType;
+use crate::relation::{KeyDim, RelationType};
 use crate::source::Source;
 use serde::{Deserialize, Serialize};
 
@@ -40,11 +41,59 @@ pub struct Origin {
 pub enum Range {
     /// The whole extent.
     Whole,
-    /// The piece named by this key dimension of the join's output.
+    /// The piece named by this key dimension of the join.
     Key(u32),
 }
 
-/// An input of a join: its key dimension `d` is the output's key dimension `keys[d]`.
+/// Σᴸ after ⋈ᴸ in one step: the joined tuples of one group are combined as they are made, in key order, so that
+/// they are never held together.
+///
+/// The join's own key dimensions are `keys`. The result's key dimension d is `keys[keep[d]]`, as it is or, if
+/// nothing of the array is cut by it, with the pieces that some of its axes number (`i: 6/4@xy` kept along x: one
+/// coordinate for each of x). Joined tuples with the same result key make one tuple; all of them are at the
+/// result's site. The kernel is one that leaves its reduction unfinished.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Fold {
+    /// The join's key dimensions: what inputs and ranges speak of.
+    pub keys: Vec<KeyDim>,
+    /// Of each of the result's key dimensions: which of `keys` it is.
+    pub keep: Vec<u32>,
+}
+
+impl Fold {
+    /// The join keys that make up a tuple of the result, in key order.
+    pub fn members(&self, result: &[KeyDim], key: &[u32], mesh: &Mesh) -> Vec<Vec<u32>> {
+        let mut members = vec![vec![]];
+        for (number, dim) in (0u32..).zip(&self.keys) {
+            let kept = self.keep.iter().position(|kept| *kept == number);
+            let belongs = |coordinate: &u32| match kept {
+                None => true,
+                Some(at) if same_cut(dim, &result[at]) => *coordinate == key[at],
+                Some(at) => {
+                    let block = dim.block(*coordinate, mesh);
+                    dim.digits(block, &result[at].axes, mesh) == key[at]
+                }
+            };
+            let coordinates: Vec<u32> = (0..dim.pieces).filter(belongs).collect();
+            let longer = members.iter().flat_map(|member: &Vec<u32>| {
+                coordinates.iter().map(move |coordinate| {
+                    let mut member = member.clone();
+                    member.push(*coordinate);
+                    member
+                })
+            });
+            members = longer.collect();
+        }
+        members
+    }
+}
+
+/// Whether two key dimensions are cut alike: equal coordinates are equal pieces at equal sites.
+pub fn same_cut(a: &KeyDim, b: &KeyDim) -> bool {
+    (a.extent, a.pieces, &a.axes) == (b.extent, b.pieces, &b.axes)
+}
+
+/// An input of a join: its key dimension `d` is the join's key dimension `keys[d]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JoinInput {
     /// The relation.
@@ -64,12 +113,12 @@ pub enum Operation {
         /// What it holds.
         source: Source,
     },
-    /// BCAST: every tuple to every site.
+    /// BCAST: the result has copies along an axis where the input has none.
     Broadcast {
         /// What is sent.
         input: RelationId,
     },
-    /// SHUF: every tuple to the site that the result's placement names.
+    /// SHUF: every tuple to the sites that the result's placement names.
     Shuffle {
         /// What is sent.
         input: RelationId,
@@ -83,6 +132,8 @@ pub enum Operation {
         kernel: KernelId,
         /// The range of each of the kernel's indices.
         ranges: Vec<Range>,
+        /// Whether joined tuples are combined at once; `None`: the join's key dimensions are the result's.
+        fold: Option<Fold>,
     },
     /// Σᴸ: tuples that agree on the kept key dimensions are combined, in key order. `keep[d]` is the input's
     /// key dimension that becomes the output's key dimension d.
@@ -136,7 +187,7 @@ pub struct Step {
     pub origin: Origin,
 }
 
-/// A tensor that the program gives out. Its relation has rank = key arity where cut, PART or ALL.
+/// A tensor that the program gives out. Its relation has rank = key arity where cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Output {
     /// The user's name.
@@ -158,6 +209,8 @@ pub struct Output {
 pub struct Plan {
     /// Number of sites.
     pub sites: u32,
+    /// The sites that take part, in a box; the others idle.
+    pub mesh: Mesh,
     /// Whether the order of every sum is independent of `sites`.
     pub deterministic: bool,
     /// The program's files, for messages; [`Origin::file`] is a number in this list.

@@ -18,8 +18,9 @@ pub mod expression;
 
 use crate::dtype::DType;
 use crate::kernel::{Kernel, Operand};
-use crate::plan::{Operation, Origin, Output, Plan, Range, RelationId, Step};
-use crate::relation::{ArrayType, KeyDim, Placement, RelationType};
+use crate::mesh::Mesh;
+use crate::plan::{Fold, Operation, Origin, Output, Plan, Range, RelationId, Step};
+use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType};
 use crate::source::Source;
 use expression::{body, indices, number};
 use std::fmt::{self, Display, Formatter};
@@ -154,18 +155,54 @@ impl Display for Source {
 
 impl Display for RelationType {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let keys = self
-            .keys
-            .iter()
-            .map(|k| format!("{}: {}/{}", Name(&k.name), k.extent, k.pieces));
-        write!(f, "{{{}}} {}", list(keys), array(&self.array, &self.keys))?;
-        match &self.placement {
-            Placement::All => f.write_str(" @ ALL"),
-            Placement::Part(dims) => {
-                let dims = dims.iter().map(|d| key(&self.keys, *d));
-                write!(f, " @ PART({})", list(dims))
+        let array = array(&self.array, &self.keys);
+        let placement = placement(&self.placement, &self.keys);
+        write!(f, "{{{}}} {array} @ {placement}", list(&self.keys))
+    }
+}
+
+/// The letters of a mesh's axes.
+pub(crate) const AXES: [char; 3] = ['x', 'y', 'z'];
+
+/// `i: 10/2`, or with the axes that number its blocks, if they are not the first alone: `i: 16/4@xy`, `i: 6/2@_`.
+impl Display for KeyDim {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}/{}", Name(&self.name), self.extent, self.pieces)?;
+        match self.axes[..] {
+            [0] => Ok(()),
+            [] => f.write_str("@_"),
+            _ => {
+                let letter = |axis: &u8| AXES.get(usize::from(*axis)).unwrap_or(&'?');
+                let letters: String = self.axes.iter().map(letter).collect();
+                write!(f, "@{letters}")
             }
         }
+    }
+}
+
+/// On sites in a row `ALL`, `PART(i)` or `ONE`; on other meshes by axis a key dimension, `*` (every coordinate) or
+/// `.` (the first): `GRID(i, *)`.
+pub fn placement(placement: &Placement, keys: &[KeyDim]) -> String {
+    match placement.roles[..] {
+        [AxisRole::Every] => "ALL".into(),
+        [AxisRole::First] => "ONE".into(),
+        [AxisRole::Key(k)] => format!("PART({})", key(keys, k)),
+        _ => {
+            let roles = placement.roles.iter().map(|role| match role {
+                AxisRole::Every => "*".into(),
+                AxisRole::First => ".".into(),
+                AxisRole::Key(k) => key(keys, *k),
+            });
+            format!("GRID({})", list(roles))
+        }
+    }
+}
+
+/// ` mesh 2x3`, or nothing for that many sites in a row.
+pub fn mesh(mesh: &Mesh, sites: u32) -> String {
+    match mesh.axes[..] {
+        [all] if all == sites => String::new(),
+        _ => format!(" mesh {mesh}"),
     }
 }
 
@@ -184,6 +221,17 @@ fn array(array: &ArrayType, keys: &[KeyDim]) -> String {
     format!("{}[{}]", columns(&array.columns), list(dims))
 }
 
+/// `join`, or `fold {i: 10/2, k: 6/4@xy} keep {i}`.
+pub fn join_word(fold: Option<&Fold>) -> String {
+    match fold {
+        None => "join".into(),
+        Some(Fold { keys, keep }) => {
+            let keep = keep.iter().map(|k| key(keys, *k));
+            format!("fold {{{}}} keep {{{}}}", list(keys), list(keep))
+        }
+    }
+}
+
 impl Display for RelationId {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "r{}", self.0)
@@ -197,7 +245,8 @@ impl Display for Plan {
         } else {
             ""
         };
-        writeln!(f, "plan for {} sites{how}", self.sites)?;
+        let mesh = mesh(&self.mesh, self.sites);
+        writeln!(f, "plan for {} sites{mesh}{how}", self.sites)?;
         f.write_str(&files(&self.files))?;
         for (number, kernel) in self.kernels.iter().enumerate() {
             writeln!(f, "kernel k{number} {kernel}")?;
@@ -239,17 +288,20 @@ impl Plan {
                 inputs,
                 kernel,
                 ranges,
+                fold,
             } => {
+                let keys = fold.as_ref().map_or(own, |fold| &fold.keys);
                 let inputs = inputs.iter().map(|input| {
-                    let keys = input.keys.iter().map(|k| key(own, *k));
+                    let keys = input.keys.iter().map(|k| key(keys, *k));
                     format!("{}{{{}}}", input.relation, list(keys))
                 });
                 let ranges = ranges.iter().map(|range| match range {
                     Range::Whole => "_".to_string(),
-                    Range::Key(k) => key(own, *k),
+                    Range::Key(k) => key(keys, *k),
                 });
                 let (inputs, ranges) = (list(inputs), list(ranges));
-                format!("join k{}({inputs}) over [{ranges}]", kernel.0)
+                let how = join_word(fold.as_ref());
+                format!("{how} k{}({inputs}) over [{ranges}]", kernel.0)
             }
             Operation::LocalAggregate {
                 input,

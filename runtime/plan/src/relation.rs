@@ -2,11 +2,17 @@
 //!
 //! Must not know what computes a relation.
 //!
+//! A mesh axis sees a key dimension through the *blocks* of it: coordinate `c` of `pieces` is in block
+//! `c · N / pieces` of the N = product of the counts of the dimension's axes, and the block's digits in mixed
+//! radix are the coordinates along those axes. So the digit of one axis does not depend on which other axes cut.
+//!
 //! ```text
-//! {i: 4096/4, j: 4096/1} f32[i, j] @ PART(i)
+//! {i: 4096/4} f32[i, 4096] @ PART(i)            mesh 4: site 2 has piece 2
+//! {i: 4096/4@xy} f32[i, 4096] @ GRID(i, *)      mesh 2x2: sites 2 and 3 have pieces 2 and 3
 //! ```
 
 use crate::dtype::DType;
+use crate::mesh::Mesh;
 use serde::{Deserialize, Serialize};
 
 /// One dimension of a relation's key: an index range cut into balanced pieces. The frontier of the key
@@ -19,6 +25,36 @@ pub struct KeyDim {
     pub extent: u64,
     /// Number of pieces, at least 1; may exceed `extent`, then some pieces are empty.
     pub pieces: u32,
+    /// The axes of the mesh that number its blocks, the most significant first; empty: it is never cut over
+    /// sites.
+    pub axes: Vec<u8>,
+}
+
+impl KeyDim {
+    /// Number of blocks: the product of the counts of its axes.
+    pub fn blocks(&self, mesh: &Mesh) -> u32 {
+        self.axes.iter().map(|axis| mesh.count(*axis)).product()
+    }
+
+    /// The block of a coordinate below `pieces`.
+    pub fn block(&self, coordinate: u32, mesh: &Mesh) -> u32 {
+        let number = u64::from(coordinate) * u64::from(self.blocks(mesh));
+        (number / u64::from(self.pieces)) as u32
+    }
+
+    /// The coordinate along `axis`, one of its axes, of the sites that have a block.
+    pub fn digit(&self, block: u32, axis: u8, mesh: &Mesh) -> u32 {
+        let less = self.axes.iter().rev().take_while(|other| **other != axis);
+        let faster: u32 = less.map(|other| mesh.count(*other)).product();
+        block / faster % mesh.count(axis)
+    }
+
+    /// The number that the digits of a block along some of its axes make, the first the most significant.
+    pub fn digits(&self, block: u32, axes: &[u8], mesh: &Mesh) -> u32 {
+        axes.iter().fold(0, |number, axis| {
+            number * mesh.count(*axis) + self.digit(block, *axis, mesh)
+        })
+    }
 }
 
 /// The range of piece number `number` of `0..extent` cut into `pieces` balanced pieces: `(start, length)`.
@@ -50,14 +86,64 @@ pub struct ArrayType {
     pub columns: Vec<DType>,
 }
 
-/// Which sites hold which tuples.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Placement {
-    /// ALL(R): every tuple at every site.
-    All,
-    /// PART_D(R): one copy of each tuple; tuples that agree on the key dimensions D share a site. D is
-    /// listed in ascending order; empty D: everything at site 0.
-    Part(Vec<u32>),
+/// What one axis of the mesh says about the sites that hold a tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum AxisRole {
+    /// Those at every coordinate.
+    Every,
+    /// Those at coordinate 0.
+    First,
+    /// Those whose coordinate is this axis' digit of the block of this key dimension.
+    Key(u32),
+}
+
+/// Which sites hold which tuples: one role an axis of the mesh. All [`AxisRole::Every`] is ALL; a `Key(k)` on the
+/// only axis is PART_k; `First` there is one site.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Placement {
+    /// By axis.
+    pub roles: Vec<AxisRole>,
+}
+
+impl Placement {
+    /// Every tuple at every site of a mesh.
+    pub fn all(mesh: &Mesh) -> Placement {
+        Placement {
+            roles: vec![AxisRole::Every; mesh.axes.len()],
+        }
+    }
+
+    /// Every tuple at the first site.
+    pub fn one(mesh: &Mesh) -> Placement {
+        Placement {
+            roles: vec![AxisRole::First; mesh.axes.len()],
+        }
+    }
+
+    /// On sites in a row: by the blocks of a key dimension.
+    pub fn part(key: u32) -> Placement {
+        Placement {
+            roles: vec![AxisRole::Key(key)],
+        }
+    }
+
+    /// Whether every site of the mesh holds every tuple.
+    pub fn is_all(&self, mesh: &Mesh) -> bool {
+        self.copies(mesh) == mesh.sites()
+    }
+
+    /// At how many sites each tuple is.
+    pub fn copies(&self, mesh: &Mesh) -> u32 {
+        let free = self.roles.iter().zip(&mesh.axes);
+        let free = free.filter(|(role, _)| **role == AxisRole::Every);
+        free.map(|(_, count)| *count).product()
+    }
+
+    /// Whether `other` has copies along an axis where this placement has none.
+    pub fn grows_to(&self, other: &Placement) -> bool {
+        let mut roles = self.roles.iter().zip(&other.roles);
+        roles.any(|(from, to)| *to == AxisRole::Every && *from != AxisRole::Every)
+    }
 }
 
 /// A relation's type: key dimensions (a key's coordinates run below their `pieces`), arrays, placement.
@@ -103,19 +189,63 @@ impl RelationType {
                 .sum::<u64>()
     }
 
-    /// The site that owns the tuple with this key, or `None` if every site holds it. The mapping: the
-    /// D-part of the key, linearised in row-major order of D's frontier, cut into `sites` balanced blocks.
-    pub fn site(&self, key: &[u32], sites: u32) -> Option<u32> {
-        let Placement::Part(dims) = &self.placement else {
-            return None;
-        };
-        let (mut number, mut total) = (0u64, 1u64);
-        for d in dims {
-            let pieces = u64::from(self.keys[*d as usize].pieces);
-            number = number * pieces + u64::from(key[*d as usize]);
-            total *= pieces;
+    /// The sites that hold the tuple with this key: by axis their coordinate, or `None` for all coordinates.
+    pub fn coordinates(&self, key: &[u32], mesh: &Mesh) -> Vec<Option<u32>> {
+        let roles = (0u8..).zip(&self.placement.roles);
+        roles
+            .map(|(axis, role)| match role {
+                AxisRole::Every => None,
+                AxisRole::First => Some(0),
+                AxisRole::Key(k) => {
+                    let dim = &self.keys[*k as usize];
+                    Some(dim.digit(dim.block(key[*k as usize], mesh), axis, mesh))
+                }
+            })
+            .collect()
+    }
+
+    /// Whether a site holds the tuple with this key. Sites beyond the mesh hold nothing.
+    pub fn holds(&self, key: &[u32], site: u32, mesh: &Mesh) -> bool {
+        site < mesh.sites() && agrees(&self.coordinates(key, mesh), site, mesh)
+    }
+
+    /// The sites that hold the tuple with this key, ascending.
+    pub fn holders(&self, key: &[u32], mesh: &Mesh) -> Vec<u32> {
+        sites_at(&self.coordinates(key, mesh), mesh)
+    }
+
+    /// The keys of the tuples that a site holds, in row-major order.
+    pub fn keys_at(&self, site: u32, mesh: &Mesh) -> impl Iterator<Item = Vec<u32>> + use<> {
+        let takes_part = site < mesh.sites();
+        let first = (0..).zip(&self.placement.roles).all(|(axis, role)| {
+            *role != AxisRole::First || (takes_part && mesh.coordinate(site, axis) == 0)
+        });
+        let mut held: Vec<Vec<u32>> = vec![];
+        for (number, dim) in (0u32..).zip(&self.keys) {
+            let here = |coordinate: &u32| {
+                let block = dim.block(*coordinate, mesh);
+                let mut roles = (0u8..).zip(&self.placement.roles);
+                roles.all(|(axis, role)| {
+                    *role != AxisRole::Key(number)
+                        || dim.digit(block, axis, mesh) == mesh.coordinate(site, axis.into())
+                })
+            };
+            let all = 0..if takes_part && first { dim.pieces } else { 0 };
+            held.push(all.filter(here).collect());
         }
-        Some(block_of(total, sites, number))
+        let total = if takes_part && first {
+            held.iter().map(|dim| dim.len() as u64).product()
+        } else {
+            0
+        };
+        (0..total).map(move |mut number| {
+            let mut key = vec![0; held.len()];
+            for (slot, dim) in key.iter_mut().zip(&held).rev() {
+                *slot = dim[(number % dim.len() as u64) as usize];
+                number /= dim.len() as u64;
+            }
+            key
+        })
     }
 
     /// Every key in row-major order.
@@ -132,14 +262,35 @@ impl RelationType {
     }
 }
 
-/// The balanced block of `0..total` cut into `blocks` that holds `number`.
-fn block_of(total: u64, blocks: u32, number: u64) -> u32 {
-    let (short, longer) = (total / u64::from(blocks), total % u64::from(blocks));
-    let head = longer * (short + 1);
-    let block = if number < head {
-        number / (short + 1)
-    } else {
-        longer + (number - head) / short
-    };
-    block as u32
+/// Whether a site of the mesh is at these coordinates.
+fn agrees(coordinates: &[Option<u32>], site: u32, mesh: &Mesh) -> bool {
+    let mut axes = coordinates.iter().enumerate();
+    axes.all(|(axis, at)| at.is_none_or(|at| mesh.coordinate(site, axis) == at))
+}
+
+/// The sites at these coordinates, ascending.
+pub fn sites_at(coordinates: &[Option<u32>], mesh: &Mesh) -> Vec<u32> {
+    let mut sites = vec![0];
+    for (at, count) in coordinates.iter().zip(&mesh.axes) {
+        let along = match at {
+            Some(at) => *at..*at + 1,
+            None => 0..*count,
+        };
+        let grown = sites
+            .iter()
+            .flat_map(|site| along.clone().map(move |at| site * count + at));
+        sites = grown.collect();
+    }
+    sites
+}
+
+/// Where a site that needs a tuple gets it from, if it does not hold it: the holder that agrees with it on as
+/// many coordinates as possible. `coordinates` are the holders'.
+pub fn sender(coordinates: &[Option<u32>], receiver: u32, mesh: &Mesh) -> u32 {
+    let at: Vec<u32> = coordinates
+        .iter()
+        .enumerate()
+        .map(|(axis, at)| at.unwrap_or_else(|| mesh.coordinate(receiver, axis)))
+        .collect();
+    mesh.site(&at)
 }

@@ -1,13 +1,14 @@
 //! What each step sends between sites, from types and placements alone.
 //!
-//! Two figures: the transfers by which plans are compared (BCAST of f floats to s sites f·s, SHUF f), and
-//! what really leaves a site (a tuple that is already where it goes is not sent). "Floats" are elements of any
-//! type. Plans must be verified. Must not know transports.
+//! Two figures: the transfers by which plans are compared (f floats for each copy that the result has: a shuffle
+//! f, a broadcast to s sites f·s), and what really leaves a site (a tuple that is already where it goes is not
+//! sent). "Floats" are elements of any type. Plans must be verified. Must not know transports.
 //!
 //! ```text
-//! BCAST of 10 f32 from PART(i) on 4 sites: transfer 40, sent 30 floats, 120 bytes
+//! BCAST of 10 f32 from PART(i) on 4 sites: transfer 40, sent 30 floats, 120 bytes; 8 floats to the busiest site
 //! ```
 
+use crate::amounts::Amounts;
 use crate::plan::{Operation, Plan, Step};
 
 /// What a step sends.
@@ -19,6 +20,24 @@ pub struct Traffic {
     pub floats: u64,
     /// The same in bytes.
     pub bytes: u64,
+    /// What the site receives that receives the most; of several steps, the sum.
+    pub received_max: Received,
+}
+
+/// What a site receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Received {
+    /// Floats.
+    pub floats: u64,
+    /// The same in bytes.
+    pub bytes: u64,
+}
+
+impl std::ops::AddAssign for Received {
+    fn add_assign(&mut self, other: Received) {
+        self.floats = self.floats.saturating_add(other.floats);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
 }
 
 impl std::ops::AddAssign for Traffic {
@@ -26,6 +45,7 @@ impl std::ops::AddAssign for Traffic {
         self.transfer = self.transfer.saturating_add(other.transfer);
         self.floats = self.floats.saturating_add(other.floats);
         self.bytes = self.bytes.saturating_add(other.bytes);
+        self.received_max += other.received_max;
     }
 }
 
@@ -43,32 +63,58 @@ pub fn total(plan: &Plan) -> Traffic {
     sum
 }
 
-fn of_step(plan: &Plan, step: &Step) -> Traffic {
-    let (input, copies) = match &step.operation {
-        Operation::Broadcast { input } => (input, u64::from(plan.sites)),
-        Operation::Shuffle { input } => (input, 1),
-        _ => return Traffic::default(),
-    };
-    let kind = plan.kind(*input);
-    let columns = kind.array.columns.len() as u64;
-    let mut sum = Traffic::default();
-    for key in kind.all_keys() {
-        let elements: u64 = kind.ranges(&key).iter().map(|(_, n)| *n).product();
-        // To how many sites the tuple goes that do not have it.
-        let receivers = match (
-            kind.site(&key, plan.sites),
-            step.kind.site(&key, plan.sites),
-        ) {
-            (None, _) => 0,
-            (Some(_), None) => u64::from(plan.sites) - 1,
-            (Some(from), Some(to)) => u64::from(from != to),
-        };
-        let floats = elements.saturating_mul(columns);
-        sum += Traffic {
-            transfer: floats.saturating_mul(copies),
-            floats: floats.saturating_mul(receivers),
-            bytes: kind.tuple_bytes(&key).saturating_mul(receivers),
-        };
+/// By site: what it receives over the whole plan.
+pub fn received(plan: &Plan) -> Vec<Received> {
+    let mut sums = vec![Received::default(); plan.sites as usize];
+    for step in &plan.steps {
+        for (sum, received) in sums.iter_mut().zip(received_in(plan, step)) {
+            *sum += received;
+        }
     }
-    sum
+    sums
+}
+
+fn of_step(plan: &Plan, step: &Step) -> Traffic {
+    let received = received_in(plan, step);
+    let mut sum = Received::default();
+    for received in &received {
+        sum += *received;
+    }
+    let copies = u128::from(step.kind.placement.copies(&plan.mesh));
+    let floats = Amounts::floats(&step.kind, &plan.mesh).total();
+    Traffic {
+        transfer: match received.is_empty() {
+            true => 0,
+            false => whole(floats.saturating_mul(copies)),
+        },
+        floats: sum.floats,
+        bytes: sum.bytes,
+        received_max: received.into_iter().max().unwrap_or_default(),
+    }
+}
+
+/// By site of the mesh: what it receives in a step; empty for a local step.
+fn received_in(plan: &Plan, step: &Step) -> Vec<Received> {
+    let (Operation::Broadcast { input } | Operation::Shuffle { input }) = &step.operation else {
+        return vec![];
+    };
+    let (from, to) = (&plan.kind(*input).placement, &step.kind.placement);
+    // What is to be at a site, less what is there.
+    let received = |amounts: &Amounts<'_>| -> Vec<u64> {
+        let wanted = amounts.at_sites(&[to]).into_iter();
+        let there = amounts.at_sites(&[from, to]);
+        let missing = wanted.zip(there).map(|(wanted, there)| wanted - there);
+        missing.map(whole).collect()
+    };
+    let floats = received(&Amounts::floats(&step.kind, &plan.mesh));
+    let bytes = received(&Amounts::bytes(&step.kind, &plan.mesh));
+    floats
+        .into_iter()
+        .zip(bytes)
+        .map(|(floats, bytes)| Received { floats, bytes })
+        .collect()
+}
+
+fn whole(amount: u128) -> u64 {
+    u64::try_from(amount).unwrap_or(u64::MAX)
 }

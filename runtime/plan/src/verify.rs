@@ -1,14 +1,15 @@
 //! The verifier of plans. Invariants:
 //!
-//! - there is a site, at most [`MOST_SITES`]; steps make relations `r0`, `r1`, … in order, from relations before
+//! - there is a site, at most [`MOST_SITES`], and a mesh of one to [`MOST_AXES`] axes on the first of them; steps make relations `r0`, `r1`, … in order, from relations before
 //!   them; every kernel keeps the invariants of [`mod@kernel`];
 //! - key dimensions have distinct names and at least one piece; a key dimension cuts at most one array dimension,
-//!   of its own extent; elements, bytes and tuples can be counted; PART names key dimensions in ascending order;
+//!   of its own extent; elements, bytes and tuples can be counted; a placement has a role for each axis, and a key dimension has that role on axes that number its blocks;
 //! - the type of a result is the one that its operation gives: a join's inputs are the kernel's operands, their key
 //!   dimensions go to ones of the same cut, an index with the range of a key dimension has its extent, a cut
 //!   reduced index leaves the reduction unfinished, and an operand that is cut is read there by nothing but the
-//!   index with the same pieces; an aggregate combines carriers and keeps every key dimension that cuts;
-//! - BCAST gives ALL, SHUF gives PART, and every other step finds its inputs where it needs them ([`location`]);
+//!   index with the same pieces; an aggregate combines carriers and keeps every key dimension that cuts; so does a
+//!   fold, which may keep one that does not cut by the blocks of some of its axes;
+//! - BCAST gives copies along an axis where there were none, SHUF does not, and every other step finds its inputs where it needs them ([`location`]);
 //! - a relation is freed by the step of its last use, or by its own if nothing uses it; outputs are not freed;
 //! - an output is one column of the stated type and shape, and every key dimension with several pieces cuts it.
 //!
@@ -21,16 +22,21 @@
 
 pub mod kernel;
 pub mod location;
+pub mod types;
 
 use crate::kernel::{Kernel, Node};
-use crate::plan::{JoinInput, Operation, Output, Plan, Range, RelationId, Step};
+use crate::plan::{JoinInput, Operation, Output, Plan, Range, RelationId, Step, same_cut};
 use crate::reduction::Reduction;
-use crate::relation::{ArrayDim, ArrayType, KeyDim, Placement, RelationType, piece};
+use crate::relation::{ArrayDim, ArrayType, KeyDim, RelationType, piece};
 use location::{Actual, Coordinate, Required, satisfies};
 use std::collections::HashSet;
 
+pub use types::{folded, kept, key_dims, mesh, placement, reduced, relation_type};
+
 /// The most sites that a plan may have.
 pub const MOST_SITES: u32 = 1 << 16;
+/// The most axes of a mesh.
+pub const MOST_AXES: usize = 3;
 /// The most tuples that a relation may have.
 pub const MOST_TUPLES: u64 = 1 << 24;
 
@@ -56,6 +62,7 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     if plan.sites == 0 || plan.sites > MOST_SITES {
         return Err(at("plan".into())(format!("it has {} sites", plan.sites)));
     }
+    mesh(&plan.mesh, plan.sites).map_err(at("plan".into()))?;
     for (number, kernel) in plan.kernels.iter().enumerate() {
         kernel::kernel(kernel).map_err(at(format!("kernel k{number}")))?;
     }
@@ -88,7 +95,7 @@ fn step(plan: &Plan, number: usize, step: &Step) -> Result<(), String> {
     if step.result.0 as usize != number {
         return Err(format!("it is made by step {number}"));
     }
-    relation_type(&step.kind)?;
+    relation_type(&step.kind, &plan.mesh)?;
     for input in step.operation.inputs() {
         if input >= step.result {
             return Err(format!("{input} does not stand before it"));
@@ -99,12 +106,21 @@ fn step(plan: &Plan, number: usize, step: &Step) -> Result<(), String> {
             inputs,
             kernel,
             ranges,
+            fold,
         } => {
             let Some(kernel) = plan.kernels.get(kernel.0 as usize) else {
                 return Err(format!("there is no kernel k{}", kernel.0));
             };
-            let array = join(plan, inputs, kernel, ranges, &step.kind.keys)?;
-            (step.kind.keys.clone(), array)
+            let own = &step.kind.keys;
+            let keys = fold.as_ref().map_or(own, |fold| &fold.keys);
+            let mut array = join(plan, inputs, kernel, ranges, keys)?;
+            if let Some(fold) = fold {
+                key_dims(&fold.keys, &plan.mesh)?;
+                kept(fold, own, &array, &plan.mesh)?;
+                reduced(fold, kernel, ranges)?;
+                array = folded(fold, array);
+            }
+            (own.clone(), array)
         }
         operation => content(plan, operation, &step.kind)?,
     };
@@ -121,54 +137,6 @@ fn step(plan: &Plan, number: usize, step: &Step) -> Result<(), String> {
     locations(plan, step)
 }
 
-/// Whether keys, arrays and placement fit together.
-pub fn relation_type(kind: &RelationType) -> Result<(), String> {
-    let mut names = HashSet::new();
-    for key in &kind.keys {
-        if key.pieces == 0 {
-            return Err(format!("key dimension `{}` has no piece", key.name));
-        }
-        if !names.insert(&key.name) {
-            return Err(format!("two key dimensions are named `{}`", key.name));
-        }
-    }
-    let mut cuts = HashSet::new();
-    for (number, dim) in kind.array.dims.iter().enumerate() {
-        let Some(cut) = dim.cut else { continue };
-        match kind.keys.get(cut as usize) {
-            None => return Err(format!("there is no key dimension {cut} to cut by")),
-            Some(key) if key.extent != dim.extent => {
-                return Err(format!(
-                    "array dimension {number} has extent {} but `{}` cuts {}",
-                    dim.extent, key.name, key.extent
-                ));
-            }
-            Some(key) if !cuts.insert(cut) => {
-                return Err(format!("`{}` cuts two array dimensions", key.name));
-            }
-            Some(_) => {}
-        }
-    }
-    if kind.array.columns.is_empty() || kind.array.columns.len() > 2 {
-        return Err("the arrays have no column, or more than a carrier has".into());
-    }
-    let tuples = kind.tuples().filter(|tuples| *tuples <= MOST_TUPLES);
-    let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();
-    let whole = kernel::elements(&shape).and_then(|n| n.checked_mul(tuples?));
-    if whole.is_none() {
-        return Err("it has more tuples or elements than can be counted".into());
-    }
-    match &kind.placement {
-        Placement::Part(dims)
-            if dims.windows(2).any(|pair| pair[0] >= pair[1])
-                || dims.iter().any(|d| *d as usize >= kind.keys.len()) =>
-        {
-            Err("PART does not name key dimensions in ascending order".into())
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Keys and arrays of the result of an operation that is no join; `result` is the type that is stated.
 fn content(
     plan: &Plan,
@@ -179,7 +147,10 @@ fn content(
         let kind = plan.kind(*input);
         (kind.keys.clone(), kind.array.clone())
     };
-    let part = matches!(result.placement, Placement::Part(_));
+    let grows = |input: &RelationId| {
+        let input = &plan.kind(*input).placement;
+        input.grows_to(&result.placement)
+    };
     match operation {
         Operation::Source { .. } if result.array.columns.len() != 1 => {
             Err("a source has one column".into())
@@ -187,8 +158,10 @@ fn content(
         Operation::Source { .. } | Operation::LocalJoin { .. } => {
             Ok((result.keys.clone(), result.array.clone()))
         }
-        Operation::Broadcast { .. } if part => Err("a broadcast gives ALL".into()),
-        Operation::Shuffle { .. } if !part => Err("a shuffle gives PART".into()),
+        Operation::Broadcast { input } if !grows(input) => {
+            Err("a broadcast gives copies along an axis".into())
+        }
+        Operation::Shuffle { input } if grows(input) => Err("a shuffle gives no copies".into()),
         Operation::Broadcast { input } | Operation::Shuffle { input } => Ok(of(input)),
         Operation::LocalAggregate {
             input,
@@ -288,9 +261,7 @@ fn join(
             ));
         }
         for (key, to) in kind.keys.iter().zip(&input.keys) {
-            let fits = keys
-                .get(*to as usize)
-                .is_some_and(|to| (to.extent, to.pieces) == (key.extent, key.pieces));
+            let fits = keys.get(*to as usize).is_some_and(|to| same_cut(to, key));
             if !fits {
                 return Err(format!("`{}` of {name} goes to another cut", key.name));
             }
@@ -383,7 +354,7 @@ fn locations(plan: &Plan, step: &Step) -> Result<(), String> {
             keys: meeting.result_keys,
             coordinates: meeting.coordinates,
         };
-        if !satisfies(&actual, &required, plan.sites) {
+        if !satisfies(&actual, &required, &plan.mesh) {
             return Err(format!(
                 "it needs {input} where its own tuples are, {}; but {input} is {}",
                 required.result, actual.kind
@@ -421,9 +392,18 @@ fn meetings(plan: &Plan, step: &Step) -> Vec<Meeting> {
         Operation::Source { .. } | Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
             vec![]
         }
-        Operation::LocalJoin { inputs, .. } => inputs
+        Operation::LocalJoin { inputs, fold, .. } => inputs
             .iter()
-            .map(|input| in_result(input.relation, input.keys.clone()))
+            .map(|input| {
+                let mut meeting = in_result(input.relation, input.keys.clone());
+                if let Some(fold) = fold {
+                    // The join's key dimensions are the coordinates.
+                    meeting.result_keys.clone_from(&fold.keep);
+                    let pieces = fold.keys.iter().map(|key| Coordinate::Below(key.pieces));
+                    meeting.coordinates = pieces.collect();
+                }
+                meeting
+            })
             .collect(),
         Operation::LocalTile { input, .. } => vec![in_result(*input, all(plan.kind(*input)))],
         Operation::LocalAggregate { input, keep, .. } => vec![in_input(*input, keep.clone())],

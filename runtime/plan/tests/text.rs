@@ -25,6 +25,80 @@ output whole = r8: f16[10, 8]
 output part = r10: f16[10, 2]
 "#;
 
+/// A product on a grid: rows and columns are gathered, the pieces of k are folded.
+const GRID: &str = r#"plan for 5 sites mesh 2x2
+kernel k0 (f32[8, 6], f32[6, 4]) [i: 8, j: 4 | k: 6] f32 = partial sum a0[i, k] * a1[k, j]
+r0 A: {i: 8/2, k: 6/4@xy} f32[i, k] @ GRID(i, k) = source A from load("a.npy")
+r1 B: {k: 6/4@xy, j: 4/2@y} f32[k, j] @ GRID(k, j) = source B from load("b.npy")
+r2 A: {i: 8/2, k: 6/4@xy} f32[i, k] @ GRID(i, *) = broadcast r0; free r0
+r3 B: {k: 6/4@xy, j: 4/2@y} f32[k, j] @ GRID(*, j) = broadcast r1; free r1
+r4 C: {i: 8/2, j: 4/2@y} f32[i, j] @ GRID(i, j) = fold {i: 8/2, j: 4/2@y, k: 6/4@xy} keep {i, j} k0(r2{i, k}, r3{k, j}) over [i, j, k]; free r2, r3
+r5 C.partial: {i: 8/2, k: 6/2} f32[i, 4] @ GRID(k, .) = source C.partial from full(1.0); free r5
+output C = r4: f32[8, 4]
+"#;
+
+#[test]
+fn plans_on_grids() {
+    let plan: Plan = GRID.parse().unwrap();
+    assert_eq!(plan.to_string(), GRID);
+    assert_eq!(verify::verify(&plan), Ok(()));
+    assert_eq!(encode::decode(&encode::encode(&plan)), Ok(plan.clone()));
+    // A's pieces of k are 2, 2, 1, 1 long: site 0 has the first and the third of 4 rows and receives the others.
+    // Of B it has two pieces, 4 of 6 rows, of 2 columns.
+    let moved = traffic::by_step(&plan);
+    let of = |step: usize| (moved[step].transfer, moved[step].floats);
+    assert_eq!((of(2), of(3)), ((96, 48), (48, 24)));
+    assert_eq!(moved[2].received_max.floats, 12);
+    assert_eq!(moved[3].received_max.floats, 8);
+    assert_eq!(traffic::received(&plan)[4], traffic::Received::default());
+    // Site 0: 12 + 8 values of its own, 12 + 4 received, 8 of C, when C is made.
+    let peaks = memory::peaks(&plan);
+    assert_eq!((peaks[0].bytes, peaks[0].step), (4 * (24 + 12 + 8), 4));
+    assert_eq!(peaks[4].bytes, 0);
+    let refused = |from: &str, to: &str| {
+        assert!(GRID.contains(from), "{from}");
+        let plan: Plan = GRID.replace(from, to).parse().unwrap();
+        verify::verify(&plan).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("mesh 2x2", "mesh 2x3"),
+        "plan: there is no mesh 2x3 of 5 sites"
+    );
+    assert_eq!(
+        refused("@ GRID(k, .)", "@ GRID(., k)"),
+        "r5: it is placed by `k` on an axis that does not number its blocks"
+    );
+    assert_eq!(
+        refused("@ GRID(i, *) = broadcast r0", "@ GRID(i, *) = shuffle r0"),
+        "r2: a shuffle gives no copies"
+    );
+    assert_eq!(
+        refused(
+            "k0(r2{i, k}, r3{k, j}) over [i, j, k]; free r2, r3",
+            "k0(r0{i, k}, r3{k, j}) over [i, j, k]; free r0, r3"
+        ),
+        "r4: it needs r0 where its own tuples are, {i: 8/2, j: 4/2@y} f32[i, j] @ GRID(i, j); \
+         but r0 is {i: 8/2, k: 6/4@xy} f32[i, k] @ GRID(i, k)"
+    );
+    // Kept along one axis, the addends of k are as many as its coordinates.
+    let kept = GRID
+        .replace(
+            "r4 C: {i: 8/2, j: 4/2@y} f32[i, j]",
+            "r4 C: {i: 8/2, j: 4/2@y, k: 6/2} f32[i, j]",
+        )
+        .replace("keep {i, j}", "keep {i, j, k}")
+        .replace("output C = r4: f32[8, 4]", "output C = r0: f32[8, 6]")
+        .replace("broadcast r0; free r0", "broadcast r0")
+        .replace("free r2, r3", "free r2, r3, r4");
+    let kept: Plan = kept.parse().unwrap();
+    assert_eq!(verify::verify(&kept), Ok(()));
+    let three = kept
+        .to_string()
+        .replace("k: 6/2} f32[i, j]", "k: 6/3} f32[i, j]");
+    let error = verify::verify(&three.parse().unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "r4: it cannot keep `k` as k: 6/3");
+}
+
 fn split_k() -> Plan {
     SPLIT_K.parse().unwrap()
 }
@@ -137,10 +211,10 @@ fn inputs_must_be_where_they_are_needed() {
     assert_eq!(
         broken(
             "r1 B: {k: 6/3} f32[k, 8] @ PART(k)",
-            "r1 B: {k: 6/3} f32[k, 8] @ PART()"
+            "r1 B: {k: 6/3} f32[k, 8] @ ONE"
         ),
         "r2: it needs r1 where its own tuples are, {i: 10/2, k: 6/3} f32[i, 8] @ PART(k); \
-         but r1 is {k: 6/3} f32[k, 8] @ PART()"
+         but r1 is {k: 6/3} f32[k, 8] @ ONE"
     );
     assert_eq!(
         broken("@ PART(i) = aggregate", "@ ALL = aggregate"),
@@ -151,13 +225,13 @@ fn inputs_must_be_where_they_are_needed() {
     let alone = SPLIT_K
         .replace("2 sites", "1 sites")
         .replace("PART(k)", "PART(i)");
-    let alone = alone.replace("f32[k, 8] @ PART(i)", "f32[k, 8] @ PART()");
+    let alone = alone.replace("f32[k, 8] @ PART(i)", "f32[k, 8] @ ONE");
     assert_eq!(verify::verify(&alone.parse().unwrap()), Ok(()));
-    let same = SPLIT_K.replace("s: {} f16[] @ ALL", "s: {} f16[] @ PART()");
+    let same = SPLIT_K.replace("s: {} f16[] @ ALL", "s: {} f16[] @ ONE");
     let same = same
         .replace("i: 10/2", "i: 10/1")
         .replace("PART(k)", "PART(i)");
-    let same = same.replace("f32[k, 8] @ PART(i)", "f32[k, 8] @ PART()");
+    let same = same.replace("f32[k, 8] @ PART(i)", "f32[k, 8] @ ONE");
     assert_eq!(verify::verify(&same.parse().unwrap()), Ok(()));
 }
 
@@ -245,7 +319,9 @@ fn types_and_sources() {
     for text in [
         "{} f32[] @ ALL",
         "{i: 10/1, j: 8/2} (f32, i64)[j, 5, i] @ PART(j)",
-        "{\"_\": 3/2, x': 1/1} bool[\"_\"] @ PART()",
+        "{\"_\": 3/2, x': 1/1} bool[\"_\"] @ ONE",
+        "{i: 10/4@xy, j: 8/2@z, k: 6/2@_} f32[i, j, k] @ GRID(i, *, j)",
+        "{} f32[] @ GRID(., *)",
     ] {
         assert_eq!(text.parse::<RelationType>().unwrap().to_string(), text);
     }

@@ -1,7 +1,8 @@
 //! What an IA program costs: values transferred, bytes that really move, arithmetic, memory.
 //!
-//! Transfer is the paper's: BCAST of a relation with f values costs f · sites, SHUF costs f, all else nothing;
-//! f = Πfrontier · Πbound. What really changes site, and memory, are measured on the plan. Must not know rules or
+//! Transfer is the paper's, on meshes: moving a relation of f values to a placement costs f times the copies of each
+//! value that the placement has, so BCAST to all s sites f · s and SHUF f (for partial results f is that of all
+//! addends); all else nothing. What really changes site, and memory, are measured on the plan. Must not know rules or
 //! search.
 //!
 //! ```text
@@ -9,8 +10,11 @@
 //! ```
 
 use crate::ia::{self, Operation, floats};
-use ein_plan::{Function, Kernel, Node, Plan, Range, RelationType, memory, piece, traffic};
-use std::collections::BTreeMap;
+use ein_plan::amounts::Amounts;
+use ein_plan::traffic::Received;
+use ein_plan::{
+    AxisRole, Function, Kernel, Mesh, Node, Placement, Plan, Range, memory, piece, traffic,
+};
 
 /// What a program runs on.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +32,8 @@ pub struct StepCost {
     pub floats: u64,
     /// The same in bytes.
     pub bytes: u64,
+    /// What the site receives that receives the most.
+    pub received_max: Received,
     /// Floating-point operations of the step's busiest site.
     pub flops: u128,
 }
@@ -43,6 +49,8 @@ pub struct Cost {
     pub floats: u64,
     /// The same in bytes.
     pub bytes: u64,
+    /// What the site receives that receives the most over the whole program.
+    pub received_max: Received,
     /// Floating-point operations of the site that has the most over the whole program.
     pub flops: u128,
     /// By site: the most bytes of relations that are held at one time.
@@ -52,12 +60,14 @@ pub struct Cost {
 /// The cost of a program, and of the plan that it was lowered to, on a machine of as many sites as they are for.
 pub fn of(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
     debug_assert_eq!(program.sites, machine.sites);
-    let mut load = BySite::default();
+    let mut load = vec![0u128; program.mesh.sites() as usize];
     let mut cost = Cost::default();
     for (relation, sent) in program.relations.iter().zip(traffic::by_step(plan)) {
-        let flops = flops(relation, machine.sites);
-        load.add(&flops);
-        let transfer = transfer(relation, machine);
+        let flops = flops(relation, &program.mesh);
+        for (load, flops) in load.iter_mut().zip(&flops) {
+            *load = load.saturating_add(*flops);
+        }
+        let transfer = transfer(relation, &program.mesh);
         cost.transfer = cost.transfer.saturating_add(transfer);
         cost.floats = cost.floats.saturating_add(sent.floats);
         cost.bytes = cost.bytes.saturating_add(sent.bytes);
@@ -65,20 +75,26 @@ pub fn of(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
             transfer,
             floats: sent.floats,
             bytes: sent.bytes,
-            flops: flops.most(),
+            received_max: sent.received_max,
+            flops: flops.into_iter().max().unwrap_or(0),
         });
     }
-    cost.flops = load.most();
+    cost.flops = load.into_iter().max().unwrap_or(0);
+    cost.received_max = traffic::received(plan)
+        .into_iter()
+        .max()
+        .unwrap_or_default();
     cost.peak_bytes = memory::peaks(plan).iter().map(|peak| peak.bytes).collect();
     cost
 }
 
-/// Values that making a relation transfers: f · sites for a broadcast of f values, f for a shuffle, else nothing.
-pub fn transfer(relation: &ia::Relation, machine: &Machine) -> u128 {
-    let f = floats(&relation.kind.keys, &relation.kind.array);
+/// Values that making a relation transfers: of a moved one, its values times the copies of each.
+pub fn transfer(relation: &ia::Relation, mesh: &Mesh) -> u128 {
+    let copies = u128::from(relation.kind.placement.copies(mesh));
     match relation.operation {
-        Operation::Broadcast { .. } => f.saturating_mul(u128::from(machine.sites)),
-        Operation::Shuffle { .. } => f,
+        Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
+            floats(&relation.kind.keys, &relation.kind.array).saturating_mul(copies)
+        }
         _ => 0,
     }
 }
@@ -92,64 +108,42 @@ pub fn flops_per_point(kernel: &Kernel) -> u64 {
     functions.sum::<u64>() + u64::from(kernel.reduction.is_some())
 }
 
-/// An amount at each site: `everywhere`, and at some sites more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct BySite {
-    everywhere: u128,
-    more: BTreeMap<u32, u128>,
-}
-
-impl BySite {
-    /// The amounts of a relation's tuples where the tuples are.
-    fn of_tuples(kind: &RelationType, sites: u32, amount: impl Fn(&[u32]) -> u128) -> BySite {
-        let mut result = BySite::default();
-        for key in kind.all_keys() {
-            let entry = match kind.site(&key, sites) {
-                None => &mut result.everywhere,
-                Some(site) => result.more.entry(site).or_default(),
-            };
-            *entry = entry.saturating_add(amount(&key));
-        }
-        result
-    }
-
-    fn add(&mut self, other: &BySite) {
-        self.everywhere = self.everywhere.saturating_add(other.everywhere);
-        for (site, amount) in &other.more {
-            let entry = self.more.entry(*site).or_default();
-            *entry = entry.saturating_add(*amount);
-        }
-    }
-
-    fn most(&self) -> u128 {
-        let more = self.more.values().copied().max().unwrap_or(0);
-        self.everywhere.saturating_add(more)
-    }
-}
-
-fn flops(relation: &ia::Relation, sites: u32) -> BySite {
+/// By site of the mesh: floating-point operations that making a relation takes.
+fn flops(relation: &ia::Relation, mesh: &Mesh) -> Vec<u128> {
     let kind = &relation.kind;
-    let (kernel, ranges) = match &relation.operation {
-        Operation::LocalJoin { kernel, ranges, .. } => (kernel, ranges),
+    let (kernel, ranges, fold) = match &relation.operation {
+        Operation::LocalJoin {
+            kernel,
+            ranges,
+            fold,
+            ..
+        } => (kernel, ranges, fold.as_ref()),
         Operation::LocalMap {
             map: Some((kernel, ranges)),
             ..
-        } => (kernel, ranges),
-        _ => return BySite::default(),
+        } => (kernel, ranges, None),
+        _ => return vec![],
     };
-    let each = u128::from(flops_per_point(kernel));
-    BySite::of_tuples(kind, sites, |key| {
-        let points = kernel
-            .indices
-            .iter()
-            .zip(ranges)
-            .map(|(index, range)| match range {
-                Range::Whole => u128::from(index.extent),
-                Range::Key(k) => {
-                    let pieces = kind.keys[*k as usize].pieces;
-                    u128::from(piece(index.extent, pieces, key[*k as usize]).1)
-                }
-            });
-        points.fold(each, u128::saturating_mul)
-    })
+    // What is computed is the join's tuples, where the result's tuples are that they belong to.
+    let keys = fold.map_or(&kind.keys, |fold| &fold.keys);
+    let role = |role: &AxisRole| match (role, fold) {
+        (AxisRole::Key(key), Some(fold)) => AxisRole::Key(fold.keep[*key as usize]),
+        _ => *role,
+    };
+    let placement = Placement {
+        roles: kind.placement.roles.iter().map(role).collect(),
+    };
+    let indices = || kernel.indices.iter().zip(ranges);
+    let whole = indices().filter(|(_, range)| **range == Range::Whole);
+    let each = whole.fold(u128::from(flops_per_point(kernel)), |n, (index, _)| {
+        n.saturating_mul(index.extent.into())
+    });
+    let points = Amounts::new(keys, mesh, each, |key, coordinate| {
+        let cut = indices().filter(|(_, range)| **range == Range::Key(key));
+        cut.fold(1, |n: u128, (index, _)| {
+            let (_, length) = piece(index.extent, keys[key as usize].pieces, coordinate);
+            n.saturating_mul(length.into())
+        })
+    });
+    points.at_sites(&[&placement])
 }

@@ -14,7 +14,7 @@
 
 mod expression;
 mod leaf;
-mod numbers;
+pub(crate) mod numbers;
 
 use super::canonical::statement;
 use super::interpret::Values;

@@ -10,31 +10,67 @@
 //! | TILE(d, size)(R) | λᴸ(keyTile, arrayTile)(R) |
 //! | CONCAT(keyDim, arrayDim)(R) | Σᴸ(keyDimᶜ, arrayConcat)(SHUF(keyDimᶜ)(R)) |
 //!
-//! A join is placed where its inputs cost the fewest transfers. Sources and the operators that only re-arrange
-//! tuples (REKEY, σ, TILE, CONCAT) are translated when an operator asks for them, at the placement that it
-//! asks for: a tensor that is wanted whole at every site is broadcast in pieces and put together there. Must not
-//! know chunkings, nor plans.
+//! Where operators run and relations rest may be prescribed ([`Places`]). A join for which nothing is prescribed is
+//! placed where its inputs cost the fewest transfers. Sources and the operators that only re-arrange tuples (REKEY,
+//! σ, TILE, CONCAT) are translated when an operator asks for them, at the placement that it asks for: a tensor that
+//! is wanted whole at every site is broadcast in pieces and put together there. Must not know chunkings, nor plans.
 //!
 //! ```text
-//! C = join(A{i}, B{})   A @ PART(i), B @ PART()   gives   B.all = broadcast B; C = local join(A{i}, B.all{})
+//! C = join(A{i}, B{})   A @ PART(i), B @ ONE   gives   B.all = broadcast B; C = local join(A{i}, B.all{})
 //! ```
 
-use super::placement::{Required, concat_key, image, of_join_input, position, satisfies};
+use super::placement::{
+    Required, before_tile, by_one_key, concat_key, image, of_join_input, placement_name, position,
+    satisfies, spread,
+};
 use super::{Operation, Program, Relation, floats};
 use crate::tra;
-use ein_plan::{JoinInput, Placement, RelationId, RelationType};
+use ein_plan::amounts::Amounts;
+use ein_plan::{AxisRole, JoinInput, KeyDim, Mesh, Placement, RelationId, RelationType};
+use std::collections::BTreeMap;
 
-/// Translates a program for that many sites, at least one.
+/// Where a TRA program's operators run and its relations rest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Places {
+    /// The sites that take part.
+    pub mesh: Mesh,
+    /// Of joins and aggregations: where the result is made.
+    pub made: BTreeMap<RelationId, Placement>,
+    /// Where a relation waits for its readers: one that is moved for a reader is moved from there.
+    pub rests: BTreeMap<RelationId, Placement>,
+}
+
+/// Translates a program for that many sites, at least one; they stand in a row, unless the program's key
+/// dimensions are cut over a mesh.
 pub fn from_tra(program: &tra::Program, sites: u32) -> Result<Program, String> {
+    let mesh = match program.mesh.axes.is_empty() {
+        true => Mesh::row(sites.max(1)),
+        false => program.mesh.clone(),
+    };
+    let places = Places {
+        mesh,
+        ..Places::default()
+    };
+    placed(program, sites, &places)
+}
+
+/// Translates a program with operators and relations where they are to be.
+pub fn placed(program: &tra::Program, sites: u32, places: &Places) -> Result<Program, String> {
     let mut translation = Translation {
         program,
-        sites: sites.max(1),
+        places,
         versions: vec![vec![]; program.relations.len()],
+        bases: vec![None; program.relations.len()],
         relations: vec![],
         names: tra::Names::taken(program.relations.iter().map(|r| r.name.as_str())),
     };
     for number in 0..program.relations.len() {
-        translation.operator(RelationId(number as u32))?;
+        let id = RelationId(number as u32);
+        translation.operator(id)?;
+        if let Some(rest) = places.rests.get(&id) {
+            let base = translation.realize(id, &Required::At(rest.clone()))?;
+            translation.bases[number] = Some(base);
+        }
     }
     let mut outputs = vec![];
     for output in &program.outputs {
@@ -44,12 +80,13 @@ pub fn from_tra(program: &tra::Program, sites: u32) -> Result<Program, String> {
         });
     }
     let mut result = Program {
-        sites: translation.sites,
+        sites: sites.max(1),
+        mesh: places.mesh.clone(),
         relations: translation.relations,
         outputs,
         files: program.files.clone(),
     };
-    drop_unused(&mut result);
+    result.drop_unused();
     Ok(result)
 }
 
@@ -65,9 +102,11 @@ enum Way {
 
 struct Translation<'a> {
     program: &'a tra::Program,
-    sites: u32,
+    places: &'a Places,
     /// By TRA relation: its physical relations, no two at one placement.
     versions: Vec<Vec<RelationId>>,
+    /// By TRA relation: the one of them that is moved for readers, if it is prescribed.
+    bases: Vec<Option<RelationId>>,
     relations: Vec<Relation>,
     names: tra::Names,
 }
@@ -86,11 +125,13 @@ impl Translation<'_> {
                 inputs,
                 kernel,
                 ranges,
+                fold,
             } => {
-                let placement = self.place_join(relation, inputs);
+                let prescribed = self.places.made.get(&id).cloned();
+                let placement = prescribed.unwrap_or_else(|| self.place_join(relation));
                 let mut placed = vec![];
                 for input in inputs {
-                    let required = of_join_input(input, &placement);
+                    let required = of_join_input(input, fold.as_ref(), &placement);
                     placed.push(JoinInput {
                         relation: self.realize(input.relation, &required)?,
                         keys: input.keys.clone(),
@@ -100,6 +141,7 @@ impl Translation<'_> {
                     inputs: placed,
                     kernel: kernel.clone(),
                     ranges: ranges.clone(),
+                    fold: fold.clone(),
                 };
                 self.push(id, placement, operation);
             }
@@ -108,14 +150,11 @@ impl Translation<'_> {
                 group_by,
                 reduction,
             } => {
-                let placement = self.place_aggregate(*input, group_by);
-                let required = match &placement {
-                    Placement::All => Required::All,
-                    Placement::Part(dims) => Required::Part(
-                        image(dims, |dim| group_by.get(dim as usize).copied())
-                            .ok_or("an aggregation cannot be placed")?,
-                    ),
-                };
+                let prescribed = self.places.made.get(&id).cloned();
+                let placement =
+                    prescribed.unwrap_or_else(|| self.place_aggregate(*input, group_by));
+                let before = image(&placement, |dim| group_by.get(dim as usize).copied());
+                let required = Required::At(before.ok_or("an aggregation cannot be placed")?);
                 let operation = Operation::LocalAggregate {
                     input: self.realize(*input, &required)?,
                     keep: group_by.clone(),
@@ -144,12 +183,22 @@ impl Translation<'_> {
 
     /// Where a join costs the fewest transfers; then where its busiest site has the fewest tuples. A join
     /// without key dimensions runs everywhere if that costs nothing, else at one site.
-    fn place_join(&self, relation: &tra::Relation, inputs: &[JoinInput]) -> Placement {
-        let keys = &relation.kind.keys;
+    fn place_join(&self, relation: &tra::Relation) -> Placement {
+        let tra::Operation::Join {
+            inputs,
+            kernel,
+            fold,
+            ..
+        } = &relation.operation
+        else {
+            return Placement::all(&self.places.mesh);
+        };
+        let (keys, mesh) = (&relation.kind.keys, &self.places.mesh);
         let price = |placement: &Placement| -> u128 {
             let mut asked: Vec<(RelationId, Required)> = vec![];
             for input in inputs {
-                let need = (input.relation, of_join_input(input, placement));
+                let required = of_join_input(input, fold.as_ref(), placement);
+                let need = (input.relation, required);
                 if !asked.contains(&need) {
                     asked.push(need);
                 }
@@ -159,101 +208,95 @@ impl Translation<'_> {
             })
         };
         if keys.is_empty() {
-            return if price(&Placement::All) == 0 {
-                Placement::All
-            } else {
-                Placement::Part(vec![])
+            let everywhere = Placement::all(mesh);
+            return match price(&everywhere) {
+                0 => everywhere,
+                _ => Placement::one(mesh),
             };
         }
-        let mut candidates: Vec<Vec<u32>> = (0..keys.len() as u32).map(|key| vec![key]).collect();
-        candidates.push((0..keys.len() as u32).collect());
+        let mut candidates: Vec<Placement> = (0..keys.len() as u32)
+            .map(|key| by_one_key(keys, key, mesh))
+            .collect();
         for input in inputs {
             let mut placements: Vec<Placement> = self.versions[input.relation.0 as usize]
                 .iter()
                 .map(|version| self.relations[version.0 as usize].kind.placement.clone())
                 .collect();
             placements.push(self.own_placement(input.relation));
-            for placement in placements {
-                if let Placement::Part(dims) = placement
-                    && let Some(dims) = image(&dims, |dim| input.keys.get(dim as usize).copied())
-                    && !dims.is_empty()
-                {
-                    candidates.push(dims);
+            let to = |dim: u32| {
+                let joined = *input.keys.get(dim as usize)?;
+                match fold {
+                    None => Some(joined),
+                    Some(fold) => position(&fold.keep, joined),
                 }
-            }
+            };
+            let images = placements
+                .iter()
+                .filter_map(|placement| image(placement, to));
+            candidates.extend(images.filter(|placement| {
+                let mut roles = placement.roles.iter();
+                roles.any(|role| matches!(role, AxisRole::Key(_)))
+            }));
         }
         // Partial results whose key dimensions are not all kept have to be shuffled afterwards.
-        let kept = |key: &u32| {
-            let dims = &relation.kind.array.dims;
-            dims.iter().any(|dim| dim.cut == Some(*key))
+        let dims = &relation.kind.array.dims;
+        let partial = |placement: &Placement| {
+            let mut roles = placement.roles.iter();
+            roles.any(|role| match role {
+                AxisRole::Key(key) => dims.iter().all(|dim| dim.cut != Some(*key)),
+                _ => false,
+            })
         };
-        let later = |dims: &[u32]| match &relation.operation {
-            tra::Operation::Join { kernel, .. } if !kernel.finish && !dims.iter().all(kept) => {
-                floats(keys, &relation.kind.array)
-            }
-            _ => 0,
+        let later = |placement: &Placement| match !kernel.finish && partial(placement) {
+            true => floats(keys, &relation.kind.array),
+            false => 0,
         };
-        let best = candidates.into_iter().min_by_key(|dims| {
-            let price = price(&Placement::Part(dims.clone())).saturating_add(later(dims));
-            (price, self.busiest(keys, dims), dims.clone())
+        let tuples = Amounts::new(keys, mesh, 1, |_, _| 1);
+        let busiest = |placement: &Placement| tuples.at_sites(&[placement]).into_iter().max();
+        let best = candidates.into_iter().min_by_key(|placement| {
+            let price = price(placement).saturating_add(later(placement));
+            (price, busiest(placement), placement.clone())
         });
-        Placement::Part(best.unwrap_or_default())
-    }
-
-    /// Tuples of the busiest site, if tuples are placed by `dims`.
-    fn busiest(&self, keys: &[ein_plan::KeyDim], dims: &[u32]) -> u128 {
-        let product = |of: &dyn Fn(u32) -> bool| {
-            (0u32..)
-                .zip(keys)
-                .filter(|(number, _)| of(*number))
-                .fold(1u128, |n, (_, key)| {
-                    n.saturating_mul(u128::from(key.pieces))
-                })
-        };
-        let values = product(&|key| dims.contains(&key));
-        let each = product(&|key| !dims.contains(&key));
-        values.div_ceil(u128::from(self.sites)).saturating_mul(each)
+        best.unwrap_or_else(|| Placement::one(mesh))
     }
 
     /// Where an aggregation runs: where its input is, if groups are whole there, else SHUF(groupBy).
     fn place_aggregate(&self, input: RelationId, group_by: &[u32]) -> Placement {
-        if self.way(input, &Required::All).0 == 0 && self.sites > 1 {
-            return Placement::All;
+        let mesh = &self.places.mesh;
+        let everywhere = Placement::all(mesh);
+        if self.way(input, &Required::At(everywhere.clone())).0 == 0 && mesh.sites() > 1 {
+            return everywhere;
         }
+        let one = Placement::one(mesh);
         for version in &self.versions[input.0 as usize] {
-            let Placement::Part(dims) = &self.relations[version.0 as usize].kind.placement else {
-                continue;
-            };
-            if (!dims.is_empty() || group_by.is_empty())
-                && let Some(dims) = image(dims, |dim| position(group_by, dim))
-            {
-                return Placement::Part(dims);
+            let actual = &self.relations[version.0 as usize].kind.placement;
+            let here = image(actual, |dim| position(group_by, dim));
+            if let Some(here) = here.filter(|here| *here != one || group_by.is_empty()) {
+                return here;
             }
         }
         let keys = &self.program.relation(input).kind.keys;
-        let ascending = group_by.windows(2).all(|pair| pair[0] < pair[1]);
-        if ascending {
-            return Placement::Part((0..group_by.len() as u32).collect());
-        }
-        // A permuted key has another mapping; one dimension keeps it.
-        let longest = (0..group_by.len() as u32).max_by_key(|at| {
-            let key = group_by[*at as usize];
-            (keys[key as usize].pieces, std::cmp::Reverse(*at))
-        });
-        Placement::Part(longest.into_iter().collect())
+        let kept: Vec<KeyDim> = group_by
+            .iter()
+            .map(|key| keys[*key as usize].clone())
+            .collect();
+        spread(&kept, mesh)
     }
 
     /// The fewest transfers for which a relation can be had as required, and how.
     fn way(&self, id: RelationId, required: &Required) -> (u128, Way) {
         for version in &self.versions[id.0 as usize] {
             let actual = &self.relations[version.0 as usize].kind.placement;
-            if satisfies(actual, required, self.sites) {
+            if satisfies(actual, required, &self.places.mesh) {
                 return (0, Way::Use(*version));
             }
         }
         let relation = self.program.relation(id);
         let own = self.own_placement(id);
-        let wanted = required.placement().unwrap_or_else(|| own.clone());
+        let wanted = match required {
+            Required::Any => own.clone(),
+            Required::At(placement) => placement.clone(),
+        };
         let made = self.make_cost(id, &wanted);
         if wanted == own
             && let Some(cost) = made
@@ -261,10 +304,7 @@ impl Translation<'_> {
             return (cost, Way::Make(wanted));
         }
         let f = floats(&relation.kind.keys, &relation.kind.array);
-        let moving = match &wanted {
-            Placement::All => f.saturating_mul(u128::from(self.sites)),
-            Placement::Part(_) => f,
-        };
+        let moving = f.saturating_mul(u128::from(wanted.copies(&self.places.mesh)));
         let first = if self.versions[id.0 as usize].is_empty() {
             self.make_cost(id, &own).unwrap_or(0)
         } else {
@@ -282,13 +322,11 @@ impl Translation<'_> {
     fn make_cost(&self, id: RelationId, placement: &Placement) -> Option<u128> {
         match &self.program.relation(id).operation {
             tra::Operation::Source { source, .. } => {
-                let keyless = self.program.relation(id).kind.keys.is_empty();
-                let readable = match placement {
-                    Placement::All => false,
-                    // Everything read by one site is only for what cannot be cut.
-                    Placement::Part(dims) => keyless || !dims.is_empty(),
-                };
                 let first = self.versions[id.0 as usize].is_empty();
+                let readable = match self.places.rests.get(&id) {
+                    Some(rest) => rest == placement,
+                    None => self.readable(id, placement),
+                };
                 (source.is_free() || (readable && first)).then_some(0)
             }
             tra::Operation::Join { .. }
@@ -301,25 +339,24 @@ impl Translation<'_> {
         }
     }
 
+    /// Whether a source is read so if nothing is prescribed: once, and by one site only if it cannot be cut.
+    fn readable(&self, id: RelationId, placement: &Placement) -> bool {
+        let mesh = &self.places.mesh;
+        let keyless = self.program.relation(id).kind.keys.is_empty();
+        placement.copies(mesh) == 1 && (keyless || *placement != Placement::one(mesh))
+    }
+
     /// The input of a re-arranging operator and where it must be, for the result to be at a placement.
     fn arrange(&self, id: RelationId, placement: &Placement) -> Option<(RelationId, Required)> {
         let relation = self.program.relation(id);
         let input = *relation.operation.inputs().first()?;
-        let Placement::Part(dims) = placement else {
-            return Some((input, Required::All));
-        };
-        let required = match &relation.operation {
+        let before = match &relation.operation {
             tra::Operation::Tile { .. } => {
-                let new = relation.kind.keys.len() as u32 - 1;
-                if dims.contains(&new) {
-                    Required::All
-                } else {
-                    Required::Part(dims.clone())
-                }
+                before_tile(placement, relation.kind.keys.len() as u32 - 1)
             }
-            _ => Required::Part(image(dims, |dim| self.key_before(relation, dim))?),
+            _ => image(placement, |dim| self.key_before(relation, dim))?,
         };
-        Some((input, required))
+        Some((input, Required::At(before)))
     }
 
     /// The input's key dimension that is key dimension `dim` of a re-arranged relation.
@@ -335,31 +372,25 @@ impl Translation<'_> {
         }
     }
 
-    /// Where a relation is if nobody asks for more: computed ones where they are; a source cut by its whole
-    /// key; a re-arrangement where its input is, if that leaves its groups whole, else SHUF by its whole key.
+    /// Where a relation is if nobody asks for more: where it rests or is computed; a source spread by its key; a
+    /// re-arrangement where its input is, if that leaves its groups whole, else spread by its key.
     fn own_placement(&self, id: RelationId) -> Placement {
+        if let Some(rest) = self.places.rests.get(&id) {
+            return rest.clone();
+        }
         if let Some(version) = self.versions[id.0 as usize].first() {
             return self.relations[version.0 as usize].kind.placement.clone();
         }
         let relation = self.program.relation(id);
-        let keys = relation.kind.keys.len() as u32;
+        let keys = &relation.kind.keys;
         let inputs = relation.operation.inputs();
         let Some(input) = inputs.first() else {
-            return Placement::Part((0..keys).collect());
+            return spread(keys, &self.places.mesh);
         };
-        let before = match self.own_placement(*input) {
-            Placement::All => return Placement::All,
-            Placement::Part(dims) => dims,
-        };
-        let after = image(&before, |dim| {
-            (0..keys).find(|key| self.key_before(relation, *key) == Some(dim))
+        let after = image(&self.own_placement(*input), |dim| {
+            (0..keys.len() as u32).find(|key| self.key_before(relation, *key) == Some(dim))
         });
-        match (after, &relation.operation) {
-            (Some(dims), _) => Placement::Part(dims),
-            // A permuted key has another mapping; one dimension keeps it.
-            (None, tra::Operation::Rekey { .. }) => Placement::Part((0..keys.min(1)).collect()),
-            (None, _) => Placement::Part((0..keys).collect()),
-        }
+        after.unwrap_or_else(|| spread(keys, &self.places.mesh))
     }
 
     /// A physical relation of a TRA relation where it is required.
@@ -368,13 +399,15 @@ impl Translation<'_> {
             Way::Use(version) => Ok(version),
             Way::Make(placement) => self.make(id, placement),
             Way::Move(placement) => {
-                let from = match self.versions[id.0 as usize].first() {
-                    Some(version) => *version,
+                let first = self.versions[id.0 as usize].first().copied();
+                let from = match self.bases[id.0 as usize].or(first) {
+                    Some(version) => version,
                     None => self.make(id, self.own_placement(id))?,
                 };
-                let operation = match placement {
-                    Placement::All => Operation::Broadcast { input: from },
-                    Placement::Part(_) => Operation::Shuffle { input: from },
+                let actual = &self.relations[from.0 as usize].kind.placement;
+                let operation = match actual.grows_to(&placement) {
+                    true => Operation::Broadcast { input: from },
+                    false => Operation::Shuffle { input: from },
                 };
                 Ok(self.push(id, placement, operation))
             }
@@ -439,53 +472,5 @@ impl Translation<'_> {
         });
         self.versions[id.0 as usize].push(made);
         made
-    }
-}
-
-/// A placement in a relation's name: `all`, `one`, or `by` the key dimensions.
-fn placement_name(placement: &Placement, keys: &[ein_plan::KeyDim]) -> String {
-    match placement {
-        Placement::All => "all".into(),
-        Placement::Part(dims) if dims.is_empty() => "one".into(),
-        Placement::Part(dims) => {
-            let names: Vec<&str> = dims
-                .iter()
-                .filter_map(|dim| keys.get(*dim as usize))
-                .map(|key| key.name.as_str())
-                .collect();
-            format!("by.{}", names.join("."))
-        }
-    }
-}
-
-/// Drops the relations that no output needs.
-fn drop_unused(program: &mut Program) {
-    let mut used = vec![false; program.relations.len()];
-    for output in &program.outputs {
-        used[output.relation.0 as usize] = true;
-    }
-    for at in (0..used.len()).rev() {
-        if used[at] {
-            for input in program.relations[at].operation.inputs() {
-                used[input.0 as usize] = true;
-            }
-        }
-    }
-    let mut moved = vec![RelationId(0); used.len()];
-    let mut kept = 0;
-    for (at, used) in used.iter().enumerate() {
-        moved[at] = RelationId(kept);
-        kept += u32::from(*used);
-    }
-    let mut position = 0;
-    program.relations.retain(|_| {
-        position += 1;
-        used[position - 1]
-    });
-    for relation in &mut program.relations {
-        relation.operation.rename(|id| moved[id.0 as usize]);
-    }
-    for output in &mut program.outputs {
-        output.relation = moved[output.relation.0 as usize];
     }
 }

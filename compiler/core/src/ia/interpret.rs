@@ -11,7 +11,7 @@
 use super::{Operation, Program, Relation, content};
 use crate::tra::Type;
 use crate::tra::chunks::{self, Chunk, Content, Stop};
-use ein_plan::{JoinInput, RelationId, RelationType};
+use ein_plan::{JoinInput, RelationId};
 
 /// A physical relation's content: by site.
 pub type Physical = Vec<Content>;
@@ -47,13 +47,6 @@ pub fn interpret(program: &Program, inputs: &dyn Fn(&str) -> Chunk) -> Result<Ve
         .collect())
 }
 
-/// The keys of the tuples that a placement gives a site.
-fn keys_at(kind: &RelationType, site: u32, sites: u32) -> Vec<Vec<u32>> {
-    kind.all_keys()
-        .filter(|key| kind.site(key, sites).is_none_or(|owner| owner == site))
-        .collect()
-}
-
 fn operator(
     program: &Program,
     relations: &[Physical],
@@ -62,7 +55,7 @@ fn operator(
     site: u32,
 ) -> Result<Content, Stop> {
     let kind = content(&relation.kind);
-    let keys = keys_at(&relation.kind, site, program.sites);
+    let keys: Vec<Vec<u32>> = relation.kind.keys_at(site, &program.mesh).collect();
     let here = |id: &RelationId| &relations[id.0 as usize][site as usize];
     let kind_of = |id: &RelationId| -> Type { content(&program.relation(*id).kind) };
     match &relation.operation {
@@ -85,6 +78,7 @@ fn operator(
             inputs,
             kernel,
             ranges,
+            fold,
         } => {
             let kinds: Vec<Type> = inputs.iter().map(|i| kind_of(&i.relation)).collect();
             let inputs: Vec<_> = inputs
@@ -92,7 +86,12 @@ fn operator(
                 .zip(&kinds)
                 .map(|(input, kind)| (here(&input.relation), kind, input))
                 .collect();
-            chunks::join(&inputs, kernel, ranges, &kind, &keys)
+            match fold {
+                None => chunks::join(&inputs, kernel, ranges, &kind.keys, &keys),
+                Some(fold) => {
+                    chunks::fold(&inputs, kernel, ranges, fold, &kind, &keys, &program.mesh)
+                }
+            }
         }
         Operation::LocalAggregate {
             input,
@@ -123,7 +122,7 @@ fn operator(
                 &[(&moved, &moved_kind, &join)],
                 kernel,
                 ranges,
-                &kind,
+                &kind.keys,
                 &keys,
             )
         }

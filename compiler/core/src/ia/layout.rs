@@ -67,3 +67,52 @@ pub fn satisfies(actual: &[TensorRole], required: &[TensorRole]) -> bool {
     let mut pairs = actual.iter().zip(required);
     pairs.all(|(actual, required)| actual == required || *actual == TensorRole::Every)
 }
+
+impl Layout {
+    /// The same layout with neighbouring axes that always play the same role made one.
+    #[must_use]
+    pub fn coalesced(mut self) -> Layout {
+        let mut axis = 1;
+        while axis < self.mesh.axes.len() {
+            let statements = self.statements.iter().filter(|roles| !roles.is_empty());
+            let same = statements.clone().all(|r| r[axis - 1] == r[axis])
+                && self.rests.iter().all(|r| r[axis - 1] == r[axis]);
+            if !same {
+                axis += 1;
+                continue;
+            }
+            self.mesh.axes[axis - 1] *= self.mesh.axes[axis];
+            self.mesh.axes.remove(axis);
+            for roles in self.statements.iter_mut().filter(|r| !r.is_empty()) {
+                roles.remove(axis);
+            }
+            for roles in &mut self.rests {
+                roles.remove(axis);
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_that_do_the_same_are_one() {
+        let cut = |dims: [u32; 3]| dims.map(TensorRole::Cut).to_vec();
+        let layout = |rests: Vec<Vec<TensorRole>>| Layout {
+            mesh: Mesh {
+                axes: vec![2, 3, 5],
+            },
+            statements: vec![vec![], vec![StatementRole::Every; 3]],
+            rests,
+        };
+        let one = layout(vec![cut([0, 0, 0]), cut([1, 1, 1])]).coalesced();
+        assert_eq!(one.mesh.axes, [30]);
+        assert_eq!(one.statements, [vec![], vec![StatementRole::Every]]);
+        let two = layout(vec![cut([0, 0, 0]), cut([1, 1, 0])]).coalesced();
+        assert_eq!(two.mesh.axes, [6, 5]);
+        assert_eq!(two.rests[1], [TensorRole::Cut(1), TensorRole::Cut(0)]);
+    }
+}

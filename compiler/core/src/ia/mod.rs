@@ -9,20 +9,23 @@
 //! sites 2
 //! A: {k: 6/2} f32[4, k] @ PART(k) = source A from load("a.npy")   // model.ein:1
 //! C.partial of C: {k: 6/2} f32[4, 8] @ PART(k) = local join(A{k}, B{k}) over [_, _, k] …   // model.ein:5
-//! C.partial.one of C: {k: 6/2} f32[4, 8] @ PART() = shuffle C.partial   // model.ein:5
-//! C: {} f32[4, 8] @ PART() = local aggregate sum C.partial.one keep {}   // model.ein:5
+//! C.partial.one of C: {k: 6/2} f32[4, 8] @ ONE = shuffle C.partial   // model.ein:5
+//! C: {} f32[4, 8] @ ONE = local aggregate sum C.partial.one keep {}   // model.ein:5
 //! ```
 
+pub mod from_layout;
 pub mod from_tra;
 pub mod interpret;
 pub mod layout;
 pub mod parse;
 pub mod placement;
 pub mod print;
+#[cfg(any(test, feature = "random"))]
+pub mod random;
 pub mod verify;
 
 use ein_plan::{
-    JoinInput, Kernel, Origin, Placement, Range, Reduction, RelationId, RelationType, Source,
+    Fold, JoinInput, Kernel, Mesh, Origin, Range, Reduction, RelationId, RelationType, Source,
 };
 
 /// How a physical relation comes about. A site makes the tuples that the result's placement gives it.
@@ -35,12 +38,12 @@ pub enum Operation {
         /// What it holds.
         source: Source,
     },
-    /// BCAST: every tuple to every site.
+    /// BCAST: the result has copies along an axis where the input has none.
     Broadcast {
         /// What is sent.
         input: RelationId,
     },
-    /// SHUF: every tuple to the site that the result's placement names.
+    /// SHUF: every tuple to the sites that the result's placement names.
     Shuffle {
         /// What is sent.
         input: RelationId,
@@ -53,6 +56,8 @@ pub enum Operation {
         kernel: Kernel,
         /// The range of each of the kernel's indices.
         ranges: Vec<Range>,
+        /// Whether joined tuples are combined at once.
+        fold: Option<Fold>,
     },
     /// Σᴸ: output key dimension d is the input's `keep[d]`.
     LocalAggregate {
@@ -158,6 +163,8 @@ pub struct Relation {
 pub struct Program {
     /// Number of sites, from 1.
     pub sites: u32,
+    /// The sites that take part, in a box; the others idle.
+    pub mesh: Mesh,
     /// Relations; [`RelationId`] is a position in this list.
     pub relations: Vec<Relation>,
     /// What is given out; relations are physical ones.
@@ -190,6 +197,38 @@ impl Program {
         }
         frees
     }
+
+    /// Drops the relations that no output needs.
+    pub fn drop_unused(&mut self) {
+        let mut used = vec![false; self.relations.len()];
+        for output in &self.outputs {
+            used[output.relation.0 as usize] = true;
+        }
+        for at in (0..used.len()).rev() {
+            if used[at] {
+                for input in self.relations[at].operation.inputs() {
+                    used[input.0 as usize] = true;
+                }
+            }
+        }
+        let mut moved = vec![RelationId(0); used.len()];
+        let mut kept = 0;
+        for (at, used) in used.iter().enumerate() {
+            moved[at] = RelationId(kept);
+            kept += u32::from(*used);
+        }
+        let mut position = 0;
+        self.relations.retain(|_| {
+            position += 1;
+            used[position - 1]
+        });
+        for relation in &mut self.relations {
+            relation.operation.rename(|id| moved[id.0 as usize]);
+        }
+        for output in &mut self.outputs {
+            output.relation = moved[output.relation.0 as usize];
+        }
+    }
 }
 
 /// The type without the placement.
@@ -200,26 +239,14 @@ pub fn content(kind: &RelationType) -> crate::tra::Type {
     }
 }
 
-/// Number of values in a relation as the cost model counts them: Πfrontier · Πbound, for every column. The
-/// bound of a cut dimension is its longest piece.
+/// Number of values in a relation, of all columns: each element of the array as often as there are keys that do
+/// not cut it.
 pub fn floats(keys: &[ein_plan::KeyDim], array: &ein_plan::ArrayType) -> u128 {
-    let frontier = keys.iter().map(|key| u128::from(key.pieces));
-    let bound = array.dims.iter().map(|dim| match dim.cut {
-        None => u128::from(dim.extent),
-        Some(key) => u128::from(dim.extent.div_ceil(u64::from(keys[key as usize].pieces))),
-    });
-    frontier
-        .chain(bound)
+    let cuts = |number: u32| array.dims.iter().any(|dim| dim.cut == Some(number));
+    let copies = (0u32..).zip(keys).filter(|(number, _)| !cuts(*number));
+    let copies = copies.map(|(_, key)| u128::from(key.pieces));
+    let extents = array.dims.iter().map(|dim| u128::from(dim.extent));
+    copies
+        .chain(extents)
         .fold(array.columns.len() as u128, u128::saturating_mul)
-}
-
-/// Whether a placement is one: ascending key dimensions that the relation has.
-pub(crate) fn well_placed(placement: &Placement, keys: usize) -> bool {
-    match placement {
-        Placement::All => true,
-        Placement::Part(dims) => {
-            dims.windows(2).all(|pair| pair[0] < pair[1])
-                && dims.last().is_none_or(|last| (*last as usize) < keys)
-        }
-    }
 }

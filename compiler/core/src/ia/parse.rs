@@ -24,6 +24,7 @@ pub fn parse(text: &str) -> Result<Program> {
         } else if program.sites == 0 {
             line.expect_word("sites")?;
             program.sites = line.integer()?;
+            program.mesh = line.mesh(program.sites)?;
             line.end()?;
         } else if line.at_words("output") {
             let output = output(&mut line, &names, &program.files)?;
@@ -54,7 +55,8 @@ fn operation(
 ) -> Result<Operation> {
     let keys_of = |id: RelationId| program.relation(id).kind.keys.as_slice();
     let local = line.eat_word("local");
-    Ok(match (local, line.word()?) {
+    let word = line.word()?;
+    Ok(match (local, word) {
         (false, "source") => {
             let name = line.name()?;
             line.expect_word("from")?;
@@ -67,11 +69,16 @@ fn operation(
         (false, "shuffle") => Operation::Shuffle {
             input: names.read(line)?,
         },
-        (true, "join") => Operation::LocalJoin {
-            inputs: join_inputs(line, names, keys)?,
-            ranges: over(line, keys)?,
-            kernel: line.kernel()?,
-        },
+        (true, "join" | "fold") => {
+            let fold = line.fold(word)?;
+            let keys = fold.as_ref().map_or(keys, |fold| &fold.keys);
+            Operation::LocalJoin {
+                inputs: join_inputs(line, names, keys)?,
+                ranges: over(line, keys)?,
+                kernel: line.kernel()?,
+                fold,
+            }
+        }
         (true, "aggregate") => {
             let reduction = line.reduction()?;
             let input = names.read(line)?;

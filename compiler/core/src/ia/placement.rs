@@ -1,75 +1,66 @@
 //! Required and actual placements: what an operator asks of an input, what a relation has, and the one
 //! `satisfies` between them.
 //!
-//! Two relations are co-located on key dimensions D if both are PART_D with the same frontier of D in the
-//! same order, since the mapping to sites (`ein_plan::RelationType::site`) depends on that alone. Must not know
-//! what moves tuples, nor what it costs.
+//! Two relations are co-located if, axis by axis, they have the same role, and key dimensions with that role are
+//! cut alike, since the mapping to sites (`ein_plan::RelationType::coordinates`) depends on that alone. Must not
+//! know what moves tuples, nor what it costs.
 //!
 //! ```text
-//! ALL satisfies PART(i);  PART(i) satisfies PART(i);  PART(i, j) does not satisfy PART(i)
+//! GRID(*, j) satisfies GRID(i, j);  GRID(i, j) satisfies itself;  GRID(j, i) does not satisfy GRID(i, j)
 //! ```
 
 use super::{Operation, Program, Relation};
-use ein_plan::{JoinInput, Placement};
+use ein_plan::print;
+use ein_plan::{AxisRole, Fold, JoinInput, KeyDim, Mesh, Placement};
 
 /// What an operator requires of an input's placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Required {
     /// Any placement will do.
     Any,
-    /// Every tuple at every site.
-    All,
-    /// Each tuple at least at the site that PART of these key dimensions gives it.
-    Part(Vec<u32>),
+    /// Each tuple at least where this placement has it.
+    At(Placement),
 }
 
-/// Whether a relation at this placement is where an operator needs it. At one site everything is.
-pub fn satisfies(actual: &Placement, required: &Required, sites: u32) -> bool {
-    match (actual, required) {
-        _ if sites == 1 => true,
-        (_, Required::Any) | (Placement::All, _) => true,
-        (Placement::Part(_), Required::All) => false,
-        (Placement::Part(have), Required::Part(want)) => have == want,
-    }
-}
-
-impl Required {
-    /// The placement that exactly meets the requirement; `Any` asks for nothing.
-    pub fn placement(&self) -> Option<Placement> {
-        match self {
-            Required::Any => None,
-            Required::All => Some(Placement::All),
-            Required::Part(dims) => Some(Placement::Part(dims.clone())),
-        }
-    }
-}
-
-impl From<&Placement> for Required {
-    fn from(placement: &Placement) -> Required {
-        match placement {
-            Placement::All => Required::All,
-            Placement::Part(dims) => Required::Part(dims.clone()),
-        }
-    }
-}
-
-/// Key dimensions `dims` under a map of key dimensions; `None` if one has no image or their order changes
-/// (then the mapping to sites is another one).
-pub fn image(dims: &[u32], map: impl Fn(u32) -> Option<u32>) -> Option<Vec<u32>> {
-    let image: Vec<u32> = dims.iter().map(|dim| map(*dim)).collect::<Option<_>>()?;
-    image
-        .windows(2)
-        .all(|pair| pair[0] < pair[1])
-        .then_some(image)
-}
-
-/// What a join at `result` requires of an input: the same part where the input has all of D, else ALL.
-pub fn of_join_input(input: &JoinInput, result: &Placement) -> Required {
-    let Placement::Part(dims) = result else {
-        return Required::All;
+/// Whether a relation at this placement is where an operator needs it: along each axis with several coordinates
+/// at equal ones, or at all.
+pub fn satisfies(actual: &Placement, required: &Required, mesh: &Mesh) -> bool {
+    let Required::At(wanted) = required else {
+        return true;
     };
-    let preimage = image(dims, |dim| position(&input.keys, dim));
-    preimage.map_or(Required::All, Required::Part)
+    let roles = actual.roles.iter().zip(&wanted.roles).zip(&mesh.axes);
+    roles
+        .into_iter()
+        .all(|((have, want), count)| *count == 1 || *have == AxisRole::Every || have == want)
+}
+
+/// A placement under a map of key dimensions; `None` if one that it names has no image.
+pub fn image(placement: &Placement, map: impl Fn(u32) -> Option<u32>) -> Option<Placement> {
+    let role = |role: &AxisRole| match role {
+        AxisRole::Key(key) => map(*key).map(AxisRole::Key),
+        other => Some(*other),
+    };
+    let roles = placement.roles.iter().map(role).collect::<Option<_>>()?;
+    Some(Placement { roles })
+}
+
+/// What a join at `result` requires of an input: along each axis the same, where the result is cut by a key
+/// dimension that the input has; all of it where the input does not have it.
+pub fn of_join_input(input: &JoinInput, fold: Option<&Fold>, result: &Placement) -> Required {
+    let role = |role: &AxisRole| match role {
+        AxisRole::Key(key) => {
+            let joined = match fold {
+                None => Some(*key),
+                Some(fold) => fold.keep.get(*key as usize).copied(),
+            };
+            let of_input = joined.and_then(|joined| position(&input.keys, joined));
+            of_input.map_or(AxisRole::Every, AxisRole::Key)
+        }
+        other => *other,
+    };
+    Required::At(Placement {
+        roles: result.roles.iter().map(role).collect(),
+    })
 }
 
 /// What an operator with this result requires of each input, in the order of [`Operation::inputs`]; what it
@@ -77,38 +68,42 @@ pub fn of_join_input(input: &JoinInput, result: &Placement) -> Required {
 pub fn requirements(program: &Program, relation: &Relation) -> Result<Vec<Required>, String> {
     let result = &relation.kind.placement;
     let through = |map: &dyn Fn(u32) -> Option<u32>| -> Result<Vec<Required>, String> {
-        Ok(vec![match result {
-            Placement::All => Required::All,
-            Placement::Part(dims) => Required::Part(
-                image(dims, map)
-                    .ok_or("no placement of its input gives this placement of its result")?,
-            ),
-        }])
+        let before = image(result, map)
+            .ok_or("no placement of its input gives this placement of its result")?;
+        Ok(vec![Required::At(before)])
     };
     match &relation.operation {
         Operation::Source { .. } => Ok(vec![]),
         Operation::Broadcast { .. } | Operation::Shuffle { .. } => Ok(vec![Required::Any]),
-        Operation::LocalJoin { inputs, .. } => Ok(inputs
+        Operation::LocalJoin { inputs, fold, .. } => Ok(inputs
             .iter()
-            .map(|input| of_join_input(input, result))
+            .map(|input| of_join_input(input, fold.as_ref(), result))
             .collect()),
         Operation::LocalAggregate { keep: keys, .. } | Operation::LocalMap { keys, .. } => {
             through(&|dim| keys.get(dim as usize).copied())
         }
         Operation::LocalFilter { key, .. } => through(&|dim| Some(dim + u32::from(dim >= *key))),
         Operation::LocalTile { input, .. } => {
-            // The new key dimension has no counterpart: a piece may go anywhere only from ALL.
             let new = program.relation(*input).kind.keys.len() as u32;
-            match result {
-                Placement::Part(dims) if dims.contains(&new) => Ok(vec![Required::All]),
-                _ => through(&Some),
-            }
+            Ok(vec![Required::At(before_tile(result, new))])
         }
         Operation::LocalConcat { input, array_dim } => {
             let dims = &program.relation(*input).kind.array.dims;
             let key = concat_key(dims, *array_dim).ok_or("the array dimension is not cut")?;
             through(&|dim| Some(dim + u32::from(dim >= key)))
         }
+    }
+}
+
+/// Where a TILE needs its input: the new key dimension has no counterpart, so along an axis where it places the
+/// pieces, everywhere.
+pub fn before_tile(result: &Placement, new: u32) -> Placement {
+    let role = |role: &AxisRole| match role {
+        AxisRole::Key(key) if *key == new => AxisRole::Every,
+        other => *other,
+    };
+    Placement {
+        roles: result.roles.iter().map(role).collect(),
     }
 }
 
@@ -122,15 +117,66 @@ pub fn position(keys: &[u32], key: u32) -> Option<u32> {
     keys.iter().position(|k| *k == key).map(|at| at as u32)
 }
 
+/// Along every axis that numbers blocks of the key dimension by them, along the others everywhere.
+pub fn by_one_key(keys: &[KeyDim], key: u32, mesh: &Mesh) -> Placement {
+    let axes = (0u8..).zip(&mesh.axes).map(|(axis, _)| axis);
+    let role = |axis| match keys[key as usize].axes.contains(&axis) {
+        true => AxisRole::Key(key),
+        false => AxisRole::Every,
+    };
+    Placement {
+        roles: axes.map(role).collect(),
+    }
+}
+
+/// Along each axis by the key dimension with the most pieces, if one's blocks are numbered by it.
+pub fn spread(keys: &[KeyDim], mesh: &Mesh) -> Placement {
+    let axes = (0u8..).zip(&mesh.axes).map(|(axis, _)| axis);
+    let role = |axis| {
+        let numbered = (0u32..)
+            .zip(keys)
+            .filter(|(_, key)| key.axes.contains(&axis));
+        let longest = numbered.max_by_key(|(at, key)| (key.pieces, std::cmp::Reverse(*at)));
+        longest.map_or(AxisRole::First, |(at, _)| AxisRole::Key(at))
+    };
+    Placement {
+        roles: axes.map(role).collect(),
+    }
+}
+
+/// A placement in a relation's name: `all`, `one`, or `by` what each axis says.
+pub fn placement_name(placement: &Placement, keys: &[KeyDim]) -> String {
+    let same = |role: AxisRole| placement.roles.iter().all(|other| *other == role);
+    if same(AxisRole::Every) {
+        return "all".into();
+    }
+    if same(AxisRole::First) {
+        return "one".into();
+    }
+    let names = placement.roles.iter().map(|role| match role {
+        AxisRole::Every => "all",
+        AxisRole::First => "one",
+        AxisRole::Key(dim) => keys.get(*dim as usize).map_or("", |key| key.name.as_str()),
+    });
+    format!("by.{}", names.collect::<Vec<_>>().join("."))
+}
+
 /// The last check of a program: every input is where its operator needs it. The error names both sides.
 pub fn check(program: &Program, relation: &Relation) -> Result<(), String> {
     let required = requirements(program, relation)?;
     for (input, required) in relation.operation.inputs().into_iter().zip(required) {
         let input: &Relation = program.relation(input);
-        if !satisfies(&input.kind.placement, &required, program.sites) {
+        let actual = &input.kind.placement;
+        if !satisfies(actual, &required, &program.mesh) {
+            let text = |placement| print::placement(placement, &input.kind.keys);
+            let required = match &required {
+                Required::Any => "any placement".into(),
+                Required::At(placement) => text(placement),
+            };
             return Err(format!(
-                "it requires `{}` at {required:?}, which is at {:?}",
-                input.name, input.kind.placement
+                "it requires `{}` at {required}, which is at {}",
+                input.name,
+                text(actual)
             ));
         }
     }

@@ -6,19 +6,19 @@
 //!
 //! ```text
 //! sites 2
-//! C: {} f32[4, 8] @ PART() = local aggregate sum C.partial.at.0 keep {}   // model.ein:5
+//! C: {} f32[4, 8] @ ONE = local aggregate sum C.partial.at.0 keep {}   // model.ein:5
 //! ```
 
 use super::{Operation, Program};
 use crate::tra::print::{heading, key_set, output_line, over};
-use ein_plan::print::{Name, files, key, list, origin};
+use ein_plan::print::{Name, files, join_word, key, list, mesh, origin};
 use ein_plan::{KeyDim, RelationId};
 use std::fmt;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&files(&self.files))?;
-        writeln!(f, "sites {}", self.sites)?;
+        writeln!(f, "sites {}{}", self.sites, mesh(&self.mesh, self.sites))?;
         for relation in &self.relations {
             writeln!(
                 f,
@@ -48,15 +48,14 @@ fn operation(program: &Program, operation: &Operation, keys: &[KeyDim]) -> Strin
             inputs,
             kernel,
             ranges,
+            fold,
         } => {
+            let keys = fold.as_ref().map_or(keys, |fold| &fold.keys);
             let inputs = inputs
                 .iter()
                 .map(|input| format!("{}{}", name(&input.relation), key_set(keys, &input.keys)));
-            format!(
-                "local join({}) {} {kernel}",
-                list(inputs),
-                over(keys, ranges)
-            )
+            let (how, over) = (join_word(fold.as_ref()), over(keys, ranges));
+            format!("local {how}({}) {over} {kernel}", list(inputs))
         }
         Operation::LocalAggregate {
             input,

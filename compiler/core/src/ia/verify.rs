@@ -2,24 +2,27 @@
 //!
 //! - names are unique; inputs stand before their users; types are well formed and are those that the operators
 //!   give ([`crate::tra::typing`]), kernels read no more than the piece at hand;
-//! - placements name key dimensions in ascending order;
-//! - every input is where its operator requires it ([`super::placement`]); BCAST gives ALL and SHUF gives PART.
+//! - the mesh is one of the sites; a placement has a role for each axis, key dimensions on axes that number their
+//!   blocks;
+//! - every input is where its operator requires it ([`super::placement`]); BCAST gives copies along an axis where
+//!   there were none, and SHUF does not.
 //!
 //! Must not know how programs come about.
 //!
 //! ```text
-//! relation `C`: it requires `B` at All, which is at Part([0])
+//! relation `C`: it requires `B` at ALL, which is at PART(k)
 //! ```
 
-use super::{Operation, Program, Relation, content, placement, well_placed};
+use super::{Operation, Program, Relation, content, placement};
 use crate::tra::{Type, typing, verify::verify_kernel};
-use ein_plan::{JoinInput, Kernel, Placement, Range, RelationId};
+use ein_plan::{Fold, JoinInput, Kernel, Mesh, Range, RelationId};
 
 /// The first broken invariant, if there is one.
 pub fn verify(program: &Program) -> Result<(), String> {
     if program.sites == 0 {
         return Err("there is no site".into());
     }
+    ein_plan::verify::mesh(&program.mesh, program.sites)?;
     let mut names = std::collections::HashSet::new();
     for (at, relation) in program.relations.iter().enumerate() {
         let fail = |what: String| Err(format!("relation `{}`: {what}", relation.name));
@@ -34,11 +37,10 @@ pub fn verify(program: &Program) -> Result<(), String> {
         {
             return fail("an input does not stand before it".into());
         }
-        if !well_placed(&relation.kind.placement, relation.kind.keys.len()) {
-            return fail("its placement names no key dimensions in ascending order".into());
-        }
-        let checked =
-            verify_type(program, relation).and_then(|()| placement::check(program, relation));
+        let checked = verify_type(program, relation)
+            .and_then(|()| ein_plan::verify::key_dims(&relation.kind.keys, &program.mesh))
+            .and_then(|()| ein_plan::verify::placement(&relation.kind, &program.mesh))
+            .and_then(|()| placement::check(program, relation));
         if let Err(what) = checked {
             return fail(what);
         }
@@ -57,7 +59,10 @@ fn verify_type(program: &Program, relation: &Relation) -> Result<(), String> {
     let kind_of = |id: &RelationId| content(&program.relation(*id).kind);
     let kind = content(&relation.kind);
     typing::check(&kind)?;
-    let part = matches!(relation.kind.placement, Placement::Part(_));
+    let grows = |input: &RelationId| {
+        let input = &program.relation(*input).kind.placement;
+        input.grows_to(&relation.kind.placement)
+    };
     let expected = match &relation.operation {
         Operation::Source { .. } => {
             if kind.array.columns.len() != 1 {
@@ -65,16 +70,22 @@ fn verify_type(program: &Program, relation: &Relation) -> Result<(), String> {
             }
             kind.clone()
         }
-        Operation::Broadcast { .. } if part => return Err("a broadcast gives ALL".into()),
-        Operation::Shuffle { .. } if !part => return Err("a shuffle gives PART".into()),
+        Operation::Broadcast { input } if !grows(input) => {
+            return Err("a broadcast gives copies along an axis".into());
+        }
+        Operation::Shuffle { input } if grows(input) => {
+            return Err("a shuffle gives no copies".into());
+        }
         Operation::Broadcast { input } | Operation::Shuffle { input } => kind_of(input),
         Operation::LocalJoin {
             inputs,
             kernel,
             ranges,
+            fold,
         } => {
             let kinds: Vec<Type> = inputs.iter().map(|i| kind_of(&i.relation)).collect();
-            join(&kinds, inputs, kernel, ranges, &kind)?
+            let fold = fold.as_ref().map(|fold| (fold, &program.mesh));
+            join(&kinds, inputs, kernel, ranges, fold, &kind)?
         }
         Operation::LocalAggregate {
             input,
@@ -96,7 +107,7 @@ fn verify_type(program: &Program, relation: &Relation) -> Result<(), String> {
                     if moved.keys != kind.keys {
                         return Err("its keys are not those of its key map".into());
                     }
-                    join(&[moved], &[same], kernel, ranges, &kind)?
+                    join(&[moved], &[same], kernel, ranges, None, &kind)?
                 }
             }
         }
@@ -120,10 +131,16 @@ fn join(
     inputs: &[JoinInput],
     kernel: &Kernel,
     ranges: &[Range],
+    fold: Option<(&Fold, &Mesh)>,
     result: &Type,
 ) -> Result<Type, String> {
     let pairs: Vec<(&Type, &JoinInput)> = kinds.iter().zip(inputs).collect();
-    let expected = typing::join(&pairs, kernel, ranges, &result.keys)?;
+    let keys = fold.map_or(&result.keys, |(fold, _)| &fold.keys);
+    let mut expected = typing::join(&pairs, kernel, ranges, keys)?;
+    if let Some((fold, mesh)) = fold {
+        ein_plan::verify::key_dims(&fold.keys, mesh)?;
+        expected = typing::fold(&expected, fold, kernel, ranges, &result.keys, mesh)?;
+    }
     let maps: Vec<(&Type, Vec<u32>)> = kinds
         .iter()
         .zip(inputs)

@@ -47,6 +47,7 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
         .collect();
     Ok(Plan {
         sites: program.sites,
+        mesh: program.mesh.clone(),
         deterministic,
         files: program.files.clone(),
         kernels: kernels.list,
@@ -87,10 +88,12 @@ fn operation(
             inputs,
             kernel,
             ranges,
+            fold,
         } => ein_plan::Operation::LocalJoin {
             inputs,
             kernel: kernels.number(&kernel),
             ranges,
+            fold,
         },
         Operation::LocalMap { input, keys, map } => {
             let (kernel, ranges) = match map {
@@ -112,6 +115,7 @@ fn operation(
                 }],
                 kernel: kernels.number(&kernel),
                 ranges,
+                fold: None,
             }
         }
         Operation::LocalAggregate {

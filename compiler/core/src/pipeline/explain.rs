@@ -1,159 +1,192 @@
-//! The text of `einc plan`: a header and one line a step.
+//! The text of `einc plan`: a header, one line a step, and on request other plans and rewrites.
 //!
-//! Must not know how anything is chosen.
+//! Must not know plans, only reports.
 //!
 //! ```text
-//! plan for 4 sites: transfer 67108864 floats (201.3 MB change site), 34.4 Gflop at the busiest site
-//! peak memory: 134.2 MB at each site
+//! plan for 4 sites, mesh 2x2: transfer 67108864 floats (201.3 MB change site), 34.4 Gflop at the busiest site
+//! peak memory of a site: 134.2 MB at step 5 (C); proved optimal
 //!
 //! 2  B.all  {} f32[4096, 4096] @ ALL  = broadcast B  67108864 floats  // matmul.ein:10
 //! ```
 
-use super::Compiled;
-use crate::ia::{Operation, Program, Relation};
-use ein_plan::{Origin, RelationId};
+use super::report::{Alternative, PlanReport, Rewrite};
 
 /// Columns are aligned up to this many characters.
 const WIDEST: usize = 60;
 
 /// The plan in words, with its cost.
-pub fn explain(compiled: &Compiled) -> String {
-    let (ia, cost) = (&compiled.ia, &compiled.cost);
+pub fn explain(report: &PlanReport) -> String {
+    let mut text = header(report);
+    let rows: Vec<Vec<String>> = report
+        .steps
+        .iter()
+        .map(|step| {
+            let place = match step.source.line {
+                0 => String::new(),
+                _ => format!("// {}", step.source.label()),
+            };
+            let kind = match step.placement.as_str() {
+                "" => step.kind.clone(),
+                placement => format!("{} @ {placement}", step.kind),
+            };
+            let moved = match step.transfer {
+                0 => String::new(),
+                floats => count(floats, "float"),
+            };
+            vec![
+                step.step.to_string(),
+                step.name.clone(),
+                kind,
+                format!("= {}", step.text),
+                moved,
+                place,
+            ]
+        })
+        .collect();
+    text.push_str(&table(&rows, &[true, false, false, false, true, false]));
+    for output in &report.outputs {
+        let to = match &output.file {
+            Some(file) => format!(" -> {file:?}"),
+            None => String::new(),
+        };
+        let name = &report.steps[output.step].name;
+        text.push_str(&format!("output {} = {name}{to}\n", output.name));
+    }
+    if !report.alternatives.is_empty() {
+        text.push_str("\nother plans:\n");
+        text.push_str(&alternatives(&report.alternatives));
+    }
+    if !report.rewrites.is_empty() {
+        text.push_str("\nrewrites:\n");
+        text.push_str(&rewrites(&report.rewrites));
+    }
+    text
+}
+
+fn header(report: &PlanReport) -> String {
+    let cost = &report.cost;
+    let mesh: Vec<String> = report.mesh.iter().map(u32::to_string).collect();
+    let mesh = match report.mesh[..] {
+        [] => String::new(),
+        [sites] if sites == report.sites => String::new(),
+        _ => format!(", mesh {}", mesh.join("x")),
+    };
+    let peak = match report.steps.get(cost.peak_step) {
+        Some(step) => format!(" at step {} ({})", step.step, step.name),
+        None => String::new(),
+    };
+    let proved = match (report.deterministic, report.proved_optimal) {
+        (true, _) => String::new(),
+        (false, true) => "; proved optimal".into(),
+        (false, false) => format!(
+            "; not proved optimal: a plan could have {} fewer {}",
+            scaled(report.gap.max(0.0) as u64, ""),
+            match report.objective.as_str() {
+                "bytes" => "words at the busiest site",
+                _ => "floats",
+            }
+        ),
+    };
     let mut text = format!(
-        "plan for {}{}: transfer {} floats ({} change site), {} at the busiest site\n{}\n\n",
-        count(u128::from(ia.sites), "site"),
-        if compiled.plan.deterministic {
+        "plan for {}{mesh}{}: transfer {} floats ({} change site), {} at the busiest site\n\
+         peak memory of a site: {}{peak}{proved}\n",
+        count(u64::from(report.sites), "site"),
+        if report.deterministic {
             ", deterministic"
         } else {
             ""
         },
         cost.transfer,
-        scaled(u128::from(cost.bytes), "B"),
-        scaled(cost.flops, "flop"),
-        memory(&cost.peak_bytes),
+        scaled(cost.bytes, "B"),
+        scaled(cost.flops_per_site_max, "flop"),
+        scaled(cost.peak_memory_per_site_max, "B"),
     );
-    let rows: Vec<[String; 6]> = ia
-        .relations
+    for left_out in &report.search.not_explored {
+        text.push_str(&format!("not explored: {left_out}\n"));
+    }
+    text.push('\n');
+    text
+}
+
+fn alternatives(plans: &[Alternative]) -> String {
+    let mut rows = vec![vec![
+        "  plan".to_string(),
+        "floats".into(),
+        "words/site".into(),
+        "flops/site".into(),
+        String::new(),
+    ]];
+    rows.extend(plans.iter().map(|plan| {
+        vec![
+            format!("  {}", plan.name),
+            figure(plan.transfer),
+            figure(plan.words_per_site_max),
+            figure(plan.flops_per_site_max),
+            plan.lost.clone(),
+        ]
+    }));
+    table(&rows, &[false, true, true, true, false])
+}
+
+fn rewrites(rewrites: &[Rewrite]) -> String {
+    rewrites
         .iter()
-        .zip(&cost.steps)
-        .enumerate()
-        .map(|(number, (relation, step))| {
-            let moved = match step.transfer {
-                0 => String::new(),
-                floats => count(floats, "float"),
-            };
-            [
-                number.to_string(),
-                relation.name.clone(),
-                relation.kind.to_string(),
-                format!("= {}", operation(ia, relation)),
-                moved,
-                place(ia, relation.origin),
-            ]
+        .map(|rewrite| {
+            format!(
+                "  {} ({})\n    {}\n    => {}\n",
+                rewrite.rule, rewrite.tensor, rewrite.before, rewrite.after
+            )
         })
-        .collect();
+        .collect()
+}
+
+/// Columns of text, each aligned to the right or to the left.
+fn table(rows: &[Vec<String>], right: &[bool]) -> String {
     let width = |column: usize| {
         let longest = rows.iter().map(|row| row[column].chars().count()).max();
         longest.unwrap_or(0).min(WIDEST)
     };
-    let widths = [width(0), width(1), width(2), width(3), width(4)];
-    for [number, name, kind, operation, moved, place] in &rows {
-        let line = format!(
-            "{number:>0$}  {name:<1$}  {kind:<2$}  {operation:<3$}  {moved:>4$}  {place}",
-            widths[0], widths[1], widths[2], widths[3], widths[4],
-        );
+    let widths: Vec<usize> = (0..right.len()).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let space = widths[column].saturating_sub(cell.chars().count());
+            let space = " ".repeat(space);
+            if column > 0 {
+                line.push_str("  ");
+            }
+            match right[column] {
+                true => line.push_str(&format!("{space}{cell}")),
+                false => line.push_str(&format!("{cell}{space}")),
+            }
+        }
         text.push_str(line.trim_end());
         text.push('\n');
-    }
-    for output in &compiled.plan.outputs {
-        let to = match &output.file {
-            Some(file) => format!(" -> {file:?}"),
-            None => String::new(),
-        };
-        let name = &ia.relation(output.relation).name;
-        text.push_str(&format!("output {} = {name}{to}\n", output.name));
     }
     text
 }
 
-fn operation(program: &Program, relation: &Relation) -> String {
-    let name = |id: &RelationId| program.relation(*id).name.as_str();
-    match &relation.operation {
-        Operation::Source { .. } => "source".into(),
-        Operation::Broadcast { input } => format!("broadcast {}", name(input)),
-        Operation::Shuffle { input } => format!("shuffle {}", name(input)),
-        Operation::LocalJoin { inputs, kernel, .. } => {
-            let names: Vec<&str> = inputs.iter().map(|input| name(&input.relation)).collect();
-            let reduction = match kernel.reduction {
-                None => String::new(),
-                Some(reduction) => format!("{} ", reduction.name()),
-            };
-            format!("local join {reduction}({})", names.join(", "))
-        }
-        Operation::LocalAggregate {
-            input, reduction, ..
-        } => format!("local aggregate {} {}", reduction.name(), name(input)),
-        Operation::LocalFilter { input, key, value } => {
-            let key = &program.relation(*input).kind.keys[*key as usize].name;
-            format!("local filter {} where {key} = {value}", name(input))
-        }
-        Operation::LocalMap { input, .. } => format!("local map {}", name(input)),
-        Operation::LocalTile { input, array_dim } => {
-            format!("local tile {} dim {array_dim}", name(input))
-        }
-        Operation::LocalConcat { input, array_dim } => {
-            format!("local concat {} dim {array_dim}", name(input))
-        }
-    }
-}
-
-/// `// model.ein:7`, or nothing if the place is unknown.
-fn place(program: &Program, origin: Origin) -> String {
-    match program.files.get(origin.file as usize) {
-        Some(file) if origin.line > 0 => format!("// {file}:{}", origin.line),
-        _ => String::new(),
-    }
-}
-
-/// Peak memory: one figure if all sites have it, else each site's.
-fn memory(peaks: &[u64]) -> String {
-    let same = peaks.windows(2).all(|pair| pair[0] == pair[1]);
-    match peaks {
-        [] => "peak memory: nothing".into(),
-        [only] => format!("peak memory: {}", scaled(u128::from(*only), "B")),
-        [first, ..] if same => {
-            format!(
-                "peak memory: {} at each site",
-                scaled(u128::from(*first), "B")
-            )
-        }
-        _ => {
-            let shown = peaks.iter().enumerate().take(8);
-            let mut each: Vec<String> = shown
-                .map(|(site, peak)| format!("site {site}: {}", scaled(u128::from(*peak), "B")))
-                .collect();
-            if peaks.len() > 8 {
-                let most = peaks.iter().copied().max().unwrap_or(0);
-                each.push(format!("… at most {}", scaled(u128::from(most), "B")));
-            }
-            format!("peak memory: {}", each.join(", "))
-        }
-    }
-}
-
-fn count(number: u128, what: &str) -> String {
+fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// A whole number as it is up to seven digits, else in scientific notation.
+fn figure(value: f64) -> String {
+    match value < 1e7 {
+        true => format!("{value:.0}"),
+        false => format!("{value:.3e}"),
+    }
+}
+
 /// A number with a decimal prefix: 201326592 bytes are `201.3 MB`.
-fn scaled(number: u128, unit: &str) -> String {
+pub(super) fn scaled(number: u64, unit: &str) -> String {
     let mut value = number as f64;
     for prefix in ["", "k", "M", "G", "T", "P"] {
         if value < 999.95 {
-            return if prefix.is_empty() {
-                format!("{number} {unit}")
-            } else {
-                format!("{value:.1} {prefix}{unit}")
+            return match prefix.is_empty() {
+                true => format!("{number} {unit}").trim_end().into(),
+                false => format!("{value:.1} {prefix}{unit}"),
             };
         }
         value /= 1000.0;

@@ -11,7 +11,7 @@
 use super::Type;
 use super::evaluate::{Operand, combine, evaluate};
 use crate::einsum::scalar::{convert, stored};
-use ein_plan::{JoinInput, Kernel, Range, Reduction, Scalar, Source, piece};
+use ein_plan::{Fold, JoinInput, Kernel, KeyDim, Mesh, Range, Reduction, Scalar, Source, piece};
 use std::collections::BTreeMap;
 
 /// The chunks of one tuple, one a column: all of one shape.
@@ -100,7 +100,7 @@ impl Chunk {
 
 /// A whole tensor cut as a type says: the tuples of those keys.
 pub fn cut(whole: &Chunk, kind: &Type, keys: &[Vec<u32>]) -> Content {
-    let kind = kind.placed(ein_plan::Placement::All);
+    let kind = kind.anywhere();
     keys.iter()
         .map(|key| (key.clone(), whole.part(&kind.ranges(key))))
         .collect()
@@ -109,7 +109,7 @@ pub fn cut(whole: &Chunk, kind: &Type, keys: &[Vec<u32>]) -> Content {
 /// A relation whose every key dimension cuts an array dimension as a whole tensor.
 pub fn whole(content: &Content, kind: &Type) -> Chunk {
     let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();
-    let placed = kind.placed(ein_plan::Placement::All);
+    let placed = kind.anywhere();
     let parts: Vec<(Vec<u64>, &Chunk)> = content
         .iter()
         .map(|(key, chunk)| {
@@ -126,12 +126,12 @@ fn get<'a>(content: &'a Content, key: &[u32]) -> Result<&'a Chunk, Stop> {
         .ok_or_else(|| Stop::Absent(format!("the tuple {key:?} is needed where it is not")))
 }
 
-/// ⋈ and λ. `inputs` are contents with their types and where their key dimensions go; `kind` is the result's.
+/// ⋈ and λ. `inputs` are contents with their types and where their key dimensions go; `dims` are the result's.
 pub fn join(
     inputs: &[(&Content, &Type, &JoinInput)],
     kernel: &Kernel,
     ranges: &[Range],
-    kind: &Type,
+    dims: &[KeyDim],
     keys: &[Vec<u32>],
 ) -> Result<Content, Stop> {
     let mut result = Content::new();
@@ -139,7 +139,7 @@ pub fn join(
         let mut operands = vec![];
         for (content, input_kind, input) in inputs {
             let from: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
-            let placed = input_kind.placed(ein_plan::Placement::All);
+            let placed = input_kind.anywhere();
             operands.push(Operand {
                 chunk: get(content, &from)?,
                 start: placed.ranges(&from).iter().map(|(s, _)| *s).collect(),
@@ -151,11 +151,10 @@ pub fn join(
             .zip(ranges)
             .map(|(index, range)| match range {
                 Range::Whole => (0, index.extent),
-                Range::Key(k) => piece(
-                    index.extent,
-                    kind.keys[*k as usize].pieces,
-                    key[*k as usize],
-                ),
+                Range::Key(k) => {
+                    let k = *k as usize;
+                    piece(index.extent, dims[k].pieces, key[k])
+                }
             })
             .collect();
         let chunk = evaluate(kernel, &ranges, &operands).map_err(Stop::Fault)?;
@@ -164,10 +163,39 @@ pub fn join(
     Ok(result)
 }
 
+/// Σ after ⋈; `kind` is the result's type, whose key dimensions' blocks the axes of `mesh` number.
+pub fn fold(
+    inputs: &[(&Content, &Type, &JoinInput)],
+    kernel: &Kernel,
+    ranges: &[Range],
+    fold: &Fold,
+    kind: &Type,
+    keys: &[Vec<u32>],
+    mesh: &Mesh,
+) -> Result<Content, Stop> {
+    let mut result = Content::new();
+    for key in keys {
+        let members = fold.members(&kind.keys, key, mesh);
+        let joined = join(inputs, kernel, ranges, &fold.keys, &members)?;
+        let together = joined
+            .into_values()
+            .reduce(|sum, next| match kernel.reduction {
+                Some(reduction) => Chunk {
+                    columns: combine(reduction, &kernel.output, &sum.columns, &next.columns),
+                    shape: sum.shape,
+                },
+                None => sum,
+            });
+        let together = together.ok_or_else(|| Stop::Absent(format!("nothing makes up {key:?}")))?;
+        result.insert(key.clone(), together);
+    }
+    Ok(result)
+}
+
 /// Every key of the input that becomes `key`, in key order: `free` are the input's key dimensions that `key`
 /// does not fix, `fixed[d]` is the input's key dimension of `key[d]`.
 fn members(input: &Type, key: &[u32], fixed: &[u32]) -> Vec<Vec<u32>> {
-    let placed = input.placed(ein_plan::Placement::All);
+    let placed = input.anywhere();
     placed
         .all_keys()
         .filter(|from| fixed.iter().zip(key).all(|(d, k)| from[*d as usize] == *k))
@@ -231,7 +259,7 @@ pub fn tile(
     kind: &Type,
     keys: &[Vec<u32>],
 ) -> Result<Content, Stop> {
-    let placed = kind.placed(ein_plan::Placement::All);
+    let placed = kind.anywhere();
     keys.iter()
         .map(|key| {
             let from = &key[..key.len().saturating_sub(1)];
@@ -256,10 +284,7 @@ pub fn concat(
         return Err(Stop::Absent("the array dimension is not cut".into()));
     };
     let fixed: Vec<u32> = (0..input.keys.len() as u32).filter(|k| *k != cut).collect();
-    let (before, after) = (
-        input.placed(ein_plan::Placement::All),
-        kind.placed(ein_plan::Placement::All),
-    );
+    let (before, after) = (input.anywhere(), kind.anywhere());
     let mut result = Content::new();
     for key in keys {
         let mut parts = vec![];

@@ -12,17 +12,36 @@
 //! C.partial = join(A{k}, B{k}) …;  C = aggregate sum C.partial keep {}
 //! ```
 
+use super::names::dim_names;
 use super::operands::split_operands;
-use super::{Chunking, Names, Operation, Output, Program, Relation, Type, finish, typing};
+use super::{Chunking, Cut, Names, Operation, Output, Program, Relation, Type, finish, typing};
 use crate::einsum::{self, Definition, TensorId};
 use ein_plan::{
-    ArrayDim, ArrayType, JoinInput, Kernel, KeyDim, Node, Range, Reduction, RelationId,
+    ArrayDim, ArrayType, Fold, Index, JoinInput, Kernel, KeyDim, Range, Reduction, RelationId,
 };
-use std::collections::BTreeMap;
 
-/// Lowers a program. The chunking has one entry a tensor, each with one number from 1 an index or dimension.
+/// What a program became, and which relations its tensors are.
+#[derive(Clone, Debug, Default)]
+pub struct Lowered {
+    /// The program.
+    pub program: Program,
+    /// By tensor: the join that its statement became; none for sources.
+    pub statements: Vec<Option<RelationId>>,
+    /// By tensor: the aggregation of its carriers, if the join left them apart.
+    pub aggregates: Vec<Option<RelationId>>,
+    /// By tensor: its relation as it rests; none where it is only read in another form.
+    pub rests: Vec<Option<RelationId>>,
+}
+
+/// Lowers a program. The chunking has one entry a tensor, each with one cut an index or dimension.
 pub fn from_einsum(program: &einsum::Program, chunking: &Chunking) -> Result<Program, String> {
+    lower(program, chunking).map(|lowered| lowered.program)
+}
+
+/// [`from_einsum`], with what became of each tensor.
+pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, String> {
     check_chunking(program, chunking)?;
+    let none = || vec![None; program.tensors.len()];
     let mut lowering = Lowering {
         program,
         chunking,
@@ -30,6 +49,8 @@ pub fn from_einsum(program: &einsum::Program, chunking: &Chunking) -> Result<Pro
         forms: vec![vec![]; program.tensors.len()],
         names: Names::taken(program.tensors.iter().map(|t| t.name.as_str())),
         relations: vec![],
+        statements: none(),
+        aggregates: none(),
     };
     for (number, tensor) in program.tensors.iter().enumerate() {
         let id = TensorId(number as u32);
@@ -42,18 +63,32 @@ pub fn from_einsum(program: &einsum::Program, chunking: &Chunking) -> Result<Pro
     }
     let mut outputs = vec![];
     for output in &program.outputs {
-        let pieces = &chunking.dims[output.tensor.0 as usize];
+        let cuts = &chunking.dims[output.tensor.0 as usize];
         outputs.push(Output {
             name: program.tensor(output.tensor).name.clone(),
-            relation: lowering.form(output.tensor, pieces)?,
+            relation: lowering.form(output.tensor, cuts)?,
             file: output.file.clone(),
             origin: output.origin,
         });
     }
-    Ok(Program {
-        relations: lowering.relations,
-        outputs,
-        files: program.files.clone(),
+    let at_rest = lowering
+        .forms
+        .iter()
+        .zip(&chunking.dims)
+        .map(|(forms, dims)| {
+            let form = forms.iter().find(|(form, _)| form == dims);
+            form.map(|(_, relation)| *relation)
+        });
+    Ok(Lowered {
+        rests: at_rest.collect(),
+        statements: lowering.statements,
+        aggregates: lowering.aggregates,
+        program: Program {
+            relations: lowering.relations,
+            outputs,
+            files: program.files.clone(),
+            mesh: chunking.mesh.clone(),
+        },
     })
 }
 
@@ -62,17 +97,19 @@ struct Lowering<'a> {
     chunking: &'a Chunking,
     /// By tensor and dimension: what a key dimension that cuts it is called.
     dim_names: Vec<Vec<String>>,
-    /// By tensor: the relations that hold it, with the pieces of each dimension.
-    forms: Vec<Vec<(Vec<u32>, RelationId)>>,
+    /// By tensor: the relations that hold it, with the cut of each dimension.
+    forms: Vec<Vec<(Vec<Cut>, RelationId)>>,
     names: Names,
     relations: Vec<Relation>,
+    statements: Vec<Option<RelationId>>,
+    aggregates: Vec<Option<RelationId>>,
 }
 
 impl Lowering<'_> {
-    /// The relation of a tensor cut into those pieces; made if it is not there yet.
-    fn form(&mut self, tensor: TensorId, pieces: &[u32]) -> Result<RelationId, String> {
+    /// The relation of a tensor that is cut so; made if it is not there yet.
+    fn form(&mut self, tensor: TensorId, cuts: &[Cut]) -> Result<RelationId, String> {
         let at = tensor.0 as usize;
-        if let Some((_, relation)) = self.forms[at].iter().find(|(form, _)| form == pieces) {
+        if let Some((_, relation)) = self.forms[at].iter().find(|(form, _)| form == cuts) {
             return Ok(*relation);
         }
         let Definition::Source(source) = &self.program.tensor(tensor).definition else {
@@ -80,22 +117,22 @@ impl Lowering<'_> {
                 .iter()
                 .find(|(form, _)| *form == self.chunking.dims[at])
                 .ok_or("a tensor is used before it is made")?;
-            return self.rechunk(tensor, *rests, pieces, "");
+            return self.rechunk(tensor, *rests, cuts, "");
         };
         // What can be made anywhere is made as it is needed; what is read is read once and then re-chunked.
         let rests = &self.chunking.dims[at];
-        if !source.is_free() && rests != pieces {
+        if !source.is_free() && rests != cuts {
             let rests = self.form(tensor, rests)?;
-            return self.rechunk(tensor, rests, pieces, "");
+            return self.rechunk(tensor, rests, cuts, "");
         }
-        let kind = self.kind(tensor, pieces);
+        let kind = self.kind(tensor, cuts);
         let operation = Operation::Source {
             name: self.program.tensor(tensor).name.clone(),
             source: source.clone(),
         };
-        let suffix = if rests == pieces { "" } else { "again" };
+        let suffix = if rests == cuts { "" } else { "again" };
         let relation = self.push(tensor, suffix, kind, operation);
-        self.forms[at].push((pieces.to_vec(), relation));
+        self.forms[at].push((cuts.to_vec(), relation));
         Ok(relation)
     }
 
@@ -106,31 +143,30 @@ impl Lowering<'_> {
         operands: &[TensorId],
     ) -> Result<(), String> {
         let at = tensor.0 as usize;
-        let pieces = &self.chunking.indices[at];
+        let index_cuts = &self.chunking.indices[at];
         let target = &self.chunking.dims[at];
         let rank = kernel.output_rank as usize;
-        let (mut kernel, reads) = split_operands(kernel, pieces);
+        let pieces: Vec<u32> = index_cuts.iter().map(|cut| cut.pieces).collect();
+        let (mut kernel, reads) = split_operands(kernel, &pieces);
 
         let mut keys = vec![];
         let mut ranges = vec![];
-        for (index, pieces) in kernel.indices.iter().zip(pieces) {
-            ranges.push(if *pieces > 1 {
-                keys.push(KeyDim {
-                    name: index.name.clone(),
-                    extent: index.extent,
-                    pieces: *pieces,
-                });
-                Range::Key(keys.len() as u32 - 1)
-            } else {
+        for (index, cut) in kernel.indices.iter().zip(index_cuts) {
+            ranges.push(if cut.is_whole() {
                 Range::Whole
+            } else {
+                keys.push(key_dim(index, cut));
+                Range::Key(keys.len() as u32 - 1)
             });
         }
+        let fold = self.fold(at, &kernel.indices, &ranges, &keys);
         let mut inputs = vec![];
         for (operand, cuts) in &reads {
-            let form: Vec<u32> = cuts
-                .iter()
-                .map(|cut| cut.map_or(1, |index| pieces[index.0 as usize]))
-                .collect();
+            let cut_by = |index: &Option<_>| match index {
+                Some(ein_plan::IndexId(index)) => index_cuts[*index as usize].clone(),
+                None => Cut::whole(),
+            };
+            let form: Vec<Cut> = cuts.iter().map(cut_by).collect();
             let relation = self.form(operands[*operand as usize], &form)?;
             let mut to = vec![0; self.relations[relation.0 as usize].kind.keys.len()];
             for (dim, cut) in self.relations[relation.0 as usize]
@@ -167,33 +203,50 @@ impl Lowering<'_> {
             })
             .collect();
         let kinds: Vec<(&Type, &JoinInput)> = kinds.iter().map(|(k, i)| (k, i)).collect();
-        let kind = typing::join(&kinds, &kernel, &ranges, &keys)?;
+        let mut kind = typing::join(&kinds, &kernel, &ranges, &keys)?;
+        let fold = fold.map(|(fold, keys)| (fold, keys, &self.chunking.mesh));
+        if let Some((fold, keys, mesh)) = &fold {
+            kind = typing::fold(&kind, fold, &kernel, &ranges, keys, mesh)?;
+        }
         let indices = kernel.indices[..rank].to_vec();
         let may_be_empty =
             kernel.guard.is_some() || kernel.indices[rank..].iter().any(|i| i.extent == 0);
-        let natural = kind.pieces();
-        let suffix = match split {
-            Some(_) => "partial",
-            None if natural == *target => "",
-            None => "given",
+        let natural = kind.cuts();
+        // Whether carriers of one element are still apart.
+        let apart = kind.keys.len() > natural.iter().filter(|cut| !cut.is_whole()).count();
+        let finished =
+            split.is_none_or(|reduction| !reduction.needs_finish() && stored == kernel.output);
+        let suffix = match (apart, finished) {
+            (true, _) => "partial",
+            (false, false) => "carrier",
+            (false, true) if natural == *target => "",
+            (false, true) => "given",
         };
         let operation = Operation::Join {
             inputs,
             kernel,
             ranges,
+            fold: fold.map(|(fold, _, _)| fold),
         };
         let mut result = self.push(tensor, suffix, kind, operation);
+        self.statements[at] = Some(result);
 
         if let Some(reduction) = split {
-            // Cutting the carriers as the tensor will rest makes the aggregation a reduce-scatter.
-            let tiled: Vec<u32> = natural
-                .iter()
-                .zip(target)
-                .map(|(given, wanted)| if *given == 1 { *wanted } else { *given })
-                .collect();
-            let carriers = self.rechunk(tensor, result, &tiled, "partial")?;
-            result = self.aggregate(tensor, carriers, reduction, tiled == *target)?;
-            let suffix = if tiled == *target { "" } else { "given" };
+            let mut form = natural.clone();
+            if apart {
+                // Cutting the carriers as the tensor will rest makes the aggregation a reduce-scatter.
+                let scattered = self.chunking.scattered.get(at);
+                let wanted = scattered.filter(|cuts| !cuts.is_empty()).unwrap_or(target);
+                for (given, wanted) in form.iter_mut().zip(wanted) {
+                    if given.is_whole() {
+                        given.clone_from(wanted);
+                    }
+                }
+                let carriers = self.rechunk(tensor, result, &form, "partial")?;
+                result = self.aggregate(tensor, carriers, reduction, form == *target)?;
+                self.aggregates[at] = Some(result);
+            }
+            let suffix = if form == *target { "" } else { "given" };
             if reduction.is_arg() && may_be_empty {
                 let check = finish::something_chosen(reduction, value, &indices);
                 let check = self.map(tensor, &[result], check, "check")?;
@@ -203,11 +256,38 @@ impl Lowering<'_> {
                 result = self.map(tensor, &[result], kernel, suffix)?;
             }
         }
-        let form = self.relations[result.0 as usize].kind.pieces();
+        let form = self.relations[result.0 as usize].kind.cuts();
         self.forms[at].push((form, result));
         let rests = self.rechunk(tensor, result, target, "rests")?;
-        debug_assert_eq!(self.relations[rests.0 as usize].kind.pieces(), *target);
+        debug_assert_eq!(self.relations[rests.0 as usize].kind.cuts(), *target);
         Ok(())
+    }
+
+    /// Whether and how a statement's joined tuples are combined as they are made, and the key dimensions of what
+    /// comes out; `keys` are those of the join.
+    fn fold(
+        &self,
+        at: usize,
+        indices: &[Index],
+        ranges: &[Range],
+        keys: &[KeyDim],
+    ) -> Option<(Fold, Vec<KeyDim>)> {
+        let addends = self.chunking.addends.get(at)?;
+        let (mut keep, mut left) = (vec![], vec![]);
+        for ((index, range), addend) in indices.iter().zip(ranges).zip(addends) {
+            let Range::Key(key) = range else { continue };
+            match addend {
+                Some(cut) if cut.is_whole() => continue,
+                Some(cut) => left.push(key_dim(index, cut)),
+                None => left.push(keys[*key as usize].clone()),
+            }
+            keep.push(*key);
+        }
+        let fold = Fold {
+            keys: keys.to_vec(),
+            keep,
+        };
+        (left != keys).then_some((fold, left))
     }
 
     /// Σ of carriers over every key dimension that cuts no array dimension.
@@ -276,6 +356,7 @@ impl Lowering<'_> {
                 inputs,
                 kernel,
                 ranges,
+                fold: None,
             },
         };
         Ok(self.push(tensor, suffix, kind, operation))
@@ -288,23 +369,23 @@ impl Lowering<'_> {
         &mut self,
         tensor: TensorId,
         from: RelationId,
-        target: &[u32],
+        target: &[Cut],
         what: &str,
     ) -> Result<RelationId, String> {
         let mut steps = vec![];
-        let start = self.relations[from.0 as usize].kind.pieces();
+        let start = self.relations[from.0 as usize].kind.cuts();
         for (dim, (have, want)) in start.iter().zip(target).enumerate() {
-            if *have == 1 && *want > 1 {
+            if have.is_whole() && !want.is_whole() {
                 steps.push((dim, true));
             }
         }
         for (dim, (have, want)) in start.iter().zip(target).enumerate() {
-            if *have > 1 && have != want {
+            if !have.is_whole() && have != want {
                 steps.push((dim, false));
             }
         }
         for (dim, (have, want)) in start.iter().zip(target).enumerate() {
-            if *have > 1 && have != want && *want > 1 {
+            if !have.is_whole() && have != want && !want.is_whole() {
                 steps.push((dim, true));
             }
         }
@@ -314,12 +395,11 @@ impl Lowering<'_> {
             let kind = &self.relations[relation.0 as usize].kind;
             let array_dim = dim as u32;
             let (kind, operation) = if cut {
-                let key = KeyDim {
+                let index = Index {
                     name: self.key_name(tensor, dim, kind),
                     extent: kind.array.dims[dim].extent,
-                    pieces: target[dim],
                 };
-                let kind = typing::tile(kind, array_dim, &key)?;
+                let kind = typing::tile(kind, array_dim, &key_dim(&index, &target[dim]))?;
                 (
                     kind,
                     Operation::Tile {
@@ -345,7 +425,7 @@ impl Lowering<'_> {
             };
             relation = self.push(tensor, suffix, kind, operation);
             if what != "partial" {
-                let form = self.relations[relation.0 as usize].kind.pieces();
+                let form = self.relations[relation.0 as usize].kind.cuts();
                 let forms = &mut self.forms[tensor.0 as usize];
                 if !forms.iter().any(|(other, _)| *other == form) {
                     forms.push((form, relation));
@@ -355,8 +435,8 @@ impl Lowering<'_> {
         Ok(relation)
     }
 
-    /// The type of a tensor's own relation, cut into those pieces.
-    fn kind(&self, tensor: TensorId, pieces: &[u32]) -> Type {
+    /// The type of a tensor's own relation, cut so.
+    fn kind(&self, tensor: TensorId, cuts: &[Cut]) -> Type {
         let described = self.program.tensor(tensor);
         let mut kind = Type {
             keys: vec![],
@@ -365,19 +445,14 @@ impl Lowering<'_> {
                 columns: vec![described.dtype],
             },
         };
-        for (dim, (extent, pieces)) in described.shape.iter().zip(pieces).enumerate() {
-            let cut = (*pieces > 1).then_some(kind.keys.len() as u32);
-            if cut.is_some() {
-                kind.keys.push(KeyDim {
-                    name: self.key_name(tensor, dim, &kind),
-                    extent: *extent,
-                    pieces: *pieces,
-                });
+        for (dim, (extent, cut)) in described.shape.iter().zip(cuts).enumerate() {
+            let extent = *extent;
+            let key = (!cut.is_whole()).then_some(kind.keys.len() as u32);
+            if key.is_some() {
+                let name = self.key_name(tensor, dim, &kind);
+                kind.keys.push(key_dim(&Index { name, extent }, cut));
             }
-            kind.array.dims.push(ArrayDim {
-                extent: *extent,
-                cut,
-            });
+            kind.array.dims.push(ArrayDim { extent, cut: key });
         }
         kind
     }
@@ -414,51 +489,14 @@ impl Lowering<'_> {
     }
 }
 
-/// What the dimensions of each tensor are called: by the indices of its own statement, or of the first that
-/// reads it by bare names; else `d0`, `d1`, …
-fn dim_names(program: &einsum::Program) -> Vec<Vec<String>> {
-    let mut found: BTreeMap<(u32, usize), String> = BTreeMap::new();
-    for (number, tensor) in program.tensors.iter().enumerate() {
-        let Definition::Statement { kernel, operands } = &tensor.definition else {
-            continue;
-        };
-        for (dim, index) in kernel.indices[..kernel.output_rank as usize]
-            .iter()
-            .enumerate()
-        {
-            found.insert((number as u32, dim), index.name.clone());
-        }
-        for (_, node, _) in kernel.graph.iter() {
-            let Node::Read {
-                operand, positions, ..
-            } = node
-            else {
-                continue;
-            };
-            for (dim, position) in positions.iter().enumerate() {
-                if let Some(index) = kernel.graph.as_index(*position) {
-                    found
-                        .entry((operands[*operand as usize].0, dim))
-                        .or_insert_with(|| kernel.indices[index.0 as usize].name.clone());
-                }
-            }
-        }
+/// The key dimension that cuts an index so.
+fn key_dim(index: &Index, cut: &Cut) -> KeyDim {
+    KeyDim {
+        name: index.name.clone(),
+        extent: index.extent,
+        pieces: cut.pieces,
+        axes: cut.axes.clone(),
     }
-    program
-        .tensors
-        .iter()
-        .enumerate()
-        .map(|(number, tensor)| {
-            (0..tensor.shape.len())
-                .map(|dim| {
-                    found
-                        .get(&(number as u32, dim))
-                        .cloned()
-                        .unwrap_or_else(|| format!("d{dim}"))
-                })
-                .collect()
-        })
-        .collect()
 }
 
 fn check_chunking(program: &einsum::Program, chunking: &Chunking) -> Result<(), String> {
@@ -476,7 +514,7 @@ fn check_chunking(program: &einsum::Program, chunking: &Chunking) -> Result<(), 
                 };
                 indices.len() == count
                     && dims.len() == tensor.shape.len()
-                    && indices.iter().chain(dims).all(|pieces| *pieces > 0)
+                    && indices.iter().chain(dims).all(|cut| cut.pieces > 0)
             });
     if fits {
         Ok(())

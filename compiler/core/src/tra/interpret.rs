@@ -8,7 +8,7 @@
 
 use super::chunks::{self, Chunk, Content, Stop};
 use super::{Operation, Program, Relation, Type};
-use ein_plan::{JoinInput, Placement, RelationId};
+use ein_plan::{JoinInput, RelationId};
 
 /// The outputs of a verified program, whole, in order. `inputs` gives the values of a source by its tensor's
 /// name.
@@ -34,7 +34,7 @@ fn operator(
     inputs: &dyn Fn(&str) -> Chunk,
 ) -> Result<Content, Stop> {
     let kind = &relation.kind;
-    let keys: Vec<Vec<u32>> = kind.placed(Placement::All).all_keys().collect();
+    let keys: Vec<Vec<u32>> = kind.anywhere().all_keys().collect();
     let content = |id: &RelationId| &contents[id.0 as usize];
     let kind_of = |id: &RelationId| -> &Type { &program.relation(*id).kind };
     match &relation.operation {
@@ -46,12 +46,18 @@ fn operator(
             inputs,
             kernel,
             ranges,
+            fold,
         } => {
             let inputs: Vec<_> = inputs
                 .iter()
                 .map(|input| (content(&input.relation), kind_of(&input.relation), input))
                 .collect();
-            chunks::join(&inputs, kernel, ranges, kind, &keys)
+            match fold {
+                None => chunks::join(&inputs, kernel, ranges, &kind.keys, &keys),
+                Some(fold) => {
+                    chunks::fold(&inputs, kernel, ranges, fold, kind, &keys, &program.mesh)
+                }
+            }
         }
         Operation::Transform {
             input,
@@ -63,7 +69,7 @@ fn operator(
                 keys: (0..kind.keys.len() as u32).collect(),
             };
             let inputs = [(content(input), kind_of(input), &join)];
-            chunks::join(&inputs, kernel, ranges, kind, &keys)
+            chunks::join(&inputs, kernel, ranges, &kind.keys, &keys)
         }
         Operation::Aggregate {
             input,

@@ -13,19 +13,23 @@
 
 mod carrier;
 pub mod chunks;
+pub mod classes;
 mod evaluate;
 mod finish;
 pub mod from_einsum;
 pub mod interpret;
+mod names;
 pub mod operands;
 pub mod parse;
 pub mod print;
 pub mod typing;
 pub mod verify;
 
+pub(crate) use names::Names;
+
 use ein_plan::{
-    ArrayType, JoinInput, Kernel, KeyDim, Origin, Placement, Range, Reduction, RelationId,
-    RelationType, Source,
+    ArrayType, Fold, JoinInput, Kernel, KeyDim, Mesh, Origin, Placement, Range, Reduction,
+    RelationId, RelationType, Source,
 };
 
 /// The type of a relation: what [`RelationType`] says, without a placement.
@@ -47,13 +51,19 @@ impl Type {
         }
     }
 
-    /// The number of pieces along each array dimension; 1 where it is whole.
-    pub fn pieces(&self) -> Vec<u32> {
-        self.array
-            .dims
-            .iter()
-            .map(|dim| dim.cut.map_or(1, |key| self.keys[key as usize].pieces))
-            .collect()
+    /// The type with no placement, for what does not ask for one: ranges, keys, tuples.
+    pub fn anywhere(&self) -> RelationType {
+        self.placed(Placement { roles: vec![] })
+    }
+
+    /// How each array dimension is cut.
+    pub fn cuts(&self) -> Vec<Cut> {
+        let cut = |key: u32| {
+            let KeyDim { pieces, axes, .. } = &self.keys[key as usize];
+            Cut::new(*pieces, axes)
+        };
+        let dims = self.array.dims.iter();
+        dims.map(|dim| dim.cut.map_or(Cut::whole(), cut)).collect()
     }
 }
 
@@ -76,6 +86,8 @@ pub enum Operation {
         kernel: Kernel,
         /// The range of each of the kernel's indices.
         ranges: Vec<Range>,
+        /// Whether joined tuples are combined at once: Σ after ⋈, its groups being blocks of keys.
+        fold: Option<Fold>,
     },
     /// Σ: tuples that agree on the key dimensions `group_by` are combined in key order. Output key dimension d
     /// is the input's `group_by[d]`.
@@ -182,6 +194,8 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// The files of the text, for messages.
     pub files: Vec<String>,
+    /// The axes by which key dimensions number their blocks; without axes: one, for any number of sites.
+    pub mesh: Mesh,
 }
 
 impl Program {
@@ -191,32 +205,59 @@ impl Program {
     }
 }
 
-/// Into how many pieces the indices of statements and the dimensions of tensors are cut; 1 is whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chunking {
-    /// By tensor: pieces of each index of its kernel (empty for sources).
-    pub indices: Vec<Vec<u32>>,
-    /// By tensor: pieces of each dimension as it rests between statements.
-    pub dims: Vec<Vec<u32>>,
+/// How a range is cut.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cut {
+    /// Number of pieces; 1 is whole.
+    pub pieces: u32,
+    /// The axes that number its blocks ([`KeyDim::axes`]); none where it is whole.
+    pub axes: Vec<u8>,
 }
 
-/// Names that are taken.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Names(std::collections::HashSet<String>);
-
-impl Names {
-    pub(crate) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> Names {
-        Names(names.map(str::to_string).collect())
-    }
-
-    /// The name itself, or the first of `name2`, `name3`, … that is free; it is taken from now on.
-    pub(crate) fn fresh(&mut self, name: &str) -> String {
-        let mut result = name.to_string();
-        let mut number = 2;
-        while !self.0.insert(result.clone()) {
-            result = format!("{name}{number}");
-            number += 1;
+impl Cut {
+    /// Not cut.
+    pub fn whole() -> Cut {
+        Cut {
+            pieces: 1,
+            axes: vec![],
         }
-        result
     }
+
+    /// Cut into pieces whose blocks these axes number.
+    pub fn new(pieces: u32, axes: &[u8]) -> Cut {
+        if pieces == 1 {
+            return Cut::whole();
+        }
+        Cut {
+            pieces,
+            axes: axes.to_vec(),
+        }
+    }
+
+    /// Cut into pieces that sites in a row share.
+    pub fn row(pieces: u32) -> Cut {
+        Cut::new(pieces, &[0])
+    }
+
+    /// Whether it is not cut.
+    pub fn is_whole(&self) -> bool {
+        self.pieces == 1
+    }
+}
+
+/// How the indices of statements and the dimensions of tensors are cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunking {
+    /// The axes that the cuts speak of; without axes: one.
+    pub mesh: Mesh,
+    /// By tensor: the cut of each index of its kernel (empty for sources).
+    pub indices: Vec<Vec<Cut>>,
+    /// By tensor: the cut of each dimension as it rests between statements.
+    pub dims: Vec<Vec<Cut>>,
+    /// By tensor: of each index of its kernel, what of the cut is left in the carriers of a reduction when those
+    /// that meet are combined as they are made; `None`: all of it. No entry: nothing is combined so.
+    pub addends: Vec<Vec<Option<Cut>>>,
+    /// By tensor: how its carriers are cut while they are combined, beyond what its statement gives and the tensor
+    /// rests as. No entry: not at all.
+    pub scattered: Vec<Vec<Cut>>,
 }

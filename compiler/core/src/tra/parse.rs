@@ -21,6 +21,9 @@ pub fn parse(text: &str) -> Result<Program> {
         let mut line = line?;
         if line.at_words("files") {
             program.files = line.files()?;
+        } else if line.at_word_and_number("mesh") {
+            program.mesh = line.mesh(0)?;
+            line.end()?;
         } else if line.at_words("output") {
             let output = output(&mut line, &names, &program.files)?;
             program.outputs.push(output);
@@ -143,18 +146,24 @@ fn operation(
     keys: &[KeyDim],
 ) -> Result<Operation> {
     let keys_of = |id: RelationId| program.relation(id).kind.keys.as_slice();
-    Ok(match line.word()? {
+    let word = line.word()?;
+    Ok(match word {
         "source" => {
             let name = line.name()?;
             line.expect_word("from")?;
             let source = line.source()?;
             Operation::Source { name, source }
         }
-        "join" => Operation::Join {
-            inputs: join_inputs(line, names, keys)?,
-            ranges: over(line, keys)?,
-            kernel: line.kernel()?,
-        },
+        "join" | "fold" => {
+            let fold = line.fold(word)?;
+            let keys = fold.as_ref().map_or(keys, |fold| &fold.keys);
+            Operation::Join {
+                inputs: join_inputs(line, names, keys)?,
+                ranges: over(line, keys)?,
+                kernel: line.kernel()?,
+                fold,
+            }
+        }
         "aggregate" => {
             let reduction = line.reduction()?;
             let input = names.read(line)?;

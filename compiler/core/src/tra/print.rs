@@ -8,20 +8,23 @@
 //! ```
 
 use super::{Operation, Output, Program};
-use ein_plan::print::{Name, files, key, list, origin};
-use ein_plan::{KeyDim, Placement, Range, RelationId};
+use ein_plan::print::{Name, files, join_word, key, list, origin};
+use ein_plan::{KeyDim, Range, RelationId};
 use std::fmt;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&files(&self.files))?;
+        if !self.mesh.axes.is_empty() {
+            writeln!(f, "mesh {}", self.mesh)?;
+        }
         for relation in &self.relations {
-            let kind = relation.kind.placed(Placement::All).to_string();
+            let kind = relation.kind.anywhere().to_string();
             writeln!(
                 f,
                 "{}: {} = {}{}",
                 heading(&relation.name, &relation.tensor),
-                kind.strip_suffix(" @ ALL").unwrap_or(&kind),
+                kind.strip_suffix(" @ GRID()").unwrap_or(&kind),
                 operation(self, &relation.operation, &relation.kind.keys),
                 origin(relation.origin, &self.files),
             )?;
@@ -82,11 +85,14 @@ fn operation(program: &Program, operation: &Operation, keys: &[KeyDim]) -> Strin
             inputs,
             kernel,
             ranges,
+            fold,
         } => {
+            let keys = fold.as_ref().map_or(keys, |fold| &fold.keys);
             let inputs = inputs
                 .iter()
                 .map(|input| format!("{}{}", name(&input.relation), key_set(keys, &input.keys)));
-            format!("join({}) {} {kernel}", list(inputs), over(keys, ranges))
+            let (how, over) = (join_word(fold.as_ref()), over(keys, ranges));
+            format!("{how}({}) {over} {kernel}", list(inputs))
         }
         Operation::Aggregate {
             input,

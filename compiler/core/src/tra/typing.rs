@@ -8,7 +8,9 @@
 //! ```
 
 use super::Type;
-use ein_plan::{ArrayDim, ArrayType, JoinInput, Kernel, KeyDim, Range, Reduction, piece};
+use ein_plan::{
+    ArrayDim, ArrayType, Fold, JoinInput, Kernel, KeyDim, Mesh, Range, Reduction, piece, same_cut,
+};
 
 /// Whether keys and arrays fit together: unique key names, pieces from 1, cuts of the same range, every key
 /// dimension cutting at most one array dimension.
@@ -50,7 +52,7 @@ pub fn check(kind: &Type) -> Result<(), String> {
     if kind.array.columns.is_empty() {
         return Err("the arrays have no column".into());
     }
-    if kind.placed(ein_plan::Placement::All).tuples().is_none() {
+    if kind.anywhere().tuples().is_none() {
         return Err("there are more tuples than can be counted".into());
     }
     Ok(())
@@ -85,11 +87,12 @@ pub fn join(
         }
         for (d, (key, to)) in kind.keys.iter().zip(&input.keys).enumerate() {
             match keys.get(*to as usize) {
-                Some(target) if target.extent == key.extent && target.pieces == key.pieces => {}
+                Some(target) if same_cut(target, key) => {}
                 Some(target) => {
+                    let KeyDim { name, .. } = key;
                     return Err(format!(
-                        "operand {o}: key dimension `{}` is {}/{} but `{}` is {}/{}",
-                        key.name, key.extent, key.pieces, target.name, target.extent, target.pieces
+                        "operand {o}: key dimension `{name}` is {key} but `{}` is {target}",
+                        target.name
                     ));
                 }
                 None => return Err(format!("operand {o}: there is no key dimension {to}")),
@@ -135,6 +138,23 @@ pub fn join(
             dims,
             columns: kernel.output.clone(),
         },
+    })
+}
+
+/// Σ after ⋈, of a join of that type: what is kept becomes `keys`.
+pub fn fold(
+    joined: &Type,
+    fold: &Fold,
+    kernel: &Kernel,
+    ranges: &[Range],
+    keys: &[KeyDim],
+    mesh: &Mesh,
+) -> Result<Type, String> {
+    ein_plan::verify::kept(fold, keys, &joined.array, mesh)?;
+    ein_plan::verify::reduced(fold, kernel, ranges)?;
+    Ok(Type {
+        keys: keys.to_vec(),
+        array: ein_plan::verify::folded(fold, joined.array.clone()),
     })
 }
 

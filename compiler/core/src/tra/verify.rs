@@ -64,12 +64,18 @@ fn verify_relation(program: &Program, relation: &Relation) -> Result<(), String>
             inputs,
             kernel,
             ranges,
+            fold,
         } => {
             let kinds: Vec<_> = inputs
                 .iter()
                 .map(|input| (kind_of(input.relation), input))
                 .collect();
-            let expected = typing::join(&kinds, kernel, ranges, &kind.keys)?;
+            let keys = fold.as_ref().map_or(&kind.keys, |fold| &fold.keys);
+            let mut expected = typing::join(&kinds, kernel, ranges, keys)?;
+            if let Some(fold) = fold {
+                let mesh = &program.mesh;
+                expected = typing::fold(&expected, fold, kernel, ranges, &kind.keys, mesh)?;
+            }
             let maps: Vec<_> = kinds
                 .iter()
                 .map(|(kind, input)| (*kind, input.keys.clone()))

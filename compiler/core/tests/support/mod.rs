@@ -8,7 +8,7 @@ use ein_plan::Scalar;
 use einc_core::einsum::Program;
 use einc_core::ia;
 use einc_core::tra::chunks::Chunk;
-use einc_core::tra::{self, Chunking};
+use einc_core::tra::{self, Chunking, Cut};
 
 /// A small generator of numbers, good enough to vary tests.
 pub struct Numbers(pub u64);
@@ -66,16 +66,20 @@ pub fn chunking_by(program: &Program, mut pieces: impl FnMut() -> u32) -> Chunki
         .map(|tensor| match &tensor.definition {
             Definition::Source(_) => vec![],
             Definition::Statement { kernel, .. } => {
-                kernel.indices.iter().map(|_| pieces()).collect()
+                kernel.indices.iter().map(|_| Cut::row(pieces())).collect()
             }
         })
         .collect();
     let dims = program
         .tensors
         .iter()
-        .map(|tensor| tensor.shape.iter().map(|_| pieces()).collect())
+        .map(|tensor| tensor.shape.iter().map(|_| Cut::row(pieces())).collect())
         .collect();
-    Chunking { indices, dims }
+    Chunking {
+        indices,
+        dims,
+        ..Chunking::default()
+    }
 }
 
 /// What a program gives, or the word that it stops.

@@ -11,8 +11,7 @@ use clap::Args;
 use einc_diag::Diagnostic;
 use einc_driver::{arguments::Format, exit, render::Text};
 use std::{
-    fs,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -70,7 +69,7 @@ fn file(path: &Path, check: bool) -> i32 {
             exit::say(&format!("{}\n", path.display()));
             1
         }
-        Ok(new) => match replace(path, &new) {
+        Ok(new) => match super::replace(path, &new) {
             Ok(()) => 0,
             Err(error) => {
                 let message = format!("cannot write {}: {error}", path.display());
@@ -86,19 +85,4 @@ fn formatted(name: &str, text: &str) -> Result<String, i32> {
         exit::show(diagnostics, &[Text { name, text }], Format::Text);
         1
     })
-}
-
-/// Replaces a file in one go; it keeps its permissions, and a link stays a link.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = fs::canonicalize(path)?;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut new = tempfile::Builder::new()
-        .prefix(".einc-")
-        .tempfile_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    new.as_file()
-        .set_permissions(fs::metadata(&path)?.permissions())?;
-    new.as_file().sync_all()?;
-    new.persist(&path)?;
-    Ok(())
 }

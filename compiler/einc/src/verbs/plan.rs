@@ -1,4 +1,4 @@
-//! `einc plan`: what would be computed where, what it moves, and what it needs.
+//! `einc plan`: what would be computed where, what it moves, what it needs, and why it was chosen.
 //!
 //! Must not know how a plan is made or written.
 //!
@@ -7,22 +7,31 @@
 //! plan for 4 sites: transfer 67108864 floats …
 //! ```
 
-use clap::Args;
-use einc_core::pipeline;
+use clap::{Args, ValueEnum};
+use einc_core::pipeline::{self, report::PlanReport};
+use einc_diag::Diagnostic;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
     bind::Purpose,
     exit, session,
     settings::Settings,
 };
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-/// Show what would be computed where, what it moves and the memory it needs
+/// Show what would be computed where, what it moves, the memory it needs, and why it was chosen
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   einc plan model.ein --sites 8
-  einc plan model.ein --sites 8 --dim N=1_000_000   data need not be there if the sizes are given")]
+  einc plan model.ein --sites 8 --dim N=1_000_000   data need not be there if the sizes are given
+  einc plan model.ein --sites 8 --compare           beside the best other plans, and why each lost
+  einc plan model.ein --sites 8 --memory 8GiB       a plan that fits, or what is missing
+  einc plan model.ein --format html -o plan.html    a page with the plan as a graph
+  einc plan model.ein --format json -o plan.json    for programs; then, later:
+  einc plan model.ein --diff plan.json              what changed")]
 pub struct Arguments {
     /// The program
     #[arg(value_name = "FILE.ein")]
@@ -31,6 +40,35 @@ pub struct Arguments {
     bind: BindArguments,
     #[command(flatten)]
     plan: PlanArguments,
+    /// How the plan is written
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    format: Form,
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Also show the best other plans, what each would cost and why it lost
+    #[arg(long)]
+    compare: bool,
+    /// Also show every rewrite between the program and the plan
+    #[arg(long)]
+    explain_rewrites: bool,
+    /// Show what changed since a plan that was written with `--format json`
+    #[arg(long, value_name = "OLD.json", conflicts_with = "format")]
+    diff: Option<PathBuf>,
+}
+
+/// How a plan is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people
+    #[default]
+    Text,
+    /// For programs; compiler/PLAN.md documents the fields
+    Json,
+    /// A graph for Graphviz
+    Dot,
+    /// A page for a browser
+    Html,
 }
 
 pub fn perform(arguments: Arguments) -> i32 {
@@ -41,14 +79,61 @@ pub fn perform(arguments: Arguments) -> i32 {
     let mut settings = Settings::default();
     settings.bind(arguments.bind);
     settings.plan(&arguments.plan);
-    let compiled = session::check(&program, &settings, Purpose::Plan)
-        .and_then(|checked| session::compile(checked, settings.sites.unwrap_or(1)));
-    match compiled {
-        Ok((compiled, _, warnings)) => {
-            exit::show(warnings, &program.texts(), Format::Text);
-            exit::say(&pipeline::explain(&compiled));
-            0
+    let old = match arguments.diff.as_deref().map(read).transpose() {
+        Ok(old) => old,
+        Err(diagnostic) => return super::complain(diagnostic, Format::Text),
+    };
+    let sites = settings.sites.unwrap_or(1);
+    let planned = session::check(&program, &settings, Purpose::Plan)
+        .and_then(|checked| session::report(checked, &program, sites, arguments.compare));
+    let (mut report, warnings) = match planned {
+        Ok(planned) => planned,
+        Err(failure) => return exit::fail(failure, &program, Format::Text),
+    };
+    exit::show(warnings, &program.texts(), Format::Text);
+    if !arguments.explain_rewrites {
+        report.rewrites.clear();
+    }
+    let text = match (&old, arguments.format) {
+        (Some(old), _) => pipeline::diff::diff(old, &report),
+        (None, Form::Text) => pipeline::explain(&report),
+        (None, Form::Dot) => pipeline::dot::dot(&report),
+        (None, Form::Html) => pipeline::html::html(&report),
+        (None, Form::Json) => {
+            let json = serde_json::to_string_pretty(&report);
+            format!(
+                "{}\n",
+                json.expect("a report has only names and finite numbers")
+            )
         }
-        Err(failure) => exit::fail(failure, &program, Format::Text),
+    };
+    match &arguments.output {
+        None => exit::say(&text),
+        Some(path) => {
+            if let Err(error) = super::replace(path, &text) {
+                let what = format!("cannot write {}: {error}", path.display());
+                return super::complain(Diagnostic::error("E0192", what), Format::Text);
+            }
+        }
+    }
+    0
+}
+
+/// A report that was written before.
+fn read(path: &Path) -> Result<PlanReport, Diagnostic> {
+    let wrong = |what: String| {
+        Diagnostic::error("E0190", format!("cannot read {}: {what}", path.display()))
+            .help("`einc plan --format json -o FILE` writes one")
+    };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let report: PlanReport =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("no plan: {error}")))?;
+    match report.schema == pipeline::report::SCHEMA {
+        true => Ok(report),
+        false => Err(wrong(format!(
+            "its schema is {:?}, not {:?}",
+            report.schema,
+            pipeline::report::SCHEMA
+        ))),
     }
 }

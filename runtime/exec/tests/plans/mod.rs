@@ -21,6 +21,7 @@ pub fn keys(dims: &[(&str, u64, u32)]) -> Vec<KeyDim> {
             name: (*name).into(),
             extent: *extent,
             pieces: *pieces,
+            axes: vec![0],
         })
         .collect()
 }
@@ -49,8 +50,20 @@ pub fn kind(
     }
 }
 
+/// By a key dimension; without one, at the first site.
 pub fn part(dims: &[u32]) -> Placement {
-    Placement::Part(dims.to_vec())
+    let role = match dims {
+        [] => AxisRole::First,
+        [key, ..] => AxisRole::Key(*key),
+    };
+    Placement { roles: vec![role] }
+}
+
+/// At every site.
+pub fn all() -> Placement {
+    Placement {
+        roles: vec![AxisRole::Every],
+    }
 }
 
 impl Builder {
@@ -58,6 +71,7 @@ impl Builder {
         Builder {
             plan: Plan {
                 sites,
+                mesh: Mesh::row(sites),
                 deterministic: true,
                 files: vec!["test.ein".into()],
                 kernels: vec![],
@@ -99,7 +113,7 @@ impl Builder {
 
     pub fn broadcast(&mut self, input: RelationId) -> RelationId {
         let mut kind = self.plan.kind(input).clone();
-        kind.placement = Placement::All;
+        kind.placement = all();
         let tensor = self.plan.step(input).tensor.clone();
         self.step(&tensor, kind, Operation::Broadcast { input })
     }
@@ -260,7 +274,7 @@ pub fn broadcast_product(sites: u32, [i, j, k]: [u64; 3], pieces: u32) -> Plan {
             part(&[0]),
         ),
     );
-    let all = b.broadcast(right);
+    let everywhere = b.broadcast(right);
     let kernel = b.kernel(product([i, j, k]));
     let c = b.step(
         "C",
@@ -271,9 +285,10 @@ pub fn broadcast_product(sites: u32, [i, j, k]: [u64; 3], pieces: u32) -> Plan {
             part(&[0]),
         ),
         Operation::LocalJoin {
-            inputs: vec![join(a, &[0]), join(all, &[1])],
+            inputs: vec![join(a, &[0]), join(everywhere, &[1])],
             kernel,
             ranges: vec![Range::Key(0), Range::Key(1), Range::Whole],
+            fold: None,
         },
     );
     b.output("C", c, None);
@@ -316,6 +331,7 @@ pub fn cut_product(sites: u32, [i, j, k]: [u64; 3], pieces: u32) -> Plan {
             inputs: vec![join(a, &[0, 1]), join(right, &[1])],
             kernel,
             ranges: vec![Range::Key(0), Range::Whole, Range::Key(1)],
+            fold: None,
         },
     );
     let moved = b.shuffle(partial, part(&[0]));
@@ -374,17 +390,17 @@ pub fn rechunk(sites: u32, [r, c]: [u64; 2], rows: u32, columns: u32) -> Plan {
     );
     let spread = b.shuffle(tiled, part(&[0]));
     b.output("X", spread, None);
-    let all = b.broadcast(spread);
+    let everywhere = b.broadcast(spread);
     let first = b.step(
         "F",
         kind(
             vec![],
             &[(r, None), (piece(c, columns, 0).1, None)],
             DType::F64,
-            Placement::All,
+            all(),
         ),
         Operation::LocalFilter {
-            input: all,
+            input: everywhere,
             key: 0,
             value: 0,
         },
@@ -399,7 +415,7 @@ pub fn lookup(sites: u32, rows: u64, table: u64, pieces: u32) -> Plan {
     let values = b.source(
         "table",
         Source::Iota,
-        kind(vec![], &[(table, None)], DType::F64, Placement::All),
+        kind(vec![], &[(table, None)], DType::F64, all()),
     );
     let at = b.source(
         "at",
@@ -424,6 +440,7 @@ pub fn lookup(sites: u32, rows: u64, table: u64, pieces: u32) -> Plan {
             inputs: vec![join(values, &[]), join(at, &[0])],
             kernel,
             ranges: vec![Range::Key(0)],
+            fold: None,
         },
     );
     let spread = b.broadcast(out);

@@ -173,6 +173,12 @@ impl<'a> Line<'a> {
         self.at_word(word) && matches!(next, Some(Token::Name(_) | Token::Quoted(_)))
     }
 
+    /// Whether the next token is this bare word, and a number follows.
+    pub fn at_word_and_number(&self, word: &str) -> bool {
+        let next = self.tokens.get(self.at + 1).map(|(token, _)| token);
+        self.at_word(word) && matches!(next, Some(Token::Number(_)))
+    }
+
     /// Whether the next token is a number without a sign.
     pub fn at_number(&self) -> bool {
         matches!(self.peek(), Some(Token::Number(_)))
@@ -203,6 +209,18 @@ impl<'a> Line<'a> {
         let found = self.at_word(word);
         self.at += usize::from(found);
         found
+    }
+
+    /// Takes the bare word that is next if it begins with this letter.
+    pub(crate) fn eat_word_after(&mut self, letter: char) -> Option<&'a str> {
+        match self.peek() {
+            Some(Token::Name(name)) if name.starts_with(letter) => {
+                let name = *name;
+                self.at += 1;
+                Some(name)
+            }
+            _ => None,
+        }
     }
 
     /// Takes the bare word, which must be next.

@@ -9,10 +9,10 @@
 use ein_plan::{DType, Scalar};
 
 /// A stream of choices.
-pub(super) struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
-    pub(super) fn new(seed: u64) -> Numbers {
+    pub(crate) fn new(seed: u64) -> Numbers {
         Numbers(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 
@@ -26,27 +26,27 @@ impl Numbers {
     }
 
     /// A number from `low` to `high`, both included.
-    pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
+    pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
         low + (self.next() % (high - low + 1) as u64) as i64
     }
 
     /// True once in that many times.
-    pub(super) fn one_in(&mut self, times: u64) -> bool {
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.next().is_multiple_of(times)
     }
 
     /// One of the items; there is at least one.
-    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[(self.next() % items.len() as u64) as usize]
     }
 
     /// A size: 0 and 1 are not rare.
-    pub(super) fn size(&mut self) -> u64 {
+    pub(crate) fn size(&mut self) -> u64 {
         *self.pick(&[0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7])
     }
 
     /// A value of an element type: small, whole or halved; a wild one may be infinite or no number.
-    pub(super) fn value(&mut self, dtype: DType, wild: bool) -> Scalar {
+    pub(crate) fn value(&mut self, dtype: DType, wild: bool) -> Scalar {
         if wild && self.one_in(5) {
             return Scalar::Float(*self.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY]));
         }

@@ -1,0 +1,271 @@
+//! The choice of a program and a layout: equivalent programs are laid out, and the cheapest layout of any is taken.
+//!
+//! Must not know how a layout is carried out.
+//!
+//! ```text
+//! 3 programs, 5 sites: mesh 2x2, 134217728 words, proved optimal
+//! ```
+
+use super::report::Rewrite;
+use super::{Criteria, Objective, Options, Stop};
+use crate::einsum::Program;
+use crate::ia::layout::Layout;
+use crate::rules::{self, Alternative, LogicOptions, RuleUse};
+use crate::search::{self, Found, Nearest, NoLayout, Outcome, Price, SearchOptions};
+use ein_plan::{Mesh, Plan, memory};
+use einc_diag::Diagnostic;
+use std::cmp::Ordering;
+
+/// Most nodes of the e-graph of rewrites of a program.
+const NODES: usize = 50_000;
+
+/// Loads that differ by less are the same.
+const TOLERANCE: f64 = 1e-7;
+
+/// Most equivalent programs that are laid out.
+const PROGRAMS: usize = 3;
+
+/// A layout, and what is known of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chosen {
+    /// The mesh as it was searched; the layout's has axes that do the same made one.
+    pub mesh: Mesh,
+    /// How everything runs and where it rests.
+    pub layout: Layout,
+    /// What that costs, as the search counts it.
+    pub price: Price,
+    /// Whether no layout of the searched space is cheaper.
+    pub proved_optimal: bool,
+    /// How much cheaper one could be at most, in the objective's unit.
+    pub gap: f64,
+    /// Meshes whose best layout was found, with its price.
+    pub meshes: Vec<(Mesh, f64)>,
+    /// What was left out, with the reason.
+    pub not_explored: Vec<String>,
+    /// How many equivalent programs were laid out.
+    pub programs: usize,
+    /// Nodes of the e-graph of rewrites of the program.
+    pub logic_nodes: usize,
+    /// Its classes.
+    pub logic_classes: usize,
+    /// The rewrites between the program as written and the one that was taken.
+    pub rewrites: Vec<Rewrite>,
+}
+
+/// What the search is asked for.
+pub(super) fn search_options(options: &Options) -> SearchOptions {
+    let Criteria {
+        objective,
+        memory,
+        balance,
+        ..
+    } = &options.criteria;
+    SearchOptions {
+        balance: *balance,
+        memory: *memory,
+        ..SearchOptions::new(options.sites, objective_of(*objective))
+    }
+}
+
+/// The search's name of an objective.
+pub(super) fn objective_of(objective: Objective) -> search::Objective {
+    match objective {
+        Objective::Transfer => search::Objective::Transfer,
+        Objective::Bytes => search::Objective::Bytes,
+    }
+}
+
+/// Takes the cheapest layout of the program, or of one that says the same.
+pub(super) fn choose(
+    program: &Program,
+    options: &Options,
+    deadline: &dyn Fn() -> bool,
+) -> Result<(Program, Chosen), Stop> {
+    if options.deterministic {
+        // Its decisions must not depend on the number of sites.
+        let layout = search::greedy::layout(program, options.sites, true);
+        let price = search::price(program, &layout, &objective_of(options.criteria.objective));
+        let chosen = Chosen {
+            mesh: layout.mesh.clone(),
+            layout,
+            price,
+            programs: 1,
+            not_explored: vec![
+                "other layouts: a deterministic one does not depend on the sites".into(),
+            ],
+            ..Chosen::default()
+        };
+        return Ok((program.clone(), chosen));
+    }
+    let logic = rules::rewrite(
+        program,
+        &LogicOptions {
+            disabled: &options.criteria.disabled_rules,
+            node_limit: NODES,
+            candidates: PROGRAMS,
+            deadline,
+        },
+    );
+    let wanted = search_options(options);
+    let mut laid_out: Vec<(&Alternative, Found)> = vec![];
+    let mut none = None;
+    let mut left_out = vec![];
+    for (number, alternative) in logic.alternatives.iter().enumerate() {
+        if number > 0 && deadline() {
+            let count = logic.alternatives.len() - number;
+            left_out.push(format!("{count} equivalent programs: time was up"));
+            break;
+        }
+        match search::layout(&alternative.program, &wanted, deadline) {
+            Ok(found) => laid_out.push((alternative, found)),
+            Err(refusal) => none = none.or(Some((&alternative.program, refusal))),
+        }
+    }
+    // What is necessary is the least that any of them needs: more work must not buy fewer transfers.
+    let loads = laid_out.iter().map(|(_, found)| found.price.load);
+    let most = loads.fold(f64::INFINITY, f64::min) * wanted.balance * (1.0 + TOLERANCE);
+    let admissible = laid_out
+        .into_iter()
+        .filter(|(_, found)| found.price.load <= most);
+    let best = admissible.reduce(|best, next| {
+        match next.1.price.compare(&best.1.price, &wanted.objective) {
+            Ordering::Less => next,
+            _ => best,
+        }
+    });
+    let Some((alternative, found)) = best else {
+        return Err(match none {
+            Some((program, refusal)) => refused(program, options, &refusal),
+            None => Stop::Internal("there is no program to lay out".into()),
+        });
+    };
+    let mut chosen = chosen(found);
+    chosen.programs = logic.alternatives.len();
+    chosen.logic_nodes = logic.explored.nodes;
+    chosen.logic_classes = logic.explored.classes;
+    if logic.explored.stop != rules::Stop::Saturated {
+        left_out.push(format!("further rewrites: {}", logic.explored.stop));
+    }
+    chosen.not_explored.extend(left_out);
+    chosen.rewrites = alternative.rules.iter().map(rewrite).collect();
+    Ok((alternative.program.clone(), chosen))
+}
+
+fn rewrite(applied: &RuleUse) -> Rewrite {
+    Rewrite {
+        rule: applied.rule.into(),
+        tensor: applied.tensor.clone(),
+        before: applied.before.clone(),
+        after: applied.after.clone(),
+    }
+}
+
+fn chosen(found: Found) -> Chosen {
+    let meshes = &found.report.meshes;
+    let solved = meshes.iter().filter_map(|mesh| match mesh.outcome {
+        Outcome::Proved { price } | Outcome::Improved { price, .. } => {
+            Some((mesh.mesh.clone(), price))
+        }
+        Outcome::Dearer { .. } | Outcome::Inadmissible(_) | Outcome::Skipped(_) => None,
+    });
+    let mut not_explored: Vec<String> = found
+        .report
+        .unexplored()
+        .map(|mesh| format!("mesh {}: {}", mesh.mesh, mesh.outcome))
+        .collect();
+    if found.report.interrupted {
+        not_explored.push("what the time limit left".into());
+    }
+    Chosen {
+        meshes: solved.collect(),
+        not_explored,
+        proved_optimal: found.proved_optimal,
+        gap: found.report.gap,
+        mesh: found.layout.mesh.clone(),
+        layout: found.layout.coalesced(),
+        price: found.price,
+        ..Chosen::default()
+    }
+}
+
+/// Why there is no layout, in the user's terms.
+fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
+    let (tensor, statement, shortfall, nearest) = match none {
+        NoLayout::Pinned(what) => return Stop::Internal(what.clone()),
+        NoLayout::Memory {
+            tensor,
+            statement,
+            shortfall,
+            nearest,
+        } => (program.tensor(*tensor), statement, shortfall, nearest),
+    };
+    let statement = program.tensor(*statement);
+    let help = match nearest {
+        Nearest::Sites(sites) => format!("it fits on more sites: `--sites {sites}`"),
+        Nearest::Dimensions(dims) if dims.is_empty() => {
+            format!("more sites do not help; make `{}` smaller", tensor.name)
+        }
+        Nearest::Dimensions(dims) => {
+            let dims: Vec<String> = dims
+                .iter()
+                .map(|dim| format!("{} (now {})", dim + 1, tensor.shape[*dim as usize]))
+                .collect();
+            format!(
+                "more sites do not help; make `{}` smaller along dimension {}",
+                tensor.name,
+                dims.join(", ")
+            )
+        }
+    };
+    let missing = super::explain::scaled(*shortfall, "B");
+    let limit = super::explain::scaled(options.criteria.memory.unwrap_or(0), "B");
+    let diagnostic = Diagnostic::error(
+        "E0996",
+        format!(
+            "no plan for {} sites fits in {limit} a site: {missing} are missing while `{}` is computed, most of all for `{}`",
+            options.sites, statement.name, tensor.name
+        ),
+    );
+    Stop::NoPlan(located(diagnostic, statement.origin).help(help))
+}
+
+fn located(diagnostic: Diagnostic, origin: ein_plan::Origin) -> Diagnostic {
+    if origin.line == 0 {
+        return diagnostic;
+    }
+    let span = einc_diag::Span {
+        file: einc_diag::FileId(origin.file),
+        start: origin.start,
+        end: origin.end,
+    };
+    diagnostic.at(span, "here a site holds most")
+}
+
+/// The plan itself must keep the limit that its layout was chosen for.
+pub(super) fn check_memory(plan: &Plan, options: &Options) -> Result<(), Stop> {
+    let Some(limit) = options.criteria.memory else {
+        return Ok(());
+    };
+    let peaks = memory::peaks(plan);
+    let Some(peak) = peaks.iter().max_by_key(|peak| peak.bytes) else {
+        return Ok(());
+    };
+    if peak.bytes <= limit {
+        return Ok(());
+    }
+    let step = &plan.steps[peak.step];
+    let scaled = super::explain::scaled;
+    let diagnostic = Diagnostic::error(
+        "E0996",
+        format!(
+            "the plan for {} sites does not fit in {} a site: {} are missing at step {} (`{}`)",
+            options.sites,
+            scaled(limit, "B"),
+            scaled(peak.bytes - limit, "B"),
+            peak.step,
+            step.tensor
+        ),
+    )
+    .help("more sites (`--sites`) or a higher `--memory` help");
+    Err(Stop::NoPlan(located(diagnostic, step.origin)))
+}

@@ -1,0 +1,53 @@
+//! What a plan is chosen by: what is minimised, within which limits, with which rules.
+//!
+//! Must not know how it is chosen.
+//!
+//! ```text
+//! fewest floats transferred, at most 1.25 times an even share of the work and 8589934592 bytes a site, without R2-5
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+/// What is minimised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Objective {
+    /// Floats transferred, as the thesis counts them (section 3.3.3).
+    #[default]
+    Transfer,
+    /// Words received by the site that receives most.
+    Bytes,
+}
+
+impl Objective {
+    /// As it is written on a command line and in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Objective::Transfer => "transfer",
+            Objective::Bytes => "bytes",
+        }
+    }
+}
+
+/// What a plan is chosen by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Criteria {
+    /// What is minimised.
+    pub objective: Objective,
+    /// Bytes that a site may hold, if there is a limit.
+    pub memory: Option<u64>,
+    /// How many times its even share of the arithmetic a site may do, from 1.
+    pub balance: f64,
+    /// Names of rules that are not used.
+    pub disabled_rules: Vec<String>,
+}
+
+impl Default for Criteria {
+    fn default() -> Self {
+        Criteria {
+            objective: Objective::default(),
+            memory: None,
+            balance: 1.25,
+            disabled_rules: vec![],
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! A compiled program as a report: every step with its operator, type, placement, cost, line and reason.
+//!
+//! Must not know how a report is printed.
+//!
+//! ```text
+//! step 2: broadcast B, {} f32[4096, 4096] @ ALL, 67108864 floats, because `C` (matmul.ein:10) reads `B` whole …
+//! ```
+
+use super::report::{
+    PlanCost, PlanOutput, PlanReport, PlanStep, Rewrite, SCHEMA, Searched, SourceLine,
+};
+use super::{Compiled, Options};
+use crate::ia::{Operation, Program, Relation};
+use ein_plan::amounts::Amounts;
+use ein_plan::{AxisRole, Origin, RelationId, memory, traffic};
+
+/// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
+pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanReport {
+    let (ia, plan, cost) = (&compiled.ia, &compiled.plan, &compiled.cost);
+    let peaks = memory::peaks(plan);
+    let peak = peaks.iter().max_by_key(|peak| peak.bytes);
+    let received = traffic::received(plan);
+    let sent = traffic::by_step(plan);
+    let steps = ia.relations.iter().enumerate().map(|(number, relation)| {
+        let kind = relation.kind.to_string();
+        let (kind, placement) = kind.rsplit_once(" @ ").unwrap_or((&kind, ""));
+        let step = &cost.steps[number];
+        let held = Amounts::bytes(&relation.kind, &plan.mesh).at_sites(&[&relation.kind.placement]);
+        PlanStep {
+            step: number,
+            name: relation.name.clone(),
+            tensor: relation.tensor.clone(),
+            operator: operator(&relation.operation).into(),
+            text: text(ia, relation),
+            inputs: inputs(relation),
+            kind: kind.into(),
+            frontier: relation.kind.keys.iter().map(|key| key.pieces).collect(),
+            placement: placement.into(),
+            rules: rules(compiled, relation),
+            transfer: figure(step.transfer),
+            floats: sent[number].floats,
+            bytes: sent[number].bytes,
+            flops: figure(step.flops),
+            memory: figure(held.into_iter().max().unwrap_or(0)),
+            source: source(ia, relation.origin, texts),
+            because: because(ia, RelationId(number as u32)),
+        }
+    });
+    PlanReport {
+        schema: SCHEMA.into(),
+        program: ia.files.first().cloned().unwrap_or_default(),
+        sites: ia.sites,
+        mesh: plan.mesh.axes.clone(),
+        objective: options.criteria.objective.name().into(),
+        deterministic: plan.deterministic,
+        balance: options.criteria.balance,
+        memory_limit: options.criteria.memory,
+        cost: PlanCost {
+            transfer: figure(cost.transfer),
+            bytes: cost.bytes,
+            bytes_per_site_max: received.iter().map(|site| site.bytes).max().unwrap_or(0),
+            flops_per_site_max: figure(cost.flops),
+            peak_memory_per_site_max: peak.map_or(0, |peak| peak.bytes),
+            peak_step: peak.map_or(0, |peak| peak.step),
+        },
+        proved_optimal: compiled.chosen.proved_optimal,
+        gap: compiled.chosen.gap,
+        search: Searched {
+            meshes: (compiled.chosen.meshes.iter())
+                .map(|(mesh, price)| (mesh.to_string(), *price))
+                .collect(),
+            not_explored: compiled.chosen.not_explored.clone(),
+            programs: compiled.chosen.programs,
+            logic_nodes: compiled.chosen.logic_nodes,
+            logic_classes: compiled.chosen.logic_classes,
+            proved_equal: compiled.proof.as_ref().map(|proof| proof.proved),
+        },
+        steps: steps.collect(),
+        outputs: plan
+            .outputs
+            .iter()
+            .map(|output| PlanOutput {
+                name: output.name.clone(),
+                step: output.relation.0 as usize,
+                file: output.file.clone(),
+            })
+            .collect(),
+        alternatives: vec![],
+        rewrites: rewrites(compiled),
+    }
+}
+
+/// The rewrites of the program, then those of its proof.
+fn rewrites(compiled: &Compiled) -> Vec<Rewrite> {
+    let proof = compiled.proof.iter().flat_map(|proof| &proof.steps);
+    let proof = proof.map(|step| Rewrite {
+        rule: step.rule.clone(),
+        tensor: step.tensor.clone(),
+        before: step.before.clone(),
+        after: step.after.clone(),
+    });
+    compiled
+        .chosen
+        .rewrites
+        .iter()
+        .cloned()
+        .chain(proof)
+        .collect()
+}
+
+/// The rules that were applied to a relation's tensor, and the one that its operator comes from.
+fn rules(compiled: &Compiled, relation: &Relation) -> Vec<String> {
+    let mut rules: Vec<String> = vec![];
+    let applied = compiled
+        .chosen
+        .rewrites
+        .iter()
+        .map(|r| (&r.tensor, &r.rule));
+    let proved = compiled.proof.iter().flat_map(|proof| &proof.steps);
+    let proved = proved.map(|step| (&step.tensor, &step.rule));
+    for (tensor, rule) in applied.chain(proved) {
+        if *tensor == relation.tensor && !rules.contains(rule) {
+            rules.push(rule.clone());
+        }
+    }
+    rules
+}
+
+/// What an operator is called.
+pub fn operator(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Source { .. } => "source",
+        Operation::Broadcast { .. } => "broadcast",
+        Operation::Shuffle { .. } => "shuffle",
+        Operation::LocalJoin { .. } => "local join",
+        Operation::LocalAggregate { .. } => "local aggregate",
+        Operation::LocalFilter { .. } => "local filter",
+        Operation::LocalMap { .. } => "local map",
+        Operation::LocalTile { .. } => "local tile",
+        Operation::LocalConcat { .. } => "local concat",
+    }
+}
+
+/// An operation in one line, its inputs by name.
+pub fn text(program: &Program, relation: &Relation) -> String {
+    let name = |id: &RelationId| program.relation(*id).name.as_str();
+    match &relation.operation {
+        Operation::Source { .. } => "source".into(),
+        Operation::Broadcast { input } => format!("broadcast {}", name(input)),
+        Operation::Shuffle { input } => format!("shuffle {}", name(input)),
+        Operation::LocalJoin { inputs, kernel, .. } => {
+            let names: Vec<&str> = inputs.iter().map(|input| name(&input.relation)).collect();
+            let reduction = match kernel.reduction {
+                None => String::new(),
+                Some(reduction) => format!("{} ", reduction.name()),
+            };
+            format!("local join {reduction}({})", names.join(", "))
+        }
+        Operation::LocalAggregate {
+            input, reduction, ..
+        } => format!("local aggregate {} {}", reduction.name(), name(input)),
+        Operation::LocalFilter { input, key, value } => {
+            let key = &program.relation(*input).kind.keys[*key as usize].name;
+            format!("local filter {} where {key} = {value}", name(input))
+        }
+        Operation::LocalMap { input, .. } => format!("local map {}", name(input)),
+        Operation::LocalTile { input, array_dim } => {
+            format!("local tile {} dim {array_dim}", name(input))
+        }
+        Operation::LocalConcat { input, array_dim } => {
+            format!("local concat {} dim {array_dim}", name(input))
+        }
+    }
+}
+
+fn inputs(relation: &Relation) -> Vec<usize> {
+    let inputs = relation.operation.inputs();
+    inputs.iter().map(|input| input.0 as usize).collect()
+}
+
+fn figure(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+fn source(program: &Program, origin: Origin, texts: &[&str]) -> SourceLine {
+    let Some(file) = program.files.get(origin.file as usize) else {
+        return SourceLine::default();
+    };
+    let lines = texts.get(origin.file as usize).map(|text| text.lines());
+    let line = lines.and_then(|mut lines| lines.nth(origin.line.checked_sub(1)? as usize));
+    SourceLine {
+        file: file.clone(),
+        line: origin.line,
+        text: line.unwrap_or_default().trim().into(),
+    }
+}
+
+/// Why a relation moves, in a sentence; nothing for what does not.
+fn because(program: &Program, id: RelationId) -> String {
+    let relation = program.relation(id);
+    let input = match relation.operation {
+        Operation::Broadcast { input } | Operation::Shuffle { input } => program.relation(input),
+        _ => return String::new(),
+    };
+    let cut = |relation: &Relation, of: &dyn Fn(u32) -> bool| -> Vec<String> {
+        let roles = relation.kind.placement.roles.iter();
+        let keys = roles.filter_map(|role| match role {
+            AxisRole::Key(key) if of(*key) => Some(*key),
+            _ => None,
+        });
+        let mut names: Vec<String> = keys
+            .map(|key| format!("`{}`", relation.kind.keys[key as usize].name))
+            .collect();
+        names.dedup();
+        names
+    };
+    let kept = |key: u32| {
+        let dims = &input.kind.array.dims;
+        dims.iter().any(|dim| dim.cut == Some(key))
+    };
+    let summed = cut(input, &|key| !kept(key));
+    if !summed.is_empty() {
+        let names = summed.join(" and ");
+        return format!(
+            "`{}` is reduced over {names}, which is cut over sites: each site's part goes to where it is added up",
+            relation.tensor
+        );
+    }
+    let (from, to) = (cut(input, &|_| true), cut(relation, &|_| true));
+    let readers = readers(program, id);
+    let who = match readers.first() {
+        Some(reader) => format!("`{}`{}", reader.tensor, place(program, reader.origin)),
+        None => "the output".into(),
+    };
+    let rests = match from.is_empty() {
+        true => "is at one site".into(),
+        false => format!("rests cut along {}", from.join(" and ")),
+    };
+    match to.is_empty() {
+        true => format!("{who} needs `{}` whole, which {rests}", relation.tensor),
+        false => format!(
+            "{who} needs `{}` cut along {} only, which {rests}",
+            relation.tensor,
+            to.join(" and ")
+        ),
+    }
+}
+
+/// The computations that read a relation, through what only re-arranges it.
+fn readers(program: &Program, id: RelationId) -> Vec<&Relation> {
+    let mut found = vec![];
+    let mut open = vec![id];
+    while let Some(id) = open.pop() {
+        for (number, reader) in program.relations.iter().enumerate() {
+            if !reader.operation.inputs().contains(&id) {
+                continue;
+            }
+            match reader.operation {
+                Operation::LocalJoin { .. } => found.push(reader),
+                _ => open.push(RelationId(number as u32)),
+            }
+        }
+    }
+    found
+}
+
+/// ` (model.ein:7)`, or nothing if the place is unknown.
+fn place(program: &Program, origin: Origin) -> String {
+    match program.files.get(origin.file as usize) {
+        Some(file) if origin.line > 0 => format!(" ({file}:{})", origin.line),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,146 @@
+//! What translation asks of kernels: whether they fault, what they depend on, and the same kernel with other dimensions.
+//!
+//! Must not know terms.
+//!
+//! ```text
+//! permute_output([i, j | k] sum a0[i, k] * a1[k, j], [1, 0])   gives   [j, i | k] sum a0[i, k] * a1[k, j]
+//! ```
+
+use super::laws;
+use ein_plan::{
+    DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Reduction, Scalar,
+};
+
+/// What a point that is left out counts as, where that is a number.
+pub(super) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
+    match reduction {
+        Reduction::Norm | Reduction::Norm1 | Reduction::NormInf => {
+            laws::identity(Function::Add, dtype)
+        }
+        Reduction::LogSumExp => laws::identity(Function::Max, dtype),
+        other => laws::identity(laws::step(other)?, dtype),
+    }
+}
+
+/// Whether some point may stop the run: a read that may be out of range, an integer division or power.
+pub(super) fn may_fault(kernel: &Kernel) -> bool {
+    let extents: Vec<u64> = kernel.indices.iter().map(|i| i.extent).collect();
+    let graph = &kernel.graph;
+    let constant = |id: &NodeId, good: &dyn Fn(i64) -> bool| match graph.node(*id) {
+        Node::Constant(Scalar::Int(value)) => good(*value),
+        _ => false,
+    };
+    graph.iter().any(|(_, node, dtype)| match node {
+        Node::Read {
+            operand,
+            positions,
+            otherwise: None,
+            ..
+        } => {
+            let shape = &kernel.operands[*operand as usize].shape;
+            !positions
+                .iter()
+                .zip(shape)
+                .all(|(p, extent)| inside(graph, *p, *extent, &extents))
+        }
+        Node::Apply(Function::FloorDiv | Function::Rem, arguments) if !dtype.is_float() => {
+            !constant(&arguments[1], &|x| x != 0)
+        }
+        Node::Apply(Function::Pow, arguments) if !dtype.is_float() => {
+            !constant(&arguments[1], &|x| x >= 0)
+        }
+        _ => false,
+    })
+}
+
+/// Whether an affine position is inside `0..extent` at every point.
+fn inside(graph: &Expressions, position: NodeId, extent: u64, extents: &[u64]) -> bool {
+    let Some(affine) = graph.as_affine(position) else {
+        return false;
+    };
+    let (mut low, mut high) = (i128::from(affine.constant), i128::from(affine.constant));
+    for (index, coefficient) in affine.terms {
+        let most = i128::from(extents[index.0 as usize]) - 1;
+        let reach = i128::from(coefficient) * most;
+        low += reach.min(0);
+        high += reach.max(0);
+    }
+    low >= 0 && high < i128::from(extent)
+}
+
+/// The indices that a node depends on, ascending.
+pub(super) fn free_indices(graph: &Expressions, root: NodeId) -> Vec<IndexId> {
+    let mut needed = vec![false; graph.len()];
+    needed[root.0 as usize] = true;
+    let mut indices = vec![];
+    for at in (0..=root.0).rev() {
+        if needed[at as usize] {
+            let node = graph.node(NodeId(at));
+            node.arguments().for_each(|a| needed[a.0 as usize] = true);
+            if let Node::Index(index) = node {
+                indices.push(*index);
+            }
+        }
+    }
+    indices.sort();
+    indices.dedup();
+    indices
+}
+
+/// The same kernel with other numbers for its indices.
+pub(super) fn renamed(mut kernel: Kernel, number: &dyn Fn(IndexId) -> IndexId) -> Kernel {
+    let mut graph = Expressions::default();
+    let mut moved: Vec<NodeId> = vec![];
+    for (_, node, dtype) in kernel.graph.iter() {
+        let node = match node {
+            Node::Index(index) => Node::Index(number(*index)),
+            node => node.map(|a| moved[a.0 as usize]),
+        };
+        moved.push(graph.add(node, dtype));
+    }
+    kernel.root = moved[kernel.root.0 as usize];
+    kernel.guard = kernel.guard.map(|g| moved[g.0 as usize]);
+    kernel.graph = graph;
+    kernel
+}
+
+/// The kernel whose output dimension `order[d]` is dimension `d` of this one's.
+pub(super) fn permute_output(kernel: &Kernel, order: &[u32]) -> Kernel {
+    let mut result = renamed(kernel.clone(), &|index| {
+        IndexId(order.get(index.0 as usize).copied().unwrap_or(index.0))
+    });
+    for (from, to) in order.iter().enumerate() {
+        result.indices[*to as usize] = kernel.indices[from].clone();
+    }
+    result
+}
+
+/// The kernel that reads operands whose dimension `orders[o][d]` is dimension `d` of this one's operand `o`.
+pub(super) fn permute_operands(kernel: &Kernel, orders: &[Vec<u32>]) -> Kernel {
+    let mut result = kernel.clone();
+    for (operand, order) in result.operands.iter_mut().zip(orders) {
+        let shape = operand.shape.clone();
+        for (from, to) in order.iter().enumerate() {
+            operand.shape[*to as usize] = shape[from];
+        }
+    }
+    let mut graph = Expressions::default();
+    let mut moved: Vec<NodeId> = vec![];
+    for (_, node, dtype) in kernel.graph.iter() {
+        let mut node = node.map(|a| moved[a.0 as usize]);
+        if let Node::Read {
+            operand, positions, ..
+        } = &mut node
+        {
+            let old = positions.clone();
+            for (from, to) in orders[*operand as usize].iter().enumerate() {
+                positions[*to as usize] = old[from];
+            }
+        }
+        moved.push(graph.add(node, dtype));
+    }
+    result.root = moved[kernel.root.0 as usize];
+    result.guard = kernel.guard.map(|g| moved[g.0 as usize]);
+    result.graph = graph;
+    result
+}

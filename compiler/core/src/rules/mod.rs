@@ -1,0 +1,189 @@
+//! Rewrites of *what* a program computes: an e-graph over Einstein statements, and the best programs found in it.
+//!
+//! Every rule is a row ([`all`]) with a name that can be disabled, its two sides and its conditions; one family a
+//! file. Statements become n-ary terms over closed tensors ([`term`]), so that transposition, commutativity and
+//! associativity need no rules. Must not know sites, placements or costs of moving data.
+//!
+//! ```text
+//! C: f32[9, 1] = [i: 9, j: 1 | k: 9, l: 9] sum A[i, k] * B[k, l] * x[l, j]
+//!   contraction-order   C.1 = sum B[k, l] * x[l, j];  C = sum A[i, k] * C.1[k, j]
+//! ```
+
+mod assemble;
+mod bound;
+mod cheapest;
+pub mod constant;
+pub mod contraction;
+mod describe;
+pub mod distribute;
+mod emit;
+mod extract;
+pub mod ia;
+mod kernel;
+pub mod laws;
+pub mod order;
+pub mod price;
+pub mod reduction;
+pub mod reindex;
+mod saturate;
+mod steps;
+pub mod term;
+mod translate;
+
+use crate::einsum;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+/// A rule as it is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleInfo {
+    /// What it is called, also where it is disabled.
+    pub name: &'static str,
+    /// The file that it stands in.
+    pub family: &'static str,
+    /// Paper and section, or "classical".
+    pub paper: &'static str,
+    /// What it matches.
+    pub left: &'static str,
+    /// What that equals.
+    pub right: &'static str,
+    /// What must hold.
+    pub conditions: &'static [&'static str],
+    /// What else there is to say.
+    pub note: &'static str,
+}
+
+/// All rules, family by family: what is computed, then what moves.
+pub fn all() -> Vec<RuleInfo> {
+    let logic = rows().into_iter().map(|row| row.info);
+    logic.chain(ia::all()).collect()
+}
+
+/// All rows with what they do.
+fn rows() -> Vec<saturate::Row> {
+    let mut rows = vec![];
+    rows.extend(reindex::rows());
+    rows.extend(contraction::rows());
+    rows.extend(distribute::rows());
+    rows.extend(reduction::rows());
+    rows.extend(constant::rows());
+    rows
+}
+
+/// How far to look.
+pub struct LogicOptions<'a> {
+    /// Names of rules that are not used. Unknown names change nothing.
+    pub disabled: &'a [String],
+    /// Most terms of the e-graph; 0 lets no rule fire.
+    pub node_limit: usize,
+    /// Most programs to give back; at least the best and the original are given.
+    pub candidates: usize,
+    /// Whether time is up: asked between steps, never inside one.
+    pub deadline: &'a dyn Fn() -> bool,
+}
+
+impl fmt::Debug for LogicOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogicOptions")
+            .field("disabled", &self.disabled)
+            .field("node_limit", &self.node_limit)
+            .field("candidates", &self.candidates)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A rule at work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleUse {
+    /// The rule.
+    pub rule: &'static str,
+    /// The tensor that it was used for.
+    pub tensor: String,
+    /// What stood there.
+    pub before: String,
+    /// What stands there now.
+    pub after: String,
+}
+
+/// A program that gives the same outputs.
+#[derive(Clone, Debug)]
+pub struct Alternative {
+    /// The program.
+    pub program: einsum::Program,
+    /// How it came about, in order; empty for the original.
+    pub rules: Vec<RuleUse>,
+    /// What it is ranked by ([`price::Price::score`]): weighted operations and bytes touched.
+    pub work: f64,
+    /// Floating-point operations.
+    pub flops: f64,
+}
+
+/// Why no more rules were used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Nothing new can be found.
+    Saturated,
+    /// The e-graph is as large as it may be.
+    NodeLimit,
+    /// The rules went round as often as they may.
+    IterationLimit,
+    /// Time is up.
+    Deadline,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stop::Saturated => "saturated",
+            Stop::NodeLimit => "the node limit was reached",
+            Stop::IterationLimit => "the iteration limit was reached",
+            Stop::Deadline => "time was up",
+        })
+    }
+}
+
+/// How much was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explored {
+    /// Terms of the e-graph.
+    pub nodes: usize,
+    /// Classes of equal tensors.
+    pub classes: usize,
+    /// Rounds of all rules.
+    pub iterations: usize,
+    /// Why it ended.
+    pub stop: Stop,
+    /// How many equalities each rule found, whether or not a program uses them.
+    pub fired: BTreeMap<&'static str, usize>,
+}
+
+/// What the rules found.
+#[derive(Clone, Debug)]
+pub struct Logic {
+    /// Programs, the best first; the original always among them.
+    pub alternatives: Vec<Alternative>,
+    /// How much was looked at.
+    pub explored: Explored,
+}
+
+/// Programs equal to this one, ranked. The original is first unless another has less work, and fewer operations or
+/// fewer bytes touched. The program is one that [`einsum::verify`] accepts.
+pub fn rewrite(program: &einsum::Program, options: &LogicOptions<'_>) -> Logic {
+    let disabled: HashSet<&str> = options.disabled.iter().map(String::as_str).collect();
+    let rows: Vec<saturate::Row> = rows()
+        .into_iter()
+        .filter(|row| !disabled.contains(row.info.name))
+        .collect();
+    let mut translated = translate::translate(program, &|name| {
+        options.node_limit > 0 && !disabled.contains(name)
+    });
+    let mut explored = saturate::saturate(&mut translated.graph, &rows, options);
+    for rule in translated.shared.iter().flatten() {
+        *explored.fired.entry(rule).or_default() += 1;
+    }
+    let alternatives = extract::alternatives(program, &translated, options);
+    Logic {
+        alternatives,
+        explored,
+    }
+}

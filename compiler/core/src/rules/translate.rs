@@ -1,0 +1,512 @@
+//! From a program to terms.
+//!
+//! Every statement becomes a whole kernel and, where its parts cannot fault, the term that it computes; equal tensors
+//! meet in one class, also if one is the other's transpose. A product-sum reads through product-sums that nothing
+//! else uses. Must not know what rules do with it.
+//!
+//! ```text
+//! C: f32[4, 8] = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]
+//! gives   sum mul #0[0, 2] #1[2, 1]   and the whole kernel, in one class
+//! ```
+
+use super::contraction::absorb;
+use super::kernel::{free_indices, may_fault, neutral, permute_operands, permute_output, renamed};
+use super::laws;
+use super::term::{Argument, Graph, Head, Operation, Read, Term};
+use crate::einsum::{Definition, Program, TensorId, canonical};
+use egg::Id;
+use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId};
+use std::collections::HashMap;
+
+/// Larger kernels are not looked into.
+const MOST_NODES: usize = 400;
+/// Most factors of a product.
+const MOST_FACTORS: usize = 120;
+
+/// Where a tensor is in the graph: its dimension `d` is dimension `order[d]` of the class.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The class when it was added.
+    pub class: Id,
+    /// Class dimension by tensor dimension.
+    pub order: Vec<u32>,
+}
+
+/// A program as terms.
+#[derive(Debug, Default)]
+pub struct Translated {
+    /// The terms.
+    pub graph: Graph,
+    /// By tensor.
+    pub places: Vec<Place>,
+    /// By tensor: the term that stands for it as it is written, if it is a statement of its own.
+    pub original: Vec<Option<Term>>,
+    /// By tensor: the rule that made it another tensor's class.
+    pub shared: Vec<Option<&'static str>>,
+    /// What an index is called, by class and dimension.
+    pub names: HashMap<(Id, u32), String>,
+    /// What the indices of a kernel are called where a class is computed by it.
+    pub kernel_names: Vec<(u32, Id, Vec<String>)>,
+}
+
+/// Translates a program; `enabled` says whether a rule may be used.
+pub fn translate(program: &Program, enabled: &dyn Fn(&str) -> bool) -> Translated {
+    let mut translator = Translator {
+        program,
+        enabled,
+        to: Translated::default(),
+        uses: uses(program),
+        wide: HashMap::new(),
+    };
+    translator.to.graph.egraph.analysis.sources = program.tensors.iter().map(|t| t.dtype).collect();
+    for at in 0..program.tensors.len() {
+        translator.tensor(at);
+    }
+    translator.finish()
+}
+
+struct Translator<'a> {
+    program: &'a Program,
+    enabled: &'a dyn Fn(&str) -> bool,
+    to: Translated,
+    /// How many statements and outputs use a tensor.
+    uses: Vec<u32>,
+    /// By class of a tensor: its own term, and the term that reads through what nothing else uses.
+    wide: HashMap<Id, (Term, Term)>,
+}
+
+fn uses(program: &Program) -> Vec<u32> {
+    let mut uses = vec![0; program.tensors.len()];
+    for output in &program.outputs {
+        uses[output.tensor.0 as usize] += 1;
+    }
+    for tensor in &program.tensors {
+        if let Definition::Statement { operands, .. } = &tensor.definition {
+            operands.iter().for_each(|o| uses[o.0 as usize] += 1);
+        }
+    }
+    uses
+}
+
+impl Translator<'_> {
+    fn tensor(&mut self, at: usize) {
+        let tensor = &self.program.tensors[at];
+        let rank = tensor.shape.len() as u32;
+        match &tensor.definition {
+            Definition::Source(_) => {
+                let class = self.to.graph.egraph.add(Term {
+                    head: Head::Source(at as u32),
+                    reduction: None,
+                    rank,
+                    extents: tensor.shape.clone(),
+                    reads: vec![],
+                    children: vec![],
+                });
+                self.place(class, (0..rank).collect(), None, None);
+            }
+            Definition::Statement { kernel, operands } => self.statement(at, kernel, operands),
+        }
+    }
+
+    fn place(
+        &mut self,
+        class: Id,
+        order: Vec<u32>,
+        original: Option<Term>,
+        shared: Option<&'static str>,
+    ) {
+        self.to.places.push(Place { class, order });
+        self.to.original.push(original);
+        self.to.shared.push(shared);
+    }
+
+    fn statement(&mut self, at: usize, kernel: &Kernel, operands: &[TensorId]) {
+        let rank = kernel.output_rank;
+        let parts = match (self.enabled)("") {
+            true => self.parts(kernel, operands),
+            false => None,
+        };
+        let stored = kernel.output[0];
+        let parts = parts.map(|(value, extents)| {
+            let dimensions: Vec<u32> = (0..rank).collect();
+            let graph = &mut self.to.graph;
+            let value = graph.fresh(value, &dimensions, &extents);
+            if stored == stored.compute() || graph.data(value.class).dtype == stored {
+                return value;
+            }
+            let store = Operation {
+                head: Head::Store(stored),
+                reduction: None,
+                reduced: vec![],
+                arguments: vec![value],
+            };
+            graph.fresh(store, &dimensions, &extents)
+        });
+        // A class that is a tensor already is that tensor, or a view of it.
+        let shared = |value: &Argument| {
+            let order = self.known_order(value.class)?;
+            let at: Vec<u32> = order.iter().map(|d| value.indices[*d as usize]).collect();
+            Some(match at.is_sorted() {
+                true => "common-subexpression",
+                false => "transpose-read",
+            })
+        };
+        let parts = parts.filter(|value| shared(value).is_none_or(|rule| (self.enabled)(rule)));
+        let shared = parts.as_ref().and_then(shared);
+        let order: Vec<u32> = match &parts {
+            Some(value) => (0..rank)
+                .map(|d| {
+                    let at = value.indices.iter().position(|i| *i == d);
+                    at.map_or(d, |at| at as u32)
+                })
+                .collect(),
+            None => (0..rank).collect(),
+        };
+        let salt = match (self.enabled)("common-subexpression") {
+            true => 0,
+            false => at as u32 + 1,
+        };
+        let (class, original) = match parts {
+            Some(value) if shared.is_some() => (value.class, None),
+            parts => {
+                let own = parts.and_then(|value| {
+                    let own = self.to.graph.egraph[value.class].nodes.first().cloned();
+                    own.map(|own| (value.class, own))
+                });
+                let whole = self.whole(kernel, operands, &order, salt);
+                let egraph = &mut self.to.graph.egraph;
+                let mut class = egraph.add(whole.clone());
+                if let Some((value, own)) = own {
+                    egraph.union(value, class);
+                    class = egraph.find(class);
+                    self.read_through(class, own);
+                }
+                if let Head::Whole(number, _) = whole.head {
+                    let mut names: Vec<String> =
+                        kernel.indices.iter().map(|i| i.name.clone()).collect();
+                    for (d, to) in order.iter().enumerate() {
+                        names[*to as usize] = kernel.indices[d].name.clone();
+                    }
+                    self.to.kernel_names.push((number, class, names));
+                }
+                (class, Some(whole))
+            }
+        };
+        for (d, index) in kernel.indices[..rank as usize].iter().enumerate() {
+            let name = index.name.clone();
+            self.to.names.entry((class, order[d])).or_insert(name);
+        }
+        self.place(class, order, original, shared);
+    }
+
+    /// The order of dimensions of the first tensor that is this class.
+    fn known_order(&self, class: Id) -> Option<&[u32]> {
+        let egraph = &self.to.graph.egraph;
+        let class = egraph.find(class);
+        let mut places = self.to.places.iter();
+        let found = places.find(|place| egraph.find(place.class) == class);
+        found.map(|place| &place.order[..])
+    }
+
+    /// Remembers the form of a product-sum in which it reads through operands that nothing else uses.
+    fn read_through(&mut self, class: Id, own: Term) {
+        if !own.is_open() || !(self.enabled)("merge-products") {
+            return;
+        }
+        let mut wide = own.clone();
+        loop {
+            let next = (0..wide.children.len()).find_map(|at| {
+                let child = wide.children[at];
+                let (_, inner) = self.wide.get(&child)?;
+                let fits = wide.children.len() + inner.children.len() <= MOST_FACTORS;
+                let alone = wide.children.iter().filter(|c| **c == child).count() == 1;
+                let single = self.single_use(child);
+                (fits && alone && single)
+                    .then(|| absorb(&self.to.graph, &wide, at, inner))?
+                    .map(|term| (child, term))
+            });
+            match next {
+                Some((child, term)) => {
+                    self.to.graph.absorbed.insert(child);
+                    wide = term;
+                }
+                None => break,
+            }
+        }
+        if matches!(own.head, Head::Fold(_) | Head::Copy) {
+            self.wide.insert(class, (own, wide));
+        }
+    }
+
+    fn single_use(&self, class: Id) -> bool {
+        let tensors = self.to.places.iter().enumerate();
+        let mut of_class = tensors.filter(|(_, p)| self.to.graph.egraph.find(p.class) == class);
+        of_class.next().is_some_and(|(at, _)| self.uses[at] == 1) && of_class.next().is_none()
+    }
+
+    fn finish(mut self) -> Translated {
+        let mut wide: Vec<(Id, (Term, Term))> = self.wide.drain().collect();
+        wide.sort_by_key(|(class, _)| *class);
+        for (class, (own, wide)) in wide {
+            if !self.to.graph.absorbed.contains(&class) && own != wide {
+                let mut extents = vec![];
+                let at: Vec<u32> = wide.dimensions();
+                extents.extend(wide.extents[..wide.rank as usize].iter().copied());
+                let (arguments, reduced) = wide.instance(&at, &mut extents);
+                let operation = Operation {
+                    head: wide.head,
+                    reduction: wide.reduction,
+                    reduced,
+                    arguments,
+                };
+                self.to
+                    .graph
+                    .unite("merge-products", class, &own, operation, &extents);
+            }
+        }
+        for (place, uses) in self.to.places.iter().zip(&self.uses) {
+            if *uses > 1 {
+                self.to.graph.shared.insert(place.class);
+            }
+        }
+        self.to.graph.refresh();
+        self.to
+    }
+
+    /// A statement as it is, over the classes of its operands.
+    fn whole(&mut self, kernel: &Kernel, operands: &[TensorId], order: &[u32], salt: u32) -> Term {
+        let (kernel, operands) = canonical::statement(kernel.clone(), operands);
+        let mut kernel = permute_output(&kernel, order);
+        let places: Vec<&Place> = operands
+            .iter()
+            .map(|o| &self.to.places[o.0 as usize])
+            .collect();
+        let orders: Vec<Vec<u32>> = places.iter().map(|p| p.order.clone()).collect();
+        kernel = permute_operands(&kernel, &orders).canonical();
+        for index in &mut kernel.indices {
+            index.name.clear();
+        }
+        for (operand, place) in kernel.operands.iter_mut().zip(&places) {
+            operand.columns = vec![self.to.graph.data(place.class).dtype];
+        }
+        let children: Vec<Id> = places.iter().map(|p| p.class).collect();
+        let extents = kernel.indices[..kernel.output_rank as usize]
+            .iter()
+            .map(|i| i.extent);
+        Term {
+            reduction: None,
+            rank: kernel.output_rank,
+            extents: extents.collect(),
+            head: Head::Whole(self.number(kernel), salt),
+            reads: children.iter().map(|_| nowhere()).collect(),
+            children,
+        }
+    }
+
+    fn number(&mut self, kernel: Kernel) -> u32 {
+        let kernels = &mut self.to.graph.egraph.analysis.kernels;
+        let known = kernels.iter().position(|k| *k == kernel);
+        known.unwrap_or_else(|| {
+            kernels.push(kernel);
+            kernels.len() - 1
+        }) as u32
+    }
+
+    /// What a kernel computes, as an operation over its indices, if no point of it can fault.
+    fn parts(&mut self, kernel: &Kernel, operands: &[TensorId]) -> Option<(Operation, Vec<u64>)> {
+        let size = kernel.graph.len() <= MOST_NODES;
+        if !size || kernel.indices.iter().any(|i| i.extent == 0) || may_fault(kernel) {
+            return None;
+        }
+        let mut needed = vec![false; kernel.graph.len()];
+        for root in [kernel.root].into_iter().chain(kernel.guard) {
+            needed[root.0 as usize] = true;
+        }
+        for at in (0..kernel.graph.len()).rev() {
+            let node = kernel.graph.node(NodeId(at as u32));
+            if needed[at] && matches!(node, Node::Apply(..) | Node::Convert(_)) {
+                node.arguments().for_each(|a| needed[a.0 as usize] = true);
+            }
+        }
+        let extents: Vec<u64> = kernel.indices.iter().map(|i| i.extent).collect();
+        let mut values: Vec<Option<Value>> = vec![None; kernel.graph.len()];
+        for (id, node, dtype) in kernel.graph.iter() {
+            if needed[id.0 as usize] {
+                let value = self.value(kernel, operands, (id, node, dtype), &values, &extents)?;
+                values[id.0 as usize] = Some(value);
+            }
+        }
+        let mut root = values[kernel.root.0 as usize].clone()?;
+        if let Some(guard) = kernel.guard {
+            let dtype = kernel.graph.dtype(kernel.root);
+            let neutral = neutral(kernel.reduction?, dtype)?;
+            let guard = self.argument(values[guard.0 as usize].clone()?, &extents);
+            let value = self.argument(root, &extents);
+            let neutral = self.to.graph.constant(neutral, dtype);
+            let select = Operation {
+                head: Head::Apply(Function::Select),
+                reduction: None,
+                reduced: vec![],
+                arguments: vec![guard, value, neutral],
+            };
+            root = Value::One(self.to.graph.fresh(select, &[], &extents));
+        }
+        let plain = kernel.reduction.is_none_or(|r| laws::step(r).is_some());
+        let operation = match root {
+            Value::Many(function, arguments) if plain => Operation::fold(function, arguments),
+            value => Operation {
+                head: Head::Copy,
+                reduction: None,
+                reduced: vec![],
+                arguments: vec![self.argument(value, &extents)],
+            },
+        };
+        let reduced: Vec<u32> = (kernel.output_rank..kernel.indices.len() as u32).collect();
+        Some((operation.reduce(kernel.reduction, reduced), extents))
+    }
+
+    fn argument(&mut self, value: Value, extents: &[u64]) -> Argument {
+        match value {
+            Value::One(argument) => argument,
+            Value::Many(function, arguments) => {
+                let fold = Operation::fold(function, arguments);
+                self.to.graph.fresh(fold, &[], extents)
+            }
+        }
+    }
+
+    fn value(
+        &mut self,
+        kernel: &Kernel,
+        operands: &[TensorId],
+        (id, node, dtype): (NodeId, &Node, DType),
+        values: &[Option<Value>],
+        extents: &[u64],
+    ) -> Option<Value> {
+        let of = |id: &NodeId| values[id.0 as usize].clone();
+        match node {
+            Node::Constant(value) => Some(Value::One(self.to.graph.constant(*value, dtype))),
+            Node::Index(_) => self.fragment(kernel, operands, id),
+            Node::Read {
+                operand, positions, ..
+            } => {
+                let shape = &kernel.operands[*operand as usize].shape;
+                let indices: Option<Vec<u32>> = positions
+                    .iter()
+                    .zip(shape)
+                    .map(|(position, extent)| {
+                        let index = kernel.graph.as_index(*position)?.0;
+                        (extents[index as usize] == *extent).then_some(index)
+                    })
+                    .collect();
+                let Some(indices) = indices else {
+                    return self.fragment(kernel, operands, id);
+                };
+                let place = &self.to.places[operands[*operand as usize].0 as usize];
+                let mut turned = vec![0; indices.len()];
+                for (d, index) in indices.iter().enumerate() {
+                    turned[place.order[d] as usize] = *index;
+                }
+                let class = place.class;
+                for (d, index) in (0..).zip(&turned) {
+                    let name = kernel.indices[*index as usize].name.clone();
+                    self.to.names.entry((class, d)).or_insert(name);
+                }
+                Some(Value::One(Argument {
+                    turned: false,
+                    class,
+                    indices: turned,
+                }))
+            }
+            Node::Convert(a) => {
+                let argument = self.argument(of(a)?, extents);
+                let convert = Operation {
+                    head: Head::Convert(dtype),
+                    reduction: None,
+                    reduced: vec![],
+                    arguments: vec![argument],
+                };
+                Some(Value::One(self.to.graph.fresh(convert, &[], extents)))
+            }
+            Node::Apply(function, arguments) => {
+                let arguments: Option<Vec<Value>> = arguments.iter().map(of).collect();
+                let arguments = arguments?;
+                let (fold, last_turned) = match function {
+                    Function::Add | Function::Mul | Function::Min | Function::Max => {
+                        (*function, false)
+                    }
+                    Function::And | Function::Or => (*function, false),
+                    Function::Sub | Function::Neg => (Function::Add, true),
+                    Function::Div => (Function::Mul, true),
+                    _ => {
+                        let arguments = arguments
+                            .into_iter()
+                            .map(|a| self.argument(a, extents))
+                            .collect();
+                        let apply = Operation {
+                            head: Head::Apply(*function),
+                            reduction: None,
+                            reduced: vec![],
+                            arguments,
+                        };
+                        return Some(Value::One(self.to.graph.fresh(apply, &[], extents)));
+                    }
+                };
+                let last = arguments.len() - 1;
+                let mut all: Vec<Argument> = vec![];
+                for (at, value) in arguments.into_iter().enumerate() {
+                    let turn = last_turned && at == last;
+                    let list = match value {
+                        Value::Many(f, list) if f == fold => list,
+                        value => vec![self.argument(value, extents)],
+                    };
+                    all.extend(list.into_iter().map(|mut a| {
+                        a.turned ^= turn;
+                        a
+                    }));
+                }
+                (all.len() <= MOST_FACTORS).then_some(Value::Many(fold, all))
+            }
+        }
+    }
+
+    /// Part of a kernel that is not looked into, as a tensor over the indices that it needs.
+    fn fragment(&mut self, kernel: &Kernel, operands: &[TensorId], root: NodeId) -> Option<Value> {
+        let indices = free_indices(&kernel.graph, root);
+        let mut part = kernel.clone();
+        part.root = root;
+        part.guard = None;
+        part.reduction = None;
+        part.output = vec![kernel.graph.dtype(root)];
+        part.output_rank = indices.len() as u32;
+        part.indices = indices
+            .iter()
+            .map(|i| kernel.indices[i.0 as usize].clone())
+            .collect();
+        let number: HashMap<IndexId, u32> = indices.iter().copied().zip(0..).collect();
+        part = renamed(part, &|index| {
+            IndexId(number.get(&index).copied().unwrap_or(0))
+        });
+        let order: Vec<u32> = (0..indices.len() as u32).collect();
+        let term = self.whole(&part.canonical(), operands, &order, 0);
+        Some(Value::One(Argument {
+            turned: false,
+            class: self.to.graph.egraph.add(term),
+            indices: indices.iter().map(|i| i.0).collect(),
+        }))
+    }
+}
+
+/// A value on the way: an argument, or several under one function.
+#[derive(Clone, Debug)]
+enum Value {
+    One(Argument),
+    Many(Function, Vec<Argument>),
+}
+
+fn nowhere() -> Read {
+    Read {
+        turned: false,
+        indices: vec![],
+    }
+}

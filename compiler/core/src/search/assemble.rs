@@ -1,0 +1,455 @@
+//! A program on one mesh as a network of prices.
+//!
+//! Domains are lists of runs or resting places; lists and tables that are equal have one number, so what the network
+//! has solved for one block of a program it knows for the next. Must not know how networks are solved.
+//!
+//! ```text
+//! run C {27 choices}, rest A {64}: table (rest A, run C) = price of rest -> need
+//! ```
+
+use super::choice::{Choice, Run, choices};
+use super::convert::Roles;
+use super::model::{Model, Variable, Way};
+use super::network::{Eliminated, Network, Prices, Table};
+use super::problem::Problem;
+use super::settle;
+use super::tariff::Tariff;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// What a variable may be; equal numbers mean equal lists.
+#[derive(Clone, Debug)]
+pub enum Domain {
+    /// Ways to run.
+    Runs(Rc<Vec<Choice>>, u64),
+    /// Places to rest.
+    Places(Rc<Vec<Roles>>, u64),
+}
+
+impl Domain {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Domain::Runs(list, _) => list.len(),
+            Domain::Places(list, _) => list.len(),
+        }
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn number(&self) -> u64 {
+        match self {
+            Domain::Runs(_, number) | Domain::Places(_, number) => *number,
+        }
+    }
+
+    fn runs(&self) -> &[Choice] {
+        match self {
+            Domain::Runs(list, _) => list,
+            Domain::Places(..) => &[],
+        }
+    }
+
+    fn places(&self) -> &[Roles] {
+        match self {
+            Domain::Places(list, _) => list,
+            Domain::Runs(..) => &[],
+        }
+    }
+}
+
+/// What is allowed beyond the mesh itself.
+#[derive(Clone, Debug)]
+pub struct Allowed<'a> {
+    /// By tensor: the most operations of its statement's busiest site.
+    pub limits: &'a [f64],
+    /// The most bytes that a statement's operands and result may take at a site.
+    pub memory: Option<f64>,
+    /// By tensor: the only way to run it.
+    pub runs: &'a HashMap<usize, Run>,
+    /// By tensor: the only place to rest.
+    pub rests: &'a HashMap<usize, Roles>,
+}
+
+/// Everything about one mesh.
+pub struct Workspace<'a> {
+    /// The program.
+    pub problem: &'a Problem,
+    /// Its variables.
+    pub model: &'a Model,
+    /// Prices.
+    pub tariff: Tariff<'a>,
+    /// What was eliminated on this mesh.
+    pub eliminated: Eliminated,
+    lists: HashMap<(u64, Vec<Run>), u64>,
+    place_lists: HashMap<Vec<Roles>, u64>,
+    numbers: u64,
+    tables: HashMap<Vec<u64>, Prices>,
+    resting: HashMap<(Vec<u64>, u8), Rc<Vec<Roles>>>,
+}
+
+impl<'a> Workspace<'a> {
+    /// A mesh's workspace.
+    pub fn new(problem: &'a Problem, model: &'a Model, tariff: Tariff<'a>) -> Workspace<'a> {
+        Workspace {
+            problem,
+            model,
+            tariff,
+            eliminated: Eliminated::default(),
+            lists: HashMap::new(),
+            place_lists: HashMap::new(),
+            numbers: 0,
+            tables: HashMap::new(),
+            resting: HashMap::new(),
+        }
+    }
+
+    /// The domains of all variables; the variable that has none, if one has.
+    pub fn domains(&mut self, allowed: &Allowed<'_>) -> Result<Vec<Domain>, Variable> {
+        let mut made: HashMap<(u64, u64, u64), Domain> = HashMap::new();
+        let model = self.model;
+        let variables = model.variables.iter();
+        variables
+            .map(|variable| {
+                let domain = match *variable {
+                    Variable::Run(at) => {
+                        let only = allowed.runs.get(&at);
+                        let limit = allowed.limits[at];
+                        let key = (model.signatures[at], limit.to_bits(), 0);
+                        match (made.get(&key), only) {
+                            (Some(domain), None) => domain.clone(),
+                            _ => {
+                                let domain = self.runs(at, limit, allowed.memory, only);
+                                if only.is_none() {
+                                    made.insert(key, domain.clone());
+                                }
+                                domain
+                            }
+                        }
+                    }
+                    Variable::Rest(at) | Variable::Common(at) => {
+                        let only = allowed.rests.get(&at);
+                        let only = only.filter(|_| matches!(variable, Variable::Rest(_)));
+                        let list = match only {
+                            Some(only) => Rc::new(vec![*only]),
+                            None => self.resting(at, true),
+                        };
+                        self.places(list)
+                    }
+                };
+                if domain.is_empty() {
+                    return Err(*variable);
+                }
+                Ok(domain)
+            })
+            .collect()
+    }
+
+    fn runs(&mut self, at: usize, limit: f64, memory: Option<f64>, only: Option<&Run>) -> Domain {
+        let all = choices(
+            self.problem,
+            at,
+            self.tariff.counts,
+            settle::alone(self.tariff.objective),
+            limit,
+        );
+        let fitting = all.into_iter().filter(|choice| {
+            memory.is_none_or(|memory| choice.touched <= memory)
+                && only.is_none_or(|only| choice.run == *only)
+        });
+        let list: Vec<Choice> = fitting.collect();
+        self.numbered(at, Rc::new(list))
+    }
+
+    /// A list of runs of a statement as a domain.
+    pub fn numbered(&mut self, at: usize, list: Rc<Vec<Choice>>) -> Domain {
+        let key: Vec<Run> = list.iter().map(|choice| choice.run).collect();
+        let next = self.numbers + 1;
+        let number = *self
+            .lists
+            .entry((self.model.signatures[at], key))
+            .or_insert(next);
+        self.numbers = self.numbers.max(number);
+        Domain::Runs(list, number)
+    }
+
+    /// A list of resting places as a domain.
+    pub fn places(&mut self, list: Rc<Vec<Roles>>) -> Domain {
+        let next = self.numbers + 1;
+        let number = *self.place_lists.entry(list.to_vec()).or_insert(next);
+        self.numbers = self.numbers.max(number);
+        Domain::Places(list, number)
+    }
+
+    /// Where a tensor may rest; `copies`: also with copies along an axis.
+    pub fn resting(&mut self, at: usize, copies: bool) -> Rc<Vec<Roles>> {
+        let shape = &self.problem.tensors[at].shape;
+        let (counts, objective) = (self.tariff.counts, self.tariff.objective);
+        let list = self.resting.entry((shape.clone(), u8::from(copies)));
+        list.or_insert_with(|| Rc::new(settle::resting(shape, counts, objective, copies)))
+            .clone()
+    }
+
+    /// The network over these domains.
+    pub fn network(&mut self, domains: &[Domain]) -> Network {
+        let mut network = Network {
+            domains: domains.iter().map(Domain::len).collect(),
+            tables: vec![],
+        };
+        let model = self.model;
+        for at in 0..self.problem.tensors.len() {
+            if let Some(run) = model.run[at] {
+                let key = vec![0, domains[run].number()];
+                let prices = self.table(key, |space| {
+                    let runs = domains[run].runs().iter();
+                    runs.map(|choice| space.tariff.run(choice)).collect()
+                });
+                network.add(vec![run], prices);
+            }
+            self.tensor(at, domains, &mut network);
+        }
+        network
+    }
+
+    fn tensor(&mut self, at: usize, domains: &[Domain], network: &mut Network) {
+        let model = self.model;
+        let goods = self.tariff.goods(&self.problem.tensors[at]);
+        let readers = &model.readers[at];
+        match model.ways[at] {
+            Way::Free => {}
+            Way::LoadedOnce => {
+                if let Some((reader, numbers)) = readers.first()
+                    && let Some(run) = model.run[*reader]
+                {
+                    let starts = self.resting(at, false);
+                    let key = key(1, goods, &[&domains[run]], numbers);
+                    let prices = self.table(key, |space| {
+                        let runs = domains[run].runs().iter();
+                        runs.map(|choice| space.loading(at, goods, &starts, choice, numbers))
+                            .collect()
+                    });
+                    network.add(vec![run], prices);
+                }
+            }
+            Way::Ends => {
+                if let Some(run) = model.run[at] {
+                    let rests = self.resting(at, true);
+                    let prices = self.table(key(2, goods, &[&domains[run]], &[]), |space| {
+                        let runs = domains[run].runs().iter();
+                        runs.map(|choice| space.least(at, goods, &rests, choice.gives, &[]))
+                            .collect()
+                    });
+                    network.add(vec![run], prices);
+                }
+            }
+            Way::Passes => {
+                if let Some(run) = model.run[at]
+                    && let Some((reader, numbers)) = readers.first()
+                    && let Some(to) = model.run[*reader]
+                {
+                    let rests = self.resting(at, true);
+                    let pair = [&domains[run], &domains[to]];
+                    let prices = self.table(key(3, goods, &pair, numbers), |space| {
+                        space.passing(at, goods, &rests, pair, numbers)
+                    });
+                    network.add(vec![run, to], prices);
+                }
+            }
+            Way::LoadedOften | Way::Rests | Way::Carried | Way::Update(_) => {
+                if let Some(rest) = model.rest[at] {
+                    self.resting_tensor(at, goods, rest, domains, network);
+                }
+            }
+        }
+    }
+
+    fn resting_tensor(
+        &mut self,
+        at: usize,
+        goods: usize,
+        rest: usize,
+        domains: &[Domain],
+        network: &mut Network,
+    ) {
+        let model = self.model;
+        let own = self.problem.tensors[at].clone();
+        let starts = (model.ways[at] == Way::LoadedOften).then(|| self.resting(at, false));
+        let once = u64::from(starts.is_some());
+        let prices = self.table(key(4 + once, goods, &[&domains[rest]], &[]), |space| {
+            let places = domains[rest].places().iter();
+            places
+                .map(|place| {
+                    let from = starts.iter().flat_map(|starts| starts.iter());
+                    let start = from.map(|from| space.tariff.convert(goods, *from, *place));
+                    let start = start.fold(f64::INFINITY, f64::min);
+                    let start = if once == 1 { start } else { 0.0 };
+                    start + space.tariff.rest(&own, *place)
+                })
+                .collect()
+        });
+        network.add(vec![rest], prices);
+        if let Some(run) = model.run[at] {
+            let pair = [&domains[run], &domains[rest]];
+            let prices = self.table(key(6, goods, &pair, &[]), |space| {
+                let gives = pair[0].runs().iter().map(|choice| choice.gives);
+                let places = pair[1].places();
+                gives
+                    .flat_map(|gives| places.iter().map(move |place| (gives, *place)))
+                    .map(|(gives, place)| space.tariff.settle(goods, gives, place))
+                    .collect()
+            });
+            network.add(vec![run, rest], prices);
+        }
+        let mut from = rest;
+        if let Some(common) = model.common[at] {
+            let pair = [&domains[rest], &domains[common]];
+            let prices = self.table(key(7, goods, &pair, &[]), |space| {
+                let places = pair[0].places().iter();
+                places
+                    .flat_map(|from| pair[1].places().iter().map(move |to| (*from, *to)))
+                    .map(|(from, to)| space.tariff.convert(goods, from, to))
+                    .collect()
+            });
+            network.add(vec![rest, common], prices);
+            from = common;
+        }
+        for (reader, numbers) in &model.readers[at] {
+            let Some(run) = model.run[*reader] else {
+                continue;
+            };
+            let pair = [&domains[from], &domains[run]];
+            let prices = self.table(key(8, goods, &pair, numbers), |space| {
+                let mut prices = vec![];
+                let needs: Vec<Vec<Roles>> = pair[1]
+                    .runs()
+                    .iter()
+                    .map(|choice| wanted(choice, numbers))
+                    .collect();
+                for place in pair[0].places() {
+                    for needs in &needs {
+                        let moves = needs
+                            .iter()
+                            .map(|n| space.tariff.convert(goods, *place, *n));
+                        prices.push(moves.sum());
+                    }
+                }
+                prices
+            });
+            network.add(vec![from, run], prices);
+        }
+    }
+
+    fn table(&mut self, key: Vec<u64>, make: impl FnOnce(&mut Self) -> Vec<f64>) -> Prices {
+        if let Some(prices) = self.tables.get(&key) {
+            return prices.clone();
+        }
+        let values = make(self);
+        let prices = self.eliminated.number(values);
+        self.tables.insert(key, prices.clone());
+        prices
+    }
+
+    /// The price of reading a loaded tensor as a run needs it, from the best place to start.
+    fn loading(
+        &mut self,
+        at: usize,
+        goods: usize,
+        starts: &[Roles],
+        choice: &Choice,
+        numbers: &[usize],
+    ) -> f64 {
+        let needs = wanted(choice, numbers);
+        let tensor = &self.problem.tensors[at];
+        let mut best = f64::INFINITY;
+        for start in starts {
+            let moves = needs.iter().map(|n| self.tariff.convert(goods, *start, *n));
+            best = best.min(moves.sum::<f64>() + self.tariff.rest(tensor, *start));
+        }
+        best
+    }
+
+    /// The price of taking what a run gives to the best resting place and from there to its readers.
+    fn least(
+        &mut self,
+        at: usize,
+        goods: usize,
+        rests: &[Roles],
+        gives: Roles,
+        needs: &[Roles],
+    ) -> f64 {
+        let tensor = &self.problem.tensors[at];
+        let mut best = f64::INFINITY;
+        for rest in rests {
+            let first = self.tariff.settle(goods, gives, *rest);
+            if first >= best {
+                continue;
+            }
+            let moves = needs.iter().map(|n| self.tariff.convert(goods, *rest, *n));
+            best = best.min(first + moves.sum::<f64>() + self.tariff.rest(tensor, *rest));
+            if best == 0.0 {
+                break;
+            }
+        }
+        best
+    }
+
+    fn passing(
+        &mut self,
+        at: usize,
+        goods: usize,
+        rests: &[Roles],
+        pair: [&Domain; 2],
+        numbers: &[usize],
+    ) -> Vec<f64> {
+        let needs: Vec<Vec<Roles>> = pair[1]
+            .runs()
+            .iter()
+            .map(|choice| wanted(choice, numbers))
+            .collect();
+        let mut known: HashMap<(Roles, &[Roles]), f64> = HashMap::new();
+        let mut prices = Vec::with_capacity(pair[0].len() * needs.len());
+        for choice in pair[0].runs() {
+            for needs in &needs {
+                let key = (choice.gives, needs.as_slice());
+                let price = match known.get(&key) {
+                    Some(price) => *price,
+                    None => {
+                        let price = self.least(at, goods, rests, choice.gives, needs);
+                        known.insert(key, price);
+                        price
+                    }
+                };
+                prices.push(price);
+            }
+        }
+        prices
+    }
+}
+
+impl Network {
+    fn add(&mut self, variables: Vec<usize>, prices: Prices) {
+        self.tables.push(Table { variables, prices });
+    }
+}
+
+/// The different placements in which a run reads a tensor.
+fn wanted(choice: &Choice, numbers: &[usize]) -> Vec<Roles> {
+    let mut needs: Vec<Roles> = numbers.iter().map(|number| choice.needs[*number]).collect();
+    needs.sort_unstable();
+    needs.dedup();
+    needs
+}
+
+fn key(kind: u64, goods: usize, domains: &[&Domain], numbers: &[usize]) -> Vec<u64> {
+    let head = [kind, goods as u64];
+    let lists = domains.iter().map(|domain| domain.number());
+    let reads = numbers.iter().map(|number| *number as u64);
+    head.into_iter()
+        .chain(lists)
+        .chain([u64::MAX])
+        .chain(reads)
+        .collect()
+}

@@ -1,0 +1,252 @@
+//! A good plan where the exact one is out of reach: the axes of a mesh one or two at a time.
+//!
+//! The mesh is grown axis by axis, what is decided staying as it is; then single axes are freed in turn, then pairs,
+//! until nothing improves. With one axis free no domain is larger than a statement has indices. Must not know
+//! which meshes there are.
+//!
+//! ```text
+//! 2x2x2: axis 0 alone, + axis 1, + axis 2, free 0, 1, 2, free 01, 02, 12: 6.49e7
+//! ```
+
+use super::assemble::{Allowed, Domain, Workspace};
+use super::choice::{Choice, Run};
+use super::convert::{Counts, Roles};
+use super::mesh::AXES;
+use super::model::{Model, Variable};
+use super::narrow;
+use super::problem::Problem;
+use super::tariff::{Objective, Tariff, Weights};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Rounds over all axes.
+const MOST_ROUNDS: usize = 6;
+
+/// A value of a variable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Value {
+    Run(Run),
+    Place(Roles),
+}
+
+/// What a descent found.
+#[derive(Clone, Debug)]
+pub struct Descended {
+    /// The network's price of it.
+    pub value: f64,
+    /// By tensor: how its statement runs.
+    pub runs: Vec<Option<Choice>>,
+}
+
+/// The plan of a mesh while a descent works on it.
+struct Descent<'a, 'b> {
+    space: &'a mut Workspace<'b>,
+    domains: &'a [Domain],
+    values: Vec<Value>,
+    value: f64,
+    cap: usize,
+    scale: f64,
+}
+
+/// Grows a plan on the axes of a workspace's mesh and improves it; the better of both orders of growth. `thorough`:
+/// pairs of axes too. `scale`: about what a plan costs. `None`: nothing admissible was found, or the deadline passed before anything was.
+pub fn descend(
+    space: &mut Workspace<'_>,
+    domains: &[Domain],
+    allowed: &Allowed<'_>,
+    cap: usize,
+    scale: f64,
+    thorough: bool,
+    deadline: &dyn Fn() -> bool,
+) -> Option<Descended> {
+    let counts = space.tariff.counts;
+    let used: Vec<usize> = (0..AXES).filter(|axis| counts[*axis] > 1).collect();
+    let mut orders = vec![used.clone()];
+    if thorough && used.len() > 1 {
+        orders.push(used.iter().rev().copied().collect());
+    }
+    let mut best: Option<(f64, Vec<Value>)> = None;
+    for order in orders {
+        let Some(values) = grow(space, allowed, &order, cap, scale, deadline) else {
+            continue;
+        };
+        let mut descent = Descent {
+            space,
+            domains,
+            values,
+            value: f64::INFINITY,
+            cap,
+            scale,
+        };
+        // Freed on its first axis, the grown plan is put among the admissible ones.
+        descent.improve(&used, thorough, deadline);
+        if best
+            .as_ref()
+            .is_none_or(|(value, _)| descent.value < *value)
+            && descent.value.is_finite()
+        {
+            best = Some((descent.value, descent.values));
+        }
+    }
+    let (value, values) = best?;
+    let mut runs = vec![None; space.problem.tensors.len()];
+    for (at, run) in runs.iter_mut().enumerate() {
+        if let Some(variable) = space.model.run[at]
+            && let Domain::Runs(list, _) = &domains[variable]
+            && let Value::Run(chosen) = values[variable]
+        {
+            *run = list.iter().find(|choice| choice.run == chosen).cloned();
+        }
+    }
+    Some(Descended { value, runs })
+}
+
+impl Descent<'_, '_> {
+    fn improve(&mut self, used: &[usize], thorough: bool, deadline: &dyn Fn() -> bool) {
+        let single: Vec<Vec<usize>> = used.iter().map(|axis| vec![*axis]).collect();
+        let mut pairs = vec![];
+        for (number, first) in used.iter().enumerate() {
+            pairs.extend(
+                used[number + 1..]
+                    .iter()
+                    .map(|second| vec![*first, *second]),
+            );
+        }
+        for _ in 0..MOST_ROUNDS {
+            let before = self.value;
+            for free in &single {
+                self.free(free, deadline);
+            }
+            if self.value < before {
+                continue;
+            }
+            if thorough {
+                for free in &pairs {
+                    self.free(free, deadline);
+                }
+            }
+            if self.value >= before || deadline() {
+                break;
+            }
+        }
+    }
+
+    /// Solves with those axes free, and keeps the result if it is better.
+    fn free(&mut self, free: &[usize], deadline: &dyn Fn() -> bool) {
+        let narrowed = narrowed(self.space, self.domains, &self.values, free);
+        if let Some((value, values)) = solve(self.space, &narrowed, self.cap, self.scale, deadline)
+            && value < self.value
+        {
+            (self.value, self.values) = (value, values);
+        }
+    }
+}
+
+/// A plan on the axes of `order`, each decided with the earlier ones fixed.
+fn grow(
+    space: &Workspace<'_>,
+    allowed: &Allowed<'_>,
+    order: &[usize],
+    cap: usize,
+    scale: f64,
+    deadline: &dyn Fn() -> bool,
+) -> Option<Vec<Value>> {
+    let (problem, model): (&Problem, &Model) = (space.problem, space.model);
+    let full = space.tariff.counts;
+    let mut counts: Counts = [1; AXES];
+    let mut values: Option<Vec<Value>> = None;
+    for (grown, axis) in order.iter().enumerate() {
+        counts[*axis] = full[*axis];
+        // What is not cut yet will be.
+        let rest: f64 = order[grown + 1..]
+            .iter()
+            .map(|axis| f64::from(full[*axis]))
+            .product();
+        let limits: Vec<f64> = allowed.limits.iter().map(|limit| limit * rest).collect();
+        let part = Allowed {
+            limits: &limits,
+            memory: allowed.memory.map(|memory| memory * rest),
+            runs: &HashMap::new(),
+            rests: &HashMap::new(),
+        };
+        let objective: &Objective = space.tariff.objective;
+        let weights: Weights = space.tariff.weights;
+        let tariff = Tariff::new(problem, counts, objective, weights);
+        let mut stage = Workspace::new(problem, model, tariff);
+        let domains = stage.domains(&part).ok()?;
+        let narrowed = match &values {
+            None => domains,
+            Some(values) => narrowed(&mut stage, &domains, values, &[*axis]),
+        };
+        let (_, found) = solve(&mut stage, &narrowed, cap, scale, deadline)?;
+        values = Some(found);
+    }
+    values
+}
+
+/// The values that agree with the present ones on all axes that are not free; all of them where none does.
+fn narrowed(
+    space: &mut Workspace<'_>,
+    domains: &[Domain],
+    values: &[Value],
+    free: &[usize],
+) -> Vec<Domain> {
+    let fixed: Vec<usize> = (0..AXES).filter(|axis| !free.contains(axis)).collect();
+    let model = space.model;
+    let mut result = vec![];
+    for ((domain, value), variable) in domains.iter().zip(values).zip(&model.variables) {
+        result.push(match (domain, value, variable) {
+            (Domain::Runs(list, _), Value::Run(now), Variable::Run(at)) => {
+                let agrees = |choice: &&Choice| {
+                    let mut axes = fixed.iter();
+                    axes.all(|axis| choice.run[*axis] == now[*axis])
+                };
+                let agreeing: Vec<Choice> = list.iter().filter(agrees).cloned().collect();
+                if agreeing.is_empty() {
+                    domain.clone()
+                } else {
+                    space.numbered(*at, Rc::new(agreeing))
+                }
+            }
+            (Domain::Places(list, _), Value::Place(now), _) => {
+                let agrees = |place: &&Roles| {
+                    let mut axes = fixed.iter();
+                    axes.all(|axis| place[*axis] == now[*axis])
+                };
+                let agreeing: Vec<Roles> = list.iter().filter(agrees).copied().collect();
+                if agreeing.is_empty() {
+                    domain.clone()
+                } else {
+                    space.places(Rc::new(agreeing))
+                }
+            }
+            _ => domain.clone(),
+        });
+    }
+    result
+}
+
+fn solve(
+    space: &mut Workspace<'_>,
+    domains: &[Domain],
+    cap: usize,
+    scale: f64,
+    deadline: &dyn Fn() -> bool,
+) -> Option<(f64, Vec<Value>)> {
+    let network = space.network(domains);
+    let eliminated = &mut space.eliminated;
+    let infinite = f64::INFINITY;
+    let solved = narrow::solve(&network, cap, scale, infinite, eliminated, deadline);
+    space.eliminated.forget();
+    let solution = solved
+        .solution
+        .filter(|solution| solution.value.is_finite())?;
+    let values = domains
+        .iter()
+        .zip(&solution.choice)
+        .map(|(domain, at)| match domain {
+            Domain::Runs(list, _) => Value::Run(list[*at].run),
+            Domain::Places(list, _) => Value::Place(list[*at]),
+        });
+    Some((solution.value, values.collect()))
+}

@@ -1,0 +1,402 @@
+//! One mesh: its best plan, as exactly as its size allows.
+//!
+//! The limits of balance and memory that hold for a whole plan, not for a statement, are kept to by giving load or
+//! memory a price and solving again. Must not know the other meshes.
+//!
+//! ```text
+//! 2x2: 64800000 (proved); with 1 GB a site: 97200000, memory had to be given a price
+//! ```
+
+use super::assemble::{Allowed, Domain, Workspace};
+use super::balance::Balance;
+use super::choice::{Choice, Run};
+use super::convert::{Roles, counts, padded};
+use super::descent::descend;
+use super::model::{Model, Variable};
+use super::narrow;
+use super::network::Stop;
+use super::options::{NoLayout, SearchOptions};
+use super::price::{Price, of_problem, padded_run};
+use super::problem::Problem;
+use super::report::SearchReport;
+use super::residency;
+use super::settle;
+use super::tariff::{Objective, Tariff, Weights};
+use crate::einsum::TensorId;
+use crate::ia::layout::Layout;
+use ein_plan::Mesh;
+use std::collections::HashMap;
+
+/// Operations granted to the search over all meshes: some ten seconds of them.
+pub(super) const BUDGET: f64 = 2e10;
+
+/// Times that the price of load or of memory is raised before a mesh is given up.
+const MOST_RAISES: usize = 10;
+/// A mesh's plan.
+pub(super) struct Candidate {
+    pub(super) layout: Layout,
+    pub(super) price: Price,
+    pub(super) bound: f64,
+    /// Why it is not proved.
+    pub(super) why: Option<String>,
+}
+
+/// What looking at a mesh comes to.
+pub(super) enum Looked {
+    /// A plan.
+    Plan(Box<Candidate>),
+    /// No plan on it is below this, which is dearer than the best so far.
+    Dearer(f64),
+    /// No plan that keeps the limits was found.
+    Nothing,
+}
+
+impl Looked {
+    pub(super) fn plan(self) -> Option<Candidate> {
+        match self {
+            Looked::Plan(candidate) => Some(*candidate),
+            _ => None,
+        }
+    }
+}
+
+pub(super) struct Search<'a> {
+    pub(super) problem: &'a Problem,
+    pub(super) options: &'a SearchOptions,
+    pub(super) model: Model,
+    pub(super) balance: Balance,
+    pub(super) runs: HashMap<usize, Run>,
+    pub(super) rests: HashMap<usize, Roles>,
+    pub(super) weights: Weights,
+    /// The objective's price of the best plan so far.
+    pub(super) ceiling: f64,
+    /// Whether a plan has shown that the limits are not tight enough.
+    pub(super) too_loose: bool,
+    pub(super) report: SearchReport,
+    /// The plan that was furthest from fitting least: statement, tensor, bytes missing.
+    pub(super) misfit: Option<(TensorId, TensorId, f64)>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        problem: &'a Problem,
+        options: &'a SearchOptions,
+        tight: bool,
+    ) -> Result<Search<'a>, NoLayout> {
+        let pinned = &options.pinned;
+        let sites = options.sites.max(1);
+        if pinned.mesh.is_none() && !(pinned.statements.is_empty() && pinned.rests.is_empty()) {
+            let why = "roles are pinned, but not the mesh that they speak of";
+            return Err(NoLayout::Pinned(why.to_string()));
+        }
+        let mut balance = Balance::new(problem, sites, options.balance, tight);
+        for statement in pinned.statements.keys() {
+            balance.limits[statement.0 as usize] = f64::INFINITY;
+        }
+        if let Some(mesh) = &pinned.mesh {
+            if mesh.sites() > sites || mesh.axes.len() > super::mesh::AXES {
+                let why = format!("mesh {mesh} does not fit {sites} sites and three axes");
+                return Err(NoLayout::Pinned(why));
+            }
+            balance.meshes = vec![mesh.clone()];
+            for _ in 0..200 {
+                if balance.blocked(problem, mesh).is_none() {
+                    break;
+                }
+                balance.limits.iter_mut().for_each(|limit| *limit *= 1.1);
+                balance.whole *= 1.1;
+                balance.kappa *= 1.1;
+            }
+        }
+        if options.all_sites {
+            balance.meshes.retain(|mesh| mesh.sites() == sites);
+        }
+        let model = Model::new(problem);
+        let objective = &options.objective;
+        let numbers = |id: &TensorId| id.0 as usize;
+        Ok(Search {
+            problem,
+            options,
+            runs: pinned
+                .statements
+                .iter()
+                .map(|(id, r)| (numbers(id), padded_run(r)))
+                .collect(),
+            rests: pinned
+                .rests
+                .iter()
+                .map(|(id, r)| (numbers(id), padded(r)))
+                .collect(),
+            report: SearchReport {
+                kappa: balance.kappa,
+                variables: model.variables.len(),
+                ..SearchReport::default()
+            },
+            weights: Weights::below(most(problem, sites, objective), objective),
+            balance,
+            model,
+            ceiling: f64::INFINITY,
+            too_loose: false,
+            misfit: None,
+        })
+    }
+}
+
+impl Search<'_> {
+    /// The best plan on a mesh that keeps the whole program's balance and the memory; none if none was found.
+    pub(super) fn candidate(
+        &mut self,
+        mesh: &Mesh,
+        how: How,
+        deadline: &dyn Fn() -> bool,
+    ) -> Looked {
+        if mesh.sites() <= 1 && self.runs.is_empty() {
+            let layout = settle::one_site(self.problem);
+            let price = of_problem(self.problem, &layout, &self.options.objective);
+            let candidate = Candidate {
+                layout,
+                price,
+                bound: 0.0,
+                why: None,
+            };
+            return match self.fits(&candidate.layout) {
+                None => Looked::Plan(Box::new(candidate)),
+                Some(misfit) => {
+                    self.misfit.get_or_insert(misfit);
+                    Looked::Nothing
+                }
+            };
+        }
+        let mut weights = self.weights;
+        let mut first_bound: Option<f64> = None;
+        for _ in 0..MOST_RAISES {
+            let mut candidate = match self.solved(mesh, how, weights, deadline) {
+                Looked::Plan(candidate) => *candidate,
+                other => return other,
+            };
+            let price = candidate.price.of(&self.options.objective);
+            let relaxed = *first_bound.get_or_insert(candidate.bound);
+            candidate.bound = candidate.bound.min(relaxed).min(price);
+            let scale = price.max(self.weights.quantum * 1e6);
+            if self.whole(&candidate.price) > self.balance.whole && self.runs.is_empty() {
+                if !self.balance.tight {
+                    self.too_loose = true;
+                    return Looked::Nothing;
+                }
+                weights.load = (weights.load * 4.0).max(scale * 0.05);
+            } else if let Some((statement, tensor, missing)) = self.fits(&candidate.layout) {
+                if self.misfit.is_none_or(|(.., least)| missing < least) {
+                    self.misfit = Some((statement, tensor, missing));
+                }
+                let limit = self.options.memory.unwrap_or(u64::MAX) as f64;
+                weights.resident = (weights.resident * 4.0).max(scale * 0.05 / limit.max(1.0));
+            } else {
+                if weights != self.weights && candidate.bound < price {
+                    let why = "balance or memory had to be given a price".to_string();
+                    candidate.why.get_or_insert(why);
+                }
+                return Looked::Plan(Box::new(candidate));
+            }
+        }
+        Looked::Nothing
+    }
+
+    /// Operations of the busiest sites of the statements that are held to balance.
+    fn whole(&self, price: &Price) -> f64 {
+        let limits = self.balance.limits.iter();
+        let heavy = price
+            .loads
+            .iter()
+            .zip(limits)
+            .filter(|(_, limit)| limit.is_finite());
+        heavy.map(|(load, _)| load).sum()
+    }
+
+    /// Where a layout does not fit: statement, tensor, bytes missing.
+    fn fits(&self, layout: &Layout) -> Option<(TensorId, TensorId, f64)> {
+        let memory = self.options.memory? as f64;
+        let residencies = residency::of_problem(self.problem, layout);
+        let most = residency::peak(&residencies)?;
+        (most.bytes > memory).then_some((most.statement, most.largest, most.bytes - memory))
+    }
+
+    fn solved(
+        &mut self,
+        mesh: &Mesh,
+        how: How,
+        weights: Weights,
+        deadline: &dyn Fn() -> bool,
+    ) -> Looked {
+        let (problem, options) = (self.problem, self.options);
+        let tariff = Tariff::new(problem, counts(mesh), &options.objective, weights);
+        let mut space = Workspace::new(problem, &self.model, tariff);
+        let allowed = Allowed {
+            limits: &self.balance.limits,
+            memory: options.memory.map(|bytes| bytes as f64),
+            runs: &self.runs,
+            rests: &self.rests,
+        };
+        let domains = match space.domains(&allowed) {
+            Ok(domains) => domains,
+            Err(variable) => {
+                let (Variable::Run(at) | Variable::Rest(at) | Variable::Common(at)) = variable;
+                if let Some(memory) = options.memory {
+                    let (_, tensor, missing) = too_large(problem, &space, at, memory as f64);
+                    if self.misfit.is_none_or(|(.., least)| missing < least) && missing > 0.0 {
+                        self.misfit = Some((TensorId(at as u32), tensor, missing));
+                    }
+                }
+                return Looked::Nothing;
+            }
+        };
+        let mut bound = 0.0;
+        let mut why = None;
+        let mut runs: Option<Vec<Option<Choice>>> = None;
+        space.eliminated.budget = (BUDGET - self.report.operations).max(BUDGET / 100.0);
+        if how == How::Exact {
+            let network = space.network(&domains);
+            // A price of load or memory makes values of other plans incomparable.
+            let comparable = weights == self.weights;
+            let ceiling = if comparable {
+                self.ceiling * (1.0 + 1e-9) + decisive(&weights)
+            } else {
+                f64::INFINITY
+            };
+            let scale = self
+                .ceiling
+                .min(most(problem, options.sites, &options.objective));
+            let solved = narrow::solve(
+                &network,
+                options.table_cap,
+                scale + decisive(&weights),
+                ceiling,
+                &mut space.eliminated,
+                deadline,
+            );
+            self.report.largest_table = self.report.largest_table.max(solved.largest);
+            let found = solved
+                .solution
+                .filter(|solution| solution.value.is_finite());
+            runs = found.map(|solution| chosen(&self.model, &domains, &solution.choice));
+            // What decides between equals is in the bound, and must not be in a bound of prices.
+            bound = (solved.bound - decisive(&weights)).max(0.0);
+            if solved.proved && runs.is_none() {
+                self.report.operations += space.eliminated.operations;
+                return if ceiling.is_finite() && solved.bound.is_finite() {
+                    Looked::Dearer(bound)
+                } else {
+                    Looked::Nothing
+                };
+            }
+            if solved.proved {
+                bound = f64::INFINITY;
+            }
+            why = solved.stop.map(|stop| match stop {
+                Stop::TooLarge(entries) => format!("a table would have {entries:.1e} entries"),
+                Stop::Budget => "too many operations".to_string(),
+                Stop::Deadline => "the deadline has passed".to_string(),
+            });
+            space.eliminated.forget();
+        }
+        let runs = match runs {
+            Some(runs) => runs,
+            None => {
+                space.eliminated.budget = f64::INFINITY;
+                let thorough = how == How::Exact;
+                let cap = options.table_cap.min(1 << 22);
+                let scale = self
+                    .ceiling
+                    .min(most(problem, options.sites, &options.objective))
+                    + decisive(&weights);
+                let descended = descend(
+                    &mut space, &domains, &allowed, cap, scale, thorough, deadline,
+                );
+                let Some(found) = descended else {
+                    return Looked::Nothing;
+                };
+                why.get_or_insert("found by descent".to_string());
+                found.runs
+            }
+        };
+        self.report.operations += space.eliminated.operations;
+        self.report.reused += space.eliminated.reused;
+        let rests = settle::rests(problem, &self.model, &mut space.tariff, &runs, &self.rests);
+        let layout = settle::layout_of(mesh, &runs, &rests);
+        let price = of_problem(problem, &layout, &options.objective);
+        Looked::Plan(Box::new(Candidate {
+            bound: bound.min(price.of(&options.objective)),
+            layout,
+            price,
+            why,
+        }))
+    }
+}
+
+/// How a mesh is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// Exactly if possible, else by descent with a bound.
+    Exact,
+    /// By a quick descent.
+    Grown,
+}
+
+/// The most that the tie-breaks of a plan can add up to: load of all sites, everything touched often.
+fn decisive(weights: &Weights) -> f64 {
+    64.0 * (weights.load + weights.touched + weights.moves)
+}
+
+/// A price that no sensible plan is above: everything moved to everywhere a few times.
+fn most(problem: &Problem, sites: u32, objective: &Objective) -> f64 {
+    let floats = problem
+        .tensors
+        .iter()
+        .map(|t| t.floats * (t.readers.len() + 1) as f64);
+    let floats: f64 = floats.sum();
+    match objective {
+        Objective::Transfer => floats * f64::from(sites),
+        Objective::Bytes => floats,
+        Objective::Time(model) => {
+            floats * 8.0 * (model.beta + model.delta)
+                + problem.total * model.gamma
+                + problem.tensors.len() as f64 * (model.alpha + model.epsilon) * f64::from(sites)
+        }
+    }
+}
+
+/// The smallest footprint of a statement for which there is no room: bytes, its largest operand, bytes missing.
+fn too_large(
+    problem: &Problem,
+    space: &Workspace<'_>,
+    at: usize,
+    memory: f64,
+) -> (f64, TensorId, f64) {
+    let all = super::choice::choices(problem, at, space.tariff.counts, true, f64::INFINITY);
+    let least = all
+        .iter()
+        .map(|choice| choice.touched)
+        .fold(f64::INFINITY, f64::min);
+    let reads = problem.tensors[at]
+        .statement()
+        .into_iter()
+        .flat_map(|s| &s.reads);
+    let operands = reads.map(|read| read.tensor).chain([at]);
+    let bytes = |t: &usize| problem.tensors[*t].floats * problem.tensors[*t].width;
+    let largest = operands.max_by(|a, b| bytes(a).total_cmp(&bytes(b)).then(b.cmp(a)));
+    (
+        least,
+        TensorId(largest.unwrap_or(at) as u32),
+        least - memory,
+    )
+}
+
+fn chosen(model: &Model, domains: &[Domain], choice: &[usize]) -> Vec<Option<Choice>> {
+    let runs = model.run.iter();
+    runs.map(
+        |variable| match (*variable).map(|v| (&domains[v], choice[v])) {
+            Some((Domain::Runs(list, _), at)) => Some(list[at].clone()),
+            _ => None,
+        },
+    )
+    .collect()
+}

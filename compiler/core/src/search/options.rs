@@ -1,0 +1,103 @@
+//! What a placement search is asked, and what it answers.
+//!
+//! Must not know how it searches.
+//!
+//! ```text
+//! sites 5, transfer, balance 1.25   ->   layout on 2x2, 64800000 floats, proved optimal
+//! ```
+
+use super::price::Price;
+use super::report::SearchReport;
+use super::tariff::Objective;
+use crate::einsum::TensorId;
+use crate::ia::layout::{Layout, StatementRole, TensorRole};
+use ein_plan::Mesh;
+use std::collections::BTreeMap;
+
+/// What is searched for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchOptions {
+    /// Number of sites, from 1; a plan may leave some idle where each site at work then moves less.
+    pub sites: u32,
+    /// Whether no site may idle.
+    pub all_sites: bool,
+    /// What a plan is to have little of.
+    pub objective: Objective,
+    /// κ: how many times its even share of the work the busiest site may have; 1.25 is usual.
+    pub balance: f64,
+    /// The most bytes of relations that a site may hold at one time.
+    pub memory: Option<u64>,
+    /// The most entries of a table of the exact search; 1 << 24 is usual.
+    pub table_cap: usize,
+    /// What is decided already.
+    pub pinned: Pinned,
+}
+
+impl SearchOptions {
+    /// The usual options.
+    pub fn new(sites: u32, objective: Objective) -> SearchOptions {
+        SearchOptions {
+            sites,
+            all_sites: false,
+            objective,
+            balance: 1.25,
+            memory: None,
+            table_cap: 1 << 24,
+            pinned: Pinned::default(),
+        }
+    }
+}
+
+/// Decisions that the search keeps to. Roles are for the pinned mesh's axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pinned {
+    /// The only mesh to try.
+    pub mesh: Option<Mesh>,
+    /// How statements run; without a limit on their balance.
+    pub statements: BTreeMap<TensorId, Vec<StatementRole>>,
+    /// Where tensors rest; of a carried pair, the param's.
+    pub rests: BTreeMap<TensorId, Vec<TensorRole>>,
+}
+
+/// A plan and what is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// How everything runs and where it rests.
+    pub layout: Layout,
+    /// What that costs.
+    pub price: Price,
+    /// Whether no plan on any admissible mesh is cheaper (each tensor resting in one place).
+    pub proved_optimal: bool,
+    /// No such plan is below this, in the objective's unit.
+    pub bound: f64,
+    /// How it was found.
+    pub report: SearchReport,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoLayout {
+    /// No plan that was found fits a site's memory.
+    Memory {
+        /// The tensor that takes most where most is held.
+        tensor: TensorId,
+        /// The statement at which most is held.
+        statement: TensorId,
+        /// Bytes that are missing at the busiest site.
+        shortfall: u64,
+        /// What would fit.
+        nearest: Nearest,
+    },
+    /// What is pinned cannot be kept; why.
+    Pinned(String),
+}
+
+/// The nearest change with which a program fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nearest {
+    /// This number of sites (of the doublings of what there is).
+    Sites(u32),
+    /// No number of sites helps: these dimensions of the tensor would have to be smaller (all that it has, if none
+    /// is named).
+    Dimensions(Vec<u32>),
+}

@@ -1,0 +1,199 @@
+//! The price of a layout: every conversion that it implies, and the work of its busiest sites.
+//!
+//! A statement's result goes to where its tensor rests; from there it goes to every placement in which it is read,
+//! once each. This is what the translation to IA makes of a layout. Must not know how layouts are found.
+//!
+//! ```text
+//! C[i,j] = sum A[i,k] * B[k,j] on 2x2, i by j: A (0,1) -> (0,*) 2 · f, B (0,1) -> (*,1) 2 · f
+//! ```
+
+use super::choice::{Choice, Run, choice};
+use super::convert::{Counts, Goods, Move, Roles, convert, counts, padded, placements};
+use super::mesh::AXES;
+use super::problem::{Kind, Problem};
+use super::tariff::Objective;
+use crate::einsum::{Program, TensorId};
+use crate::ia::layout::{Layout, StatementRole, TensorRole, satisfies};
+use std::cmp::Ordering;
+
+/// What a layout costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Price {
+    /// Floats transferred, as the thesis counts them (section 3.3.3), over all sites.
+    pub transfer: f64,
+    /// Words that the busiest site receives, summed over the conversions.
+    pub words: f64,
+    /// Messages that the busiest site receives.
+    pub messages: f64,
+    /// Seconds by the objective's model; 0 if the objective is another.
+    pub seconds: f64,
+    /// Operations of the busiest site, summed over the statements; a point counts at least one.
+    pub load: f64,
+    /// Bytes that the busiest site reads and writes, summed over the statements.
+    pub touched: f64,
+    /// Conversions that move something.
+    pub moves: u32,
+    /// By tensor: the operations of its statement's busiest site.
+    pub loads: Vec<f64>,
+    /// The conversions that move something, in the order of their tensors.
+    pub conversions: Vec<Conversion>,
+}
+
+/// A tensor's way from one placement to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversion {
+    /// What is moved.
+    pub tensor: TensorId,
+    /// The first statement that reads the result; none: where it rests.
+    pub reader: Option<TensorId>,
+    /// One role an axis.
+    pub from: Vec<TensorRole>,
+    /// One role an axis.
+    pub to: Vec<TensorRole>,
+    /// What it costs.
+    pub moved: Move,
+}
+
+impl Price {
+    /// The objective's part.
+    pub fn of(&self, objective: &Objective) -> f64 {
+        match objective {
+            Objective::Transfer => self.transfer,
+            Objective::Bytes => self.words,
+            Objective::Time(_) => self.seconds,
+        }
+    }
+
+    /// Less is better: the objective, then the load, then the bytes touched, then the number of moves.
+    pub fn compare(&self, other: &Price, objective: &Objective) -> Ordering {
+        // Prices of equal plans may differ by rounding.
+        let rank = |a: f64, b: f64| {
+            if (a - b).abs() <= 1e-9 * a.abs().max(b.abs()) {
+                Ordering::Equal
+            } else {
+                a.total_cmp(&b)
+            }
+        };
+        rank(self.of(objective), other.of(objective))
+            .then(rank(self.load, other.load))
+            .then(rank(self.touched, other.touched))
+            .then(self.moves.cmp(&other.moves))
+    }
+}
+
+/// The price of a layout of a program.
+pub fn price(program: &Program, layout: &Layout, objective: &Objective) -> Price {
+    of_problem(&Problem::new(program), layout, objective)
+}
+
+/// How each statement of a layout runs; none for sources.
+pub fn run_choices(problem: &Problem, layout: &Layout) -> Vec<Option<Choice>> {
+    let counts = counts(&layout.mesh);
+    let numbered = problem.tensors.iter().enumerate();
+    numbered
+        .map(|(at, tensor)| {
+            let statement = tensor.statement()?;
+            let run = padded_run(layout.statements.get(at).map_or(&[], Vec::as_slice));
+            Some(choice(problem, at, statement, counts, run))
+        })
+        .collect()
+}
+
+/// What each axis does, with the axes that the mesh does not have.
+pub fn padded_run(roles: &[StatementRole]) -> Run {
+    let mut run = [StatementRole::Every; AXES];
+    for (role, given) in run.iter_mut().zip(roles) {
+        *role = *given;
+    }
+    run
+}
+
+/// [`price`] of a program that is already a problem.
+pub fn of_problem(problem: &Problem, layout: &Layout, objective: &Objective) -> Price {
+    let mesh_counts = counts(&layout.mesh);
+    let runs = run_choices(problem, layout);
+    let mut price = Price {
+        loads: vec![0.0; problem.tensors.len()],
+        ..Price::default()
+    };
+    for (at, tensor) in problem.tensors.iter().enumerate() {
+        if let Some(choice) = &runs[at] {
+            price.loads[at] = choice.load;
+            price.load += choice.load;
+            price.touched += choice.touched;
+            let tuples = choice.needs.len() + 1;
+            price.seconds += objective.of_run(choice.load, choice.touched, tuples);
+        }
+        for conversion in conversions(problem, layout, &runs, at, mesh_counts) {
+            price.transfer += conversion.moved.transfer;
+            price.words += conversion.moved.words;
+            price.messages += conversion.moved.messages;
+            price.moves += 1;
+            if let Objective::Time(_) = objective {
+                price.seconds += objective.of_move(&conversion.moved, tensor.width);
+            }
+            price.conversions.push(conversion);
+        }
+    }
+    price
+}
+
+/// The conversions of one tensor that move something.
+fn conversions(
+    problem: &Problem,
+    layout: &Layout,
+    runs: &[Option<Choice>],
+    at: usize,
+    counts: Counts,
+) -> Vec<Conversion> {
+    let tensor = &problem.tensors[at];
+    if tensor.kind == Kind::Free || layout.mesh.sites() <= 1 {
+        return vec![];
+    }
+    let rest = padded(&layout.rests[at]);
+    let axes = layout.mesh.axes.len();
+    let goods = Goods {
+        shape: &tensor.shape,
+        columns: tensor.statement().map_or(1.0, |s| s.columns),
+    };
+    let mut found: Vec<Conversion> = vec![];
+    let mut add = |from: Roles, to: Roles, reader: Option<usize>| {
+        // Nothing rests partial and nothing is read partial, so there is always a way.
+        let moved = convert(goods, counts, from, to).unwrap_or_default();
+        if moved != Move::default()
+            && !found
+                .iter()
+                .any(|f| f.to == to[..axes] && reader.is_some() && f.reader.is_some())
+        {
+            found.push(Conversion {
+                tensor: TensorId(at as u32),
+                reader: reader.map(|reader| TensorId(reader as u32)),
+                from: from[..axes].to_vec(),
+                to: to[..axes].to_vec(),
+                moved,
+            });
+        }
+    };
+    if let Some(choice) = &runs[at] {
+        add(choice.gives, rest, None);
+    } else if tensor.carried.is_none() && !tensor.is_scalar() {
+        // Starting with copies costs what making them costs.
+        let starts = placements(&tensor.shape, counts, &[TensorRole::First]);
+        let best = starts.into_iter().min_by(|a, b| {
+            let words = |from: &Roles| {
+                let moved = convert(goods, counts, *from, rest).unwrap_or_default();
+                moved.words
+            };
+            words(a).total_cmp(&words(b))
+        });
+        if let Some(start) = best.filter(|start| !satisfies(start, &rest)) {
+            add(start, rest, None);
+        }
+    }
+    for (reader, number) in &tensor.readers {
+        if let Some(choice) = &runs[*reader] {
+            add(rest, choice.needs[*number], Some(*reader));
+        }
+    }
+    found
+}

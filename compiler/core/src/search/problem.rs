@@ -1,0 +1,242 @@
+//! A program as the placement search sees it: statements with index extents, reads and arithmetic.
+//!
+//! Everything else about a kernel is forgotten. A read names, for each index, the dimension that is cut when the
+//! index is cut; an index that reads an operand in any other way than by its bare name over the whole extent leaves
+//! the operand whole. Must not know meshes, placements or prices.
+//!
+//! ```text
+//! C: f32[4, 8] = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]
+//! extents 4 8 6, rank 2, 2 flops a point, reads A (i cuts 0, k cuts 1), B (k cuts 0, j cuts 1)
+//! ```
+
+use crate::cost::flops_per_point;
+use crate::einsum::{Definition, Program, Role};
+use crate::tra::operands::split_operands;
+use ein_plan::Kernel;
+use std::collections::HashMap;
+
+/// A program to be placed; tensors have the numbers that they have in the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// By [`crate::einsum::TensorId`].
+    pub tensors: Vec<Tensor>,
+    /// Arithmetic of all statements, each point once: the sum of [`Statement::work`].
+    pub total: f64,
+}
+
+/// What the search knows of a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Its name, for reports.
+    pub name: String,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// Number of elements; an element counts as one float.
+    pub floats: f64,
+    /// Bytes of an element.
+    pub width: f64,
+    /// How it comes about.
+    pub kind: Kind,
+    /// The reads of it: (statement's tensor, number of the read), in order.
+    pub readers: Vec<(usize, usize)>,
+    /// Whether it is given out.
+    pub output: bool,
+    /// The other tensor of a carried pair: a param `P` and an output `P_next` of the same shape and type, which a
+    /// loop puts in its place.
+    pub carried: Option<usize>,
+}
+
+/// How a tensor comes about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Read from outside: each site reads its own part.
+    Loaded,
+    /// Made wherever it is read.
+    Free,
+    /// Computed.
+    Made(Statement),
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statement {
+    /// Extent of each index: the output's dimensions first, then the reduced ones.
+    pub extents: Vec<u64>,
+    /// How many indices are the output's.
+    pub rank: usize,
+    /// Operations at one point, at least 1.
+    pub flops: f64,
+    /// Columns of an addend of the reduction (1 without a reduction).
+    pub columns: f64,
+    /// What it reads.
+    pub reads: Vec<Read>,
+}
+
+/// One way in which a statement reads a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Read {
+    /// Which tensor.
+    pub tensor: usize,
+    /// By index: the dimension that is cut with it.
+    pub dims: Vec<Option<u32>>,
+}
+
+impl Statement {
+    /// Operations of the whole statement.
+    pub fn work(&self) -> f64 {
+        let extents = self.extents.iter().map(|extent| *extent as f64);
+        extents.product::<f64>() * self.flops
+    }
+}
+
+impl Tensor {
+    /// The statement that makes it.
+    pub fn statement(&self) -> Option<&Statement> {
+        match &self.kind {
+            Kind::Made(statement) => Some(statement),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a single number, which every site can have for nothing when it is loaded.
+    pub fn is_scalar(&self) -> bool {
+        self.floats <= 1.0
+    }
+}
+
+impl Problem {
+    /// The problem of a program whose statements are verified.
+    pub fn new(program: &Program) -> Problem {
+        let mut tensors: Vec<Tensor> = vec![];
+        for (at, tensor) in program.tensors.iter().enumerate() {
+            let kind = match &tensor.definition {
+                Definition::Source(source) if source.is_free() => Kind::Free,
+                Definition::Source(_) => Kind::Loaded,
+                Definition::Statement { kernel, operands } => {
+                    let numbers: Vec<usize> = operands.iter().map(|o| o.0 as usize).collect();
+                    Kind::Made(statement(kernel, &numbers))
+                }
+            };
+            if let Kind::Made(statement) = &kind {
+                for (number, read) in statement.reads.iter().enumerate() {
+                    tensors[read.tensor].readers.push((at, number));
+                }
+            }
+            tensors.push(Tensor {
+                name: tensor.name.clone(),
+                floats: tensor.shape.iter().map(|n| *n as f64).product(),
+                shape: tensor.shape.clone(),
+                width: tensor.dtype.size() as f64,
+                kind,
+                readers: vec![],
+                output: false,
+                carried: None,
+            });
+        }
+        for output in &program.outputs {
+            tensors[output.tensor.0 as usize].output = true;
+        }
+        for (param, update) in carried_pairs(program) {
+            tensors[param].carried = Some(update);
+            tensors[update].carried = Some(param);
+        }
+        let work = tensors.iter().filter_map(Tensor::statement);
+        Problem {
+            total: work.map(Statement::work).sum(),
+            tensors,
+        }
+    }
+
+    /// Statements with the numbers of their tensors, in order.
+    pub fn statements(&self) -> impl Iterator<Item = (usize, &Statement)> {
+        let numbered = self.tensors.iter().enumerate();
+        numbered.filter_map(|(at, tensor)| Some((at, tensor.statement()?)))
+    }
+}
+
+/// Params with the outputs that take their place: `P` and `P_next`, of one shape and type, made by a statement.
+pub fn carried_pairs(program: &Program) -> Vec<(usize, usize)> {
+    let outputs: HashMap<&str, usize> = program
+        .outputs
+        .iter()
+        .map(|output| output.tensor.0 as usize)
+        .map(|at| (program.tensors[at].name.as_str(), at))
+        .collect();
+    let params = program.tensors.iter().enumerate();
+    params
+        .filter(|(_, tensor)| tensor.role == Role::Param)
+        .filter_map(|(at, param)| {
+            let update = *outputs.get(format!("{}_next", param.name).as_str())?;
+            let next = &program.tensors[update];
+            let made = matches!(next.definition, Definition::Statement { .. });
+            (made && next.shape == param.shape && next.dtype == param.dtype).then_some((at, update))
+        })
+        .collect()
+}
+
+fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
+    let all_cut = vec![2; kernel.indices.len()];
+    let (_, reads) = split_operands(kernel, &all_cut);
+    let reads = reads.into_iter().map(|(operand, cuts)| Read {
+        tensor: operands[operand as usize],
+        dims: (0u32..kernel.indices.len() as u32)
+            .map(|index| {
+                let dim = cuts.iter().position(|c| c.is_some_and(|c| c.0 == index))?;
+                Some(dim as u32)
+            })
+            .collect(),
+    });
+    let value = kernel.graph.dtype(kernel.root);
+    let columns = kernel.reduction.map_or(1, |r| r.carrier(value).len());
+    Statement {
+        extents: kernel.indices.iter().map(|index| index.extent).collect(),
+        rank: kernel.output_rank as usize,
+        flops: flops_per_point(kernel).max(1) as f64,
+        columns: columns as f64,
+        reads: reads.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::einsum::parse::parse;
+
+    #[test]
+    fn reads_say_which_dimension_an_index_cuts() {
+        let text = "input A: f32[4, 6] = unbound\ninput s: f32[] = unbound\n\
+            C: f32[4, 4] = [i: 4, j: 4 | k: 6] sum A[i, k] * A[j, k] * s[]\n\
+            d: f32[3] = [i: 3] C[i, i + 1]\noutput d";
+        let problem = Problem::new(&parse(text).unwrap());
+        let product = problem.tensors[2].statement().unwrap();
+        let reads: Vec<(usize, Vec<Option<u32>>)> = product
+            .reads
+            .iter()
+            .map(|read| (read.tensor, read.dims.clone()))
+            .collect();
+        let expected = vec![
+            (0, vec![Some(0), None, Some(1)]),
+            (0, vec![None, Some(0), Some(1)]),
+            (1, vec![None, None, None]),
+        ];
+        assert_eq!(reads, expected);
+        assert_eq!(product.work(), 4.0 * 4.0 * 6.0 * 3.0);
+        // Read at `i` below a shorter extent, and at `i + 1`: neither dimension can be cut.
+        assert_eq!(
+            problem.tensors[3].statement().unwrap().reads[0].dims,
+            [None]
+        );
+        assert_eq!(problem.tensors[0].readers, [(2, 0), (2, 1)]);
+    }
+
+    #[test]
+    fn a_param_and_its_next_are_a_pair() {
+        let text = "param W: f32[4] = unbound\nparam b: f32[2] = unbound\n\
+            W_next: f32[4] = [i: 4] W[i] * 0.5\nb_next: f32[4] = [i: 4] W[i] + b[0]\n\
+            output W_next\noutput b_next";
+        let problem = Problem::new(&parse(text).unwrap());
+        assert_eq!(problem.tensors[0].carried, Some(2));
+        assert_eq!(problem.tensors[1].carried, None);
+    }
+}

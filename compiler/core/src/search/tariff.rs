@@ -1,0 +1,243 @@
+//! What conversions and runs cost under an objective, as one number a network can add up.
+//!
+//! The number is the objective's price plus, far below its smallest difference, the load, the bytes touched and the
+//! number of moves, which so decide between equals. Everything is a multiple of one quantum, so that sums do not
+//! depend on their order. Must not know networks.
+//!
+//! ```text
+//! transfer 3600 floats + 0.01 · (load / even share …) rounded to a multiple of 2^-20
+//! ```
+
+use super::choice::Choice;
+use super::convert::{Counts, Goods, Move, Roles, convert, share};
+use super::problem::{Problem, Tensor};
+use crate::ia::layout::TensorRole;
+use std::collections::HashMap;
+
+/// What a plan is to have little of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Objective {
+    /// Floats transferred, as the thesis counts them (section 3.3.3).
+    Transfer,
+    /// Words that the busiest site receives, summed over the conversions.
+    Bytes,
+    /// Seconds, by a machine's coefficients.
+    Time(TimeModel),
+}
+
+/// The coefficients of the time that a plan takes: a linear model as in luo2021, section 7.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeModel {
+    /// Seconds a message.
+    pub alpha: f64,
+    /// Seconds a byte received.
+    pub beta: f64,
+    /// Seconds an operation.
+    pub gamma: f64,
+    /// Seconds a byte touched.
+    pub delta: f64,
+    /// Seconds a tuple.
+    pub epsilon: f64,
+}
+
+impl Objective {
+    /// The price of moving a tensor with elements of `width` bytes.
+    pub fn of_move(&self, moved: &Move, width: f64) -> f64 {
+        match self {
+            Objective::Transfer => moved.transfer,
+            Objective::Bytes => moved.words,
+            Objective::Time(model) => {
+                model.alpha * moved.messages + model.beta * moved.words * width
+            }
+        }
+    }
+
+    /// The price of running a statement: `tuples` are its operands and its result.
+    pub fn of_run(&self, load: f64, touched: f64, tuples: usize) -> f64 {
+        match self {
+            Objective::Time(model) => {
+                model.gamma * load + model.delta * touched + model.epsilon * tuples as f64
+            }
+            _ => 0.0,
+        }
+    }
+}
+
+/// What is added to the objective.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    /// All prices are multiples of this.
+    pub quantum: f64,
+    /// For a load of the program's whole work.
+    pub load: f64,
+    /// For touching the bytes of all tensors once.
+    pub touched: f64,
+    /// For a conversion that moves something.
+    pub moves: f64,
+    /// For each byte that the busiest site holds: at rest, of addends, or as what a conversion makes.
+    pub resident: f64,
+}
+
+impl Weights {
+    /// Weights for plans whose price is at most `price`: they add at most about a hundredth, or, where
+    /// prices are so large that numbers do not hold both, some thousand quanta.
+    pub fn below(price: f64, objective: &Objective) -> Weights {
+        let price = price.max(1e-9);
+        let exponent = (price * 4.0).log2().ceil() as i32 - 50;
+        let quantum = 2f64.powi(exponent);
+        let decisive = match objective {
+            Objective::Time(_) => price * 1e-9,
+            _ => (quantum * 4096.0).clamp(0.01, 0.25),
+        };
+        Weights {
+            quantum,
+            load: decisive / 2.0,
+            touched: decisive / 64.0,
+            moves: decisive / 4096.0,
+            resident: 0.0,
+        }
+    }
+}
+
+/// The largest table of conversions between the placements of a tensor that is kept.
+const MOST_KEPT: usize = 1 << 18;
+
+/// Prices on one mesh.
+pub struct Tariff<'a> {
+    /// The mesh.
+    pub counts: Counts,
+    /// What is minimised.
+    pub objective: &'a Objective,
+    /// What decides between equals.
+    pub weights: Weights,
+    total: f64,
+    bytes: f64,
+    numbers: HashMap<(Vec<u64>, u64, u64), usize>,
+    kept: Vec<Kept>,
+}
+
+/// The prices between the placements of tensors of one shape; NaN until they are asked for.
+struct Kept {
+    shape: Vec<u64>,
+    columns: f64,
+    width: f64,
+    prices: Vec<f64>,
+}
+
+impl<'a> Tariff<'a> {
+    /// The prices of a program's conversions.
+    pub fn new(
+        problem: &Problem,
+        counts: Counts,
+        objective: &'a Objective,
+        weights: Weights,
+    ) -> Tariff<'a> {
+        let bytes = problem.tensors.iter().map(|t| t.floats * t.width);
+        Tariff {
+            counts,
+            objective,
+            weights,
+            total: problem.total.max(1.0),
+            bytes: bytes.sum::<f64>().max(1.0),
+            numbers: HashMap::new(),
+            kept: vec![],
+        }
+    }
+
+    /// A number for tensors that cost the same to convert.
+    pub fn goods(&mut self, tensor: &Tensor) -> usize {
+        let columns = tensor.statement().map_or(1.0, |s| s.columns);
+        let key = (tensor.shape.clone(), columns as u64, tensor.width as u64);
+        let next = self.kept.len();
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            let placements = (tensor.shape.len() + 3).pow(3);
+            let entries = placements * placements;
+            self.kept.push(Kept {
+                shape: tensor.shape.clone(),
+                columns,
+                width: tensor.width,
+                prices: vec![f64::NAN; if entries <= MOST_KEPT { entries } else { 0 }],
+            });
+        }
+        number
+    }
+
+    /// The price of a conversion; infinite where there is none.
+    pub fn convert(&mut self, goods: usize, from: Roles, to: Roles) -> f64 {
+        let kept = &mut self.kept[goods];
+        let base = kept.shape.len() + 3;
+        let place = |roles: Roles| roles.iter().fold(0, |at, role| at * base + code(*role));
+        let at = place(from) * base.pow(3) + place(to);
+        if let Some(price) = kept.prices.get(at)
+            && !price.is_nan()
+        {
+            return *price;
+        }
+        let what = Goods {
+            shape: &kept.shape,
+            columns: kept.columns,
+        };
+        let price = match convert(what, self.counts, from, to) {
+            None => f64::INFINITY,
+            Some(moved) if moved == Move::default() => 0.0,
+            Some(moved) => {
+                let weights = &self.weights;
+                let copy = share(&kept.shape, self.counts, to) * kept.width;
+                let exact = self.objective.of_move(&moved, kept.width)
+                    + weights.moves
+                    + weights.resident * copy;
+                rounded(exact, weights.quantum)
+            }
+        };
+        if let Some(slot) = kept.prices.get_mut(at) {
+            *slot = price;
+        }
+        price
+    }
+
+    /// The price of a conversion to where the tensor rests: what it makes is what rests, not another copy.
+    pub fn settle(&mut self, goods: usize, from: Roles, rest: Roles) -> f64 {
+        let price = self.convert(goods, from, rest);
+        if self.weights.resident == 0.0 || price == 0.0 || price.is_infinite() {
+            return price;
+        }
+        let kept = &self.kept[goods];
+        let copy = share(&kept.shape, self.counts, rest) * kept.width;
+        let copy = rounded(self.weights.resident * copy, self.weights.quantum);
+        (price - copy).max(0.0)
+    }
+
+    /// The price of running a statement.
+    pub fn run(&self, choice: &Choice) -> f64 {
+        let weights = &self.weights;
+        let tuples = choice.needs.len() + 1;
+        let exact = self.objective.of_run(choice.load, choice.touched, tuples)
+            + weights.load * choice.load / self.total
+            + weights.touched * choice.touched / self.bytes
+            + weights.resident * choice.addends;
+        rounded(exact, weights.quantum)
+    }
+
+    /// The price of a tensor's resting somewhere.
+    pub fn rest(&self, tensor: &Tensor, rest: Roles) -> f64 {
+        if self.weights.resident == 0.0 {
+            return 0.0;
+        }
+        let bytes = share(&tensor.shape, self.counts, rest) * tensor.width;
+        rounded(self.weights.resident * bytes, self.weights.quantum)
+    }
+}
+
+fn code(role: TensorRole) -> usize {
+    match role {
+        TensorRole::Every => 0,
+        TensorRole::First => 1,
+        TensorRole::Partial => 2,
+        TensorRole::Cut(dim) => 3 + dim as usize,
+    }
+}
+
+fn rounded(price: f64, quantum: f64) -> f64 {
+    (price / quantum).round() * quantum
+}

@@ -1,0 +1,100 @@
+//! Classes of indices: which indices of statements and dimensions of tensors are cut alike.
+//!
+//! An index and a dimension belong together where a statement reads the dimension by the index's bare name over
+//! its whole extent, or writes it. If all members of a class are cut into the same pieces, nothing has to be
+//! re-chunked between a statement and what it reads so. Must not know sites, nor into how many pieces.
+//!
+//! ```text
+//! C[i, j] = sum[k] A[i, k] * B[k, j]     {C.i, C dim 0, A dim 0}  {C.j, C dim 1, B dim 1}  {C.k, A dim 1, B dim 0}
+//! ```
+
+use super::operands::split_operands;
+use crate::einsum::{Definition, Program};
+use std::collections::HashMap;
+
+/// The classes of a program, numbered from 0 by their first member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Classes {
+    /// By tensor and index of its statement.
+    pub indices: Vec<Vec<u32>>,
+    /// By tensor and dimension.
+    pub dims: Vec<Vec<u32>>,
+    /// Number of classes.
+    pub count: u32,
+}
+
+impl Classes {
+    /// The classes of a program.
+    pub fn of(program: &Program) -> Classes {
+        let mut members = Members::default();
+        let (mut indices, mut dims) = (vec![], vec![]);
+        for tensor in &program.tensors {
+            let own: Vec<usize> = tensor.shape.iter().map(|_| members.add()).collect();
+            let mut of_statement = vec![];
+            if let Definition::Statement { kernel, .. } = &tensor.definition {
+                of_statement.extend(kernel.indices.iter().map(|_| members.add()));
+                for (dim, index) in own.iter().zip(&of_statement) {
+                    members.join(*dim, *index);
+                }
+            }
+            dims.push(own);
+            indices.push(of_statement);
+        }
+        for (tensor, of_statement) in program.tensors.iter().zip(&indices) {
+            let Definition::Statement { kernel, operands } = &tensor.definition else {
+                continue;
+            };
+            let (_, reads) = split_operands(kernel, &vec![2; kernel.indices.len()]);
+            for (operand, cuts) in reads {
+                let read = operands[operand as usize].0 as usize;
+                for (dim, index) in dims[read].iter().zip(cuts) {
+                    if let Some(index) = index {
+                        members.join(*dim, of_statement[index.0 as usize]);
+                    }
+                }
+            }
+        }
+        let mut numbers: HashMap<usize, u32> = HashMap::new();
+        let mut number = |lists: Vec<Vec<usize>>| -> Vec<Vec<u32>> {
+            let mut numbered = vec![];
+            for list in lists {
+                let mut classes = vec![];
+                for member in list {
+                    let next = numbers.len() as u32;
+                    classes.push(*numbers.entry(members.root(member)).or_insert(next));
+                }
+                numbered.push(classes);
+            }
+            numbered
+        };
+        Classes {
+            dims: number(dims),
+            indices: number(indices),
+            count: numbers.len() as u32,
+        }
+    }
+}
+
+/// A forest: each member knows another of its class, the root itself.
+#[derive(Default)]
+struct Members(Vec<usize>);
+
+impl Members {
+    fn add(&mut self) -> usize {
+        self.0.push(self.0.len());
+        self.0.len() - 1
+    }
+
+    fn root(&self, mut member: usize) -> usize {
+        while self.0[member] != member {
+            member = self.0[member];
+        }
+        member
+    }
+
+    /// Makes one class of two; the earlier root stays one.
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.0[a.max(b)] = a.min(b);
+    }
+}

@@ -1,0 +1,394 @@
+//! The solvers against exhaustive search, an integer program, and each other.
+
+use super::programs::{Linked, Text, Transformer, luo, perceptron, program, transformer};
+use ein_plan::Mesh;
+use einc_core::einsum::Program;
+use einc_core::search::balance::Balance;
+use einc_core::search::bounds::bounds;
+use einc_core::search::choice::{Run, choices};
+use einc_core::search::convert::counts;
+use einc_core::search::model::Model;
+use einc_core::search::narrow;
+use einc_core::search::network::{Eliminated, Network, Table};
+use einc_core::search::price::price;
+use einc_core::search::problem::Problem;
+use einc_core::search::settle::settle;
+use einc_core::search::tariff::{Tariff, Weights};
+use einc_core::search::{Objective, Pinned, SearchOptions, layout};
+use good_lp::{Expression, ProblemVariables, Solution, SolverModel, variable};
+use std::collections::BTreeMap;
+
+/// Numbers that depend on nothing but a seed (Knuth's MMIX generator).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// A random network: a tree of pairs, some more pairs, whole prices, some combinations forbidden.
+fn network(numbers: &mut Numbers, variables: usize, eliminated: &mut Eliminated) -> Network {
+    let domains: Vec<usize> = (0..variables)
+        .map(|_| 1 + numbers.below(4) as usize)
+        .collect();
+    let mut pairs: Vec<Vec<usize>> = (1..variables)
+        .map(|x| vec![numbers.below(x as u64) as usize, x])
+        .collect();
+    for _ in 0..variables {
+        let (x, y) = (
+            numbers.below(variables as u64) as usize,
+            numbers.below(variables as u64) as usize,
+        );
+        if x != y {
+            pairs.push(vec![x, y]);
+        }
+    }
+    pairs.extend((0..variables).map(|x| vec![x]));
+    let mut tables = vec![];
+    for variables in pairs {
+        let size: usize = variables.iter().map(|x| domains[*x]).product();
+        let prices = (0..size)
+            .map(|_| match numbers.below(12) {
+                0 if variables.len() > 1 => f64::INFINITY,
+                price => (price * price) as f64,
+            })
+            .collect();
+        tables.push(Table {
+            variables,
+            prices: eliminated.number(prices),
+        });
+    }
+    Network { domains, tables }
+}
+
+fn exhaustive(network: &Network) -> f64 {
+    let total: usize = network.domains.iter().product();
+    let mut best = f64::INFINITY;
+    for mut number in 0..total {
+        let mut choice = vec![0; network.domains.len()];
+        for (value, size) in choice.iter_mut().zip(&network.domains) {
+            *value = number % size;
+            number /= size;
+        }
+        best = best.min(network.price(&choice));
+    }
+    best
+}
+
+/// One 0/1 variable a value, a flow a pair of values: the local polytope, with whole values for the variables.
+fn integer_program(network: &Network) -> Option<f64> {
+    let mut all = ProblemVariables::new();
+    let values: Vec<Vec<_>> = network
+        .domains
+        .iter()
+        .map(|n| (0..*n).map(|_| all.add(variable().binary())).collect())
+        .collect();
+    let mut cost = Expression::from(0.0);
+    let mut equations = vec![];
+    for own in &values {
+        equations.push((own.iter().sum::<Expression>(), Expression::from(1.0)));
+    }
+    for table in &network.tables {
+        match table.variables.as_slice() {
+            [x] => {
+                for (value, price) in values[*x].iter().zip(table.prices.values.iter()) {
+                    cost += *value * *price;
+                }
+            }
+            [x, y] => {
+                let columns = network.domains[*y];
+                let flows: Vec<_> = table
+                    .prices
+                    .values
+                    .iter()
+                    .map(|price| {
+                        let most = if price.is_finite() { 1.0 } else { 0.0 };
+                        let flow = all.add(variable().min(0.0).max(most));
+                        if price.is_finite() {
+                            cost += flow * *price;
+                        }
+                        flow
+                    })
+                    .collect();
+                for (row, value) in values[*x].iter().enumerate() {
+                    let sum: Expression = flows[row * columns..(row + 1) * columns].iter().sum();
+                    equations.push((sum, Expression::from(*value)));
+                }
+                for (column, value) in values[*y].iter().enumerate() {
+                    let sum: Expression = flows.iter().skip(column).step_by(columns).sum();
+                    equations.push((sum, Expression::from(*value)));
+                }
+            }
+            _ => panic!("a table of {:?}", table.variables),
+        }
+    }
+    let mut model = all.minimise(cost.clone()).using(good_lp::microlp);
+    for (left, right) in equations {
+        model = model.with((left - right).eq(0.0));
+    }
+    model.solve().ok().map(|solution| solution.eval(&cost))
+}
+
+#[test]
+fn elimination_finds_what_exhaustive_search_and_an_integer_program_find() {
+    let mut feasible = 0;
+    for seed in 0..60 {
+        let mut numbers = Numbers(seed);
+        let mut eliminated = Eliminated::default();
+        let network = network(&mut numbers, 3 + seed as usize % 5, &mut eliminated);
+        let least = exhaustive(&network);
+        let solution = network.solve(1 << 20, &mut eliminated, &|| false).unwrap();
+        assert_eq!(solution.value, least, "{seed}");
+        if least.is_finite() {
+            feasible += 1;
+            assert_eq!(network.price(&solution.choice), least, "{seed}");
+            // Bounds hold, however small the tables are kept.
+            let known = bounds(&network, 2000.0, &|| false);
+            assert!(
+                known.least <= least + 1e-6,
+                "{seed}: {} {least}",
+                known.least
+            );
+            for (x, value) in solution.choice.iter().enumerate() {
+                assert!(known.by_value[x][*value] <= least + 1e-6, "{seed}");
+            }
+            let split = network
+                .bound(2, &mut Eliminated::default(), &|| false)
+                .unwrap();
+            assert!(split <= least);
+            if seed % 4 == 0 {
+                let found = integer_program(&network).unwrap();
+                assert!((found - least).abs() < 1e-6, "{seed}: {found} {least}");
+            }
+        }
+    }
+    assert!(feasible > 40);
+}
+
+/// Three or four random statements over square matrices, some read twice.
+fn random_program(seed: u64) -> Program {
+    let mut numbers = Numbers(seed);
+    let n = [24, 36, 48][numbers.below(3) as usize];
+    let mut text = Text::default();
+    let mut names = vec!["A".to_string(), "B".to_string()];
+    text.line(&format!("input A: f32[{n}, {n}] = unbound"));
+    text.line(&format!("param B: f32[{n}, {n}] = unbound"));
+    for at in 0..2 + numbers.below(2) {
+        let mut pick = || {
+            // The newest first, so that most statements are needed.
+            let back = numbers.below(2).min(numbers.below(3)) as usize;
+            names[names.len() - 1 - back].clone()
+        };
+        let (left, right) = if at == 0 {
+            ("A".to_string(), "B".to_string())
+        } else {
+            (pick(), pick())
+        };
+        let name = format!("t{at}");
+        match numbers.below(5) {
+            0 | 1 => text.matmul(&name, &left, &right, [n, n, n]),
+            2 => text.matmul_left(&name, &left, &right, [n, n, n]),
+            3 => text.map(&name, [n, n], &format!("{left}@ + exp({right}@)")),
+            _ => text.matmul_right(&name, &right, &left, [n, n, n]),
+        }
+        names.push(name);
+    }
+    text.map(
+        "B_next",
+        [n, n],
+        &format!("B@ - {}@", names[names.len() - 1]),
+    );
+    text.lines.push_str("output B_next\n");
+    for name in &names[2..] {
+        text.line(&format!("output {name}"));
+    }
+    program(&text.lines)
+}
+
+/// The least price over all admissible runs, everything resting where it is best.
+fn exhaustive_layout(program: &Program, options: &SearchOptions, mesh: &Mesh) -> f64 {
+    let problem = Problem::new(program);
+    let model = Model::new(&problem);
+    let balance = Balance::new(&problem, options.sites, options.balance, false);
+    let alone = options.objective == Objective::Transfer;
+    let lists: Vec<(usize, Vec<Run>)> = problem
+        .statements()
+        .map(|(at, _)| {
+            let all = choices(&problem, at, counts(mesh), alone, balance.limits[at]);
+            (at, all.iter().map(|choice| choice.run).collect())
+        })
+        .collect();
+    let total: usize = lists.iter().map(|(_, list)| list.len()).product();
+    let weights = Weights::below(1e6, &options.objective);
+    let mut tariff = Tariff::new(&problem, counts(mesh), &options.objective, weights);
+    let mut best = f64::INFINITY;
+    for mut number in 0..total {
+        let mut runs: BTreeMap<usize, Run> = BTreeMap::new();
+        for (at, list) in &lists {
+            runs.insert(*at, list[number % list.len()]);
+            number /= list.len();
+        }
+        let layout = settle(&problem, &model, &mut tariff, mesh, &runs);
+        best = best.min(price(program, &layout, &options.objective).of(&options.objective));
+    }
+    best
+}
+
+#[test]
+fn plans_of_small_programs_are_the_best_of_all() {
+    for seed in 0..24 {
+        let program = random_program(seed);
+        let objective = [Objective::Transfer, Objective::Bytes][seed as usize % 2].clone();
+        let mesh = Mesh {
+            axes: [vec![3], vec![4], vec![2]][seed as usize % 3].clone(),
+        };
+        let options = SearchOptions {
+            balance: 1.0,
+            pinned: Pinned {
+                mesh: Some(mesh.clone()),
+                ..Pinned::default()
+            },
+            ..SearchOptions::new(mesh.sites(), objective.clone())
+        };
+        let found = layout(&program, &options, &|| false).unwrap();
+        assert!(found.proved_optimal);
+        let best = exhaustive_layout(&program, &options, &mesh);
+        let price = found.price.of(&objective);
+        assert!(
+            (price - best).abs() <= 1e-9 * best,
+            "{seed}: {price} {best}\n{program}"
+        );
+    }
+}
+
+/// The network of a program on a mesh.
+fn of_program(program: &Program, mesh: &Mesh, eliminated: &mut Eliminated) -> Network {
+    use einc_core::search::assemble::{Allowed, Workspace};
+    let problem = Problem::new(program);
+    let model = Model::new(&problem);
+    let balance = Balance::new(&problem, mesh.sites(), 1.25, false);
+    let objective = Objective::Bytes;
+    let weights = Weights::below(1e8, &objective);
+    let tariff = Tariff::new(&problem, counts(mesh), &objective, weights);
+    let mut space = Workspace::new(&problem, &model, tariff);
+    let allowed = Allowed {
+        limits: &balance.limits,
+        memory: None,
+        runs: &Default::default(),
+        rests: &Default::default(),
+    };
+    let domains = space.domains(&allowed).unwrap();
+    let network = space.network(&domains);
+    std::mem::swap(eliminated, &mut space.eliminated);
+    network
+}
+
+#[test]
+fn equal_blocks_are_solved_once_and_change_nothing() {
+    let tiny = Transformer {
+        layers: 4,
+        batch: 4,
+        sequence: 32,
+        heads: 4,
+        head: 8,
+        hidden: 64,
+    };
+    for program in [
+        perceptron(6, 64, 64),
+        transformer(tiny, false),
+        luo(Linked::Dag2, 6, 64),
+    ] {
+        let mut shared = Eliminated::default();
+        let network = of_program(&program, &Mesh { axes: vec![2, 2] }, &mut shared);
+        let with = network.solve(1 << 22, &mut shared, &|| false).unwrap();
+        let mut apart = Eliminated::default();
+        let untied = Network {
+            domains: network.domains.clone(),
+            tables: network
+                .tables
+                .iter()
+                .map(|table| Table {
+                    variables: table.variables.clone(),
+                    prices: apart.number(table.prices.values.to_vec()),
+                })
+                .collect(),
+        };
+        let without = untied.solve(1 << 22, &mut apart, &|| false).unwrap();
+        assert_eq!(with, without);
+        assert_eq!(apart.reused, 0);
+        assert!(
+            shared.reused > network.domains.len() / 4,
+            "{}",
+            shared.reused
+        );
+        assert!(shared.operations < apart.operations);
+    }
+}
+
+#[test]
+fn narrowing_finds_the_optimum_that_elimination_finds() {
+    let program = perceptron(8, 4096, 1024);
+    let mut eliminated = Eliminated::default();
+    let network = of_program(
+        &program,
+        &Mesh {
+            axes: vec![2, 2, 2],
+        },
+        &mut eliminated,
+    );
+    let (_, effort) = network.order();
+    assert!(
+        effort.operations > 2e7,
+        "small enough to be eliminated as it is: {effort:?}"
+    );
+    let direct = network.solve(1 << 22, &mut eliminated, &|| false).unwrap();
+    let mut other = Eliminated::default();
+    std::mem::swap(&mut other, &mut eliminated);
+    let found = narrow::solve(
+        &network,
+        1 << 22,
+        direct.value,
+        f64::INFINITY,
+        &mut other,
+        &|| false,
+    );
+    assert!(found.proved);
+    assert_eq!(found.solution.unwrap().value, direct.value);
+    // What is dearer than a ceiling is known to be so without a solution.
+    let below = direct.value * 0.9;
+    let found = narrow::solve(&network, 1 << 22, direct.value, below, &mut other, &|| {
+        false
+    });
+    assert!(found.proved && found.solution.is_none() && found.bound >= below);
+}
+
+#[test]
+fn names_and_orders_do_not_matter() {
+    let forward = "input A: f32[64, 48] = unbound\ninput B: f32[48, 96] = unbound\ninput E: f32[96, 32] = unbound\n\
+        C: f32[64, 96] = [i: 64, j: 96 | k: 48] sum A[i, k] * B[k, j]\n\
+        D: f32[64, 32] = [i: 64, j: 32 | k: 96] sum C[i, k] * E[k, j]\n\
+        s: f32[64] = [i: 64 | k: 96] max C[i, k]\noutput D\noutput s";
+    // Transposed tensors, other names, inputs and independent statements in another order.
+    let turned = "input Z: f32[96, 32] = unbound\ninput X: f32[48, 64] = unbound\ninput Y: f32[96, 48] = unbound\n\
+        P: f32[96, 64] = [y: 96, x: 64 | z: 48] sum Y[y, z] * X[z, x]\n\
+        m: f32[64] = [x: 64 | y: 96] max P[y, x]\n\
+        Q: f32[32, 64] = [w: 32, x: 64 | y: 96] sum Z[y, w] * P[y, x]\noutput m\noutput Q";
+    for sites in [2, 4, 5, 6, 8] {
+        for objective in [Objective::Transfer, Objective::Bytes] {
+            let options = SearchOptions::new(sites, objective);
+            let price = |text: &str| {
+                let found = layout(&program(text), &options, &|| false).unwrap();
+                let again = layout(&program(text), &options, &|| false).unwrap();
+                assert_eq!(found, again);
+                found.price.of(&options.objective)
+            };
+            let (one, other) = (price(forward), price(turned));
+            assert!((one - other).abs() <= 1e-12 * one, "{sites}: {one} {other}");
+        }
+    }
+}

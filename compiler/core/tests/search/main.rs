@@ -1,0 +1,8 @@
+//! The placement search: exactness, prices of the papers, limits, invariances.
+#![allow(clippy::unwrap_used)]
+
+mod exact;
+mod limits;
+mod named;
+mod papers;
+mod programs;

@@ -1,0 +1,134 @@
+//! The plans of all examples, as `einc plan` prints them: a change of any of them is reviewed as a diff.
+
+use einc_core::pipeline::report::PlanReport;
+use einc_tests::{einc, root};
+
+/// The examples, with sizes for which planning is worth it.
+const EXAMPLES: [&str; 6] = [
+    "attention",
+    "conv",
+    "digits_knn",
+    "ffnn_step",
+    "matmul",
+    "nearest",
+];
+
+#[test]
+fn the_plans_of_the_examples_are_these() {
+    let folder = root().join("examples");
+    let there = std::fs::read_dir(&folder).unwrap().filter_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        name.strip_suffix(".ein").map(str::to_string)
+    });
+    let mut there: Vec<String> = there.collect();
+    there.sort();
+    assert_eq!(there, EXAMPLES, "every example has its plans here");
+    for example in EXAMPLES {
+        for sites in ["1", "4", "5", "8", "64"] {
+            let file = format!("examples/{example}.ein");
+            let finished = einc(&["plan", &file, "--sites", sites]).success();
+            insta::assert_snapshot!(format!("{example}_on_{sites}"), finished.stdout);
+        }
+    }
+}
+
+fn plan(arguments: &[&str]) -> String {
+    let base = ["plan", "examples/matmul.ein", "--sites", "5"];
+    einc(&[&base[..], arguments].concat()).success().stdout
+}
+
+#[test]
+fn a_plan_as_json_says_what_its_text_says() {
+    let report: PlanReport = serde_json::from_str(&plan(&["--format", "json"])).unwrap();
+    assert_eq!((report.schema.as_str(), report.sites), ("einc-plan/1", 5));
+    let text = plan(&[]);
+    assert!(text.contains(&format!("transfer {} floats", report.cost.transfer)));
+    assert_eq!(
+        report.steps.iter().map(|step| step.transfer).sum::<u64>(),
+        report.cost.transfer
+    );
+    assert_eq!(
+        report.steps.iter().map(|step| step.bytes).sum::<u64>(),
+        report.cost.bytes
+    );
+    for step in &report.steps {
+        assert!(text.contains(&step.text), "{} in\n{text}", step.text);
+        assert!(step.inputs.iter().all(|input| *input < step.step));
+        assert_eq!(step.moves(), !step.because.is_empty(), "{step:?}");
+        assert!(step.source.line > 0 && !step.source.text.is_empty());
+    }
+    assert!(report.alternatives.is_empty() && report.rewrites.is_empty());
+}
+
+#[test]
+fn a_plan_is_a_graph_and_a_page() {
+    let report: PlanReport = serde_json::from_str(&plan(&["--format", "json"])).unwrap();
+    let (dot, html) = (plan(&["--format", "dot"]), plan(&["--format", "html"]));
+    for step in &report.steps {
+        assert!(dot.contains(&format!("s{} [shape=", step.step)), "{dot}");
+        assert!(html.contains(&format!("<code>{}</code>", step.name)));
+        for input in &step.inputs {
+            assert!(dot.contains(&format!("s{input} -> s{};", step.step)));
+        }
+    }
+    assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"));
+    for outside in ["http", "<script", "<link", "@import", "url("] {
+        assert!(!html.contains(outside), "the page needs {outside}");
+    }
+}
+
+#[test]
+fn what_changed_since_a_plan_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old.json");
+    let old = old.to_str().unwrap();
+    assert_eq!(plan(&["--format", "json", "-o", old]), "");
+    assert_eq!(plan(&["--diff", old]), "the plans are the same\n");
+    let changed = plan(&["--diff", old, "--dim", "K=100"]);
+    assert!(changed.contains("cost.transfer"), "{changed}");
+    std::fs::write(old, "{}").unwrap();
+    let refused = einc(&["plan", "examples/matmul.ein", "--diff", old]);
+    assert_eq!(refused.status, Some(1), "{refused}");
+    assert!(refused.stderr.contains("no plan"), "{refused}");
+}
+
+#[test]
+fn other_plans_are_shown_with_why_they_lost() {
+    let text = plan(&["--compare"]);
+    let (_, table) = text.split_once("\nother plans:\n").unwrap();
+    for name in ["chosen", "BMM", "CMM", "RMM", "one site"] {
+        let line = table
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        assert!(line.is_some(), "{name} in\n{text}");
+    }
+    let lost = table.lines().filter(|line| {
+        line.contains("more floats") || line.contains("an even share") || line.contains("same")
+    });
+    assert!(lost.count() >= 3, "{text}");
+}
+
+#[test]
+fn a_plan_that_does_not_fit_says_what_is_missing() {
+    let base = ["plan", "examples/matmul.ein", "--sites", "4", "--memory"];
+    let refused = einc(&[&base[..], &["1MB"]].concat());
+    assert_eq!(refused.status, Some(1), "{refused}");
+    assert!(refused.stderr.contains("E0996"), "{refused}");
+    for what in ["`", "1.0 MB", "more sites", "--sites"] {
+        assert!(refused.stderr.contains(what), "{what} in\n{refused}");
+    }
+    einc(&[&base[..], &["8GiB"]].concat()).success();
+}
+
+#[test]
+fn rules_are_listed_and_can_be_left_out() {
+    let list = einc(&["rules"]).success().stdout;
+    for name in ["R1-1", "R1-7", "R2-1", "R2-7", "BMM", "CMM", "RMM"] {
+        assert!(list.lines().any(|line| line.trim_start().starts_with(name)));
+        let page = einc(&["rules", name]).success().stdout;
+        assert!(page.contains("left") && page.contains("right"), "{page}");
+    }
+    let wrong = einc(&["plan", "examples/matmul.ein", "--disable-rule", "R2-9"]);
+    assert_eq!(wrong.status, Some(2), "{wrong}");
+    assert!(wrong.stderr.contains("did you mean"), "{wrong}");
+}
