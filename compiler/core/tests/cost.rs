@@ -17,8 +17,9 @@ fn compiled(program: &Program, sites: u32) -> Compiled {
     let options = Options {
         sites,
         deterministic: false,
+        criteria: Default::default(),
     };
-    compile(program, &options).unwrap()
+    compile(program, &options, &|| false).unwrap()
 }
 
 /// Transfers of a product with index `cut` (0 = i, 1 = j, 2 = k) in ten pieces.
@@ -90,8 +91,9 @@ fn deterministic_chunks_do_not_depend_on_the_sites() {
             let options = Options {
                 sites,
                 deterministic: true,
+                criteria: Default::default(),
             };
-            compile(&program, &options).unwrap().tra
+            compile(&program, &options, &|| false).unwrap().tra
         };
         let first = tra(1);
         for sites in 2..=7 {
@@ -141,8 +143,9 @@ fn sites_are_from_one_up_to_many() {
         let options = Options {
             sites,
             deterministic: false,
+            criteria: Default::default(),
         };
-        let found = compile(&matmul(2, 2, 2), &options).unwrap_err();
+        let found = compile(&matmul(2, 2, 2), &options, &|| false).unwrap_err();
         assert_eq!(found[0].code, "E0998");
     }
     let many = compiled(&matmul(100_000, 3, 2), 2000);

@@ -272,8 +272,9 @@ fn random_programs_keep_their_meaning_on_one_to_five_sites() {
             let options = Options {
                 sites,
                 deterministic,
+                criteria: Default::default(),
             };
-            let compiled = compile(&case.program, &options)
+            let compiled = compile(&case.program, &options, &|| false)
                 .unwrap_or_else(|errors| panic!("seed {seed}: {errors:?}\n{text}"));
             let by_tra = tra::interpret::interpret(&compiled.tra, &input).unwrap();
             agree(values(by_tra), &format!("TRA for {sites} sites"));

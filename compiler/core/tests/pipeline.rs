@@ -44,8 +44,9 @@ fn check(program: &Program, seed: u64) {
             let options = Options {
                 sites,
                 deterministic,
+                criteria: Default::default(),
             };
-            let compiled = compile(program, &options).unwrap();
+            let compiled = compile(program, &options, &|| false).unwrap();
             let by_tra = given(tra::interpret::interpret(&compiled.tra, &inputs(program)));
             same(&expected, &by_tra, "TRA");
             let by_ia = given(ia::interpret::interpret(&compiled.ia, &inputs(program)));
@@ -125,8 +126,9 @@ fn random_cases_keep_their_meaning() {
             let options = Options {
                 sites,
                 deterministic,
+                criteria: Default::default(),
             };
-            let compiled = compile(&case.program, &options).unwrap();
+            let compiled = compile(&case.program, &options, &|| false).unwrap();
             compare(
                 "TRA",
                 tra::interpret::interpret(&compiled.tra, &inputs).unwrap(),

@@ -13,8 +13,9 @@ fn compiled(program: &Program, sites: u32) -> Compiled {
     let options = Options {
         sites,
         deterministic: false,
+        criteria: Default::default(),
     };
-    compile(program, &options).unwrap()
+    compile(program, &options, &|| false).unwrap()
 }
 
 fn printed(program: &Program, sites: u32) -> String {

@@ -203,10 +203,7 @@ impl<'a> Checker<'a> {
                 } if positions.is_empty() => View::of(*tensor),
                 _ => return refused(self, format!("`{text}` is a number"), "no tensor"),
             },
-            Some(Binding::Instance(_)) => {
-                return refused(self, format!("`{text}` is an instance"), "no tensor");
-            }
-            Some(Binding::Poison) => return None,
+            Some(Binding::Instance(_) | Binding::Poison) => return None,
             None if context.index(name).is_some() => {
                 return refused(self, format!("`{text}` is an index"), "no tensor");
             }

@@ -213,8 +213,10 @@ fn on_two_sites(program: &Program, inputs: &Inputs, expected: &[Vec<f64>]) {
     let options = Options {
         sites: 2,
         deterministic: false,
+        criteria: Default::default(),
     };
-    let compiled = compile(program, &options).unwrap_or_else(|e| panic!("{e:?}\n{program}"));
+    let compiled =
+        compile(program, &options, &|| false).unwrap_or_else(|e| panic!("{e:?}\n{program}"));
     let chunk = |name: &str| {
         let tensor = program.tensors.iter().find(|t| t.name == name).unwrap();
         let values = values(tensor, inputs);

@@ -65,9 +65,10 @@ fn plans_of_gradients_move_no_more_than_those_of_what_is_written_out() {
             let options = Options {
                 sites,
                 deterministic: false,
+                criteria: Default::default(),
             };
-            let [hand, by_grad] =
-                texts(sizes).map(|text| compile(&program(&text), &options).unwrap().cost);
+            let [hand, by_grad] = texts(sizes)
+                .map(|text| compile(&program(&text), &options, &|| false).unwrap().cost);
             assert!(
                 by_grad.floats <= hand.floats + hand.floats / 100
                     && by_grad.transfer <= hand.transfer + hand.transfer / 100,
