@@ -4,24 +4,28 @@
 mod support;
 
 use einc_core::einsum::Program;
-use einc_core::pipeline::{Compiled, Options, compile, explain};
+use einc_core::pipeline::{Compiled, Options, compile, describe, explain};
 use einc_core::{ia, tra};
 use support::build::{conv, gather, matmul, nearest, softmax};
 use support::random;
 
-fn compiled(program: &Program, sites: u32) -> Compiled {
-    let options = Options {
+fn options(sites: u32) -> Options {
+    Options {
         sites,
         deterministic: false,
         criteria: Default::default(),
-    };
-    compile(program, &options, &|| false).unwrap()
+    }
+}
+
+fn compiled(program: &Program, sites: u32) -> Compiled {
+    compile(program, &options(sites), &|| false).unwrap()
 }
 
 fn printed(program: &Program, sites: u32) -> String {
     let compiled = compiled(program, sites);
     let (tra, ia) = (&compiled.tra, &compiled.ia);
-    format!("{tra}\n{ia}\n{}", explain(&compiled))
+    let report = describe(&compiled, &options(sites), &[]);
+    format!("{tra}\n{ia}\n{}", explain(&report))
 }
 
 #[test]
