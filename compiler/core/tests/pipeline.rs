@@ -144,3 +144,20 @@ fn random_cases_keep_their_meaning() {
         }
     }
 }
+
+#[test]
+fn scatters_are_reductions_with_guards() {
+    let text = "\
+files \"a.ein\"
+input at: i64[7] = unbound   // a.ein:1
+input x: f64[7, 3] = unbound   // a.ein:1
+hidden G.target1: i64[5] = iota   // a.ein:1
+G: f64[5, 3] = [p1: 5, d: 3 | n: 7] sum x[n, d] if G.target1[at[n]] == p1   // a.ein:1
+M: f64[5, 3] = [p1: 5, d: 3 | n: 7] max x[n, d] if G.target1[at[n]] == p1   // a.ein:1
+even: f64[14] = [p1: 14 | n: 7] sum x[n, 1] if 2 * n == p1   // a.ein:1
+output G   // a.ein:1
+output M   // a.ein:1
+output even   // a.ein:1
+";
+    check(&einc_core::einsum::parse::parse(text).unwrap(), 5);
+}

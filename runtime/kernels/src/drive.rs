@@ -146,6 +146,11 @@ impl<'p, 'a> Driver<'p, 'a> {
         self.odometer(axes).counts.iter().product()
     }
 
+    /// Number of units.
+    pub(crate) fn units(&self) -> u64 {
+        self.count(&self.program.nest.unit)
+    }
+
     /// Number of output points before a unit.
     fn outputs_before(&self, unit: u64) -> usize {
         let nest = &self.program.nest;
@@ -290,7 +295,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Walks through some steps of some units; `done` sees each unit at its end. The lowest faulty point.
-    fn walk(
+    pub(crate) fn walk(
         &self,
         units: Range<u64>,
         steps: Range<u64>,

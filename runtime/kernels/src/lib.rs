@@ -26,6 +26,8 @@ mod operations;
 mod pack;
 mod product;
 mod program;
+mod scan;
+mod scatter;
 mod segment;
 mod wide;
 
@@ -123,6 +125,12 @@ pub fn run(
     let Options { deterministic: _ } = options;
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
+    }
+    if kernel.guard.is_some() {
+        let fast = scatter::run(kernel, ranges, operands);
+        if let Some(result) = fast.or_else(|| scan::run(kernel, ranges, operands)) {
+            return Ok(result);
+        }
     }
     let result = drive::run(kernel, ranges, operands)?;
     match nothing_chosen(kernel, ranges, &result) {

@@ -168,6 +168,11 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.i64s.lanes(register, self.extents.lanes())
     }
 
+    /// The first lane of a node of type `i64` that is the same in all.
+    pub(crate) fn first_i64(&self, node: u32) -> i64 {
+        self.i64s.first(self.program.registers[node as usize])
+    }
+
     /// Lanes of a node of type `bool`.
     pub(crate) fn truths(&self, node: u32) -> &[u8] {
         let register = self.program.registers[node as usize];

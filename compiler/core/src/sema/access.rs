@@ -12,10 +12,14 @@ use super::{
     arena::{ExprId, Form, TensorRef, Ty, VarId},
     expr::{Binding, Context, dimensions},
     ranges::{Obligation, StatedBy, Use},
+    slices::View,
 };
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Expr, ExprKind, Position};
+
+/// A position with its place, and its variable if it is nothing but an index; `None` after an error.
+type Written = Option<(ExprId, Span, Option<VarId>)>;
 
 impl<'a> Checker<'a> {
     /// A read of a tensor; with `lenient`, what is out of range is someone else's care (`else`).
@@ -27,9 +31,61 @@ impl<'a> Checker<'a> {
         lenient: bool,
         span: Span,
     ) -> Option<ExprId> {
-        let tensor = self.access_base(context, base);
+        let view = self.access_base(context, base);
+        let values = self.positions(context, positions);
+        let view = view?;
+        self.check_rank(base, view, values.len(), span)?;
+        self.read(view, values, lenient)
+    }
+
+    /// `A[p]` as an argument: a slice if it has fewer positions than the tensor has dimensions, else a value.
+    pub(super) fn slice_argument(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        base: &'a Expr,
+        positions: &'a [Position],
+        span: Span,
+    ) -> Option<Binding> {
+        let view = self.access_base(context, base);
+        let values = self.positions(context, positions);
+        let view = view?;
+        if values.len() < self.view_shape(view).len() {
+            let leading = self.read_positions(view, values, false)?;
+            return Some(Binding::Tensor(self.slice(view.tensor, leading)));
+        }
+        self.check_rank(base, view, values.len(), span)?;
+        self.read(view, values, false).map(Binding::Scalar)
+    }
+
+    fn check_rank(&mut self, base: &Expr, view: View, given: usize, span: Span) -> Option<()> {
+        let rank = self.view_shape(view).len();
+        if rank == given {
+            return Some(());
+        }
+        let name = self.text(base.span);
+        let declared = self.tensors[view.tensor.0 as usize].span;
+        self.report.push(
+            Diagnostic::error(
+                "E0304",
+                format!("`{name}` has {}, not {given}", dimensions(rank)),
+            )
+            .at(
+                span,
+                format!("{given} position{} here", super::expr::plural(given)),
+            )
+            .at(declared, format!("it is {} here", self.view_text(view))),
+        );
+        None
+    }
+
+    /// The values of written positions.
+    fn positions(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        positions: &'a [Position],
+    ) -> Vec<Written> {
         let floor = std::mem::replace(&mut context.floor, true);
-        let mut values: Vec<Option<(ExprId, Span, Option<VarId>)>> = vec![];
+        let mut values: Vec<Written> = vec![];
         for position in positions {
             match position {
                 Position::Rest(span) => {
@@ -41,27 +97,33 @@ impl<'a> Checker<'a> {
             }
         }
         context.floor = floor;
-        let tensor = tensor?;
-        let record = &self.tensors[tensor.0 as usize];
-        let (dtype, shape, declared) = (record.dtype, record.shape.clone(), record.span);
-        if shape.len() != values.len() {
-            let name = self.text(base.span);
-            let given = values.len();
-            self.report.push(
-                Diagnostic::error(
-                    "E0304",
-                    format!("`{name}` has {}, not {given}", dimensions(shape.len())),
-                )
-                .at(
-                    span,
-                    format!("{given} position{} here", super::expr::plural(given)),
-                )
-                .at(declared, format!("it is {} here", self.shape_text(tensor))),
-            );
-            return None;
-        }
-        let mut read = vec![];
-        for (dimension, (value, size)) in values.into_iter().zip(shape).enumerate() {
+        values
+    }
+
+    fn read(&mut self, view: View, values: Vec<Written>, lenient: bool) -> Option<ExprId> {
+        let dtype = self.tensors[view.tensor.0 as usize].dtype;
+        let positions = self.read_positions(view, values, lenient)?;
+        self.reads.push((view.tensor, positions.clone()));
+        let form = Form::Read {
+            tensor: view.tensor,
+            positions,
+            otherwise: None,
+        };
+        Some(self.arena.add(form, Ty::Typed(dtype)))
+    }
+
+    /// All positions of a read or slice; notes what must be in range.
+    fn read_positions(
+        &mut self,
+        view: View,
+        values: Vec<Written>,
+        lenient: bool,
+    ) -> Option<Vec<ExprId>> {
+        let tensor = view.tensor;
+        let mut read = self.leading(view).to_vec();
+        let (skip, count) = (read.len(), values.len());
+        let shape = self.tensors[tensor.0 as usize].shape.clone();
+        for (dimension, (value, size)) in values.into_iter().zip(&shape[skip..]).enumerate() {
             let Some((id, place, bare)) = value else {
                 continue;
             };
@@ -73,7 +135,7 @@ impl<'a> Checker<'a> {
             };
             match bare.filter(|var| !bounded(var)) {
                 Some(var) => self.vars[var.0 as usize].uses.push(Use {
-                    size,
+                    size: size.clone(),
                     span: place,
                     tensor,
                     lenient,
@@ -82,70 +144,60 @@ impl<'a> Checker<'a> {
                     let path = self.open_path().clone();
                     self.open_obligations().push(Obligation {
                         position: id,
-                        size,
+                        size: size.clone(),
                         span: place,
                         tensor,
-                        dimension,
+                        dimension: skip + dimension,
                         path,
                     });
                 }
                 None => {}
             }
         }
-        if read.len() != self.tensors[tensor.0 as usize].shape.len() {
-            return None;
-        }
-        self.reads.push((tensor, read.clone()));
-        let form = Form::Read {
-            tensor,
-            positions: read,
-            otherwise: None,
-        };
-        Some(self.arena.add(form, Ty::Typed(dtype)))
+        (read.len() == skip + count).then_some(read)
     }
 
-    fn access_base(&mut self, context: &mut Context<'_, 'a>, base: &'a Expr) -> Option<TensorRef> {
-        match &*base.kind {
+    fn access_base(&mut self, context: &mut Context<'_, 'a>, base: &'a Expr) -> Option<View> {
+        let (binding, name) = match &*base.kind {
             ExprKind::Name(name) => match self.binding(context.scope, name)? {
-                Binding::Tensor(tensor) => Some(tensor),
                 Binding::Scalar(_) => {
                     self.report.push(
                         Diagnostic::error("E0304", format!("`{name}` is not a tensor"))
                             .at(base.span, "a scalar was passed for it")
                             .help(format!("write `{name}` alone, or pass a tensor")),
                     );
-                    None
+                    return None;
                 }
-                Binding::Poison => None,
+                binding => (binding, name.as_str()),
             },
             ExprKind::Call { callee, arguments } => {
                 if let Some(gradient) = self.whole_gradient(context, base) {
                     return gradient;
                 }
-                let ExprKind::Name(name) = &*callee.kind else {
-                    return None;
-                };
-                let Some((entity, function)) = self.user_function(context.scope, name) else {
+                let name = self.text(callee.span);
+                if self.callee(context.scope, callee).is_none() {
                     self.report.push(
                         Diagnostic::error("E0304", format!("`{name}` gives a scalar"))
                             .at(base.span, "a scalar has no positions"),
                     );
                     return None;
-                };
-                match self.call_user(context, entity, function, arguments, base.span, None)? {
-                    Binding::Tensor(tensor) => Some(tensor),
-                    Binding::Scalar(_) => {
-                        self.report.push(
-                            Diagnostic::error("E0304", format!("`{name}` gives a scalar"))
-                                .at(base.span, "a scalar has no positions")
-                                .help(format!("give it elements: `{name}(x[i])`")),
-                        );
-                        None
-                    }
-                    Binding::Poison => None,
                 }
+                let binding = self.call_one(context, callee, arguments, base.span, &[])?;
+                (binding, name)
             }
-            _ => None,
+            _ => return None,
+        };
+        match binding {
+            Binding::Tensor(view) => Some(view),
+            Binding::Scalar(_) => {
+                self.report.push(
+                    Diagnostic::error("E0304", format!("`{name}` gives a scalar"))
+                        .at(base.span, "a scalar has no positions")
+                        .help(format!("give it elements: `{name}(x[i])`")),
+                );
+                None
+            }
+            Binding::Instance(_) | Binding::Poison => None,
         }
     }
 
@@ -154,11 +206,7 @@ impl<'a> Checker<'a> {
     }
 
     /// One position as an `i64`, with its variable if it is nothing but an index.
-    fn position(
-        &mut self,
-        context: &mut Context<'_, 'a>,
-        expr: &'a Expr,
-    ) -> Option<(ExprId, Span, Option<VarId>)> {
+    fn position(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Written {
         if let ExprKind::Name(name) = &*expr.kind
             && let Some([var]) = context.index(name)
         {
@@ -173,12 +221,6 @@ impl<'a> Checker<'a> {
 
     /// A tensor's type in the user's terms.
     pub(super) fn shape_text(&self, tensor: TensorRef) -> String {
-        let record = &self.tensors[tensor.0 as usize];
-        let sizes: Vec<String> = record.shape.iter().map(ToString::to_string).collect();
-        if sizes.is_empty() {
-            record.dtype.name().into()
-        } else {
-            format!("{}[{}]", record.dtype, sizes.join(", "))
-        }
+        self.view_text(View::of(tensor))
     }
 }

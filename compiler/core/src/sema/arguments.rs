@@ -8,19 +8,23 @@
 
 use super::{
     Checker,
-    arena::{ExprId, Form, TensorRef},
+    arena::{ExprId, Form, VarId},
+    callee::{Body, Callable, unbracket},
     calls::formal_shape,
-    expr::{Binding, Context, Scope, dimensions, plural, unsupported},
-    names::{Shape, result_shape},
+    expr::{Binding, Context, Scope, dimensions, plural},
+    names::Shape,
+    size::Size,
+    slices::View,
 };
+use crate::einsum::Role;
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Function, FunctionBody, Type};
+use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Type};
 
 impl<'a> Checker<'a> {
     /// The argument of every formal; `None`: its default.
     pub(super) fn match_arguments(
         &mut self,
-        function: &'a Function,
+        function: Callable<'a>,
         arguments: &'a [Argument],
         span: Span,
     ) -> Option<Vec<Option<&'a Argument>>> {
@@ -107,129 +111,156 @@ impl<'a> Checker<'a> {
         (!failed).then_some(slots)
     }
 
+    /// What one argument is. What a body is given is computed whatever conditions hold around the call.
     pub(super) fn argument(
         &mut self,
         context: &mut Context<'_, 'a>,
-        function: &'a Function,
+        callable: Callable<'a>,
         formal: &'a Formal,
         value: &'a Expr,
     ) -> Option<Binding> {
-        let block = matches!(function.body, FunctionBody::Block { .. });
-        let mut inner = value;
-        while let ExprKind::Bracket(next) = &*inner.kind {
-            inner = next;
+        if !callable.is_block() {
+            return self.passed(context, callable, formal, value);
         }
-        let given = match &*inner.kind {
+        let path = std::mem::take(self.open_path());
+        let binding = self.passed(context, callable, formal, value);
+        *self.open_path() = path;
+        binding
+    }
+
+    fn passed(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        callable: Callable<'a>,
+        formal: &'a Formal,
+        value: &'a Expr,
+    ) -> Option<Binding> {
+        let given = match &*unbracket(value).kind {
             ExprKind::Name(name) => match context.scope.locals.get(name.as_str()) {
                 Some(binding) => Some(*binding),
                 None if context.index(name).is_some() && formal_shape(formal).is_none() => None,
                 None => self.binding(context.scope, name),
             },
-            ExprKind::Call { callee, .. } if self.is_gradient(context.scope.file, callee) => {
-                Some(Binding::Tensor(self.whole_gradient(context, inner)??))
-            }
-            ExprKind::Call { callee, arguments } => match &*callee.kind {
-                ExprKind::Name(name) => match self.user_function(context.scope, name) {
-                    Some((entity, callee)) if result_shape(callee) == Shape::Tensor => {
-                        Some(self.call_user(context, entity, callee, arguments, inner.span, None)?)
-                    }
-                    _ => None,
-                },
+            ExprKind::Call { callee, .. } if self.is_gradient(context.scope.file, callee) => Some(
+                Binding::Tensor(self.whole_gradient(context, unbracket(value))??),
+            ),
+            ExprKind::Call { callee, arguments } => match self.callee(context.scope, callee) {
+                Some((_, inner)) if inner.shape() == Shape::Tensor => {
+                    Some(self.call_one(context, callee, arguments, value.span, &[])?)
+                }
                 _ => None,
             },
+            ExprKind::Access { base, positions } => {
+                Some(self.slice_argument(context, base, positions, value.span)?)
+            }
             _ => None,
         };
-        let tensor = match given {
+        let view = match given {
             Some(Binding::Poison) => return None,
-            Some(Binding::Tensor(tensor)) => Some(tensor),
+            Some(Binding::Tensor(view)) => Some(view),
             _ => None,
         };
         let name = &formal.name.text;
-        if formal_shape(formal).is_none() {
-            if let Some(tensor) = tensor {
-                let rank = self.tensors[tensor.0 as usize].shape.len();
-                if let FunctionBody::Expression(body) = &function.body
-                    && rank > 0
-                {
-                    if super::order::takes_whole(body, name) {
-                        return Some(Binding::Tensor(tensor));
-                    }
-                    let (function, text) = (&function.name.text, self.text(value.span));
-                    self.report.push(
-                        Diagnostic::error("E0503", format!("`{name}` of `{function}` is a scalar"))
-                            .at(value.span, format!("this has {}", dimensions(rank)))
-                            .at(formal.name.span, "used as one value")
-                            .help(format!("give it elements: `y[…] = {function}({text}[…])`")),
-                    );
-                    return None;
-                }
-                if rank > 0 {
-                    self.report.push(
-                        Diagnostic::error(
-                            "E0503",
-                            format!("`{name}` of `{}` is a scalar", function.name.text),
-                        )
-                        .at(value.span, format!("this has {}", dimensions(rank)))
-                        .at(formal.name.span, "declared without brackets here")
-                        .help(format!(
-                            "a tensor is declared with its sizes: `{name}[n, d]` or `{name}[..]`"
-                        )),
-                    );
-                    return None;
-                }
-            }
-            let scalar = self.expr(context, value)?;
-            let scalar = self.formal_type(formal, scalar, value.span)?;
-            return if block {
-                self.passed_scalar(scalar, value.span)
-            } else {
-                Some(Binding::Scalar(scalar))
+        if formal_shape(formal).is_some() {
+            return match view {
+                Some(view) => self.tensor_argument(callable, formal, view, value),
+                None => self.not_a_tensor(callable, formal, value),
             };
         }
-        if let Some(tensor) = tensor {
-            if let Some(Type::Tensor { dtype, .. }) = &formal.ty
-                && self.tensors[tensor.0 as usize].dtype != *dtype
+        if let Some(view) = view {
+            let rank = self.view_shape(view).len();
+            if let Body::Expression(body) = callable.body
+                && rank > 0
             {
-                let have = self.tensors[tensor.0 as usize].dtype;
+                if super::order::takes_whole(body, name) {
+                    return Some(Binding::Tensor(view));
+                }
+                let (function, text) = (&callable.name.text, self.text(value.span));
                 self.report.push(
-                    Diagnostic::error(
-                        "E0405",
-                        format!(
-                            "`{name}` of `{}` is {dtype}, not {have}",
-                            function.name.text
-                        ),
-                    )
-                    .at(value.span, format!("this is {have}"))
-                    .at(formal.name.span, format!("declared {dtype} here")),
+                    Diagnostic::error("E0503", format!("`{name}` of `{function}` is a scalar"))
+                        .at(value.span, format!("this has {}", dimensions(rank)))
+                        .at(formal.name.span, "used as one value")
+                        .help(format!("give it elements: `y[…] = {function}({text}[…])`")),
                 );
                 return None;
             }
-            return Some(Binding::Tensor(tensor));
+            if rank > 0 {
+                self.report.push(
+                    Diagnostic::error(
+                        "E0503",
+                        format!("`{name}` of `{}` is a scalar", callable.name.text),
+                    )
+                    .at(value.span, format!("this has {}", dimensions(rank)))
+                    .at(formal.name.span, "declared without brackets here")
+                    .help(format!(
+                        "a tensor is declared with its sizes: `{name}[n, d]` or `{name}[..]`"
+                    )),
+                );
+                return None;
+            }
         }
-        if let ExprKind::Access { base, positions } = &*inner.kind
-            && let ExprKind::Name(of) = &*base.kind
-            && let Some(Binding::Tensor(of)) = self.binding(context.scope, of)
-            && positions.len() < self.tensors[of.0 as usize].shape.len()
+        let scalar = match given {
+            Some(Binding::Scalar(scalar)) => scalar,
+            Some(Binding::Tensor(view)) => {
+                let text = self.text(value.span);
+                self.scalar_read(view, text, value.span)?
+            }
+            _ => self.expr(context, value)?,
+        };
+        let scalar = self.formal_type(formal, scalar, value.span)?;
+        if callable.is_block() {
+            self.passed_scalar(scalar, value.span)
+        } else {
+            Some(Binding::Scalar(scalar))
+        }
+    }
+
+    fn tensor_argument(
+        &mut self,
+        callable: Callable<'a>,
+        formal: &'a Formal,
+        view: View,
+        value: &'a Expr,
+    ) -> Option<Binding> {
+        let have = self.tensors[view.tensor.0 as usize].dtype;
+        if let Some(Type::Tensor { dtype, .. }) = &formal.ty
+            && have != *dtype
         {
-            self.report
-                .push(unsupported("E0603", "a slice as an argument", value.span));
+            let (name, function) = (&formal.name.text, &callable.name.text);
+            self.report.push(
+                Diagnostic::error(
+                    "E0405",
+                    format!("`{name}` of `{function}` is {dtype}, not {have}"),
+                )
+                .at(value.span, format!("this is {have}"))
+                .at(formal.name.span, format!("declared {dtype} here")),
+            );
             return None;
         }
-        let text = self.text(value.span);
+        Some(Binding::Tensor(view))
+    }
+
+    fn not_a_tensor(
+        &mut self,
+        callable: Callable<'a>,
+        formal: &'a Formal,
+        value: &'a Expr,
+    ) -> Option<Binding> {
+        let (name, text) = (&formal.name.text, self.text(value.span));
         self.report.push(
             Diagnostic::error(
                 "E0503",
-                format!("`{name}` of `{}` takes a whole tensor", function.name.text),
+                format!("`{name}` of `{}` takes a whole tensor", callable.name.text),
             )
             .at(value.span, "this is a value at each point")
             .at(formal.name.span, "declared with brackets here")
-            .help("pass the tensor's name and write the positions behind the call: `f(x)[i]`")
+            .help("pass the tensor's name, or a slice, `x[p]`, and write the positions behind the call: `f(x)[i]`")
             .help(format!("or define it first: `t[…] = {text}`")),
         );
         None
     }
 
-    /// A scalar for a function with a body: a number, or a tensor without dimensions.
+    /// A scalar for a function with a body: a number, or an element of a tensor.
     pub(super) fn passed_scalar(&mut self, scalar: ExprId, span: Span) -> Option<Binding> {
         if self.arena.as_number(scalar).is_some()
             || self.arena.as_size(scalar).is_some()
@@ -238,24 +269,25 @@ impl<'a> Checker<'a> {
             return Some(Binding::Scalar(scalar));
         }
         if let Form::Read {
-            tensor, positions, ..
+            tensor,
+            positions,
+            otherwise: None,
         } = &*self.arena.form(scalar)
-            && positions.is_empty()
         {
-            return Some(Binding::Tensor(*tensor));
-        }
-        if let Some(var) = self.arena.free(scalar).first() {
-            let index = self.vars[var.0 as usize].name.clone();
-            self.report.push(unsupported(
-                "E0603",
-                &format!("a call for every `{index}`"),
-                span,
-            ));
-            return None;
+            return Some(Binding::Tensor(self.slice(*tensor, positions.clone())));
         }
         let value = self.settle(scalar, span)?;
         let name = self.instance_name(FileId(0), "argument");
-        Some(Binding::Tensor(self.add_scalar(name, value, span)))
+        // A tensor over the indices of the statement around, read at them.
+        let vars = self.arena.free(value).to_vec();
+        self.pin(&vars, span)?;
+        let outer: Vec<(VarId, Size)> = vars
+            .iter()
+            .filter_map(|var| Some((*var, self.extent(*var)?)))
+            .collect();
+        let shape = outer.iter().map(|(_, size)| size.clone()).collect();
+        let tensor = self.add_statement(name, value, vars, shape, span, Role::Hidden);
+        Some(Binding::Tensor(self.inner_view(tensor, &outer)))
     }
 
     pub(super) fn formal_type(
@@ -284,17 +316,5 @@ impl<'a> Checker<'a> {
         let id = self.expr(&mut context, value)?;
         let id = self.formal_type(formal, id, value.span)?;
         self.passed_scalar(id, value.span)
-    }
-
-    /// A hidden tensor without dimensions.
-    pub(super) fn add_scalar(&mut self, name: String, value: ExprId, span: Span) -> TensorRef {
-        self.add_statement(
-            name,
-            value,
-            vec![],
-            vec![],
-            span,
-            crate::einsum::Role::Hidden,
-        )
     }
 }

@@ -10,15 +10,18 @@
 use super::{
     Checker,
     arena::ExprId,
+    callee::{Body, Callable, unbracket},
     expr::{Binding, Context, Scope},
-    names::{EntityId, EntityKind, Found},
+    instances::InstanceId,
+    names::{EntityId, EntityKind},
     statement::Target,
+    sums::key,
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Argument, Formal, Function, FunctionBody, ItemKind, Position, Statement, Type,
+    Argument, Expr, ExprKind, Formal, Item, ItemKind, Position, Role, Statement, Type,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 /// Calls may be nested this deep.
 const DEEPEST: usize = 100;
@@ -26,35 +29,50 @@ const DEEPEST: usize = 100;
 const MOST_TENSORS: usize = 200_000;
 
 /// What makes two calls the same.
-pub(super) type CallKey = (EntityId, Vec<Binding>, Vec<ExprId>);
+pub(super) type CallKey = (
+    EntityId,
+    Option<(InstanceId, usize)>,
+    Vec<Binding>,
+    Vec<ExprId>,
+);
+
+/// What a call gives: one binding for each result, or one.
+pub(super) type Results = Rc<[Binding]>;
 
 impl<'a> Checker<'a> {
-    /// The user's function of that name.
-    pub(super) fn user_function(
-        &self,
-        scope: &Scope<'a>,
-        name: &str,
-    ) -> Option<(EntityId, &'a Function)> {
-        match self.find(scope.file, name) {
-            Found::Entity(id) => match self.entity(id).kind {
-                EntityKind::Function(function) => Some((id, function)),
-                _ => None,
-            },
-            _ => None,
+    /// A call that must give one value.
+    pub(super) fn call_one(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        span: Span,
+        hints: &[(String, Span)],
+    ) -> Option<Binding> {
+        let (_, callable) = self.callee(context.scope, callee)?;
+        if callable.results.len() > 1 {
+            self.wrong_results(callable, 1, span);
+            return None;
         }
+        let results = self.call_user(context, callee, arguments, span, hints)?;
+        results.first().copied()
     }
 
-    /// One call. `hint`: the name that a whole tensor gets from its definition, and the place.
+    /// One call. `hints`: the names that the results get from their definitions, and the places.
     pub(super) fn call_user(
         &mut self,
         context: &mut Context<'_, 'a>,
-        entity: EntityId,
-        function: &'a Function,
+        callee: &'a Expr,
         arguments: &'a [Argument],
         span: Span,
-        hint: Option<(&str, Span)>,
-    ) -> Option<Binding> {
-        let name = function.name.text.as_str();
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
+        let (entity, callable) = self.callee(context.scope, callee)?;
+        let name = callable.name.text.as_str();
+        let applied = match self.entity(entity).kind {
+            EntityKind::Module(_) => Some(self.applied(context.scope, callee)?),
+            _ => None,
+        };
         if self.failed.contains(&entity) {
             if let Some(diagnostic) = self.on_call.get(&entity) {
                 let diagnostic = diagnostic.clone();
@@ -78,22 +96,24 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        let slots = self.match_arguments(function, arguments, span)?;
+        let slots = self.match_arguments(callable, arguments, span)?;
         let mut scope = Scope {
             file: self.entity_files[entity.0 as usize],
             locals: BTreeMap::new(),
             letters: BTreeMap::new(),
             rest: None,
+            captured: context.scope.captured.clone(),
+            applied: None,
             depth: context.scope.depth + 1,
         };
         let mut failed = false;
         let mut places = vec![];
-        for (formal, slot) in function.formals.iter().zip(&slots) {
+        for (formal, slot) in callable.formals.iter().zip(&slots) {
             places.push(slot.map_or(formal.name.span, |a| a.value.span));
             let Some(argument) = slot else {
                 continue;
             };
-            let binding = self.argument(context, function, formal, &argument.value);
+            let binding = self.argument(context, callable, formal, &argument.value);
             failed |= binding.is_none();
             scope
                 .locals
@@ -102,48 +122,65 @@ impl<'a> Checker<'a> {
         if failed {
             return None;
         }
-        let later = self.unify_letters(&mut scope, function, &places)?;
-        for formal in &function.formals {
+        if callable.is_block() {
+            let passed: Vec<Binding> = scope.locals.values().copied().collect();
+            let outer = self.captured(&passed);
+            self.pin(&outer, span)?;
+            scope.captured.extend(outer);
+            scope.captured.sort();
+            scope.captured.dedup();
+        }
+        if let Some((_, element)) = &applied {
+            let members = element.members.iter();
+            scope
+                .locals
+                .extend(members.map(|(name, binding)| (*name, *binding)));
+        }
+        let later = self.unify_letters(&mut scope, callable, &places)?;
+        for formal in callable.formals {
             if !scope.locals.contains_key(formal.name.text.as_str()) {
                 let binding = self.default(&scope, formal)?;
                 scope.locals.insert(&formal.name.text, binding);
             }
         }
-        self.check_sizes(&scope, function, later)?;
-        let bindings = function
+        self.check_sizes(&scope, callable, later)?;
+        let bindings = callable
             .formals
             .iter()
             .map(|formal| scope.locals[formal.name.text.as_str()])
             .collect();
         let mark = self.report.mark();
-        let result = match &function.body {
-            FunctionBody::Expression(body) => {
-                let key = (entity, bindings, self.open_path().clone());
-                if let Some(known) = self.calls.get(&key) {
-                    return *known;
-                }
-                let value = self
-                    .expr(&mut Context::new(&scope), body)
-                    .map(Binding::Scalar);
-                self.calls.insert(key, value);
-                value
-            }
-            FunctionBody::Block { results, body } => {
-                let key = (entity, bindings, vec![]);
-                if let Some(known) = self.calls.get(&key) {
-                    return *known;
-                }
-                let [result] = results.as_slice() else {
-                    return None;
+        let path = match callable.body {
+            Body::Expression(_) => self.open_path().clone(),
+            Body::Block(_) => vec![],
+        };
+        let key = (entity, applied.as_ref().map(|(id, _)| *id), bindings, path);
+        if let Some(known) = self.calls.get(&key) {
+            return known.clone();
+        }
+        let drew = std::mem::replace(&mut self.drew, false);
+        let results: Option<Results> = match callable.body {
+            Body::Expression(body) => self
+                .expr(&mut Context::new(&scope), body)
+                .map(|value| Rc::from([Binding::Scalar(value)])),
+            Body::Block(body) => {
+                let prefix = match &applied {
+                    Some((id, element)) => {
+                        scope.applied = Some(*id);
+                        self.numbered(element.path.clone())
+                    }
+                    None => self.instance_name(scope.file, name),
                 };
-                let prefix = self.instance_name(scope.file, name);
-                let value = self.body(entity, &mut scope, result, body, &prefix, hint);
-                self.calls.insert(key, value);
-                value
+                self.body(entity, &mut scope, callable, body, &prefix, hints)
             }
         };
+        // Every call that draws random numbers draws its own.
+        if !self.drew {
+            self.calls.insert(key, results.clone());
+        }
+        self.drew |= drew;
         self.report.called_from(mark, span, name);
-        result
+        results
     }
 
     pub(super) fn instance_name(&mut self, file: FileId, name: &str) -> String {
@@ -155,23 +192,33 @@ impl<'a> Checker<'a> {
             let stem = stem.strip_suffix(".ein").unwrap_or(stem);
             format!("{}.{name}", stem.rsplit('.').next().unwrap_or(stem))
         };
+        self.numbered(base)
+    }
+
+    /// The next number behind a name.
+    fn numbered(&mut self, base: String) -> String {
         let number = self.instances.entry(base.clone()).or_insert(0);
         *number += 1;
         format!("{base}.{number}")
     }
 
+    /// The items of a body in the order of their uses; what its results are.
     pub(super) fn body(
         &mut self,
         entity: EntityId,
         scope: &mut Scope<'a>,
-        result: &'a Formal,
-        body: &'a [einc_syntax::ast::Item],
+        callable: Callable<'a>,
+        body: &'a [Item],
         prefix: &str,
-        hint: Option<(&str, Span)>,
-    ) -> Option<Binding> {
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
         let order = self.plans.get(&entity).cloned()?;
+        let owned = self.owned.get(&entity).cloned().unwrap_or_default();
         let mut failed = false;
         for number in order {
+            if scope.applied.is_some() && owned.contains(&number) {
+                continue;
+            }
             match &body[number].kind {
                 ItemKind::Dim { name, value } => {
                     let value = value.as_ref()?;
@@ -185,44 +232,72 @@ impl<'a> Checker<'a> {
                 }
                 ItemKind::Assert { condition } => self.assert(scope, condition),
                 ItemKind::Const { target, ty, value } => {
-                    let target = Target {
-                        target,
-                        ty: ty.as_ref(),
-                        value,
-                        constant: true,
-                        name: format!("{prefix}.{}", target.name.text),
-                        named: None,
-                        stated: None,
-                        in_function: true,
-                    };
+                    let mut target = Target::local(target, ty.as_ref(), value, prefix);
+                    target.constant = true;
                     failed |= self.define_local(scope, target).is_none();
+                }
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::State,
+                    targets,
+                    ty,
+                    value,
+                    ..
+                }) => {
+                    let target = targets.first()?;
+                    let state = self.state(scope, callable, target, ty.as_ref(), value);
+                    failed |= state.is_none();
+                    let name = target.name.text.as_str();
+                    scope.locals.insert(name, state.unwrap_or(Binding::Poison));
+                }
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::Next,
+                    targets,
+                    ty,
+                    value,
+                    ..
+                }) => {
+                    for target in targets {
+                        let next = self.next_state(scope, target, ty.as_ref(), value, prefix);
+                        failed |= next.is_none();
+                    }
                 }
                 ItemKind::Statement(Statement::Definition {
                     targets, ty, value, ..
                 }) => {
-                    let [target] = targets.as_slice() else {
-                        return None;
-                    };
-                    let is_result = target.name.text == result.name.text;
-                    let stated = if is_result {
-                        self.result_shape(scope, result)?
-                    } else {
-                        None
-                    };
-                    let target = Target {
-                        target,
-                        ty: ty.as_ref(),
-                        value,
-                        constant: false,
-                        name: match hint {
-                            Some((hint, _)) if is_result => hint.to_owned(),
-                            _ => format!("{prefix}.{}", target.name.text),
-                        },
-                        named: hint.filter(|_| is_result).map(|(_, span)| span),
-                        stated,
-                        in_function: true,
-                    };
-                    failed |= self.define_local(scope, target).is_none();
+                    let locals: Option<Vec<Target<'a>>> = targets
+                        .iter()
+                        .map(|target| {
+                            let local = Target::local(target, ty.as_ref(), value, prefix);
+                            self.result_target(scope, callable, local, hints)
+                        })
+                        .collect();
+                    match <[Target<'a>; 1]>::try_from(locals?) {
+                        Ok([target]) => failed |= self.define_local(scope, target).is_none(),
+                        Err(several) => {
+                            for (target, binding) in self.define_several(scope, several, value) {
+                                failed |= binding.is_none();
+                                scope
+                                    .locals
+                                    .insert(target, binding.unwrap_or(Binding::Poison));
+                            }
+                        }
+                    }
+                }
+                ItemKind::Statement(Statement::Scatter {
+                    target,
+                    ty,
+                    combine,
+                    value,
+                    ..
+                }) => {
+                    let name = target.name.text.as_str();
+                    let local = Target::local(target, ty.as_ref(), value, prefix);
+                    let local = self.result_target(scope, callable, local, hints)?;
+                    let binding = self.define_scatter(scope, local, *combine);
+                    failed |= binding.is_none();
+                    scope
+                        .locals
+                        .insert(name, binding.unwrap_or(Binding::Poison));
                 }
                 _ => {}
             }
@@ -230,7 +305,92 @@ impl<'a> Checker<'a> {
         if failed {
             return None;
         }
-        scope.locals.get(result.name.text.as_str()).copied()
+        callable
+            .results
+            .iter()
+            .map(|result| scope.locals.get(result.name.text.as_str()).copied())
+            .collect()
+    }
+
+    /// A definition of a body with what the signature and the call say of it, if it is a result.
+    fn result_target(
+        &mut self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+        mut local: Target<'a>,
+        hints: &[(String, Span)],
+    ) -> Option<Target<'a>> {
+        let name = &local.target.name.text;
+        let at = callable.results.iter().position(|r| r.name.text == *name);
+        if let Some(at) = at {
+            local.stated = self.result_shape(scope, &callable.results[at])?;
+            if let Some((hint, span)) = hints.get(at) {
+                local.name = hint.clone();
+                local.named = Some(*span);
+            }
+        }
+        Some(local)
+    }
+
+    /// `a, b = f(x)`: every name with what it stands for.
+    pub(super) fn define_several(
+        &mut self,
+        scope: &Scope<'a>,
+        targets: Vec<Target<'a>>,
+        value: &'a Expr,
+    ) -> Vec<(&'a str, Option<Binding>)> {
+        let names: Vec<&'a str> = targets
+            .iter()
+            .map(|target| target.target.name.text.as_str())
+            .collect();
+        let known = self.parts.get(&key(value)).cloned();
+        let results = match known.filter(|_| !targets[0].in_function) {
+            Some(results) => results,
+            None => {
+                let hints: Vec<(String, Span)> = targets
+                    .iter()
+                    .filter_map(|target| Some((target.name.clone(), target.named?)))
+                    .collect();
+                let results = self.several(scope, value, targets.len(), &hints);
+                self.parts.insert(key(value), results.clone());
+                results
+            }
+        };
+        let mut bindings = vec![];
+        for (at, target) in targets.into_iter().enumerate() {
+            let result = results
+                .as_ref()
+                .and_then(|results| results.get(at).copied());
+            bindings.push(match result {
+                Some(Binding::Tensor(view)) => self.whole(scope, target, view, value.span),
+                other => other.filter(|binding| *binding != Binding::Poison),
+            });
+        }
+        names.into_iter().zip(bindings).collect()
+    }
+
+    /// The call behind several names.
+    fn several(
+        &mut self,
+        scope: &Scope<'a>,
+        value: &'a Expr,
+        names: usize,
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
+        let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
+            return None;
+        };
+        let (_, callable) = self.callee(scope, callee)?;
+        if callable.results.len() != names {
+            self.wrong_results(callable, names, value.span);
+            return None;
+        }
+        self.open.push(super::ranges::Open::default());
+        let hints = if hints.len() == names { hints } else { &[] };
+        let mut context = Context::new(scope);
+        let results = self.call_user(&mut context, callee, arguments, value.span, hints);
+        let solved = self.close();
+        results.filter(|_| solved)
     }
 
     pub(super) fn define_local(&mut self, scope: &mut Scope<'a>, target: Target<'a>) -> Option<()> {

@@ -10,15 +10,16 @@
 use super::{
     Checker, InputInfo,
     expr::{Binding, Scope, dimensions},
-    names::{EntityId, EntityKind},
+    names::{EntityId, EntityKind, Found},
     size::Size,
+    slices::View,
     sources::SourceForm,
     statement::{Definition, Target, Tensor},
 };
 use crate::einsum::Role;
 use ein_plan::{Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{Expr, Name, Position, Type};
+use einc_syntax::ast::{self, Expr, Name, Position, Type};
 
 impl<'a> Checker<'a> {
     /// Checks that what `--dim`, `--set` and `--input` name is there.
@@ -44,7 +45,9 @@ impl<'a> Checker<'a> {
         ];
         for ((names, what, option), known) in given.into_iter().zip(known) {
             for name in names {
-                if known.contains(&name.as_str()) {
+                // What instances own is known once they are made.
+                let member = matches!(self.find(FileId(0), name), Found::Member(_));
+                if known.contains(&name.as_str()) || (what == "input" && member) {
                     continue;
                 }
                 let mut error = Diagnostic::error(
@@ -132,9 +135,31 @@ impl<'a> Checker<'a> {
         for id in self.order.clone() {
             self.define_entity(id);
         }
+        for name in self.bindings.headers.keys() {
+            let Found::Member(id) = self.find(FileId(0), name) else {
+                continue;
+            };
+            let failed = self.values.get(&id) == Some(&Binding::Poison);
+            if failed || self.inputs.iter().any(|input| input.name == *name) {
+                continue;
+            }
+            let owner = name.split('.').next().unwrap_or_default();
+            let known = self.inputs.iter().map(|input| input.name.as_str());
+            let mut error = Diagnostic::error(
+                "E0711",
+                format!("`--input {name}`: `{owner}` has no param of that name"),
+            );
+            if let Some(near) = did_you_mean(name, known) {
+                error = error.help(format!("did you mean `{near}`?"));
+            }
+            self.report.push(error);
+        }
     }
 
     fn define_entity(&mut self, id: EntityId) {
+        if self.values.contains_key(&id) {
+            return;
+        }
         if self.failed.contains(&id) {
             self.values.insert(id, Binding::Poison);
             return;
@@ -143,11 +168,34 @@ impl<'a> Checker<'a> {
         let file = self.entity_files[id.0 as usize];
         let scope = Scope::file(file);
         let binding = match entity.kind {
-            EntityKind::Function(_) => return,
+            EntityKind::Function(_) | EntityKind::Module(_) => return,
+            EntityKind::Instance(declared) => {
+                let path = self.full_name(file, &entity.name.text);
+                self.declare_instances(&scope, declared, &path)
+            }
+            EntityKind::Scatter {
+                target,
+                ty,
+                combine,
+                value,
+            } => {
+                let name = self.full_name(file, &entity.name.text);
+                let target = Target {
+                    name,
+                    named: Some(target.span),
+                    in_function: false,
+                    ..Target::local(target, ty, value, "")
+                };
+                self.define_scatter(&scope, target, combine)
+            }
+            EntityKind::Part {
+                targets, ty, value, ..
+            } => return self.define_parts(&scope, targets, ty, value),
             EntityKind::Poison => None,
             EntityKind::Dim(value) => self.dim(&scope, entity.name, value),
             EntityKind::Input { ty, source, param } => {
-                self.input(&scope, entity.name, ty, source, param)
+                let name = entity.name.text.clone();
+                self.input(&scope, (entity.name, name), ty, source, param)
             }
             EntityKind::Definition {
                 target,
@@ -185,6 +233,7 @@ impl<'a> Checker<'a> {
                             named: Some(target.span),
                             stated: None,
                             in_function: false,
+                            infer: false,
                         };
                         self.define(&scope, target)
                     }
@@ -192,6 +241,30 @@ impl<'a> Checker<'a> {
             }
         };
         self.values.insert(id, binding.unwrap_or(Binding::Poison));
+    }
+
+    /// `a, b = f(x)`: gives all of the names what they stand for.
+    fn define_parts(
+        &mut self,
+        scope: &Scope<'a>,
+        targets: &'a [ast::Target],
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+    ) {
+        let several = targets
+            .iter()
+            .map(|target| Target {
+                name: self.full_name(scope.file, &target.name.text),
+                named: Some(target.span),
+                in_function: false,
+                ..Target::local(target, ty, value, "")
+            })
+            .collect();
+        for (name, binding) in self.define_several(scope, several, value) {
+            if let Found::Entity(id) = self.find(scope.file, name) {
+                self.values.insert(id, binding.unwrap_or(Binding::Poison));
+            }
+        }
     }
 
     fn full_name(&self, file: FileId, name: &str) -> String {
@@ -256,10 +329,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn input(
+    /// An input or param, with its full name.
+    pub(super) fn input(
         &mut self,
         scope: &Scope<'a>,
-        name: &'a Name,
+        (name, full): (&'a Name, String),
         ty: &'a Type,
         source: Option<&'a Expr>,
         param: bool,
@@ -288,11 +362,11 @@ impl<'a> Checker<'a> {
         };
         let (sizes, form) = (sizes?, form?);
         self.check_elements(&sizes, *dtype, name.span)?;
-        if let Some((have, header)) = self.bindings.headers.get(&name.text) {
-            self.check_header(name, *span, positions, &sizes, (*dtype, *have), header)?;
+        if let Some((have, header)) = self.bindings.headers.get(&full) {
+            self.check_header(&full, *span, positions, &sizes, (*dtype, *have), header)?;
         }
         self.inputs.push(InputInfo {
-            name: name.text.clone(),
+            name: full.clone(),
             dtype: *dtype,
             shape: sizes
                 .iter()
@@ -303,20 +377,21 @@ impl<'a> Checker<'a> {
                 _ => Source::Unbound,
             },
         });
-        Some(Binding::Tensor(self.add_tensor(Tensor {
-            name: name.text.clone(),
+        let tensor = self.add_tensor(Tensor {
+            name: full,
             dtype: *dtype,
             shape: sizes,
             role: if param { Role::Param } else { Role::Input },
             definition: Definition::Source(form),
             span: name.span.to(*span),
-        })))
+        });
+        Some(Binding::Tensor(View::of(tensor)))
     }
 
     /// Compares the data bound to an input with its declaration.
     fn check_header(
         &mut self,
-        name: &Name,
+        name: &str,
         span: Span,
         positions: &[Position],
         sizes: &[Size],
@@ -327,10 +402,7 @@ impl<'a> Checker<'a> {
             self.report.push(
                 Diagnostic::error(
                     "E0703",
-                    format!(
-                        "`{}` is declared {declared}, but its data is {have}",
-                        name.text
-                    ),
+                    format!("`{}` is declared {declared}, but its data is {have}", name),
                 )
                 .at(span, format!("declared {declared} here"))
                 .help(format!("declare it {have}, or convert the file")),
@@ -344,7 +416,7 @@ impl<'a> Checker<'a> {
                     "E0704",
                     format!(
                         "`{}` is declared with {}, but its data has {}: [{}]",
-                        name.text,
+                        name,
                         dimensions(sizes.len()),
                         header.len(),
                         shape.join(", ")
@@ -371,22 +443,22 @@ impl<'a> Checker<'a> {
             let other = self
                 .bound_dims
                 .get(text)
-                .filter(|(_, input, _)| *input != name.text)
+                .filter(|(_, input, _)| *input != name)
                 .cloned();
             let mut error = match &other {
                 Some((value, input, _)) => Diagnostic::error(
                     "E0713",
-                    format!("`{text}` is {value} in the data of `{input}` and {number} in the data of `{}`", name.text),
+                    format!("`{text}` is {value} in the data of `{input}` and {number} in the data of `{}`", name),
                 ),
                 None => Diagnostic::error(
                     "E0713",
-                    format!("`{text}` is {size}, but the data of `{}` has {number} there", name.text),
+                    format!("`{text}` is {size}, but the data of `{}` has {number} there", name),
                 ),
             }
-            .at(expr.span, format!("{number} in the data of `{}`", name.text));
+            .at(expr.span, format!("{number} in the data of `{}`", name));
             if let Some((value, input, place)) = other {
                 error = error.at(place, format!("{value} in the data of `{input}`"));
-            } else if let super::names::Found::Entity(id) = self.find(FileId(0), text) {
+            } else if let Found::Entity(id) = self.find(FileId(0), text) {
                 error = error.at(self.entity(id).name.span, format!("{size} here"));
             }
             self.report

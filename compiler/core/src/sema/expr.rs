@@ -9,11 +9,12 @@
 
 use super::{
     Checker,
-    arena::{ExprId, Form, TensorRef, Ty},
+    arena::{ExprId, Form, Ty},
     builtins::{self, Builtin},
     names::Found,
     resolve::spine,
     size::Size,
+    slices::View,
     sums::key,
 };
 use ein_plan::{DType, Function, Reduction, Scalar};
@@ -161,8 +162,8 @@ impl<'a> Checker<'a> {
         }
         match self.binding(context.scope, name)? {
             Binding::Scalar(scalar) => Some(scalar),
-            Binding::Tensor(tensor) => self.scalar_read(tensor, name, span),
-            Binding::Poison => None,
+            Binding::Tensor(view) => self.scalar_read(view, name, span),
+            Binding::Instance(_) | Binding::Poison => None,
         }
     }
 
@@ -186,28 +187,27 @@ impl<'a> Checker<'a> {
         }
         match self.find(scope.file, name) {
             Found::Entity(id) => self.values.get(&id).copied(),
+            Found::Member(id) => {
+                let (_, path) = name.split_once('.')?;
+                self.member_binding(*self.values.get(&id)?, path)
+            }
             _ => None,
         }
     }
 
     /// A tensor without dimensions as a value.
-    pub(super) fn scalar_read(
-        &mut self,
-        tensor: TensorRef,
-        name: &str,
-        span: Span,
-    ) -> Option<ExprId> {
-        let record = &self.tensors[tensor.0 as usize];
-        if record.shape.is_empty() {
+    pub(super) fn scalar_read(&mut self, view: View, name: &str, span: Span) -> Option<ExprId> {
+        let (rank, positions) = (self.view_shape(view).len(), self.leading(view).to_vec());
+        let record = &self.tensors[view.tensor.0 as usize];
+        if rank == 0 {
             let ty = Ty::Typed(record.dtype);
             let form = Form::Read {
-                tensor,
-                positions: vec![],
+                tensor: view.tensor,
+                positions,
                 otherwise: None,
             };
             return Some(self.arena.add(form, ty));
         }
-        let rank = record.shape.len();
         let declared = record.span;
         self.report.push(
             Diagnostic::error(
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
                 format!("`{name}` has {}, so it needs positions", dimensions(rank)),
             )
             .at(span, "used as a scalar here")
-            .at(declared, format!("it is {} here", self.shape_text(tensor)))
+            .at(declared, format!("it is {} here", self.view_text(view)))
             .help(format!(
                 "write `{name}[{}]`",
                 ["i", "j", "k", "l", "m", "n"][..rank.min(6)].join(",")
@@ -355,19 +355,19 @@ impl<'a> Checker<'a> {
         arguments: &'a [Argument],
         span: Span,
     ) -> Option<ExprId> {
+        if self.callee(context.scope, callee).is_some() {
+            return match self.call_one(context, callee, arguments, span, &[])? {
+                Binding::Scalar(value) => Some(value),
+                Binding::Tensor(view) => {
+                    let text = self.text(span);
+                    self.scalar_read(view, text, span)
+                }
+                Binding::Instance(_) | Binding::Poison => None,
+            };
+        }
         let ExprKind::Name(name) = &*callee.kind else {
             return None;
         };
-        if let Some((entity, function)) = self.user_function(context.scope, name) {
-            return match self.call_user(context, entity, function, arguments, span, None)? {
-                Binding::Scalar(value) => Some(value),
-                Binding::Tensor(tensor) => {
-                    let text = self.text(span);
-                    self.scalar_read(tensor, text, span)
-                }
-                Binding::Poison => None,
-            };
-        }
         let builtin = builtins::find(name)?;
         match builtin {
             Builtin::Size => return self.size_of(context, arguments, span),

@@ -9,7 +9,7 @@
 use super::{
     Checker,
     expr::{Binding, Scope, unsupported},
-    names::{EntityId, EntityKind},
+    names::{EntityId, EntityKind, Shape},
 };
 use crate::einsum::Role;
 use einc_diag::{Diagnostic, FileId, Span};
@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
     pub(super) fn output(&mut self, name: &'a Name, file: Option<&'a StringLiteral>, span: Span) {
         let binding = match self.find(FileId(0), &name.text) {
             super::names::Found::Entity(id) => {
-                if matches!(self.entity(id).kind, EntityKind::Function(_)) {
+                if self.shape_of(id) == Shape::Function {
                     self.report.push(
                         Diagnostic::error("E0204", format!("`{}` is a function", name.text))
                             .at(name.span, "only tensors and numbers are given out"),
@@ -89,6 +89,17 @@ impl<'a> Checker<'a> {
                 }
                 self.values.get(&id).copied()
             }
+            super::names::Found::Member(id) => {
+                let owner = self.values.get(&id).copied();
+                let path = name.text.split_once('.').map(|(_, path)| path);
+                let member = owner
+                    .zip(path)
+                    .and_then(|(owner, path)| self.member_binding(owner, path));
+                if member.is_none() && owner != Some(Binding::Poison) {
+                    self.unknown(FileId(0), &name.text, name.span, &[], false);
+                }
+                member
+            }
             super::names::Found::Poison => None,
             super::names::Found::Nothing => {
                 self.unknown(FileId(0), &name.text, name.span, &[], false);
@@ -96,7 +107,7 @@ impl<'a> Checker<'a> {
             }
         };
         let tensor = match binding {
-            Some(Binding::Tensor(tensor)) => tensor,
+            Some(Binding::Tensor(view)) => view.tensor,
             Some(Binding::Scalar(value)) => {
                 let Some(value) = self.settle(value, name.span) else {
                     return;

@@ -10,8 +10,10 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
     builtins::{self, Builtin},
+    callee::unbracket,
     expr::{Binding, Context},
     names::Found,
+    slices::View,
     statement::{Definition, Tensor},
 };
 use crate::autodiff::Gradients;
@@ -48,7 +50,7 @@ impl<'a> Checker<'a> {
         &mut self,
         context: &mut Context<'_, 'a>,
         value: &'a Expr,
-    ) -> Option<Option<TensorRef>> {
+    ) -> Option<Option<View>> {
         match &*value.kind {
             ExprKind::Call { callee, arguments }
                 if self.is_gradient(context.scope.file, callee) =>
@@ -66,18 +68,18 @@ impl<'a> Checker<'a> {
         arguments: &'a [Argument],
         span: Span,
     ) -> Option<ExprId> {
-        let tensor = self.gradient(context, arguments, span)?;
+        let view = self.gradient(context, arguments, span)?;
         let text = self.text(span);
-        self.scalar_read(tensor, text, span)
+        self.scalar_read(view, text, span)
     }
 
-    /// The tensor of a gradient.
+    /// The tensor of a gradient; by a slice, the same slice of it.
     fn gradient(
         &mut self,
         context: &mut Context<'_, 'a>,
         arguments: &'a [Argument],
         span: Span,
-    ) -> Option<TensorRef> {
+    ) -> Option<View> {
         let [loss, wrt] = arguments else {
             self.report.push(
                 Diagnostic::error(
@@ -102,36 +104,36 @@ impl<'a> Checker<'a> {
         let loss = self.loss(context, &loss.value);
         let wrt = self.differentiated_by(context, &wrt.value);
         let (loss, wrt) = (loss?, wrt?);
+        let leading = self.leading(wrt).to_vec();
+        let wrt = wrt.tensor;
         let like = self.tensors[wrt.0 as usize].clone();
-        Some(self.add_tensor(Tensor {
+        let tensor = self.add_tensor(Tensor {
             name: format!("grad.{}", like.name),
             dtype: like.dtype.compute(),
             shape: like.shape,
             role: Role::Hidden,
             definition: Definition::Gradient { loss, wrt },
             span,
-        }))
+        });
+        Some(self.slice(tensor, leading))
     }
 
     /// The scalar that is differentiated, as a tensor.
     fn loss(&mut self, context: &mut Context<'_, 'a>, value: &'a Expr) -> Option<TensorRef> {
-        let mut inner = value;
-        while let ExprKind::Bracket(next) = &*inner.kind {
-            inner = next;
-        }
+        let inner = unbracket(value);
         if let ExprKind::Name(name) = &*inner.kind
             && context.index(name).is_none()
-            && let Some(Binding::Tensor(tensor)) = self.binding(context.scope, name)
-            && !self.tensors[tensor.0 as usize].shape.is_empty()
+            && let Some(Binding::Tensor(view)) = self.binding(context.scope, name)
+            && !self.view_shape(view).is_empty()
         {
-            let declared = self.tensors[tensor.0 as usize].span;
+            let declared = self.tensors[view.tensor.0 as usize].span;
             self.report.push(
                 Diagnostic::error(
                     "E0606",
                     format!("`{name}` is no scalar, so it has no gradient"),
                 )
                 .at(value.span, "differentiated here")
-                .at(declared, format!("it is {} here", self.shape_text(tensor)))
+                .at(declared, format!("it is {} here", self.view_text(view)))
                 .help("sum it, or define a scalar loss from it"),
             );
             return None;
@@ -168,7 +170,7 @@ impl<'a> Checker<'a> {
             return Some(*tensor);
         }
         let name = self.instance_name(FileId(0), "grad.loss");
-        Some(self.add_scalar(name, id, value.span))
+        Some(self.add_statement(name, id, vec![], vec![], value.span, Role::Hidden))
     }
 
     /// The tensor that a gradient is taken by.
@@ -176,11 +178,8 @@ impl<'a> Checker<'a> {
         &mut self,
         context: &mut Context<'_, 'a>,
         value: &'a Expr,
-    ) -> Option<TensorRef> {
-        let mut inner = value;
-        while let ExprKind::Bracket(next) = &*inner.kind {
-            inner = next;
-        }
+    ) -> Option<View> {
+        let inner = unbracket(value);
         let refused = |c: &mut Self, what: String, label: &str| {
             let diagnostic = Diagnostic::error("E0606", what).at(value.span, label);
             c.report.push(diagnostic.help(
@@ -196,21 +195,21 @@ impl<'a> Checker<'a> {
                 "an expression",
             );
         };
-        let tensor = match self.binding(context.scope, name) {
-            Some(Binding::Tensor(tensor)) => tensor,
+        let view = match self.binding(context.scope, name) {
+            Some(Binding::Tensor(view)) => view,
             Some(Binding::Scalar(id)) => match &*self.arena.form(id) {
                 Form::Read {
                     tensor, positions, ..
-                } if positions.is_empty() => *tensor,
+                } if positions.is_empty() => View::of(*tensor),
                 _ => return refused(self, format!("`{text}` is a number"), "no tensor"),
             },
-            Some(Binding::Poison) => return None,
+            Some(Binding::Instance(_) | Binding::Poison) => return None,
             None if context.index(name).is_some() => {
                 return refused(self, format!("`{text}` is an index"), "no tensor");
             }
             None => return None,
         };
-        let record = &self.tensors[tensor.0 as usize];
+        let record = &self.tensors[view.tensor.0 as usize];
         if !record.dtype.is_float() {
             let (dtype, declared) = (record.dtype, record.span);
             self.report.push(
@@ -223,7 +222,7 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        Some(tensor)
+        Some(view)
     }
 
     /// Nothing made yet; no tensor of the program loses its name.

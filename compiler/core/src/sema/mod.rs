@@ -8,40 +8,48 @@
 //!   => x: f32[4] = unbound;  y: f32[] = [| n: 4] sum x[n] * x[n]
 //! ```
 //!
-//! The passes, each in its modules: `names` (what every file defines, imports); `plan`, `order` (all text walked with
+//! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
-//! in order; outputs); `statement`, `sources` (one definition); `expr`, `reduce`, `access`, `builtins`, `calls`,
-//! `arguments`, `signature`, `scope`, `gradient` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
+//! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `states`,
+//! `arguments`, `slices`, `signature`, `scope`, `gradient` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts` (kernels).
 
 mod access;
 mod arena;
 mod arguments;
 mod builtins;
+mod callee;
 mod calls;
 mod declare;
 mod expr;
 mod finish;
 mod fold;
 mod gradient;
+mod instances;
 mod lower;
 mod lower_parts;
 mod names;
 mod order;
 mod plan;
+mod plan_body;
 mod prove;
 mod ranges;
 mod reduce;
 mod report;
 mod resolve;
 mod resolve_call;
+mod scatter;
 mod scope;
+mod shapes;
 mod signature;
 mod size;
+mod slices;
 mod sources;
 mod statement;
+mod states;
 mod sums;
 mod types;
+mod unknown;
 
 use crate::einsum::Program;
 use arena::{Arena, ExprId, TensorRef};
@@ -158,8 +166,12 @@ struct Checker<'a> {
     order: Vec<EntityId>,
     /// For functions with a body: its items in the order of their uses.
     plans: HashMap<EntityId, Vec<usize>>,
+    /// For modules: the params, and the dims and consts that they need, in that order.
+    owned: HashMap<EntityId, Vec<usize>>,
     /// Products at which indices are summed, by [`sums::key`].
     sums: HashMap<usize, Vec<&'a str>>,
+    /// The indices of the left sides of scatters, by [`sums::key`] of their values.
+    scatters: HashMap<usize, Vec<&'a str>>,
     // Values.
     arena: Arena,
     vars: Vec<ranges::Var>,
@@ -170,7 +182,17 @@ struct Checker<'a> {
     /// Untyped expressions that have been given a type.
     coerced: HashMap<(ExprId, DType), ExprId>,
     linears: HashMap<ExprId, Option<Rc<prove::Linear>>>,
-    calls: HashMap<calls::CallKey, Option<expr::Binding>>,
+    calls: HashMap<calls::CallKey, Option<calls::Results>>,
+    /// What the calls give that define several names, by [`sums::key`].
+    parts: HashMap<usize, Option<calls::Results>>,
+    /// Lists of leading positions; the first is empty.
+    slices: Vec<Rc<[ExprId]>>,
+    slice_numbers: HashMap<Rc<[ExprId]>, slices::SliceId>,
+    instances_made: Vec<instances::Instances<'a>>,
+    /// The states of instances, by their names.
+    states: HashMap<(instances::InstanceId, usize, &'a str), expr::Binding>,
+    /// Whether a random source was met in the call that is being read.
+    drew: bool,
     /// How many calls of each function have made tensors.
     instances: HashMap<String, usize>,
     /// Every read with its positions.
@@ -221,7 +243,9 @@ impl<'a> Checker<'a> {
             failed_items: HashSet::new(),
             order: vec![],
             plans: HashMap::new(),
+            owned: HashMap::new(),
             sums: HashMap::new(),
+            scatters: HashMap::new(),
             arena: Arena::default(),
             vars: vec![],
             tensors: vec![],
@@ -230,6 +254,12 @@ impl<'a> Checker<'a> {
             coerced: HashMap::new(),
             linears: HashMap::new(),
             calls: HashMap::new(),
+            parts: HashMap::new(),
+            slices: vec![Rc::from([])],
+            slice_numbers: HashMap::from([(Rc::from([]), slices::SliceId(0))]),
+            instances_made: vec![],
+            states: HashMap::new(),
+            drew: false,
             instances: HashMap::new(),
             reads: vec![],
             bound_dims: BTreeMap::new(),

@@ -6,10 +6,10 @@
 //! model.ein: dim N, input X, definition y; nn -> std.nn
 //! ```
 
-use super::{Checker, expr::unsupported};
-use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
+use super::{Checker, expr::unsupported, instances::Declared};
+use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Expr, ExprKind, Function, FunctionBody, Item, ItemKind, Name, Position, Role, Statement,
+    Combine, Expr, ExprKind, Function, Item, ItemKind, Module, Name, Position, Role, Statement,
     Target, Type,
 };
 use std::collections::BTreeMap;
@@ -35,7 +35,24 @@ pub(super) enum EntityKind<'a> {
         value: &'a Expr,
         constant: bool,
     },
+    /// One of the names of `a, b = f(x)`.
+    Part {
+        targets: &'a [Target],
+        at: usize,
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+    },
+    /// `G[at[n]]: f32[V] += x[n]`.
+    Scatter {
+        target: &'a Target,
+        ty: Option<&'a Type>,
+        combine: Combine,
+        value: &'a Expr,
+    },
     Function(&'a Function),
+    Module(&'a Module),
+    /// `param head: linear(4, 2)`.
+    Instance(Declared<'a>),
     /// Its definition has been reported, or is of a kind that is not supported yet.
     Poison,
 }
@@ -59,6 +76,8 @@ pub(super) struct FileNames<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Entity(EntityId),
+    /// Something that an instance owns.
+    Member(EntityId),
     Nothing,
     /// Something about it has been reported.
     Poison,
@@ -92,19 +111,14 @@ impl<'a> Checker<'a> {
             }
             ItemKind::Input { name, ty, source } | ItemKind::Param { name, ty, source } => {
                 let param = matches!(item.kind, ItemKind::Param { .. });
-                let kind = match ty {
-                    Type::Module { .. } => EntityKind::Poison,
-                    _ => EntityKind::Input {
+                let kind = match Declared::of(ty) {
+                    Some(declared) => EntityKind::Instance(declared),
+                    None => EntityKind::Input {
                         ty,
                         source: source.as_ref(),
                         param,
                     },
                 };
-                if let Type::Module { span, .. } = ty
-                    && file.0 == 0
-                {
-                    self.report.push(unsupported("E0601", "a module", *span));
-                }
                 self.declare(file, name, kind);
             }
             ItemKind::Const { target, ty, value } => self.declare(
@@ -136,8 +150,7 @@ impl<'a> Checker<'a> {
                 self.declare(file, &function.name, EntityKind::Function(function));
             }
             ItemKind::Module(module) => {
-                self.reject(file, "E0601", "a module", module.name.span);
-                self.declare(file, &module.name, EntityKind::Poison);
+                self.declare(file, &module.name, EntityKind::Module(module));
             }
             ItemKind::Optimizer(optimizer) => {
                 self.reject(file, "E0609", "an optimizer", optimizer.name.span);
@@ -188,9 +201,17 @@ impl<'a> Checker<'a> {
                         value,
                         constant: false,
                     },
-                    (Role::Plain, _) => {
-                        self.reject(file, "E0602", "a definition of several results", *span);
-                        EntityKind::Poison
+                    (Role::Plain, several) => {
+                        for (at, target) in several.iter().enumerate() {
+                            let kind = EntityKind::Part {
+                                targets,
+                                at,
+                                ty: ty.as_ref(),
+                                value,
+                            };
+                            self.declare(file, &target.name, kind);
+                        }
+                        return;
                     }
                     _ => {
                         self.report.push(
@@ -207,9 +228,20 @@ impl<'a> Checker<'a> {
                     self.declare(file, &target.name, kind);
                 }
             }
-            Statement::Scatter { target, span, .. } => {
-                self.reject(file, "E0604", "a scatter", *span);
-                self.declare(file, &target.name, EntityKind::Poison);
+            Statement::Scatter {
+                target,
+                ty,
+                combine,
+                value,
+                ..
+            } => {
+                let kind = EntityKind::Scatter {
+                    target,
+                    ty: ty.as_ref(),
+                    combine: *combine,
+                    value,
+                };
+                self.declare(file, &target.name, kind);
             }
             Statement::Repeat {
                 counter,
@@ -311,6 +343,7 @@ impl<'a> Checker<'a> {
             // A member of a module instance.
             None => match table.names.get(head).map(|id| self.entity(*id).kind) {
                 Some(EntityKind::Poison) => Found::Poison,
+                Some(EntityKind::Instance(_)) => Found::Member(table.names[head]),
                 _ => Found::Nothing,
             },
         }
@@ -318,134 +351,6 @@ impl<'a> Checker<'a> {
 
     pub(super) fn entity(&self, id: EntityId) -> Entity<'a> {
         self.entities[id.0 as usize]
-    }
-
-    /// Whether a name is a scalar, a tensor or a function, as far as the text tells.
-    pub(super) fn shape_of(&self, id: EntityId) -> Shape {
-        match self.entity(id).kind {
-            EntityKind::Dim(_) => Shape::Scalar,
-            EntityKind::Input { ty, .. } => match ty {
-                Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
-                Type::Tensor { shape: None, .. } => Shape::Scalar,
-                Type::Module { .. } => Shape::Poison,
-            },
-            EntityKind::Definition {
-                target, ty, value, ..
-            } => self.definition_shape(self.entity_files[id.0 as usize], target, ty, value, 0),
-            EntityKind::Function(_) => Shape::Function,
-            EntityKind::Poison => Shape::Poison,
-        }
-    }
-
-    /// The same for a definition; a whole tensor's name stands on the left without brackets.
-    pub(super) fn definition_shape(
-        &self,
-        file: FileId,
-        target: &Target,
-        ty: Option<&Type>,
-        value: &Expr,
-        depth: usize,
-    ) -> Shape {
-        if target.positions.is_some() || matches!(ty, Some(Type::Tensor { shape: Some(_), .. })) {
-            return Shape::Tensor;
-        }
-        match &*self.shaped_like(file, value).kind {
-            // `b = a`: a chain of such lines is followed for a while only.
-            ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
-                Found::Entity(id) => match self.entity(id).kind {
-                    EntityKind::Definition {
-                        target, ty, value, ..
-                    } => self.definition_shape(
-                        self.entity_files[id.0 as usize],
-                        target,
-                        ty,
-                        value,
-                        depth + 1,
-                    ),
-                    EntityKind::Function(_) => Shape::Scalar,
-                    _ => self.shape_of(id),
-                },
-                _ => Shape::Scalar,
-            },
-            ExprKind::Call { callee, .. } => match &*callee.kind {
-                ExprKind::Name(name) => match self.find(file, name) {
-                    Found::Entity(id) => match self.entity(id).kind {
-                        EntityKind::Function(function) => result_shape(function),
-                        EntityKind::Poison => Shape::Poison,
-                        _ => Shape::Scalar,
-                    },
-                    Found::Poison => Shape::Poison,
-                    Found::Nothing => match super::builtins::find(name) {
-                        Some(builtin) if builtin.is_unsupported() => Shape::Poison,
-                        _ => Shape::Scalar,
-                    },
-                },
-                _ => Shape::Scalar,
-            },
-            _ => Shape::Scalar,
-        }
-    }
-
-    /// Reports an unknown name with the nearest known one.
-    pub(super) fn unknown(
-        &mut self,
-        file: FileId,
-        name: &str,
-        span: Span,
-        locals: &[&str],
-        functions: bool,
-    ) {
-        let mut error = Diagnostic::error("E0201", format!("there is no `{name}`"))
-            .at(span, "not found in this file or its imports");
-        let table = &self.files[file.0 as usize];
-        let mut candidates: Vec<String> = locals.iter().map(|l| (*l).to_owned()).collect();
-        let wanted =
-            |id: &EntityId| functions == matches!(self.entity(*id).kind, EntityKind::Function(_));
-        candidates.extend(
-            table
-                .names
-                .iter()
-                .filter(|(_, id)| wanted(id))
-                .map(|(n, _)| (*n).to_owned()),
-        );
-        for (alias, (target, _)) in &table.aliases {
-            if let Some(target) = target {
-                let names = &self.files[target.0 as usize].names;
-                candidates.extend(
-                    names
-                        .iter()
-                        .filter(|(_, id)| wanted(id))
-                        .map(|(n, _)| format!("{alias}.{n}")),
-                );
-            }
-        }
-        if functions {
-            candidates.extend(super::builtins::NAMES.iter().map(|n| (*n).to_owned()));
-        }
-        let suffix = format!(".{name}");
-        let exact = candidates
-            .iter()
-            .find(|c| c.ends_with(&suffix))
-            .map(String::as_str);
-        if let Some(near) =
-            exact.or_else(|| did_you_mean(name, candidates.iter().map(String::as_str)))
-        {
-            error = error.help(format!("did you mean `{near}`?"));
-        } else if let Some(library) = self.library_with(name) {
-            error = error.help(format!("it is in a library: write `use {library}`"));
-        }
-        self.report.push(error);
-    }
-
-    /// The library that would make this name known.
-    fn library_with(&self, name: &str) -> Option<String> {
-        let (head, rest) = name.split_once('.').unwrap_or(("", name));
-        self.sources.libraries.iter().find_map(|(library, file)| {
-            let alias = library.rsplit('.').next()?;
-            let names = &self.files.get(file.0 as usize)?.names;
-            (names.contains_key(rest) && (head.is_empty() || head == alias))
-                .then(|| library.clone())
-        })
     }
 
     /// The first line of a span: what a message about a block points at.
@@ -465,18 +370,6 @@ impl<'a> Checker<'a> {
             .get(span.file.0 as usize)
             .and_then(|file| file.text.get(span.start as usize..span.end as usize))
             .unwrap_or("…")
-    }
-}
-
-/// Whether a function gives a tensor or a scalar.
-pub(super) fn result_shape(function: &Function) -> Shape {
-    match &function.body {
-        FunctionBody::Expression(_) => Shape::Scalar,
-        FunctionBody::Block { results, .. } => match results.as_slice() {
-            [result] if result.shape.is_some() => Shape::Tensor,
-            [_] => Shape::Scalar,
-            _ => Shape::Poison,
-        },
     }
 }
 

@@ -119,7 +119,6 @@ pub(super) fn defined_in(item: &Item) -> Vec<&str> {
         ItemKind::Statement(Statement::Definition { targets, .. }) => {
             targets.iter().map(|t| t.name.text.as_str()).collect()
         }
-        ItemKind::Statement(Statement::Scatter { target, .. }) => vec![&target.name.text],
         ItemKind::Statement(Statement::Repeat { counter, body, .. }) => {
             std::iter::once(counter.text.as_str())
                 .chain(body.iter().flat_map(defined_in))
@@ -134,6 +133,8 @@ pub(super) fn item_name(item: &Item) -> &str {
     match &item.kind {
         ItemKind::Dim { name, .. } => &name.text,
         ItemKind::Const { target, .. } => &target.name.text,
+        ItemKind::Param { name, .. } => &name.text,
+        ItemKind::Statement(Statement::Scatter { target, .. }) => &target.name.text,
         ItemKind::Statement(Statement::Definition { targets, .. }) => {
             targets.first().map_or("", |target| &target.name.text)
         }

@@ -8,17 +8,14 @@
 
 use super::{
     Checker,
-    calls::formal_shape,
-    expr::unsupported,
-    names::{EntityId, EntityKind, Shape},
-    order::{defined_in, item_name, sort},
-    resolve::{Local, StaticScope, Unit, Walk},
+    callee::{Callable, unbracket},
+    instances::Declared,
+    names::{EntityId, EntityKind, Found},
+    order::sort,
+    resolve::{StaticScope, Unit, Walk},
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{
-    Expr, ExprKind, Formal, Function, FunctionBody, Item, ItemKind, Position, Role, Statement,
-    Target, Type,
-};
+use einc_syntax::ast::{Expr, ExprKind, ItemKind, Target, Type};
 use std::collections::BTreeMap;
 
 impl<'a> Checker<'a> {
@@ -49,9 +46,7 @@ impl<'a> Checker<'a> {
                 .iter()
                 .map(|(member, _)| EntityId(*member as u32))
                 .collect();
-            let functions = members
-                .iter()
-                .all(|id| matches!(self.entity(*id).kind, EntityKind::Function(_)));
+            let functions = members.iter().all(|id| self.callable(*id).is_some());
             let names: Vec<&str> = members
                 .iter()
                 .map(|id| self.entity(*id).name.text.as_str())
@@ -68,7 +63,7 @@ impl<'a> Checker<'a> {
             .collect();
     }
 
-    fn report_cycle(
+    pub(super) fn report_cycle(
         &mut self,
         code: &'static str,
         names: &[&str],
@@ -110,6 +105,7 @@ impl<'a> Checker<'a> {
         let scope = StaticScope {
             file,
             locals: BTreeMap::new(),
+            inner: BTreeMap::new(),
             rest: false,
         };
         match self.entity(id).kind {
@@ -117,7 +113,11 @@ impl<'a> Checker<'a> {
                 failed: true,
                 ..Unit::default()
             },
-            EntityKind::Function(function) => self.walk_function(id, file, function),
+            EntityKind::Function(function) => {
+                self.walk_callable(id, file, Callable::of_function(function))
+            }
+            EntityKind::Module(module) => self.walk_callable(id, file, Callable::of_module(module)),
+            EntityKind::Instance(declared) => self.walk_instances(&scope, declared),
             EntityKind::Dim(value) => {
                 let mut walk = Walk::new(self, &scope);
                 if let Some(value) = value {
@@ -125,26 +125,121 @@ impl<'a> Checker<'a> {
                 }
                 walk.unit
             }
-            EntityKind::Input { ty, source, .. } => {
-                let is_source = source.map(|s| self.source_static(&scope, s));
-                let mut walk = Walk::new(self, &scope);
-                if let Type::Tensor {
-                    shape: Some(shape), ..
-                } = ty
-                {
-                    walk.size_list(shape);
-                }
-                match (source, is_source) {
-                    (Some(expr), Some(true)) => walk_source(&mut walk, expr),
-                    (Some(expr), _) => walk.value(expr),
-                    _ => {}
-                }
-                walk.unit
-            }
+            EntityKind::Input { ty, source, .. } => self.walk_input(&scope, ty, source),
             EntityKind::Definition {
                 target, ty, value, ..
             } => self.walk_definition(&scope, target, ty, value),
+            EntityKind::Scatter {
+                target, ty, value, ..
+            } => {
+                let mut walk = Walk::new(self, &scope);
+                walk.scatter(target, ty, value);
+                walk.unit
+            }
+            EntityKind::Part {
+                targets, ty, value, ..
+            } => self.walk_several(&scope, targets, ty, value),
         }
+    }
+
+    /// The type and source of an input or param.
+    pub(super) fn walk_input(
+        &mut self,
+        scope: &StaticScope<'a>,
+        ty: &'a Type,
+        source: Option<&'a Expr>,
+    ) -> Unit {
+        let is_source = source.map(|s| self.source_static(scope, s));
+        let mut walk = Walk::new(self, scope);
+        if let Type::Tensor {
+            shape: Some(shape), ..
+        } = ty
+        {
+            walk.size_list(shape);
+        }
+        match (source, is_source) {
+            (Some(expr), Some(true)) => walk_source(&mut walk, expr),
+            (Some(expr), _) => walk.value(expr),
+            _ => {}
+        }
+        walk.unit
+    }
+
+    /// `param head: linear(4, 2)`.
+    pub(super) fn walk_instances(
+        &mut self,
+        scope: &StaticScope<'a>,
+        declared: Declared<'a>,
+    ) -> Unit {
+        let (name, span) = (&declared.module.text, declared.module.span);
+        let module = self.module(scope.file, name).map(|(id, _)| id);
+        let found = self.find(scope.file, name);
+        let mut walk = Walk::new(self, scope);
+        match (module, found) {
+            (Some(id), _) => walk.unit.uses.push((id, span)),
+            (None, Found::Nothing) => {
+                walk.unit.failed = true;
+                walk.checker.unknown(scope.file, name, span, &[], true);
+            }
+            (None, Found::Poison) => walk.unit.failed = true,
+            _ => walk.fail(
+                Diagnostic::error("E0510", format!("`{name}` is not a module"))
+                    .at(span, "a param is a tensor or an instance of a module"),
+            ),
+        }
+        for argument in declared.arguments {
+            walk.closed(&argument.value);
+        }
+        walk.size_list(declared.shape.map(Vec::as_slice).unwrap_or_default());
+        walk.unit
+    }
+
+    /// `a, b = f(x)`.
+    pub(super) fn walk_several(
+        &mut self,
+        scope: &StaticScope<'a>,
+        targets: &'a [Target],
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+    ) -> Unit {
+        let mut walk = Walk::new(self, scope);
+        walk.value(value);
+        let mut unit = walk.unit;
+        if unit.failed {
+            return unit;
+        }
+        let called = match &*unbracket(value).kind {
+            ExprKind::Call { callee, .. } => self.callee_of(scope.file, &scope.inner, callee),
+            _ => None,
+        };
+        let error = |what: &str| Diagnostic::error("E0505", what.to_owned());
+        if let Some(target) = targets.iter().find(|target| target.positions.is_some()) {
+            self.report.push(
+                error("several names are whole tensors and have no positions")
+                    .at(target.span, "positions here")
+                    .help("write the names alone, and a definition with positions behind it"),
+            );
+        } else if let Some(Type::Tensor { span, .. } | Type::Module { span, .. }) = ty {
+            self.report.push(
+                error("a type cannot say what several names are")
+                    .at(*span, "one type for several names")
+                    .help("leave it out: the function says what its results are"),
+            );
+        } else {
+            match called {
+                None => self.report.push(
+                    error("several names need a call of a function with as many results")
+                        .at(value.span, "this is one value")
+                        .help("write one definition for each name"),
+                ),
+                Some((_, callable)) if callable.results.len() != targets.len() => {
+                    self.wrong_results(callable, targets.len(), value.span);
+                }
+                Some(_) => return unit,
+            }
+        }
+        unit.failed = true;
+        unit
     }
 
     fn source_static(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
@@ -153,7 +248,7 @@ impl<'a> Checker<'a> {
             .is_some_and(|name| !scope.locals.contains_key(name))
     }
 
-    fn walk_definition(
+    pub(super) fn walk_definition(
         &mut self,
         scope: &StaticScope<'a>,
         target: &'a Target,
@@ -161,27 +256,27 @@ impl<'a> Checker<'a> {
         value: &'a Expr,
     ) -> Unit {
         if let Some(Type::Module { span, .. }) = ty {
-            self.report.push(unsupported("E0601", "a module", *span));
+            self.report.push(
+                Diagnostic::error("E0510", "a definition is not an instance of a module")
+                    .at(*span, "a module as a type")
+                    .help("declare the instance as a param, and apply it"),
+            );
             return Unit {
                 failed: true,
                 ..Unit::default()
             };
         }
         let is_source = self.source_static(scope, value);
-        let mut inner = value;
-        while let ExprKind::Bracket(next) = &*inner.kind {
-            inner = next;
-        }
         let mut walk = Walk::new(self, scope);
         if is_source {
-            for position in target.positions.iter().flatten() {
-                walk.bind(position, true);
-            }
             if let Some(Type::Tensor {
                 shape: Some(shape), ..
             }) = ty
             {
                 walk.size_list(shape);
+            }
+            for position in target.positions.iter().flatten() {
+                walk.bind(position, true);
             }
             walk_source(&mut walk, value);
         } else {
@@ -199,6 +294,7 @@ impl<'a> Checker<'a> {
         let scope = StaticScope {
             file: FileId(0),
             locals: BTreeMap::new(),
+            inner: BTreeMap::new(),
             rest: false,
         };
         for (number, item) in program.ast.items.iter().enumerate() {
@@ -211,275 +307,9 @@ impl<'a> Checker<'a> {
             }
         }
     }
-
-    fn walk_function(&mut self, id: EntityId, file: FileId, function: &'a Function) -> Unit {
-        let mut unit = Unit::default();
-        let letters = self.letters(file, function);
-        let mut scope = StaticScope {
-            file,
-            locals: letters
-                .iter()
-                .map(|letter| (*letter, Local::Letter))
-                .collect(),
-            rest: false,
-        };
-        for formal in &function.formals {
-            let expression = matches!(function.body, FunctionBody::Expression(_));
-            let local = match formal_shape(formal) {
-                Some(_) => Local::Tensor,
-                None if expression && formal.ty.is_none() => Local::Any,
-                None => Local::Scalar,
-            };
-            if let Some(first) = function
-                .formals
-                .iter()
-                .find(|f| f.name.text == formal.name.text)
-                .filter(|first| first.name.span != formal.name.span)
-            {
-                self.report.push(
-                    Diagnostic::error(
-                        "E0202",
-                        format!("`{}` stands twice in the signature", formal.name.text),
-                    )
-                    .at(formal.name.span, "again here")
-                    .at(first.name.span, "first here"),
-                );
-                unit.failed = true;
-            }
-            scope.locals.insert(&formal.name.text, local);
-        }
-        let has_rest = |formal: &Formal| {
-            formal_shape(formal)
-                .is_some_and(|shape| shape.iter().any(|p| matches!(p, Position::Rest(_))))
-        };
-        scope.rest = function.formals.iter().any(has_rest);
-        let mut signature = Walk::new(self, &scope);
-        for formal in &function.formals {
-            if let Some(shape) = formal_shape(formal) {
-                signature.size_list(shape);
-            }
-            if let Some(default) = &formal.default {
-                signature.closed(default);
-            }
-        }
-        merge(&mut unit, signature.unit);
-        match &function.body {
-            FunctionBody::Expression(value) => {
-                let mut walk = Walk::new(self, &scope);
-                walk.value(value);
-                merge(&mut unit, walk.unit);
-            }
-            FunctionBody::Block { results, body } => {
-                let [result] = results.as_slice() else {
-                    if file.0 == 0 {
-                        let span = results.get(1).map_or(function.name.span, |r| r.name.span);
-                        self.report.push(unsupported(
-                            "E0602",
-                            "a function with several results",
-                            span,
-                        ));
-                    }
-                    unit.failed = true;
-                    return unit;
-                };
-                self.walk_body(id, scope, function, result, body, &mut unit);
-            }
-        }
-        unit
-    }
-
-    fn walk_body(
-        &mut self,
-        id: EntityId,
-        mut scope: StaticScope<'a>,
-        function: &'a Function,
-        result: &'a Formal,
-        body: &'a [Item],
-        unit: &mut Unit,
-    ) {
-        let in_program = scope.file.0 == 0;
-        let mut names: BTreeMap<&'a str, Span> = BTreeMap::new();
-        for (number, item) in body.iter().enumerate() {
-            let (name, shape) = match &item.kind {
-                ItemKind::Dim { name, .. } => (name, Shape::Scalar),
-                ItemKind::Const { target, ty, value } => (
-                    &target.name,
-                    self.local_shape(&scope, function, body, target, ty.as_ref(), value, 0),
-                ),
-                ItemKind::Statement(Statement::Definition {
-                    role: Role::Plain,
-                    targets,
-                    ty,
-                    value,
-                    ..
-                }) if targets.len() == 1 => (
-                    &targets[0].name,
-                    self.local_shape(&scope, function, body, &targets[0], ty.as_ref(), value, 0),
-                ),
-                ItemKind::Assert { .. } => continue,
-                other => {
-                    let (code, what, span) = match other {
-                        ItemKind::Param { name, .. } => {
-                            ("E0601", "a param in a function", name.span)
-                        }
-                        ItemKind::Statement(Statement::Scatter { span, .. }) => {
-                            ("E0604", "a scatter", *span)
-                        }
-                        ItemKind::Statement(Statement::Repeat { span, .. }) => {
-                            ("E0605", "`repeat`", *span)
-                        }
-                        ItemKind::Statement(Statement::Definition { targets, span, .. })
-                            if targets.len() > 1 =>
-                        {
-                            ("E0602", "a definition of several results", *span)
-                        }
-                        ItemKind::Error => {
-                            unit.failed = true;
-                            continue;
-                        }
-                        _ => ("E0605", "this in a function", item.span),
-                    };
-                    for name in defined_in(item) {
-                        scope
-                            .locals
-                            .entry(name)
-                            .or_insert(Local::Item(number, Shape::Poison));
-                    }
-                    let span = self.head(span);
-                    let diagnostic = unsupported(code, what, span);
-                    if in_program {
-                        self.report.push(diagnostic);
-                    } else {
-                        self.on_call.entry(id).or_insert(diagnostic);
-                    }
-                    unit.failed = true;
-                    continue;
-                }
-            };
-            let formal = function
-                .formals
-                .iter()
-                .find(|f| f.name.text == name.text)
-                .map(|f| f.name.span);
-            if let Some(first) = names.get(name.text.as_str()).copied().or(formal) {
-                self.report.push(
-                    Diagnostic::error("E0202", format!("`{}` is defined twice", name.text))
-                        .at(name.span, "defined again here")
-                        .at(first, "first defined here")
-                        .help("a name has one definition; give one of them another name"),
-                );
-                unit.failed = true;
-                continue;
-            }
-            names.insert(&name.text, name.span);
-            scope.locals.insert(&name.text, Local::Item(number, shape));
-        }
-        if !names.contains_key(result.name.text.as_str()) && !unit.failed {
-            self.report.push(
-                Diagnostic::error(
-                    "E0508",
-                    format!(
-                        "`{}` never defines its result `{}`",
-                        function.name.text, result.name.text
-                    ),
-                )
-                .at(result.name.span, "promised here")
-                .help(format!(
-                    "define it in the body: `{}[…] = …`",
-                    result.name.text
-                )),
-            );
-            unit.failed = true;
-        }
-        if let Some(shape) = formal_shape(result) {
-            let mut walk = Walk::new(self, &scope);
-            walk.size_list(shape);
-            merge(unit, walk.unit);
-        }
-        let mut edges = vec![vec![]; body.len()];
-        for (number, item) in body.iter().enumerate() {
-            let inner = match &item.kind {
-                ItemKind::Dim { value, .. } => {
-                    let mut walk = Walk::new(self, &scope);
-                    if let Some(value) = value {
-                        walk.closed(value);
-                    }
-                    walk.unit
-                }
-                ItemKind::Const { target, ty, value } => {
-                    self.walk_definition(&scope, target, ty.as_ref(), value)
-                }
-                ItemKind::Statement(Statement::Definition {
-                    targets, ty, value, ..
-                }) if targets.len() == 1 => {
-                    self.walk_definition(&scope, &targets[0], ty.as_ref(), value)
-                }
-                ItemKind::Assert { condition } => {
-                    let mut walk = Walk::new(self, &scope);
-                    walk.closed(condition);
-                    walk.unit
-                }
-                _ => continue,
-            };
-            edges[number] = inner.items.clone();
-            merge(unit, inner);
-        }
-        let (order, cycles) = sort(&edges);
-        for cycle in cycles {
-            let spelled: Vec<&str> = cycle.iter().map(|(n, _)| item_name(&body[*n])).collect();
-            self.report_cycle("E0203", &spelled, &cycle, |_, n| body[n].span);
-            unit.failed = true;
-        }
-        self.plans.insert(id, order);
-    }
-
-    /// Whether a definition of a body is a scalar or a tensor.
-    #[allow(clippy::too_many_arguments)]
-    fn local_shape(
-        &self,
-        scope: &StaticScope<'a>,
-        function: &'a Function,
-        body: &'a [Item],
-        target: &Target,
-        ty: Option<&Type>,
-        value: &Expr,
-        depth: usize,
-    ) -> Shape {
-        let local = match &*self.shaped_like(scope.file, value).kind {
-            ExprKind::Name(name) if depth < 64 && target.positions.is_none() => {
-                if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name) {
-                    Some(if formal_shape(formal).is_some() {
-                        Shape::Tensor
-                    } else {
-                        Shape::Scalar
-                    })
-                } else {
-                    body.iter().find_map(|item| match &item.kind {
-                        ItemKind::Statement(Statement::Definition {
-                            targets, ty, value, ..
-                        }) if targets.len() == 1 && targets[0].name.text == *name => {
-                            let next = &targets[0];
-                            Some(self.local_shape(
-                                scope,
-                                function,
-                                body,
-                                next,
-                                ty.as_ref(),
-                                value,
-                                depth + 1,
-                            ))
-                        }
-                        _ => None,
-                    })
-                }
-            }
-            _ => None,
-        };
-        local.unwrap_or_else(|| self.definition_shape(scope.file, target, ty, value, 0))
-    }
 }
 
-fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
+pub(super) fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
     if let ExprKind::Call { arguments, .. } = &*expr.kind {
         for argument in arguments {
             if !matches!(&*argument.value.kind, ExprKind::String(_)) {
@@ -489,7 +319,7 @@ fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
     }
 }
 
-fn merge(unit: &mut Unit, other: Unit) {
+pub(super) fn merge(unit: &mut Unit, other: Unit) {
     unit.uses.extend(other.uses);
     unit.failed |= other.failed;
 }

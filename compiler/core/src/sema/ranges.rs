@@ -215,17 +215,22 @@ impl<'a> Checker<'a> {
             self.report.push(unknown_range(&name, span));
             return false;
         };
-        let dim = format!("{label}.{name}");
-        let extent = match self.inferred.get(&dim) {
+        let extent = self.provisional_size(&label.clone(), &name, span);
+        self.vars[id.0 as usize].extent = Some(extent);
+        true
+    }
+
+    /// The size of a tensor's dimension as far as other statements have told it.
+    pub(super) fn provisional_size(&mut self, tensor: &str, index: &str, span: Span) -> Size {
+        let dim = format!("{tensor}.{index}");
+        match self.inferred.get(&dim) {
             Some(size) => size.clone(),
             None => {
                 let size = Size::dim(&dim);
-                self.provisional.insert(dim, (name, span));
+                self.provisional.insert(dim, (index.to_owned(), span));
                 size
             }
-        };
-        self.vars[id.0 as usize].extent = Some(extent);
-        true
+        }
     }
 
     pub(super) fn is_provisional(&self, size: &Size) -> bool {

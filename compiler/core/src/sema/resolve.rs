@@ -37,6 +37,8 @@ pub(super) enum Local {
 pub(super) struct StaticScope<'a> {
     pub(super) file: FileId,
     pub(super) locals: BTreeMap<&'a str, Local>,
+    /// The instances inside a module, with their modules.
+    pub(super) inner: BTreeMap<&'a str, EntityId>,
     /// Whether `..` stands for something.
     pub(super) rest: bool,
 }
@@ -156,7 +158,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// Names that stood as plain values: implicit indices, if they stand in a position as well.
-    fn settle_pending(&mut self) {
+    pub(super) fn settle_pending(&mut self) {
         for (name, span) in std::mem::take(&mut self.pending) {
             if !self.implicit.contains(&name) {
                 self.unit.failed = true;
@@ -187,7 +189,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                     match shape {
                         Shape::Scalar => Meaning::Scalar,
                         Shape::Tensor => Meaning::Tensor,
-                        _ => Meaning::Poison,
+                        Shape::Function => Meaning::Function,
+                        Shape::Poison => Meaning::Poison,
                     }
                 }
             };
@@ -199,6 +202,12 @@ impl<'w, 'a> Walk<'w, 'a> {
             Found::Nothing if name == "training" => Meaning::Scalar,
             Found::Nothing => Meaning::Unknown,
             Found::Poison => Meaning::Poison,
+            Found::Member(id) => match self.checker.member_shape(id, name) {
+                Shape::Scalar => Meaning::Scalar,
+                Shape::Tensor => Meaning::Tensor,
+                Shape::Function => Meaning::Unknown,
+                Shape::Poison => Meaning::Poison,
+            },
             Found::Entity(id) => {
                 let shape = self.checker.shape_of(id);
                 match shape {
@@ -215,7 +224,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
             return;
         }
-        if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+        if let Found::Entity(id) | Found::Member(id) = self.checker.find(self.scope.file, name) {
             self.unit.uses.push((id, span));
         }
     }

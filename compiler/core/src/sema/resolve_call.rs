@@ -8,8 +8,9 @@
 
 use super::{
     builtins::{self, Builtin},
+    callee::Callable,
     expr::unsupported,
-    names::{EntityKind, Found, Shape},
+    names::{EntityId, EntityKind, Found, Shape},
     resolve::{Local, Meaning, Walk},
 };
 use einc_diag::{Diagnostic, Span};
@@ -90,7 +91,11 @@ impl<'a> Walk<'_, 'a> {
     }
 
     pub(super) fn outer_tensor(&self, name: &str) -> bool {
-        matches!(self.checker.find(self.scope.file, name), Found::Entity(id) if self.checker.shape_of(id) == Shape::Tensor)
+        match self.checker.find(self.scope.file, name) {
+            Found::Entity(id) => self.checker.shape_of(id) == Shape::Tensor,
+            Found::Member(id) => self.checker.member_shape(id, name) == Shape::Tensor,
+            _ => false,
+        }
     }
 
     pub(super) fn call(
@@ -100,6 +105,9 @@ impl<'a> Walk<'_, 'a> {
         arguments: &'a [Argument],
         position: bool,
     ) {
+        if let Some((id, _)) = self.callee(callee) {
+            return self.call_of(id, callee, arguments, position);
+        }
         let ExprKind::Name(name) = &*callee.kind else {
             self.fail(
                 Diagnostic::error("E0204", "only a name can be called")
@@ -108,41 +116,47 @@ impl<'a> Walk<'_, 'a> {
             return;
         };
         let entity = self.checker.find(self.scope.file, name);
-        let user = match entity {
-            Found::Poison => {
-                self.unit.failed = true;
-                false
-            }
+        match entity {
+            Found::Poison => self.unit.failed = true,
             Found::Entity(id) => match self.checker.entity(id).kind {
-                EntityKind::Function(_) => {
-                    self.unit.uses.push((id, callee.span));
-                    true
+                EntityKind::Module(module) => {
+                    let name = &module.name.text;
+                    self.fail(
+                        Diagnostic::error("E0510", format!("`{name}` is a module"))
+                            .at(callee.span, "only an instance of it can be applied")
+                            .help(format!(
+                                "declare one, and apply that: `param layer: {name}(…)`, `layer(…)`"
+                            )),
+                    );
                 }
+                // Its module has been reported.
+                EntityKind::Instance(_) => self.unit.failed = true,
                 EntityKind::Poison => {
-                    // Modules, optimizers, schedules; in the program itself their definition has been reported.
+                    // Optimizers, schedules; in the program itself their definition has been reported.
                     if self.checker.entity_files[id.0 as usize].0 != 0 {
                         let what = format!("`{name}`");
                         self.checker
                             .report
-                            .push(unsupported("E0601", &what, callee.span));
+                            .push(unsupported("E0609", &what, callee.span));
                     }
                     self.unit.failed = true;
-                    false
                 }
-                _ if builtins::find(name).is_some() => false,
-                _ => {
-                    self.fail(
-                        Diagnostic::error("E0204", format!("`{name}` is not a function"))
-                            .at(callee.span, "called here")
-                            .at(self.checker.entity(id).name.span, "defined here")
-                            .help(format!("positions stand in square brackets: `{name}[…]`")),
-                    );
-                    false
-                }
+                _ if builtins::find(name).is_some() => {}
+                _ => self.fail(
+                    Diagnostic::error("E0204", format!("`{name}` is not a function"))
+                        .at(callee.span, "called here")
+                        .at(self.checker.entity(id).name.span, "defined here")
+                        .help(format!("positions stand in square brackets: `{name}[…]`")),
+                ),
             },
-            Found::Nothing => false,
-        };
-        if !user && entity == Found::Nothing {
+            Found::Member(_) => self.fail(
+                Diagnostic::error("E0510", format!("`{name}` cannot be applied from outside"))
+                    .at(callee.span, "inside of an instance")
+                    .help("apply the instance, or declare one of your own"),
+            ),
+            Found::Nothing => {}
+        }
+        if entity == Found::Nothing {
             match builtins::find(name) {
                 Some(Builtin::Library) => {
                     self.fail(unsupported(
@@ -190,8 +204,49 @@ impl<'a> Walk<'_, 'a> {
         }
         let gradient = self.checker.is_gradient(self.scope.file, callee);
         for argument in arguments {
-            if (user || gradient)
+            if gradient
                 && let ExprKind::Name(name) = &*argument.value.kind
+                && self.is_tensor_argument(name, argument.value.span)
+            {
+                continue;
+            }
+            self.expr(&argument.value, position);
+        }
+    }
+
+    /// What a call calls, if that is the user's.
+    pub(super) fn callee(&self, callee: &Expr) -> Option<(EntityId, Callable<'a>)> {
+        self.checker
+            .callee_of(self.scope.file, &self.scope.inner, callee)
+    }
+
+    /// A call of a function, or of an instance of a module.
+    fn call_of(
+        &mut self,
+        id: EntityId,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        position: bool,
+    ) {
+        self.unit.uses.push((id, callee.span));
+        let (base, positions) = match &*callee.kind {
+            ExprKind::Access { base, positions } => (base, positions.as_slice()),
+            _ => (callee, &[][..]),
+        };
+        if let ExprKind::Name(name) = &*base.kind {
+            match self.scope.locals.get(name.as_str()) {
+                Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
+                _ => self.used(name, base.span),
+            }
+        }
+        for position in positions {
+            match position {
+                Position::Expr(expr) => self.closed(expr),
+                Position::Rest(span) => self.rest(*span),
+            }
+        }
+        for argument in arguments {
+            if let ExprKind::Name(name) = &*argument.value.kind
                 && self.is_tensor_argument(name, argument.value.span)
             {
                 continue;
@@ -210,7 +265,7 @@ impl<'a> Walk<'_, 'a> {
             }
             Some(_) => false,
             None => match self.checker.find(self.scope.file, name) {
-                Found::Entity(id) if self.checker.shape_of(id) == Shape::Tensor => {
+                Found::Entity(id) | Found::Member(id) if self.outer_tensor(name) => {
                     self.unit.uses.push((id, span));
                     true
                 }
@@ -230,13 +285,6 @@ impl<'a> Walk<'_, 'a> {
 
     /// Whether a call takes whole tensors: of a user's function, or `grad`.
     pub(super) fn takes_tensors(&self, callee: &Expr) -> bool {
-        match &*callee.kind {
-            _ if self.checker.is_gradient(self.scope.file, callee) => true,
-            ExprKind::Name(name) => matches!(
-                self.checker.find(self.scope.file, name),
-                Found::Entity(id) if matches!(self.checker.entity(id).kind, EntityKind::Function(_))
-            ),
-            _ => false,
-        }
+        self.callee(callee).is_some() || self.checker.is_gradient(self.scope.file, callee)
     }
 }

@@ -7,8 +7,10 @@
 //! ```
 
 use super::{
-    arena::{ExprId, TensorRef, VarId},
+    arena::{ExprId, VarId},
+    instances::InstanceId,
     size::Size,
+    slices::View,
 };
 use einc_diag::{FileId, Span};
 use std::collections::BTreeMap;
@@ -17,7 +19,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Binding {
     Scalar(ExprId),
-    Tensor(TensorRef),
+    Tensor(View),
+    /// Instances of a module.
+    Instance(InstanceId),
     /// Its definition has an error.
     Poison,
 }
@@ -30,6 +34,10 @@ pub(super) struct Scope<'a> {
     pub(super) letters: BTreeMap<&'a str, (Size, Span)>,
     /// What `..` stands for.
     pub(super) rest: Option<Vec<Size>>,
+    /// Indices of the statements around, for every value of which the body is computed; ascending.
+    pub(super) captured: Vec<VarId>,
+    /// The instance whose body it is.
+    pub(super) applied: Option<(InstanceId, usize)>,
     /// How many calls deep.
     pub(super) depth: usize,
 }
@@ -41,6 +49,8 @@ impl Scope<'_> {
             locals: BTreeMap::new(),
             letters: BTreeMap::new(),
             rest: None,
+            captured: vec![],
+            applied: None,
             depth: 0,
         }
     }

@@ -8,20 +8,21 @@
 
 use super::{
     Checker,
+    callee::Callable,
     calls::formal_shape,
     expr::{Binding, Scope, dimensions},
     names::{Found, Shape, bare_name},
     size::Size,
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Expr, Formal, Function, FunctionBody, Position};
+use einc_syntax::ast::{Expr, Formal, Position};
 
 impl<'a> Checker<'a> {
     /// Gives the letters of a signature their sizes; returns the sizes that are more than a letter.
     pub(super) fn unify_letters(
         &mut self,
         scope: &mut Scope<'a>,
-        function: &'a Function,
+        function: Callable<'a>,
         places: &[Span],
     ) -> Option<Vec<(&'a Expr, Size, Span)>> {
         let name = &function.name.text;
@@ -29,13 +30,14 @@ impl<'a> Checker<'a> {
         let mut rest: Option<(Vec<Size>, Span)> = None;
         let (mut failed, mut later) = (false, vec![]);
         for (formal, place) in function.formals.iter().zip(places) {
-            let (Some(shape), Some(Binding::Tensor(tensor))) = (
+            let (Some(shape), Some(Binding::Tensor(view))) = (
                 formal_shape(formal),
                 scope.locals.get(formal.name.text.as_str()).copied(),
             ) else {
                 continue;
             };
-            let sizes = self.tensors[tensor.0 as usize].shape.clone();
+            let sizes = self.view_shape(view);
+            let rank = sizes.len();
             let dots = shape
                 .iter()
                 .filter(|p| matches!(p, Position::Rest(_)))
@@ -53,7 +55,7 @@ impl<'a> Checker<'a> {
                             sizes.len()
                         ),
                     )
-                    .at(*place, format!("this is {}", self.shape_text(tensor)))
+                    .at(*place, format!("this is {}", self.view_text(view)))
                     .at(
                         formal.name.span,
                         format!("declared with {at_least}{} here", dimensions(fixed)),
@@ -65,10 +67,7 @@ impl<'a> Checker<'a> {
             let mut sizes = sizes.into_iter();
             for position in shape {
                 let Position::Expr(expr) = position else {
-                    let these: Vec<Size> = sizes
-                        .by_ref()
-                        .take(self.tensors[tensor.0 as usize].shape.len() - fixed)
-                        .collect();
+                    let these: Vec<Size> = sizes.by_ref().take(rank - fixed).collect();
                     match &rest {
                         None => rest = Some((these, *place)),
                         Some((first, there)) => {
@@ -134,7 +133,7 @@ impl<'a> Checker<'a> {
     pub(super) fn check_sizes(
         &mut self,
         scope: &Scope<'a>,
-        function: &'a Function,
+        function: Callable<'a>,
         sizes: Vec<(&'a Expr, Size, Span)>,
     ) -> Option<()> {
         let mut failed = false;
@@ -159,13 +158,10 @@ impl<'a> Checker<'a> {
         (!failed).then_some(())
     }
 
-    /// The names in the brackets of a signature that are sizes of its own: not scalars known outside.
-    pub(super) fn letters(&self, file: FileId, function: &'a Function) -> Vec<&'a str> {
-        let results = match &function.body {
-            FunctionBody::Block { results, .. } => results.as_slice(),
-            FunctionBody::Expression(_) => &[],
-        };
-        let formals = &function.formals;
+    /// The names in the brackets of a signature that are sizes of its own: not its scalars or options, nor, in results, scalars
+    /// known outside.
+    pub(super) fn letters(&self, file: FileId, function: Callable<'a>) -> Vec<&'a str> {
+        let (formals, results) = (function.formals, function.results);
         let mut letters = vec![];
         for (name, _) in formals
             .iter()
@@ -174,10 +170,20 @@ impl<'a> Checker<'a> {
             .flatten()
             .filter_map(bare_name)
         {
-            let scalar_formal = formals
+            let scalar_formal = function
+                .options
                 .iter()
+                .chain(formals)
                 .any(|formal| formal.name.text == name && formal_shape(formal).is_none());
-            let outer = matches!(self.find(file, name), Found::Entity(id) if self.shape_of(id) == Shape::Scalar);
+            // What is passed has sizes of its own; those of a result may be sizes known outside.
+            let passed = formals
+                .iter()
+                .filter_map(formal_shape)
+                .flatten()
+                .filter_map(bare_name)
+                .any(|(passed, _)| passed == name);
+            let outer = !passed
+                && matches!(self.find(file, name), Found::Entity(id) if self.shape_of(id) == Shape::Scalar);
             let constant = matches!(name, "inf" | "nan" | "pi");
             if !scalar_formal
                 && !outer

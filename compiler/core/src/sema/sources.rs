@@ -1,4 +1,4 @@
-//! Sources: files, fills and random numbers that stand for a whole tensor.
+//! Sources: files, fills and random numbers that stand for a whole tensor, at the top level or in a function.
 //!
 //! Must not know file formats or generators.
 //!
@@ -8,7 +8,7 @@
 
 use super::{
     Checker,
-    arena::{ExprId, Ty},
+    arena::{ExprId, Ty, VarId},
     builtins::SOURCES,
     expr::{Binding, Context, Scope, plural},
     names::Found,
@@ -328,6 +328,11 @@ impl<'a> Checker<'a> {
             let mut shape = vec![];
             for var in vars? {
                 let var = &self.vars[var.0 as usize];
+                if target.infer && var.stated.is_none() {
+                    let (name, place) = (var.name.clone(), var.span);
+                    shape.push(self.provisional_size(&target.name, &name, place));
+                    continue;
+                }
                 let Some(stated) = &var.stated else {
                     let (name, place) = (var.name.clone(), var.span);
                     self.report.push(
@@ -346,15 +351,63 @@ impl<'a> Checker<'a> {
                 None => vec![],
             }
         };
-        self.check_elements(&shape, dtype, span)?;
         let source = self.source(scope, target.value, dtype, &shape)?;
-        Some(Binding::Tensor(self.add_tensor(Tensor {
+        let outer = self.drawn_for(scope, &source, target.value.span)?;
+        let shape: Vec<Size> = outer
+            .iter()
+            .map(|(_, size)| size.clone())
+            .chain(shape)
+            .collect();
+        self.check_elements(&shape, dtype, span)?;
+        let role = match (target.in_function, target.named) {
+            (true, None) => Role::Hidden,
+            _ => Role::Named,
+        };
+        let tensor = self.add_tensor(Tensor {
             name: target.name.clone(),
             dtype,
             shape,
-            role: Role::Named,
+            role,
             definition: Definition::Source(source),
             span,
-        })))
+        });
+        Some(Binding::Tensor(self.inner_view(tensor, &outer)))
+    }
+
+    /// The indices around a body for every value of which a source in it is drawn anew: all, if it is random. Notes that the
+    /// calls around it differ from each other, however equal their arguments are.
+    fn drawn_for(
+        &mut self,
+        scope: &Scope<'a>,
+        source: &SourceForm,
+        span: Span,
+    ) -> Option<Vec<(VarId, Size)>> {
+        match source {
+            SourceForm::Ready(
+                Source::Unbound | Source::Load(_) | Source::Full(_) | Source::Iota,
+            ) => return Some(vec![]),
+            SourceForm::Ready(Source::Permutation) if !scope.captured.is_empty() => {
+                let index = self.vars[scope.captured[0].0 as usize].name.clone();
+                self.report.push(
+                    Diagnostic::error(
+                        "E0207",
+                        format!("a permutation cannot be drawn for every `{index}`"),
+                    )
+                    .at(
+                        span,
+                        format!("in a function that is called for every `{index}`"),
+                    )
+                    .help("draw it outside, and pass it"),
+                );
+                return None;
+            }
+            _ => {}
+        }
+        self.drew = true;
+        let vars = scope.captured.iter();
+        Some(
+            vars.filter_map(|var| Some((*var, self.extent(*var)?)))
+                .collect(),
+        )
     }
 }

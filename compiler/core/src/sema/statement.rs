@@ -9,11 +9,13 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
+    callee::unbracket,
     expr::{Binding, Context, Scope, dimensions},
-    names::{Shape, result_shape},
+    names::Shape,
     ranges::{Stated, StatedBy},
     resolve::bound_index,
     size::Size,
+    slices::View,
     sources::SourceForm,
 };
 use crate::einsum::Role;
@@ -62,6 +64,30 @@ pub(super) struct Target<'a> {
     /// Sizes that a signature says of it.
     pub(super) stated: Option<(Vec<Option<Size>>, Span)>,
     pub(super) in_function: bool,
+    /// A state: ranges that are not written follow from other statements.
+    pub(super) infer: bool,
+}
+
+impl<'a> Target<'a> {
+    /// A definition in a body.
+    pub(super) fn local(
+        target: &'a ast::Target,
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+        prefix: &str,
+    ) -> Target<'a> {
+        Target {
+            target,
+            ty,
+            value,
+            constant: false,
+            name: format!("{prefix}.{}", target.name.text),
+            named: None,
+            stated: None,
+            in_function: true,
+            infer: false,
+        }
+    }
 }
 
 impl<'a> Checker<'a> {
@@ -93,27 +119,17 @@ impl<'a> Checker<'a> {
 
     /// Checks one definition.
     pub(super) fn define(&mut self, scope: &Scope<'a>, target: Target<'a>) -> Option<Binding> {
-        let mut value = target.value;
-        while let ExprKind::Bracket(inner) = &*value.kind {
-            value = inner;
-        }
+        let value = unbracket(target.value);
         let (dtype, declared) = match target.ty {
             Some(Type::Tensor { dtype, shape, .. }) => (Some(*dtype), shape.as_ref()),
             _ => (None, None),
         };
-        if let Some(source) = self.source_name(scope, target.value) {
-            if target.in_function {
-                self.report.push(super::expr::unsupported(
-                    "E0607",
-                    &format!("the source `{source}` in a function"),
-                    target.value.span,
-                ));
-                return None;
-            }
+        if self.source_name(scope, target.value).is_some() {
             return self.define_source(scope, &target, dtype, declared);
         }
         if target.target.positions.is_none()
             && declared.is_some()
+            && !self.is_block_call(scope, value)
             && self.is_number(scope, target.value)
         {
             return self.define_source(scope, &target, dtype, declared);
@@ -121,10 +137,8 @@ impl<'a> Checker<'a> {
         if target.target.positions.is_none() {
             match &*value.kind {
                 ExprKind::Name(name) => match self.binding(scope, name)? {
-                    Binding::Tensor(tensor)
-                        if !self.tensors[tensor.0 as usize].shape.is_empty() =>
-                    {
-                        return self.whole(scope, target, tensor, value.span);
+                    Binding::Tensor(view) if !self.view_shape(view).is_empty() => {
+                        return self.whole(scope, target, view, value.span);
                     }
                     Binding::Poison => return None,
                     _ => {}
@@ -133,31 +147,24 @@ impl<'a> Checker<'a> {
                     self.open.push(super::ranges::Open::default());
                     let gradient = self.whole_gradient(&mut Context::new(scope), value);
                     let solved = self.close();
-                    let tensor = gradient.filter(|_| solved)??;
-                    if !self.tensors[tensor.0 as usize].shape.is_empty() {
-                        return self.whole(scope, target, tensor, value.span);
+                    let view = gradient.filter(|_| solved)??;
+                    if !self.view_shape(view).is_empty() {
+                        return self.whole(scope, target, view, value.span);
                     }
                 }
                 ExprKind::Call { callee, arguments } => {
-                    if let ExprKind::Name(name) = &*callee.kind
-                        && let Some((entity, function)) = self.user_function(scope, name)
-                        && result_shape(function) == Shape::Tensor
+                    if let Some((_, callable)) = self.callee(scope, callee)
+                        && callable.shape() == Shape::Tensor
                     {
-                        let hint = target.named.map(|span| (target.name.as_str(), span));
+                        let hint = target.named.map(|span| (target.name.clone(), span));
                         self.open.push(super::ranges::Open::default());
-                        let result = self.call_user(
-                            &mut Context::new(scope),
-                            entity,
-                            function,
-                            arguments,
-                            value.span,
-                            hint,
-                        );
+                        let mut context = Context::new(scope);
+                        let hints = hint.as_slice();
+                        let result =
+                            self.call_one(&mut context, callee, arguments, value.span, hints);
                         let solved = self.close();
                         return match result.filter(|_| solved)? {
-                            Binding::Tensor(tensor) => {
-                                self.whole(scope, target, tensor, value.span)
-                            }
+                            Binding::Tensor(view) => self.whole(scope, target, view, value.span),
                             other => Some(other),
                         };
                     }
@@ -169,14 +176,15 @@ impl<'a> Checker<'a> {
     }
 
     /// `y = x` or `y = f(x)` for whole tensors: another name, and at the top level a tensor of that name.
-    fn whole(
+    pub(super) fn whole(
         &mut self,
         scope: &Scope<'a>,
         target: Target<'a>,
-        tensor: TensorRef,
+        view: View,
         span: Span,
     ) -> Option<Binding> {
-        let record = self.tensors[tensor.0 as usize].clone();
+        let record = self.tensors[view.tensor.0 as usize].clone();
+        let shape = self.view_shape(view);
         if let Some(Type::Tensor { dtype, .. }) = target.ty
             && *dtype != record.dtype
         {
@@ -199,10 +207,10 @@ impl<'a> Checker<'a> {
             ));
         }
         if let Some((sizes, place)) = stated {
-            let fits = sizes.len() == record.shape.len()
+            let fits = sizes.len() == shape.len()
                 && sizes
                     .iter()
-                    .zip(&record.shape)
+                    .zip(&shape)
                     .all(|(s, r)| s.as_ref().is_none_or(|s| !s.differs(r)));
             if !fits {
                 let sizes: Vec<String> = sizes
@@ -214,39 +222,33 @@ impl<'a> Checker<'a> {
                         "E0301",
                         format!("`{}` has two shapes", target.target.name.text),
                     )
-                    .at(span, format!("this is {}", self.shape_text(tensor)))
+                    .at(span, format!("this is {}", self.view_text(view)))
                     .at(place, format!("declared with [{}] here", sizes.join(", "))),
                 );
                 return None;
             }
         }
-        if target.in_function || record.name == target.name {
-            return Some(Binding::Tensor(tensor));
+        if target.in_function || (record.name == target.name && view.is_whole()) {
+            return Some(Binding::Tensor(view));
         }
         self.open.push(super::ranges::Open::default());
         let mut vars = vec![];
-        for (at, size) in record.shape.iter().enumerate() {
+        for (at, size) in shape.iter().enumerate() {
             let var = self.fresh_var(format!("i{}", at + 1), size.clone(), target.target.span);
             vars.push(var);
         }
         self.close();
-        let positions = vars.iter().map(|var| self.index(*var)).collect();
+        let mut positions = self.leading(view).to_vec();
+        positions.extend(vars.iter().map(|var| self.index(*var)));
         let form = Form::Read {
-            tensor,
+            tensor: view.tensor,
             positions,
             otherwise: None,
         };
         let root = self.arena.add(form, Ty::Typed(record.dtype));
         let role = Role::Named;
-        let copy = self.add_statement(
-            target.name,
-            root,
-            vars,
-            record.shape,
-            target.target.span,
-            role,
-        );
-        Some(Binding::Tensor(copy))
+        let copy = self.add_statement(target.name, root, vars, shape, target.target.span, role);
+        Some(Binding::Tensor(View::of(copy)))
     }
 
     pub(super) fn declared_sizes(
@@ -275,7 +277,13 @@ impl<'a> Checker<'a> {
         (!failed).then_some(sizes)
     }
 
-    fn declared_type(&mut self, declared: DType, have: DType, target: &Target<'_>, span: Span) {
+    pub(super) fn declared_type(
+        &mut self,
+        declared: DType,
+        have: DType,
+        target: &Target<'_>,
+        span: Span,
+    ) {
         let name = &target.target.name;
         let text = self.text(span);
         self.report.push(
@@ -423,6 +431,19 @@ impl<'a> Checker<'a> {
         if target.constant && is_number && vars.is_empty() {
             return Some(Binding::Scalar(root));
         }
+        self.add_definition(scope, target, vars, root)
+    }
+
+    /// The tensor of a definition: over the indices of its left side, behind those around the body that it stands in.
+    pub(super) fn add_definition(
+        &mut self,
+        scope: &Scope<'a>,
+        target: Target<'a>,
+        own: Vec<VarId>,
+        root: ExprId,
+    ) -> Option<Binding> {
+        let outer = self.outer_indices(scope, root, &own);
+        let vars: Vec<VarId> = outer.iter().map(|(var, _)| *var).chain(own).collect();
         let shape: Vec<Size> = vars
             .iter()
             .map(|var| self.extent(*var).unwrap_or_else(|| Size::number(0)))
@@ -433,14 +454,8 @@ impl<'a> Checker<'a> {
             Some(span) => (Role::Named, span),
             None => (Role::Hidden, place),
         };
-        Some(Binding::Tensor(self.add_statement(
-            target.name,
-            root,
-            vars,
-            shape,
-            place,
-            role,
-        )))
+        let tensor = self.add_statement(target.name, root, vars, shape, place, role);
+        Some(Binding::Tensor(self.inner_view(tensor, &outer)))
     }
 
     /// A tensor's bytes must be countable.

@@ -11,6 +11,7 @@ mod errors;
 mod pages;
 mod programs;
 mod robust;
+mod values;
 
 use ein_plan::{DType, Scalar};
 use einc_core::sema::{self, Analysis, Bindings, SourceFile, Sources};

@@ -1,0 +1,157 @@
+//! Whether a name is a scalar, a tensor or something to call, as far as the text tells.
+//!
+//! Must not know sizes or types.
+//!
+//! ```text
+//! a = X: a tensor if X is one;   b = f(x): what f gives;   c[i] = …: a tensor
+//! ```
+
+use super::{
+    Checker,
+    callee::{result_kind, unbracket},
+    instances::Declared,
+    names::{EntityId, EntityKind, Found, Shape},
+};
+use einc_diag::FileId;
+use einc_syntax::ast::{Expr, ExprKind, ItemKind, Target, Type};
+use std::collections::BTreeMap;
+
+impl<'a> Checker<'a> {
+    /// Whether a name is a scalar, a tensor or a function, as far as the text tells.
+    pub(super) fn shape_of(&self, id: EntityId) -> Shape {
+        match self.entity(id).kind {
+            EntityKind::Dim(_) => Shape::Scalar,
+            EntityKind::Input { ty, .. } => match ty {
+                Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
+                Type::Tensor { shape: None, .. } => Shape::Scalar,
+                Type::Module { .. } => Shape::Poison,
+            },
+            EntityKind::Definition {
+                target, ty, value, ..
+            } => self.definition_shape(
+                self.entity_files[id.0 as usize],
+                &BTreeMap::new(),
+                target,
+                ty,
+                value,
+                0,
+            ),
+            EntityKind::Scatter { .. } => Shape::Tensor,
+            EntityKind::Part { at, value, .. } => self.part_shape(
+                self.entity_files[id.0 as usize],
+                &BTreeMap::new(),
+                at,
+                value,
+            ),
+            EntityKind::Function(_) | EntityKind::Module(_) | EntityKind::Instance(_) => {
+                Shape::Function
+            }
+            EntityKind::Poison => Shape::Poison,
+        }
+    }
+
+    /// The same for what an instance owns: `head.w`.
+    pub(super) fn member_shape(&self, instance: EntityId, path: &str) -> Shape {
+        let mut file = self.entity_files[instance.0 as usize];
+        let EntityKind::Instance(mut declared) = self.entity(instance).kind else {
+            return Shape::Poison;
+        };
+        let mut names = path.split('.').skip(1).peekable();
+        while let Some(name) = names.next() {
+            let Some((id, module)) = self.module(file, &declared.module.text) else {
+                return Shape::Poison;
+            };
+            let member = module.body.iter().find_map(|item| match &item.kind {
+                ItemKind::Param { name: own, ty, .. } if own.text == name => Some(ty),
+                _ => None,
+            });
+            let Some(ty) = member.filter(|_| declared.shape.is_none()) else {
+                return Shape::Function;
+            };
+            match (Declared::of(ty), names.peek()) {
+                (Some(inner), Some(_)) => {
+                    (declared, file) = (inner, self.entity_files[id.0 as usize]);
+                }
+                (None, None) => {
+                    return match ty {
+                        Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
+                        _ => Shape::Scalar,
+                    };
+                }
+                _ => return Shape::Function,
+            }
+        }
+        Shape::Function
+    }
+
+    /// The same for one of the names of `a, b = f(x)`.
+    pub(super) fn part_shape(
+        &self,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
+        at: usize,
+        value: &Expr,
+    ) -> Shape {
+        let ExprKind::Call { callee, .. } = &*unbracket(value).kind else {
+            return Shape::Poison;
+        };
+        let callable = self.callee_of(file, inner, callee);
+        let result = callable.and_then(|(_, callable)| callable.results.get(at));
+        result.map_or(Shape::Poison, result_kind)
+    }
+
+    /// The same for a definition; a whole tensor's name stands on the left without brackets.
+    pub(super) fn definition_shape(
+        &self,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
+        target: &Target,
+        ty: Option<&Type>,
+        value: &Expr,
+        depth: usize,
+    ) -> Shape {
+        if target.positions.is_some() || matches!(ty, Some(Type::Tensor { shape: Some(_), .. })) {
+            return Shape::Tensor;
+        }
+        match &*self.shaped_like(file, value).kind {
+            // `b = a`: a chain of such lines is followed for a while only.
+            ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
+                Found::Entity(id) => match self.entity(id).kind {
+                    EntityKind::Definition {
+                        target, ty, value, ..
+                    } => self.definition_shape(
+                        self.entity_files[id.0 as usize],
+                        &BTreeMap::new(),
+                        target,
+                        ty,
+                        value,
+                        depth + 1,
+                    ),
+                    EntityKind::Function(_) => Shape::Scalar,
+                    _ => self.shape_of(id),
+                },
+                Found::Member(id) => self.member_shape(id, name),
+                _ => Shape::Scalar,
+            },
+            ExprKind::Call { callee, .. } => match &*callee.kind {
+                _ if self.callee_of(file, inner, callee).is_some() => self
+                    .callee_of(file, inner, callee)
+                    .map_or(Shape::Poison, |(_, callable)| callable.shape()),
+                ExprKind::Name(name) => match self.find(file, name) {
+                    Found::Entity(id) => match self.entity(id).kind {
+                        EntityKind::Poison => Shape::Poison,
+                        _ => Shape::Scalar,
+                    },
+                    Found::Poison => Shape::Poison,
+                    Found::Member(_) => Shape::Scalar,
+                    Found::Nothing => match super::builtins::find(name) {
+                        Some(builtin) if builtin.is_unsupported() => Shape::Poison,
+                        _ => Shape::Scalar,
+                    },
+                },
+                _ => Shape::Scalar,
+            },
+            _ => Shape::Scalar,
+        }
+    }
+}

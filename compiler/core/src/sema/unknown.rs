@@ -1,0 +1,77 @@
+//! Names that nothing has: the report, with what may have been meant.
+//!
+//! Must not know where the name stands.
+//!
+//! ```text
+//! E0201: there is no `sofmax`   help: did you mean `nn.softmax`?
+//! ```
+
+use super::{
+    Checker,
+    names::{EntityId, EntityKind},
+};
+use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
+
+impl Checker<'_> {
+    /// Reports an unknown name with the nearest known one.
+    pub(super) fn unknown(
+        &mut self,
+        file: FileId,
+        name: &str,
+        span: Span,
+        locals: &[&str],
+        functions: bool,
+    ) {
+        let mut error = Diagnostic::error("E0201", format!("there is no `{name}`"))
+            .at(span, "not found in this file or its imports");
+        let table = &self.files[file.0 as usize];
+        let mut candidates: Vec<String> = locals.iter().map(|l| (*l).to_owned()).collect();
+        let wanted =
+            |id: &EntityId| functions == matches!(self.entity(*id).kind, EntityKind::Function(_));
+        candidates.extend(
+            table
+                .names
+                .iter()
+                .filter(|(_, id)| wanted(id))
+                .map(|(n, _)| (*n).to_owned()),
+        );
+        for (alias, (target, _)) in &table.aliases {
+            if let Some(target) = target {
+                let names = &self.files[target.0 as usize].names;
+                candidates.extend(
+                    names
+                        .iter()
+                        .filter(|(_, id)| wanted(id))
+                        .map(|(n, _)| format!("{alias}.{n}")),
+                );
+            }
+        }
+        if functions {
+            candidates.extend(super::builtins::NAMES.iter().map(|n| (*n).to_owned()));
+        }
+        let suffix = format!(".{name}");
+        let exact = candidates
+            .iter()
+            .find(|c| c.ends_with(&suffix))
+            .map(String::as_str);
+        if let Some(near) =
+            exact.or_else(|| did_you_mean(name, candidates.iter().map(String::as_str)))
+        {
+            error = error.help(format!("did you mean `{near}`?"));
+        } else if let Some(library) = self.library_with(name) {
+            error = error.help(format!("it is in a library: write `use {library}`"));
+        }
+        self.report.push(error);
+    }
+
+    /// The library that would make this name known.
+    fn library_with(&self, name: &str) -> Option<String> {
+        let (head, rest) = name.split_once('.').unwrap_or(("", name));
+        self.sources.libraries.iter().find_map(|(library, file)| {
+            let alias = library.rsplit('.').next()?;
+            let names = &self.files.get(file.0 as usize)?.names;
+            (names.contains_key(rest) && (head.is_empty() || head == alias))
+                .then(|| library.clone())
+        })
+    }
+}

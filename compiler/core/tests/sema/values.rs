@@ -1,0 +1,142 @@
+//! What programs compute: their tensors, by the interpreter, against plain loops.
+
+use crate::Case;
+use ein_plan::Scalar;
+use einc_core::einsum::interpret::{Values, interpret};
+
+/// The outputs of a program; elements of an input are `value(name, number)`.
+pub fn outputs(text: &str, value: &dyn Fn(&str, u64) -> f64) -> Vec<Vec<f64>> {
+    let case = Case::new(text);
+    assert!(case.parsed.is_empty(), "{:?}", case.parsed);
+    let analysis = case.check();
+    assert!(
+        analysis.diagnostics.is_empty(),
+        "{:?}",
+        analysis.diagnostics
+    );
+    let program = analysis.program.unwrap();
+    let inputs = |tensor: &einc_core::einsum::Tensor| {
+        let count = tensor.shape.iter().product();
+        let data = (0..count).map(|at| {
+            let x = value(&tensor.name, at);
+            match tensor.dtype.is_integer() {
+                true => Scalar::Int(x as i64),
+                false => Scalar::Float(x),
+            }
+        });
+        Values {
+            shape: tensor.shape.clone(),
+            data: data.collect(),
+        }
+    };
+    let values = interpret(&program, &inputs).unwrap();
+    let numbers = |values: Values| values.data.iter().map(|x| x.as_f64()).collect();
+    values.into_iter().map(numbers).collect()
+}
+
+fn close(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len());
+    for (x, y) in found.iter().zip(expected) {
+        assert!((x - y).abs() <= 1e-9 * y.abs().max(1.0), "{x} is not {y}");
+    }
+}
+
+#[test]
+fn a_call_for_every_index_and_a_slice_by_a_number() {
+    let text = "
+        input A: f64[3, 4, 2]
+        input y: f64[3, 4]
+        input pick: i64[2]
+        fn scaled(x[n, m], z[n], k) -> w[n, m] {
+          top = max[n] z[n]
+          w[n, m] = k * x[n, m] / (top + z[n])
+        }
+        fn ends(x[n, m]) -> first[m], last[m] {
+          first[m] = x[0, m]
+          last[m] = x[size(n) - 1, m]
+        }
+        a[p,i,j] = scaled(A[p], y[p], y[p,0] + p)[i,j]
+        b[q,i] = scaled(A[pick[q]], y[2], 3)[i,1]
+        f, l = ends(A[1])
+        output a
+        output b
+        output f
+        output l
+    ";
+    let a = |p: usize, i: usize, j: usize| (p * 8 + i * 2 + j) as f64 + 0.5;
+    let y = |p: usize, i: usize| 1.0 + ((p * 4 + i) * 7 % 5) as f64;
+    let pick = [2, 0];
+    let found = outputs(text, &|name, at| match name {
+        "A" => at as f64 + 0.5,
+        "y" => 1.0 + (at * 7 % 5) as f64,
+        _ => pick[at as usize] as f64,
+    });
+    let top = |p: usize| (0..4).map(|i| y(p, i)).fold(0.0, f64::max);
+    let mut expected = vec![];
+    for p in 0..3 {
+        for i in 0..4 {
+            for j in 0..2 {
+                expected.push((y(p, 0) + p as f64) * a(p, i, j) / (top(p) + y(p, i)));
+            }
+        }
+    }
+    close(&found[0], &expected);
+    let mut expected = vec![];
+    for q in pick {
+        for i in 0..4 {
+            expected.push(3.0 * a(q, i, 1) / (top(2) + y(2, i)));
+        }
+    }
+    close(&found[1], &expected);
+    close(&found[2], &[a(1, 0, 0), a(1, 0, 1)]);
+    close(&found[3], &[a(1, 3, 0), a(1, 3, 1)]);
+}
+
+#[test]
+fn scatters_add_and_choose_in_the_places_that_data_say() {
+    let text = "
+        dim V = 5
+        input tok: i64[2, 3]
+        input E: f64[2, 3, 4]
+        input at: i64[6]
+        input x: f64[6]
+        fn collect(x[.., n], to[n], k) -> y[.., k] { y[.., to[n]] += x[..,n] }
+        G[tok[n,t], d]: f64[V, 4] += E[n,t,d]
+        top[at[i]]: f64[V] max= x[i]
+        one[i, at[i]]: f64[6, V] min= x[i]
+        back[5 - i]: i64[6] += at[i]
+        W = collect(x, at, V)
+        output G
+        output top
+        output one
+        output back
+        output W
+    ";
+    let (tok, at) = ([0, 3, 3, 4, 0, 3], [4, 4, 1, 0, 1, 4]);
+    let x = |i: usize| ((i * 5 % 7) as f64) - 3.0;
+    let found = outputs(text, &|name, number| match name {
+        "tok" => tok[number as usize] as f64,
+        "at" => at[number as usize] as f64,
+        "x" => x(number as usize),
+        _ => number as f64 + 1.0,
+    });
+    let mut sums = vec![0.0; 20];
+    for (row, to) in tok.iter().enumerate() {
+        for d in 0..4 {
+            sums[to * 4 + d] += (row * 4 + d) as f64 + 1.0;
+        }
+    }
+    close(&found[0], &sums);
+    let (mut top, mut one) = ([f64::NEG_INFINITY; 5], vec![f64::INFINITY; 30]);
+    let (mut back, mut total) = ([0.0; 6], [0.0; 5]);
+    for (i, to) in at.iter().enumerate() {
+        top[*to] = top[*to].max(x(i));
+        one[i * 5 + to] = x(i);
+        back[5 - i] = *to as f64;
+        total[*to] += x(i);
+    }
+    assert_eq!(found[1], top);
+    assert_eq!(found[2], one);
+    close(&found[3], &back);
+    close(&found[4], &total);
+}

@@ -1,0 +1,208 @@
+//! Prefix reductions: `sum[m < n] x[m]` for every `n`.
+//!
+//! Where the guard says `m < n` or `m <= n`, for a reduced index `m` and an output index `n` that neither the value nor the
+//! rest of the guard holds, the result for one `n` is the one before and a little more. So the value is reduced for every
+//! `m` alone, and these partial results are gone through once. A fault is left to the ordinary loops, which find the lowest
+//! one. Must not know where guards come from.
+//!
+//! ```text
+//! [n: 4 | m: 4] sum x[m] if m <= n   of x = 1 2 3 4   ->   1 3 6 10, in 4 additions
+//! ```
+
+use crate::Chunk;
+use crate::carrier::{Carrier, Rule};
+use crate::drive::Driver;
+use crate::math::{max_nan, min_nan};
+use crate::program::{Program, Request};
+use crate::scatter::{conjuncts, dependencies};
+use crate::segment::Segment;
+use ein_array::{Array, Data};
+use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Reduction};
+
+/// `m < n`, or `m <= n`; and the rest of the guard.
+struct Prefix {
+    output: usize,
+    reduced: usize,
+    inclusive: bool,
+    rest: Vec<NodeId>,
+}
+
+/// A kernel in this form; `None` if it is not, or if it faults.
+pub(crate) fn run(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Option<Vec<Array>> {
+    use Reduction as R;
+    let reduction = kernel
+        .reduction
+        .filter(|r| matches!(r, R::Sum | R::Prod | R::Max | R::Min))?;
+    let prefix = find(kernel)?;
+    let value = kernel.graph.dtype(kernel.root);
+    let mut ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    if value == DType::Bool || ranges.iter().any(|(_, length)| *length == 0) {
+        return None;
+    }
+    // Only what the last output point takes in is looked at.
+    let (first, count) = ranges[prefix.output];
+    let (start, length) = ranges[prefix.reduced];
+    let taken = |n: i64| (n + i64::from(prefix.inclusive) - start).clamp(0, length);
+    let used = taken(first + count - 1);
+    if used == 0 {
+        return None;
+    }
+    ranges[prefix.reduced].1 = used;
+    let rank = kernel.output_rank as usize;
+    let swap = |i: usize| match i == prefix.output {
+        true => prefix.reduced,
+        false => i,
+    };
+    let output: Vec<usize> = (0..rank).map(swap).collect();
+    let reduced: Vec<usize> = (rank..ranges.len())
+        .filter(|i| *i != prefix.reduced)
+        .collect();
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let mut graph = kernel.graph.clone();
+    let guard = prefix.rest.iter().copied().reduce(|guard, next| {
+        graph.add(Node::Apply(Function::And, vec![guard, next]), DType::Bool)
+    });
+    let program = Program::new(&Request {
+        graph: &graph,
+        operands,
+        root: kernel.root,
+        guard,
+        reduction: Some(reduction),
+        output: &output,
+        reduced: &reduced,
+        ranges: &ranges,
+        lengths: &lengths,
+    });
+    let wide = match value.is_float() {
+        true => DType::F64,
+        false => DType::I64,
+    };
+    let shape: Vec<usize> = output.iter().map(|i| lengths[*i]).collect();
+    let mut partial = Array::zeros(wide, &shape);
+    let driver = Driver::new(&program, &ranges, &[], true);
+    if driver.run(vec![Segment::of(partial.data_mut())]).is_some() {
+        return None;
+    }
+    let rule = Rule { reduction, value };
+    let mut column = Array::zeros(kernel.output[0], &lengths[..rank]);
+    let lines = Lines {
+        outer: lengths[..prefix.output].iter().product(),
+        inner: lengths[prefix.output + 1..rank].iter().product(),
+        used: used as usize,
+        taken: (0..count).map(|n| taken(first + n) as usize).collect(),
+    };
+    let mut to = [Segment::of(column.data_mut())];
+    let neutral = rule.neutral();
+    let mut store = |at: usize, carrier: Carrier| match kernel.finish {
+        true => rule.finish(&carrier, &mut to[0], at),
+        false => rule.store(&carrier, &mut to, at),
+    };
+    match partial.data() {
+        Data::F64(values) => {
+            let next = |x: f64, y: f64| match reduction {
+                R::Max => max_nan(x, y),
+                R::Min => min_nan(x, y),
+                R::Prod => x * y,
+                _ => x + y,
+            };
+            let start = neutral.float;
+            lines.walk(values, start, next, |at, float| {
+                store(at, Carrier { float, ..neutral });
+            });
+        }
+        Data::I64(values) => {
+            let next = |x: i64, y: i64| match reduction {
+                R::Max => x.max(y),
+                R::Min => x.min(y),
+                R::Prod => x.wrapping_mul(y),
+                _ => x.wrapping_add(y),
+            };
+            let start = neutral.integer;
+            lines.walk(values, start, next, |at, integer| {
+                store(at, Carrier { integer, ..neutral });
+            });
+        }
+        _ => return None,
+    }
+    Some(vec![column])
+}
+
+/// The lines along the index that is scanned.
+struct Lines {
+    outer: usize,
+    inner: usize,
+    /// Partial results of a line.
+    used: usize,
+    /// How many of them each output point takes in.
+    taken: Vec<usize>,
+}
+
+impl Lines {
+    fn walk<T: Copy>(
+        &self,
+        partial: &[T],
+        start: T,
+        next: impl Fn(T, T) -> T,
+        mut store: impl FnMut(usize, T),
+    ) {
+        for outer in 0..self.outer {
+            // All lines that lie side by side at once, so that memory is read in its order.
+            let (mut totals, mut done) = (vec![start; self.inner], 0);
+            for (n, taken) in self.taken.iter().enumerate() {
+                while done < *taken {
+                    let row = &partial[(outer * self.used + done) * self.inner..][..self.inner];
+                    for (total, x) in totals.iter_mut().zip(row) {
+                        *total = next(*total, *x);
+                    }
+                    done += 1;
+                }
+                let at = (outer * self.taken.len() + n) * self.inner;
+                for (inner, total) in totals.iter().enumerate() {
+                    store(at + inner, *total);
+                }
+            }
+        }
+    }
+}
+
+/// What the guard says of a reduced and an output index.
+fn find(kernel: &Kernel) -> Option<Prefix> {
+    let graph = &kernel.graph;
+    let depends = dependencies(graph);
+    let all = conjuncts(graph, kernel.guard?);
+    let index = |id: NodeId| match graph.node(id) {
+        Node::Index(IndexId(i)) => Some(*i),
+        _ => None,
+    };
+    all.iter().enumerate().find_map(|(at, id)| {
+        let Node::Apply(function, sides) = graph.node(*id) else {
+            return None;
+        };
+        let (small, large, inclusive) = match function {
+            Function::Lt => (sides[0], sides[1], false),
+            Function::Le => (sides[0], sides[1], true),
+            Function::Gt => (sides[1], sides[0], false),
+            Function::Ge => (sides[1], sides[0], true),
+            _ => return None,
+        };
+        let (reduced, output) = (index(small)?, index(large)?);
+        let bit = 1u128 << output;
+        let mut rest = all.clone();
+        rest.remove(at);
+        let holds = |id: &NodeId| depends[id.0 as usize] & bit != 0;
+        let fits = reduced >= kernel.output_rank
+            && output < kernel.output_rank
+            && !holds(&kernel.root)
+            && !rest.iter().any(holds);
+        fits.then_some(Prefix {
+            output: output as usize,
+            reduced: reduced as usize,
+            inclusive,
+            rest,
+        })
+    })
+}

@@ -1,0 +1,153 @@
+//! Prefix reductions against the naive evaluator.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod reference;
+
+use ein_array::Array;
+use ein_kernels::{Chunk, KernelError, Options, run};
+use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction};
+use reference::{Owned, array, close, interpret};
+
+/// `[b, n, d | m, k] reduction x[b, m, k] * y[m, d]`, with extents in that order, where `m < n` (or what `order` says).
+fn kernel(
+    dtype: DType,
+    reduction: Reduction,
+    order: Function,
+    swapped: bool,
+    extents: [u64; 5],
+) -> (Kernel, Vec<Owned>) {
+    let mut graph = Graph::default();
+    let index: Vec<NodeId> = (0..5)
+        .map(|i| graph.add(Node::Index(IndexId(i)), DType::I64))
+        .collect();
+    let mut read = |operand: u32, at: &[usize]| {
+        let node = Node::Read {
+            operand,
+            column: 0,
+            positions: at.iter().map(|i| index[*i]).collect(),
+            otherwise: None,
+        };
+        graph.add(node, dtype.compute())
+    };
+    let (x, y) = (read(0, &[0, 3, 4]), read(1, &[3, 2]));
+    let root = graph.add(Node::Apply(Function::Mul, vec![x, y]), dtype.compute());
+    let sides = match swapped {
+        true => vec![index[1], index[3]],
+        false => vec![index[3], index[1]],
+    };
+    let prefix = graph.add(Node::Apply(order, sides), DType::Bool);
+    let other = graph.add(
+        Node::Apply(Function::Ne, vec![index[4], index[0]]),
+        DType::Bool,
+    );
+    let guard = graph.add(Node::Apply(Function::And, vec![prefix, other]), DType::Bool);
+    let shapes = [[0, 3, 4].as_slice(), &[3, 2]]
+        .map(|at| at.iter().map(|i| extents[*i]).collect::<Vec<u64>>());
+    let names = ["b", "n", "d", "m", "k"];
+    let kernel = Kernel {
+        indices: names
+            .iter()
+            .zip(extents)
+            .map(|(name, extent)| Index {
+                name: (*name).into(),
+                extent,
+            })
+            .collect(),
+        output_rank: 3,
+        operands: shapes
+            .iter()
+            .map(|shape| Operand {
+                columns: vec![dtype],
+                shape: shape.clone(),
+            })
+            .collect(),
+        graph,
+        root,
+        guard: Some(guard),
+        reduction: Some(reduction),
+        finish: true,
+        output: vec![dtype],
+    };
+    let owned = shapes
+        .iter()
+        .map(|shape| {
+            let sizes: Vec<usize> = shape.iter().map(|n| *n as usize).collect();
+            Owned {
+                columns: vec![array(dtype, &sizes, |e| {
+                    ((e * 7 + e / 4) % 11) as f64 - 4.0
+                })],
+                start: vec![0; sizes.len()],
+            }
+        })
+        .collect();
+    (kernel, owned)
+}
+
+fn evaluate(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    owned: &[Owned],
+) -> Result<Vec<Array>, KernelError> {
+    let chunks: Vec<Chunk<'_>> = owned
+        .iter()
+        .map(|o| Chunk {
+            columns: o.columns.iter().collect(),
+            start: o.start.clone(),
+        })
+        .collect();
+    run(kernel, ranges, &chunks, &Options::default())
+}
+
+#[test]
+fn prefixes_are_what_the_loops_give() {
+    use Function::{Ge, Gt, Le, Lt};
+    let extents = [2, 9, 3, 12, 4];
+    let whole: Vec<(u64, u64)> = extents.iter().map(|n| (0, *n)).collect();
+    let part = vec![(1, 1), (4, 5), (0, 2), (3, 4), (0, 4)];
+    let late = vec![(0, 2), (0, 3), (0, 3), (5, 7), (1, 2)];
+    for dtype in [DType::F32, DType::F64, DType::I64, DType::I32] {
+        for (order, swapped) in [(Lt, false), (Le, false), (Gt, true), (Ge, true)] {
+            for reduction in [
+                Reduction::Sum,
+                Reduction::Max,
+                Reduction::Min,
+                Reduction::Prod,
+            ] {
+                let (kernel, owned) = kernel(dtype, reduction, order, swapped, extents);
+                for ranges in [&whole, &part, &late] {
+                    let got = evaluate(&kernel, ranges, &owned).unwrap();
+                    let want = interpret(&kernel, ranges, &owned).unwrap();
+                    assert_eq!(got[0].data().len(), want.len());
+                    for (at, (value, scale)) in want.iter().enumerate() {
+                        let x = got[0].data().get(at).as_f64();
+                        assert!(
+                            close(dtype, x, value.f(), *scale),
+                            "{dtype} {reduction:?} {order:?} {ranges:?} {at}: {x}, not {value:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_prefix_takes_no_square() {
+    let n = 300_000;
+    let (kernel, owned) = kernel(
+        DType::F64,
+        Reduction::Sum,
+        Function::Le,
+        false,
+        [1, n, 1, n, 2],
+    );
+    let whole: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
+    let found = evaluate(&kernel, &whole, &owned).unwrap();
+    // The guard leaves k = 1 only, since b is 0.
+    let (x, y) = (owned[0].columns[0].data(), owned[1].columns[0].data());
+    let mut sum = 0.0;
+    for m in 0..n as usize {
+        sum += x.get(2 * m + 1).as_f64() * y.get(m).as_f64();
+        assert_eq!(found[0].data().get(m).as_f64(), sum);
+    }
+}

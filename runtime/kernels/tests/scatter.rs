@@ -1,0 +1,208 @@
+//! Scatters: reductions whose guard gives output indices their values, against the naive evaluator.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod reference;
+
+use ein_array::Array;
+use ein_kernels::{Chunk, KernelError, Options, run};
+use ein_plan::{
+    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
+};
+use reference::{Owned, array, close, interpret};
+
+/// `[v, d | n] reduction x[n, d] if list[to[n]] == v and …`: `size` places, `rows` rows of `width`.
+struct Case {
+    dtype: DType,
+    reduction: Reduction,
+    size: u64,
+    rows: u64,
+    width: u64,
+    /// Rows with an odd number only.
+    odd: bool,
+    /// How the place of a row is found.
+    place: fn(u64, u64) -> i64,
+}
+
+fn kernel(case: &Case) -> (Kernel, Vec<Owned>) {
+    let mut graph = Graph::default();
+    let index: Vec<NodeId> = (0..3)
+        .map(|i| graph.add(Node::Index(IndexId(i)), DType::I64))
+        .collect();
+    let mut read = |operand: u32, positions: Vec<NodeId>, dtype: DType| {
+        let node = Node::Read {
+            operand,
+            column: 0,
+            positions,
+            otherwise: None,
+        };
+        graph.add(node, dtype.compute())
+    };
+    let to = read(1, vec![index[2]], DType::I64);
+    let place = read(0, vec![to], DType::I64);
+    let root = read(2, vec![index[2], index[1]], case.dtype);
+    let mut guard = graph.add(
+        Node::Apply(Function::Eq, vec![place, index[0]]),
+        DType::Bool,
+    );
+    if case.odd {
+        let two = graph.add(Node::Constant(Scalar::Int(2)), DType::I64);
+        let one = graph.add(Node::Constant(Scalar::Int(1)), DType::I64);
+        let rest = graph.add(Node::Apply(Function::Rem, vec![index[2], two]), DType::I64);
+        let odd = graph.add(Node::Apply(Function::Eq, vec![one, rest]), DType::Bool);
+        guard = graph.add(Node::Apply(Function::And, vec![odd, guard]), DType::Bool);
+    }
+    let (size, rows, width) = (case.size, case.rows, case.width);
+    let operand = |dtype, shape: &[u64]| Operand {
+        columns: vec![dtype],
+        shape: shape.to_vec(),
+    };
+    let named = |name: &str, extent| Index {
+        name: name.into(),
+        extent,
+    };
+    let kernel = Kernel {
+        indices: vec![named("v", size), named("d", width), named("n", rows)],
+        output_rank: 2,
+        operands: vec![
+            operand(DType::I64, &[size]),
+            operand(DType::I64, &[rows]),
+            operand(case.dtype, &[rows, width]),
+        ],
+        graph,
+        root,
+        guard: Some(guard),
+        reduction: Some(case.reduction),
+        finish: true,
+        output: vec![case.dtype],
+    };
+    let owned = |values: Array, rank: usize| Owned {
+        columns: vec![values],
+        start: vec![0; rank],
+    };
+    let place = case.place;
+    let owned = vec![
+        owned(array(DType::I64, &[size as usize], |e| e as f64), 1),
+        owned(
+            array(DType::I64, &[rows as usize], |e| {
+                place(e as u64, size) as f64
+            }),
+            1,
+        ),
+        owned(
+            array(case.dtype, &[rows as usize, width as usize], |e| {
+                ((e * 37 + e / 3) % 29) as f64 - 11.0
+            }),
+            2,
+        ),
+    ];
+    (kernel, owned)
+}
+
+fn evaluate(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    owned: &[Owned],
+) -> Result<Vec<Array>, KernelError> {
+    let chunks: Vec<Chunk<'_>> = owned
+        .iter()
+        .map(|o| Chunk {
+            columns: o.columns.iter().collect(),
+            start: o.start.clone(),
+        })
+        .collect();
+    run(kernel, ranges, &chunks, &Options::default())
+}
+
+fn spread(row: u64, size: u64) -> i64 {
+    ((row * row + 3 * row) % size) as i64
+}
+
+fn whole(kernel: &Kernel) -> Vec<(u64, u64)> {
+    kernel.indices.iter().map(|i| (0, i.extent)).collect()
+}
+
+#[test]
+fn scatters_are_what_the_loops_give() {
+    let reductions = [
+        Reduction::Sum,
+        Reduction::Max,
+        Reduction::Min,
+        Reduction::Prod,
+    ];
+    for dtype in [DType::F32, DType::F64, DType::I32, DType::I64, DType::BF16] {
+        for (number, reduction) in reductions.into_iter().enumerate() {
+            let case = Case {
+                dtype,
+                reduction,
+                size: [7, 30][number % 2],
+                rows: [41, 9, 1][number % 3],
+                width: [5, 300, 1, 2][number],
+                odd: number % 2 == 1,
+                place: spread,
+            };
+            let (kernel, owned) = kernel(&case);
+            for ranges in [
+                whole(&kernel),
+                vec![(2, 4), (0, case.width), (0, case.rows)],
+                vec![(0, 3), (0, 1), (case.rows / 2, case.rows - case.rows / 2)],
+            ] {
+                let got = evaluate(&kernel, &ranges, &owned).unwrap();
+                let want = interpret(&kernel, &ranges, &owned).unwrap();
+                assert_eq!(got[0].data().len(), want.len());
+                for (at, (value, scale)) in want.iter().enumerate() {
+                    let x = got[0].data().get(at).as_f64();
+                    assert!(
+                        close(dtype, x, value.f(), *scale),
+                        "{dtype} {reduction:?} {ranges:?}, element {at}: {x}, not {value:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_place_outside_is_the_fault_that_the_loops_find() {
+    let case = Case {
+        dtype: DType::F32,
+        reduction: Reduction::Sum,
+        size: 6,
+        rows: 50,
+        width: 3,
+        odd: false,
+        place: |row, size| if row == 31 { 6 } else { spread(row, size) },
+    };
+    let (kernel, owned) = kernel(&case);
+    let error = evaluate(&kernel, &whole(&kernel), &owned).unwrap_err();
+    assert_eq!(error.point, [0, 0, 31]);
+    assert!(error.to_string().contains("position 6 of dimension 0"));
+}
+
+#[test]
+fn many_places_take_no_longer_than_few() {
+    // 10^5 points into 10^5 places: the loops over all places would take hours.
+    let case = Case {
+        dtype: DType::F32,
+        reduction: Reduction::Sum,
+        size: 100_000,
+        rows: 100_000,
+        width: 1,
+        odd: false,
+        place: spread,
+    };
+    let (kernel, owned) = kernel(&case);
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let one = alone
+        .unwrap()
+        .install(|| evaluate(&kernel, &whole(&kernel), &owned).unwrap());
+    let many = evaluate(&kernel, &whole(&kernel), &owned).unwrap();
+    assert_eq!(one[0].data(), many[0].data());
+    let mut sums = vec![0.0; case.size as usize];
+    for row in 0..case.rows {
+        sums[spread(row, case.size) as usize] +=
+            owned[2].columns[0].data().get(row as usize).as_f64();
+    }
+    for (at, sum) in sums.iter().enumerate() {
+        assert!((many[0].data().get(at).as_f64() - sum).abs() < 1e-3);
+    }
+}
