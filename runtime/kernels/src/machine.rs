@@ -32,8 +32,10 @@ impl<'b, 'a, T: Copy + Default> Before<'b, 'a, T> {
     #[inline(always)]
     fn lanes(&self, register: Register, n: usize) -> &'b [T] {
         match self.views[register.slot as usize] {
-            Some(view) => &view[..n],
-            None => &self.values[register.slot as usize * WIDTH..][..n],
+            // A read that no lane of this strip needs is skipped: its view is still that of an earlier, perhaps
+            // shorter strip, and what is taken from here is left out by the guard.
+            Some(view) if view.len() >= n => &view[..n],
+            _ => &self.values[register.slot as usize * WIDTH..][..n],
         }
     }
 }

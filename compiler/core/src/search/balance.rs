@@ -37,7 +37,7 @@ pub struct Balance {
     pub whole: f64,
     /// The largest factor over an even share that was asked for or had to be allowed.
     pub kappa: f64,
-    /// Whether [`ALL_PARTS`] has been kept to.
+    /// Whether the limit of all small parts together has been kept to.
     pub tight: bool,
     /// The meshes that leave enough sites at work.
     pub meshes: Vec<Mesh>,
