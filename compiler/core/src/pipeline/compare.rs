@@ -110,10 +110,17 @@ fn why(
         return format!("{} more {unit}", scaled(more as u64, "").trim_end());
     }
     let times = price.load / even.max(1.0);
-    if times > criteria.balance {
+    if times > criteria.balance * (1.0 + 1e-6) {
         return format!(
             "its busiest site does {times:.2} times an even share of the work (limit {})",
             criteria.balance
+        );
+    }
+    let idle = options.sites.saturating_sub(layout.mesh.sites());
+    if idle > 0 && price.of(&objective) < chosen.of(&objective) {
+        return format!(
+            "{idle} of {} sites would idle, and none of the others move less",
+            options.sites
         );
     }
     if price.load > chosen.load && !close(price.load, chosen.load) {
