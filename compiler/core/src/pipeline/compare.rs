@@ -55,10 +55,10 @@ pub fn compare(
             plans.push((format!("best on mesh {mesh}"), found.layout, found.price));
         }
     }
-    let even = {
-        let one = search::named(&compiled.program, 1, &objective);
-        one.first().map_or(0.0, |one| one.price.load) / f64::from(options.sites)
-    };
+    let one = plans.iter().find(|(_, layout, _)| layout.mesh.sites() == 1);
+    let even = one.map_or(chosen.price.load, |(.., one)| {
+        one.load / f64::from(options.sites)
+    });
     plans.sort_by(|a, b| a.2.compare(&b.2, &objective));
     let row = |name: String, price: &Price, lost: String| Alternative {
         name,

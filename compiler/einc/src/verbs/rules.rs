@@ -19,7 +19,7 @@ use einc_driver::exit;
 Examples:
   einc rules                                    every rule, a line each
   einc rules R2-5                               one rule: its law, its conditions, its source
-  einc plan model.ein --disable-rule factoring  a plan without a rule")]
+  einc plan model.ein --disable-rule factor  a plan without a rule")]
 pub struct Arguments {
     /// A rule's name
     #[arg(value_name = "NAME")]
