@@ -24,6 +24,8 @@ pub mod network;
 pub mod options;
 pub mod price;
 pub mod problem;
+pub mod product;
+pub mod reorder;
 pub mod report;
 pub mod residency;
 pub mod settle;
