@@ -64,11 +64,12 @@ pub(super) fn search_options(options: &Options) -> SearchOptions {
         objective,
         memory,
         balance,
-        ..
+        disabled_rules,
     } = &options.criteria;
     SearchOptions {
         balance: *balance,
         memory: *memory,
+        barred: search::Barred::of(disabled_rules),
         ..SearchOptions::new(options.sites, objective_of(*objective))
     }
 }
@@ -78,6 +79,7 @@ pub(super) fn objective_of(objective: Objective) -> search::Objective {
     match objective {
         Objective::Transfer => search::Objective::Transfer,
         Objective::Bytes => search::Objective::Bytes,
+        Objective::Time(model) => search::Objective::Time(model),
     }
 }
 

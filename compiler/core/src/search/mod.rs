@@ -10,6 +10,7 @@
 
 pub mod assemble;
 pub mod balance;
+pub mod barred;
 pub mod bounds;
 pub mod choice;
 pub mod convert;
@@ -33,6 +34,7 @@ pub mod share;
 pub mod solve;
 pub mod tariff;
 
+pub use barred::Barred;
 pub use named::{Named, named};
 pub use options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 pub use price::{Conversion, Price, price};
