@@ -69,8 +69,10 @@ pub(super) fn improve(
             if seen.contains(&order) {
                 continue;
             }
-            let reordered = product.reordered(program, &order);
             seen.push(order.clone());
+            let Some(reordered) = product.reordered(program, &order) else {
+                continue;
+            };
             let Ok(next) = search::layout(&reordered, options, deadline) else {
                 continue;
             };
@@ -175,7 +177,7 @@ impl Place<'_> {
             None => resting(&own.shape, counts, objective, true),
         };
         let result = |roles: Roles| {
-            let from = dims(roles, product.dimensions());
+            let from = dims(roles, &product.dimensions);
             let rests = rests.iter().map(|rest| {
                 let moves = wants.iter().map(|want| price(root, *rest, *want));
                 price(root, from, *rest) + moves.sum::<f64>()

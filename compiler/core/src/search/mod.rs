@@ -27,6 +27,7 @@ pub mod price;
 pub mod problem;
 pub mod product;
 pub mod reorder;
+mod reordered;
 pub mod report;
 pub mod residency;
 pub mod settle;

@@ -1,19 +1,18 @@
-//! Products of many factors that a program multiplies two by two, and the same programs with them multiplied in another
-//! order.
+//! Products of many factors that a program multiplies two by two.
 //!
 //! A product is a tree of statements of one law (sums of products, maxima of sums, …) whose intermediates have one
 //! reader and are not given out. Must not know meshes or prices.
 //!
 //! ```text
 //! T[i, l] = sum A[i, k] * B[k, l];  y[i] = sum T[i, l] * x[l]
-//! product of A[i, k], B[k, l], x[l] kept i; as (A (B x)):  y.1[k] = sum B[k, l] * x[l];  y[i] = sum A[i, k] * y.1[k]
+//! product of A[i, k], B[k, l], x[l], of which i is kept
 //! ```
 
-use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
+use crate::einsum::{Block, BlockId, Bound, Definition, Program, Tensor, TensorId};
 use crate::rules::laws::{self, Law};
 use crate::rules::order::{Network, Order};
-use ein_plan::{DType, Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
-use std::collections::{HashMap, HashSet};
+use ein_plan::{DType, Index, Node};
+use std::collections::HashSet;
 
 /// Most factors, and most indices, of a product that is looked at.
 const MOST: usize = 128;
@@ -31,10 +30,13 @@ pub struct Product {
     pub network: Network,
     /// The order in which the program multiplies.
     pub order: Order,
-    dimensions: Vec<u32>,
-    names: Vec<String>,
-    law: &'static Law,
-    dtype: DType,
+    pub dimensions: Vec<u32>,
+    /// What the indices are called.
+    pub names: Vec<String>,
+    /// By what it is multiplied and reduced.
+    pub law: &'static Law,
+    /// The type that it is computed in.
+    pub dtype: DType,
 }
 
 /// A factor: a tensor read by bare indices.
@@ -52,6 +54,7 @@ struct Simple {
     factors: Vec<(TensorId, Vec<u32>)>,
     law: &'static Law,
     dtype: DType,
+    block: Option<BlockId>,
 }
 
 /// The products of a program, in the order of their roots.
@@ -68,12 +71,15 @@ pub fn products(program: &Program) -> Vec<Product> {
             }
         }
     }
-    for output in &program.outputs {
-        reads[output.tensor.0 as usize] = usize::MAX;
+    let outputs = program.outputs.iter().map(|output| output.tensor);
+    for id in outputs.chain(program.blocks.iter().flat_map(kept_by)) {
+        reads[id.0 as usize] = usize::MAX;
     }
     let merges = |outer: &Simple, at: usize| {
-        let same =
-            |inner: &Simple| std::ptr::eq(inner.law, outer.law) && inner.dtype == outer.dtype;
+        let same = |inner: &Simple| {
+            let alike = inner.dtype == outer.dtype && inner.block == outer.block;
+            std::ptr::eq(inner.law, outer.law) && alike
+        };
         reads[at] == 1 && simple[at].as_ref().is_some_and(same)
     };
     for outer in simple.iter().flatten() {
@@ -112,6 +118,17 @@ pub fn products(program: &Program) -> Vec<Product> {
         }
     }
     found
+}
+
+/// The tensors that a block reads by itself.
+fn kept_by(block: &Block) -> Vec<TensorId> {
+    let mut kept: Vec<TensorId> = block.until.into_iter().collect();
+    if let Bound::Value(bound) = block.bound {
+        kept.push(bound);
+    }
+    kept.extend(block.states.iter().flat_map(|s| [s.initial, s.next]));
+    kept.extend(block.collected.iter().map(|c| c.value));
+    kept
 }
 
 /// What a statement multiplies, if it does nothing else.
@@ -172,6 +189,7 @@ fn simple(program: &Program, tensor: &Tensor) -> Option<Simple> {
         factors,
         law,
         dtype,
+        block: tensor.block,
     })
 }
 
@@ -190,7 +208,7 @@ impl Tree<'_> {
             Definition::Statement { kernel, .. } => {
                 (0..rank).map(|d| self.index(&kernel.indices[d])).collect()
             }
-            Definition::Source(_) => None,
+            _ => None,
         };
         let Some(dimensions) = dimensions else {
             return false;
@@ -275,242 +293,5 @@ impl Tree<'_> {
             }
         }
         done.pop()
-    }
-}
-
-impl Product {
-    /// The indices of the result, by dimension.
-    pub fn dimensions(&self) -> &[u32] {
-        &self.dimensions
-    }
-
-    /// The program that multiplies in another order.
-    pub fn reordered(&self, program: &Program, order: &Order) -> Program {
-        let mut build = Build {
-            product: self,
-            program,
-            root: program.tensor(self.root),
-            made: vec![],
-            taken: program.tensors.iter().map(|t| t.name.as_str()).collect(),
-            next: 1,
-        };
-        build.whole(order);
-        let made = build.made;
-        let mut numbers: HashMap<TensorId, TensorId> = HashMap::new();
-        let mut result = Program {
-            tensors: vec![],
-            ..program.clone()
-        };
-        let first_new = program.tensors.len() as u32;
-        for (at, tensor) in (0u32..).zip(&program.tensors) {
-            let own = if TensorId(at) == self.root {
-                let count = made.len() as u32;
-                let numbered = (first_new..).map(TensorId).zip(made.clone());
-                numbered
-                    .map(|(id, made)| match id.0 == first_new + count - 1 {
-                        true => (self.root, made),
-                        false => (id, made),
-                    })
-                    .collect()
-            } else if self.members.contains(&TensorId(at)) {
-                vec![]
-            } else {
-                vec![(TensorId(at), tensor.clone())]
-            };
-            for (id, mut tensor) in own {
-                if let Definition::Statement { operands, .. } = &mut tensor.definition {
-                    for operand in operands {
-                        *operand = numbers[operand];
-                    }
-                }
-                numbers.insert(id, TensorId(result.tensors.len() as u32));
-                result.tensors.push(tensor);
-            }
-        }
-        for output in &mut result.outputs {
-            output.tensor = numbers[&output.tensor];
-        }
-        result.canonical()
-    }
-
-    /// An order in words: `((A B) x)`.
-    pub fn text(&self, program: &Program, order: &Order) -> String {
-        match order {
-            Order::Factor(at) => program.tensor(self.factors[*at].tensor).name.clone(),
-            Order::Pair(left, right) => {
-                let (left, right) = (self.text(program, left), self.text(program, right));
-                format!("({left} {right})")
-            }
-        }
-    }
-}
-
-/// Makes the statements of an order.
-struct Build<'a> {
-    product: &'a Product,
-    program: &'a Program,
-    root: &'a Tensor,
-    /// New tensors; the last one takes the root's place. They are numbered from the program's count on.
-    made: Vec<Tensor>,
-    taken: HashSet<&'a str>,
-    next: usize,
-}
-
-/// A tensor read by indices of the product.
-type Part = (TensorId, Vec<u32>);
-
-impl Build<'_> {
-    fn whole(&mut self, order: &Order) {
-        let Order::Pair(left, right) = order else {
-            return;
-        };
-        let (a, b) = (self.set(left), self.set(right));
-        let parts = [self.part(left, b), self.part(right, a)];
-        let tensor = self.tensor(&parts, &self.product.dimensions, true);
-        self.made.push(tensor);
-    }
-
-    fn set(&self, order: &Order) -> u128 {
-        match order {
-            Order::Factor(at) => self.product.network.factors[*at],
-            Order::Pair(left, right) => self.set(left) | self.set(right),
-        }
-    }
-
-    /// What an order makes; `outside` are the indices of all other factors.
-    fn part(&mut self, order: &Order, outside: u128) -> Part {
-        let (parts, indices) = match order {
-            Order::Factor(at) => {
-                let factor = &self.product.factors[*at];
-                let part = (factor.tensor, factor.indices.clone());
-                (vec![part], self.product.network.factors[*at])
-            }
-            Order::Pair(left, right) => {
-                let (a, b) = (self.set(left), self.set(right));
-                let parts = vec![self.part(left, outside | b), self.part(right, outside | a)];
-                (parts, a | b)
-            }
-        };
-        let remaining = self.product.network.remaining(indices, outside);
-        if let ([part], true) = (parts.as_slice(), remaining == indices) {
-            return part.clone();
-        }
-        let mut dimensions: Vec<u32> = vec![];
-        for index in parts.iter().flat_map(|(_, indices)| indices) {
-            if remaining >> index & 1 == 1 && !dimensions.contains(index) {
-                dimensions.push(*index);
-            }
-        }
-        let tensor = self.tensor(&parts, &dimensions, false);
-        let id = TensorId((self.program.tensors.len() + self.made.len()) as u32);
-        self.made.push(tensor);
-        (id, dimensions)
-    }
-
-    fn shape(&self, id: TensorId) -> Vec<u64> {
-        let count = self.program.tensors.len();
-        match (id.0 as usize).checked_sub(count) {
-            Some(at) => self.made[at].shape.clone(),
-            None => self.program.tensor(id).shape.clone(),
-        }
-    }
-
-    fn tensor(&mut self, parts: &[Part], dimensions: &[u32], last: bool) -> Tensor {
-        let Product {
-            network,
-            law,
-            dtype,
-            ..
-        } = self.product;
-        let mut indices = dimensions.to_vec();
-        for index in parts.iter().flat_map(|(_, indices)| indices) {
-            if !indices.contains(index) {
-                indices.push(*index);
-            }
-        }
-        let mut graph = Graph::default();
-        let mut values = vec![];
-        for (operand, (_, read)) in (0u32..).zip(parts) {
-            let positions = read.iter().map(|index| {
-                let at = indices.iter().position(|i| i == index);
-                graph.add(Node::Index(IndexId(at.unwrap_or(0) as u32)), DType::I64)
-            });
-            let positions = positions.collect();
-            let node = Node::Read {
-                operand,
-                column: 0,
-                positions,
-                otherwise: None,
-            };
-            values.push(graph.add(node, *dtype));
-        }
-        let root: NodeId = match values[..] {
-            [only] => only,
-            _ => graph.add(Node::Apply(law.product, values), *dtype),
-        };
-        let operands: Vec<TensorId> = parts.iter().map(|(id, _)| *id).collect();
-        let kernel = Kernel {
-            indices: self.named(&indices),
-            output_rank: dimensions.len() as u32,
-            operands: operands
-                .iter()
-                .map(|id| Operand {
-                    columns: vec![*dtype],
-                    shape: self.shape(*id),
-                })
-                .collect(),
-            graph,
-            root,
-            guard: None,
-            reduction: (indices.len() > dimensions.len()).then_some(law.reduction),
-            finish: true,
-            output: vec![*dtype],
-        };
-        let (kernel, operands) = canonical::statement(kernel, &operands);
-        let name = match last {
-            true => self.root.name.clone(),
-            false => self.fresh(),
-        };
-        Tensor {
-            name,
-            dtype: *dtype,
-            shape: dimensions
-                .iter()
-                .map(|i| network.extents[*i as usize])
-                .collect(),
-            role: if last { self.root.role } else { Role::Hidden },
-            definition: Definition::Statement { kernel, operands },
-            origin: self.root.origin,
-        }
-    }
-
-    /// The indices with names that differ.
-    fn named(&self, indices: &[u32]) -> Vec<Index> {
-        let mut names: HashSet<String> = HashSet::new();
-        let product = self.product;
-        let named = indices.iter().map(|index| {
-            let own = &product.names[*index as usize];
-            let mut name = own.clone();
-            let mut number = 1;
-            while !names.insert(name.clone()) {
-                number += 1;
-                name = format!("{own}{number}");
-            }
-            Index {
-                name,
-                extent: product.network.extents[*index as usize],
-            }
-        });
-        named.collect()
-    }
-
-    fn fresh(&mut self) -> String {
-        loop {
-            let name = format!("{}.{}", self.root.name, self.next);
-            self.next += 1;
-            if !self.taken.contains(name.as_str()) {
-                return name;
-            }
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Order and placement of products as one search: against every order, and against the programs themselves.
 
-use super::programs::program;
+use super::programs::{chain, program};
 use ein_plan::{Mesh, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Program, Tensor, verify::verify};
@@ -11,35 +11,6 @@ use einc_core::search::product::{Product, products};
 use einc_core::search::reorder::{Wanted, order};
 use einc_core::search::settle::resting;
 use einc_core::search::{Objective, Pinned, SearchOptions, layout};
-use std::fmt::Write;
-
-/// A chain of matrices with these extents, multiplied from the left.
-pub fn chain(extents: &[u64]) -> Program {
-    let mut text = String::new();
-    for (at, pair) in extents.windows(2).enumerate() {
-        let _ = writeln!(text, "input M{at}: f32[{}, {}] = unbound", pair[0], pair[1]);
-    }
-    let first = extents[0];
-    let mut left = "M0".to_string();
-    for (at, pair) in extents.windows(2).enumerate().skip(1) {
-        let [inner, columns] = [pair[0], pair[1]];
-        let name = format!(
-            "{}P{at}",
-            if at + 2 < extents.len() {
-                "hidden "
-            } else {
-                ""
-            }
-        );
-        let _ = writeln!(
-            text,
-            "{name}: f32[{first}, {columns}] = [i: {first}, j: {columns} | k: {inner}] sum {left}[i, k] * M{at}[k, j]"
-        );
-        left = format!("P{at}");
-    }
-    let _ = writeln!(text, "output {left}");
-    program(&text)
-}
 
 fn trees(from: usize, to: usize) -> Vec<Order> {
     if to - from == 1 {
@@ -92,7 +63,7 @@ fn every_order_of_a_product_is_the_same_program() {
         let count = product.factors.len();
         assert!(count > 2);
         for order in trees(0, count) {
-            let other = product.reordered(&program, &order);
+            let other = product.reordered(&program, &order).unwrap();
             assert_eq!(verify(&other), Ok(()), "{other}");
             same(&program, &other);
         }
@@ -186,10 +157,10 @@ fn the_best_order_moves_least_of_all_orders() {
             let (best, price) = joint(product, &program, &mesh);
             let all: Vec<f64> = trees(0, product.factors.len())
                 .iter()
-                .map(|order| words(&product.reordered(&program, order), &mesh))
+                .map(|order| words(&product.reordered(&program, order).unwrap(), &mesh))
                 .collect();
             let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-            let own = words(&product.reordered(&program, &best), &mesh);
+            let own = words(&product.reordered(&program, &best).unwrap(), &mesh);
             // Each matrix multiplication is balanced, in both searches; the layout may also move a matrix twice.
             assert!(
                 own <= least * 1.001 + 1.0,
