@@ -7,6 +7,7 @@
 //! einc(&["run", "examples/matmul.ein", "--sites", "3"]).success().stdout
 //! ```
 
+pub mod everywhere;
 pub mod front_end;
 
 use std::io::{BufReader, BufWriter};
@@ -192,6 +193,11 @@ impl Tensor {
     /// Writes `f32` elements.
     pub fn write_f32(&self, path: &Path) {
         write_npy(path, &self.shape, self.data.iter().map(|x| *x as f32));
+    }
+
+    /// Writes `f64` elements.
+    pub fn write_f64(&self, path: &Path) {
+        write_npy(path, &self.shape, self.data.iter().copied());
     }
 
     /// Writes `i64` elements.
