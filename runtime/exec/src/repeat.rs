@@ -13,7 +13,6 @@ use crate::meet::share_numbers;
 use crate::store::{Name, Tuples};
 use crate::walk::{Walker, agree};
 use ein_array::{Array, Data};
-use ein_plan::repeat::collected;
 use ein_plan::{BlockId, Bound, Collected, LoopValue, RelationId, Step};
 use std::sync::Arc;
 
@@ -50,11 +49,8 @@ impl Walker<'_> {
         for relation in &self.plan.repeat(block).frees {
             self.store.free((*relation).into());
         }
-        for number in &known.lost_states {
+        for number in &known.lost {
             self.store.free(Name::State(block, *number));
-        }
-        for number in &known.lost_collected {
-            self.store.free(Name::Collected(block, *number));
         }
         Ok(())
     }
@@ -101,42 +97,42 @@ impl Walker<'_> {
         }
         let plan = self.plan;
         let repeat = plan.repeat(block);
+        let known = &self.schedule.loops[block.0 as usize];
         for (number, state) in (0u32..).zip(&repeat.block.states) {
+            let same = repeat.block.begins_with().filter(|r| *r == state.initial);
+            let there = &plan.kind(state.initial).placement;
             let alone = repeat.enters.contains(&state.initial)
-                && repeat
-                    .block
-                    .begins_with()
-                    .filter(|r| *r == state.initial)
-                    .count()
-                    == 1;
-            self.hand_on(state.initial, Name::State(block, number), alone);
+                && *there == known.states[number as usize].placement
+                && same.count() == 1;
+            self.hand_on(state.initial, (block, number), alone);
         }
-        if let Bound::Rounds(rounds) = repeat.block.bound {
-            for (number, part) in (0u32..).zip(&repeat.block.collected) {
-                let kind = collected(plan.kind(part.value), part.dim, rounds);
-                let keys = kind.keys_at(self.comm.inner().site(), &plan.mesh);
-                let zeros = keys.map(|key| {
-                    let shape: Vec<usize> =
-                        kind.ranges(&key).iter().map(|r| r.1 as usize).collect();
-                    let columns = kind.array.columns.iter();
-                    let columns = columns.map(|dtype| Arc::new(Array::zeros(*dtype, &shape)));
-                    (key, columns.collect())
-                });
-                self.store
-                    .insert(Name::Collected(block, number), zeros.collect());
-            }
+        for (number, kind) in (0u32..).zip(&known.collected) {
+            let Some(kind) = kind else { continue };
+            let keys = kind.keys_at(self.comm.inner().site(), &plan.mesh);
+            let zeros = keys.map(|key| {
+                let shape: Vec<usize> = kind.ranges(&key).iter().map(|r| r.1 as usize).collect();
+                let columns = kind.array.columns.iter();
+                let columns = columns.map(|dtype| Arc::new(Array::zeros(*dtype, &shape)));
+                (key, columns.collect())
+            });
+            self.store
+                .insert(Name::Collected(block, number), zeros.collect());
         }
         for relation in &repeat.enters {
             self.store.free((*relation).into());
         }
     }
 
-    /// Gives a relation's tuples to a name: for good, or copies of the references.
-    fn hand_on(&mut self, relation: RelationId, name: Name, alone: bool) {
+    /// Gives a relation's tuples to a state: for good, or copies of the references, those that the state has here.
+    fn hand_on(&mut self, relation: RelationId, (block, number): (BlockId, u32), alone: bool) {
+        let name = Name::State(block, number);
         let there = match alone {
             true => self.store.rename(relation.into(), name),
             false => match self.store.get(relation).cloned() {
-                Some(tuples) => {
+                Some(mut tuples) => {
+                    let kind = &self.schedule.loops[block.0 as usize].states[number as usize];
+                    let (site, mesh) = (self.comm.inner().site(), &self.plan.mesh);
+                    tuples.retain(|key, _| kind.holds(key, site, mesh));
                     self.store.insert(name, tuples);
                     true
                 }
@@ -163,7 +159,9 @@ impl Walker<'_> {
         }
         let round = self.rounds.last().map_or(0, |(_, round)| *round);
         for (number, part) in (0u32..).zip(&repeat.block.collected) {
-            self.collect(Name::Collected(block, number), part, round)?;
+            if known.collected[number as usize].is_some() {
+                self.collect(Name::Collected(block, number), part, round)?;
+            }
         }
         for number in 0..repeat.block.states.len() as u32 {
             self.store.free(Name::State(block, number));
@@ -172,7 +170,7 @@ impl Walker<'_> {
         for moved in [false, true] {
             for (number, state) in (0u32..).zip(&repeat.block.states) {
                 if known.moves[number as usize] == moved {
-                    self.hand_on(state.next, Name::State(block, number), moved);
+                    self.hand_on(state.next, (block, number), moved);
                 }
             }
         }

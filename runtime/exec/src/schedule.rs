@@ -7,7 +7,7 @@
 //! ```
 
 use ein_plan::lifetime::{Event, events};
-use ein_plan::{BlockId, Bound, LoopValue, Operation, Plan, RelationId};
+use ein_plan::{BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType};
 
 /// A part of a plan.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,14 +34,17 @@ pub(crate) struct Schedule {
 pub(crate) struct Loop {
     /// Whether sites talk in a round, or agree on its end.
     pub talks: bool,
-    /// By state: whether the next one is this state's alone and of this very round, so that it can be moved.
+    /// By state: whether the next one is this state's alone, of this very round and just where the state is, so that it
+    /// can be moved.
     pub moves: Vec<bool>,
+    /// By state: its type and placement.
+    pub states: Vec<RelationType>,
+    /// By collected value: its type and placement, if it is wanted.
+    pub collected: Vec<Option<RelationType>>,
     /// Relations that end with a round.
     pub round: Vec<RelationId>,
     /// States that nobody wants behind the loop.
-    pub lost_states: Vec<u32>,
-    /// Collected values that nobody wants.
-    pub lost_collected: Vec<u32>,
+    pub lost: Vec<u32>,
 }
 
 impl Schedule {
@@ -67,25 +70,33 @@ impl Schedule {
                     && agrees(other)
             });
             let wanted: Vec<LoopValue> = plan.behind(id).map(|(_, value)| value).collect();
-            let lost = |count: usize, value: fn(BlockId, u32) -> LoopValue| -> Vec<u32> {
-                let all = 0..count as u32;
-                all.filter(|n| !wanted.contains(&value(id, *n))).collect()
-            };
+            let states: Vec<RelationType> = (0u32..)
+                .zip(&block.states)
+                .map(|(n, state)| {
+                    plan.state_kind(id, n)
+                        .unwrap_or(plan.kind(state.initial))
+                        .clone()
+                })
+                .collect();
             schedule.loops.push(Loop {
                 talks: plan.steps[body].iter().any(|step| moves(&step.operation))
                     || (sites > 1 && block.until.is_some())
                     || inner.next().is_some(),
-                moves: block
-                    .states
-                    .iter()
-                    .map(|state| {
+                moves: (block.states.iter().zip(&states))
+                    .map(|(state, kind)| {
                         let same = block.states.iter().filter(|other| other.next == state.next);
-                        own(&state.next) && same.count() == 1
+                        let there = plan.kind(state.next).placement == kind.placement;
+                        own(&state.next) && there && same.count() == 1
                     })
                     .collect(),
+                states,
+                collected: (0..block.collected.len() as u32)
+                    .map(|number| plan.collected_kind(id, number).cloned())
+                    .collect(),
                 round: block.ends_with().filter(own).collect(),
-                lost_states: lost(block.states.len(), LoopValue::Last),
-                lost_collected: lost(block.collected.len(), LoopValue::Collected),
+                lost: (0..block.states.len() as u32)
+                    .filter(|number| !wanted.contains(&LoopValue::Last(id, *number)))
+                    .collect(),
             });
         }
         let mut parts = vec![(vec![], true)];

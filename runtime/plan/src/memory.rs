@@ -13,7 +13,7 @@ use crate::amounts::Amounts;
 use crate::lifetime::{Event, events};
 use crate::plan::{Operation, Plan, RelationId};
 use crate::relation::RelationType;
-use crate::repeat::{BlockId, Bound, LoopValue, collected};
+use crate::repeat::{BlockId, Bound, LoopValue};
 use std::collections::BTreeMap;
 
 /// The most bytes that a site holds, and when.
@@ -92,7 +92,8 @@ impl Held<'_> {
         let repeat = plan.repeat(block);
         self.step = (repeat.first as usize).min(plan.steps.len().saturating_sub(1));
         for (number, state) in (0u32..).zip(&repeat.block.states) {
-            let kind = plan.kind(state.initial);
+            let kind = plan.state_kind(block, number);
+            let kind = kind.unwrap_or(plan.kind(state.initial));
             self.share(
                 Name::Relation(state.initial),
                 Name::State(block, number),
@@ -108,9 +109,10 @@ impl Held<'_> {
         let mut rounds = 2 + handed.count() as u64;
         if let Bound::Rounds(bound) = repeat.block.bound {
             rounds = rounds.min(bound);
-            for (number, part) in (0u32..).zip(&repeat.block.collected) {
-                let kind = collected(plan.kind(part.value), part.dim, bound);
-                self.make(Name::Collected(block, number), &kind);
+            for number in 0..repeat.block.collected.len() as u32 {
+                if let Some(kind) = plan.collected_kind(block, number) {
+                    self.make(Name::Collected(block, number), kind);
+                }
             }
         }
         for relation in &repeat.enters {
@@ -128,7 +130,8 @@ impl Held<'_> {
                 self.drop(Name::State(block, number));
             }
             for (number, content) in (0u32..).zip(next) {
-                let kind = plan.kind(repeat.block.states[number as usize].initial);
+                let initial = plan.kind(repeat.block.states[number as usize].initial);
+                let kind = plan.state_kind(block, number).unwrap_or(initial);
                 self.name(Name::State(block, number), content, kind);
             }
             // What the round made and no step has freed goes with it.
@@ -143,11 +146,6 @@ impl Held<'_> {
         for number in 0..repeat.block.states.len() as u32 {
             if !wanted.contains(&LoopValue::Last(block, number)) {
                 self.drop(Name::State(block, number));
-            }
-        }
-        for number in 0..repeat.block.collected.len() as u32 {
-            if !wanted.contains(&LoopValue::Collected(block, number)) {
-                self.drop(Name::Collected(block, number));
             }
         }
     }

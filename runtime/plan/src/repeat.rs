@@ -1,7 +1,7 @@
 //! Loops of a plan: a body of steps that is walked round after round, with the relations that go from one to the next.
 //!
-//! In a round a state is what the round began with; what it ends with is another relation of the same type and
-//! placement. Must not know how a round is walked.
+//! In a round a state is what the round began with; what it ends with is another relation of the same type. A state has
+//! one placement, in the loop and behind it; its initial and its next value may be at more sites than that. Must not know how a round is walked.
 //!
 //! ```text
 //! repeat b0 k < 100 until r7; state r0 next r4; state r1 next r5; free r0   // model.ein:3
@@ -14,7 +14,7 @@
 use crate::dtype::DType;
 use crate::mesh::Mesh;
 use crate::plan::{Operation, Origin, Plan, RelationId, Step, same_cut};
-use crate::relation::{ArrayDim, ArrayType, Placement, RelationType};
+use crate::relation::{ArrayDim, ArrayType, AxisRole, Placement, RelationType};
 use serde::{Deserialize, Serialize};
 
 /// How many rounds are expected of a loop whose number of rounds is not known before it runs.
@@ -143,6 +143,18 @@ impl LoopValue {
         }
     }
 
+    /// The same value of another loop.
+    #[must_use]
+    pub fn of(&self, block: BlockId) -> LoopValue {
+        match self {
+            LoopValue::Counter(_) => LoopValue::Counter(block),
+            LoopValue::State(_, number) => LoopValue::State(block, *number),
+            LoopValue::Last(_, number) => LoopValue::Last(block, *number),
+            LoopValue::Rounds(_) => LoopValue::Rounds(block),
+            LoopValue::Collected(_, number) => LoopValue::Collected(block, *number),
+        }
+    }
+
     /// Whether it is had behind the loop rather than in it.
     pub fn is_behind(&self) -> bool {
         !matches!(self, LoopValue::Counter(_) | LoopValue::State(..))
@@ -211,6 +223,31 @@ impl Plan {
             .collect()
     }
 
+    /// The type and placement that a state has in a loop and behind it; those of its initial value, if it is asked for
+    /// nowhere.
+    pub fn state_kind(&self, block: BlockId, number: u32) -> Option<&RelationType> {
+        let repeat = self.repeat(block);
+        let is = |step: &&Step| {
+            let value = match step.operation {
+                Operation::Loop { value } => value,
+                _ => return false,
+            };
+            value == LoopValue::State(block, number) || value == LoopValue::Last(block, number)
+        };
+        let mut behind = self.steps.iter().skip(repeat.first as usize);
+        let initial = repeat.block.states.get(number as usize)?.initial;
+        let initial = self.steps.get(initial.0 as usize);
+        behind.find(is).or(initial).map(|step| &step.kind)
+    }
+
+    /// The type of what a loop collects, if it is asked for.
+    pub fn collected_kind(&self, block: BlockId, number: u32) -> Option<&RelationType> {
+        let wanted = LoopValue::Collected(block, number);
+        let mut behind = self.behind(block);
+        let found = behind.find(|(_, value)| *value == wanted);
+        found.map(|(step, _)| &step.kind)
+    }
+
     /// The steps right behind a loop that give its values.
     pub fn behind(&self, block: BlockId) -> impl Iterator<Item = (&Step, LoopValue)> {
         let steps = self.steps.iter().skip(self.repeat(block).end as usize);
@@ -247,10 +284,25 @@ pub fn collected(value: &RelationType, dim: u32, rounds: u64) -> RelationType {
     kind
 }
 
-/// Whether two relations hold the same tuples at the same sites if they hold the same tensor: equal types, whatever
-/// their key dimensions are called.
+/// Whether two relations hold the same tuples if they hold the same tensor: equal types but for the placement,
+/// whatever their key dimensions are called.
 pub fn alike(a: &RelationType, b: &RelationType) -> bool {
     let cuts =
         a.keys.len() == b.keys.len() && a.keys.iter().zip(&b.keys).all(|(a, b)| same_cut(a, b));
-    cuts && a.array == b.array && a.placement == b.placement
+    cuts && a.array == b.array
+}
+
+/// Whether one relation has every tuple of a like one at every site where that one has it: each site that has more
+/// leaves it out.
+pub fn includes(has: &RelationType, wanted: &RelationType, mesh: &Mesh) -> bool {
+    let roles = has.placement.roles.iter().zip(&wanted.placement.roles);
+    let mut roles = roles.zip(&mesh.axes);
+    alike(has, wanted)
+        && roles
+            .all(|((has, wanted), count)| has == wanted || *has == AxisRole::Every || *count == 1)
+}
+
+/// Whether a relation is a scalar that every site of a mesh has.
+pub fn is_known(kind: &RelationType, dtype: DType, mesh: &Mesh) -> bool {
+    alike(kind, &scalar(dtype, mesh)) && includes(kind, &scalar(dtype, mesh), mesh)
 }

@@ -199,7 +199,7 @@ fn wrong_lines_have_a_place() {
     );
     assert_eq!(
         wrong("repeat b0", "repeat b1"),
-        "8:81: loops are numbered from b0 up"
+        "8:74: loops are numbered from b0 up"
     );
     assert_eq!(
         wrong("loop state b0.0", "loop begin b0.0"),

@@ -2,8 +2,8 @@
 //!
 //! - loops have distinct names, stand in the order in which they begin, and their bodies are nested as `parent` says;
 //! - a step, and what a loop begins and ends with, reads only what stands before it, in the loops around it;
-//! - a state, its initial value, its next one and what is left of it behind the loop have one type and placement; the
-//!   bound is a scalar i64 and the condition a scalar bool, both at every site of the mesh;
+//! - a state has one type and placement in the loop and behind it, and its initial value and its next one are of that type
+//!   and at least there; the bound is a scalar i64 and the condition a scalar bool, both at every site of the mesh;
 //! - values of a loop from behind it stand right behind it, each once; collected values need a bound that is a
 //!   number; sources that are read stand outside all loops, and so does what is given out;
 //! - a relation is freed where it is used last ([`crate::lifetime`]).
@@ -19,7 +19,7 @@ use crate::dtype::DType;
 use crate::lifetime::{Ends, ends};
 use crate::plan::{Operation, Plan, RelationId, Step};
 use crate::relation::RelationType;
-use crate::repeat::{BlockId, Bound, LoopValue, alike, collected, scalar};
+use crate::repeat::{BlockId, Bound, LoopValue, alike, collected, includes, is_known, scalar};
 use std::collections::HashSet;
 
 /// Whether the loops of a plan are nested in its steps, so that everything else may be asked of them.
@@ -146,9 +146,13 @@ fn one(plan: &Plan, blocks: &[Option<BlockId>], id: BlockId) -> Result<(), Strin
             ));
         }
     }
-    for (number, state) in block.states.iter().enumerate() {
+    for (number, state) in (0u32..).zip(&block.states) {
         let (initial, next) = (plan.kind(state.initial), plan.kind(state.next));
-        if !alike(initial, next) {
+        let has = |kind| {
+            plan.state_kind(id, number)
+                .is_some_and(|s| includes(kind, s, &plan.mesh))
+        };
+        if !has(initial) || !has(next) {
             return Err(format!(
                 "the state {number} begins as {initial} and goes on as {next}"
             ));
@@ -156,7 +160,7 @@ fn one(plan: &Plan, blocks: &[Option<BlockId>], id: BlockId) -> Result<(), Strin
     }
     let known = |relation: RelationId, dtype: DType, what: &str| {
         let kind = plan.kind(relation);
-        match *kind == scalar(dtype, &plan.mesh) {
+        match is_known(kind, dtype, &plan.mesh) {
             true => Ok(()),
             false => Err(format!("its {what} {relation} is {kind}")),
         }
@@ -203,7 +207,17 @@ pub(super) fn value(plan: &Plan, step: &Step, value: LoopValue) -> Result<(), St
     };
     let expected = match value {
         LoopValue::Counter(_) | LoopValue::Rounds(_) => scalar(DType::I64, &plan.mesh),
-        LoopValue::State(_, number) | LoopValue::Last(_, number) => state(number)?.clone(),
+        LoopValue::State(_, number) | LoopValue::Last(_, number) => {
+            let other = plan.state_kind(id, number);
+            let same = other.is_some_and(|other| {
+                alike(other, &step.kind) && other.placement == step.kind.placement
+            });
+            let initial = state(number)?;
+            if !same || !includes(initial, &step.kind, &plan.mesh) {
+                return Err(format!("it is no part of a state that begins as {initial}"));
+            }
+            return Ok(());
+        }
         LoopValue::Collected(_, number) => {
             let part = repeat.block.collected.get(number as usize);
             let part = part.ok_or("there is no such collected value")?;
@@ -220,7 +234,7 @@ pub(super) fn value(plan: &Plan, step: &Step, value: LoopValue) -> Result<(), St
             collected(kind, part.dim, rounds)
         }
     };
-    match alike(&expected, &step.kind) {
+    match includes(&expected, &step.kind, &plan.mesh) {
         true => Ok(()),
         false => Err(format!("its type should be {expected}")),
     }
