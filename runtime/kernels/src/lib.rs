@@ -32,7 +32,7 @@ mod segment;
 mod wide;
 
 pub use combine::combine;
-pub use generate::generate;
+pub use generate::{generate, generate_in_round};
 
 use ein_array::Array;
 use ein_plan::{Kernel, Reduction};
