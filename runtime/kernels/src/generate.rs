@@ -33,7 +33,7 @@ pub fn generate(
     ranges: &[(u64, u64)],
 ) -> Array {
     let extents: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let mut array = Array::zeros(dtype, &extents);
+    let mut array = crate::memory::zeros(dtype, &extents);
     if array.data().is_empty() {
         return array;
     }
