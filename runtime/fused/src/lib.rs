@@ -50,8 +50,32 @@ impl Group {
         use Function::*;
         matches!(
             function,
-            Add | Sub | Mul | Div | Rem | Min | Max | And | Or | Not | Eq | Ne | Lt | Le | Gt | Ge
-                | Select | Neg | Sqrt | Rsqrt | Relu | Abs | Sign | Floor | Ceil | Round | Stop
+            Add | Sub
+                | Mul
+                | Div
+                | Rem
+                | Min
+                | Max
+                | And
+                | Or
+                | Not
+                | Eq
+                | Ne
+                | Lt
+                | Le
+                | Gt
+                | Ge
+                | Select
+                | Neg
+                | Sqrt
+                | Rsqrt
+                | Relu
+                | Abs
+                | Sign
+                | Floor
+                | Ceil
+                | Round
+                | Stop
         )
     }
 

@@ -61,7 +61,9 @@ pub unsafe fn register(functions: &[(u64, *const u8)]) {
         known
             .map(|(name, address)| {
                 // SAFETY: the caller vouches for what is at the address.
-                (*name, unsafe { std::mem::transmute::<*const u8, Address>(*address) })
+                (*name, unsafe {
+                    std::mem::transmute::<*const u8, Address>(*address)
+                })
             })
             .collect()
     });
@@ -154,7 +156,9 @@ mod jit {
     pub(super) fn compile(group: &Group) -> Option<Code> {
         let mut module = MODULE.as_ref()?.lock().ok()?;
         let function = generate::function(group, module.target_config());
-        let id = module.declare_anonymous_function(&function.signature).ok()?;
+        let id = module
+            .declare_anonymous_function(&function.signature)
+            .ok()?;
         let mut context = Context::for_function(function);
         module.define_function(id, &mut context).ok()?;
         module.finalize_definitions().ok()?;

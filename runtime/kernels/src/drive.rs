@@ -56,7 +56,9 @@ pub(crate) fn run(
         ranges: &ranges,
         lengths: &lengths,
     });
-    let points = lengths.iter().fold(1u64, |n, l| n.saturating_mul(*l as u64));
+    let points = lengths
+        .iter()
+        .fold(1u64, |n, l| n.saturating_mul(*l as u64));
     fuse::fuse(&mut program, points, fusion);
     let extents: Vec<i64> = kernel.indices[rank..]
         .iter()

@@ -37,7 +37,9 @@ pub(crate) struct Fused {
 
 /// Replaces operations by compiled groups, for a run over that many points.
 pub(crate) fn fuse(program: &mut Program<'_>, points: u64, fusion: Fusion) {
-    if fusion == Fusion::Never || (fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS) {
+    if fusion == Fusion::Never
+        || (fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS)
+    {
         return;
     }
     let users = users(program);
@@ -120,7 +122,9 @@ impl Fuser<'_> {
             moved.push(self.done.len());
             match self.fits(&operation) {
                 Some(double) => {
-                    if self.open.len() == MOST || (double.is_some() && self.double.is_some() && double != self.double) {
+                    if self.open.len() == MOST
+                        || (double.is_some() && self.double.is_some() && double != self.double)
+                    {
                         self.close();
                     }
                     self.double = self.double.or(double);
@@ -154,14 +158,24 @@ impl Fuser<'_> {
         };
         let own = self.registers[operation.node as usize];
         let a = &a[..f.arity()];
-        let types = || a.iter().map(|a| self.registers[*a as usize].dtype).chain([own.dtype]);
+        let types = || {
+            a.iter()
+                .map(|a| self.registers[*a as usize].dtype)
+                .chain([own.dtype])
+        };
         let known = types().all(|t| matches!(t, DType::F32 | DType::F64 | DType::Bool));
         if operation.uniform || own.poison.is_some() || !known || !Group::has(*f) {
             return None;
         }
         let logic = matches!(
             f,
-            Function::And | Function::Or | Function::Not | Function::Eq | Function::Ne | Function::Select | Function::Stop
+            Function::And
+                | Function::Or
+                | Function::Not
+                | Function::Eq
+                | Function::Ne
+                | Function::Select
+                | Function::Stop
         );
         match types().find(|t| t.is_float()) {
             Some(number) => Some(Some(number == DType::F64)),
@@ -173,7 +187,11 @@ impl Fuser<'_> {
     fn close(&mut self) {
         let members = std::mem::take(&mut self.open);
         let double = self.double.take();
-        let fewest = if self.fusion == Fusion::Always { 1 } else { FEWEST };
+        let fewest = if self.fusion == Fusion::Always {
+            1
+        } else {
+            FEWEST
+        };
         let fused = double
             .filter(|_| members.len() >= fewest)
             .and_then(|double| self.fused(&members, double));
@@ -196,7 +214,9 @@ impl Fuser<'_> {
         let place = |node: u32| {
             let input = inputs.iter().position(|i| *i == node);
             let step = || members.iter().position(|member| member.node == node);
-            input.or_else(|| step().map(|at| inputs.len() + at)).map(|at| at as u32)
+            input
+                .or_else(|| step().map(|at| inputs.len() + at))
+                .map(|at| at as u32)
         };
         let mut steps: Vec<Step> = vec![];
         for member in members {
@@ -212,7 +232,11 @@ impl Fuser<'_> {
         let outputs: Vec<u32> = members
             .iter()
             .map(|member| member.node)
-            .filter(|node| self.users[*node as usize].iter().any(|user| !inside.contains(user)))
+            .filter(|node| {
+                self.users[*node as usize]
+                    .iter()
+                    .any(|user| !inside.contains(user))
+            })
             .collect();
         let last = *outputs.last()?;
         if inputs.len() + outputs.len() > MOST_REGISTERS {
@@ -231,7 +255,10 @@ impl Fuser<'_> {
                 })
                 .collect(),
             steps,
-            outputs: outputs.iter().map(|node| place(*node)).collect::<Option<_>>()?,
+            outputs: outputs
+                .iter()
+                .map(|node| place(*node))
+                .collect::<Option<_>>()?,
         };
         let code = compiled::code(&group, self.points, self.fusion)?;
         Some(Operation {

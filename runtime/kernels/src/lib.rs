@@ -140,7 +140,10 @@ pub fn run(
     operands: &[Chunk<'_>],
     options: &Options,
 ) -> Result<Vec<Array>, KernelError> {
-    let Options { deterministic: _, fusion } = *options;
+    let Options {
+        deterministic: _,
+        fusion,
+    } = *options;
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }

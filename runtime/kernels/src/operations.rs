@@ -49,13 +49,7 @@ pub(crate) fn compare<T: Copy + PartialOrd>(f: Function, to: &mut [u8], a: &[T],
 
 /// Puts `exact(a[l], b[l])` where a lane is not `ok`, one by one.
 #[inline(always)]
-fn patch<T: Copy>(
-    to: &mut [T],
-    a: &[T],
-    b: &[T],
-    ok: impl Fn(T, T) -> bool,
-    exact: fn(T, T) -> T,
-) {
+fn patch<T: Copy>(to: &mut [T], a: &[T], b: &[T], ok: impl Fn(T, T) -> bool, exact: fn(T, T) -> T) {
     let all = a.iter().zip(b).fold(true, |all, (a, b)| all & ok(*a, *b));
     if !all {
         for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
@@ -157,8 +151,40 @@ fn power_f64(to: &mut [f64], a: &[f64], b: &[f64]) {
     zip(to, a, b, |x: f64, y: f64| x.powf(y));
 }
 
-floats!(unary_f32, binary_f32, power_f32, f32, exp_f32, log_f32, log1p_f32, expm1_f32, tanh_f32, sigmoid_f32, gelu_f32, erf_f32, sin_f32, cos_f32, LARGEST_ANGLE_F32);
-floats!(unary_f64, binary_f64, power_f64, f64, exp_f64, log_f64, log1p_f64, expm1_f64, tanh_f64, sigmoid_f64, gelu_f64, erf_f64, sin_f64, cos_f64, LARGEST_ANGLE_F64);
+floats!(
+    unary_f32,
+    binary_f32,
+    power_f32,
+    f32,
+    exp_f32,
+    log_f32,
+    log1p_f32,
+    expm1_f32,
+    tanh_f32,
+    sigmoid_f32,
+    gelu_f32,
+    erf_f32,
+    sin_f32,
+    cos_f32,
+    LARGEST_ANGLE_F32
+);
+floats!(
+    unary_f64,
+    binary_f64,
+    power_f64,
+    f64,
+    exp_f64,
+    log_f64,
+    log1p_f64,
+    expm1_f64,
+    tanh_f64,
+    sigmoid_f64,
+    gelu_f64,
+    erf_f64,
+    sin_f64,
+    cos_f64,
+    LARGEST_ANGLE_F64
+);
 
 macro_rules! integers {
     ($unary:ident, $binary:ident, $t:ty) => {

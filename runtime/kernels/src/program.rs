@@ -12,8 +12,8 @@
 
 use crate::Chunk;
 use crate::branches::Branches;
-use crate::fuse::Fused;
 use crate::forms::{Form64, affine_forms};
+use crate::fuse::Fused;
 use crate::nest::{Axis, Nest, Strides};
 use ein_plan::{DType, Function, Graph, IndexId, Node, NodeId, Reduction, Scalar};
 
