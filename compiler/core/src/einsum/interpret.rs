@@ -9,6 +9,7 @@
 //! C: f32[2] = [i: 2 | k: 2] sum A[i, k]   with A = 1 2 3 4   gives   3 7
 //! ```
 
+use super::library;
 use super::scalar::{self, NoValue, convert, stored, truth};
 use super::{Definition, Program, Tensor, TensorId};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar, Source};
@@ -42,6 +43,8 @@ pub enum FaultKind {
     NegativePower,
     /// `argmax` or `argmin` over nothing.
     NothingToChoose,
+    /// A library operation has no result: a singular matrix, a value that is no number.
+    Library(Function),
 }
 
 /// Where and why a run stops: at the lowest such point of the first such tensor.
@@ -111,6 +114,17 @@ pub fn statement(kernel: &Kernel, operands: &[&Values]) -> Result<Values, (Fault
     let rank = kernel.output_rank as usize;
     let extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
     let (outer, inner) = extents.split_at(rank);
+    if let Some(call) = kernel.library() {
+        let ranges: Vec<(u64, u64)> = extents.iter().map(|extent| (0, *extent)).collect();
+        let read = |operand: u32, at: &[u64]| {
+            let Values { shape, data } = operands[operand as usize];
+            let number = shape.iter().zip(at).fold(0, |n, (extent, at)| n * extent + at);
+            data[number as usize]
+        };
+        let data = library::evaluate(kernel, &call, &ranges, &read)
+            .map_err(|point| (FaultKind::Library(call.operation), point))?;
+        return Ok(Values { shape: extents, data });
+    }
     let value = kernel.graph.dtype(kernel.root);
     let mut evaluator = Evaluator {
         kernel,

@@ -9,6 +9,7 @@
 
 pub mod canonical;
 pub mod interpret;
+pub mod library;
 mod needed;
 pub mod parse;
 pub mod print;

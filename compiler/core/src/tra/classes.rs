@@ -1,7 +1,7 @@
 //! Classes of indices: which indices of statements and dimensions of tensors are cut alike.
 //!
 //! An index and a dimension belong together where a statement reads the dimension by the index's bare name over
-//! its whole extent, or writes it. If all members of a class are cut into the same pieces, nothing has to be
+//! its whole extent, or writes it (but for the indices of a library operation's own result). If all members of a class are cut into the same pieces, nothing has to be
 //! re-chunked between a statement and what it reads so. Must not know sites, nor into how many pieces.
 //!
 //! ```text
@@ -10,6 +10,7 @@
 
 use super::operands::split_operands;
 use crate::einsum::{Definition, Program};
+use ein_plan::IndexId;
 use std::collections::HashMap;
 
 /// The classes of a program, numbered from 0 by their first member.
@@ -33,8 +34,12 @@ impl Classes {
             let mut of_statement = vec![];
             if let Definition::Statement { kernel, .. } = &tensor.definition {
                 of_statement.extend(kernel.indices.iter().map(|_| members.add()));
-                for (dim, index) in own.iter().zip(&of_statement) {
-                    members.join(*dim, *index);
+                let whole = kernel.library().map(|library| library.own).unwrap_or_default();
+                for (number, (dim, index)) in (0..).zip(own.iter().zip(&of_statement)) {
+                    // A part of a library operation's result costs as much as all of it: it is not made in parts.
+                    if !whole.contains(&IndexId(number)) {
+                        members.join(*dim, *index);
+                    }
                 }
             }
             dims.push(own);
