@@ -61,6 +61,7 @@ impl<'a> Checker<'a> {
                             shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
                             role: tensor.role,
                             definition: einsum::Definition::Source(source),
+                            block: None,
                             origin,
                         },
                     )
@@ -260,6 +261,7 @@ impl<'a> Checker<'a> {
                 dtype,
                 shape,
                 role,
+                block: program.innermost(&operands),
                 definition: einsum::Definition::Statement { kernel, operands },
                 origin,
             },
