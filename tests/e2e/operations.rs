@@ -45,9 +45,10 @@ fn numbers(name: &str, count: u64) -> Vec<f64> {
 /// A program with values for its inputs, all outputs within a tolerance of what the interpreter gives.
 fn case(text: &str, tolerance: f64) -> Case {
     let program = program(text);
-    let sources = program.tensors.iter().filter(|t| {
-        matches!(&t.definition, Definition::Source(source) if !source.is_free())
-    });
+    let sources = program
+        .tensors
+        .iter()
+        .filter(|t| matches!(&t.definition, Definition::Source(source) if !source.is_free()));
     let value = |dtype: ein_plan::DType, x: f64| match dtype.is_float() {
         true if dtype == ein_plan::DType::F32 => Scalar::Float(f64::from(x as f32)),
         true => Scalar::Float(x),
@@ -89,8 +90,8 @@ const PROGRAMS: &[(&str, f64)] = &[
         x[p,i] = solve(A[p], y[p])[i]
         X = solve(A, B)
         one[p,i] = solve(A[3], y[p])[i]
-        all[q,p,i] = solve(A[p], y[q])[i]
-        output x; output X; output one; output all",
+        every[q,p,i] = solve(A[p], y[q])[i]
+        output x; output X; output one; output every",
         1e-11,
     ),
     (
@@ -198,7 +199,10 @@ fn closed_forms() {
         assert_eq!(found.data.len(), expected.len());
         for (a, b) in found.data.iter().zip(expected) {
             let a = a.as_f64();
-            assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{a} is not {b}");
+            assert!(
+                (a - b).abs() <= tolerance * b.abs().max(1.0),
+                "{a} is not {b}"
+            );
         }
     };
     check(&found[0], &inverse, 1e-9);
@@ -256,7 +260,11 @@ fn what_has_no_result_stops_the_run() {
         let subject = Subject::failing(program);
         for sites in 1..=5 {
             let error = subject.error(sites);
-            assert_eq!((error.code, error.message.as_str()), (code, message), "{text}");
+            assert_eq!(
+                (error.code, error.message.as_str()),
+                (code, message),
+                "{text}"
+            );
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::store::{Store, Tuple, Tuples};
 use ein_array::Array;
 use ein_kernels::{Chunk, Fault, KernelError, Problem};
 use ein_plan::{
-    Fold, Function, IndexId, JoinInput, Kernel, KeyDim, Plan, Range, Reduction, RelationId, RelationType, piece,
+    Fold, Function, IndexId, JoinInput, Kernel, KeyDim, Plan, Range, Reduction, RelationId,
+    RelationType, piece,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -214,11 +215,15 @@ fn library(
     match problem {
         Problem::Singular { pivot } => (
             "E0725",
-            format!("`{name}`: the matrix `{first}` is singular; elimination finds only zeros in column {pivot}"),
+            format!(
+                "`{name}`: the matrix `{first}` is singular; elimination finds only zeros in column {pivot}"
+            ),
         ),
         Problem::NotPositive { pivot } => (
             "E0725",
-            format!("`{name}`: the matrix `{first}` is not positive definite; pivot {pivot} is not positive"),
+            format!(
+                "`{name}`: the matrix `{first}` is not positive definite; pivot {pivot} is not positive"
+            ),
         ),
         Problem::NegativeDeterminant => (
             "E0725",
@@ -238,7 +243,10 @@ fn library(
                 1 => format!("position {row}"),
                 _ => format!("row {row}, column {column}"),
             };
-            ("E0726", format!("`{name}`: `{tensor}` holds NaN or infinity in {place}"))
+            (
+                "E0726",
+                format!("`{name}`: `{tensor}` holds NaN or infinity in {place}"),
+            )
         }
     }
 }

@@ -203,7 +203,10 @@ impl Call<'_> {
         inner: &[IndexId],
     ) -> Result<Vec<(Vec<u64>, Vec<T>)>, KernelError> {
         let mut points = self.points(inner);
-        for (index, _) in (0u32..).zip(point).filter(|(i, _)| !inner.contains(&IndexId(*i))) {
+        for (index, _) in (0u32..)
+            .zip(point)
+            .filter(|(i, _)| !inner.contains(&IndexId(*i)))
+        {
             let value = point[index as usize];
             points.iter_mut().for_each(|p| p[index as usize] = value);
         }
@@ -245,7 +248,10 @@ impl Call<'_> {
 
     fn empty(&self, dtype: DType) -> Array {
         let rank = self.kernel.output_rank as usize;
-        let shape: Vec<usize> = self.ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
+        let shape: Vec<usize> = self.ranges[..rank]
+            .iter()
+            .map(|(_, n)| *n as usize)
+            .collect();
         Array::zeros(dtype, &shape)
     }
 }
@@ -259,8 +265,7 @@ fn order(
 ) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|a, b| {
-        let ascending =
-            compare(*a, *b).unwrap_or_else(|| is_nan(*a).cmp(&is_nan(*b)));
+        let ascending = compare(*a, *b).unwrap_or_else(|| is_nan(*a).cmp(&is_nan(*b)));
         match descends {
             true => ascending.reverse(),
             false => ascending,

@@ -159,7 +159,11 @@ fn signs<T: Real>(vectors: MatRef<'_, T>) -> Vec<T> {
         let column = || (0..vectors.nrows()).map(move |i| vectors[(i, k)].wide());
         let largest = column().fold(0.0, |most: f64, x| most.max(x.abs()));
         let first = column().find(|x| x.abs() > SMALL * largest);
-        T::from_wide(if first.is_some_and(|x| x < 0.0) { -1.0 } else { 1.0 })
+        T::from_wide(if first.is_some_and(|x| x < 0.0) {
+            -1.0
+        } else {
+            1.0
+        })
     };
     (0..vectors.ncols()).map(sign).collect()
 }

@@ -118,9 +118,10 @@ impl Library {
 
 /// The first way in which a kernel breaks the form of library operations, if it holds one.
 pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
-    let mut calls = kernel.graph.iter().filter(
-        |(_, node, _)| matches!(node, Node::Apply(function, _) if function.is_library()),
-    );
+    let mut calls = kernel
+        .graph
+        .iter()
+        .filter(|(_, node, _)| matches!(node, Node::Apply(function, _) if function.is_library()));
     let Some((at, _, _)) = calls.next() else {
         return Ok(());
     };
@@ -139,14 +140,13 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
     let (rows, columns) = library.matrix(kernel, 0);
     let square = matches!(
         library.operation,
-        Function::Solve
-            | Function::Cholesky
-            | Function::Inv
-            | Function::Eigh
-            | Function::Logdet
+        Function::Solve | Function::Cholesky | Function::Inv | Function::Eigh | Function::Logdet
     );
     if square && rows != columns {
-        return Err(format!("`{}` of {rows} x {columns}", library.operation.name()));
+        return Err(format!(
+            "`{}` of {rows} x {columns}",
+            library.operation.name()
+        ));
     }
     if library.operation == Function::Solve && library.matrix(kernel, 1).0 != rows {
         return Err("the right side of `solve` has another number of rows".into());
@@ -229,7 +229,9 @@ fn argument(kernel: &Kernel, value: NodeId, own: &[IndexId]) -> Result<Argument,
         }
         let index = kernel.graph.as_index(*position);
         let index = index.filter(|index| !own.contains(index) && !at.contains(&Some(*index)));
-        at.push(Some(index.ok_or("a batch position is no index of its own")?));
+        at.push(Some(
+            index.ok_or("a batch position is no index of its own")?,
+        ));
     }
     if whole[0].is_none() {
         return Err("the first dimension of a library operation is missing".into());

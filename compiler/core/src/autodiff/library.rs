@@ -20,42 +20,59 @@ use einc_diag::Diagnostic;
 
 /// A call whose adjoint is known.
 pub(super) struct Call<'a> {
-    pub(super) tensor: TensorId,
-    pub(super) kernel: &'a Kernel,
-    pub(super) library: &'a Library,
-    pub(super) operands: &'a [TensorId],
+    tensor: TensorId,
+    kernel: &'a Kernel,
+    library: &'a Library,
+    operands: &'a [TensorId],
 }
 
-/// What flows to one operand of a call.
-///
-/// # Errors
-/// `E0606` where the operation has no derivative here.
-pub(super) fn pieces(
-    program: &mut Program,
-    statements: &mut Statements,
-    call: &Call<'_>,
-    adjoint: Adjoint,
-    operand: usize,
-) -> Result<Vec<Piece>, Diagnostic> {
-    let adjoint = match adjoint {
-        Adjoint::Tensor(tensor) => tensor,
-        Adjoint::Constant(value) => statements.filled(program, call.tensor, value),
-    };
-    let mut maker = Maker {
-        name: format!("grad.{}", program.tensor(call.tensor).name),
-        origin: program.tensor(call.tensor).origin,
-        dtype: program.tensor(call.tensor).dtype.compute(),
-        program,
-        statements,
-        call,
-        adjoint,
-    };
-    let arguments = call.library.arguments.iter().enumerate();
-    let mut pieces = vec![];
-    for (number, argument) in arguments.filter(|(_, a)| a.operand as usize == operand) {
-        pieces.push(maker.piece(number, argument)?);
+impl<'a> Call<'a> {
+    /// The call that makes a tensor.
+    pub(super) fn new(
+        tensor: TensorId,
+        kernel: &'a Kernel,
+        library: &'a Library,
+        operands: &'a [TensorId],
+    ) -> Call<'a> {
+        Call {
+            tensor,
+            kernel,
+            library,
+            operands,
+        }
     }
-    Ok(pieces)
+
+    /// What flows to one operand.
+    ///
+    /// # Errors
+    /// `E0606` where the operation has no derivative here.
+    pub(super) fn pieces(
+        &self,
+        program: &mut Program,
+        statements: &mut Statements,
+        adjoint: Adjoint,
+        operand: usize,
+    ) -> Result<Vec<Piece>, Diagnostic> {
+        let adjoint = match adjoint {
+            Adjoint::Tensor(tensor) => tensor,
+            Adjoint::Constant(value) => statements.filled(program, self.tensor, value),
+        };
+        let mut maker = Maker {
+            name: format!("grad.{}", program.tensor(self.tensor).name),
+            origin: program.tensor(self.tensor).origin,
+            dtype: program.tensor(self.tensor).dtype.compute(),
+            program,
+            statements,
+            call: self,
+            adjoint,
+        };
+        let arguments = self.library.arguments.iter().enumerate();
+        let mut pieces = vec![];
+        for (number, argument) in arguments.filter(|(_, a)| a.operand as usize == operand) {
+            pieces.push(maker.piece(number, argument)?);
+        }
+        Ok(pieces)
+    }
 }
 
 struct Maker<'a, 'c> {
@@ -134,7 +151,11 @@ impl Maker<'_, '_> {
     /// An element of a tensor that was made here: batch indices first.
     fn made(&self, draft: &mut Draft, tensor: TensorId, own: &[NodeId]) -> NodeId {
         let batch = (0..draft.batch).map(|at| draft.sketch.index(at));
-        let positions: Vec<NodeId> = batch.collect::<Vec<_>>().into_iter().chain(own.iter().copied()).collect();
+        let positions: Vec<NodeId> = batch
+            .collect::<Vec<_>>()
+            .into_iter()
+            .chain(own.iter().copied())
+            .collect();
         draft.sketch.read(tensor, positions, None, self.dtype)
     }
 
@@ -150,7 +171,8 @@ impl Maker<'_, '_> {
             guard: None,
         };
         let name = format!("{}.{what}", self.name);
-        self.statements.push(self.program, statement, &name, self.origin)
+        self.statements
+            .push(self.program, statement, &name, self.origin)
     }
 
     /// Appends a call over the batch indices and own ones of these extents.
@@ -216,7 +238,9 @@ impl Maker<'_, '_> {
             });
         }
         let rank = order.len();
-        let others: Vec<usize> = (0..draft.indices.len()).filter(|at| !order.contains(at)).collect();
+        let others: Vec<usize> = (0..draft.indices.len())
+            .filter(|at| !order.contains(at))
+            .collect();
         order.extend(others);
         let mut sketch = Sketch::default();
         let places: Vec<NodeId> = (0..order.len())
@@ -342,8 +366,14 @@ impl Maker<'_, '_> {
         let left = self.made(&mut draft, inverse, &[i, a]);
         let phi = self.made(&mut draft, product, &[i, j]);
         let sketch = &mut draft.sketch;
-        let (below, on) = (sketch.compare(Function::Lt, j, i), sketch.compare(Function::Eq, j, i));
-        let (half, zero) = (sketch.number(0.5, self.dtype), sketch.number(0.0, self.dtype));
+        let (below, on) = (
+            sketch.compare(Function::Lt, j, i),
+            sketch.compare(Function::Eq, j, i),
+        );
+        let (half, zero) = (
+            sketch.number(0.5, self.dtype),
+            sketch.number(0.0, self.dtype),
+        );
         let halved = sketch.mul(half, phi);
         let rest = sketch.select(on, halved, zero);
         let phi = sketch.select(below, phi, rest);

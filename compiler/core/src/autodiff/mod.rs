@@ -23,7 +23,7 @@ mod sketch;
 mod transpose;
 
 use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
-use backward::{backward, differentiable};
+use backward::{backward, flowing};
 use ein_plan::{DType, Index, Kernel, Node, NodeId, Operand, Origin, Reduction};
 use einc_diag::Diagnostic;
 use reduction::{Prepared, prepare};
@@ -248,13 +248,8 @@ impl Gradients {
             return vec![];
         };
         if let Some(library) = kernel.library() {
-            let call = library::Call {
-                tensor: user,
-                kernel: &kernel,
-                library: &library,
-                operands: &operands,
-            };
-            let pieces = library::pieces(program, &mut self.statements, &call, adjoint, operand);
+            let call = library::Call::new(user, &kernel, &library, &operands);
+            let pieces = call.pieces(program, &mut self.statements, adjoint, operand);
             return pieces.unwrap_or_else(|refused| {
                 self.refused.get_or_insert(refused);
                 vec![]
@@ -293,36 +288,6 @@ impl Gradients {
         }
         pieces
     }
-}
-
-/// Through which operands a derivative flows.
-fn flowing(kernel: &Kernel, operands: usize) -> Vec<bool> {
-    let mut flows = vec![false; operands];
-    let stops = matches!(
-        kernel.reduction,
-        Some(Reduction::Any | Reduction::All | Reduction::ArgMax | Reduction::ArgMin)
-    );
-    if stops || !kernel.graph.dtype(kernel.root).is_float() {
-        return flows;
-    }
-    if let Some(library) = kernel.library() {
-        let arguments = library.arguments.iter();
-        arguments.for_each(|argument| flows[argument.operand as usize] = true);
-        return flows;
-    }
-    let sketch = Sketch::of(kernel, &[]);
-    let mut seen = vec![false; kernel.graph.len()];
-    let mut open = vec![kernel.root];
-    while let Some(id) = open.pop() {
-        if std::mem::replace(&mut seen[id.0 as usize], true) {
-            continue;
-        }
-        if let Node::Read { operand, .. } = kernel.graph.node(id) {
-            flows[*operand as usize] = true;
-        }
-        open.extend(differentiable(&sketch, id));
-    }
-    flows
 }
 
 impl Statements {

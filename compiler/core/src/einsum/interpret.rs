@@ -256,15 +256,7 @@ pub fn statement(kernel: &Kernel, operands: &[&Values]) -> Result<Values, (Fault
     let extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
     let (outer, inner) = extents.split_at(rank);
     if let Some(call) = kernel.library() {
-        let ranges: Vec<(u64, u64)> = extents.iter().map(|extent| (0, *extent)).collect();
-        let read = |operand: u32, at: &[u64]| {
-            let Values { shape, data } = operands[operand as usize];
-            let number = shape.iter().zip(at).fold(0, |n, (extent, at)| n * extent + at);
-            data[number as usize]
-        };
-        let data = library::evaluate(kernel, &call, &ranges, &read)
-            .map_err(|point| (FaultKind::Library(call.operation), point))?;
-        return Ok(Values { shape: extents, data });
+        return library::statement(kernel, &call, operands);
     }
     let value = kernel.graph.dtype(kernel.root);
     let mut evaluator = Evaluator {

@@ -8,6 +8,7 @@
 //! solve [[2 1][1 3]] [3 5]   =>   [0.8 1.4]
 //! ```
 
+use super::interpret::{FaultKind, Values};
 use super::scalar::stored;
 use ein_plan::{Function, Kernel, Library, Scalar};
 use std::cmp::Ordering;
@@ -21,6 +22,27 @@ pub struct Matrix {
     pub columns: usize,
     /// Elements in row-major order.
     pub data: Vec<f64>,
+}
+
+/// The values of a statement that is a call, or the lowest point that has none.
+pub(super) fn statement(
+    kernel: &Kernel,
+    call: &Library,
+    operands: &[&Values],
+) -> Result<Values, (FaultKind, Vec<u64>)> {
+    let shape: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
+    let ranges: Vec<(u64, u64)> = shape.iter().map(|extent| (0, *extent)).collect();
+    let read = |operand: u32, at: &[u64]| {
+        let Values { shape, data } = operands[operand as usize];
+        let number = shape
+            .iter()
+            .zip(at)
+            .fold(0, |n, (extent, at)| n * extent + at);
+        data[number as usize]
+    };
+    let data = evaluate(kernel, call, &ranges, &read)
+        .map_err(|point| (FaultKind::Library(call.operation), point))?;
+    Ok(Values { shape, data })
 }
 
 /// The values of a library kernel on ranges (start and length) of its indices, in row-major order of the output's.
@@ -82,11 +104,15 @@ fn one(
         let mut elements = vec![];
         for row in 0..rows {
             for column in 0..columns {
-                let at = argument.at.iter().enumerate().map(|(dim, index)| match index {
-                    Some(index) => point[index.0 as usize],
-                    None if argument.whole[0] == dim => row,
-                    None => column,
-                });
+                let at = argument
+                    .at
+                    .iter()
+                    .enumerate()
+                    .map(|(dim, index)| match index {
+                        Some(index) => point[index.0 as usize],
+                        None if argument.whole[0] == dim => row,
+                        None => column,
+                    });
                 elements.push(read(argument.operand, &at.collect::<Vec<u64>>()));
             }
         }
@@ -110,7 +136,10 @@ fn one(
 
 /// What an operation on matrices gives, several results one behind the other; nothing where it stops a run.
 pub fn call(operation: Function, arguments: &[Matrix]) -> Option<Vec<f64>> {
-    if arguments.iter().any(|a| a.data.iter().any(|x| !x.is_finite())) {
+    if arguments
+        .iter()
+        .any(|a| a.data.iter().any(|x| !x.is_finite()))
+    {
         return None;
     }
     let a = &arguments[0];
@@ -159,7 +188,9 @@ fn order(values: &[Scalar], descends: bool) -> Vec<usize> {
             false => Ordering::Greater,
             true => Ordering::Less,
         };
-        let at = order.iter().position(|o| compare(values[*o], *value) == after);
+        let at = order
+            .iter()
+            .position(|o| compare(values[*o], *value) == after);
         order.insert(at.unwrap_or(order.len()), number);
     }
     order
@@ -264,7 +295,15 @@ fn cholesky(a: &Matrix) -> Option<Matrix> {
             if i == j && rest <= 0.0 {
                 return None;
             }
-            l.set(i, j, if i == j { rest.sqrt() } else { rest / l.at(j, j) });
+            l.set(
+                i,
+                j,
+                if i == j {
+                    rest.sqrt()
+                } else {
+                    rest / l.at(j, j)
+                },
+            );
         }
     }
     Some(l)
@@ -404,5 +443,9 @@ fn singular(a: &Matrix) -> (Matrix, Vec<f64>, Matrix) {
 fn sign(x: &[f64]) -> f64 {
     let largest = x.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
     let first = x.iter().find(|x| x.abs() > 0.43 * largest);
-    if first.is_some_and(|x| *x < 0.0) { -1.0 } else { 1.0 }
+    if first.is_some_and(|x| *x < 0.0) {
+        -1.0
+    } else {
+        1.0
+    }
 }

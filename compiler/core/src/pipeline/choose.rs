@@ -108,13 +108,20 @@ pub(super) fn choose(
             deadline,
         },
     );
+    let mut alternatives = logic.alternatives;
+    // On one site there is nothing to cut.
+    if options.sites > 1 {
+        let first = alternatives.first().map_or(program, |first| &first.program);
+        let blocks = rules::matrix_blocks::expand(first, &options.criteria.disabled_rules);
+        alternatives.extend(blocks);
+    }
     let wanted = search_options(options);
     let mut laid_out: Vec<(&Alternative, Found)> = vec![];
     let mut none = None;
     let mut left_out = vec![];
-    for (number, alternative) in logic.alternatives.iter().enumerate() {
+    for (number, alternative) in alternatives.iter().enumerate() {
         if number > 0 && deadline() {
-            let count = logic.alternatives.len() - number;
+            let count = alternatives.len() - number;
             left_out.push(format!("{count} equivalent programs: time was up"));
             break;
         }
@@ -142,7 +149,7 @@ pub(super) fn choose(
         });
     };
     let mut chosen = chosen(found);
-    chosen.programs = logic.alternatives.len();
+    chosen.programs = alternatives.len();
     chosen.logic_nodes = logic.explored.nodes;
     chosen.logic_classes = logic.explored.classes;
     if logic.explored.stop != rules::Stop::Saturated {

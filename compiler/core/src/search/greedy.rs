@@ -153,7 +153,10 @@ impl<'a> Chooser<'a> {
 
     /// The best index to cut; `None` if there is none to cut.
     fn best_cut(&self, at: usize, kernel: &Kernel, operands: &[TensorId]) -> Option<usize> {
-        let whole = kernel.library().map(|library| library.own).unwrap_or_default();
+        let whole = kernel
+            .library()
+            .map(|library| library.own)
+            .unwrap_or_default();
         let candidates: Vec<(usize, u128)> = kernel
             .indices
             .iter()

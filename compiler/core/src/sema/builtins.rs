@@ -48,7 +48,8 @@ pub(super) enum Builtin {
 pub(super) const NAMES: &[&str] = &[
     "where", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "gelu",
     "erf", "sin", "cos", "abs", "sign", "floor", "ceil", "round", "min", "max", "pow", "clip",
-    "div", "stop", "size", "solve", "cholesky", "inv", "qr", "eigh", "svd", "logdet", "sort", "argsort", "topk", "grad", "f32", "f64", "f16", "bf16", "u8", "i32", "i64", "bool",
+    "div", "stop", "size", "solve", "cholesky", "inv", "qr", "eigh", "svd", "logdet", "sort",
+    "argsort", "topk", "grad", "f32", "f64", "f16", "bf16", "u8", "i32", "i64", "bool",
 ];
 
 /// The names of sources.

@@ -18,6 +18,7 @@ use super::{
     ranges::Open,
     size::Size,
     slices::View,
+    statement::Target,
 };
 use ein_plan::Function;
 use einc_diag::{Diagnostic, FileId, Span};
@@ -120,6 +121,28 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether a call is one of a library operation that gives tensors.
+    pub(super) fn gives_tensors(&self, scope: &Scope<'a>, callee: &Expr) -> bool {
+        self.library_of(scope.file, callee)
+            .is_some_and(|operation| operation.shape() != Shape::Scalar)
+    }
+
+    /// `y = inv(A)`.
+    pub(super) fn define_library(
+        &mut self,
+        scope: &Scope<'a>,
+        target: Target<'a>,
+        value: &'a Expr,
+    ) -> Option<Binding> {
+        let hint = target.named.map(|span| (target.name.clone(), span));
+        self.open.push(Open::default());
+        let mut context = Context::new(scope);
+        let result = self.whole_library(&mut context, value, hint.as_slice());
+        let solved = self.close();
+        let view = result.filter(|_| solved)??;
+        self.whole(scope, target, view, value.span)
+    }
+
     /// The one tensor that a whole value is, if it is such a call; the inner `None`: it is wrong.
     pub(super) fn whole_library(
         &mut self,
@@ -187,12 +210,24 @@ impl<'a> Checker<'a> {
         Some(results.filter(|_| solved))
     }
 
-    fn wrong_parts(&mut self, operation: Operation, names: usize, span: Span) {
+    /// The library operation that a right side calls.
+    pub(super) fn operation_of(&self, file: FileId, value: &Expr) -> Option<Operation> {
+        match &*unbracket(value).kind {
+            ExprKind::Call { callee, .. } => self.library_of(file, callee),
+            _ => None,
+        }
+    }
+
+    /// Reports that names and results of a call do not match.
+    pub(super) fn wrong_parts(&mut self, operation: Operation, names: usize, span: Span) {
         let (name, results) = (operation.name, operation.results.len());
         let given = operation.results.join(", ");
         let what = match names {
             1 => format!("`{name}` gives {results} results, and one value is needed here"),
-            _ => format!("`{name}` gives {results} result{}, not {names}", plural(results)),
+            _ => format!(
+                "`{name}` gives {results} result{}, not {names}",
+                plural(results)
+            ),
         };
         self.report.push(
             Diagnostic::error("E0505", what)
@@ -213,9 +248,12 @@ impl<'a> Checker<'a> {
         let name = operation.name;
         if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {
             self.report.push(
-                Diagnostic::error("E0502", format!("`{name}` has no argument named `{}`", named.text))
-                    .at(named.span, "named here")
-                    .help("its arguments are given by position"),
+                Diagnostic::error(
+                    "E0502",
+                    format!("`{name}` has no argument named `{}`", named.text),
+                )
+                .at(named.span, "named here")
+                .help("its arguments are given by position"),
             );
             return None;
         }
@@ -225,7 +263,10 @@ impl<'a> Checker<'a> {
             self.report.push(
                 Diagnostic::error(
                     "E0502",
-                    format!("`{name}` takes {takes} argument{}, not {given}", plural(takes)),
+                    format!(
+                        "`{name}` takes {takes} argument{}, not {given}",
+                        plural(takes)
+                    ),
                 )
                 .at(span, format!("{given} given")),
             );
@@ -264,7 +305,9 @@ impl<'a> Checker<'a> {
     ) -> Option<View> {
         let inner = unbracket(value);
         let binding = match &*inner.kind {
-            ExprKind::Name(name) if context.index(name).is_none() || self.is_whole(context, name) => {
+            ExprKind::Name(name)
+                if context.index(name).is_none() || self.is_whole(context, name) =>
+            {
                 self.binding(context.scope, name)
             }
             ExprKind::Call { callee, arguments } => {

@@ -24,7 +24,12 @@ use einc_diag::{FileId, Span};
 
 impl Checker<'_> {
     /// The statements of a call.
-    pub(super) fn library_call(&mut self, mut call: Call, own: Vec<Size>, hints: &[(String, Span)]) -> Option<Results> {
+    pub(super) fn library_call(
+        &mut self,
+        mut call: Call,
+        own: Vec<Size>,
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
         let span = call.span;
         let bindings: Vec<Binding> = call.views.iter().map(|v| Binding::Tensor(*v)).collect();
         let outer = self.captured(&bindings);
@@ -70,7 +75,12 @@ impl Checker<'_> {
         let form = Form::Apply(call.operation.function, arguments);
         let root = self.arena.add(form, Ty::Typed(dtype));
         let direct = call.operation.results.len() == 1 && call.operation.name != "sort";
-        let tensor = self.library_tensor(&call, root, (&outer, &batch, &vars), hints.first().filter(|_| direct))?;
+        let tensor = self.library_tensor(
+            &call,
+            root,
+            (&outer, &batch, &vars),
+            hints.first().filter(|_| direct),
+        )?;
         if direct {
             return Some([Binding::Tensor(tensor)].into());
         }
@@ -111,7 +121,11 @@ impl Checker<'_> {
         self.check_elements(&shape, dtype, call.span)?;
         let (name, span, role) = match hint {
             Some((name, span)) if outer.is_empty() => (name.clone(), *span, Role::Named),
-            _ => (self.instance_name(FileId(0), call.operation.name), call.span, Role::Hidden),
+            _ => (
+                self.instance_name(FileId(0), call.operation.name),
+                call.span,
+                Role::Hidden,
+            ),
         };
         let tensor = self.add_statement(name, root, vars, shape, span, role);
         let around: Option<Vec<(VarId, Size)>> = outer
@@ -147,7 +161,12 @@ impl Checker<'_> {
             let value = self.library_read(call.views[0].tensor, positions, dtype);
             results.push(self.library_tensor(call, value, (outer, batch, &own), hints.first())?);
             if call.operation.results.len() > 1 {
-                results.push(self.library_tensor(call, place, (outer, batch, &own), hints.get(1))?);
+                results.push(self.library_tensor(
+                    call,
+                    place,
+                    (outer, batch, &own),
+                    hints.get(1),
+                )?);
             }
         } else {
             let (rows, columns) = (at(2), at(1));
@@ -155,7 +174,11 @@ impl Checker<'_> {
             let parts: Vec<Vec<Size>> = match call.operation.function {
                 Function::Qr => vec![vec![rows, least.clone()], vec![least, columns]],
                 Function::Eigh => vec![vec![rows.clone()], vec![rows, columns]],
-                _ => vec![vec![rows, least.clone()], vec![least.clone()], vec![least, columns]],
+                _ => vec![
+                    vec![rows, least.clone()],
+                    vec![least.clone()],
+                    vec![least, columns],
+                ],
             };
             let mut start = Size::number(0);
             for (number, part) in parts.iter().enumerate() {
@@ -165,7 +188,10 @@ impl Checker<'_> {
                 let mut place = self.library_size(start.clone(), call.span)?;
                 let mut stride = Size::number(1);
                 for (var, size) in own.iter().zip(part).rev() {
-                    let (index, step) = (self.index(*var), self.library_size(stride.clone(), call.span)?);
+                    let (index, step) = (
+                        self.index(*var),
+                        self.library_size(stride.clone(), call.span)?,
+                    );
                     let term = self.apply(Function::Mul, vec![step, index], call.span)?;
                     place = self.apply(Function::Add, vec![place, term], call.span)?;
                     stride = stride.times(size).ok()?;
@@ -175,7 +201,12 @@ impl Checker<'_> {
                 positions.extend(batch.iter().map(|var| self.index(*var)));
                 positions.push(place);
                 let value = self.library_read(given.tensor, positions, dtype);
-                results.push(self.library_tensor(call, value, (outer, batch, &own), hints.get(number))?);
+                results.push(self.library_tensor(
+                    call,
+                    value,
+                    (outer, batch, &own),
+                    hints.get(number),
+                )?);
             }
         }
         Some(results.into_iter().map(Binding::Tensor).collect())

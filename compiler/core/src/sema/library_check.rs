@@ -18,10 +18,17 @@ impl Checker<'_> {
             let dtype = self.tensors[view.tensor.0 as usize].dtype;
             let (suits, needs) = match call.operation.is_ordered() {
                 true => (dtype != DType::Bool, "numbers"),
-                false => (matches!(dtype, DType::F32 | DType::F64), "f32 or f64 values"),
+                false => (
+                    matches!(dtype, DType::F32 | DType::F64),
+                    "f32 or f64 values",
+                ),
             };
             if !suits {
-                let to = if call.operation.is_ordered() { "i64" } else { "f32" };
+                let to = if call.operation.is_ordered() {
+                    "i64"
+                } else {
+                    "f32"
+                };
                 self.report.push(
                     Diagnostic::error("E0403", format!("`{name}` needs {needs}, not {dtype}"))
                         .at(*place, format!("this is {dtype}"))
@@ -67,7 +74,10 @@ impl Checker<'_> {
         if call.operation.function == Function::Logdet && leading > 0 {
             self.report.push(
                 Diagnostic::error("E0304", "`logdet` gives one value, so it takes one matrix")
-                    .at(call.places[0], format!("this is {}", self.view_text(call.views[0])))
+                    .at(
+                        call.places[0],
+                        format!("this is {}", self.view_text(call.views[0])),
+                    )
                     .help("call it for every matrix: `y[p] = logdet(A[p])`"),
             );
             return None;
@@ -77,7 +87,9 @@ impl Checker<'_> {
             let Some(count) = call.count.clone() else {
                 return Some(vec![own]);
             };
-            if count.at_least_zero() == Some(false) || own.subtract(&count).ok()?.at_least_zero() == Some(false) {
+            if count.at_least_zero() == Some(false)
+                || own.subtract(&count).ok()?.at_least_zero() == Some(false)
+            {
                 self.report.push(
                     Diagnostic::error("E0307", format!("`topk` chooses {count} of {own} values"))
                         .at(call.places[1], format!("this is {count}"))
@@ -91,8 +103,14 @@ impl Checker<'_> {
         let square = !matches!(call.operation.function, Function::Qr | Function::Svd);
         if square && rows.differs(&columns) {
             self.report.push(
-                Diagnostic::error("E0501", format!("`{name}` needs a square matrix, not {rows} × {columns}"))
-                    .at(call.places[0], format!("this is {}", self.view_text(call.views[0]))),
+                Diagnostic::error(
+                    "E0501",
+                    format!("`{name}` needs a square matrix, not {rows} × {columns}"),
+                )
+                .at(
+                    call.places[0],
+                    format!("this is {}", self.view_text(call.views[0])),
+                ),
             );
             return None;
         }
@@ -127,15 +145,22 @@ impl Checker<'_> {
             c.report.push(error);
             None
         };
-        let own = side.len().checked_sub(leading).filter(|own| *own == 1 || *own == 2);
+        let own = side
+            .len()
+            .checked_sub(leading)
+            .filter(|own| *own == 1 || *own == 2);
         let Some(own) = own else {
-            let what = "the right side of `solve` is a vector or a matrix for each matrix".to_owned();
+            let what =
+                "the right side of `solve` is a vector or a matrix for each matrix".to_owned();
             let help = "where the matrix is one for several right sides, slice them: `x[p,i] = solve(A, y[p])[i]`";
             return report(self, "E0304", what, Some(help));
         };
         let pairs = side[..leading].iter().zip(matrix);
         if side[leading].differs(&matrix[leading]) || pairs.into_iter().any(|(s, m)| s.differs(m)) {
-            let what = format!("the right side of `solve` has {} rows, the matrix {}", side[leading], matrix[leading]);
+            let what = format!(
+                "the right side of `solve` has {} rows, the matrix {}",
+                side[leading], matrix[leading]
+            );
             return report(self, "E0501", what, None);
         }
         Some(side[leading..leading + own].to_vec())

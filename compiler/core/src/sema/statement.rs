@@ -152,18 +152,8 @@ impl<'a> Checker<'a> {
                         return self.whole(scope, target, view, value.span);
                     }
                 }
-                ExprKind::Call { callee, .. }
-                    if self
-                        .library_of(scope.file, callee)
-                        .is_some_and(|operation| operation.shape() != Shape::Scalar) =>
-                {
-                    let hint = target.named.map(|span| (target.name.clone(), span));
-                    self.open.push(super::ranges::Open::default());
-                    let mut context = Context::new(scope);
-                    let result = self.whole_library(&mut context, value, hint.as_slice());
-                    let solved = self.close();
-                    let view = result.filter(|_| solved)??;
-                    return self.whole(scope, target, view, value.span);
+                ExprKind::Call { callee, .. } if self.gives_tensors(scope, callee) => {
+                    return self.define_library(scope, target, value);
                 }
                 ExprKind::Call { callee, arguments } => {
                     if let Some((_, callable)) = self.callee(scope, callee)

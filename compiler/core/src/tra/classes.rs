@@ -34,7 +34,10 @@ impl Classes {
             let mut of_statement = vec![];
             if let Definition::Statement { kernel, .. } = &tensor.definition {
                 of_statement.extend(kernel.indices.iter().map(|_| members.add()));
-                let whole = kernel.library().map(|library| library.own).unwrap_or_default();
+                let whole = kernel
+                    .library()
+                    .map(|library| library.own)
+                    .unwrap_or_default();
                 for (number, (dim, index)) in (0..).zip(own.iter().zip(&of_statement)) {
                     // A part of a library operation's result costs as much as all of it: it is not made in parts.
                     if !whole.contains(&IndexId(number)) {
