@@ -108,6 +108,20 @@ impl RunError {
         self
     }
 
+    /// What happened in rounds of loops: their names and numbers, the outermost first.
+    pub(crate) fn in_rounds<'a>(
+        mut self,
+        rounds: impl Iterator<Item = (&'a str, u64)>,
+    ) -> RunError {
+        let rounds: Vec<String> = rounds
+            .map(|(name, round)| format!("{name} = {round}"))
+            .collect();
+        if !rounds.is_empty() {
+            self.message += &format!("; in the round {}", rounds.join(", "));
+        }
+        self
+    }
+
     /// What happened at an output.
     pub(crate) fn in_output(mut self, plan: &Plan, output: usize) -> RunError {
         if let Some(planned) = plan.outputs.get(output) {

@@ -10,6 +10,7 @@
 mod arrange;
 mod blocks;
 pub mod canonical;
+mod carried;
 pub mod interpret;
 pub mod library;
 mod needed;
