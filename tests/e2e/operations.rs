@@ -237,6 +237,28 @@ fn operations_give_what_textbook_methods_give() {
     }
 }
 
+/// In the rounds of a loop: a matrix that stays the same, and one that changes.
+#[test]
+fn operations_in_rounds() {
+    let text = "
+        input M: f64[5, 5]
+        input b: f64[5]
+        S[i,j] = M[i,k] * M[j,k] + where(i == j, 3, 0)
+        repeat t < 4 {
+          state v[i] = b[i]
+          w[i] = solve(S, v)[i]
+          T[i,j] = S[i,j] + where(i == j, v[i]^2, 0)
+          u = solve(T, w)
+          q, r = qr(T)
+          next v[i] = w[i] / (norm[j] w[j]) + 0.1 * u[i] + 0.01 * (r[i,j] * v[j])
+        }
+        output v";
+    let subject = Subject::of_case(case(text, 1e-10));
+    for sites in 1..=5 {
+        subject.compare(&subject.once(sites), &format!("{sites} sites"));
+    }
+}
+
 #[test]
 fn closed_forms() {
     let text = "

@@ -186,6 +186,15 @@ impl Subject {
         self.names.iter().map(|name| read(&file(name)).0).collect()
     }
 
+    /// Compares what a run gave with what the interpreter gives.
+    pub(crate) fn compare(&self, found: &[Values], how: &str) {
+        for (number, (expected, found)) in self.expected.iter().zip(found).enumerate() {
+            if let Err(difference) = self.case.compare(number, expected, found) {
+                panic!("{how}: {}: {difference}", self.names[number]);
+            }
+        }
+    }
+
     /// Why a run on some sites stops.
     pub(crate) fn error(&self, sites: u32) -> ein_exec::RunError {
         let options = Options {
