@@ -153,6 +153,9 @@ pub fn text(program: &Program, relation: &Relation) -> String {
         Operation::Shuffle { input } => format!("shuffle {}", name(input)),
         Operation::LocalJoin { inputs, kernel, .. } => {
             let names: Vec<&str> = inputs.iter().map(|input| name(&input.relation)).collect();
+            if let Some(library) = kernel.library() {
+                return format!("local {} ({})", library.operation.name(), names.join(", "));
+            }
             let reduction = match kernel.reduction {
                 None => String::new(),
                 Some(reduction) => format!("{} ", reduction.name()),

@@ -35,7 +35,7 @@ impl Checker<'_> {
         let outer = self.captured(&bindings);
         self.pin(&outer, span)?;
         for view in &mut call.views {
-            *view = self.plain_slice(*view, call.operation.name, span)?;
+            *view = self.plain_slice(*view, span)?;
         }
         let shape = self.view_shape(call.views[0]);
         let leading = &shape[..shape.len() - call.operation.dimensions];
@@ -218,7 +218,7 @@ impl Checker<'_> {
     }
 
     /// A slice by plain indices, each once and over the whole dimension; any other slice as a tensor of its own.
-    fn plain_slice(&mut self, view: View, name: &str, span: Span) -> Option<View> {
+    fn plain_slice(&mut self, view: View, span: Span) -> Option<View> {
         let leading = self.leading(view);
         let shape = self.tensors[view.tensor.0 as usize].shape.clone();
         let mut met: Vec<VarId> = vec![];
@@ -251,7 +251,9 @@ impl Checker<'_> {
         let shape = outer_sizes.iter().map(|(_, size)| size.clone());
         let shape: Vec<Size> = shape.chain(sizes).collect();
         self.check_elements(&shape, dtype, span)?;
-        let name = self.instance_name(FileId(0), &format!("{name}.argument"));
+        // Messages of the run name what is sliced.
+        let name = format!("{}.slice", self.tensors[view.tensor.0 as usize].name);
+        let name = self.instance_name(FileId(0), &name);
         let tensor = self.add_statement(name, root, vars, shape, span, Role::Hidden);
         Some(self.inner_view(tensor, &outer_sizes))
     }
