@@ -633,7 +633,8 @@ impl<'a> Checker<'a> {
     ) -> Option<Binding> {
         let block = &mut self.blocks[id.0 as usize];
         let Rounds::Size(rounds) = block.bound.clone() else {
-            let counter = block.name.clone();
+            let counter = block.name.rsplit('.').next().unwrap_or_default();
+            let counter = counter.to_owned();
             let place = block.span;
             self.report.push(
                 Diagnostic::error("E0515", format!("nobody knows how many slices `{counter}` counts"))

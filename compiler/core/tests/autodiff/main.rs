@@ -198,7 +198,10 @@ fn check(text: &str) -> Program {
             );
         }
     }
-    on_two_sites(&all, &inputs, &found);
+    // Rounds are run by the tests of plans.
+    if all.blocks.is_empty() {
+        on_two_sites(&all, &inputs, &found);
+    }
     all
 }
 
