@@ -390,15 +390,6 @@ impl<'a> Checker<'a> {
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
     }
 
-    /// The type of a source where nothing says another, and whether its values are whole numbers.
-    fn typical_type(&self, scope: &Scope<'a>, value: &'a Expr) -> (DType, bool) {
-        match self.source_name(scope, value) {
-            Some("zeros" | "ones" | "full" | "bernoulli") => (DType::F32, true),
-            Some("iota" | "permutation") => (DType::I64, true),
-            _ => (DType::F32, false),
-        }
-    }
-
     /// The indices around a body for every value of which a source in it is drawn anew: all, if it is random. Notes that the
     /// calls around it differ from each other, however equal their arguments are.
     fn drawn_for(
