@@ -381,7 +381,9 @@ impl<'a> Checker<'a> {
             definition: Definition::Source(source),
             span,
         });
-        if let (Some(block), false) = (scope.block, target.infer) {
+        // The state of a module begins once, wherever it is applied.
+        let begins = target.infer && target.guess.is_none();
+        if let (Some(block), false) = (scope.block, begins) {
             self.drawn_in.insert(tensor, block);
         }
         if let Some(whole) = open {

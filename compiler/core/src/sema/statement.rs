@@ -497,15 +497,4 @@ impl<'a> Checker<'a> {
         }
         Some(())
     }
-
-    pub(super) fn fresh_var(&mut self, name: String, size: Size, span: Span) -> VarId {
-        let scope = Scope::file(span.file);
-        let var = self.index_vars(&scope, &name, span, None)[0];
-        self.vars[var.0 as usize].stated = Some(Stated {
-            size,
-            span,
-            by: StatedBy::Bound,
-        });
-        var
-    }
 }

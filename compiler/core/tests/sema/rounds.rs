@@ -509,3 +509,18 @@ fn a_function_with_rounds_is_called_for_every_index() {
     let z: Vec<f64> = (0..8).map(|at| z(at / 2, at % 2)).collect();
     close(&found[2], &z);
 }
+
+#[test]
+fn a_call_in_rounds_and_the_same_outside() {
+    let text = "
+        input w: f64
+        fn root(a) -> r { repeat k < 30 { state r = 1.0; next r = (r + a / r) / 2 } }
+        repeat t < 3 { state x = 0.0; next x = x + root(w) }
+        y = root(w)
+        output x
+        output y
+    ";
+    let found = outputs(text, &|_, _| 5.0);
+    close(&found[0], &[3.0 * 5f64.sqrt()]);
+    close(&found[1], &[5f64.sqrt()]);
+}
