@@ -6,7 +6,7 @@
 //! and is planned, fused and distributed like any statement. A contraction's adjoints are contractions. Must not know
 //! surface syntax, keys, sites or placements.
 //!
-//! `derivative` is the table of scalar functions, `reduction` that of reductions, `backward` the pass through one
+//! `derivative` is the table of scalar functions, `reduction` that of reductions, `library` of library operations, `backward` the pass through one
 //! expression, `transpose` the way from the adjoint of a read to that of what is read; `ways` says what lies between the
 //! two, `rounds` goes back through a block.
 //!
@@ -18,6 +18,7 @@
 
 mod backward;
 mod derivative;
+mod library;
 mod reduction;
 mod rounds;
 mod sketch;
@@ -26,8 +27,8 @@ mod transpose;
 mod ways;
 
 use crate::einsum::{BlockId, Definition, Program, TensorId};
-use backward::{backward, differentiable};
-use ein_plan::{Index, Kernel, Node, NodeId, Reduction};
+use backward::{backward, flowing};
+use ein_plan::{Index, Node, NodeId, Reduction};
 use einc_diag::Diagnostic;
 use reduction::{Prepared, prepare};
 use sketch::Sketch;
@@ -62,6 +63,8 @@ pub struct Gradients {
     finished: HashMap<(TensorId, TensorId), Gradient>,
     /// Of every statement: through which operands a derivative flows.
     flows: Vec<Vec<bool>>,
+    /// Why a gradient cannot be taken.
+    refused: Option<Diagnostic>,
 }
 
 /// An adjoint: one number everywhere, or a tensor.
@@ -124,8 +127,8 @@ impl Gradients {
     /// always the same one, and has only grown in between.
     ///
     /// # Errors
-    /// `E0606` where the loss is no floating-point scalar, the tensor is not floating-point, or the number of the rounds
-    /// between them is not bounded.
+    /// `E0606` where the loss is no floating-point scalar, the tensor is not floating-point, an operation between the two has
+    /// no derivative here, or the number of the rounds between them is not bounded.
     pub fn of(
         &mut self,
         program: &mut Program,
@@ -144,6 +147,9 @@ impl Gradients {
             return refused(format!("`{}` is not floating-point", by.name));
         }
         let adjoint = self.adjoint(program, loss, wrt)?;
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
         let gradient = Gradient {
             tensor: match adjoint {
                 Some(Adjoint::Tensor(tensor)) => tensor,
@@ -267,6 +273,14 @@ impl Gradients {
         let Some(operand) = operands.iter().position(|o| *o == tensor) else {
             return vec![];
         };
+        if let Some(library) = kernel.library() {
+            let call = library::Call::new(user, &kernel, &library, &operands);
+            let pieces = call.pieces(program, &mut self.statements, adjoint, operand);
+            return pieces.unwrap_or_else(|refused| {
+                self.refused.get_or_insert(refused);
+                vec![]
+            });
+        }
         let mut prepared = match self.prepared.get(&(loss, user)) {
             Some(prepared) => prepared.clone(),
             None => {
@@ -300,29 +314,4 @@ impl Gradients {
         }
         pieces
     }
-}
-
-/// Through which operands a derivative flows.
-fn flowing(kernel: &Kernel, operands: usize) -> Vec<bool> {
-    let mut flows = vec![false; operands];
-    let stops = matches!(
-        kernel.reduction,
-        Some(Reduction::Any | Reduction::All | Reduction::ArgMax | Reduction::ArgMin)
-    );
-    if stops || !kernel.graph.dtype(kernel.root).is_float() {
-        return flows;
-    }
-    let sketch = Sketch::of(kernel, &[]);
-    let mut seen = vec![false; kernel.graph.len()];
-    let mut open = vec![kernel.root];
-    while let Some(id) = open.pop() {
-        if std::mem::replace(&mut seen[id.0 as usize], true) {
-            continue;
-        }
-        if let Node::Read { operand, .. } = kernel.graph.node(id) {
-            flows[*operand as usize] = true;
-        }
-        open.extend(differentiable(&sketch, id));
-    }
-    flows
 }

@@ -12,7 +12,7 @@ use super::report::{
 use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
-use ein_plan::{AxisRole, Origin, RelationId, memory, traffic};
+use ein_plan::{AxisRole, LoopValue, Origin, RelationId, memory, traffic};
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
 pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanReport {
@@ -140,6 +140,7 @@ pub fn operator(operation: &Operation) -> &'static str {
         Operation::LocalMap { .. } => "local map",
         Operation::LocalTile { .. } => "local tile",
         Operation::LocalConcat { .. } => "local concat",
+        Operation::Loop { .. } => "loop",
     }
 }
 
@@ -171,6 +172,16 @@ pub fn text(program: &Program, relation: &Relation) -> String {
         }
         Operation::LocalConcat { input, array_dim } => {
             format!("local concat {} dim {array_dim}", name(input))
+        }
+        Operation::Loop { value } => {
+            let block = &program.blocks[value.block().0 as usize].name;
+            match value {
+                LoopValue::Counter(_) => format!("the round of {block}"),
+                LoopValue::State(..) => format!("state of {block}"),
+                LoopValue::Last(..) => format!("state behind {block}"),
+                LoopValue::Rounds(_) => format!("rounds of {block}"),
+                LoopValue::Collected(..) => format!("of every round of {block}"),
+            }
         }
     }
 }

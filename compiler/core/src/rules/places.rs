@@ -16,9 +16,6 @@ use crate::einsum::{
 use ein_plan::{Origin, Source};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// How many rounds are expected where no number is known, or data may end them before.
-const EXPECTED_ROUNDS: u64 = 100;
-
 /// The statements of one place as a program.
 struct Part {
     place: Option<BlockId>,
@@ -89,19 +86,10 @@ pub(super) fn rewrite(program: &Program, options: &LogicOptions<'_>) -> Logic {
 
 /// The price of a program, every round counted.
 fn price(program: &Program) -> Price {
-    let times = |block: &BlockId| {
-        let block = program.block(*block);
-        let rounds = match (block.bound, block.until) {
-            (Bound::Rounds(rounds), None) => rounds,
-            (Bound::Rounds(rounds), Some(_)) => rounds.min(EXPECTED_ROUNDS),
-            (Bound::Value(_) | Bound::Unbounded, _) => EXPECTED_ROUNDS,
-        };
-        rounds as f64
-    };
+    let times = program.expected_times();
     let mut sum = Price::default();
-    for tensor in &program.tensors {
+    for (tensor, rounds) in program.tensors.iter().zip(times) {
         if let Definition::Statement { kernel, .. } = &tensor.definition {
-            let rounds: f64 = program.path(tensor.block).iter().map(times).product();
             let once = price::statement(kernel);
             sum = sum.plus(Price {
                 flops: once.flops * rounds,

@@ -390,9 +390,9 @@ impl<'a> Checker<'a> {
 }
 
 /// The states of a body.
-pub(super) fn states_of<'a>(
-    body: &'a [Item],
-) -> impl Iterator<Item = (&'a ast::Target, Option<&'a Type>, &'a Expr)> {
+pub(super) fn states_of(
+    body: &[Item],
+) -> impl Iterator<Item = (&ast::Target, Option<&Type>, &Expr)> {
     body.iter().filter_map(|item| match &item.kind {
         ItemKind::Statement(Statement::Definition {
             role: ast::Role::State,

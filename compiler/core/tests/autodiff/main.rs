@@ -198,10 +198,7 @@ fn check(text: &str) -> Program {
             );
         }
     }
-    // Rounds are run by the tests of plans.
-    if all.blocks.is_empty() {
-        on_two_sites(&all, &inputs, &found);
-    }
+    on_two_sites(&all, &inputs, &found);
     all
 }
 
