@@ -101,6 +101,8 @@ impl<'a> Checker<'a> {
                 }
                 Definition::Gradient { loss, wrt } => {
                     let pair = (loss, wrt);
+                    // What comes later is of no concern to it.
+                    let _ = self.fill_blocks(&mut program, &blocks, &numbers);
                     self.lower_gradient(&mut program, &numbers, &mut gradients, pair, tensor.span)?
                 }
             };

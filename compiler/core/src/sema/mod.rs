@@ -11,10 +11,12 @@
 //! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
 //! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `states`,
-//! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`, `repeat`, `unroll` (rounds); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
+//! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
+//! `repeat`, `round_states`, `after`, `unroll` (rounds); `types`, `guesses`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels).
 
 mod access;
+mod after;
 mod arena;
 mod arguments;
 mod builtins;
@@ -26,6 +28,7 @@ mod expr;
 mod finish;
 mod fold;
 mod gradient;
+mod guesses;
 mod instances;
 mod library;
 mod library_call;
@@ -44,6 +47,7 @@ mod repeat;
 mod report;
 mod resolve;
 mod resolve_call;
+mod round_states;
 mod scatter;
 mod scope;
 mod shapes;

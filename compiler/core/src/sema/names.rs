@@ -254,9 +254,12 @@ impl<'a> Checker<'a> {
             Statement::Repeat { .. } => {
                 let repeat = EntityId(self.entities.len() as u32);
                 for visible in self.visible_names(statement) {
+                    // A counter whose name is taken makes no entity.
+                    let is_there = self.entities.len() > repeat.0 as usize;
                     let kind = match visible {
                         Visible::Counter(_) => EntityKind::Repeat(statement),
-                        _ => EntityKind::OfRepeat { repeat, visible },
+                        _ if is_there => EntityKind::OfRepeat { repeat, visible },
+                        _ => EntityKind::Poison,
                     };
                     self.declare(file, visible.name(), kind);
                 }
