@@ -4,6 +4,7 @@
 mod examples;
 mod fuzz;
 mod language;
+mod loops;
 mod plans;
 mod properties;
 mod readme;
