@@ -103,6 +103,7 @@ fn joined(
 ) -> Result<Vec<Array>, RunError> {
     let options = ein_kernels::Options {
         deterministic: place.plan.deterministic,
+        ..ein_kernels::Options::default()
     };
     let operands = join
         .inputs

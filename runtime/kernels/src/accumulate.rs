@@ -9,7 +9,7 @@
 //! ```
 
 use crate::carrier::{Carrier, Rule};
-use crate::math::{exp_f32, max_nan, min_nan};
+use crate::math::{exp_f32, exp_f64, max_nan, min_nan};
 use crate::nest::WIDTH;
 use ein_plan::{DType, Reduction};
 
@@ -41,7 +41,7 @@ impl Float for f32 {
 impl Float for f64 {
     #[inline(always)]
     fn exp(x: f64) -> f64 {
-        x.exp()
+        exp_f64(x)
     }
 }
 
@@ -210,6 +210,7 @@ impl Accumulator {
         self.count(x.len(), mask);
     }
 
+    #[inline(always)]
     fn log_sum_exp<T: Float>(&mut self, x: &[T], mask: Option<&[u8]>) {
         let (tops, sums) = (&mut self.float, &mut self.second);
         if !self.folds || mask.is_some() {

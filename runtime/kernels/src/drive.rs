@@ -14,9 +14,10 @@ use crate::machine::Machine;
 use crate::nest::Axis;
 use crate::program::{Program, Request};
 use crate::segment::Segment;
-use crate::{Chunk, KernelError, wide};
+use crate::{Chunk, Fusion, KernelError, fuse, memory, wide};
 use ein_array::Array;
 use ein_plan::{DType, Kernel};
+use half::{bf16, slice::HalfFloatSliceExt};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,19 +32,20 @@ pub(crate) fn run(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
+    fusion: Fusion,
 ) -> Result<Vec<Array>, KernelError> {
     let rank = kernel.output_rank as usize;
     let shape: Vec<usize> = ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
     let mut columns: Vec<Array> = kernel
         .output
         .iter()
-        .map(|dtype| Array::zeros(*dtype, &shape))
+        .map(|dtype| memory::zeros(*dtype, &shape))
         .collect();
     let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let output: Vec<usize> = (0..rank).collect();
     let reduced: Vec<usize> = (rank..ranges.len()).collect();
-    let program = Program::new(&Request {
+    let mut program = Program::new(&Request {
         graph: &kernel.graph,
         operands,
         root: kernel.root,
@@ -54,6 +56,10 @@ pub(crate) fn run(
         ranges: &ranges,
         lengths: &lengths,
     });
+    let points = lengths
+        .iter()
+        .fold(1u64, |n, l| n.saturating_mul(*l as u64));
+    fuse::fuse(&mut program, points, fusion);
     let extents: Vec<i64> = kernel.indices[rank..]
         .iter()
         .map(|index| index.extent as i64)
@@ -440,6 +446,15 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 }
 
+/// The nearest bfloat16, ties to even, without a branch.
+#[inline(always)]
+fn narrowed(x: f32) -> bf16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    let quiet = bits >> 16 | 0x40;
+    bf16::from_bits(if x.is_nan() { quiet } else { rounded } as u16)
+}
+
 /// The values of a kernel without reduction, from element `at` on.
 fn store_values(machine: &Machine<'_, '_>, to: &mut Segment<'_>, at: usize) {
     let program = machine.program;
@@ -451,6 +466,12 @@ fn store_values(machine: &Machine<'_, '_>, to: &mut Segment<'_>, at: usize) {
         (DType::I32, Segment::I32(v)) => v[at..at + n].copy_from_slice(machine.i32s(root)),
         (DType::I64, Segment::I64(v)) => v[at..at + n].copy_from_slice(machine.i64s(root)),
         (DType::Bool, Segment::Bool(v)) => v[at..at + n].copy_from_slice(machine.truths(root)),
+        (DType::F32, Segment::F16(v)) => v[at..at + n].convert_from_f32_slice(machine.f32s(root)),
+        (DType::F32, Segment::BF16(v)) => {
+            for (to, x) in v[at..at + n].iter_mut().zip(machine.f32s(root)) {
+                *to = narrowed(*x);
+            }
+        }
         (DType::F32, to) => {
             let values = machine.f32s(root).iter().enumerate();
             values.for_each(|(l, x)| to.set_float(at + l, f64::from(*x)));

@@ -13,14 +13,17 @@ mod accumulate;
 mod branches;
 mod carrier;
 mod combine;
+mod compiled;
 mod contraction;
 mod drive;
 mod explain;
 mod forms;
+mod fuse;
 mod generate;
 mod load;
 mod machine;
 mod math;
+mod memory;
 mod nest;
 mod operations;
 mod pack;
@@ -32,6 +35,7 @@ mod segment;
 mod wide;
 
 pub use combine::combine;
+pub use compiled::{groups_compiled, register};
 pub use generate::{generate, generate_in_round};
 
 use ein_array::Array;
@@ -53,6 +57,20 @@ pub struct Options {
     /// Whether results must be the same bits on any number of threads. They are in both settings; the
     /// option is the place where a faster order that is not would be asked for.
     pub deterministic: bool,
+    /// Whether groups of cheap operations are compiled. The results are the same bits.
+    pub fusion: Fusion,
+}
+
+/// When groups of cheap operations are compiled into one loop each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fusion {
+    /// When so much was run of them that it pays.
+    #[default]
+    WhenWorthwhile,
+    /// At once, however few points and operations there are.
+    Always,
+    /// Never: the strip machine does everything.
+    Never,
 }
 
 /// Why a kernel stopped.
@@ -122,7 +140,10 @@ pub fn run(
     operands: &[Chunk<'_>],
     options: &Options,
 ) -> Result<Vec<Array>, KernelError> {
-    let Options { deterministic: _ } = options;
+    let Options {
+        deterministic: _,
+        fusion,
+    } = *options;
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }
@@ -132,7 +153,7 @@ pub fn run(
             return Ok(result);
         }
     }
-    let result = drive::run(kernel, ranges, operands)?;
+    let result = drive::run(kernel, ranges, operands, fusion)?;
     match nothing_chosen(kernel, ranges, &result) {
         Some(point) => Err(KernelError {
             fault: Fault::NothingToChoose,

@@ -6,6 +6,7 @@
 //! level 2 at n = 7, lanes d = 0..64:  r0 = a0[7, d], r2 = r0 * r1
 //! ```
 
+mod groups;
 mod reads;
 
 use crate::Fault;
@@ -222,6 +223,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     self.pass(operation.node, to, *argument, n);
                 }
             }
+            Kind::Fused(fused) => self.fused(fused, n),
             Kind::Skip { .. } => {}
         }
         if operation.splat {

@@ -13,6 +13,7 @@
 use crate::Chunk;
 use crate::branches::Branches;
 use crate::forms::{Form64, affine_forms};
+use crate::fuse::Fused;
 use crate::nest::{Axis, Nest, Strides};
 use ein_plan::{DType, Function, Graph, IndexId, Node, NodeId, Reduction, Scalar};
 
@@ -44,7 +45,7 @@ pub(crate) struct Register {
 }
 
 /// One operation; its result goes to the register of `node`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Operation {
     pub node: u32,
     /// Computed in one lane.
@@ -55,7 +56,7 @@ pub(crate) struct Operation {
 }
 
 /// What an operation does.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Kind {
     Constant(Scalar),
     Index {
@@ -66,6 +67,8 @@ pub(crate) enum Kind {
     Read(Box<Read>),
     Apply(Function, [u32; 3]),
     Convert(u32),
+    /// Several operations in one loop; the results go to registers of their own.
+    Fused(Box<Fused>),
     /// Goes on at operation `to` of the level if no lane of `condition` is `wanted`.
     Skip {
         condition: u32,

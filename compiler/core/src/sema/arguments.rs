@@ -225,6 +225,7 @@ impl<'a> Checker<'a> {
         let have = self.tensors[view.tensor.0 as usize].dtype;
         if let Some(Type::Tensor { dtype, .. }) = &formal.ty
             && have != *dtype
+            && !self.untyped.contains_key(&view.tensor)
         {
             let (name, function) = (&formal.name.text, &callable.name.text);
             self.report.push(

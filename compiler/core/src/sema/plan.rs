@@ -113,6 +113,11 @@ impl<'a> Checker<'a> {
                 failed: true,
                 ..Unit::default()
             },
+            EntityKind::Repeat(repeat) => self.walk_repeat(&scope, repeat, 0),
+            EntityKind::OfRepeat { repeat, visible } => Unit {
+                uses: vec![(repeat, visible.name().span)],
+                ..Unit::default()
+            },
             EntityKind::Function(function) => {
                 self.walk_callable(id, file, Callable::of_function(function))
             }

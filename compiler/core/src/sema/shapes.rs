@@ -46,6 +46,10 @@ impl<'a> Checker<'a> {
             EntityKind::Function(_) | EntityKind::Module(_) | EntityKind::Instance(_) => {
                 Shape::Function
             }
+            EntityKind::Repeat(_) => Shape::Scalar,
+            EntityKind::OfRepeat { visible, .. } => {
+                self.visible_shape(None, self.entity_files[id.0 as usize], visible)
+            }
             EntityKind::Poison => Shape::Poison,
         }
     }
