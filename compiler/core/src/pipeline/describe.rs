@@ -12,7 +12,7 @@ use super::report::{
 use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
-use ein_plan::{AxisRole, Bound, LoopValue, Origin, RelationId, memory, traffic};
+use ein_plan::{AxisRole, Block, Bound, LoopValue, Origin, RelationId, memory, traffic};
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
 pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanReport {
@@ -276,7 +276,18 @@ fn because(program: &Program, id: RelationId) -> String {
     let readers = readers(program, id);
     let who = match readers.first() {
         Some(reader) => format!("`{}`{}", reader.tensor, place(program, reader.origin)),
-        None => "the output".into(),
+        None => {
+            let ends = |block: &&Block| {
+                block
+                    .begins_with()
+                    .chain(block.ends_with())
+                    .any(|r| r == id)
+            };
+            match program.blocks.iter().find(ends) {
+                Some(of) => format!("the loop `{}`{}", of.name, place(program, of.origin)),
+                None => "the output".into(),
+            }
+        }
     };
     let rests = match from.is_empty() {
         true => "is at one site".into(),

@@ -70,16 +70,11 @@ pub fn explain(report: &PlanReport) -> String {
 
 /// The lines of the loops that begin before a step.
 fn beginning(report: &PlanReport, step: usize) -> impl Iterator<Item = Vec<String>> + '_ {
-    let depth = |mut of: &PlanLoop| {
-        let mut depth = 0;
-        while let Some(parent) = of.parent.and_then(|parent| report.loops.get(parent)) {
-            (depth, of) = (depth + 1, parent);
-        }
-        depth
-    };
+    let parent = |of: &&PlanLoop| of.parent.and_then(|parent| report.loops.get(parent));
     let begin = report.loops.iter().filter(move |l| l.first == step);
     begin.map(move |of| {
-        let name = format!("{:1$}repeat {2}", "", 2 * depth(of), of.text);
+        let depth = std::iter::successors(parent(&of), parent).count();
+        let name = format!("{:1$}repeat {2}", "", 2 * depth, of.text);
         let rounds = format!("= {} expected", count(of.rounds, "round"));
         let moved = match of.transfer_per_round {
             0 => String::new(),
