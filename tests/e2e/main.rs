@@ -5,6 +5,7 @@ mod examples;
 mod fuzz;
 mod language;
 mod operations;
+mod loops;
 mod plans;
 mod properties;
 mod readme;

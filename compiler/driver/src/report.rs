@@ -45,7 +45,9 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
         ));
     }
     let mut stated: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
-    for (step, traffic) in plan.steps.iter().zip(traffic::by_step(plan)) {
+    let times = plan.times_of_steps(&report.rounds);
+    for ((step, traffic), times) in plan.steps.iter().zip(traffic::by_step(plan)).zip(times) {
+        let traffic = traffic.times(times);
         let entry = stated
             .entry((step.origin.file, step.origin.line))
             .or_default();
