@@ -14,14 +14,16 @@ use crate::{
     exit,
     machine::{self, Resident},
     program::Program,
-    report, session,
+    progress::Records,
+    report,
+    session::{self, Prepared},
     settings::Settings,
 };
 use ein_comm::{
     Communicator,
     mpi::{self, Launcher, Shim},
 };
-use ein_exec::{Options, RunError};
+use ein_exec::{Event, Options, Report, RunError};
 use einc_diag::Diagnostic;
 use std::{sync::Arc, thread, time::Duration};
 
@@ -66,18 +68,35 @@ fn here(
         Err(failure) => return exit::fail(failure, &program, format),
     };
     let before = Resident::now();
-    match ein_exec::run_in_process(&planned.plan, &options(&program, settings, 1)) {
+    let options = options(&program, settings, 1);
+    let found = match &planned {
+        Prepared::Plan(plan) => ein_exec::run_in_process(plan, &options),
+        Prepared::Session(session) => {
+            let records = Records::new(session);
+            let watch = |event: &Event| records.tell(event);
+            ein_exec::train_in_process(session, sites, &options, &watch)
+        }
+    };
+    match found {
         Ok(found) => {
             exit::say(&report::results(&found));
             if settings.stats {
                 let resident = Resident::now()
                     .zip(before)
                     .map(|(now, then)| now.beyond(&then));
-                exit::complain(&report::figures(&planned.plan, &found, resident));
+                exit::complain(&stated(&planned, &found, resident));
             }
             0
         }
         Err(error) => stopped(&error, &program, format, true),
+    }
+}
+
+/// What was stated and measured.
+fn stated(planned: &Prepared, found: &Report, resident: Option<u64>) -> String {
+    match planned {
+        Prepared::Plan(plan) => report::figures(plan, found, resident),
+        Prepared::Session(session) => report::session_figures(session, found, resident),
     }
 }
 
@@ -203,12 +222,20 @@ fn as_site(
         exit::show(warnings, &program.texts(), format);
     }
     let options = options(&program, settings, machine::local_ranks());
-    match ein_exec::run_site(&planned.plan, site, &options) {
+    let found = match &planned {
+        Prepared::Plan(plan) => ein_exec::run_site(plan, site, &options),
+        Prepared::Session(session) => {
+            let records = Records::new(session);
+            let watch = |event: &Event| records.tell(event);
+            ein_exec::train_site(session, site, &options, &watch)
+        }
+    };
+    match found {
         Ok(found) => {
             if first {
                 exit::say(&report::results(&found));
                 if settings.stats {
-                    exit::complain(&report::figures(&planned.plan, &found, None));
+                    exit::complain(&stated(&planned, &found, None));
                 }
             }
             0
@@ -224,7 +251,7 @@ fn print(text: &str, format: Format) {
     }
 }
 
-type Prepared = (Program, Planned, Vec<Diagnostic>);
+type Ready = (Program, Prepared, Vec<Diagnostic>);
 
 /// The program and its plan, or the exit status and what to print.
 fn prepare(
@@ -232,7 +259,7 @@ fn prepare(
     settings: &Settings,
     sites: u32,
     format: Format,
-) -> Result<Prepared, (i32, String)> {
+) -> Result<Ready, (i32, String)> {
     let (program, ready) = load().map_err(|failure| {
         (
             failure.status,

@@ -73,6 +73,8 @@ pub fn perform(arguments: Arguments) -> i32 {
     // Sizes that come with the data leave the planning to the executable.
     let planned = match &checked.program {
         None => None,
+        // Training is planned at its start.
+        Some(_) if checked.training.is_some() => None,
         Some(_) => match session::compile(checked, settings.sites.unwrap_or(1)) {
             Ok((compiled, configuration, _)) => Some(Planned {
                 configuration,
