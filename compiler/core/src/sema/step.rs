@@ -148,25 +148,24 @@ impl<'a> Checker<'a> {
             .collect();
         let mut found: Vec<Vec<&'a Argument>> = vec![vec![]; params.len()];
         for group in &settings.groups {
-            for pattern in group.patterns {
-                let text = pattern.text.trim_matches('"');
-                let mut any = false;
-                for (name, settings) in names.iter().zip(&mut found) {
-                    if matches(text, name) {
-                        any = true;
-                        settings.extend(group.settings);
-                    }
-                }
-                if !any {
-                    self.report.push(
-                        Diagnostic::error("E0624", format!("no param is called `{text}`"))
-                            .at(pattern.span, "a group of nothing")
-                            .help(format!("the loss depends on {}", names.join(", "))),
-                    );
-                    return None;
+            let texts = group.patterns.iter().map(|p| p.text.trim_matches('"'));
+            let texts: Vec<&str> = texts.collect();
+            let mut any = false;
+            for (name, settings) in names.iter().zip(&mut found) {
+                if texts.iter().any(|text| matches(text, name)) {
+                    any = true;
+                    settings.extend(group.settings);
                 }
             }
-            let _ = group.span;
+            if !any {
+                let what = format!("no param is called `{}`", texts.join("` or `"));
+                self.report.push(
+                    Diagnostic::error("E0624", what)
+                        .at(group.span, "a group of nothing")
+                        .help(format!("the loss depends on {}", names.join(", "))),
+                );
+                return None;
+            }
         }
         Some(found)
     }
