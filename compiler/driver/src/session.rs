@@ -24,7 +24,7 @@ use einc_core::{
     sema::{self, Analysis},
 };
 use einc_diag::{Diagnostic, Severity, did_you_mean};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 /// No more errors than this are shown at once.
 pub const MOST_ERRORS: usize = 20;
@@ -179,10 +179,10 @@ pub fn plan(
     let mut checked = check(program, settings, purpose)?;
     if let (Some(training), Some(last)) = (checked.training.take(), &checked.program) {
         let options = checked_options(&checked.configuration, sites)?;
-        let session = training::plan(&training, last, &options)?;
+        let session = training::plan(&training, last, &options, settings.time_limit)?;
         return Ok((Prepared::Session(session), checked.diagnostics));
     }
-    let (compiled, _, warnings) = compile(checked, sites)?;
+    let (compiled, _, warnings) = compile(checked, sites, settings.time_limit)?;
     Ok((Prepared::Plan(compiled.plan), warnings))
 }
 
@@ -203,8 +203,9 @@ fn checked_options(
 pub(crate) fn compiled(
     program: &einsum::Program,
     options: &pipeline::Options,
+    time_limit: Option<f64>,
 ) -> Result<pipeline::Compiled, Failure> {
-    pipeline::compile(program, options, &|| false).map_err(|diagnostics| Failure {
+    pipeline::compile(program, options, &deadline(time_limit)).map_err(|diagnostics| Failure {
         status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
             exit::INTERNAL
         } else {
@@ -224,11 +225,12 @@ pub fn report(
     program: &Program,
     sites: u32,
     others: bool,
+    time_limit: Option<f64>,
 ) -> Result<(PlanReport, Vec<Diagnostic>), Failure> {
     if let Some(training) = checked.training.take() {
         checked.program = step_of(training);
     }
-    let (mut compiled, configuration, warnings) = compile(checked, sites)?;
+    let (mut compiled, configuration, warnings) = compile(checked, sites, time_limit)?;
     let options = options(&configuration, sites);
     let texts: Vec<&str> = program
         .sources
@@ -236,10 +238,11 @@ pub fn report(
         .iter()
         .map(|f| f.text.as_str())
         .collect();
-    compiled.prove(&options, &|| false);
+    let deadline = deadline(time_limit);
+    compiled.prove(&options, &deadline);
     let mut report = pipeline::describe(&compiled, &options, &texts);
     if others {
-        report.alternatives = pipeline::compare(&compiled, &options, &|| false);
+        report.alternatives = pipeline::compare(&compiled, &options, &deadline);
     }
     Ok((report, warnings))
 }
@@ -248,6 +251,12 @@ pub fn report(
 fn step_of(training: sema::training::Training) -> Option<einsum::Program> {
     let block = training.blocks.into_iter().next()?;
     block.step.into_values().next_back()
+}
+
+/// Whether a number of seconds from now has passed.
+fn deadline(seconds: Option<f64>) -> impl Fn() -> bool {
+    let start = Instant::now();
+    move || seconds.is_some_and(|seconds| start.elapsed().as_secs_f64() >= seconds)
 }
 
 fn options(configuration: &Configuration, sites: u32) -> pipeline::Options {
@@ -281,12 +290,13 @@ fn unknown_rules(criteria: &pipeline::Criteria) -> Vec<Diagnostic> {
 pub fn compile(
     checked: Checked,
     sites: u32,
+    time_limit: Option<f64>,
 ) -> Result<(pipeline::Compiled, Configuration, Vec<Diagnostic>), Failure> {
     let Some(program) = checked.program else {
         return Err(Failure::wrong(checked.diagnostics));
     };
     let options = checked_options(&checked.configuration, sites)?;
-    let compiled = compiled(&program, &options)?;
+    let compiled = compiled(&program, &options, time_limit)?;
     let configuration = Configuration {
         sites,
         ..checked.configuration

@@ -24,9 +24,10 @@ pub fn plan(
     training: &Training,
     last: &einsum::Program,
     options: &Options,
+    time_limit: Option<f64>,
 ) -> Result<Session, Failure> {
     let plan = |program: &einsum::Program| -> Result<Plan, Failure> {
-        Ok(compiled(program, options)?.plan)
+        Ok(compiled(program, options, time_limit)?.plan)
     };
     let mut session = Session {
         constants: training.constants.as_ref().map(&plan).transpose()?,

@@ -62,6 +62,7 @@ impl<'a> Checker<'a> {
                             shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
                             role: tensor.role,
                             definition: einsum::Definition::Source(source),
+                            block: None,
                             origin,
                         },
                     )
@@ -264,6 +265,7 @@ impl<'a> Checker<'a> {
                 dtype,
                 shape,
                 role,
+                block: program.innermost(&operands),
                 definition: einsum::Definition::Statement { kernel, operands },
                 origin,
             },

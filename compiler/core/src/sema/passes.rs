@@ -105,7 +105,7 @@ fn sources_of(program: &Program) -> BTreeMap<String, (DType, Vec<u64>, Source)> 
                 tensor.name.clone(),
                 (tensor.dtype, tensor.shape.clone(), source.clone()),
             )),
-            einsum::Definition::Statement { .. } => None,
+            einsum::Definition::Statement { .. } | einsum::Definition::Loop(_) => None,
         })
         .collect()
 }
