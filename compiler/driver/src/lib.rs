@@ -11,6 +11,7 @@ pub mod arguments;
 pub mod bind;
 pub mod bundle;
 pub mod exit;
+pub mod interrupt;
 pub mod launcher;
 #[cfg(feature = "parser")]
 pub mod load;
