@@ -3,7 +3,7 @@
 
 mod support;
 
-use ein_data::checkpoint::{Checkpoint, CheckpointWriter, list, newest, sweep};
+use ein_data::checkpoint::{Checkpoint, CheckpointWriter, list, newest, prepare, sweep};
 use ein_data::{DataError, Header, Named, SetWriter};
 use ein_plan::DType;
 use proptest::prelude::*;
@@ -353,6 +353,14 @@ fn nothing_is_left_of_what_is_not_finished() {
     assert_eq!(names(root).len(), 2);
     sweep(root);
     assert_eq!(names(root), ["notes.txt"]);
+    save(root, 4, 1, None).unwrap();
+    let deeper = root.join("run/new");
+    prepare(&deeper, false).unwrap();
+    prepare(root, false).unwrap();
+    assert_eq!(names(root), ["notes.txt", "run", "step-000000004"]);
+    prepare(root, true).unwrap();
+    assert_eq!(names(root), ["notes.txt", "run"]);
+    assert_eq!(prepare(&root.join("notes.txt/x"), true).unwrap_err().code, "E0705");
     let error = CheckpointWriter::attach(root, 1, &tensors, "t").unwrap_err();
     assert!(error.message.contains("does not see it"), "{error}");
     let file = root.join("notes.txt");

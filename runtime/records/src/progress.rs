@@ -1,4 +1,5 @@
-//! The progress line: on a terminal one line that is drawn anew, elsewhere a plain line at the end of each epoch.
+//! The progress line: on a terminal one line that is drawn anew, elsewhere a plain line at the end of each epoch. Its loss is the mean
+//! over the epoch so far; without epochs, since the last plain line was due.
 //!
 //! Must not know files.
 //!
@@ -38,6 +39,8 @@ pub struct Progress {
     recent: VecDeque<(u64, u64, f64)>,
     /// What was validated last, by name.
     validation: Vec<(String, f64)>,
+    /// Loss times examples, and examples, since the epoch began.
+    mean: (f64, u64),
 }
 
 impl Progress {
@@ -74,6 +77,7 @@ impl Progress {
             plain,
             recent: VecDeque::new(),
             validation: vec![],
+            mean: (0.0, 0),
         }
     }
 
@@ -112,7 +116,12 @@ impl Progress {
             None => record.step.is_multiple_of(every),
         };
         let last = record.step == self.extent.steps;
-        (self.bar.is_some() || self.plain && (due || last)).then(|| self.text(record))
+        let shown = self.bar.is_some() || self.plain && (due || last);
+        let line = shown.then(|| self.text(record));
+        if due {
+            self.mean = (0.0, 0);
+        }
+        line
     }
 
     /// Prints text above the line.
@@ -136,8 +145,8 @@ impl Progress {
             parts.push(format!("epoch {}/{epochs}", record.epoch));
         }
         parts.push(format!("step {}/{}", record.step, self.extent.steps));
-        if let Some(loss) = record.loss {
-            parts.push(format!("loss {}", digits(loss)));
+        if self.mean.1 > 0 {
+            parts.push(format!("loss {}", digits(self.mean.0 / self.mean.1 as f64)));
         }
         for (name, value) in &self.validation {
             parts.push(format!("{name} {}", digits(*value)));

@@ -14,7 +14,7 @@ mod write;
 
 pub use manifest::Manifest;
 pub use read::{Checkpoint, Found, newest};
-pub use write::{CheckpointWriter, sweep};
+pub use write::{CheckpointWriter, prepare, sweep};
 
 use std::path::{Path, PathBuf};
 

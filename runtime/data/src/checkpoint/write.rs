@@ -47,6 +47,30 @@ pub fn sweep(root: &Path) {
     }
 }
 
+/// Makes a folder ready for the checkpoints of a run that begins anew (site 0): what a killed run left is swept out and, if `empty`,
+/// the checkpoints that are there are removed.
+///
+/// # Errors
+/// `E0705` if the folder cannot be made.
+pub fn prepare(root: &Path, empty: bool) -> Result<(), DataError> {
+    let place = Place {
+        file: root.display().to_string(),
+        key: None,
+    };
+    fs::create_dir_all(root).map_err(|error| no_folder(&place, root, &error))?;
+    sweep(root);
+    if empty {
+        list(root).iter().for_each(|(_, folder)| remove(folder));
+    }
+    match list(root).first() {
+        Some((_, folder)) if empty => Err(place.error(
+            UNWRITABLE,
+            format_args!("`{}` cannot be removed", folder.display()),
+        )),
+        _ => Ok(()),
+    }
+}
+
 impl CheckpointWriter {
     /// Makes the hidden folder, with room for all tensors (site 0); `root` itself, too, if it is not there. `token` tells runs apart;
     /// all sites of a run give the same, and the same tensors in the same order.
