@@ -12,6 +12,7 @@ pub mod bind;
 pub mod bundle;
 pub mod calibration;
 pub mod exit;
+pub mod interrupt;
 pub mod launcher;
 #[cfg(feature = "parser")]
 pub mod load;
