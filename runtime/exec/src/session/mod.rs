@@ -361,9 +361,9 @@ impl Runner<'_> {
     ) -> Result<Walked, RunError> {
         self.prepare(plan)?;
         if let Some(batch) = batch {
-            let residents = &self.residents;
-            let opened = self.data.open(batch, residents, self.comm, self.options);
+            let opened = self.data.open(batch, self.options);
             agree(self.comm, opened.err())?;
+            self.data.gather(batch, &self.residents, self.comm)?;
         }
         let feed = self.feed(batch);
         let mut walker = Walker::new(plan, self.comm, self.options, Some(&feed));
