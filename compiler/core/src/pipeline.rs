@@ -15,6 +15,7 @@ pub mod diff;
 pub mod dot;
 mod explain;
 pub mod html;
+mod order;
 pub mod report;
 
 use crate::cost::{self, Cost, Machine};
@@ -134,6 +135,9 @@ fn passes(
 ) -> Result<Compiled, Stop> {
     let shared = search::share::share(program);
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
+    if !shared.program.blocks.is_empty() {
+        return Err(Stop::Internal("loops are not planned yet".to_string()));
+    }
     let (program, chosen) = choose::choose(&shared.program, options, deadline)?;
 
     let chunking = ia::from_layout::chunking(&program, &chosen.layout, options.deterministic)?;

@@ -15,9 +15,9 @@ use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The tuples of a source at a site. Runs on the current thread pool.
+/// The tuples of a source at a site; random ones are those of a stream. Runs on the current thread pool.
 pub(crate) fn source(
-    name: &str,
+    (name, stream): (&str, &str),
     source: &Source,
     kind: &RelationType,
     (site, mesh): (u32, &Mesh),
@@ -41,6 +41,11 @@ pub(crate) fn source(
                 format!("the input `{name}` has no data"),
             )
             .help(format!("name a file: --input {name}={name}.npy")));
+        }
+        (None, Source::Fed) => {
+            return Err(RunError::internal(format!(
+                "`{name}` is given by a session, and there is none"
+            )));
         }
         _ => None,
     };
@@ -66,7 +71,7 @@ pub(crate) fn source(
                 None => Ok(ein_kernels::generate(
                     source,
                     *dtype,
-                    name,
+                    stream,
                     options.seed,
                     &shape,
                     &ranges,
@@ -80,7 +85,7 @@ pub(crate) fn source(
         .map_err(failed)
 }
 
-fn join(base: &Path, path: &str) -> String {
+pub(crate) fn join(base: &Path, path: &str) -> String {
     let joined = base.join(path);
     joined
         .to_str()

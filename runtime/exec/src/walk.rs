@@ -11,11 +11,14 @@
 use crate::error::{ErrorKind, RunError};
 use crate::local::{self, Place};
 use crate::output;
+use crate::print::Printed;
+use crate::session::{Feed, Resident};
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic, movement, source};
 use ein_array::{Array, Data};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
-use ein_plan::{DType, Operation, Plan, RelationId, Step};
+use ein_plan::source::fed::RATE;
+use ein_plan::{DType, Operation, Plan, RelationId, Source, Step};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,78 +31,56 @@ pub(crate) fn walk(
     options: &Options,
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
-    let token = meet(plan, comm, options)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads.max(1))
-        .build();
-    let mut walker = Walker {
-        plan,
-        comm: Counting::new(comm),
-        options,
-        store: Store::default(),
-        kept: plan.outputs.iter().map(|o| o.relation).collect(),
-        failure: None,
-    };
-    let pool = match pool {
-        Ok(pool) => Some(pool),
-        Err(error) => {
-            walker.failure = Some(RunError::internal(format!(
-                "the threads of the site cannot be started: {error}"
-            )));
-            None
-        }
-    };
-    if walker.failure.is_none() && comm.site() == 0 {
-        walker.failure = output::check(plan, options, &token).err();
+    let token = meet(&[plan], comm, options)?;
+    let pool = pool(options);
+    let mut failure = pool.as_ref().err().cloned();
+    if failure.is_none() && comm.site() == 0 {
+        failure = output::check(plan, options, &token).err();
     }
-    agree(comm, walker.failure.take())?;
-    let Some(pool) = pool else {
-        return Err(RunError::internal("a site without threads has said so"));
-    };
-    for (number, step) in plan.steps.iter().enumerate() {
-        current.store(number, Ordering::Relaxed);
-        walker.comm.begin(number);
-        if matches!(
-            step.operation,
-            Operation::Broadcast { .. } | Operation::Shuffle { .. }
-        ) {
-            agree(comm, walker.failure.take())?;
-            let tuples = walker.moved(step).map_err(|error| {
-                if error.kind != ErrorKind::Lost {
-                    // The others wait for what this site cannot send.
-                    comm.abort(&error.message);
-                }
-                error.in_step(plan, number)
-            })?;
-            walker.keep(number, step, tuples);
-        } else if walker.failure.is_none() {
-            match pool.install(|| walker.local(step)) {
-                Ok(tuples) => walker.keep(number, step, tuples),
-                Err(error) => walker.failure = Some(error.in_step(plan, number)),
-            }
-        }
-    }
-    agree(comm, walker.failure.take())?;
-    current.store(usize::MAX, Ordering::Relaxed);
-    walker.comm.begin(plan.steps.len());
-    let (printed, saved) = output::outputs(plan, &walker.comm, options, &walker.store, &token)?;
-    let (traffic, peak_bytes) = walker.figures()?;
-    Ok(Report {
-        printed,
-        saved,
-        traffic,
-        peak_bytes,
-    })
+    agree(comm, failure)?;
+    let mut walker = Walker::new(plan, comm, options, None);
+    walker.steps(&pool?, current)?;
+    walker.report(&token)
 }
 
-struct Walker<'a> {
+/// The threads of a site.
+pub(crate) fn pool(options: &Options) -> Result<rayon::ThreadPool, RunError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads.max(1))
+        .build()
+        .map_err(|error| {
+            RunError::internal(format!(
+                "the threads of the site cannot be started: {error}"
+            ))
+        })
+}
+
+/// One walk of a plan.
+pub(crate) struct Walker<'a> {
     plan: &'a Plan,
     comm: Counting<&'a dyn Communicator>,
     options: &'a Options,
+    feed: Option<&'a Feed<'a>>,
     store: Store,
     /// Relations that are given out; they stay to the end.
     kept: BTreeSet<RelationId>,
     failure: Option<RunError>,
+    /// Whether values that are not finite are looked for.
+    pub looking: bool,
+    /// The first step with NaN or infinity, and with minus infinity alone, which masks hold.
+    faulty: (Option<usize>, Option<usize>),
+}
+
+/// What a walk leaves for the next one.
+pub(crate) struct Walked {
+    /// Scalar outputs, at site 0.
+    pub printed: Vec<Printed>,
+    /// All other outputs, by name.
+    pub kept: Vec<(String, Resident)>,
+    /// The first step of this site with a value that is not finite, if such values were looked for.
+    pub faulty: Option<usize>,
+    /// The most bytes that this site held.
+    pub peak: u64,
 }
 
 /// Ends the run at every site if one of them has failed.
@@ -110,7 +91,121 @@ pub(crate) fn agree(comm: &dyn Communicator, mine: Option<RunError>) -> Result<(
     }
 }
 
-impl Walker<'_> {
+impl<'a> Walker<'a> {
+    /// The walk of a plan; `feed` is there in sessions only.
+    pub fn new(
+        plan: &'a Plan,
+        comm: &'a dyn Communicator,
+        options: &'a Options,
+        feed: Option<&'a Feed<'a>>,
+    ) -> Walker<'a> {
+        Walker {
+            plan,
+            comm: Counting::new(comm),
+            options,
+            feed,
+            store: Store::default(),
+            kept: plan.outputs.iter().map(|o| o.relation).collect(),
+            failure: None,
+            looking: false,
+            faulty: (None, None),
+        }
+    }
+
+    /// Takes all steps. `current` is kept at the number of the step that is being taken.
+    pub fn steps(
+        &mut self,
+        pool: &rayon::ThreadPool,
+        current: &AtomicUsize,
+    ) -> Result<(), RunError> {
+        let (plan, comm) = (self.plan, *self.comm.inner());
+        for (number, step) in plan.steps.iter().enumerate() {
+            current.store(number, Ordering::Relaxed);
+            self.comm.begin(number);
+            if matches!(
+                step.operation,
+                Operation::Broadcast { .. } | Operation::Shuffle { .. }
+            ) {
+                agree(comm, self.failure.take())?;
+                let tuples = self.moved(step).map_err(|error| {
+                    if error.kind != ErrorKind::Lost {
+                        // The others wait for what this site cannot send.
+                        comm.abort(&error.message);
+                    }
+                    error.in_step(plan, number)
+                })?;
+                self.keep(number, step, tuples);
+            } else if self.failure.is_none() {
+                match pool.install(|| self.local(step)) {
+                    Ok(tuples) => self.keep(number, step, tuples),
+                    Err(error) => self.failure = Some(error.in_step(plan, number)),
+                }
+            }
+        }
+        agree(comm, self.failure.take())?;
+        current.store(usize::MAX, Ordering::Relaxed);
+        self.comm.begin(plan.steps.len());
+        Ok(())
+    }
+
+    /// Prints and writes the outputs.
+    pub fn report(&self, token: &str) -> Result<Report, RunError> {
+        let (printed, saved) =
+            output::outputs(self.plan, &self.comm, self.options, &self.store, token)?;
+        let (traffic, peak_bytes) = self.figures()?;
+        Ok(Report {
+            printed,
+            saved,
+            traffic,
+            peak_bytes,
+            stopped: None,
+        })
+    }
+
+    /// Keeps the outputs for the next walk.
+    pub fn walked(self) -> Result<Walked, RunError> {
+        let (mut printed, mut kept) = (vec![], vec![]);
+        for output in &self.plan.outputs {
+            if output.shape.is_empty() && output.name != RATE {
+                printed.extend(output::print(self.plan, &self.comm, &self.store, output)?);
+            }
+            let resident = Resident {
+                kind: self.plan.kind(output.relation).clone(),
+                mesh: self.plan.mesh.clone(),
+                tuples: self.tuples(output.relation)?.clone(),
+            };
+            kept.push((output.name.clone(), resident));
+        }
+        Ok(Walked {
+            printed,
+            kept,
+            faulty: self.faulty.0.or(self.faulty.1),
+            peak: self.store.peak(),
+        })
+    }
+
+    /// Notes the first step that gives a value that is not finite.
+    fn look(&mut self, number: usize, tuples: &Tuples) {
+        if self.faulty.0.is_some() {
+            return;
+        }
+        for array in tuples.values().flatten() {
+            let data = array.data();
+            if !data.dtype().is_float() {
+                continue;
+            }
+            for at in 0..data.len() {
+                let value = data.get(at).as_f64();
+                if value == f64::NEG_INFINITY {
+                    self.faulty.1.get_or_insert(number);
+                } else if !value.is_finite() {
+                    self.faulty.0 = Some(number);
+                    return;
+                }
+            }
+        }
+    }
+
     fn place(&self) -> Place<'_> {
         Place {
             plan: self.plan,
@@ -136,13 +231,17 @@ impl Walker<'_> {
 
     fn local(&mut self, step: &Step) -> Result<Tuples, RunError> {
         match &step.operation {
-            Operation::Source { name, source } => source::source(
-                name,
-                source,
-                &step.kind,
-                (self.comm.site(), &self.plan.mesh),
-                self.options,
-            ),
+            Operation::Source { name, source } => {
+                let place = (self.comm.site(), &self.plan.mesh);
+                match (self.feed, source) {
+                    (Some(feed), Source::Fed) => feed.tuples(name, &step.kind, place, self.options),
+                    _ => {
+                        let stream = self.feed.and_then(|feed| feed.stream(name));
+                        let names = (name.as_str(), stream.as_deref().unwrap_or(name));
+                        source::source(names, source, &step.kind, place, self.options)
+                    }
+                }
+            }
             Operation::LocalJoin {
                 inputs,
                 kernel,
@@ -210,6 +309,9 @@ impl Walker<'_> {
         if let Err(error) = fits(step, &tuples) {
             self.failure = Some(error.in_step(self.plan, number));
             return;
+        }
+        if self.looking {
+            self.look(number, &tuples);
         }
         self.store.free(step.result);
         self.store.insert(step.result, tuples);
@@ -280,12 +382,16 @@ fn fits(step: &Step, tuples: &Tuples) -> Result<(), RunError> {
 }
 
 /// Sites compare what they were started with; returns a token that tells this run from others.
-fn meet(plan: &Plan, comm: &dyn Communicator, options: &Options) -> Result<String, RunError> {
+pub(crate) fn meet(
+    plans: &[&Plan],
+    comm: &dyn Communicator,
+    options: &Options,
+) -> Result<String, RunError> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| d.as_nanos() as u64);
     let token = now ^ (u64::from(std::process::id()) << 32);
-    let fingerprint = match postcard::to_stdvec(plan) {
+    let fingerprint = match postcard::to_stdvec(plans) {
         Ok(bytes) => hash(&bytes),
         Err(error) => {
             return Err(RunError::internal(format!(
@@ -319,7 +425,7 @@ fn meet(plan: &Plan, comm: &dyn Communicator, options: &Options) -> Result<Strin
     if let Some(site) = differs(1) {
         return different(site, "other options");
     }
-    if plan.sites != comm.sites() {
+    if let Some(plan) = plans.iter().find(|plan| plan.sites != comm.sites()) {
         return Err(RunError::new(
             "E0731",
             ErrorKind::Setup,
@@ -334,7 +440,10 @@ fn meet(plan: &Plan, comm: &dyn Communicator, options: &Options) -> Result<Strin
 }
 
 /// Every site's numbers, by site; the lists are equally long.
-fn share_numbers(comm: &dyn Communicator, mine: Vec<i64>) -> Result<Vec<Vec<i64>>, RunError> {
+pub(crate) fn share_numbers(
+    comm: &dyn Communicator,
+    mine: Vec<i64>,
+) -> Result<Vec<Vec<i64>>, RunError> {
     let kind = ArrayKind {
         dtype: DType::I64,
         shape: vec![mine.len()],

@@ -186,7 +186,7 @@ impl Gradients {
     fn look_at(&mut self, program: &Program) {
         for tensor in &program.tensors[self.flows.len()..] {
             let flows = match &tensor.definition {
-                Definition::Source(_) => vec![],
+                Definition::Source(_) | Definition::Loop(_) => vec![],
                 Definition::Statement { kernel, operands } => flowing(kernel, operands.len()),
             };
             self.flows.push(flows);
@@ -196,7 +196,7 @@ impl Gradients {
     /// The tensors from which a derivative flows to a tensor.
     fn read_by<'p>(&self, program: &'p Program, at: usize) -> impl Iterator<Item = usize> + 'p {
         let operands: &[TensorId] = match &program.tensors[at].definition {
-            Definition::Source(_) => &[],
+            Definition::Source(_) | Definition::Loop(_) => &[],
             Definition::Statement { operands, .. } => operands,
         };
         let flows = self.flows[at].clone();
@@ -334,6 +334,7 @@ impl Statements {
             dtype,
             shape,
             role: Role::Hidden,
+            block: program.innermost(&operands),
             definition: Definition::Statement { kernel, operands },
             origin,
         });

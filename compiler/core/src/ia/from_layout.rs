@@ -63,7 +63,7 @@ pub fn check(program: &Program, layout: &Layout) -> Result<(), String> {
         let fail = |what: &str| Err(format!("layout of `{}`: {what}", tensor.name));
         let indices = match &tensor.definition {
             Definition::Statement { kernel, .. } => Some(kernel.indices.len()),
-            Definition::Source(_) => None,
+            Definition::Source(_) | Definition::Loop(_) => None,
         };
         if statement.len() != indices.map_or(0, |_| axes) || rest.len() != axes {
             return fail("there is not one role for each axis");

@@ -63,6 +63,7 @@ pub fn on_mesh(program: &Program, mesh: Mesh, seed: u64) -> Layout {
         let (indices, loaded) = match &tensor.definition {
             Definition::Source(source) => (None, !source.is_free()),
             Definition::Statement { kernel, .. } => (Some(kernel.indices.len() as i64), false),
+            Definition::Loop(_) => (None, true),
         };
         let statement = axes.iter().map(|_| match indices {
             Some(count) if count > 0 && !numbers.one_in(3) => {

@@ -9,7 +9,7 @@
 use super::report::{
     PlanCost, PlanOutput, PlanReport, PlanStep, Rewrite, SCHEMA, Searched, SourceLine,
 };
-use super::{Compiled, Options};
+use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
 use ein_plan::{AxisRole, Origin, RelationId, memory, traffic};
@@ -62,6 +62,8 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             flops_per_site_max: figure(cost.flops),
             peak_memory_per_site_max: peak.map_or(0, |peak| peak.bytes),
             peak_step: peak.map_or(0, |peak| peak.step),
+            seconds: matches!(options.criteria.objective, Objective::Time(_))
+                .then_some(compiled.chosen.price.seconds),
         },
         proved_optimal: compiled.chosen.proved_optimal,
         gap: compiled.chosen.gap,

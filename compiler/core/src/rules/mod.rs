@@ -170,9 +170,34 @@ pub struct Logic {
     pub explored: Explored,
 }
 
+impl Logic {
+    /// The program alone.
+    fn original(program: &einsum::Program) -> Logic {
+        let price = price::program(program);
+        Logic {
+            alternatives: vec![Alternative {
+                program: program.clone(),
+                rules: vec![],
+                work: price.score(),
+                flops: price.flops,
+            }],
+            explored: Explored {
+                nodes: 0,
+                classes: 0,
+                iterations: 0,
+                stop: Stop::Saturated,
+                fired: BTreeMap::new(),
+            },
+        }
+    }
+}
+
 /// Programs equal to this one, ranked. The original is first unless another has less work, and fewer operations or
 /// fewer bytes touched. The program is one that [`einsum::verify`] accepts.
 pub fn rewrite(program: &einsum::Program, options: &LogicOptions<'_>) -> Logic {
+    if !program.blocks.is_empty() {
+        return Logic::original(program);
+    }
     let disabled: HashSet<&str> = options.disabled.iter().map(String::as_str).collect();
     let rows: Vec<saturate::Row> = rows()
         .into_iter()

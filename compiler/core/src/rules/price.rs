@@ -50,7 +50,7 @@ impl Price {
 /// The price of a program: that of its statements.
 pub fn program(program: &Program) -> Price {
     let statements = program.tensors.iter().map(|t| match &t.definition {
-        Definition::Source(_) => Price::default(),
+        Definition::Source(_) | Definition::Loop(_) => Price::default(),
         Definition::Statement { kernel, .. } => statement(kernel),
     });
     statements.fold(Price::default(), Price::plus)

@@ -157,7 +157,9 @@ impl<'a> Workspace<'a> {
             limit,
         );
         let fitting = all.into_iter().filter(|choice| {
+            let statement = self.problem.tensors[at].statement();
             memory.is_none_or(|memory| choice.touched <= memory)
+                && !statement.is_some_and(|s| self.tariff.barred.run(s, choice.run))
                 && only.is_none_or(|only| choice.run == *only)
         });
         let list: Vec<Choice> = fitting.collect();

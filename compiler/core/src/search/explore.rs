@@ -228,7 +228,8 @@ impl Search<'_> {
         deadline: &dyn Fn() -> bool,
     ) -> Looked {
         let (problem, options) = (self.problem, self.options);
-        let tariff = Tariff::new(problem, counts(mesh), &options.objective, weights);
+        let mut tariff = Tariff::new(problem, counts(mesh), &options.objective, weights);
+        tariff.barred = options.barred;
         let mut space = Workspace::new(problem, &self.model, tariff);
         let allowed = Allowed {
             limits: &self.balance.limits,

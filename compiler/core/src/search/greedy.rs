@@ -75,7 +75,7 @@ impl<'a> Chooser<'a> {
             .tensors
             .iter()
             .map(|tensor| match &tensor.definition {
-                Definition::Source(_) => 0,
+                Definition::Source(_) | Definition::Loop(_) => 0,
                 Definition::Statement { kernel, .. } => {
                     let each = u128::from(flops_per_point(kernel).max(1));
                     let extents = kernel.indices.iter().map(|i| u128::from(i.extent));

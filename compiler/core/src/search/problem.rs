@@ -111,7 +111,7 @@ impl Problem {
         for (at, tensor) in program.tensors.iter().enumerate() {
             let kind = match &tensor.definition {
                 Definition::Source(source) if source.is_free() => Kind::Free,
-                Definition::Source(_) => Kind::Loaded,
+                Definition::Source(_) | Definition::Loop(_) => Kind::Loaded,
                 Definition::Statement { kernel, operands } => {
                     let numbers: Vec<usize> = operands.iter().map(|o| o.0 as usize).collect();
                     Kind::Made(statement(kernel, &numbers))

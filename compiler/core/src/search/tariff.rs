@@ -8,10 +8,12 @@
 //! transfer 3600 floats + 0.01 · (load / even share …) rounded to a multiple of 2^-20
 //! ```
 
+use super::barred::Barred;
 use super::choice::Choice;
 use super::convert::{Counts, Goods, Move, Roles, convert, share};
 use super::problem::{Problem, Tensor};
 use crate::ia::layout::TensorRole;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// What a plan is to have little of.
@@ -26,7 +28,7 @@ pub enum Objective {
 }
 
 /// The coefficients of the time that a plan takes: a linear model as in luo2021, section 7.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimeModel {
     /// Seconds a message.
     pub alpha: f64,
@@ -110,6 +112,8 @@ pub struct Tariff<'a> {
     pub objective: &'a Objective,
     /// What decides between equals.
     pub weights: Weights,
+    /// Conversions that are not to be had.
+    pub barred: Barred,
     total: f64,
     bytes: f64,
     numbers: HashMap<(Vec<u64>, u64, u64), usize>,
@@ -137,6 +141,7 @@ impl<'a> Tariff<'a> {
             counts,
             objective,
             weights,
+            barred: Barred::default(),
             total: problem.total.max(1.0),
             bytes: bytes.sum::<f64>().max(1.0),
             numbers: HashMap::new(),
@@ -178,7 +183,8 @@ impl<'a> Tariff<'a> {
             shape: &kept.shape,
             columns: kept.columns,
         };
-        let price = match convert(what, self.counts, from, to) {
+        let barred = self.barred.conversion(self.counts, from, to);
+        let price = match convert(what, self.counts, from, to).filter(|_| !barred) {
             None => f64::INFINITY,
             Some(moved) if moved == Move::default() => 0.0,
             Some(moved) => {

@@ -12,7 +12,8 @@
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
 //! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `states`,
 //! `arguments`, `slices`, `signature`, `scope`, `gradient` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
-//! indices, positions in range); `lower`, `lower_parts` (kernels).
+//! indices, positions in range); `lower`, `lower_parts` (kernels); `train`, `train_data`, `training`, `passes`, `updates`, `schedules`, `step`, `update`, `rows` (blocks of `train`, and
+//! the further passes that read the text as a step).
 
 mod access;
 mod arena;
@@ -30,6 +31,7 @@ mod lower;
 mod lower_parts;
 mod names;
 mod order;
+mod passes;
 mod plan;
 mod plan_body;
 mod prove;
@@ -38,7 +40,9 @@ mod reduce;
 mod report;
 mod resolve;
 mod resolve_call;
+mod rows;
 mod scatter;
+mod schedules;
 mod scope;
 mod shapes;
 mod signature;
@@ -47,9 +51,15 @@ mod slices;
 mod sources;
 mod statement;
 mod states;
+mod step;
 mod sums;
+mod train;
+mod train_data;
+pub mod training;
 mod types;
 mod unknown;
+mod update;
+mod updates;
 
 use crate::einsum::Program;
 use arena::{Arena, ExprId, TensorRef};
@@ -97,6 +107,8 @@ pub struct Bindings {
     pub headers: BTreeMap<String, (DType, Vec<u64>)>,
     /// Whether it is an error that a size is not known, or that nothing is given out.
     pub require_sizes: bool,
+    /// Whether params are given like inputs, and their own sources are of no account.
+    pub params_given: bool,
 }
 
 /// An input or param of a program.
@@ -121,6 +133,8 @@ pub struct Analysis {
     pub program: Option<Program>,
     /// Inputs and params in the order of their uses.
     pub inputs: Vec<InputInfo>,
+    /// What is done before the program: `program` is then what is evaluated after training.
+    pub training: Option<training::Training>,
 }
 
 /// Expressions are walked by recursion of bounded depth; this is enough for it.
@@ -131,14 +145,34 @@ pub fn check(sources: &Sources, bindings: &Bindings) -> Analysis {
     stacker::maybe_grow(STACK / 2, STACK, || run(sources, bindings))
 }
 
-/// Checks until no statement says more about the dimensions of others: nearly always once, else twice.
 fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
+    let functions = updates::as_functions(sources);
+    let sources = functions.as_ref().unwrap_or(sources);
+    let mode = training::Mode::of_base(sources);
+    let checker = settle(sources, bindings, &mode);
+    let base = checker.base();
+    let mut analysis = checker.finish();
+    if !base.is_empty() && analysis.diagnostics.iter().all(|d| !d.is_error()) {
+        analysis.training = passes::passes(sources, bindings, &base, &mut analysis);
+        if analysis.diagnostics.iter().any(Diagnostic::is_error) {
+            analysis.program = None;
+        }
+    }
+    analysis
+}
+
+/// Checks until no statement says more about the dimensions of others: nearly always once, else twice.
+fn settle<'a>(
+    sources: &'a Sources,
+    bindings: &'a Bindings,
+    mode: &'a training::Mode,
+) -> Checker<'a> {
     let mut inferred = BTreeMap::new();
     loop {
-        let mut checker = Checker::new(sources, bindings, std::mem::take(&mut inferred));
+        let mut checker = Checker::new(sources, bindings, mode, std::mem::take(&mut inferred));
         checker.check();
         if checker.found.is_empty() {
-            return checker.finish();
+            return checker;
         }
         inferred = std::mem::take(&mut checker.inferred);
         inferred.extend(checker.found);
@@ -149,6 +183,7 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
 struct Checker<'a> {
     sources: &'a Sources,
     bindings: &'a Bindings,
+    mode: &'a training::Mode,
     report: report::Report,
     /// First bytes of the lines of every file.
     lines: Vec<Vec<u32>>,
@@ -208,12 +243,14 @@ struct Checker<'a> {
     /// Whether a source has a number that is not known yet.
     open_source: bool,
     outputs: Vec<(TensorRef, Option<String>, Span)>,
+    training: training::Findings<'a>,
 }
 
 impl<'a> Checker<'a> {
     fn new(
         sources: &'a Sources,
         bindings: &'a Bindings,
+        mode: &'a training::Mode,
         inferred: BTreeMap<String, Size>,
     ) -> Checker<'a> {
         let lines = sources
@@ -233,6 +270,7 @@ impl<'a> Checker<'a> {
         Checker {
             sources,
             bindings,
+            mode,
             report: report::Report::default(),
             lines,
             files: sources.files.iter().map(|_| FileNames::default()).collect(),
@@ -269,6 +307,7 @@ impl<'a> Checker<'a> {
             inputs: vec![],
             open_source: false,
             outputs: vec![],
+            training: training::Findings::default(),
         }
     }
 
@@ -277,6 +316,7 @@ impl<'a> Checker<'a> {
         self.plan();
         self.check_bindings();
         self.bind_dims();
+        self.begin_step();
         self.define_entities();
         self.finish_items();
     }
@@ -311,6 +351,7 @@ impl<'a> Checker<'a> {
             diagnostics: self.report.finish(),
             program,
             inputs,
+            training: None,
         }
     }
 }

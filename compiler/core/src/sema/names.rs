@@ -152,17 +152,13 @@ impl<'a> Checker<'a> {
             ItemKind::Module(module) => {
                 self.declare(file, &module.name, EntityKind::Module(module));
             }
-            ItemKind::Optimizer(optimizer) => {
-                self.reject(file, "E0609", "an optimizer", optimizer.name.span);
-                self.declare(file, &optimizer.name, EntityKind::Poison);
-            }
-            ItemKind::Schedule(schedule) => {
-                self.reject(file, "E0609", "a schedule", schedule.name.span);
-                self.declare(file, &schedule.name, EntityKind::Poison);
-            }
-            ItemKind::Train(_) => self.reject(file, "E0609", "training", self.head(item.span)),
             ItemKind::Statement(statement) => self.collect_statement(file, statement),
-            ItemKind::Output { .. } | ItemKind::Assert { .. } | ItemKind::Error => {}
+            // Optimizers and schedules have become functions.
+            ItemKind::Optimizer(_) | ItemKind::Schedule(_) => {}
+            ItemKind::Output { .. }
+            | ItemKind::Assert { .. }
+            | ItemKind::Train(_)
+            | ItemKind::Error => {}
         }
         let library = matches!(
             item.kind,
@@ -351,6 +347,16 @@ impl<'a> Checker<'a> {
 
     pub(super) fn entity(&self, id: EntityId) -> Entity<'a> {
         self.entities[id.0 as usize]
+    }
+
+    /// The full name of something of a file.
+    pub(super) fn full_name(&self, file: FileId, name: &str) -> String {
+        if file.0 == 0 {
+            return name.to_owned();
+        }
+        let source = &self.sources.files[file.0 as usize].name;
+        let stem = source.rsplit(['/', '\\']).next().unwrap_or(source);
+        format!("{}.{name}", stem.strip_suffix(".ein").unwrap_or(stem))
     }
 
     /// The first line of a span: what a message about a block points at.

@@ -157,6 +157,18 @@ impl<'a> Checker<'a> {
         self.new_var("_".into(), span, Some(reduction), Some(stated))
     }
 
+    /// A variable that runs over that many.
+    pub(super) fn fresh_var(&mut self, name: String, size: Size, span: Span) -> VarId {
+        let scope = Scope::file(span.file);
+        let var = self.index_vars(&scope, &name, span, None)[0];
+        self.vars[var.0 as usize].stated = Some(Stated {
+            size,
+            span,
+            by: StatedBy::Bound,
+        });
+        var
+    }
+
     fn new_var(
         &mut self,
         name: String,

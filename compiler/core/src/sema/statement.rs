@@ -415,6 +415,13 @@ impl<'a> Checker<'a> {
         let is_number = self.arena.as_number(value).is_some()
             || self.arena.as_size(value).is_some()
             || self.arena.as_truth(value).is_some();
+        let number = self.training.updating
+            && dtype.is_none()
+            && target.target.positions.is_none()
+            && matches!(self.arena.ty(value), Ty::Number { .. });
+        if number {
+            return Some(Binding::Scalar(value));
+        }
         let root = match dtype {
             Some(dtype) => match self.arena.ty(value) {
                 Ty::Typed(have) if have != dtype => {
@@ -484,16 +491,5 @@ impl<'a> Checker<'a> {
             return None;
         }
         Some(())
-    }
-
-    pub(super) fn fresh_var(&mut self, name: String, size: Size, span: Span) -> VarId {
-        let scope = Scope::file(span.file);
-        let var = self.index_vars(&scope, &name, span, None)[0];
-        self.vars[var.0 as usize].stated = Some(Stated {
-            size,
-            span,
-            by: StatedBy::Bound,
-        });
-        var
     }
 }

@@ -92,6 +92,10 @@ impl Checker<'_> {
         }
         let ty = Ty::Typed(dtype);
         let form = self.arena.form(id);
+        if let Some(read) = self.hoisted(id, dtype) {
+            self.coerced.insert((id, dtype), read);
+            return read;
+        }
         let typed = matches!(self.arena.ty(id), Ty::Typed(_));
         let result = match &*form {
             _ if typed => {
@@ -150,7 +154,17 @@ impl Checker<'_> {
                 };
                 self.arena.add(form, ty)
             }
-            Form::Convert(_) | Form::Read { .. } => id,
+            // A number of the step: exact until here.
+            Form::Read { tensor, .. } => {
+                let own = self.tensors[tensor.0 as usize].dtype;
+                let read = self.arena.add((*form).clone(), Ty::Typed(own));
+                if own == dtype {
+                    read
+                } else {
+                    self.arena.add(Form::Convert(read), ty)
+                }
+            }
+            Form::Convert(_) => id,
         };
         self.coerced.insert((id, dtype), result);
         result

@@ -56,6 +56,7 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
         let id = TensorId(number as u32);
         match &tensor.definition {
             Definition::Source(_) => {}
+            Definition::Loop(_) => return Err("loops are not lowered to relations".into()),
             Definition::Statement { kernel, operands } => {
                 lowering.statement(id, kernel, operands)?
             }
@@ -509,7 +510,7 @@ fn check_chunking(program: &einsum::Program, chunking: &Chunking) -> Result<(), 
             .zip(&chunking.dims)
             .all(|((tensor, indices), dims)| {
                 let count = match &tensor.definition {
-                    Definition::Source(_) => 0,
+                    Definition::Source(_) | Definition::Loop(_) => 0,
                     Definition::Statement { kernel, .. } => kernel.indices.len(),
                 };
                 indices.len() == count
