@@ -16,7 +16,6 @@ use super::{
     updates::{NORM, optimizer_name},
 };
 use crate::einsum::Role;
-use ein_plan::source::fed;
 use ein_plan::{DType, Function, Reduction, Scalar, Source};
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::Argument;

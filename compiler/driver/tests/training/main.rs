@@ -64,10 +64,14 @@ pub fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
     let told = Mutex::new((vec![], vec![]));
     let watch = |event: &Event| {
         let mut told = told.lock().unwrap();
-        match event {
-            Event::Step { loss, .. } => told.0.push(*loss),
-            Event::Validated { value, .. } => told.1.push(*value),
+        if let Event::Step {
+            loss, validated, ..
+        } = event
+        {
+            told.0.push(*loss);
+            told.1.extend(validated.as_ref().map(|(_, value)| *value));
         }
+        Ok(())
     };
     let options = ein_exec::Options {
         threads: sites as usize,

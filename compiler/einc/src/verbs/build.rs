@@ -63,18 +63,15 @@ pub fn perform(arguments: Arguments) -> i32 {
     };
     let mut settings = Settings::default();
     settings.bind(arguments.bind);
-<<<<<<< records-wip
-    settings.plan(&arguments.plan);
+    if let Err(diagnostic) = settings.plan(&arguments.plan) {
+        return super::complain(diagnostic, format);
+    }
     if let Some(wanted) = &arguments.infer {
         settings.inference = true;
         if let Err(diagnostic) = infer::reduce(&mut program, wanted) {
             let failure = session::Failure::usage(vec![diagnostic]);
             return exit::fail(failure, &program, format);
         }
-=======
-    if let Err(diagnostic) = settings.plan(&arguments.plan) {
-        return super::complain(diagnostic, format);
->>>>>>> train
     }
     let mut checked = match session::check(&program, &settings, Purpose::Look) {
         Ok(checked) => checked,
