@@ -7,4 +7,5 @@ mod language;
 mod plans;
 mod properties;
 mod readme;
+mod resume;
 mod wrong_input;

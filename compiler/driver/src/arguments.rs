@@ -122,6 +122,9 @@ pub struct TrainingArguments {
     /// Write the trained params to a file
     #[arg(long, value_name = "FILE.safetensors", help_heading = "Training")]
     pub export: Option<PathBuf>,
+    /// Begin with params from a file, such as one that was exported
+    #[arg(long, value_name = "FILE.safetensors", help_heading = "Training")]
+    pub weights: Option<PathBuf>,
     /// How progress is shown, on standard error
     #[arg(
         long,

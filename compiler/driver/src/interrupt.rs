@@ -3,10 +3,9 @@
 //! Must not know what is saved, or when.
 //!
 //! ```text
-//! ^C   ->   asked() = Some("SIGINT"); all ranks agree; the step ends, the state is saved; exit status 130
+//! ^C   ->   asked() = Some(SIGINT); the session ends its step and saves what it carries; exit status 130
 //! ```
 
-use ein_comm::{CommError, Communicator};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
@@ -36,32 +35,17 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Takes it that a signal came; a run can be asked to end by more than the system.
-    pub fn request(&self, signal: Signal) {
-        self.signal
-            .store(signal.number() as usize, Ordering::Relaxed);
-    }
-
     /// The signal that came, if one did.
     pub fn asked(&self) -> Option<Signal> {
         match self.signal.load(Ordering::Relaxed) {
             0 => None,
-            number if number == SIGINT as usize => Some(Signal::Interrupt),
-            _ => Some(Signal::Terminate),
+            number => Some(Signal::of(number)),
         }
     }
 
-    /// The signal that any site of a run got: all sites call this after the same step, and all get the same answer.
-    ///
-    /// # Errors
-    /// A site is lost.
-    pub fn agreed(&self, sites: &dyn Communicator) -> Result<Option<Signal>, CommError> {
-        let mine = self.asked().map(|signal| signal.name().to_owned());
-        let found = sites.agree(mine)?;
-        Ok(found.map(|(_, name)| match name.as_str() {
-            "SIGINT" => Signal::Interrupt,
-            _ => Signal::Terminate,
-        }))
+    /// What a run looks at: not 0 once a signal came.
+    pub fn flag(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.signal)
     }
 }
 
@@ -75,6 +59,14 @@ pub enum Signal {
 }
 
 impl Signal {
+    /// The signal of a number.
+    pub fn of(number: usize) -> Signal {
+        match number == SIGINT as usize {
+            true => Signal::Interrupt,
+            false => Signal::Terminate,
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

@@ -8,8 +8,8 @@
 
 use crate::settings::Settings;
 use crate::{exit, render};
-use ein_exec::session::{Event, Session};
 use ein_exec::RunError;
+use ein_exec::session::{Event, Session};
 use ein_records::{Destinations, Extent, Progress, Record, RecordError, Recorder, Show};
 use einc_diag::Diagnostic;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -84,7 +84,8 @@ impl Records {
                 }
             }
             Event::Refused(reason) => {
-                let warning = Diagnostic::warning("E0709", format!("a checkpoint is left out: {reason}"));
+                let warning =
+                    Diagnostic::warning("E0709", format!("a checkpoint is left out: {reason}"));
                 exit::complain(&format!("{}\n", render::text(&warning, &[])));
             }
             Event::Saved { .. } => {}

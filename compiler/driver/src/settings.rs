@@ -45,6 +45,10 @@ pub struct Settings {
     pub export: Option<PathBuf>,
     /// How progress of training is shown.
     pub progress: Show,
+    /// Whether the program only evaluates, with params that it is given.
+    pub inference: bool,
+    /// A file of params, by full name.
+    pub weights: Option<PathBuf>,
     /// Where the steps of training are recorded.
     pub records: Destinations,
 }
@@ -90,6 +94,7 @@ impl Settings {
             _ => Begin::Anew,
         };
         self.export = training.export;
+        self.weights = training.weights;
         self.progress = training.progress.into();
         self.records = Destinations {
             json_lines: training.json_lines,

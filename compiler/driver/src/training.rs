@@ -40,6 +40,13 @@ pub fn plan(
             run::Carried {
                 begin: carried.begin.clone(),
                 anew: carried.kind == CarriedKind::Gradient,
+                saved: matches!(
+                    carried.kind,
+                    CarriedKind::Param | CarriedKind::State | CarriedKind::Running
+                ),
+                model: matches!(carried.kind, CarriedKind::Param | CarriedKind::Running),
+                dtype: carried.dtype,
+                shape: carried.shape.clone(),
             },
         );
     }
@@ -69,12 +76,19 @@ pub fn plan(
                 constant: input.constant,
             });
         }
+        let often = |every: Every| match every {
+            Every::Epochs(count) => run::Every::Epochs(count),
+            Every::Steps(count) => run::Every::Steps(count),
+        };
         if let Some((name, program, every)) = &block.validate {
-            let every = match *every {
-                Every::Epochs(count) => run::Every::Epochs(count),
-                Every::Steps(count) => run::Every::Steps(count),
-            };
-            planned.validate = Some((name.clone(), plan(program)?, every));
+            planned.validate = Some((name.clone(), plan(program)?, often(*every)));
+        }
+        if let Some((folder, every, keep)) = &block.checkpoint {
+            planned.checkpoints = Some(run::Checkpoints {
+                folder: folder.into(),
+                every: often(*every),
+                keep: *keep,
+            });
         }
         session.blocks.push(planned);
     }

@@ -23,5 +23,5 @@ mod writer;
 pub use error::DataError;
 pub use header::Header;
 pub use reader::Reader;
-pub use set::{Named, SetWriter};
+pub use set::{Named, SetWriter, keys};
 pub use writer::{Writer, supported};

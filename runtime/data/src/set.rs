@@ -6,7 +6,7 @@
 //! model.safetensors   W1 f32[64, 256] at 152, b1 f32[256] at 65688
 //! ```
 
-use crate::error::{DataError, Place, UNWRITABLE};
+use crate::error::{DataError, Place, UNREADABLE, UNWRITABLE};
 use crate::format::safetensors;
 use crate::header::Header;
 use crate::temporary::{hidden, join, make, reserve, take_name, write_box};
@@ -23,6 +23,31 @@ pub struct Named {
     pub name: String,
     /// Element type and shape.
     pub header: Header,
+}
+
+/// The names of the arrays in a .safetensors file.
+///
+/// # Errors
+/// `E0701` if it cannot be read or is no such file, `E0702` if it is damaged.
+pub fn keys(path: &Path) -> Result<Vec<String>, DataError> {
+    let place = Place {
+        file: path.display().to_string(),
+        key: None,
+    };
+    if kind_of(path).as_deref() != Some("safetensors") {
+        let error = place.error(UNREADABLE, "is no .safetensors file");
+        return Err(error.help("only those hold several arrays by their full names"));
+    }
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (total, file) = opened.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => place.error(UNREADABLE, "there is no such file"),
+        _ => place.read_failed(&error),
+    })?;
+    safetensors::keys(&file, total, &place)
+}
+
+fn kind_of(path: &Path) -> Option<String> {
+    path.extension().map(|e| e.to_string_lossy().to_lowercase())
 }
 
 /// One site's end of a file of several arrays. The writer that [`SetWriter::create`] made removes the temporary when it is dropped
@@ -147,8 +172,7 @@ impl Planned {
             file: path.display().to_string(),
             key: None,
         };
-        let kind = path.extension().map(|e| e.to_string_lossy().to_lowercase());
-        if kind.as_deref() != Some("safetensors") {
+        if kind_of(path).as_deref() != Some("safetensors") {
             return Err(place
                 .error(UNWRITABLE, "cannot hold several arrays by their names")
                 .help("end its name in .safetensors"));

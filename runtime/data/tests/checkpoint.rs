@@ -360,7 +360,10 @@ fn nothing_is_left_of_what_is_not_finished() {
     assert_eq!(names(root), ["notes.txt", "run", "step-000000004"]);
     prepare(root, true).unwrap();
     assert_eq!(names(root), ["notes.txt", "run"]);
-    assert_eq!(prepare(&root.join("notes.txt/x"), true).unwrap_err().code, "E0705");
+    assert_eq!(
+        prepare(&root.join("notes.txt/x"), true).unwrap_err().code,
+        "E0705"
+    );
     let error = CheckpointWriter::attach(root, 1, &tensors, "t").unwrap_err();
     assert!(error.message.contains("does not see it"), "{error}");
     let file = root.join("notes.txt");
@@ -439,6 +442,17 @@ fn sets_of_arrays() {
             numbered(array.header.dtype, &array.header.shape)
         );
     }
+    let mut found = ein_data::keys(&path).unwrap();
+    found.sort();
+    let mut wanted: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
+    wanted.sort();
+    assert_eq!(found, wanted);
+    let none = |path: &str| ein_data::keys(Path::new(path)).unwrap_err().to_string();
+    assert_eq!(
+        none("no.safetensors"),
+        "no.safetensors: there is no such file"
+    );
+    assert!(none("x.npy").starts_with("x.npy: is no .safetensors file"));
     assert_eq!(names(folder.path()), ["model.safetensors"]);
 }
 

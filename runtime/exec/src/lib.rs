@@ -62,6 +62,8 @@ pub struct Report {
     pub traffic: Traffic,
     /// The most bytes of arrays that each site held at once.
     pub peak_bytes: Vec<u64>,
+    /// The signal that ended a session early, after it was saved, and the steps that had been made.
+    pub stopped: Option<(usize, u64)>,
 }
 
 /// What went from site to site, over all sites.

@@ -17,6 +17,7 @@ use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic, movement, source};
 use ein_array::{Array, Data};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
+use ein_plan::source::fed::RATE;
 use ein_plan::{DType, Operation, Plan, RelationId, Source, Step};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -157,6 +158,7 @@ impl<'a> Walker<'a> {
             saved,
             traffic,
             peak_bytes,
+            stopped: None,
         })
     }
 
@@ -164,7 +166,7 @@ impl<'a> Walker<'a> {
     pub fn walked(self) -> Result<Walked, RunError> {
         let (mut printed, mut kept) = (vec![], vec![]);
         for output in &self.plan.outputs {
-            if output.shape.is_empty() {
+            if output.shape.is_empty() && output.name != RATE {
                 printed.extend(output::print(self.plan, &self.comm, &self.store, output)?);
             }
             let resident = Resident {

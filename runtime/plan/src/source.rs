@@ -69,6 +69,8 @@ pub mod fed {
     pub const ROWS: &str = "train.rows";
     /// The share of its batch that a part has: f64.
     pub const SHARE: &str = "train.share";
+    /// What a step gives back beside the loss and what is carried: the rate, with the schedule's factor: f64.
+    pub const RATE: &str = "train.rate";
 }
 
 impl Source {

@@ -344,6 +344,9 @@ impl<'a> Checker<'a> {
         let positions = shape.as_deref().unwrap_or_default();
         let sizes = self.declared_sizes(scope, positions);
         let form = match source {
+            Some(_) if param && self.bindings.params_given => {
+                Some(SourceForm::Ready(Source::Unbound))
+            }
             None if param => {
                 self.report.push(
                     Diagnostic::error("E0207", format!("`{}` has no source", name.text))

@@ -107,6 +107,8 @@ pub struct Bindings {
     pub headers: BTreeMap<String, (DType, Vec<u64>)>,
     /// Whether it is an error that a size is not known, or that nothing is given out.
     pub require_sizes: bool,
+    /// Whether params are given like inputs, and their own sources are of no account.
+    pub params_given: bool,
 }
 
 /// An input or param of a program.

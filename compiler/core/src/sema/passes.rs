@@ -117,7 +117,7 @@ fn feed(program: &mut Program, carried: &[Carried]) {
         let source = matches!(tensor.definition, einsum::Definition::Source(_));
         let fed = match known.map(|carried| carried.kind) {
             Some(CarriedKind::Param) => source,
-            Some(CarriedKind::State) => true,
+            Some(CarriedKind::State | CarriedKind::Running) => true,
             _ => false,
         };
         if fed {

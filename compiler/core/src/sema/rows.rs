@@ -180,9 +180,16 @@ impl<'a> Checker<'a> {
 
     /// A state of a module: in a step it is carried.
     pub(super) fn carried_state(&mut self, binding: Binding, span: Span) -> Option<()> {
-        let (Some(_), Binding::Tensor(view)) = (self.mode.step, binding) else {
+        let Binding::Tensor(view) = binding else {
             return Some(());
         };
+        if self.mode.step.is_none() {
+            if self.bindings.params_given {
+                let given = Definition::Source(SourceForm::Ready(Source::Unbound));
+                self.tensors[view.tensor.0 as usize].definition = given;
+            }
+            return Some(());
+        }
         let record = &self.tensors[view.tensor.0 as usize];
         let number = |root: ExprId| match &*self.arena.form(root) {
             Form::Constant(scalar) => Some(*scalar),
@@ -208,7 +215,7 @@ impl<'a> Checker<'a> {
         let name = record.name.clone();
         self.training
             .carried
-            .push((name, CarriedKind::State, begin));
+            .push((name, CarriedKind::Running, begin));
         self.training.state_tensors.push(view.tensor);
         Some(())
     }

@@ -90,6 +90,9 @@ impl<'a> Checker<'a> {
                 let pair = (*param, gradient);
                 self.update(rule, pair, &group, factor, &numbers)?;
             }
+            if let Some(rate) = self.training.rate {
+                self.outputs.push((rate, None, head));
+            }
         }
         if task != Task::Apply {
             self.module_states(&reached, head)?;

@@ -57,8 +57,10 @@ pub struct Carried {
 pub enum CarriedKind {
     /// A param, trained or not.
     Param,
-    /// A state of an optimizer or module.
+    /// A state of an optimizer.
     State,
+    /// A state of a module.
+    Running,
     /// A sum of gradients, which begins anew with every batch.
     Gradient,
     /// An input that is not batched.
@@ -184,6 +186,8 @@ pub(super) struct Findings<'a> {
     pub(super) rows: Option<TensorRef>,
     pub(super) counters: BTreeMap<&'static str, TensorRef>,
     pub(super) optimizer: String,
+    /// The rate of the params that are in no group.
+    pub(super) rate: Option<TensorRef>,
     pub(super) state_tensors: Vec<TensorRef>,
     pub(super) next_states: Vec<NextState>,
     /// What each application of an instance makes, by its prefix.

@@ -18,6 +18,7 @@ use super::{
     training::CarriedKind,
 };
 use crate::einsum::Role;
+use ein_plan::source::fed;
 use ein_plan::{DType, Function};
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Formal, Position};
@@ -92,6 +93,12 @@ impl<'a> Checker<'a> {
         }
         if let Some(Binding::Scalar(rate)) = scope.locals.get("lr").copied() {
             let rate = self.apply(Function::Mul, vec![rate, factor], span)?;
+            if group.is_empty() && self.training.rate.is_none() {
+                let exact = self.coerce(rate, DType::F64, span)?;
+                let name = fed::RATE.to_owned();
+                let told = self.add_statement(name, exact, vec![], vec![], span, Role::Hidden);
+                self.training.rate = Some(told);
+            }
             scope.locals.insert("lr", Binding::Scalar(rate));
         } else if self.arena.as_size(factor).is_none() {
             self.report.push(

@@ -20,13 +20,13 @@ use std::os::unix::fs::FileExt;
 /// The format's own bound on its table.
 const LONGEST: u64 = 100_000_000;
 
-/// Finds a tensor.
-pub(crate) fn open(
-    file: &File,
-    total: u64,
-    key: Option<&str>,
-    place: &mut Place,
-) -> Result<Opened, DataError> {
+/// The names of a file's tensors.
+pub(crate) fn keys(file: &File, total: u64, place: &Place) -> Result<Vec<String>, DataError> {
+    Ok(contents(file, total, place)?.0.offset_keys())
+}
+
+/// The table, and its length.
+fn contents(file: &File, total: u64, place: &Place) -> Result<(Metadata, u64), DataError> {
     if total < 8 {
         return Err(place.error(
             DAMAGED,
@@ -74,6 +74,17 @@ pub(crate) fn open(
             ),
         ));
     }
+    Ok((table, length))
+}
+
+/// Finds a tensor.
+pub(crate) fn open(
+    file: &File,
+    total: u64,
+    key: Option<&str>,
+    place: &mut Place,
+) -> Result<Opened, DataError> {
+    let (table, length) = contents(file, total, place)?;
     let keys = table.offset_keys();
     let at = choose(&keys, key, place)?;
     place.key = Some(keys[at].clone());

@@ -9,21 +9,26 @@
 //! ```
 
 mod feed;
+mod keep;
 mod order;
 mod resident;
 
 use crate::error::{ErrorKind, RunError};
-use crate::store::Tuples;
 use crate::walk::{Walked, Walker, agree, meet, pool, share_numbers};
 use crate::{Options, Report};
 use ein_array::Data;
 use ein_comm::Communicator;
+use ein_data::Reader;
+use ein_plan::source::fed::RATE;
 use ein_plan::{DType, Operation, Plan, Source};
 use feed::{Batch, Data as Bound};
 use resident::Residents;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
+
+pub use keep::{Begin, Checkpoints, Keeping};
 
 pub(crate) use feed::Feed;
 pub(crate) use resident::Resident;
@@ -39,6 +44,8 @@ pub struct Session {
     pub constants: Option<Plan>,
     /// What is evaluated at the end.
     pub last: Option<Plan>,
+    /// What is kept on disk.
+    pub keeping: Keeping,
 }
 
 /// A tensor that is carried.
@@ -48,6 +55,14 @@ pub struct Carried {
     pub begin: Source,
     /// Whether it begins anew with every batch.
     pub anew: bool,
+    /// Whether checkpoints hold it: params and states.
+    pub saved: bool,
+    /// Whether the model consists of it: params and states of modules, not those of optimizers.
+    pub model: bool,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
 }
 
 /// One loop over steps.
@@ -79,6 +94,8 @@ pub struct Block {
     pub optimizer: String,
     /// What is validated, by which plan, how often.
     pub validate: Option<(String, Plan, Every)>,
+    /// Where checkpoints are written.
+    pub checkpoints: Option<Checkpoints>,
 }
 
 /// A tensor of the data.
@@ -124,40 +141,45 @@ impl Every {
 /// What is told while a session runs, at site 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A step was made.
+    /// A checkpoint that is damaged or of another run is left out; says why.
+    Refused(String),
+    /// The first step comes next.
+    Begun {
+        /// The checkpoint that is continued, and the steps that had been made.
+        resumed: Option<(PathBuf, u64)>,
+    },
+    /// A step was made, and what was validated after it.
     Step {
         /// Which block, from 0.
         block: usize,
-        /// The step of the block, from 0, and how many there are.
+        /// The step of the block, from 0.
         step: u64,
-        /// Steps of the block.
-        steps: u64,
-        /// The epoch, from 0.
+        /// The epoch of the block, from 0.
         epoch: u64,
+        /// Steps of all blocks that have been made.
+        made: u64,
         /// Rows of the batch.
         rows: u64,
         /// The loss over the batch, before the update.
         loss: f64,
-        /// How long it took.
+        /// The rate of the params that are in no group, if the optimizer has one.
+        rate: Option<f64>,
+        /// What was validated, and its value.
+        validated: Option<(String, f64)>,
+        /// Seconds since the session began.
         seconds: f64,
     },
-    /// Something was validated after a step.
-    Validated {
-        /// Which block, from 0.
-        block: usize,
-        /// After which step, from 0.
-        step: u64,
-        /// In which epoch, from 0.
-        epoch: u64,
-        /// What.
-        name: String,
-        /// Its value.
-        value: f64,
+    /// A checkpoint was written.
+    Saved {
+        /// Where.
+        folder: PathBuf,
+        /// Steps of all blocks that have been made.
+        made: u64,
     },
 }
 
-/// Who is told.
-pub type Watch<'a> = dyn Fn(&Event) + Sync + 'a;
+/// Who is told. An error ends the session, if it comes before the first step.
+pub type Watch<'a> = dyn Fn(&Event) -> Result<(), RunError> + Sync + 'a;
 
 impl Session {
     /// All plans.
@@ -194,32 +216,49 @@ pub(crate) fn session(
         updates: BTreeMap::new(),
         steps: 0,
         peak: 0,
+        rate: None,
+        restored: BTreeMap::new(),
+        token,
+        began: Instant::now(),
         watch,
         current,
     };
     if let Some(last) = &session.last {
         let failure = match comm.site() {
-            0 => crate::output::check(last, options, &token).err(),
+            0 => crate::output::check(last, options, &runner.token).err(),
             _ => None,
         };
         agree(comm, failure)?;
     }
+    let position = runner.begin()?;
     if let Some(plan) = &session.constants {
         let walked = runner.walk(plan, None, false)?;
         for (name, resident) in walked.kept {
             runner.residents.insert(name, resident);
         }
     }
+    runner.began = Instant::now();
     for (number, block) in session.blocks.iter().enumerate() {
-        runner.block(number, block)?;
+        let from = match (number as u64).cmp(&position.block) {
+            std::cmp::Ordering::Less => continue,
+            std::cmp::Ordering::Equal => position.step,
+            std::cmp::Ordering::Greater => 0,
+        };
+        if let Some(signal) = runner.block(number, block, from)? {
+            return Ok(Report {
+                stopped: Some((signal, runner.steps)),
+                ..Report::default()
+            });
+        }
     }
+    runner.export()?;
     let mut report = Report::default();
     if let Some(plan) = &session.last {
         runner.prepare(plan)?;
         let feed = runner.feed(None);
         let mut walker = Walker::new(plan, comm, options, Some(&feed));
         walker.steps(&runner.pool, current)?;
-        report = walker.report(&token)?;
+        report = walker.report(&runner.token)?;
     }
     let peaks = share_numbers(comm, vec![runner.peak as i64])?;
     report.peak_bytes.resize(peaks.len(), 0);
@@ -241,20 +280,32 @@ struct Runner<'a> {
     /// Steps of all blocks so far.
     steps: u64,
     peak: u64,
+    /// The rate of the last step.
+    rate: Option<f64>,
+    /// What is read of the checkpoint that is continued.
+    restored: BTreeMap<String, Reader>,
+    /// Tells this run's files from those of others.
+    token: String,
+    began: Instant,
     watch: &'a Watch<'a>,
     current: &'a AtomicUsize,
 }
 
 impl Runner<'_> {
-    fn block(&mut self, number: usize, block: &Block) -> Result<(), RunError> {
+    /// Makes the steps of a block from step `from` on; returns the signal that ended it early.
+    fn block(
+        &mut self,
+        number: usize,
+        block: &Block,
+        from: u64,
+    ) -> Result<Option<usize>, RunError> {
         let per_epoch = block.steps_per_epoch.max(1);
         let mut order = vec![];
-        for step in 0..block.steps {
+        for step in from..block.steps {
             let (epoch, within) = (step / per_epoch, step % per_epoch);
             if within == 0 || order.is_empty() {
                 order = order::of_epoch(block, epoch, self.options.seed);
             }
-            let begin = Instant::now();
             let rows = order::of_batch(&order, block.batch, within);
             let update = self.updates.get(&block.optimizer).copied().unwrap_or(0);
             let batch = Batch {
@@ -272,33 +323,39 @@ impl Runner<'_> {
             };
             *self.updates.entry(block.optimizer.clone()).or_default() += 1;
             self.steps += 1;
-            if self.comm.site() == 0 {
-                (self.watch)(&Event::Step {
-                    block: number,
-                    step,
-                    steps: block.steps,
-                    epoch,
-                    rows: batch.rows.len() as u64,
-                    loss,
-                    seconds: begin.elapsed().as_secs_f64(),
-                });
-            }
+            let mut validated = None;
             if let Some((name, plan, every)) = &block.validate
                 && every.due(step, per_epoch)
             {
                 let walked = self.walk(plan, None, false)?;
-                if self.comm.site() == 0 {
-                    (self.watch)(&Event::Validated {
-                        block: number,
-                        step,
-                        epoch,
-                        name: name.clone(),
-                        value: first_number(&walked),
-                    });
-                }
+                validated = Some((name.clone(), first_number(&walked)));
+            }
+            // The run does not end because nobody could note that it goes on.
+            let _ = self.tell(&Event::Step {
+                block: number,
+                step,
+                epoch,
+                made: self.steps,
+                rows: batch.rows.len() as u64,
+                loss,
+                rate: self.rate,
+                validated,
+                seconds: self.began.elapsed().as_secs_f64(),
+            });
+            let signal = self.checkpoint(number, block, step)?;
+            if signal.is_some() {
+                return Ok(signal);
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Tells of an event, at site 0.
+    fn tell(&self, event: &Event) -> Result<(), RunError> {
+        match self.comm.site() {
+            0 => (self.watch)(event),
+            _ => Ok(()),
+        }
     }
 
     /// A step in one go; the loss is known at site 0.
@@ -347,6 +404,11 @@ impl Runner<'_> {
     /// What a plan gives takes the place of what was carried.
     fn take(&mut self, walked: Walked) {
         for (name, resident) in walked.kept {
+            if name == RATE {
+                // Known at site 0 alone, if at all.
+                let first = resident.tuples.values().flatten().next();
+                self.rate = first.map(|array| array.data().get(0).as_f64());
+            }
             if let Some(name) = name.strip_suffix("_next") {
                 self.residents.insert(name.to_owned(), resident);
             }
@@ -398,14 +460,10 @@ impl Runner<'_> {
                     .place(name, &step.kind, &plan.mesh, self.comm)?;
                 continue;
             }
-            let Some(carried) = self.session.carried.get(name) else {
+            if !self.session.carried.contains_key(name) {
                 continue;
-            };
-            let place = (self.comm.site(), &plan.mesh);
-            let made: Result<Tuples, RunError> = self.pool.install(|| {
-                let names = (name.as_str(), name.as_str());
-                crate::source::source(names, &carried.begin, &step.kind, place, self.options)
-            });
+            }
+            let made = self.made(name, &step.kind, &plan.mesh);
             let failure = made.as_ref().err().cloned();
             agree(self.comm, failure.map(|error| error.in_step(plan, number)))?;
             self.residents.insert(
