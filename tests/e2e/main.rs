@@ -4,9 +4,10 @@
 mod examples;
 mod fuzz;
 mod language;
-mod operations;
 mod loops;
+mod operations;
 mod plans;
 mod properties;
 mod readme;
+mod resume;
 mod wrong_input;

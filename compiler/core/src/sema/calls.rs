@@ -164,6 +164,7 @@ impl<'a> Checker<'a> {
             return known.clone();
         }
         let drew = std::mem::replace(&mut self.drew, false);
+        let first = self.tensors.len();
         let results: Option<Results> = match callable.body {
             Body::Expression(body) => self
                 .expr(&mut Context::new(&scope), body)
@@ -176,7 +177,12 @@ impl<'a> Checker<'a> {
                     }
                     None => self.instance_name(scope.file, name),
                 };
-                self.body(entity, &mut scope, callable, body, &prefix, hints)
+                let results = self.body(entity, &mut scope, callable, body, &prefix, hints);
+                if applied.is_some() {
+                    let made = first..self.tensors.len();
+                    self.training.applications.insert(prefix, made);
+                }
+                results
             }
         };
         // Every call that draws random numbers draws its own.

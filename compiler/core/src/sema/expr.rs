@@ -149,8 +149,7 @@ impl<'a> Checker<'a> {
             return Some(*binding);
         }
         if name == "training" && self.find(scope.file, name) == Found::Nothing {
-            // True in the steps of `train` only.
-            return Some(Binding::Scalar(self.arena.truth(false)));
+            return Some(Binding::Scalar(self.arena.truth(self.mode.step.is_some())));
         }
         let constant = match name {
             "inf" => Some(f64::INFINITY),

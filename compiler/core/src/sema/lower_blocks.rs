@@ -22,8 +22,13 @@ pub(super) type Blocks = HashMap<BlockId, BlockId>;
 impl Checker<'_> {
     /// Which tensors the outputs need.
     pub(super) fn needed(&self) -> Vec<bool> {
+        let outputs = self.outputs.iter().map(|(tensor, ..)| *tensor);
+        self.reached(outputs.chain(self.training.rows).collect())
+    }
+
+    /// The tensors that tensors are made of, and they themselves.
+    pub(super) fn reached(&self, mut open: Vec<TensorRef>) -> Vec<bool> {
         let mut needed = vec![false; self.tensors.len()];
-        let mut open: Vec<TensorRef> = self.outputs.iter().map(|(tensor, ..)| *tensor).collect();
         let mut seen = vec![false; self.arena.len()];
         while let Some(tensor) = open.pop() {
             if std::mem::replace(&mut needed[tensor.0 as usize], true) {

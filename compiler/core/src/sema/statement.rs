@@ -423,6 +423,13 @@ impl<'a> Checker<'a> {
         let is_number = self.arena.as_number(value).is_some()
             || self.arena.as_size(value).is_some()
             || self.arena.as_truth(value).is_some();
+        let number = self.training.updating
+            && dtype.is_none()
+            && target.target.positions.is_none()
+            && matches!(self.arena.ty(value), Ty::Number { .. });
+        if number {
+            return Some(Binding::Scalar(value));
+        }
         let root = match dtype {
             Some(dtype) => match self.arena.ty(value) {
                 Ty::Typed(have) if have != dtype => {

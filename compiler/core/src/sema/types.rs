@@ -92,6 +92,10 @@ impl Checker<'_> {
         }
         let ty = Ty::Typed(dtype);
         let form = self.arena.form(id);
+        if let Some(read) = self.hoisted(id, dtype) {
+            self.coerced.insert((id, dtype), read);
+            return read;
+        }
         let typed = matches!(self.arena.ty(id), Ty::Typed(_));
         let result = match &*form {
             _ if typed => {
@@ -150,7 +154,7 @@ impl Checker<'_> {
                 };
                 self.arena.add(form, ty)
             }
-            // A counter, or a state whose type is not known yet.
+            // A counter, a number of a training step, or a state whose type is not known yet.
             Form::Read { tensor, .. } => {
                 let own = self.tensors[tensor.0 as usize].dtype;
                 let read = self.arena.add((*form).clone(), Ty::Typed(own));
