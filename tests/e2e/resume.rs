@@ -330,7 +330,10 @@ fn records_go_where_they_are_asked_to() {
             (record["rate"].as_f64().unwrap() - 0.02).abs() < 1e-12,
             "{record}"
         );
-        assert_eq!(record["validation"]["loss"].is_number(), at % 7 == 6);
+        assert_eq!(
+            record["validation"]["validation.loss"].is_number(),
+            at % 7 == 6
+        );
     }
     assert_eq!(records[39]["examples"], 5 * 53 + 40);
     assert_eq!(
