@@ -215,8 +215,10 @@ pub(crate) fn compiled(
     })
 }
 
+/// What is told about a plan, warnings, and, of a program that trains, which of its plans it is.
+pub type Told = (PlanReport, Vec<Diagnostic>, Option<String>);
+
 /// Compiles a checked program for a number of sites and tells about its plan, beside others if they are asked for.
-/// Also returns warnings.
 ///
 /// # Errors
 /// As [`compile`].
@@ -226,9 +228,11 @@ pub fn report(
     sites: u32,
     others: bool,
     time_limit: Option<f64>,
-) -> Result<(PlanReport, Vec<Diagnostic>), Failure> {
+) -> Result<Told, Failure> {
+    let mut shown = None;
     if let Some(training) = checked.training.take() {
-        checked.program = step_of(training);
+        let (text, program) = step_of(training)?;
+        (shown, checked.program) = (Some(text), Some(program));
     }
     let (mut compiled, configuration, warnings) = compile(checked, sites, time_limit)?;
     let options = options(&configuration, sites);
@@ -244,13 +248,28 @@ pub fn report(
     if others {
         report.alternatives = pipeline::compare(&compiled, &options, &deadline);
     }
-    Ok((report, warnings))
+    Ok((report, warnings, shown))
 }
 
 /// The program whose plan is shown of a program that trains: a step of its first block.
-fn step_of(training: sema::training::Training) -> Option<einsum::Program> {
-    let block = training.blocks.into_iter().next()?;
-    block.step.into_values().next_back()
+fn step_of(training: sema::training::Training) -> Result<(String, einsum::Program), Failure> {
+    let of_block = |mut block: sema::training::Block| {
+        let (rows, program) = block.step.pop_last()?;
+        let what = match block.parts {
+            1 => "a step",
+            _ => "the gradients of a part",
+        };
+        let text = format!("{what} of `{}`, {rows} rows of {}", block.name, block.rows);
+        Some((text, program))
+    };
+    let first = training.blocks.into_iter().next().and_then(of_block);
+    first.ok_or_else(|| {
+        let what = "the program trains, and its step has no program";
+        Failure {
+            diagnostics: vec![Diagnostic::error(INTERNAL, what)],
+            status: exit::INTERNAL,
+        }
+    })
 }
 
 /// Whether a number of seconds from now has passed.

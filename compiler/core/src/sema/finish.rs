@@ -20,7 +20,8 @@ impl<'a> Checker<'a> {
     pub(super) fn finish_items(&mut self) {
         let sources = self.sources;
         if self.mode.step.is_some() {
-            self.assemble_step();
+            // Without all of its outputs a step is no program.
+            self.open_source |= self.assemble_step().is_none();
             return;
         }
         let Some(program) = sources.files.first() else {

@@ -153,8 +153,14 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
     let base = checker.base();
     let mut analysis = checker.finish();
     if !base.is_empty() && analysis.diagnostics.iter().all(|d| !d.is_error()) {
+        let known = analysis.program.is_some();
         analysis.training = passes::passes(sources, bindings, &base, &mut analysis);
-        if analysis.diagnostics.iter().any(Diagnostic::is_error) {
+        let failed = analysis.diagnostics.iter().any(Diagnostic::is_error);
+        if known && !failed && analysis.training.is_none() {
+            let what = "internal error: a step of training has no program";
+            analysis.diagnostics.push(Diagnostic::error("E0999", what));
+        }
+        if failed || analysis.training.is_none() {
             analysis.program = None;
         }
     }

@@ -113,15 +113,15 @@ fn sources_of(program: &Program) -> BTreeMap<String, (DType, Vec<u64>, Source)> 
 /// Puts what the session carries in the place of what a program would make anew: params and states.
 fn feed(program: &mut Program, carried: &[Carried]) {
     for tensor in &mut program.tensors {
-        let kept = carried.iter().any(|carried| {
-            carried.name == tensor.name
-                && matches!(
-                    carried.kind,
-                    CarriedKind::Param | CarriedKind::State | CarriedKind::Running
-                )
-        });
-        if let (true, einsum::Definition::Source(source)) = (kept, &mut tensor.definition) {
-            *source = Source::Fed;
+        let known = carried.iter().find(|carried| carried.name == tensor.name);
+        let source = matches!(tensor.definition, einsum::Definition::Source(_));
+        let fed = match known.map(|carried| carried.kind) {
+            Some(CarriedKind::Param) => source,
+            Some(CarriedKind::State | CarriedKind::Running) => true,
+            _ => false,
+        };
+        if fed {
+            tensor.definition = einsum::Definition::Source(Source::Fed);
         }
     }
 }
@@ -197,8 +197,12 @@ fn block(
         let program = match validate.on {
             None => evaluating(analysis.program.as_ref()?, &name)?,
             Some(on) => {
-                let listed = settings.listed.as_ref().map(|(names, _)| names.as_slice());
-                let mode = replacing(base, analysis, listed, on, settings.head)?;
+                let found = block.inputs.iter().filter(|input| !input.constant);
+                let listed: Vec<&str> = match &settings.listed {
+                    Some((names, _)) => names.clone(),
+                    None => found.map(|input| input.name.as_str()).collect(),
+                };
+                let mode = replacing(base, analysis, &listed, on, settings.head)?;
                 let mut checker = super::settle(sources, bindings, &mode);
                 let carried = std::mem::take(&mut checker.training.carried);
                 let found = checker.finish();
@@ -230,12 +234,11 @@ fn evaluating(program: &Program, name: &str) -> Option<Program> {
 pub(super) fn replacing(
     base: &Base<'_>,
     analysis: &mut Analysis,
-    listed: Option<&[&str]>,
+    listed: &[&str],
     on: &[einc_syntax::ast::Name],
     head: Span,
 ) -> Option<Mode> {
     let span = on.first().map_or(head, |name| name.span);
-    let listed = listed.unwrap_or_default();
     if listed.len() != on.len() {
         analysis.diagnostics.push(
             Diagnostic::error(

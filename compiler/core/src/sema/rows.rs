@@ -20,7 +20,7 @@ use super::{
     training::{BatchInput, CarriedKind, ROWS},
 };
 use crate::einsum::{Role, TensorId};
-use ein_plan::{DType, IndexId, Node, NodeId, Source};
+use ein_plan::{DType, IndexId, Node, NodeId, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
 use std::collections::HashMap;
 
@@ -190,8 +190,18 @@ impl<'a> Checker<'a> {
             }
             return Some(());
         }
-        let record = &mut self.tensors[view.tensor.0 as usize];
-        let Definition::Source(SourceForm::Ready(begin)) = record.definition.clone() else {
+        let record = &self.tensors[view.tensor.0 as usize];
+        let number = |root: ExprId| match &*self.arena.form(root) {
+            Form::Constant(scalar) => Some(*scalar),
+            Form::Whole(size) => size.known().map(Scalar::Int),
+            _ => None,
+        };
+        let begin = match &record.definition {
+            Definition::Source(SourceForm::Ready(begin)) => Some(begin.clone()),
+            Definition::Statement { root, .. } => number(*root).map(Source::Full),
+            _ => None,
+        };
+        let Some(begin) = begin else {
             self.report.push(
                 Diagnostic::error("E0512", "a state that is trained begins with a source")
                     .at(span, "this is computed")
@@ -199,6 +209,7 @@ impl<'a> Checker<'a> {
             );
             return None;
         };
+        let record = &mut self.tensors[view.tensor.0 as usize];
         record.definition = Definition::Source(SourceForm::Ready(Source::Fed));
         record.role = Role::Param;
         let name = record.name.clone();

@@ -21,18 +21,18 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 /// Rows and columns of the data.
-pub const ROWS: usize = 23;
-pub const COLUMNS: usize = 5;
+pub(crate) const ROWS: usize = 23;
+pub(crate) const COLUMNS: usize = 5;
 
 /// What a run of a program gave.
-pub struct Run {
-    pub losses: Vec<f64>,
-    pub validated: Vec<f64>,
-    pub outputs: BTreeMap<String, Vec<f64>>,
+pub(crate) struct Run {
+    pub(crate) losses: Vec<f64>,
+    pub(crate) validated: Vec<f64>,
+    pub(crate) outputs: BTreeMap<String, Vec<f64>>,
 }
 
 /// Linear regression on random data; `rest` has what is trained and how.
-pub fn regression(rest: &str) -> String {
+pub(crate) fn regression(rest: &str) -> String {
     format!(
         "dim N = {ROWS}\ninput X: f32[N, {COLUMNS}] = uniform(-1, 1)\ninput y: f32[N] = uniform(-1, 1)\n\
          param w: f32[{COLUMNS}] = full(0.1)\nparam b: f32 = 0.2\nz[n] = X[n,d] * w[d] + b\n\
@@ -46,7 +46,7 @@ fn numbers(values: &Array) -> Vec<f64> {
 }
 
 /// Runs a text; what is wrong with it is a failure of the test.
-pub fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
+pub(crate) fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
     let program = load::load_text("test", "test.ein", text.into(), None, PathBuf::from("."));
     let settings = Settings {
         sites: Some(sites),
@@ -89,12 +89,12 @@ pub fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
     })
 }
 
-pub fn run(text: &str, sites: u32) -> Run {
+pub(crate) fn run(text: &str, sites: u32) -> Run {
     attempt(text, sites).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
 }
 
 /// A generated tensor, as the language promises it: by name and element number.
-pub fn made(source: &Source, name: &str, shape: &[u64]) -> Vec<f64> {
+pub(crate) fn made(source: &Source, name: &str, shape: &[u64]) -> Vec<f64> {
     let ranges: Vec<(u64, u64)> = shape.iter().map(|n| (0, *n)).collect();
     let dtype = match source {
         Source::Permutation => DType::I64,
@@ -106,7 +106,7 @@ pub fn made(source: &Source, name: &str, shape: &[u64]) -> Vec<f64> {
 }
 
 /// Whether two lists are the same up to rounding.
-pub fn close(found: &[f64], wanted: &[f64], what: &str) {
+pub(crate) fn close(found: &[f64], wanted: &[f64], what: &str) {
     assert_eq!(found.len(), wanted.len(), "{what}");
     for (at, (a, b)) in found.iter().zip(wanted).enumerate() {
         let tolerance = 2e-5 * b.abs().max(1.0);

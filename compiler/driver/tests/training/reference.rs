@@ -8,14 +8,14 @@ use crate::{COLUMNS, ROWS, made};
 use ein_plan::Source;
 
 /// The data and the params: `COLUMNS` weights, then the bias.
-pub struct Regression {
-    pub x: Vec<f64>,
-    pub y: Vec<f64>,
-    pub params: Vec<f64>,
+pub(crate) struct Regression {
+    pub(crate) x: Vec<f64>,
+    pub(crate) y: Vec<f64>,
+    pub(crate) params: Vec<f64>,
 }
 
 impl Regression {
-    pub fn new() -> Regression {
+    pub(crate) fn new() -> Regression {
         let uniform = Source::Uniform { lo: -1.0, hi: 1.0 };
         let (rows, columns) = (ROWS as u64, COLUMNS as u64);
         let mut params = vec![f64::from(0.1f32); COLUMNS];
@@ -28,7 +28,7 @@ impl Regression {
     }
 
     /// The rows of every batch of some epochs, shuffled or in their order.
-    pub fn batches(batch: usize, epochs: usize, block: Option<&str>) -> Vec<Vec<usize>> {
+    pub(crate) fn batches(batch: usize, epochs: usize, block: Option<&str>) -> Vec<Vec<usize>> {
         let mut found = vec![];
         for epoch in 0..epochs {
             let order: Vec<usize> = match block {
@@ -45,7 +45,7 @@ impl Regression {
     }
 
     /// The loss over some rows, and its gradient.
-    pub fn gradient(&self, rows: &[usize]) -> (f64, Vec<f64>) {
+    pub(crate) fn gradient(&self, rows: &[usize]) -> (f64, Vec<f64>) {
         let (mut loss, mut gradient) = (0.0, vec![0.0; COLUMNS + 1]);
         for row in rows {
             let x = &self.x[row * COLUMNS..(row + 1) * COLUMNS];
@@ -60,7 +60,7 @@ impl Regression {
     }
 
     /// The loss over all rows.
-    pub fn loss(&self) -> f64 {
+    pub(crate) fn loss(&self) -> f64 {
         self.gradient(&(0..ROWS).collect::<Vec<_>>()).0
     }
 }

@@ -51,27 +51,32 @@ enum Rows {
 pub(crate) struct Data(BTreeMap<String, Rows>);
 
 impl Data {
-    /// Opens what a batch reads and is not open yet. Every site calls it.
-    pub fn open(
+    /// Opens the files that a batch reads and that are not open yet.
+    pub fn open(&mut self, batch: &Batch<'_>, options: &Options) -> Result<(), RunError> {
+        for input in batch.inputs {
+            if !input.constant && !self.0.contains_key(&input.name) {
+                let rows = opened(input, options)?;
+                self.0.insert(input.name.clone(), rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the constants that a batch reads by rows to every site. All sites call it.
+    pub fn gather(
         &mut self,
         batch: &Batch<'_>,
         residents: &Residents,
         comm: &dyn Communicator,
-        options: &Options,
     ) -> Result<(), RunError> {
         for input in batch.inputs {
-            if self.0.contains_key(&input.name) {
-                continue;
-            }
-            let rows = if input.constant {
+            if input.constant && !self.0.contains_key(&input.name) {
                 let whole = residents.whole(&input.name, comm)?;
-                Rows::Whole(whole.ok_or_else(|| {
+                let whole = whole.ok_or_else(|| {
                     RunError::internal(format!("`{}` has not been computed", input.name))
-                })?)
-            } else {
-                opened(input, options)?
-            };
-            self.0.insert(input.name.clone(), rows);
+                })?;
+                self.0.insert(input.name.clone(), Rows::Whole(whole));
+            }
         }
         Ok(())
     }
