@@ -3,11 +3,11 @@
 #![cfg(feature = "parser")]
 
 use ein_exec::session::Begin;
+use ein_plan::Scalar;
+use ein_records::Show;
 use einc_driver::arguments::Format;
 use einc_driver::settings::Settings;
 use einc_driver::{load, run};
-use ein_plan::Scalar;
-use ein_records::Show;
 use std::path::Path;
 
 /// 53 rows in batches of 8, so that epochs of 7 steps end in short batches; a param of one number, which begins with 0; a running mean; two
@@ -96,10 +96,19 @@ fn continued_bit_for_bit_on_any_number_of_sites() {
     let place = Place::new();
     let whole = place.trained(Begin::Anew, 2, [40, 9]);
     // In the middle of an epoch, at the end of one, before the first checkpoint of the rhythm, in the second block.
-    for (stop, sites) in [([17, 0], 1), ([21, 0], 3), ([3, 0], 4), ([40, 4], 5), ([40, 0], 2)] {
+    for (stop, sites) in [
+        ([17, 0], 1),
+        ([21, 0], 3),
+        ([3, 0], 4),
+        ([40, 4], 5),
+        ([40, 0], 2),
+    ] {
         place.trained(Begin::Restart, 2, stop);
         let again = place.trained(Begin::Resume, sites, [40, 9]);
-        assert!(again == whole, "stopped after {stop:?}, resumed on {sites} sites");
+        assert!(
+            again == whole,
+            "stopped after {stop:?}, resumed on {sites} sites"
+        );
     }
     // Several times, and when there is nothing left to do.
     place.trained(Begin::Restart, 4, [5, 0]);
@@ -114,9 +123,17 @@ fn continued_bit_for_bit_on_any_number_of_sites() {
 #[test]
 fn refused_where_it_cannot_be_continued() {
     let place = Place::new();
-    assert_eq!(place.status(Begin::Resume, 1, [4, 0], 0), 1, "there is nothing");
+    assert_eq!(
+        place.status(Begin::Resume, 1, [4, 0], 0),
+        1,
+        "there is nothing"
+    );
     place.trained(Begin::Anew, 1, [4, 0]);
-    assert_eq!(place.status(Begin::Anew, 1, [4, 0], 0), 1, "there is something in the way");
+    assert_eq!(
+        place.status(Begin::Anew, 1, [4, 0], 0),
+        1,
+        "there is something in the way"
+    );
     assert_eq!(place.status(Begin::Resume, 1, [4, 0], 1), 1, "another seed");
     assert_eq!(place.status(Begin::Resume, 2, [4, 0], 0), 0);
 }
