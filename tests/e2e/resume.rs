@@ -16,9 +16,9 @@ const lr = 0.02
 input X: f32[N, 6]
 input y: f32[N]
 module scaled(D)(x[n, D]) -> z[n, D] {
-  state mean[d] = zeros
-  next mean[d] = 0.9 * mean[d] + 0.1 * (sum[n] x[n,d]) / size(n)
-  z[n, d] = x[n, d] - where(training, 0, 1) * mean[d]
+  state level[d] = zeros
+  next level[d] = 0.9 * level[d] + 0.1 * (sum[n] x[n,d]) / size(n)
+  z[n, d] = x[n, d] - where(training, 0, 1) * level[d]
 }
 param scale: scaled(6)
 param W: f32[6, 7] = normal(0, 0.5)

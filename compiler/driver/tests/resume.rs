@@ -22,9 +22,9 @@ const L = 9
 input X: f32[N, 6] = uniform(-1, 1)
 input y: f32[N] = uniform(-1, 1)
 module scaled(D)(x[n, D]) -> z[n, D] {{
-  state mean[d] = zeros
-  next mean[d] = 0.9 * mean[d] + 0.1 * (sum[n] x[n,d]) / 8
-  z[n, d] = x[n, d] - 0.5 * mean[d]
+  state level[d] = zeros
+  next level[d] = 0.9 * level[d] + 0.1 * (sum[n] x[n,d]) / 8
+  z[n, d] = x[n, d] - 0.5 * level[d]
 }}
 param scale: scaled(6)
 param W: f32[6, 7] = normal(0, 0.5)
