@@ -7,5 +7,4 @@ mod language;
 mod plans;
 mod properties;
 mod readme;
-mod resume;
 mod wrong_input;
