@@ -9,5 +9,4 @@ mod operations;
 mod plans;
 mod properties;
 mod readme;
-mod resume;
 mod wrong_input;

@@ -107,7 +107,10 @@ impl Records {
                     step: *made,
                     loss: Some(*loss),
                     rate: *rate,
-                    validation: validated.iter().cloned().collect(),
+                    validation: validated
+                        .iter()
+                        .map(|(name, value)| (column(name), *value))
+                        .collect(),
                     examples: state.examples,
                     seconds: *seconds,
                     epoch_ends: (step + 1).is_multiple_of(per_epoch),
@@ -131,6 +134,14 @@ impl Records {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a validated definition is called in records, where every record has some names already.
+fn column(name: &str) -> String {
+    match name {
+        "step" | "epoch" | "loss" | "rate" | "examples" | "seconds" => format!("validation.{name}"),
+        _ => name.to_owned(),
     }
 }
 
