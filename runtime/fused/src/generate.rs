@@ -11,8 +11,8 @@
 use crate::Group;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
-    AbiParam, BlockArg, Endianness, Function, InstBuilder, MemFlagsData, Signature, Type, UserFuncName, Value,
-    types,
+    AbiParam, BlockArg, Endianness, Function, InstBuilder, MemFlagsData, Signature, Type,
+    UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -134,10 +134,7 @@ impl Body<'_> {
         }
         let width = group.width() as i64;
         let next = self.builder.ins().iadd_imm_s(first, width);
-        let more = self
-            .builder
-            .ins()
-            .icmp(IntCC::SignedLessThan, next, lanes);
+        let more = self.builder.ins().icmp(IntCC::SignedLessThan, next, lanes);
         self.builder
             .ins()
             .brif(more, turn, &[BlockArg::Value(next)], end, &[]);

@@ -9,6 +9,7 @@
 
 #[cfg(feature = "generate")]
 pub mod generate;
+mod parse;
 
 use ein_plan::Function;
 use std::fmt;
@@ -50,8 +51,32 @@ impl Group {
         use Function::*;
         matches!(
             function,
-            Add | Sub | Mul | Div | Rem | Min | Max | And | Or | Not | Eq | Ne | Lt | Le | Gt | Ge
-                | Select | Neg | Sqrt | Rsqrt | Relu | Abs | Sign | Floor | Ceil | Round | Stop
+            Add | Sub
+                | Mul
+                | Div
+                | Rem
+                | Min
+                | Max
+                | And
+                | Or
+                | Not
+                | Eq
+                | Ne
+                | Lt
+                | Le
+                | Gt
+                | Ge
+                | Select
+                | Neg
+                | Sqrt
+                | Rsqrt
+                | Relu
+                | Abs
+                | Sign
+                | Floor
+                | Ceil
+                | Round
+                | Stop
         )
     }
 

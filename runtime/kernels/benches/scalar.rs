@@ -155,6 +155,12 @@ fn measure(name: &str, kernel: &Kernel, copied: (f64, f64), rounds: usize) {
 }
 
 fn main() {
+    // Inside the pool, as a site is: no time goes into waking it.
+    let pool = rayon::ThreadPoolBuilder::new().build();
+    pool.expect("threads can be started").install(all);
+}
+
+fn all() {
     use Function as F;
     let size = std::env::var("EIN_BENCH_SIZE").ok();
     let size: u64 = size.and_then(|n| n.parse().ok()).unwrap_or(1 << 20);
@@ -169,8 +175,19 @@ fn main() {
     );
     let matrix = &[0u32, 1][..];
     for f in [
-        F::Add, F::Relu, F::Exp, F::Log, F::Tanh, F::Sigmoid, F::Gelu, F::Erf, F::Sin, F::Log1p,
-        F::Expm1, F::Pow, F::Rsqrt,
+        F::Add,
+        F::Relu,
+        F::Exp,
+        F::Log,
+        F::Tanh,
+        F::Sigmoid,
+        F::Gelu,
+        F::Erf,
+        F::Sin,
+        F::Log1p,
+        F::Expm1,
+        F::Pow,
+        F::Rsqrt,
     ] {
         for dtype in [DType::F32, DType::F64] {
             let mut build = Build::new(rows);
@@ -204,13 +221,30 @@ fn main() {
     let relu = build.apply(F::Relu, &[sum]);
     let residual = build.read(matrix, DType::F32);
     let y = build.apply(F::Add, &[relu, residual]);
-    measure("bias, relu, residual", &build.kernel(y, None, DType::F32), copied, rounds);
+    measure(
+        "bias, relu, residual",
+        &build.kernel(y, None, DType::F32),
+        copied,
+        rounds,
+    );
 
-    for r in [Reduction::Max, Reduction::Sum, Reduction::Mean, Reduction::LogSumExp, Reduction::Norm, Reduction::ArgMax] {
+    for r in [
+        Reduction::Max,
+        Reduction::Sum,
+        Reduction::Mean,
+        Reduction::LogSumExp,
+        Reduction::Norm,
+        Reduction::ArgMax,
+    ] {
         let mut build = Build::new(rows);
         let x = build.read(matrix, DType::F32);
         let output = r.result(DType::F32);
-        measure(&format!("rows: {}", r.name()), &build.kernel(x, Some(r), output), copied, rounds);
+        measure(
+            &format!("rows: {}", r.name()),
+            &build.kernel(x, Some(r), output),
+            copied,
+            rounds,
+        );
     }
     let shifted = |build: &mut Build| {
         let (x, top) = (build.read(matrix, DType::F32), build.read(&[0], DType::F32));
@@ -219,21 +253,41 @@ fn main() {
     let mut build = Build::new(rows);
     let difference = shifted(&mut build);
     let weight = build.apply(F::Exp, &[difference]);
-    measure("softmax: exp(x - top)", &build.kernel(weight, None, DType::F32), copied, rounds);
+    measure(
+        "softmax: exp(x - top)",
+        &build.kernel(weight, None, DType::F32),
+        copied,
+        rounds,
+    );
     let mut build = Build::new(rows);
     let difference = shifted(&mut build);
     let weight = build.apply(F::Exp, &[difference]);
-    measure("softmax: sum exp(x - top)", &build.kernel(weight, Some(Reduction::Sum), DType::F32), copied, rounds);
+    measure(
+        "softmax: sum exp(x - top)",
+        &build.kernel(weight, Some(Reduction::Sum), DType::F32),
+        copied,
+        rounds,
+    );
     let mut build = Build::new(rows);
     let difference = shifted(&mut build);
     let weight = build.apply(F::Exp, &[difference]);
     let total = build.read(&[0], DType::F32);
     let y = build.apply(F::Div, &[weight, total]);
-    measure("softmax: exp(x-top)/total", &build.kernel(y, None, DType::F32), copied, rounds);
+    measure(
+        "softmax: exp(x-top)/total",
+        &build.kernel(y, None, DType::F32),
+        copied,
+        rounds,
+    );
     let mut build = Build::new(rows);
     let difference = shifted(&mut build);
     let square = build.apply(F::Mul, &[difference, difference]);
-    measure("norm: variance", &build.kernel(square, Some(Reduction::Mean), DType::F32), copied, rounds);
+    measure(
+        "norm: variance",
+        &build.kernel(square, Some(Reduction::Mean), DType::F32),
+        copied,
+        rounds,
+    );
     let mut build = Build::new(rows);
     let difference = shifted(&mut build);
     let scale = build.read(&[0], DType::F32);
@@ -242,5 +296,10 @@ fn main() {
     let scaled = build.apply(F::Mul, &[normal, gain]);
     let bias = build.read(&[1], DType::F32);
     let y = build.apply(F::Add, &[scaled, bias]);
-    measure("norm: apply", &build.kernel(y, None, DType::F32), copied, rounds);
+    measure(
+        "norm: apply",
+        &build.kernel(y, None, DType::F32),
+        copied,
+        rounds,
+    );
 }

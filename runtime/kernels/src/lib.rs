@@ -32,6 +32,7 @@ mod program;
 mod scan;
 mod scatter;
 mod segment;
+mod store;
 mod wide;
 
 pub use combine::combine;
@@ -39,6 +40,7 @@ pub use compiled::{groups_compiled, register};
 pub use generate::generate;
 
 use ein_array::Array;
+use ein_fused::Group;
 use ein_plan::{Kernel, Reduction};
 use std::fmt;
 
@@ -140,7 +142,10 @@ pub fn run(
     operands: &[Chunk<'_>],
     options: &Options,
 ) -> Result<Vec<Array>, KernelError> {
-    let Options { deterministic: _, fusion } = *options;
+    let Options {
+        deterministic: _,
+        fusion,
+    } = *options;
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }
@@ -158,6 +163,12 @@ pub fn run(
         }),
         None => Ok(result),
     }
+}
+
+/// The groups of operations that running a kernel over these ranges would compile, with operands that lie at these
+/// ranges (start and length of each dimension): for code that is made before there are data.
+pub fn groups(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Vec<(u64, u64)>]) -> Vec<Group> {
+    fuse::groups(kernel, ranges, operands)
 }
 
 /// The first output point at which a finished `argmax` or `argmin` found nothing to choose from.

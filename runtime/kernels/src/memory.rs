@@ -36,13 +36,8 @@ fn ask_for_huge_pages(bytes: &mut [u8]) {
     }
     let start = bytes[skipped..].as_mut_ptr();
     // SAFETY: the range is part of a live, exclusively borrowed allocation, and this advice keeps its contents.
-    let _refused = unsafe {
-        rustix::mm::madvise(
-            start.cast(),
-            length,
-            rustix::mm::Advice::LinuxHugepage,
-        )
-    };
+    let _refused =
+        unsafe { rustix::mm::madvise(start.cast(), length, rustix::mm::Advice::LinuxHugepage) };
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -66,7 +66,11 @@ fn apply(f: Function, operands: &[Data]) -> Data {
 /// The distance in units in the last place of single precision; `want` is nearly exact.
 fn ulps_f32(got: f32, want: f64) -> f64 {
     if want.is_nan() || got.is_nan() {
-        return if want.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+        return if want.is_nan() && got.is_nan() {
+            0.0
+        } else {
+            f64::INFINITY
+        };
     }
     let ulp = |x: f64| 2f64.powi((x.abs().log2().floor() as i32).max(-126) - 23);
     if want.abs() > f64::from(f32::MAX) || got.is_infinite() {
@@ -84,7 +88,9 @@ fn singles(step: u64) -> Vec<f32> {
         .map(|bits| f32::from_bits(bits as u32))
         .collect();
     all.extend([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN]);
-    all.extend([1.0, -1.0, 0.5, -0.5, 0.25, 88.722_84, 88.73, -87.336_55, -103.97, -103.98]);
+    all.extend([
+        1.0, -1.0, 0.5, -0.5, 0.25, 88.722_84, 88.73, -87.336_55, -103.97, -103.98,
+    ]);
     all.extend([f32::MIN_POSITIVE, f32::MAX, f32::MIN, 1e-45, -1e-45]);
     all
 }
@@ -193,16 +199,46 @@ fn double_precision_is_within_four_ulps() {
 fn ends_are_kept() {
     let inf = f64::INFINITY;
     let ends: [(Function, [(f64, f64); 4]); 10] = [
-        (Function::Exp, [(-inf, 0.0), (inf, inf), (0.0, 1.0), (-1e9, 0.0)]),
-        (Function::Expm1, [(-inf, -1.0), (inf, inf), (0.0, 0.0), (-1e9, -1.0)]),
-        (Function::Log, [(0.0, -inf), (inf, inf), (1.0, 0.0), (-0.0, -inf)]),
-        (Function::Log1p, [(-1.0, -inf), (inf, inf), (0.0, 0.0), (-0.0, -0.0)]),
-        (Function::Tanh, [(-inf, -1.0), (inf, 1.0), (0.0, 0.0), (-0.0, -0.0)]),
-        (Function::Sigmoid, [(-inf, 0.0), (inf, 1.0), (0.0, 0.5), (-1e9, 0.0)]),
-        (Function::Erf, [(-inf, -1.0), (inf, 1.0), (0.0, 0.0), (-0.0, -0.0)]),
-        (Function::Gelu, [(-inf, 0.0), (inf, inf), (0.0, 0.0), (-1e9, 0.0)]),
-        (Function::Sin, [(0.0, 0.0), (-0.0, -0.0), (0.0, 0.0), (0.0, 0.0)]),
-        (Function::Cos, [(0.0, 1.0), (-0.0, 1.0), (0.0, 1.0), (0.0, 1.0)]),
+        (
+            Function::Exp,
+            [(-inf, 0.0), (inf, inf), (0.0, 1.0), (-1e9, 0.0)],
+        ),
+        (
+            Function::Expm1,
+            [(-inf, -1.0), (inf, inf), (0.0, 0.0), (-1e9, -1.0)],
+        ),
+        (
+            Function::Log,
+            [(0.0, -inf), (inf, inf), (1.0, 0.0), (-0.0, -inf)],
+        ),
+        (
+            Function::Log1p,
+            [(-1.0, -inf), (inf, inf), (0.0, 0.0), (-0.0, -0.0)],
+        ),
+        (
+            Function::Tanh,
+            [(-inf, -1.0), (inf, 1.0), (0.0, 0.0), (-0.0, -0.0)],
+        ),
+        (
+            Function::Sigmoid,
+            [(-inf, 0.0), (inf, 1.0), (0.0, 0.5), (-1e9, 0.0)],
+        ),
+        (
+            Function::Erf,
+            [(-inf, -1.0), (inf, 1.0), (0.0, 0.0), (-0.0, -0.0)],
+        ),
+        (
+            Function::Gelu,
+            [(-inf, 0.0), (inf, inf), (0.0, 0.0), (-1e9, 0.0)],
+        ),
+        (
+            Function::Sin,
+            [(0.0, 0.0), (-0.0, -0.0), (0.0, 0.0), (0.0, 0.0)],
+        ),
+        (
+            Function::Cos,
+            [(0.0, 1.0), (-0.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
+        ),
     ];
     for (f, points) in ends {
         let x: Vec<f64> = points.iter().map(|(x, _)| *x).chain([f64::NAN]).collect();
@@ -211,8 +247,16 @@ fn ends_are_kept() {
             let got = apply(f, &[data]);
             for (l, (x, want)) in points.iter().enumerate() {
                 let value = got.get(l).as_f64();
-                let same = value == *want && (*want != 0.0 || *x != 0.0 || value.is_sign_negative() == want.is_sign_negative());
-                assert!(same, "{}({x}) = {value}, not {want}, in {:?}", f.name(), got.dtype());
+                let same = value == *want
+                    && (*want != 0.0
+                        || *x != 0.0
+                        || value.is_sign_negative() == want.is_sign_negative());
+                assert!(
+                    same,
+                    "{}({x}) = {value}, not {want}, in {:?}",
+                    f.name(),
+                    got.dtype()
+                );
             }
             assert!(got.get(4).as_f64().is_nan(), "{} of NaN", f.name());
         }

@@ -60,7 +60,9 @@ fn evaluate(kernel: &Kernel, values: &Data, fusion: Fusion) -> Data {
         ..Options::default()
     };
     let ranges: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
-    run(kernel, &ranges, &[chunk], &options).unwrap()[0].data().clone()
+    run(kernel, &ranges, &[chunk], &options).unwrap()[0]
+        .data()
+        .clone()
 }
 
 fn value(e: usize) -> f64 {

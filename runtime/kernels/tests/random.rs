@@ -125,10 +125,15 @@ fn check_fusion(seed: u64, faults: bool) {
                 for at in 0..plain.data().len() {
                     // Which of two NaNs is the result of an operation on both is not said anywhere.
                     let same = match (fused.data().get(at), plain.data().get(at)) {
-                        (Scalar::Float(x), Scalar::Float(y)) => x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan(),
+                        (Scalar::Float(x), Scalar::Float(y)) => {
+                            x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan()
+                        }
                         (x, y) => x == y,
                     };
-                    assert!(same, "seed {seed}, element {at}: {fused:?}, not {plain:?}\n{kernel:#?}");
+                    assert!(
+                        same,
+                        "seed {seed}, element {at}: {fused:?}, not {plain:?}\n{kernel:#?}"
+                    );
                 }
             }
         }

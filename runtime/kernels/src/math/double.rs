@@ -32,7 +32,7 @@ const EXP: [f64; 10] = [
 
 /// erf(x) / x in x², for |x| <= 1/2, to 4e-18.
 const ERF: [f64; 9] = [
-    1.128_379_167_095_512_6,
+    std::f64::consts::FRAC_2_SQRT_PI,
     -3.761_263_890_318_347_6e-1,
     1.128_379_167_092_535_3e-1,
     -2.686_617_063_288_792_8e-2,
@@ -135,8 +135,14 @@ pub(crate) fn log_f64(x: f64) -> f64 {
         1.479_819_860_511_658_6e-1,
     ];
     let small = x < f64::MIN_POSITIVE;
-    let scaled = if small { x * 18_014_398_509_481_984.0 } else { x };
-    let bits = scaled.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
+    let scaled = if small {
+        x * 18_014_398_509_481_984.0
+    } else {
+        x
+    };
+    let bits = scaled
+        .to_bits()
+        .wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
     // The exponent as a number: put below the leading bit of 2^52.
     let k = f64::from_bits(0x4330_0000_0000_0000 | bits >> 52) - 4_503_599_627_370_496.0;
     let k = k - if small { 1023.0 + 54.0 } else { 1023.0 };
@@ -161,7 +167,11 @@ pub(crate) fn log_f64(x: f64) -> f64 {
 pub(crate) fn log1p_f64(x: f64) -> f64 {
     let u = 1.0 + x;
     let lost = (x - (u - 1.0)) / u;
-    let lost = if u < f64::INFINITY && u > 0.0 { lost } else { 0.0 };
+    let lost = if u < f64::INFINITY && u > 0.0 {
+        lost
+    } else {
+        0.0
+    };
     let y = log_f64(u) + lost;
     if x == 0.0 { x } else { y }
 }

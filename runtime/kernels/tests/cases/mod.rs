@@ -3,7 +3,9 @@
 
 use crate::reference::{Owned, array};
 use ein_kernels::Chunk;
-use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
+use ein_plan::{
+    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
+};
 
 /// Splitmix64: enough to draw kernels from a seed.
 pub struct Draw(pub u64);
