@@ -132,12 +132,12 @@ fn extreme<T: Float>(
         if keeps(s, x) | nan { s } else { x }
     };
     if folds && mask.is_none() {
-        // The slots stay in registers, in the lanes' precision.
-        let mut slots = [T::from_wide(0.0); FOLD];
-        for (slot, to) in slots.iter_mut().zip(&*to) {
-            *slot = T::from_wide(*to);
+        // Several slots for each of the result's, so that comparisons need not wait for each other.
+        let mut slots = [T::from_wide(0.0); 4 * FOLD];
+        for (k, slot) in slots.iter_mut().enumerate() {
+            *slot = T::from_wide(to[k % FOLD]);
         }
-        let (chunks, rest) = x.as_chunks::<FOLD>();
+        let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
         for chunk in chunks {
             for (slot, x) in slots.iter_mut().zip(chunk) {
                 *slot = choose(*slot, *x);
@@ -146,8 +146,10 @@ fn extreme<T: Float>(
         for (slot, x) in slots.iter_mut().zip(rest) {
             *slot = choose(*slot, *x);
         }
-        for (to, slot) in to.iter_mut().zip(slots) {
-            *to = slot.into();
+        for (s, to) in to[..FOLD].iter_mut().enumerate() {
+            let first = choose(slots[s], slots[s + FOLD]);
+            let second = choose(slots[s + 2 * FOLD], slots[s + 3 * FOLD]);
+            *to = choose(first, second).into();
         }
         return;
     }
