@@ -165,4 +165,17 @@ mod tests {
         assert!(object.starts_with(b"\x7fELF"));
         assert!(object.windows(18).any(|w| w == b"a bundle of things"));
     }
+
+    #[test]
+    fn the_object_holds_the_code_of_groups_under_their_names() {
+        let text = "f32 (v, u) v2 = mul v0 v1; v3 = max v2 v0; v4 = floor v3 -> v4";
+        let group: ein_fused::Group = text.parse().unwrap();
+        let bare = super::main(b"", b"", &[]).unwrap();
+        let object = super::main(b"", b"", std::slice::from_ref(&group)).unwrap();
+        let name = group.name().to_ne_bytes();
+        assert!(object.windows(8).any(|w| w == name));
+        assert!(!bare.windows(8).any(|w| w == name));
+        // Functions and their table: more than the table alone.
+        assert!(object.len() > bare.len() + 64);
+    }
 }

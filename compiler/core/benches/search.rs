@@ -5,10 +5,12 @@
 #[allow(dead_code)]
 mod programs;
 
+use einc_core::pipeline::{Options, compile};
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use einc_core::einsum::Program;
 use einc_core::search::{Objective, SearchOptions, layout};
-use programs::{Linked, Transformer, ffnn, luo, matmul, perceptron, transformer};
+use programs::{Linked, Transformer, chain, ffnn, luo, matmul, perceptron, transformer};
 use std::time::Duration;
 
 const GPT: Transformer = Transformer {
@@ -121,5 +123,36 @@ fn search(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, search);
+/// Whole compilations: rewrites, order and placement together, lowering; and proofs.
+fn whole(c: &mut Criterion) {
+    let mut group = c.benchmark_group("pipeline");
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(1))
+        .measurement_time(Duration::from_secs(1));
+    let extents: Vec<u64> = (0..101).map(|n| 64 + n * 7919 % 1021).collect();
+    let chain = chain(&extents);
+    for sites in [4, 8, 64] {
+        let options = Options::new(sites);
+        group.bench_function(format!("chain of 100 at {sites}"), |b| {
+            b.iter(|| compile(&chain, &options, &|| false).unwrap())
+        });
+    }
+    let forward = transformer(GPT, false);
+    let options = Options::new(8);
+    group.bench_function("transformer at 8", |b| {
+        b.iter(|| compile(&forward, &options, &|| false).unwrap())
+    });
+    let compiled = compile(&forward, &options, &|| false).unwrap();
+    group.bench_function("proof of the transformer at 8", |b| {
+        b.iter(|| {
+            let mut compiled = compiled.clone();
+            compiled.prove(&options, &|| false);
+            assert!(compiled.proof.unwrap().proved);
+        })
+    });
+    group.finish();
+}
+
+criterion_group!(benches, search, whole);
 criterion_main!(benches);

@@ -15,6 +15,7 @@ pub mod diff;
 pub mod dot;
 mod explain;
 pub mod html;
+mod order;
 pub mod report;
 
 use crate::cost::{self, Cost, Machine};

@@ -6,9 +6,11 @@
 //! --dim N=1_000 --set eps=1e-5 --input X=points.npz::train --save C=c.npy --sites 4 --seed 7
 //! ```
 
+use crate::calibration;
 use clap::Args;
 use ein_plan::{FileRef, Scalar};
 use einc_core::pipeline::Objective;
+use einc_diag::Diagnostic;
 use std::path::{Path, PathBuf};
 
 /// What gives values to the dims, consts and inputs of a program; at build or at run, where the run's win.
@@ -37,6 +39,12 @@ pub struct PlanArguments {
     /// What a plan is chosen by
     #[arg(long, value_enum, value_name = "MODEL", help_heading = "Planning")]
     pub cost: Option<CostModel>,
+    /// The machine's figures for `--cost time`, a file that `einc calibrate` wrote
+    #[arg(long, value_name = "FILE", help_heading = "Planning")]
+    pub machine: Option<PathBuf>,
+    /// Seconds after which planning takes the best plan found so far; what was left out is reported
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Planning")]
+    pub time_limit: Option<f64>,
     /// Bytes that a site may hold, such as 8GiB: a plan that needs more is not chosen
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Planning")]
     pub memory: Option<u64>,
@@ -55,13 +63,22 @@ pub enum CostModel {
     Transfer,
     /// Words that the site receives that receives most, with ring and pairwise collectives
     Bytes,
+    /// Seconds, by the figures that `einc calibrate` measured
+    Time,
 }
 
-impl From<CostModel> for Objective {
-    fn from(model: CostModel) -> Objective {
-        match model {
-            CostModel::Transfer => Objective::Transfer,
-            CostModel::Bytes => Objective::Bytes,
+impl PlanArguments {
+    /// What is minimised, if that was said.
+    ///
+    /// # Errors
+    /// The machine's figures cannot be read.
+    pub fn objective(&self) -> Result<Option<Objective>, Diagnostic> {
+        let machine = self.machine.as_deref();
+        match self.cost {
+            Some(CostModel::Transfer) => Ok(Some(Objective::Transfer)),
+            Some(CostModel::Bytes) => Ok(Some(Objective::Bytes)),
+            Some(CostModel::Time) => calibration::read(machine).map(|m| Some(Objective::Time(m))),
+            None => Ok(None),
         }
     }
 }
@@ -134,6 +151,14 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     match text.parse::<bytesize::ByteSize>() {
         Ok(size) if size.as_u64() > 0 => Ok(size.as_u64()),
         _ => Err("write it as 8GiB, 500MB or a number of bytes above 0".into()),
+    }
+}
+
+/// A number above 0.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
+        _ => Err("write a number above 0, such as 2.5".into()),
     }
 }
 

@@ -63,7 +63,10 @@ pub fn main(bundle: &'static [u8], shims: &'static [u8], arguments: Vec<OsString
             Err(error) => return exit::arguments(&error),
         };
         settings.bind(parsed.bind);
-        settings.plan(&parsed.plan);
+        if let Err(diagnostic) = settings.plan(&parsed.plan) {
+            exit::show(vec![diagnostic], &[], parsed.format);
+            return 1;
+        }
         settings.run(parsed.run);
         run::run(|| Ok((program, planned)), &settings, &shims, parsed.format)
     })

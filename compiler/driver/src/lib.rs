@@ -10,6 +10,7 @@
 pub mod arguments;
 pub mod bind;
 pub mod bundle;
+pub mod calibration;
 pub mod exit;
 pub mod launcher;
 #[cfg(feature = "parser")]

@@ -137,6 +137,9 @@ fn on_ranks(
     if let Some(status) = other_number(settings, &*site, format) {
         return status;
     }
+    if let Some(status) = limited(settings, &*site, format) {
+        return status;
+    }
     let aborting = Arc::clone(&site);
     exit::on_internal_error(Some(Box::new(move |message| aborting.abort(message))));
     let status = as_site(&*site, load, settings, format);
@@ -155,6 +158,23 @@ fn other_number(settings: &Settings, site: &dyn Communicator, format: Format) ->
         )
         .help(format!(
             "one rank is one site: leave `--sites` out, or start `mpirun -n {sites}`"
+        ));
+        exit::show(vec![diagnostic], &[], format);
+    }
+    Some(2)
+}
+
+/// A usage error if planning is limited in time: each rank plans for itself, and all must come to one plan.
+fn limited(settings: &Settings, site: &dyn Communicator, format: Format) -> Option<i32> {
+    settings.time_limit.filter(|_| site.sites() > 1)?;
+    if site.site() == 0 {
+        let diagnostic = Diagnostic::error(
+            "E0715",
+            "`--time-limit` on ranks: they would come to different plans",
+        )
+        .help(format!(
+            "give it to `einc build --sites {}`: the executable then brings its plan along",
+            site.sites()
         ));
         exit::show(vec![diagnostic], &[], format);
     }

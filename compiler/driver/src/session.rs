@@ -21,7 +21,7 @@ use einc_core::{
     sema::{self, Analysis},
 };
 use einc_diag::{Diagnostic, Severity, did_you_mean};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 /// No more errors than this are shown at once.
 pub const MOST_ERRORS: usize = 20;
@@ -160,7 +160,7 @@ pub fn plan(
         return Ok((ready, vec![]));
     }
     let checked = check(program, settings, purpose)?;
-    let (compiled, configuration, warnings) = compile(checked, sites)?;
+    let (compiled, configuration, warnings) = compile(checked, sites, settings.time_limit)?;
     let planned = Planned {
         configuration,
         plan: compiled.plan,
@@ -178,8 +178,9 @@ pub fn report(
     program: &Program,
     sites: u32,
     others: bool,
+    time_limit: Option<f64>,
 ) -> Result<(PlanReport, Vec<Diagnostic>), Failure> {
-    let (mut compiled, configuration, warnings) = compile(checked, sites)?;
+    let (mut compiled, configuration, warnings) = compile(checked, sites, time_limit)?;
     let options = options(&configuration, sites);
     let texts: Vec<&str> = program
         .sources
@@ -187,12 +188,19 @@ pub fn report(
         .iter()
         .map(|f| f.text.as_str())
         .collect();
-    compiled.prove(&options, &|| false);
+    let deadline = deadline(time_limit);
+    compiled.prove(&options, &deadline);
     let mut report = pipeline::describe(&compiled, &options, &texts);
     if others {
-        report.alternatives = pipeline::compare(&compiled, &options, &|| false);
+        report.alternatives = pipeline::compare(&compiled, &options, &deadline);
     }
     Ok((report, warnings))
+}
+
+/// Whether a number of seconds from now has passed.
+fn deadline(seconds: Option<f64>) -> impl Fn() -> bool {
+    let start = Instant::now();
+    move || seconds.is_some_and(|seconds| start.elapsed().as_secs_f64() >= seconds)
 }
 
 fn options(configuration: &Configuration, sites: u32) -> pipeline::Options {
@@ -226,6 +234,7 @@ fn unknown_rules(criteria: &pipeline::Criteria) -> Vec<Diagnostic> {
 pub fn compile(
     checked: Checked,
     sites: u32,
+    time_limit: Option<f64>,
 ) -> Result<(pipeline::Compiled, Configuration, Vec<Diagnostic>), Failure> {
     let Some(program) = checked.program else {
         return Err(Failure::wrong(checked.diagnostics));
@@ -236,13 +245,15 @@ pub fn compile(
     }
     let options = options(&checked.configuration, sites);
     let compiled =
-        pipeline::compile(&program, &options, &|| false).map_err(|diagnostics| Failure {
-            status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
-                exit::INTERNAL
-            } else {
-                1
-            },
-            diagnostics,
+        pipeline::compile(&program, &options, &deadline(time_limit)).map_err(|diagnostics| {
+            Failure {
+                status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
+                    exit::INTERNAL
+                } else {
+                    1
+                },
+                diagnostics,
+            }
         })?;
     let configuration = Configuration {
         sites,

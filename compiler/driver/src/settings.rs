@@ -9,6 +9,7 @@
 use crate::arguments::{BindArguments, PlanArguments, RunArguments};
 use ein_plan::{FileRef, Scalar};
 use einc_core::pipeline::Criteria;
+use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// Everything that is asked of a program besides its text.
@@ -28,6 +29,8 @@ pub struct Settings {
     pub deterministic: bool,
     /// What the plan is chosen by.
     pub criteria: Criteria,
+    /// Seconds after which planning takes the best so far.
+    pub time_limit: Option<f64>,
     /// Seed of random sources.
     pub seed: u64,
     /// Threads of this process; `None`: its share of the cores.
@@ -45,18 +48,23 @@ impl Settings {
     }
 
     /// Takes over the number of sites, the order of sums and what a plan is chosen by.
-    pub fn plan(&mut self, arguments: &PlanArguments) {
+    ///
+    /// # Errors
+    /// The machine's figures cannot be read.
+    pub fn plan(&mut self, arguments: &PlanArguments) -> Result<(), Diagnostic> {
         self.sites = arguments.sites.or(self.sites);
         self.deterministic |= arguments.deterministic;
         let criteria = &mut self.criteria;
-        if let Some(objective) = arguments.cost {
-            criteria.objective = objective.into();
+        if let Some(objective) = arguments.objective()? {
+            criteria.objective = objective;
         }
         criteria.memory = arguments.memory.or(criteria.memory);
         criteria.balance = arguments.balance.unwrap_or(criteria.balance);
         if !arguments.disabled_rules.is_empty() {
             criteria.disabled_rules = arguments.disabled_rules.clone();
         }
+        self.time_limit = arguments.time_limit.or(self.time_limit);
+        Ok(())
     }
 
     /// Takes over what only a run needs.

@@ -43,6 +43,7 @@ enum Verb {
     Explain(verbs::explain::Arguments),
     Rules(verbs::rules::Arguments),
     Doctor(verbs::doctor::Arguments),
+    Calibrate(verbs::calibrate::Arguments),
     Completions(verbs::completions::Arguments),
 }
 
@@ -70,6 +71,7 @@ fn perform(verb: Verb) -> i32 {
         Verb::Explain(arguments) => verbs::explain::perform(arguments),
         Verb::Rules(arguments) => verbs::rules::perform(arguments),
         Verb::Doctor(arguments) => verbs::doctor::perform(arguments),
+        Verb::Calibrate(arguments) => verbs::calibrate::perform(arguments),
         Verb::Completions(arguments) => verbs::completions::perform::<Cli>(arguments),
     }
 }

@@ -15,10 +15,13 @@
 mod corner;
 mod error;
 mod local;
+mod meet;
 mod movement;
 mod number;
 mod output;
 pub mod print;
+mod repeat;
+mod schedule;
 mod source;
 mod store;
 mod walk;
@@ -65,12 +68,14 @@ pub struct Report {
     pub traffic: Traffic,
     /// The most bytes of arrays that each site held at once.
     pub peak_bytes: Vec<u64>,
+    /// By loop of the plan: the rounds that were made, over all rounds of the loops around it.
+    pub rounds: Vec<u64>,
 }
 
 /// What went from site to site, over all sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// By step of the plan.
+    /// By step of the plan, every time that it was walked.
     pub steps: Vec<Moved>,
     /// For printing outputs at site 0.
     pub outputs: Moved,

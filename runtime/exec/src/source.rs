@@ -15,12 +15,13 @@ use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The tuples of a source at a site. Runs on the current thread pool.
+/// The tuples of a source at a site, in these rounds of the loops around it. Runs on the current thread pool.
 pub(crate) fn source(
     name: &str,
     source: &Source,
     kind: &RelationType,
     (site, mesh): (u32, &Mesh),
+    rounds: &[u64],
     options: &Options,
 ) -> Result<Tuples, RunError> {
     let [dtype] = kind.array.columns.as_slice() else {
@@ -63,11 +64,11 @@ pub(crate) fn source(
             let ranges = kind.ranges(&key);
             let array = match &reader {
                 Some(reader) => reader.read(&ranges),
-                None => Ok(ein_kernels::generate(
+                None => Ok(ein_kernels::generate_in_round(
                     source,
                     *dtype,
                     name,
-                    options.seed,
+                    (options.seed, rounds),
                     &shape,
                     &ranges,
                 )),

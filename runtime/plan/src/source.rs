@@ -59,4 +59,16 @@ impl Source {
     pub fn is_free(&self) -> bool {
         !matches!(self, Source::Load(_) | Source::Unbound)
     }
+
+    /// Whether the values depend on the seed, and in a loop on the round.
+    pub fn is_random(&self) -> bool {
+        match self {
+            Source::Load(_) | Source::Unbound | Source::Full(_) | Source::Iota => false,
+            Source::Uniform { .. }
+            | Source::Normal { .. }
+            | Source::Bernoulli { .. }
+            | Source::Gumbel
+            | Source::Permutation => true,
+        }
+    }
 }

@@ -7,8 +7,12 @@
 //! C: f32[4, 8] = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]   // model.ein:5
 //! ```
 
+mod arrange;
+mod blocks;
 pub mod canonical;
+mod carried;
 pub mod interpret;
+pub mod library;
 mod needed;
 pub mod parse;
 pub mod print;
@@ -16,6 +20,8 @@ pub mod print;
 pub mod random;
 pub mod scalar;
 pub mod verify;
+
+pub use blocks::{Block, BlockId, Bound, Collected, Item, LoopValue, Nest, State};
 
 use ein_plan::{DType, Kernel, Origin, Source};
 
@@ -26,7 +32,7 @@ pub struct TensorId(pub u32);
 /// How a tensor comes about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Definition {
-    /// An input or param, or a definition that is a source.
+    /// An input or param, or a definition that is a source; in a block it is random and drawn anew in every round.
     Source(Source),
     /// `operands[o]` is the kernel's operand `o`; all are tensors with smaller numbers.
     Statement {
@@ -35,6 +41,8 @@ pub enum Definition {
         /// What it reads.
         operands: Vec<TensorId>,
     },
+    /// What a block gives to its rounds, or to what stands after it.
+    Loop(LoopValue),
 }
 
 /// What a user calls it.
@@ -63,6 +71,8 @@ pub struct Tensor {
     pub role: Role,
     /// How it comes about.
     pub definition: Definition,
+    /// The innermost block whose rounds compute it: for statements the innermost that any operand is in.
+    pub block: Option<BlockId>,
     /// Where it is written.
     pub origin: Origin,
 }
@@ -78,12 +88,14 @@ pub struct Output {
     pub origin: Origin,
 }
 
-/// A program: tensors in an order in which every operand stands before its users; only those that an
-/// output needs.
+/// A program: tensors in an order in which every operand stands before its users and what is of a block stands
+/// together; only those that an output needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// Tensors; [`TensorId`] is a position in this list.
     pub tensors: Vec<Tensor>,
+    /// Blocks, each after the one around it; [`BlockId`] is a position in this list.
+    pub blocks: Vec<Block>,
     /// What is given out, in the order of the text.
     pub outputs: Vec<Output>,
     /// The files of the text, for messages.

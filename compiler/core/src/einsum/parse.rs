@@ -8,25 +8,28 @@
 //! ```
 
 use super::canonical::statement;
-use super::{Definition, Output, Program, Role, Tensor, TensorId};
+use super::{
+    Block, BlockId, Bound, Collected, Definition, LoopValue, Output, Program, Role, State, Tensor,
+    TensorId,
+};
 use ein_plan::parse::expression::{body, indices};
-use ein_plan::parse::{Line, Result, lines};
+use ein_plan::parse::{Line, ParseError, Result, lines};
 use ein_plan::{DType, Graph, Kernel, NodeId, Operand};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// Parses a program.
 pub fn parse(text: &str) -> Result<Program> {
-    let mut program = Program::default();
-    let mut names: HashMap<String, TensorId> = HashMap::new();
+    let mut reader = Reader::default();
     for line in lines(text) {
         let mut line = line?;
+        let program = &mut reader.program;
         if line.at_words("files") {
             program.files = line.files()?;
         } else if line.at_words("output") {
             line.expect_word("output")?;
             let error = line.error("a tensor that stands above");
-            let tensor = *names.get(&line.name()?).ok_or(error)?;
+            let tensor = *reader.names.get(&line.name()?).ok_or(error)?;
             let file = line.eat("->").then(|| line.quoted()).transpose()?;
             let origin = line.origin(&program.files)?;
             program.outputs.push(Output {
@@ -34,20 +37,165 @@ pub fn parse(text: &str) -> Result<Program> {
                 file,
                 origin,
             });
-        } else {
-            let tensor = tensor(&mut line, &program, &names)?;
-            names.insert(tensor.name.clone(), TensorId(program.tensors.len() as u32));
-            program.tensors.push(tensor);
+        } else if !reader.block_line(&mut line)? {
+            let tensor = tensor(&mut line, &reader)?;
+            let id = TensorId(reader.program.tensors.len() as u32);
+            reader.names.insert(tensor.name.clone(), id);
+            reader.program.tensors.push(tensor);
         }
     }
-    Ok(program)
+    if reader.open.is_some() {
+        let end = text.lines().count() as u32;
+        return Err(ParseError::new(end, 1, "a block has no end"));
+    }
+    reader.finish()
 }
 
-fn tensor(
-    line: &mut Line<'_>,
-    program: &Program,
-    names: &HashMap<String, TensorId>,
-) -> Result<Tensor> {
+#[derive(Default)]
+struct Reader {
+    program: Program,
+    names: HashMap<String, TensorId>,
+    /// The block whose lines are read.
+    open: Option<BlockId>,
+    /// Names in blocks, which may stand further down: the place, the name, and the error if there is none.
+    later: Vec<(Place, String, ParseError)>,
+}
+
+/// Where the tensor of a name goes.
+enum Place {
+    Until(BlockId),
+    Next(BlockId, usize),
+    Collected(BlockId, usize),
+}
+
+/// Stands for a tensor that is not known yet.
+const UNKNOWN: TensorId = TensorId(u32::MAX);
+
+impl Reader {
+    fn known(&self, line: &mut Line<'_>) -> Result<TensorId> {
+        let error = line.error("a tensor that stands above");
+        self.names.get(&line.name()?).copied().ok_or(error)
+    }
+
+    fn later(&mut self, line: &mut Line<'_>, place: Place) -> Result<()> {
+        let error = line.error("a tensor of the program");
+        let name = line.name()?;
+        self.later.push((place, name, error));
+        Ok(())
+    }
+
+    /// A line that is no tensor: the begin or end of a block, a state, something collected.
+    fn block_line(&mut self, line: &mut Line<'_>) -> Result<bool> {
+        let id = BlockId(self.program.blocks.len() as u32);
+        if line.at_words("repeat") {
+            line.expect_word("repeat")?;
+            let name = line.name()?;
+            line.expect("<")?;
+            let bound = if line.at_number() {
+                Bound::Rounds(line.integer()?)
+            } else if line.eat_word("inf") {
+                Bound::Unbounded
+            } else {
+                Bound::Value(self.known(line)?)
+            };
+            let until = line.eat_word("until");
+            if until {
+                self.later(line, Place::Until(id))?;
+            }
+            line.expect("{")?;
+            let origin = line.origin(&self.program.files)?;
+            self.program.blocks.push(Block {
+                name,
+                parent: self.open,
+                bound,
+                until: until.then_some(UNKNOWN),
+                states: vec![],
+                collected: vec![],
+                origin,
+            });
+            self.open = Some(id);
+            return Ok(true);
+        }
+        let Some(open) = self.open else {
+            return Ok(false);
+        };
+        let at = open.0 as usize;
+        if line.eat("}") {
+            self.open = self.program.blocks[at].parent;
+        } else if line.at_words("carry") {
+            line.expect_word("carry")?;
+            let initial = self.known(line)?;
+            line.expect("->")?;
+            let number = self.program.blocks[at].states.len();
+            self.later(line, Place::Next(open, number))?;
+            self.program.blocks[at].states.push(State {
+                initial,
+                next: UNKNOWN,
+            });
+        } else if line.at_words("collect") {
+            line.expect_word("collect")?;
+            let number = self.program.blocks[at].collected.len();
+            self.later(line, Place::Collected(open, number))?;
+            line.expect_word("at")?;
+            let dim = line.integer()?;
+            self.program.blocks[at].collected.push(Collected {
+                value: UNKNOWN,
+                dim,
+            });
+        } else {
+            return Ok(false);
+        }
+        line.end()?;
+        Ok(true)
+    }
+
+    fn finish(self) -> Result<Program> {
+        let mut program = self.program;
+        for (place, name, error) in self.later {
+            let id = *self.names.get(&name).ok_or(error)?;
+            match place {
+                Place::Until(block) => program.blocks[block.0 as usize].until = Some(id),
+                Place::Next(block, at) => program.blocks[block.0 as usize].states[at].next = id,
+                Place::Collected(block, at) => {
+                    program.blocks[block.0 as usize].collected[at].value = id;
+                }
+            }
+        }
+        Ok(program)
+    }
+
+    /// `state 0 of t` and the like.
+    fn loop_value(&self, line: &mut Line<'_>) -> Result<Option<LoopValue>> {
+        let numbered = ["state", "last", "collected"];
+        let word = if let Some(word) = numbered.into_iter().find(|w| line.at_word_and_number(w)) {
+            word
+        } else if let Some(word) = ["counter", "rounds"].into_iter().find(|w| line.at_words(w)) {
+            word
+        } else {
+            return Ok(None);
+        };
+        line.expect_word(word)?;
+        let number = match line.at_number() {
+            true => line.integer()?,
+            false => 0,
+        };
+        line.expect_word("of")?;
+        let error = line.error("a block that stands above");
+        let name = line.name()?;
+        let block = self.program.blocks.iter().position(|b| b.name == name);
+        let block = block.map(|at| BlockId(at as u32)).ok_or(error)?;
+        Ok(Some(match word {
+            "counter" => LoopValue::Counter(block),
+            "rounds" => LoopValue::Rounds(block),
+            "state" => LoopValue::State(block, number),
+            "last" => LoopValue::Last(block, number),
+            _ => LoopValue::Collected(block, number),
+        }))
+    }
+}
+
+fn tensor(line: &mut Line<'_>, reader: &Reader) -> Result<Tensor> {
+    let (program, names) = (&reader.program, &reader.names);
     let role = [Role::Input, Role::Param, Role::Hidden]
         .into_iter()
         .find(|role| role.word().is_some_and(|word| line.at_words(word)));
@@ -63,6 +211,8 @@ fn tensor(
     let definition = if line.peek_symbol() == Some("[") {
         let (kernel, operands) = definition(line, program, names, dtype)?;
         Definition::Statement { kernel, operands }
+    } else if let Some(value) = reader.loop_value(line)? {
+        Definition::Loop(value)
     } else {
         Definition::Source(line.source()?)
     };
@@ -72,6 +222,7 @@ fn tensor(
         shape,
         role: role.unwrap_or(Role::Named),
         definition,
+        block: reader.open,
         origin: line.origin(&program.files)?,
     })
 }

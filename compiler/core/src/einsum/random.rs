@@ -141,6 +141,7 @@ impl Maker {
             shape,
             role,
             definition: Definition::Source(source),
+            block: None,
             origin: Origin::default(),
         };
         let quality = Quality {
@@ -213,6 +214,7 @@ impl Maker {
             shape: shape.collect(),
             role: Role::Named,
             definition: Definition::Statement { kernel, operands },
+            block: None,
             origin: Origin::default(),
         };
         self.add(tensor, quality);

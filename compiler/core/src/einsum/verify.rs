@@ -5,13 +5,16 @@
 //! - a statement's kernel keeps the invariants of `ein_plan::verify::kernel`, finishes its reduction, and gives one
 //!   column of the tensor's type, with the tensor's shape; its operands are the tensors that it names, in
 //!   canonical form ([`super::canonical`]);
-//! - a source suits its tensor: `permutation` has one dimension, `full` a value of the right kind.
+//! - a source suits its tensor: `permutation` has one dimension, `full` a value of the right kind; in a block it is random;
+//! - blocks: see [`blocks`].
 //!
 //! Must not know how programs come about.
 //!
 //! ```text
 //! tensor `C`: its shape is [4, 8] but its indices run over [4, 6]
 //! ```
+
+mod blocks;
 
 use super::{Definition, Program, Tensor, TensorId, canonical};
 use ein_plan::verify::kernel::{elements, kernel as verify_kernel};
@@ -20,6 +23,7 @@ use std::collections::HashSet;
 
 /// The first broken invariant, if there is one.
 pub fn verify(program: &Program) -> Result<(), String> {
+    blocks::verify(program)?;
     let mut names = HashSet::new();
     for (at, tensor) in program.tensors.iter().enumerate() {
         let checked = match names.insert(&tensor.name) {
@@ -28,31 +32,42 @@ pub fn verify(program: &Program) -> Result<(), String> {
         };
         checked.map_err(|what| format!("tensor `{}`: {what}", tensor.name))?;
     }
-    let mut needed = vec![false; program.tensors.len()];
-    for output in &program.outputs {
-        match needed.get_mut(output.tensor.0 as usize) {
-            Some(needed) => *needed = true,
-            None => return Err(format!("an output is tensor {}", output.tensor.0)),
-        }
+    if let Some(output) = program
+        .outputs
+        .iter()
+        .find(|output| output.tensor.0 as usize >= program.tensors.len())
+    {
+        return Err(format!("an output is tensor {}", output.tensor.0));
     }
-    for (at, tensor) in program.tensors.iter().enumerate().rev() {
-        if !needed[at] {
-            return Err(format!("tensor `{}`: no output needs it", tensor.name));
-        }
-        if let Definition::Statement { operands, .. } = &tensor.definition {
-            operands.iter().for_each(|o| needed[o.0 as usize] = true);
-        }
+    let needed = program.which_are_needed();
+    match program
+        .tensors
+        .iter()
+        .zip(needed)
+        .find(|(_, needed)| !needed)
+    {
+        Some((tensor, _)) => Err(format!("tensor `{}`: no output needs it", tensor.name)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn verify_tensor(program: &Program, at: usize, tensor: &Tensor) -> Result<(), String> {
     elements(&tensor.shape).ok_or("it has more elements than can be counted")?;
     match &tensor.definition {
         Definition::Source(source) => verify_source(source, tensor),
+        Definition::Loop(value) => blocks::verify_value(program, tensor, *value),
         Definition::Statement { kernel, operands } => {
             if operands.iter().any(|operand| operand.0 as usize >= at) {
                 return Err("an operand does not stand before it".into());
+            }
+            if !operands
+                .iter()
+                .all(|o| blocks::visible(program, *o, tensor.block))
+            {
+                return Err("an operand is of a block that is not around it".into());
+            }
+            if program.innermost(operands) != tensor.block {
+                return Err("it reads nothing of the innermost block that it is in".into());
             }
             verify_statement(program, tensor, kernel, operands)
         }
@@ -61,6 +76,9 @@ fn verify_tensor(program: &Program, at: usize, tensor: &Tensor) -> Result<(), St
 
 fn verify_source(source: &Source, tensor: &Tensor) -> Result<(), String> {
     match source {
+        _ if tensor.block.is_some() && !source.is_random() => {
+            Err(format!("`{source}` does not depend on the round"))
+        }
         Source::Permutation if tensor.shape.len() != 1 => {
             Err("a permutation has one dimension".into())
         }

@@ -6,6 +6,7 @@
 //! 3 programs, 5 sites: mesh 2x2, 134217728 words, proved optimal
 //! ```
 
+use super::order;
 use super::report::Rewrite;
 use super::{Criteria, Objective, Options, Stop};
 use crate::einsum::Program;
@@ -24,6 +25,9 @@ const TOLERANCE: f64 = 1e-7;
 
 /// Most equivalent programs that are laid out.
 const PROGRAMS: usize = 3;
+
+/// Most products that are multiplied in another order once they are laid out.
+const MOST_ORDERS: usize = 4;
 
 /// A layout, and what is known of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,11 +64,12 @@ pub(super) fn search_options(options: &Options) -> SearchOptions {
         objective,
         memory,
         balance,
-        ..
+        disabled_rules,
     } = &options.criteria;
     SearchOptions {
         balance: *balance,
         memory: *memory,
+        barred: search::Barred::of(disabled_rules),
         ..SearchOptions::new(options.sites, objective_of(*objective))
     }
 }
@@ -74,6 +79,7 @@ pub(super) fn objective_of(objective: Objective) -> search::Objective {
     match objective {
         Objective::Transfer => search::Objective::Transfer,
         Objective::Bytes => search::Objective::Bytes,
+        Objective::Time(model) => search::Objective::Time(model),
     }
 }
 
@@ -108,13 +114,28 @@ pub(super) fn choose(
             deadline,
         },
     );
+    let mut alternatives = logic.alternatives;
+    // On one site there is nothing to cut.
+    if options.sites > 1 {
+        let first = alternatives.first().map_or(program, |first| &first.program);
+        let blocks = rules::matrix_blocks::expand(first, &options.criteria.disabled_rules);
+        alternatives.extend(blocks);
+    }
     let wanted = search_options(options);
     let mut laid_out: Vec<(&Alternative, Found)> = vec![];
     let mut none = None;
     let mut left_out = vec![];
-    for (number, alternative) in logic.alternatives.iter().enumerate() {
+    let orders = order::is_searched(&options.criteria.disabled_rules);
+    let mut forms: Vec<Vec<String>> = vec![];
+    for (number, alternative) in alternatives.iter().enumerate() {
+        // Another order of the same products is found below, with what it moves.
+        let form = order::form(&alternative.program);
+        if orders && forms.contains(&form) {
+            continue;
+        }
+        forms.push(form);
         if number > 0 && deadline() {
-            let count = logic.alternatives.len() - number;
+            let count = alternatives.len() - number;
             left_out.push(format!("{count} equivalent programs: time was up"));
             break;
         }
@@ -135,22 +156,35 @@ pub(super) fn choose(
             _ => best,
         }
     });
-    let Some((alternative, found)) = best else {
+    let Some((alternative, mut found)) = best else {
         return Err(match none {
             Some((program, refusal)) => refused(program, options, &refusal),
             None => Stop::Internal("there is no program to lay out".into()),
         });
     };
+    let mut program = alternative.program.clone();
+    let mut rewrites: Vec<Rewrite> = alternative.rules.iter().map(rewrite).collect();
+    let mut programs = alternatives.len();
+    if orders {
+        for _ in 0..MOST_ORDERS {
+            let Some(better) = order::improve(&program, &found, &wanted, most, deadline) else {
+                break;
+            };
+            (program, found) = (better.program, better.found);
+            rewrites.push(better.rewrite);
+            programs += 1;
+        }
+    }
     let mut chosen = chosen(found);
-    chosen.programs = logic.alternatives.len();
+    chosen.programs = programs;
     chosen.logic_nodes = logic.explored.nodes;
     chosen.logic_classes = logic.explored.classes;
     if logic.explored.stop != rules::Stop::Saturated {
         left_out.push(format!("further rewrites: {}", logic.explored.stop));
     }
     chosen.not_explored.extend(left_out);
-    chosen.rewrites = alternative.rules.iter().map(rewrite).collect();
-    Ok((alternative.program.clone(), chosen))
+    chosen.rewrites = rewrites;
+    Ok((program, chosen))
 }
 
 fn rewrite(applied: &RuleUse) -> Rewrite {

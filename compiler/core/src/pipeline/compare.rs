@@ -10,7 +10,7 @@
 //! ```
 
 use super::choose::{objective_of, search_options};
-use super::explain::scaled;
+use super::explain::{scaled, seconds};
 use super::report::Alternative;
 use super::{Compiled, Objective, Options};
 use crate::ia::layout::Layout;
@@ -106,6 +106,7 @@ fn why(
         let unit = match criteria.objective {
             Objective::Transfer => "floats",
             Objective::Bytes => "words at the busiest site",
+            Objective::Time(_) => return format!("{} more", seconds(more)),
         };
         return format!("{} more {unit}", scaled(more as u64, "").trim_end());
     }

@@ -6,16 +6,19 @@
 //! fewest floats transferred, at most 1.25 times an even share of the work and 8589934592 bytes a site, without R2-5
 //! ```
 
+use crate::search::TimeModel;
 use serde::{Deserialize, Serialize};
 
 /// What is minimised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Objective {
     /// Floats transferred, as the thesis counts them (section 3.3.3).
     #[default]
     Transfer,
     /// Words received by the site that receives most.
     Bytes,
+    /// Seconds, by a machine's coefficients.
+    Time(TimeModel),
 }
 
 impl Objective {
@@ -24,6 +27,7 @@ impl Objective {
         match self {
             Objective::Transfer => "transfer",
             Objective::Bytes => "bytes",
+            Objective::Time(_) => "time",
         }
     }
 }

@@ -9,10 +9,10 @@
 use super::report::{
     PlanCost, PlanOutput, PlanReport, PlanStep, Rewrite, SCHEMA, Searched, SourceLine,
 };
-use super::{Compiled, Options};
+use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
-use ein_plan::{AxisRole, Origin, RelationId, memory, traffic};
+use ein_plan::{AxisRole, LoopValue, Origin, RelationId, memory, traffic};
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
 pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanReport {
@@ -62,6 +62,8 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             flops_per_site_max: figure(cost.flops),
             peak_memory_per_site_max: peak.map_or(0, |peak| peak.bytes),
             peak_step: peak.map_or(0, |peak| peak.step),
+            seconds: matches!(options.criteria.objective, Objective::Time(_))
+                .then_some(compiled.chosen.price.seconds),
         },
         proved_optimal: compiled.chosen.proved_optimal,
         gap: compiled.chosen.gap,
@@ -138,6 +140,7 @@ pub fn operator(operation: &Operation) -> &'static str {
         Operation::LocalMap { .. } => "local map",
         Operation::LocalTile { .. } => "local tile",
         Operation::LocalConcat { .. } => "local concat",
+        Operation::Loop { .. } => "loop",
     }
 }
 
@@ -169,6 +172,16 @@ pub fn text(program: &Program, relation: &Relation) -> String {
         }
         Operation::LocalConcat { input, array_dim } => {
             format!("local concat {} dim {array_dim}", name(input))
+        }
+        Operation::Loop { value } => {
+            let block = &program.blocks[value.block().0 as usize].name;
+            match value {
+                LoopValue::Counter(_) => format!("the round of {block}"),
+                LoopValue::State(..) => format!("state of {block}"),
+                LoopValue::Last(..) => format!("state behind {block}"),
+                LoopValue::Rounds(_) => format!("rounds of {block}"),
+                LoopValue::Collected(..) => format!("of every round of {block}"),
+            }
         }
     }
 }

@@ -63,6 +63,16 @@ pub fn explain(report: &PlanReport) -> String {
     text
 }
 
+/// A time in the unit that suits it: `2.61 ms`.
+pub(super) fn seconds(seconds: f64) -> String {
+    let (factor, unit) = match seconds.abs() {
+        s if s >= 1.0 => (1.0, "s"),
+        s if s >= 1e-3 => (1e3, "ms"),
+        _ => (1e6, "us"),
+    };
+    format!("{:.2} {unit}", seconds * factor)
+}
+
 fn header(report: &PlanReport) -> String {
     let cost = &report.cost;
     let mesh: Vec<String> = report.mesh.iter().map(u32::to_string).collect();
@@ -79,11 +89,17 @@ fn header(report: &PlanReport) -> String {
         (true, _) => String::new(),
         (false, true) => "; proved optimal".into(),
         (false, false) => format!(
-            "; not proved optimal: a plan could have {} fewer {}",
-            scaled(report.gap.max(0.0) as u64, ""),
+            "; not proved optimal: a plan could {}",
             match report.objective.as_str() {
-                "bytes" => "words at the busiest site",
-                _ => "floats",
+                "time" => format!("take {} less", seconds(report.gap)),
+                "bytes" => format!(
+                    "have {} fewer words at the busiest site",
+                    scaled(report.gap.max(0.0) as u64, "")
+                ),
+                _ => format!(
+                    "have {} fewer floats",
+                    scaled(report.gap.max(0.0) as u64, "")
+                ),
             }
         ),
     };
@@ -101,6 +117,9 @@ fn header(report: &PlanReport) -> String {
         scaled(cost.flops_per_site_max, "flop"),
         scaled(cost.peak_memory_per_site_max, "B"),
     );
+    if let Some(estimate) = cost.seconds {
+        text.push_str(&format!("estimated time: {}\n", seconds(estimate)));
+    }
     for left_out in &report.search.not_explored {
         text.push_str(&format!("not explored: {left_out}\n"));
     }

@@ -64,6 +64,9 @@ pub struct PlanCost {
     pub peak_memory_per_site_max: u64,
     /// The step at which it holds them.
     pub peak_step: usize,
+    /// Seconds by the machine's figures, if the plan was chosen by time.
+    #[serde(default)]
+    pub seconds: Option<f64>,
 }
 
 /// What was searched, and what was not.

@@ -97,6 +97,7 @@ impl Search<'_> {
                 })
                 .collect(),
             files: program.files.clone(),
+            blocks: vec![],
         };
         let price = price::program(&result);
         Some(Alternative {

@@ -39,7 +39,7 @@ impl<'a> Bound<'a> {
         let mut tensors: HashMap<Id, (usize, Vec<u32>)> = HashMap::new();
         // A source first, then an output, then the earliest.
         let rank = |at: usize| match program.tensors[at].definition {
-            Definition::Source(_) => 0,
+            Definition::Source(_) | Definition::Loop(_) => 0,
             _ if outputs.contains(&at) => 1,
             _ => 2,
         };
@@ -111,7 +111,8 @@ impl<'a> Bound<'a> {
             Head::Copy => false,
             Head::Whole(kernel, _) => {
                 let kernel = &self.graph.egraph.analysis.kernels[kernel as usize];
-                self.tensor(class).is_some() || kernel.reduction.is_some()
+                let library = kernel.library().is_some();
+                library || self.tensor(class).is_some() || kernel.reduction.is_some()
             }
             _ => self.tensor(class).is_some(),
         }

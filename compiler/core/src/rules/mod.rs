@@ -21,6 +21,7 @@ mod extract;
 pub mod ia;
 mod kernel;
 pub mod laws;
+pub mod matrix_blocks;
 pub mod order;
 pub mod price;
 pub mod reduction;
@@ -55,7 +56,8 @@ pub struct RuleInfo {
 
 /// All rules, family by family: what is computed, then what moves.
 pub fn all() -> Vec<RuleInfo> {
-    logic().into_iter().chain(ia::all()).collect()
+    let blocks = matrix_blocks::rows();
+    logic().into_iter().chain(blocks).chain(ia::all()).collect()
 }
 
 /// The rules of what is computed.
@@ -170,9 +172,34 @@ pub struct Logic {
     pub explored: Explored,
 }
 
+impl Logic {
+    /// The program alone.
+    fn original(program: &einsum::Program) -> Logic {
+        let price = price::program(program);
+        Logic {
+            alternatives: vec![Alternative {
+                program: program.clone(),
+                rules: vec![],
+                work: price.score(),
+                flops: price.flops,
+            }],
+            explored: Explored {
+                nodes: 0,
+                classes: 0,
+                iterations: 0,
+                stop: Stop::Saturated,
+                fired: BTreeMap::new(),
+            },
+        }
+    }
+}
+
 /// Programs equal to this one, ranked. The original is first unless another has less work, and fewer operations or
 /// fewer bytes touched. The program is one that [`einsum::verify`] accepts.
 pub fn rewrite(program: &einsum::Program, options: &LogicOptions<'_>) -> Logic {
+    if !program.blocks.is_empty() {
+        return Logic::original(program);
+    }
     let disabled: HashSet<&str> = options.disabled.iter().map(String::as_str).collect();
     let rows: Vec<saturate::Row> = rows()
         .into_iter()

@@ -93,7 +93,7 @@ impl Translator<'_> {
         let tensor = &self.program.tensors[at];
         let rank = tensor.shape.len() as u32;
         match &tensor.definition {
-            Definition::Source(_) => {
+            Definition::Source(_) | Definition::Loop(_) => {
                 let class = self.to.graph.egraph.add(Term {
                     head: Head::Source(at as u32),
                     reduction: None,

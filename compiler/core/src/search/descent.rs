@@ -171,7 +171,8 @@ fn grow(
         };
         let objective: &Objective = space.tariff.objective;
         let weights: Weights = space.tariff.weights;
-        let tariff = Tariff::new(problem, counts, objective, weights);
+        let mut tariff = Tariff::new(problem, counts, objective, weights);
+        tariff.barred = space.tariff.barred;
         let mut stage = Workspace::new(problem, model, tariff);
         let domains = stage.domains(&part).ok()?;
         let narrowed = match &values {

@@ -228,7 +228,8 @@ impl Search<'_> {
         deadline: &dyn Fn() -> bool,
     ) -> Looked {
         let (problem, options) = (self.problem, self.options);
-        let tariff = Tariff::new(problem, counts(mesh), &options.objective, weights);
+        let mut tariff = Tariff::new(problem, counts(mesh), &options.objective, weights);
+        tariff.barred = options.barred;
         let mut space = Workspace::new(problem, &self.model, tariff);
         let allowed = Allowed {
             limits: &self.balance.limits,
@@ -351,7 +352,7 @@ fn most(problem: &Problem, sites: u32, objective: &Objective) -> f64 {
     let floats = problem
         .tensors
         .iter()
-        .map(|t| t.floats * (t.readers.len() + 1) as f64);
+        .map(|t| t.times * t.floats * (t.readers.len() + 1) as f64);
     let floats: f64 = floats.sum();
     match objective {
         Objective::Transfer => floats * f64::from(sites),

@@ -10,6 +10,7 @@
 
 pub mod assemble;
 pub mod balance;
+pub mod barred;
 pub mod bounds;
 pub mod choice;
 pub mod convert;
@@ -24,6 +25,9 @@ pub mod network;
 pub mod options;
 pub mod price;
 pub mod problem;
+pub mod product;
+pub mod reorder;
+mod reordered;
 pub mod report;
 pub mod residency;
 pub mod settle;
@@ -31,6 +35,7 @@ pub mod share;
 pub mod solve;
 pub mod tariff;
 
+pub use barred::Barred;
 pub use named::{Named, named};
 pub use options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 pub use price::{Conversion, Price, price};

@@ -6,6 +6,7 @@
 //! sites 5, transfer, balance 1.25   ->   layout on 2x2, 64800000 floats, proved optimal
 //! ```
 
+use super::barred::Barred;
 use super::price::Price;
 use super::report::SearchReport;
 use super::tariff::Objective;
@@ -31,6 +32,8 @@ pub struct SearchOptions {
     pub table_cap: usize,
     /// What is decided already.
     pub pinned: Pinned,
+    /// What disabled rules take away.
+    pub barred: Barred,
 }
 
 impl SearchOptions {
@@ -44,6 +47,7 @@ impl SearchOptions {
             memory: None,
             table_cap: 1 << 24,
             pinned: Pinned::default(),
+            barred: Barred::default(),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Common subexpressions: two tensors with the same definition are one, and what no output needs is dropped.
 //!
-//! Random sources and files are told apart by their tensor's name, so they are never shared. Must not know
+//! Random sources and files are told apart by their tensor's name, so they are never shared. Statements of different
+//! blocks read different tensors, so what is shared stays in its block. Must not know
 //! chunkings.
 //!
 //! ```text
 //! y = [i: 4] f32 a0[i] * 2.0 (x); z = [k: 4] f32 a0[k] * 2.0 (x)   gives   y, with z another name of it
 //! ```
 
-use crate::einsum::{Definition, Program, TensorId, canonical};
+use crate::einsum::{Bound, Definition, LoopValue, Program, TensorId, canonical};
 use ein_plan::{DType, Kernel, Scalar, Source};
 use std::collections::HashMap;
 
@@ -25,6 +26,7 @@ enum Value {
     Statement(Kernel, Vec<TensorId>),
     Full(Scalar, DType, Vec<u64>),
     Iota(DType, Vec<u64>),
+    Loop(LoopValue),
 }
 
 /// Shares equal tensors and drops the dead ones.
@@ -50,47 +52,33 @@ pub fn share(program: &Program) -> Shared {
                 Some(Value::Iota(tensor.dtype, tensor.shape.clone()))
             }
             Definition::Source(_) => None,
+            Definition::Loop(value) => Some(Value::Loop(*value)),
         };
         same.push(value.map_or(id, |value| *values.entry(value).or_insert(id)));
     }
-    let mut needed = vec![false; program.tensors.len()];
-    for output in &program.outputs {
-        needed[same[output.tensor.0 as usize].0 as usize] = true;
-    }
-    for at in (0..needed.len()).rev() {
-        if needed[at]
-            && let Definition::Statement { operands, .. } = &program.tensors[at].definition
-        {
-            for operand in operands {
-                needed[same[operand.0 as usize].0 as usize] = true;
-            }
-        }
-    }
-    let mut result = Program {
-        files: program.files.clone(),
-        ..Program::default()
-    };
-    let mut moved = vec![TensorId(0); needed.len()];
-    for (at, tensor) in program.tensors.iter().enumerate() {
-        if !needed[at] {
-            continue;
-        }
-        moved[at] = TensorId(result.tensors.len() as u32);
-        let mut tensor = tensor.clone();
+    let output_names = program.outputs.iter();
+    let output_names = output_names.map(|output| program.tensor(output.tensor).name.clone());
+    let output_names = output_names.collect();
+    let mut result = program.clone();
+    let one = |id: &mut TensorId| *id = same[id.0 as usize];
+    for tensor in &mut result.tensors {
         if let Definition::Statement { operands, .. } = &mut tensor.definition {
-            for operand in operands {
-                *operand = moved[same[operand.0 as usize].0 as usize];
-            }
+            operands.iter_mut().for_each(one);
         }
-        result.tensors.push(tensor);
     }
-    let mut output_names = vec![];
-    for output in &program.outputs {
-        output_names.push(program.tensor(output.tensor).name.clone());
-        let mut output = output.clone();
-        output.tensor = moved[same[output.tensor.0 as usize].0 as usize];
-        result.outputs.push(output);
+    for block in &mut result.blocks {
+        block.until.iter_mut().for_each(one);
+        if let Bound::Value(bound) = &mut block.bound {
+            one(bound);
+        }
+        for state in &mut block.states {
+            one(&mut state.initial);
+            one(&mut state.next);
+        }
+        block.collected.iter_mut().for_each(|c| one(&mut c.value));
     }
+    result.outputs.iter_mut().for_each(|o| one(&mut o.tensor));
+    let result = result.needed();
     Shared {
         program: result.canonical(),
         output_names,

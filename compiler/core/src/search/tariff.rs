@@ -8,10 +8,12 @@
 //! transfer 3600 floats + 0.01 · (load / even share …) rounded to a multiple of 2^-20
 //! ```
 
+use super::barred::Barred;
 use super::choice::Choice;
 use super::convert::{Counts, Goods, Move, Roles, convert, share};
 use super::problem::{Problem, Tensor};
 use crate::ia::layout::TensorRole;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// What a plan is to have little of.
@@ -26,7 +28,7 @@ pub enum Objective {
 }
 
 /// The coefficients of the time that a plan takes: a linear model as in luo2021, section 7.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimeModel {
     /// Seconds a message.
     pub alpha: f64,
@@ -110,9 +112,11 @@ pub struct Tariff<'a> {
     pub objective: &'a Objective,
     /// What decides between equals.
     pub weights: Weights,
+    /// Conversions that are not to be had.
+    pub barred: Barred,
     total: f64,
     bytes: f64,
-    numbers: HashMap<(Vec<u64>, u64, u64), usize>,
+    numbers: HashMap<(Vec<u64>, u64, u64, u64), usize>,
     kept: Vec<Kept>,
 }
 
@@ -121,6 +125,7 @@ struct Kept {
     shape: Vec<u64>,
     columns: f64,
     width: f64,
+    times: f64,
     prices: Vec<f64>,
 }
 
@@ -137,6 +142,7 @@ impl<'a> Tariff<'a> {
             counts,
             objective,
             weights,
+            barred: Barred::default(),
             total: problem.total.max(1.0),
             bytes: bytes.sum::<f64>().max(1.0),
             numbers: HashMap::new(),
@@ -147,7 +153,8 @@ impl<'a> Tariff<'a> {
     /// A number for tensors that cost the same to convert.
     pub fn goods(&mut self, tensor: &Tensor) -> usize {
         let columns = tensor.statement().map_or(1.0, |s| s.columns);
-        let key = (tensor.shape.clone(), columns as u64, tensor.width as u64);
+        let (width, times) = (tensor.width as u64, tensor.times.to_bits());
+        let key = (tensor.shape.clone(), columns as u64, width, times);
         let next = self.kept.len();
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
@@ -157,6 +164,7 @@ impl<'a> Tariff<'a> {
                 shape: tensor.shape.clone(),
                 columns,
                 width: tensor.width,
+                times: tensor.times,
                 prices: vec![f64::NAN; if entries <= MOST_KEPT { entries } else { 0 }],
             });
         }
@@ -178,13 +186,14 @@ impl<'a> Tariff<'a> {
             shape: &kept.shape,
             columns: kept.columns,
         };
-        let price = match convert(what, self.counts, from, to) {
+        let barred = self.barred.conversion(self.counts, from, to);
+        let price = match convert(what, self.counts, from, to).filter(|_| !barred) {
             None => f64::INFINITY,
             Some(moved) if moved == Move::default() => 0.0,
             Some(moved) => {
                 let weights = &self.weights;
                 let copy = share(&kept.shape, self.counts, to) * kept.width;
-                let exact = self.objective.of_move(&moved, kept.width)
+                let exact = self.objective.of_move(&moved, kept.width) * kept.times
                     + weights.moves
                     + weights.resident * copy;
                 rounded(exact, weights.quantum)

@@ -101,7 +101,7 @@ impl<'a> Checker<'a> {
     }
 
     fn read(&mut self, view: View, values: Vec<Written>, lenient: bool) -> Option<ExprId> {
-        let dtype = self.tensors[view.tensor.0 as usize].dtype;
+        let ty = self.read_type(view.tensor);
         let positions = self.read_positions(view, values, lenient)?;
         self.reads.push((view.tensor, positions.clone()));
         let form = Form::Read {
@@ -109,7 +109,7 @@ impl<'a> Checker<'a> {
             positions,
             otherwise: None,
         };
-        Some(self.arena.add(form, Ty::Typed(dtype)))
+        Some(self.arena.add(form, ty))
     }
 
     /// All positions of a read or slice; notes what must be in range.
@@ -173,6 +173,9 @@ impl<'a> Checker<'a> {
             ExprKind::Call { callee, arguments } => {
                 if let Some(gradient) = self.whole_gradient(context, base) {
                     return gradient;
+                }
+                if let Some(result) = self.whole_library(context, base, &[]) {
+                    return result;
                 }
                 let name = self.text(callee.span);
                 if self.callee(context.scope, callee).is_none() {

@@ -14,6 +14,7 @@ use super::{
     expr::{Binding, Context, Scope},
     instances::InstanceId,
     names::{EntityId, EntityKind},
+    repeat::Place,
     statement::Target,
     sums::key,
 };
@@ -104,6 +105,7 @@ impl<'a> Checker<'a> {
             rest: None,
             captured: context.scope.captured.clone(),
             applied: None,
+            block: context.scope.block,
             depth: context.scope.depth + 1,
         };
         let mut failed = false;
@@ -299,6 +301,16 @@ impl<'a> Checker<'a> {
                         .locals
                         .insert(name, binding.unwrap_or(Binding::Poison));
                 }
+                ItemKind::Statement(repeat @ Statement::Repeat { .. }) => {
+                    let place = Place { scope, prefix };
+                    for (name, binding) in self.define_repeat(&place, repeat) {
+                        let fits = binding.and_then(|b| self.result_fits(scope, callable, name, b));
+                        failed |= fits.is_none();
+                        scope
+                            .locals
+                            .insert(name, binding.unwrap_or(Binding::Poison));
+                    }
+                }
                 _ => {}
             }
         }
@@ -330,6 +342,39 @@ impl<'a> Checker<'a> {
             }
         }
         Some(local)
+    }
+
+    /// Whether what a block gives is what the signature says of the result of that name, if it is one.
+    fn result_fits(
+        &mut self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+        name: &str,
+        binding: Binding,
+    ) -> Option<()> {
+        let result = callable.results.iter().find(|r| r.name.text == name);
+        let (Some(result), Binding::Tensor(view)) = (result, binding) else {
+            return Some(());
+        };
+        let (sizes, place) = self
+            .result_shape(scope, result)?
+            .unwrap_or((vec![], result.name.span));
+        let have = self.view_shape(view);
+        let fits = sizes.len() == have.len()
+            && (sizes.iter().zip(&have)).all(|(s, h)| s.as_ref().is_none_or(|s| !s.differs(h)));
+        if fits {
+            for (size, have) in sizes.iter().zip(&have) {
+                size.iter().for_each(|size| self.infer(have, size));
+            }
+            return Some(());
+        }
+        let declared = self.tensors[view.tensor.0 as usize].span;
+        self.report.push(
+            Diagnostic::error("E0301", format!("`{name}` has two shapes"))
+                .at(declared, format!("this is {}", self.view_text(view)))
+                .at(place, "the signature says otherwise"),
+        );
+        None
     }
 
     /// `a, b = f(x)`: every name with what it stands for.
@@ -380,15 +425,18 @@ impl<'a> Checker<'a> {
         let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
             return None;
         };
+        let named = if hints.len() == names { hints } else { &[] };
+        if let Some(results) = self.several_library(scope, value, names, named) {
+            return results;
+        }
         let (_, callable) = self.callee(scope, callee)?;
         if callable.results.len() != names {
             self.wrong_results(callable, names, value.span);
             return None;
         }
         self.open.push(super::ranges::Open::default());
-        let hints = if hints.len() == names { hints } else { &[] };
         let mut context = Context::new(scope);
-        let results = self.call_user(&mut context, callee, arguments, value.span, hints);
+        let results = self.call_user(&mut context, callee, arguments, value.span, named);
         let solved = self.close();
         results.filter(|_| solved)
     }

@@ -11,6 +11,7 @@ use super::{
     Checker, InputInfo,
     expr::{Binding, Scope, dimensions},
     names::{EntityId, EntityKind, Found},
+    repeat::Place,
     size::Size,
     slices::View,
     sources::SourceForm,
@@ -191,6 +192,20 @@ impl<'a> Checker<'a> {
             EntityKind::Part {
                 targets, ty, value, ..
             } => return self.define_parts(&scope, targets, ty, value),
+            EntityKind::Repeat(repeat) => {
+                let place = Place {
+                    scope: &scope,
+                    prefix: "",
+                };
+                for (name, binding) in self.define_repeat(&place, repeat) {
+                    if let Found::Entity(id) = self.find(file, name) {
+                        self.values.insert(id, binding.unwrap_or(Binding::Poison));
+                    }
+                }
+                return;
+            }
+            // Its block has said what it stands for, unless that went wrong.
+            EntityKind::OfRepeat { .. } => None,
             EntityKind::Poison => None,
             EntityKind::Dim(value) => self.dim(&scope, entity.name, value),
             EntityKind::Input { ty, source, param } => {
@@ -234,6 +249,7 @@ impl<'a> Checker<'a> {
                             stated: None,
                             in_function: false,
                             infer: false,
+                            guess: None,
                         };
                         self.define(&scope, target)
                     }

@@ -106,10 +106,16 @@ impl<'a> Checker<'a> {
                     let read = self.access(context, base, positions, true, value.span);
                     let other = self.expr(context, fallback);
                     let (read, other) = (read?, other?);
-                    let dtype = self.settled_type(read);
-                    let (_, other) =
+                    let (_, mut other) =
                         self.unify((read, value.span), (other, fallback.span), "`else`")?;
-                    let other = self.coerce(other, dtype, fallback.span)?;
+                    let mut ty = self.arena.ty(read);
+                    match (ty, self.arena.ty(other)) {
+                        (Ty::Typed(dtype), _) => {
+                            other = self.coerce(other, dtype, fallback.span)?
+                        }
+                        // A state whose type is not known yet.
+                        (Ty::Number { .. }, with) => ty = with,
+                    }
                     match &*self.arena.form(read) {
                         Form::Read {
                             tensor, positions, ..
@@ -119,7 +125,7 @@ impl<'a> Checker<'a> {
                                 positions: positions.clone(),
                                 otherwise: Some(other),
                             };
-                            Some(self.arena.add(form, Ty::Typed(dtype)))
+                            Some(self.arena.add(form, ty))
                         }
                         _ => Some(read),
                     }
@@ -200,7 +206,7 @@ impl<'a> Checker<'a> {
         let (rank, positions) = (self.view_shape(view).len(), self.leading(view).to_vec());
         let record = &self.tensors[view.tensor.0 as usize];
         if rank == 0 {
-            let ty = Ty::Typed(record.dtype);
+            let ty = self.read_type(view.tensor);
             let form = Form::Read {
                 tensor: view.tensor,
                 positions,
@@ -372,6 +378,7 @@ impl<'a> Checker<'a> {
         match builtin {
             Builtin::Size => return self.size_of(context, arguments, span),
             Builtin::Gradient => return self.gradient_value(context, arguments, span),
+            Builtin::Library => return self.library_value(context, (callee, arguments), span),
             _ => {}
         }
         if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {

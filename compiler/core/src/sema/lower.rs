@@ -46,6 +46,7 @@ impl<'a> Checker<'a> {
             ..Program::default()
         };
         let mut numbers = HashMap::new();
+        let blocks = self.lower_blocks(&mut program, &needed)?;
         let mut gradients = self.no_gradients();
         for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
             let tensor = self.tensors[number].clone();
@@ -60,6 +61,11 @@ impl<'a> Checker<'a> {
                             dtype: tensor.dtype,
                             shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
                             role: tensor.role,
+                            block: self
+                                .drawn_in
+                                .get(&TensorRef(number as u32))
+                                .filter(|_| source.is_random())
+                                .and_then(|block| blocks.get(block).copied()),
                             definition: einsum::Definition::Source(source),
                             origin,
                         },
@@ -77,6 +83,22 @@ impl<'a> Checker<'a> {
                         None,
                     )?
                 }
+                Definition::Loop(value) => {
+                    let (value, block) = self.lower_value(&blocks, value)?;
+                    let origin = self.origin(tensor.span);
+                    push(
+                        &mut program,
+                        einsum::Tensor {
+                            name: tensor.name,
+                            dtype: tensor.dtype,
+                            shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
+                            role: tensor.role,
+                            definition: einsum::Definition::Loop(value),
+                            block,
+                            origin,
+                        },
+                    )
+                }
                 Definition::Gradient { loss, wrt } => {
                     let pair = (loss, wrt);
                     self.lower_gradient(&mut program, &numbers, &mut gradients, pair, tensor.span)?
@@ -91,38 +113,8 @@ impl<'a> Checker<'a> {
                 origin: self.origin(*span),
             });
         }
-        Some(program.needed())
-    }
-
-    /// Which tensors the outputs need.
-    pub(super) fn needed(&self) -> Vec<bool> {
-        let mut needed = vec![false; self.tensors.len()];
-        for (tensor, ..) in &self.outputs {
-            needed[tensor.0 as usize] = true;
-        }
-        let mut seen = vec![false; self.arena.len()];
-        for number in (0..self.tensors.len()).rev() {
-            let mut open = match &self.tensors[number].definition {
-                Definition::Statement { root, .. } if needed[number] => vec![*root],
-                Definition::Gradient { loss, wrt } if needed[number] => {
-                    needed[loss.0 as usize] = true;
-                    needed[wrt.0 as usize] = true;
-                    continue;
-                }
-                _ => continue,
-            };
-            while let Some(id) = open.pop() {
-                if std::mem::replace(&mut seen[id.0 as usize], true) {
-                    continue;
-                }
-                let form = self.arena.form(id);
-                if let Form::Read { tensor, .. } = &*form {
-                    needed[tensor.0 as usize] = true;
-                }
-                open.extend(form.arguments());
-            }
-        }
-        needed
+        self.fill_blocks(&mut program, &blocks, &numbers)?;
+        program.needed().arranged()
     }
 
     /// One kernel; `condition`: where it is not true, nothing is read and the value does not matter.
@@ -260,6 +252,7 @@ impl<'a> Checker<'a> {
                 dtype,
                 shape,
                 role,
+                block: program.innermost(&operands),
                 definition: einsum::Definition::Statement { kernel, operands },
                 origin,
             },

@@ -11,8 +11,8 @@
 //! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
 //! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `states`,
-//! `arguments`, `slices`, `signature`, `scope`, `gradient` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
-//! indices, positions in range); `lower`, `lower_parts` (kernels).
+//! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`, `repeat`, `unroll` (rounds); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
+//! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels).
 
 mod access;
 mod arena;
@@ -21,12 +21,17 @@ mod builtins;
 mod callee;
 mod calls;
 mod declare;
+mod desugar;
 mod expr;
 mod finish;
 mod fold;
 mod gradient;
 mod instances;
+mod library;
+mod library_call;
+mod library_check;
 mod lower;
+mod lower_blocks;
 mod lower_parts;
 mod names;
 mod order;
@@ -35,6 +40,7 @@ mod plan_body;
 mod prove;
 mod ranges;
 mod reduce;
+mod repeat;
 mod report;
 mod resolve;
 mod resolve_call;
@@ -50,8 +56,10 @@ mod states;
 mod sums;
 mod types;
 mod unknown;
+mod unroll;
+mod walk_repeat;
 
-use crate::einsum::Program;
+use crate::einsum::{self, Program};
 use arena::{Arena, ExprId, TensorRef};
 use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
@@ -133,21 +141,31 @@ pub fn check(sources: &Sources, bindings: &Bindings) -> Analysis {
 
 /// Checks until no statement says more about the dimensions of others: nearly always once, else twice.
 fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
-    let mut inferred = BTreeMap::new();
+    let (sources, collections) = desugar::desugar(sources);
+    let (mut inferred, mut types) = (BTreeMap::new(), BTreeMap::new());
     loop {
-        let mut checker = Checker::new(sources, bindings, std::mem::take(&mut inferred));
+        let mut checker = Checker::new(&sources, &collections, bindings);
+        checker.inferred = inferred;
+        checker.inferred_types = types;
         checker.check();
-        if checker.found.is_empty() {
+        if checker.found.is_empty() && checker.found_types.is_empty() {
+            checker.found_types = std::mem::take(&mut checker.settled_types);
+        }
+        if checker.found.is_empty() && checker.found_types.is_empty() {
             return checker.finish();
         }
         inferred = std::mem::take(&mut checker.inferred);
         inferred.extend(checker.found);
+        types = std::mem::take(&mut checker.inferred_types);
+        types.extend(checker.found_types);
     }
 }
 
 /// All that is known about a program while it is checked.
 struct Checker<'a> {
     sources: &'a Sources,
+    /// Definitions that collect one slice a round.
+    collections: &'a desugar::Collections,
     bindings: &'a Bindings,
     report: report::Report,
     /// First bytes of the lines of every file.
@@ -204,6 +222,23 @@ struct Checker<'a> {
     /// Those that still have none, with the index and its place, and what was found out about them.
     provisional: BTreeMap<String, (String, Span)>,
     found: BTreeMap<String, Size>,
+    /// Types of states that their `next` gave in an earlier round of checking, by what they begin with; and those found.
+    inferred_types: BTreeMap<String, DType>,
+    found_types: BTreeMap<String, DType>,
+    /// The same of states that meet nothing with a type.
+    settled_types: BTreeMap<String, DType>,
+    /// Tensors whose type is not known yet, and whether they begin with whole numbers.
+    untyped: HashMap<TensorRef, bool>,
+    /// Whether a definition took a type that its text does not say.
+    guessed: bool,
+    // Blocks.
+    blocks: Vec<repeat::Block>,
+    /// The items of a block in the order of their uses, by the place where it is stored.
+    rounds: HashMap<usize, Vec<usize>>,
+    /// Names that are known in rounds only.
+    inner_names: HashMap<(FileId, &'a str), Span>,
+    /// The block in whose rounds a source is drawn.
+    drawn_in: HashMap<TensorRef, einsum::BlockId>,
     inputs: Vec<InputInfo>,
     /// Whether a source has a number that is not known yet.
     open_source: bool,
@@ -213,8 +248,8 @@ struct Checker<'a> {
 impl<'a> Checker<'a> {
     fn new(
         sources: &'a Sources,
+        collections: &'a desugar::Collections,
         bindings: &'a Bindings,
-        inferred: BTreeMap<String, Size>,
     ) -> Checker<'a> {
         let lines = sources
             .files
@@ -232,6 +267,7 @@ impl<'a> Checker<'a> {
             .collect();
         Checker {
             sources,
+            collections,
             bindings,
             report: report::Report::default(),
             lines,
@@ -263,7 +299,16 @@ impl<'a> Checker<'a> {
             instances: HashMap::new(),
             reads: vec![],
             bound_dims: BTreeMap::new(),
-            inferred,
+            inferred: BTreeMap::new(),
+            inferred_types: BTreeMap::new(),
+            found_types: BTreeMap::new(),
+            settled_types: BTreeMap::new(),
+            untyped: HashMap::new(),
+            guessed: false,
+            blocks: vec![],
+            rounds: HashMap::new(),
+            inner_names: HashMap::new(),
+            drawn_in: HashMap::new(),
             provisional: BTreeMap::new(),
             found: BTreeMap::new(),
             inputs: vec![],

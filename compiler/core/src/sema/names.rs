@@ -6,7 +6,7 @@
 //! model.ein: dim N, input X, definition y; nn -> std.nn
 //! ```
 
-use super::{Checker, expr::unsupported, instances::Declared};
+use super::{Checker, expr::unsupported, instances::Declared, walk_repeat::Visible};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
     Combine, Expr, ExprKind, Function, Item, ItemKind, Module, Name, Position, Role, Statement,
@@ -48,6 +48,13 @@ pub(super) enum EntityKind<'a> {
         ty: Option<&'a Type>,
         combine: Combine,
         value: &'a Expr,
+    },
+    /// A block, under the name of its counter.
+    Repeat(&'a Statement),
+    /// Another name of a block that is seen after it.
+    OfRepeat {
+        repeat: EntityId,
+        visible: Visible<'a>,
     },
     Function(&'a Function),
     Module(&'a Module),
@@ -98,6 +105,7 @@ impl<'a> Checker<'a> {
         let sources = self.sources;
         for (number, file) in sources.files.iter().enumerate() {
             let id = FileId(number as u32);
+            self.note_inner_names(id, &file.ast.items);
             for item in &file.ast.items {
                 self.collect_item(id, item);
             }
@@ -243,45 +251,16 @@ impl<'a> Checker<'a> {
                 };
                 self.declare(file, &target.name, kind);
             }
-            Statement::Repeat {
-                counter,
-                body,
-                span,
-                ..
-            } => {
-                self.reject(file, "E0605", "`repeat`", self.head(*span));
-                self.declare(file, counter, EntityKind::Poison);
-                self.poison_body(file, body);
-            }
-        }
-    }
-
-    /// The names that a block would define, so that their uses are not reported as well.
-    fn poison_body(&mut self, file: FileId, body: &'a [Item]) {
-        for item in body {
-            let ItemKind::Statement(statement) = &item.kind else {
-                continue;
-            };
-            let targets: Vec<&Target> = match statement {
-                Statement::Definition { targets, .. } => targets.iter().collect(),
-                Statement::Scatter { target, .. } => vec![target],
-                Statement::Repeat { counter, .. } => {
-                    self.poison(file, counter);
-                    vec![]
+            Statement::Repeat { .. } => {
+                let repeat = EntityId(self.entities.len() as u32);
+                for visible in self.visible_names(statement) {
+                    let kind = match visible {
+                        Visible::Counter(_) => EntityKind::Repeat(statement),
+                        _ => EntityKind::OfRepeat { repeat, visible },
+                    };
+                    self.declare(file, visible.name(), kind);
                 }
-            };
-            for target in targets {
-                self.poison(file, &target.name);
             }
-        }
-    }
-
-    fn poison(&mut self, file: FileId, name: &'a Name) {
-        if !self.files[file.0 as usize]
-            .names
-            .contains_key(name.text.as_str())
-        {
-            self.declare(file, name, EntityKind::Poison);
         }
     }
 

@@ -113,6 +113,11 @@ impl<'a> Checker<'a> {
                 failed: true,
                 ..Unit::default()
             },
+            EntityKind::Repeat(repeat) => self.walk_repeat(&scope, repeat, 0),
+            EntityKind::OfRepeat { repeat, visible } => Unit {
+                uses: vec![(repeat, visible.name().span)],
+                ..Unit::default()
+            },
             EntityKind::Function(function) => {
                 self.walk_callable(id, file, Callable::of_function(function))
             }
@@ -225,6 +230,11 @@ impl<'a> Checker<'a> {
                     .at(*span, "one type for several names")
                     .help("leave it out: the function says what its results are"),
             );
+        } else if let Some(operation) = self.operation_of(scope.file, value) {
+            if operation.results.len() == targets.len() {
+                return unit;
+            }
+            self.wrong_parts(operation, targets.len(), value.span);
         } else {
             match called {
                 None => self.report.push(

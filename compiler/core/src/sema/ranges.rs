@@ -284,7 +284,17 @@ impl<'a> Checker<'a> {
                         return false;
                     }
                 }
-                stated.size.clone()
+                let known = var
+                    .uses
+                    .iter()
+                    .find(|u| !u.lenient && !self.is_provisional(&u.size));
+                match known.filter(|_| self.is_provisional(&stated.size)) {
+                    Some(known) => {
+                        self.infer(&stated.size, &known.size.clone());
+                        known.size.clone()
+                    }
+                    None => stated.size.clone(),
+                }
             }
             None => {
                 let strict: Vec<&Use> = var.uses.iter().filter(|u| !u.lenient).collect();

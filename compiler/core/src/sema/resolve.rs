@@ -33,7 +33,8 @@ pub(super) enum Local {
     Item(usize, Shape),
 }
 
-/// The names of a function, or none.
+/// The names of a function or of a round, or none.
+#[derive(Clone)]
 pub(super) struct StaticScope<'a> {
     pub(super) file: FileId,
     pub(super) locals: BTreeMap<&'a str, Local>,

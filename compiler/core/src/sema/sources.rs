@@ -312,6 +312,16 @@ impl<'a> Checker<'a> {
         declared: Option<&'a Vec<Position>>,
     ) -> Option<Binding> {
         let span = target.target.span;
+        let mut open = None;
+        let dtype = match (dtype, target.guess) {
+            (None, Some(guess)) => {
+                let (typical, whole) = self.typical_type(scope, target.value);
+                self.guessed = true;
+                open = guess.is_none().then_some(whole);
+                Some(guess.unwrap_or(typical))
+            }
+            (dtype, _) => dtype,
+        };
         let Some(dtype) = dtype else {
             self.report.push(
                 Diagnostic::error("E0207", "a source needs the type of its tensor")
@@ -371,7 +381,22 @@ impl<'a> Checker<'a> {
             definition: Definition::Source(source),
             span,
         });
+        if let (Some(block), false) = (scope.block, target.infer) {
+            self.drawn_in.insert(tensor, block);
+        }
+        if let Some(whole) = open {
+            self.untyped.insert(tensor, whole);
+        }
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
+    }
+
+    /// The type of a source where nothing says another, and whether its values are whole numbers.
+    fn typical_type(&self, scope: &Scope<'a>, value: &'a Expr) -> (DType, bool) {
+        match self.source_name(scope, value) {
+            Some("zeros" | "ones" | "full" | "bernoulli") => (DType::F32, true),
+            Some("iota" | "permutation") => (DType::I64, true),
+            _ => (DType::F32, false),
+        }
     }
 
     /// The indices around a body for every value of which a source in it is drawn anew: all, if it is random. Notes that the

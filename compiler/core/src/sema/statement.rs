@@ -18,7 +18,7 @@ use super::{
     slices::View,
     sources::SourceForm,
 };
-use crate::einsum::Role;
+use crate::einsum::{LoopValue, Role};
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{self, Expr, ExprKind, Position, Type};
@@ -36,6 +36,8 @@ pub(super) enum Definition {
         loss: TensorRef,
         wrt: TensorRef,
     },
+    /// What a block gives.
+    Loop(LoopValue),
 }
 
 /// A tensor.
@@ -66,6 +68,8 @@ pub(super) struct Target<'a> {
     pub(super) in_function: bool,
     /// A state: ranges that are not written follow from other statements.
     pub(super) infer: bool,
+    /// Of a round's state: its type where the value has none of its own; the inner `None`: not known yet.
+    pub(super) guess: Option<Option<DType>>,
 }
 
 impl<'a> Target<'a> {
@@ -86,6 +90,7 @@ impl<'a> Target<'a> {
             stated: None,
             in_function: true,
             infer: false,
+            guess: None,
         }
     }
 }
@@ -151,6 +156,9 @@ impl<'a> Checker<'a> {
                     if !self.view_shape(view).is_empty() {
                         return self.whole(scope, target, view, value.span);
                     }
+                }
+                ExprKind::Call { callee, .. } if self.gives_tensors(scope, callee) => {
+                    return self.define_library(scope, target, value);
                 }
                 ExprKind::Call { callee, arguments } => {
                     if let Some((_, callable)) = self.callee(scope, callee)
@@ -426,7 +434,28 @@ impl<'a> Checker<'a> {
             None if target.constant && is_number && vars.is_empty() => {
                 return Some(Binding::Scalar(value));
             }
-            None => self.settle(value, span)?,
+            None => {
+                if let Ty::Number { whole } = self.arena.ty(value) {
+                    match target.guess {
+                        Some(Some(dtype)) => {
+                            self.guessed = true;
+                            let root = self.coerce(value, dtype, span)?;
+                            return self.add_definition(scope, target, vars, root);
+                        }
+                        _ if target.guess.is_some() || self.reads_untyped(value) => {
+                            self.guessed = true;
+                            let root = self.settle(value, span)?;
+                            let binding = self.add_definition(scope, target, vars, root)?;
+                            if let Binding::Tensor(view) = binding {
+                                self.untyped.insert(view.tensor, whole);
+                            }
+                            return Some(binding);
+                        }
+                        _ => {}
+                    }
+                }
+                self.settle(value, span)?
+            }
         };
         if target.constant && is_number && vars.is_empty() {
             return Some(Binding::Scalar(root));

@@ -10,6 +10,7 @@
 use super::{
     Checker,
     callee::Callable,
+    desugar::state_of,
     expr::{Binding, Scope},
     statement::Target,
 };
@@ -19,7 +20,7 @@ use einc_syntax::ast::{self, Expr, Item, ItemKind, Role, Statement, Type};
 
 impl<'a> Checker<'a> {
     /// Reports states without `next`, and the other way round. Whether all is well.
-    pub(super) fn check_states(&mut self, body: &'a [Item]) -> bool {
+    pub(super) fn check_states(&mut self, body: &'a [Item], what: &str) -> bool {
         let mut found: [Vec<(&'a str, Span)>; 2] = Default::default();
         let mut ok = true;
         for item in body {
@@ -34,13 +35,14 @@ impl<'a> Checker<'a> {
             };
             for target in targets {
                 let name = target.name.text.as_str();
+                let name = state_of(name).unwrap_or(name);
                 let first = found[list].iter().find(|(known, _)| *known == name);
                 if let (Some((_, first)), 1) = (first, list) {
                     self.report.push(
                         Diagnostic::error("E0512", format!("`{name}` has two `next`"))
                             .at(target.span, "again here")
                             .at(*first, "first here")
-                            .help("a state has one value at the end of a step"),
+                            .help(format!("a state has one value at the end of a {what}")),
                     );
                     ok = false;
                 }
@@ -57,7 +59,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("E0512", format!("the state `{name}` has no `next`"))
                     .at(span, "it would never change")
                     .help(format!(
-                        "say what it is at the end of a step, `next {name}[…] = …`, or make it a `const`"
+                        "say what it is at the end of a {what}, `next {name}[…] = …`, or make it no state"
                     )),
             );
             ok = false;

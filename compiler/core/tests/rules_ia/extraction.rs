@@ -5,6 +5,7 @@ use crate::support::Numbers;
 use crate::terms::{self, content, kernel, key, leaf};
 use egg::{Extractor, Id};
 use ein_plan::{Function, Mesh, Reduction};
+use einc_core::einsum::{Program, parse::parse};
 use einc_core::rules::ia::cheapest::{Prices, Search, cheapest, placements};
 use einc_core::rules::ia::content::Content;
 use einc_core::rules::ia::explain;
@@ -15,6 +16,7 @@ use einc_core::rules::ia::placement::transfer;
 use einc_core::rules::ia::predicate::{Atom, Predicate};
 use einc_core::rules::ia::rows::{Bounds, rows, saturate};
 use einc_core::rules::ia::{Placement, Role};
+use einc_core::search::{Objective, Pinned, SearchOptions, layout};
 use std::collections::HashMap;
 
 /// λ(diag)(REKEY(merge)(σ(isEq)(⋈(⟨0,1⟩, ⟨0,1⟩, matAdd)(BCAST(X), Y)))), as the thesis translates it.
@@ -275,6 +277,73 @@ fn the_cheapest_term_costs_what_brute_force_says() {
         let found = cheapest(&mut graph, root, &search).unwrap();
         assert!(graph.analysis.faults.is_empty());
         assert_eq!(found.transfers, least, "{mesh}, {sizes:?}: {found:?}");
+    }
+}
+
+/// The same chain as an Einstein program.
+fn program(sizes: &[u64]) -> Program {
+    let mut text = String::new();
+    for (at, pair) in sizes.windows(2).enumerate() {
+        text += &format!("input M{at}: f32[{}, {}] = unbound\n", pair[0], pair[1]);
+    }
+    let (rows, mut left) = (sizes[0], "M0".to_string());
+    for at in 1..sizes.len() - 1 {
+        let (inner, columns) = (sizes[at], sizes[at + 1]);
+        let hidden = if at + 2 < sizes.len() { "hidden " } else { "" };
+        text += &format!(
+            "{hidden}P{at}: f32[{rows}, {columns}] = [i: {rows}, j: {columns} | k: {inner}] sum {left}[i, k] * M{at}[k, j]\n"
+        );
+        left = format!("P{at}");
+    }
+    parse(&format!("{text}output {left}\n")).unwrap()
+}
+
+/// Two ways to the same cost that share nothing: the e-graph's rules and extraction, and the network of placements.
+#[test]
+fn the_cheapest_term_costs_what_the_placement_search_finds() {
+    let cases: [(&[u32], &[u64]); 9] = [
+        (&[4], &[16, 64, 16]),
+        (&[4], &[64, 8, 64]),
+        (&[5], &[20, 640, 20]),
+        (&[2, 2], &[32, 32, 32]),
+        (&[2, 2], &[16, 128, 16]),
+        (&[2, 3], &[48, 24, 96]),
+        (&[4], &[64, 8, 64, 8]),
+        (&[3], &[9, 63, 6, 63]),
+        (&[2], &[8, 64, 8, 64, 8]),
+    ];
+    for (axes, sizes) in cases {
+        let spread = |kind: &Content, at: &Placement| {
+            let cut = |role: &Role| matches!(role, Role::Keys(dims) if !dims.is_empty());
+            kind.keys.len() < 3 || at.0.iter().all(cut)
+        };
+        let mut graph = terms::graph(axes).with_explanations_disabled();
+        let root = chain(&mut graph, sizes);
+        let search = Search {
+            node_limit: 200_000,
+            disabled: &[],
+            deadline: &|| false,
+            allowed: &spread,
+        };
+        let term = cheapest(&mut graph, root, &search).unwrap();
+        let mesh = Mesh {
+            axes: axes.to_vec(),
+        };
+        // A factor of 1: every product cuts along every axis, as above.
+        let options = SearchOptions {
+            balance: 1.0,
+            pinned: Pinned {
+                mesh: Some(mesh.clone()),
+                ..Pinned::default()
+            },
+            ..SearchOptions::new(mesh.sites(), Objective::Transfer)
+        };
+        let network = layout(&program(sizes), &options, &|| false).unwrap();
+        assert!(network.proved_optimal);
+        assert_eq!(
+            term.transfers as f64, network.price.transfer,
+            "{mesh}, {sizes:?}: {term:?}"
+        );
     }
 }
 

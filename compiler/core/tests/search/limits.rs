@@ -150,3 +150,81 @@ fn a_transformer_is_proved_on_few_sites() {
             .all(|mesh| matches!(mesh.outcome, Outcome::Proved { .. }))
     );
 }
+
+/// A rule that a choice rests on takes the choice away, and the plan is never cheaper for it.
+#[test]
+fn disabled_rules_take_their_choices_away() {
+    use einc_core::search::Barred;
+    let reduced = |role: &StatementRole| *role == StatementRole::Index(IndexId(2));
+    let shapes = [
+        [10_000, 640_000, 10_000],
+        [80_000, 1_000, 80_000],
+        [4096, 4096, 4096],
+    ];
+    let mut dearer = std::collections::BTreeSet::new();
+    for [i, k, j] in shapes {
+        let program = matmul(i, k, j);
+        for rule in [
+            "BMM",
+            "CMM",
+            "RMM",
+            "R2-5",
+            "reduce-scatter",
+            "all-reduce",
+            "all-gather",
+            "slice",
+        ] {
+            for sites in [4, 6, 8] {
+                let mut options = SearchOptions::new(sites, Objective::Bytes);
+                let free = layout(&program, &options, &|| false).unwrap();
+                options.barred = Barred::of(&[rule.to_string()]);
+                let found = layout(&program, &options, &|| false).unwrap();
+                assert!(
+                    found.price.words >= free.price.words || found.report.kappa > free.report.kappa,
+                    "{rule}"
+                );
+                if found.price.words > free.price.words {
+                    dearer.insert(rule);
+                }
+                let run = &found.layout.statements[2];
+                let cuts = |index: u32| run.contains(&StatementRole::Index(IndexId(index)));
+                match rule {
+                    "R2-5" => {
+                        let cut = |role: &TensorRole| matches!(role, TensorRole::Cut(_));
+                        for moved in &found.price.conversions {
+                            let pairs = moved.from.iter().zip(&moved.to);
+                            let mut pairs = pairs.filter(|(_, to)| cut(to));
+                            assert!(pairs.all(|(from, _)| *from != TensorRole::Partial));
+                        }
+                    }
+                    "CMM" => assert!(!run.iter().any(reduced), "{rule}: {run:?}"),
+                    "RMM" => assert!(!(cuts(0) && cuts(1)), "{run:?}"),
+                    "BMM" => assert!(cuts(0) == cuts(1), "{run:?}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+    // All-reduce, all-gather and slice are not wanted by a product that is given out in pieces.
+    assert!(
+        dearer.contains("CMM") && dearer.contains("RMM"),
+        "{dearer:?}"
+    );
+    // A loss that every site needs: addends are added up everywhere, or at one site and sent again.
+    let loss = program(
+        "input X: f32[4096, 64] = unbound\ns: f32[64] = [j: 64 | i: 4096] sum X[i, j] * X[i, j]\n\
+         y: f32[4096, 64] = [i: 4096, j: 64] X[i, j] / s[j]\noutput y",
+    );
+    let mut options = SearchOptions::new(4, Objective::Bytes);
+    let free = layout(&loss, &options, &|| false).unwrap();
+    let reduces = |found: &einc_core::search::Found| {
+        let conversions = found.price.conversions.iter();
+        conversions
+            .filter(|c| c.from.contains(&TensorRole::Partial) && c.to.contains(&TensorRole::Every))
+            .count()
+    };
+    options.barred = Barred::of(&["all-reduce".to_string()]);
+    let found = layout(&loss, &options, &|| false).unwrap();
+    assert_eq!(reduces(&found), 0, "{:?}", found.price.conversions);
+    assert!(found.price.words >= free.price.words);
+}

@@ -4,5 +4,6 @@
 mod exact;
 mod limits;
 mod named;
+mod orders;
 mod papers;
 mod programs;

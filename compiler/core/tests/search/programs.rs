@@ -422,3 +422,31 @@ pub fn transformer(sizes: Transformer, training: bool) -> Program {
     }
     program(&p)
 }
+
+/// A chain of matrices with these extents, multiplied from the left.
+pub fn chain(extents: &[u64]) -> Program {
+    let mut text = String::new();
+    for (at, pair) in extents.windows(2).enumerate() {
+        let _ = writeln!(text, "input M{at}: f32[{}, {}] = unbound", pair[0], pair[1]);
+    }
+    let first = extents[0];
+    let mut left = "M0".to_string();
+    for (at, pair) in extents.windows(2).enumerate().skip(1) {
+        let [inner, columns] = [pair[0], pair[1]];
+        let name = format!(
+            "{}P{at}",
+            if at + 2 < extents.len() {
+                "hidden "
+            } else {
+                ""
+            }
+        );
+        let _ = writeln!(
+            text,
+            "{name}: f32[{first}, {columns}] = [i: {first}, j: {columns} | k: {inner}] sum {left}[i, k] * M{at}[k, j]"
+        );
+        left = format!("P{at}");
+    }
+    let _ = writeln!(text, "output {left}");
+    program(&text)
+}

@@ -37,7 +37,7 @@ impl Build {
     ) -> TensorId {
         let line = self.program.tensors.len() as u32 + 1;
         let role = match definition {
-            Definition::Source(_) => Role::Input,
+            Definition::Source(_) | Definition::Loop(_) => Role::Input,
             Definition::Statement { .. } => Role::Named,
         };
         self.program.tensors.push(Tensor {
@@ -46,6 +46,7 @@ impl Build {
             shape,
             role,
             definition,
+            block: None,
             origin: Origin {
                 file: 0,
                 start: 10 * line,

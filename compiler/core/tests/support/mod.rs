@@ -64,7 +64,7 @@ pub fn chunking_by(program: &Program, mut pieces: impl FnMut() -> u32) -> Chunki
         .tensors
         .iter()
         .map(|tensor| match &tensor.definition {
-            Definition::Source(_) => vec![],
+            Definition::Source(_) | Definition::Loop(_) => vec![],
             Definition::Statement { kernel, .. } => {
                 kernel.indices.iter().map(|_| Cut::row(pieces())).collect()
             }

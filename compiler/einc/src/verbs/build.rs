@@ -59,7 +59,9 @@ pub fn perform(arguments: Arguments) -> i32 {
     };
     let mut settings = Settings::default();
     settings.bind(arguments.bind);
-    settings.plan(&arguments.plan);
+    if let Err(diagnostic) = settings.plan(&arguments.plan) {
+        return super::complain(diagnostic, format);
+    }
     let mut checked = match session::check(&program, &settings, Purpose::Look) {
         Ok(checked) => checked,
         Err(failure) => return exit::fail(failure, &program, format),
@@ -73,13 +75,15 @@ pub fn perform(arguments: Arguments) -> i32 {
     // Sizes that come with the data leave the planning to the executable.
     let planned = match &checked.program {
         None => None,
-        Some(_) => match session::compile(checked, settings.sites.unwrap_or(1)) {
-            Ok((compiled, configuration, _)) => Some(Planned {
-                configuration,
-                plan: compiled.plan,
-            }),
-            Err(failure) => return exit::fail(failure, &program, format),
-        },
+        Some(_) => {
+            match session::compile(checked, settings.sites.unwrap_or(1), settings.time_limit) {
+                Ok((compiled, configuration, _)) => Some(Planned {
+                    configuration,
+                    plan: compiled.plan,
+                }),
+                Err(failure) => return exit::fail(failure, &program, format),
+            }
+        }
     };
     let groups = planned
         .as_ref()

@@ -7,6 +7,7 @@
 //! ```
 
 pub mod build;
+pub mod calibrate;
 pub mod check;
 pub mod completions;
 pub mod doctor;

@@ -78,14 +78,23 @@ pub fn perform(arguments: Arguments) -> i32 {
     };
     let mut settings = Settings::default();
     settings.bind(arguments.bind);
-    settings.plan(&arguments.plan);
+    if let Err(diagnostic) = settings.plan(&arguments.plan) {
+        return super::complain(diagnostic, Format::Text);
+    }
     let old = match arguments.diff.as_deref().map(read).transpose() {
         Ok(old) => old,
         Err(diagnostic) => return super::complain(diagnostic, Format::Text),
     };
     let sites = settings.sites.unwrap_or(1);
-    let planned = session::check(&program, &settings, Purpose::Plan)
-        .and_then(|checked| session::report(checked, &program, sites, arguments.compare));
+    let planned = session::check(&program, &settings, Purpose::Plan).and_then(|checked| {
+        session::report(
+            checked,
+            &program,
+            sites,
+            arguments.compare,
+            settings.time_limit,
+        )
+    });
     let (mut report, warnings) = match planned {
         Ok(planned) => planned,
         Err(failure) => return exit::fail(failure, &program, Format::Text),

@@ -49,7 +49,9 @@ pub struct Arguments {
 pub fn perform(arguments: Arguments) -> i32 {
     let mut settings = Settings::default();
     settings.bind(arguments.bind);
-    settings.plan(&arguments.plan);
+    if let Err(diagnostic) = settings.plan(&arguments.plan) {
+        return super::complain(diagnostic, arguments.format);
+    }
     settings.run(arguments.run);
     let file = arguments.file;
     run::run(

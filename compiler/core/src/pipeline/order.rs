@@ -1,0 +1,295 @@
+//! Products of many factors, multiplied in the order that is cheapest where they are.
+//!
+//! The rewrites order a product by its arithmetic. Here the laid-out program's products are ordered again, with what
+//! moves: order and placement are one search (`search::reorder`), around it everything stays. What is found is laid out
+//! like any other program, and taken if that is cheaper. Must not know how a layout is carried out.
+//!
+//! ```text
+//! y: ((A B) x) -> (A (B x)) on 2x2
+//! ```
+
+use super::report::Rewrite;
+use crate::einsum::{Program, TensorId};
+use crate::ia::layout::{Layout, TensorRole};
+use crate::rules::order::{Network, Order, orders};
+use crate::search::convert::{Goods, Roles, convert, counts, padded};
+use crate::search::price::run_choices;
+use crate::search::problem::{Kind, Problem};
+use crate::search::product::{Product, products};
+use crate::search::reorder::{self, Wanted};
+use crate::search::settle::{alone, resting};
+use crate::search::{self, Found, SearchOptions};
+use ein_plan::Mesh;
+use std::collections::HashSet;
+
+/// The rule that this is an application of.
+const RULE: &str = "contraction-order";
+
+/// Most products of a program that are ordered again, the widest first.
+const MOST_PRODUCTS: usize = 16;
+
+/// How often the price of arithmetic is raised until a product keeps to the balance.
+const MOST_RAISES: usize = 6;
+
+/// Whether products are ordered here, with these rules disabled.
+pub(super) fn is_searched(disabled: &[String]) -> bool {
+    disabled.iter().all(|rule| rule != RULE)
+}
+
+/// What is the same of programs that differ in the orders of their products only: everything else, and what the
+/// products multiply.
+pub(super) fn form(program: &Program) -> Vec<String> {
+    let products = products(program);
+    let members: HashSet<TensorId> = products.iter().flat_map(|p| p.members.clone()).collect();
+    let numbered = (0..).map(TensorId).zip(&program.tensors);
+    let others = numbered.filter(|(id, _)| !members.contains(id));
+    let mut form: Vec<String> = others.map(|(_, t)| program.tensor_text(t)).collect();
+    for product in &products {
+        let name = |id: TensorId| program.tensor(id).name.as_str();
+        let factors = product.factors.iter();
+        let mut factors: Vec<&str> = factors.map(|f| name(f.tensor)).collect();
+        factors.sort_unstable();
+        form.push(format!("{} = {}", name(product.root), factors.join(" ")));
+    }
+    form.sort_unstable();
+    form
+}
+
+/// The same program with one product in a better order, if there is one.
+pub(super) struct Better {
+    pub program: Program,
+    pub found: Found,
+    pub rewrite: Rewrite,
+}
+
+/// Looks for a better order of one product. `most`: the most operations of the busiest site.
+pub(super) fn improve(
+    program: &Program,
+    found: &Found,
+    options: &SearchOptions,
+    most: f64,
+    deadline: &dyn Fn() -> bool,
+) -> Option<Better> {
+    let mut all = products(program);
+    all.sort_by_key(|product| std::cmp::Reverse(product.factors.len()));
+    all.truncate(MOST_PRODUCTS);
+    let problem = Problem::new(program);
+    let mut best: Option<Better> = None;
+    for product in &all {
+        let mut seen = vec![product.order.clone()];
+        for mesh in meshes(&problem, product, found) {
+            if deadline() {
+                return best;
+            }
+            let place = Place {
+                problem: &problem,
+                product,
+                layout: (mesh == found.layout.mesh).then_some(&found.layout),
+                mesh: &mesh,
+                options,
+            };
+            let Some(order) = place.order(found, most) else {
+                continue;
+            };
+            if seen.contains(&order) {
+                continue;
+            }
+            seen.push(order.clone());
+            let Some(reordered) = product.reordered(program, &order) else {
+                continue;
+            };
+            let Ok(next) = search::layout(&reordered, options, deadline) else {
+                continue;
+            };
+            let least = best.as_ref().map_or(&found.price, |best| &best.found.price);
+            let cheaper = next.price.compare(least, &options.objective).is_lt();
+            if cheaper && next.price.load <= most {
+                best = Some(Better {
+                    rewrite: Rewrite {
+                        rule: RULE.into(),
+                        tensor: program.tensor(product.root).name.clone(),
+                        before: product.text(program, &product.order),
+                        after: product.text(program, &order),
+                    },
+                    program: reordered,
+                    found: next,
+                });
+            }
+        }
+    }
+    best
+}
+
+/// The meshes to order a product for: the layout's, and for one that stands alone all that were looked at.
+fn meshes(problem: &Problem, product: &Product, found: &Found) -> Vec<Mesh> {
+    let mut meshes = vec![found.layout.mesh.clone()];
+    let loaded = |at: usize| !matches!(problem.tensors[at].kind, Kind::Made(_));
+    let factors = product.factors.iter().map(|f| f.tensor.0 as usize);
+    let root = &problem.tensors[product.root.0 as usize];
+    if factors.into_iter().all(loaded) && root.readers.is_empty() && root.carried.is_none() {
+        let others = found.report.meshes.iter().map(|mesh| mesh.mesh.clone());
+        meshes.extend(others.filter(|mesh| *mesh != found.layout.mesh));
+    }
+    meshes.retain(|mesh| mesh.sites() > 1);
+    meshes
+}
+
+/// A product, and the mesh that it is ordered for.
+struct Place<'a> {
+    problem: &'a Problem,
+    product: &'a Product,
+    /// Where everything else is, on that mesh; none: nothing else is computed.
+    layout: Option<&'a Layout>,
+    mesh: &'a Mesh,
+    options: &'a SearchOptions,
+}
+
+impl Place<'_> {
+    /// The best order that keeps to the balance.
+    fn order(&self, found: &Found, most: f64) -> Option<Order> {
+        let (problem, product) = (self.problem, self.product);
+        let counts = counts(self.mesh);
+        let objective = &self.options.objective;
+        let runs = self.layout.map(|layout| run_choices(problem, layout));
+        let needs = |at: usize, of: usize| -> Vec<Roles> {
+            let readers = problem.tensors[of].readers.iter().filter(|r| r.0 == at);
+            let run = runs.as_ref().and_then(|runs| runs[at].as_ref());
+            run.map_or(vec![], |run| readers.map(|r| run.needs[r.1]).collect())
+        };
+        let price = |at: usize, from: Roles, to: Roles| {
+            let tensor = &problem.tensors[at];
+            let goods = Goods {
+                shape: &tensor.shape,
+                columns: 1.0,
+            };
+            let moved = convert(goods, counts, from, to);
+            moved.map_or(f64::INFINITY, |moved| {
+                objective.of_move(&moved, tensor.width)
+            })
+        };
+        let factor = |number: usize, roles: Roles| {
+            let factor = &product.factors[number];
+            let at = factor.tensor.0 as usize;
+            let to = dims(roles, &factor.indices);
+            let tensor = &problem.tensors[at];
+            let alone = tensor.readers.len() == 1;
+            let made = runs.as_ref().and_then(|runs| runs[at].as_ref());
+            match (&tensor.kind, self.layout) {
+                (Kind::Free, _) => 0.0,
+                (Kind::Made(_), Some(_)) if alone && tensor.carried.is_none() => {
+                    made.map_or(0.0, |made| price(at, made.gives, to))
+                }
+                (Kind::Loaded, _) if tensor.carried.is_none() => {
+                    let starts = resting(&tensor.shape, counts, objective, false);
+                    let prices = starts.into_iter().map(|from| price(at, from, to));
+                    prices.fold(f64::INFINITY, f64::min)
+                }
+                (_, Some(layout)) => price(at, padded(&layout.rests[at]), to),
+                (_, None) => 0.0,
+            }
+        };
+        let root = product.root.0 as usize;
+        let mut wants: Vec<Roles> = problem.tensors[root]
+            .readers
+            .iter()
+            .flat_map(|(reader, _)| needs(*reader, root))
+            .collect();
+        wants.sort_unstable();
+        wants.dedup();
+        let own = &problem.tensors[root];
+        let rests = match self.layout.filter(|_| own.carried.is_some()) {
+            Some(layout) => vec![padded(&layout.rests[root])],
+            None => resting(&own.shape, counts, objective, true),
+        };
+        let result = |roles: Roles| {
+            let from = dims(roles, &product.dimensions);
+            let rests = rests.iter().map(|rest| {
+                let moves = wants.iter().map(|want| price(root, *rest, *want));
+                price(root, from, *rest) + moves.sum::<f64>()
+            });
+            rests.fold(f64::INFINITY, f64::min)
+        };
+        let least = orders(&product.network)
+            .first()
+            .map_or(0.0, |(_, cost)| cost.flops);
+        let inside = product
+            .members
+            .iter()
+            .map(|at| found.price.loads[at.0 as usize]);
+        let others = found.price.load - inside.sum::<f64>();
+        let total = found.price.of(objective).max(1.0);
+        let mut wanted = Wanted {
+            counts,
+            objective,
+            load: 1e-6 * total / least.max(1.0),
+            balance: self.options.balance,
+            light: 0.001 * least,
+            width: own.width,
+            alone: alone(objective),
+            factor: &factor,
+            result: &result,
+        };
+        let arrangement = leaves(&product.order);
+        for _ in 0..MOST_RAISES {
+            let (order, _) = reorder::order(&product.network, &arrangement, &wanted)?;
+            let load = flops(&product.network, &order) / f64::from(self.mesh.sites());
+            if load + others <= most {
+                return Some(order);
+            }
+            wanted.load *= 16.0;
+        }
+        None
+    }
+}
+
+/// Placements by a tensor's dimensions, of placements by its indices in ascending order.
+fn dims(mut roles: Roles, indices: &[u32]) -> Roles {
+    let mut ascending = indices.to_vec();
+    ascending.sort_unstable();
+    for role in &mut roles {
+        if let TensorRole::Cut(place) = role {
+            let index = ascending[*place as usize];
+            let dim = indices.iter().position(|i| *i == index).unwrap_or(0);
+            *role = TensorRole::Cut(dim as u32);
+        }
+    }
+    roles
+}
+
+fn leaves(order: &Order) -> Vec<usize> {
+    match order {
+        Order::Factor(factor) => vec![*factor],
+        Order::Pair(left, right) => [leaves(left), leaves(right)].concat(),
+    }
+}
+
+/// Operations of an order.
+fn flops(network: &Network, order: &Order) -> f64 {
+    fn visit(network: &Network, order: &Order, outside: u128, sum: &mut f64) -> (u128, u128) {
+        let (all, read) = match order {
+            Order::Factor(at) => (network.factors[*at], network.factors[*at]),
+            Order::Pair(left, right) => {
+                let (l, r) = (set(network, left), set(network, right));
+                let a = visit(network, left, outside | r, sum).1;
+                let b = visit(network, right, outside | l, sum).1;
+                (l | r, a | b)
+            }
+        };
+        let remaining = network.remaining(all, outside);
+        if matches!(order, Order::Pair(..)) {
+            let points = (0..network.extents.len()).filter(|i| read >> i & 1 == 1);
+            let points: f64 = points.map(|i| network.extents[i] as f64).product();
+            *sum += points * if remaining == read { 1.0 } else { 2.0 };
+        }
+        (all, remaining)
+    }
+    fn set(network: &Network, order: &Order) -> u128 {
+        match order {
+            Order::Factor(at) => network.factors[*at],
+            Order::Pair(left, right) => set(network, left) | set(network, right),
+        }
+    }
+    let mut sum = 0.0;
+    visit(network, order, 0, &mut sum);
+    sum
+}
