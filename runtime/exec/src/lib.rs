@@ -54,6 +54,11 @@ pub struct Options {
     pub saves: BTreeMap<String, PathBuf>,
 }
 
+/// The groups of operations that running a plan would compile: what an executable built for it brings along.
+pub fn groups(plan: &Plan) -> Vec<ein_fused::Group> {
+    local::groups(plan)
+}
+
 /// What a run gave.
 #[derive(Clone, Debug, Default)]
 pub struct Report {

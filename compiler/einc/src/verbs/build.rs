@@ -98,6 +98,9 @@ pub fn perform(arguments: Arguments) -> i32 {
             }
         }
     };
+    let groups = planned
+        .as_ref()
+        .map(|planned| ein_exec::groups(&planned.plan));
     let bundle = match Bundle::new(&program, &settings, planned).encode() {
         Ok(bundle) => bundle,
         Err(error) => exit::internal(&format!("the program cannot be encoded: {error}")),
@@ -105,7 +108,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     let output = arguments
         .output
         .unwrap_or_else(|| PathBuf::from(&program.name));
-    match einc_codegen::build(&bundle, &output) {
+    match einc_codegen::build(&bundle, &groups.unwrap_or_default(), &output) {
         Ok(()) => 0,
         Err(diagnostic) => super::complain(diagnostic, format),
     }
