@@ -107,7 +107,13 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        let mut hints = vec![(format!("{name}_next"), span)];
+        // Where the param is stored in another type, the rule's result is not yet what is carried.
+        let result = match record.dtype == dtype {
+            true => format!("{name}_next"),
+            false => format!("{name}.w.next"),
+        };
+        let mut hints = vec![(result, span)];
+        let mut names = vec![format!("{name}_next")];
         let mut kinds = vec![(record.clone(), record.dtype)];
         for formal in &callable.formals[2..2 + states] {
             let state = self.optimizer_state(&scope, rule, formal, &name, dtype)?;
@@ -115,6 +121,7 @@ impl<'a> Checker<'a> {
             scope.locals.insert(&formal.name.text, view);
             let like = self.tensors[state.0 as usize].clone();
             hints.push((format!("{}_next", like.name), span));
+            names.push(format!("{}_next", like.name));
             kinds.push((like, dtype));
         }
         let later = self.unify_letters(&mut scope, callable, &places)?;
@@ -128,8 +135,8 @@ impl<'a> Checker<'a> {
         let results = self.body(rule.entity, &mut scope, callable, body, &prefix, &hints);
         self.report.called_from(mark, span, rule.name);
         self.training.updating = false;
-        for ((binding, (hint, _)), (like, dtype)) in results?.iter().zip(hints).zip(kinds) {
-            let next = self.kept(*binding, hint, &like, dtype, span)?;
+        for ((binding, name), (like, dtype)) in results?.iter().zip(names).zip(kinds) {
+            let next = self.kept(*binding, name, &like, dtype, span)?;
             self.outputs.push((next, None, span));
         }
         Some(())

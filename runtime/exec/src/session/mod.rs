@@ -24,7 +24,7 @@ use ein_array::Data;
 use ein_comm::Communicator;
 use ein_data::Reader;
 use ein_plan::source::fed::RATE;
-use ein_plan::{Operation, Plan, Source};
+use ein_plan::{Operation, Plan, RelationType, Source};
 use feed::{Batch, Data as Bound};
 use resident::Residents;
 use std::collections::BTreeMap;
@@ -303,7 +303,14 @@ impl Runner<'_> {
             else {
                 continue;
             };
-            if self.residents.contains(name) {
+            if let Some(resident) = self.residents.get(name) {
+                let extents = |kind: &RelationType| -> Vec<u64> {
+                    kind.array.dims.iter().map(|dim| dim.extent).collect()
+                };
+                if extents(&resident.kind) != extents(&step.kind) {
+                    // Rows of a constant: each site reads them of all of it.
+                    continue;
+                }
                 self.residents
                     .place(name, &step.kind, &plan.mesh, self.comm)?;
                 continue;
