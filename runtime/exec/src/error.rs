@@ -40,9 +40,9 @@ impl ErrorKind {
 }
 
 /// The codes that a run can end with, each with a page.
-const CODES: [&str; 15] = [
+const CODES: [&str; 18] = [
     "E0701", "E0702", "E0703", "E0704", "E0705", "E0706", "E0707", "E0710", "E0720", "E0721",
-    "E0722", "E0723", "E0730", "E0731", "E0999",
+    "E0722", "E0723", "E0724", "E0725", "E0726", "E0730", "E0731", "E0999",
 ];
 
 /// Why a run stopped.

@@ -20,9 +20,11 @@ mod explain;
 mod forms;
 mod fuse;
 mod generate;
+mod library;
 mod load;
 mod machine;
 mod math;
+mod matrix;
 mod memory;
 mod nest;
 mod operations;
@@ -37,9 +39,10 @@ mod wide;
 pub use combine::combine;
 pub use compiled::{groups_compiled, register};
 pub use generate::{generate, generate_in_round};
+pub use library::Problem;
 
 use ein_array::Array;
-use ein_plan::{Kernel, Reduction};
+use ein_plan::{Function, Kernel, Reduction};
 use std::fmt;
 
 /// An operand of one tuple: its columns and the global number at which each dimension begins.
@@ -93,6 +96,13 @@ pub enum Fault {
     NegativePower,
     /// `argmax` or `argmin` over nothing; the point is the output's.
     NothingToChoose,
+    /// A library operation has no result; of the point, only batch indices count.
+    Library {
+        /// The operation.
+        operation: Function,
+        /// Why.
+        problem: Problem,
+    },
 }
 
 /// A fault and where it happened: the first faulty point in row-major order of the kernel's indices.
@@ -119,6 +129,9 @@ impl fmt::Display for KernelError {
             Fault::DivisionByZero => f.write_str("an integer is divided by zero")?,
             Fault::NegativePower => f.write_str("an integer is raised to a negative power")?,
             Fault::NothingToChoose => f.write_str("there is nothing to choose from")?,
+            Fault::Library { operation, problem } => {
+                write!(f, "`{}` stops: {problem:?}", operation.name())?;
+            }
         }
         write!(f, ", at point {:?}", self.point)
     }
@@ -144,6 +157,9 @@ pub fn run(
         deterministic: _,
         fusion,
     } = *options;
+    if let Some(library) = kernel.library() {
+        return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);
+    }
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }

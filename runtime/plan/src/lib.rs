@@ -12,6 +12,7 @@ pub mod dtype;
 pub mod encode;
 pub mod function;
 pub mod kernel;
+pub mod library;
 pub mod lifetime;
 pub mod memory;
 pub mod mesh;
@@ -28,6 +29,7 @@ pub mod verify;
 pub use dtype::{DType, Scalar};
 pub use function::Function;
 pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
+pub use library::Library;
 pub use mesh::Mesh;
 pub use plan::{
     Fold, JoinInput, KernelId, Operation, Origin, Output, Plan, Range, RelationId, Step, same_cut,

@@ -6,7 +6,7 @@
 //! and is planned, fused and distributed like any statement. A contraction's adjoints are contractions. Must not know
 //! surface syntax, keys, sites or placements.
 //!
-//! `derivative` is the table of scalar functions, `reduction` that of reductions, `backward` the pass through one
+//! `derivative` is the table of scalar functions, `reduction` that of reductions, `library` of library operations, `backward` the pass through one
 //! expression, `transpose` the way from the adjoint of a read to that of what is read.
 //!
 //! ```text
@@ -17,12 +17,13 @@
 
 mod backward;
 mod derivative;
+mod library;
 mod reduction;
 mod sketch;
 mod transpose;
 
 use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
-use backward::{backward, differentiable};
+use backward::{backward, flowing};
 use ein_plan::{DType, Index, Kernel, Node, NodeId, Operand, Origin, Reduction};
 use einc_diag::Diagnostic;
 use reduction::{Prepared, prepare};
@@ -51,6 +52,8 @@ pub struct Gradients {
     finished: HashMap<(TensorId, TensorId), Gradient>,
     /// Of every statement: through which operands a derivative flows.
     flows: Vec<Vec<bool>>,
+    /// Why a gradient cannot be taken.
+    refused: Option<Diagnostic>,
 }
 
 /// An adjoint: one number everywhere, or a tensor.
@@ -106,7 +109,8 @@ impl Gradients {
     /// always the same one, and has only grown in between.
     ///
     /// # Errors
-    /// `E0606` where the loss is no floating-point scalar, or the tensor is not floating-point.
+    /// `E0606` where the loss is no floating-point scalar, the tensor is not floating-point, or an operation between the two has
+    /// no derivative here.
     pub fn of(
         &mut self,
         program: &mut Program,
@@ -125,6 +129,9 @@ impl Gradients {
             return refused(format!("`{}` is not floating-point", by.name));
         }
         let adjoint = self.adjoint(program, loss, wrt);
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
         let gradient = Gradient {
             tensor: match adjoint {
                 Some(Adjoint::Tensor(tensor)) => tensor,
@@ -240,6 +247,14 @@ impl Gradients {
         let Some(operand) = operands.iter().position(|o| *o == tensor) else {
             return vec![];
         };
+        if let Some(library) = kernel.library() {
+            let call = library::Call::new(user, &kernel, &library, &operands);
+            let pieces = call.pieces(program, &mut self.statements, adjoint, operand);
+            return pieces.unwrap_or_else(|refused| {
+                self.refused.get_or_insert(refused);
+                vec![]
+            });
+        }
         let mut prepared = match self.prepared.get(&(loss, user)) {
             Some(prepared) => prepared.clone(),
             None => {
@@ -273,31 +288,6 @@ impl Gradients {
         }
         pieces
     }
-}
-
-/// Through which operands a derivative flows.
-fn flowing(kernel: &Kernel, operands: usize) -> Vec<bool> {
-    let mut flows = vec![false; operands];
-    let stops = matches!(
-        kernel.reduction,
-        Some(Reduction::Any | Reduction::All | Reduction::ArgMax | Reduction::ArgMin)
-    );
-    if stops || !kernel.graph.dtype(kernel.root).is_float() {
-        return flows;
-    }
-    let sketch = Sketch::of(kernel, &[]);
-    let mut seen = vec![false; kernel.graph.len()];
-    let mut open = vec![kernel.root];
-    while let Some(id) = open.pop() {
-        if std::mem::replace(&mut seen[id.0 as usize], true) {
-            continue;
-        }
-        if let Node::Read { operand, .. } = kernel.graph.node(id) {
-            flows[*operand as usize] = true;
-        }
-        open.extend(differentiable(&sketch, id));
-    }
-    flows
 }
 
 impl Statements {

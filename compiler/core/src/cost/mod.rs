@@ -107,6 +107,11 @@ pub fn transfer(relation: &ia::Relation, mesh: &Mesh) -> u128 {
 
 /// Floating-point operations of a kernel at one point.
 pub fn flops_per_point(kernel: &Kernel) -> u64 {
+    if let Some(library) = kernel.library() {
+        let extents = kernel.indices.iter().map(|index| index.extent as f64);
+        let points = extents.product::<f64>().max(1.0);
+        return (library.flops(kernel) / points).ceil() as u64;
+    }
     let functions = kernel.graph.iter().map(|(_, node, _)| match node {
         Node::Apply(function, _) => Function::flops(*function),
         _ => 0,

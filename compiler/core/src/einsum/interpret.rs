@@ -9,6 +9,7 @@
 //! C: f32[2] = [i: 2 | k: 2] sum A[i, k]   with A = 1 2 3 4   gives   3 7
 //! ```
 
+use super::library;
 use super::scalar::{self, NoValue, convert, stored, truth};
 use super::{BlockId, Bound, Definition, Item, LoopValue, Nest, Program, Tensor, TensorId};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar, Source};
@@ -42,6 +43,8 @@ pub enum FaultKind {
     NegativePower,
     /// `argmax` or `argmin` over nothing.
     NothingToChoose,
+    /// A library operation has no result: a singular matrix, a value that is no number.
+    Library(Function),
 }
 
 /// Where and why a run stops: at the lowest such point of the first such tensor.
@@ -252,6 +255,9 @@ pub fn statement(kernel: &Kernel, operands: &[&Values]) -> Result<Values, (Fault
     let rank = kernel.output_rank as usize;
     let extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
     let (outer, inner) = extents.split_at(rank);
+    if let Some(call) = kernel.library() {
+        return library::statement(kernel, &call, operands);
+    }
     let value = kernel.graph.dtype(kernel.root);
     let mut evaluator = Evaluator {
         kernel,

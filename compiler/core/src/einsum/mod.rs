@@ -12,6 +12,7 @@ mod blocks;
 pub mod canonical;
 mod carried;
 pub mod interpret;
+pub mod library;
 mod needed;
 pub mod parse;
 pub mod print;

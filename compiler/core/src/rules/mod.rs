@@ -21,6 +21,7 @@ mod extract;
 pub mod ia;
 mod kernel;
 pub mod laws;
+pub mod matrix_blocks;
 pub mod order;
 pub mod price;
 pub mod reduction;
@@ -55,7 +56,8 @@ pub struct RuleInfo {
 
 /// All rules, family by family: what is computed, then what moves.
 pub fn all() -> Vec<RuleInfo> {
-    logic().into_iter().chain(ia::all()).collect()
+    let blocks = matrix_blocks::rows();
+    logic().into_iter().chain(blocks).chain(ia::all()).collect()
 }
 
 /// The rules of what is computed.

@@ -215,10 +215,15 @@ impl<'a> Chooser<'a> {
 
     /// The best index to cut; `None` if there is none to cut.
     fn best_cut(&self, at: usize, kernel: &Kernel, operands: &[TensorId]) -> Option<usize> {
+        let whole = kernel
+            .library()
+            .map(|library| library.own)
+            .unwrap_or_default();
         let candidates: Vec<(usize, u128)> = kernel
             .indices
             .iter()
             .enumerate()
+            .filter(|(number, _)| !whole.contains(&IndexId(*number as u32)))
             .filter_map(|(number, index)| {
                 let pieces = u64::from(self.pieces).min(index.extent);
                 // The busiest piece's share of the work, in parts of 2^64.

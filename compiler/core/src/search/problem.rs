@@ -281,12 +281,19 @@ fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
             })
             .collect(),
     });
+    let mut extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
+    let mut flops = flops_per_point(kernel).max(1) as f64;
+    // Nothing is gained by cutting a call of a library operation: it is one point.
+    for index in kernel.library().iter().flat_map(|library| &library.own) {
+        let extent = std::mem::replace(&mut extents[index.0 as usize], 1);
+        flops *= extent as f64;
+    }
     let value = kernel.graph.dtype(kernel.root);
     let columns = kernel.reduction.map_or(1, |r| r.carrier(value).len());
     Statement {
-        extents: kernel.indices.iter().map(|index| index.extent).collect(),
+        extents,
         rank: kernel.output_rank as usize,
-        flops: flops_per_point(kernel).max(1) as f64,
+        flops,
         columns: columns as f64,
         reads: reads.collect(),
     }

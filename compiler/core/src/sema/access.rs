@@ -174,6 +174,9 @@ impl<'a> Checker<'a> {
                 if let Some(gradient) = self.whole_gradient(context, base) {
                     return gradient;
                 }
+                if let Some(result) = self.whole_library(context, base, &[]) {
+                    return result;
+                }
                 let name = self.text(callee.span);
                 if self.callee(context.scope, callee).is_none() {
                     self.report.push(

@@ -425,15 +425,18 @@ impl<'a> Checker<'a> {
         let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
             return None;
         };
+        let named = if hints.len() == names { hints } else { &[] };
+        if let Some(results) = self.several_library(scope, value, names, named) {
+            return results;
+        }
         let (_, callable) = self.callee(scope, callee)?;
         if callable.results.len() != names {
             self.wrong_results(callable, names, value.span);
             return None;
         }
         self.open.push(super::ranges::Open::default());
-        let hints = if hints.len() == names { hints } else { &[] };
         let mut context = Context::new(scope);
-        let results = self.call_user(&mut context, callee, arguments, value.span, hints);
+        let results = self.call_user(&mut context, callee, arguments, value.span, named);
         let solved = self.close();
         results.filter(|_| solved)
     }

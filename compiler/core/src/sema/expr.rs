@@ -378,6 +378,7 @@ impl<'a> Checker<'a> {
         match builtin {
             Builtin::Size => return self.size_of(context, arguments, span),
             Builtin::Gradient => return self.gradient_value(context, arguments, span),
+            Builtin::Library => return self.library_value(context, (callee, arguments), span),
             _ => {}
         }
         if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {

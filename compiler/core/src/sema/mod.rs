@@ -11,7 +11,7 @@
 //! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
 //! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `states`,
-//! `arguments`, `slices`, `signature`, `scope`, `gradient` (expressions); `desugar`, `walk_repeat`, `repeat`, `unroll` (rounds); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
+//! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`, `repeat`, `unroll` (rounds); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels).
 
 mod access;
@@ -27,6 +27,9 @@ mod finish;
 mod fold;
 mod gradient;
 mod instances;
+mod library;
+mod library_call;
+mod library_check;
 mod lower;
 mod lower_blocks;
 mod lower_parts;

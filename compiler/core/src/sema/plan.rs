@@ -230,6 +230,11 @@ impl<'a> Checker<'a> {
                     .at(*span, "one type for several names")
                     .help("leave it out: the function says what its results are"),
             );
+        } else if let Some(operation) = self.operation_of(scope.file, value) {
+            if operation.results.len() == targets.len() {
+                return unit;
+            }
+            self.wrong_parts(operation, targets.len(), value.span);
         } else {
             match called {
                 None => self.report.push(

@@ -157,6 +157,9 @@ impl<'a> Checker<'a> {
                         return self.whole(scope, target, view, value.span);
                     }
                 }
+                ExprKind::Call { callee, .. } if self.gives_tensors(scope, callee) => {
+                    return self.define_library(scope, target, value);
+                }
                 ExprKind::Call { callee, arguments } => {
                     if let Some((_, callable)) = self.callee(scope, callee)
                         && callable.shape() == Shape::Tensor
