@@ -1,6 +1,6 @@
 //! An order of a program's tensors in which operands stand before their users and blocks stand together.
 //!
-//! As near to the given order as that allows. Must not change anything but the order.
+//! As near to the given order as that allows, with what a block gives right behind it. Must not change anything but the order.
 //!
 //! ```text
 //! x.last = last 0 of t,  x = state 0 of t,  x.1 reads x   =>   x, x.1, x.last
@@ -79,8 +79,14 @@ impl Program {
                 self.needs(&mut before, (user, block.parent), needed);
             }
         }
+        // What a block gives stands right behind it.
         let key = |item: &Item| match item {
-            Item::Tensor(id) => (id.0, 1),
+            Item::Tensor(id) => match &self.tensor(*id).definition {
+                Definition::Loop(value) if value.is_result() => {
+                    (first[value.block().0 as usize], 1)
+                }
+                _ => (id.0, 2),
+            },
             Item::Block(id) => (first[id.0 as usize], 0),
         };
         let mut order: Vec<TensorId> = vec![];

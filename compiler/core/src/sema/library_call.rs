@@ -68,7 +68,11 @@ impl Checker<'_> {
         }
         let dtype = match call.operation.is_ordered() {
             true => DType::I64,
-            false => self.tensors[call.views[0].tensor.0 as usize].dtype,
+            false => {
+                let mut views = call.views.iter();
+                let typed = views.find(|view| !self.untyped.contains_key(&view.tensor));
+                self.tensors[typed.unwrap_or(&call.views[0]).tensor.0 as usize].dtype
+            }
         };
         let own_vars = vars.iter().filter(|var| !columns.contains(var));
         arguments.extend(own_vars.map(|var| self.index(*var)));
@@ -81,10 +85,21 @@ impl Checker<'_> {
             (&outer, &batch, &vars),
             hints.first().filter(|_| direct),
         )?;
-        if direct {
-            return Some([Binding::Tensor(tensor)].into());
+        let results = match direct {
+            true => [Binding::Tensor(tensor)].into(),
+            false => self.library_results(&call, tensor, (&outer, &batch), hints)?,
+        };
+        // Of a state whose type is not known yet.
+        let mut views = call.views.iter();
+        if !call.operation.is_ordered() && views.all(|view| self.untyped.contains_key(&view.tensor))
+        {
+            for result in results.iter() {
+                if let Binding::Tensor(view) = result {
+                    self.untyped.insert(view.tensor, false);
+                }
+            }
         }
-        self.library_results(&call, tensor, (&outer, &batch), hints)
+        Some(results)
     }
 
     /// A read whose positions need no proof.
