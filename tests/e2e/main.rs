@@ -4,6 +4,7 @@
 mod examples;
 mod fuzz;
 mod language;
+mod loops;
 mod operations;
 mod plans;
 mod properties;

@@ -153,6 +153,67 @@ const PROGRAMS: &[(&str, f64)] = &[
         output x; output y; output z; output g",
         1e-9,
     ),
+    // Kernel ridge regression: one model, and one for each part, padded.
+    (
+        "dim N = 11; dim M = 5; dim D = 3; dim P = 4
+        dim R = (N + P - 1) / P
+        input X: f64[N, D]; input y: f64[N]; input Z: f64[M, D]; input centre: f64[P, D]
+        const s = 1.0; const lam = 1e-3
+        part[n < N] = n % P
+        fn gauss(x[n, d], z[m, d], s) -> k[n, m] {
+          k[n,m] = exp(-(sum[d] (x[n,d] - z[m,d])^2) / (2 * s^2))
+        }
+        K      = gauss(X, X, s)
+        A[i,j] = K[i,j] + lam * N * where(i == j, 1, 0)
+        alpha  = solve(A, y)
+        pred[m] = gauss(Z, X, s)[m,i] * alpha[i]
+        slot[n] = sum[m < n] i64(part[m] == part[n])
+        Xp[part[n], slot[n], d]: f64[P, R, D] += X[n,d]
+        yp[part[n], slot[n]]:    f64[P, R]    += y[n]
+        q[part[n], slot[n]]:     f64[P, R]    += 1
+        Kp[p,i,j] = gauss(Xp[p], Xp[p], s)[i,j]
+        rows[p]   = sum[i] q[p,i]
+        Ap[p,i,j] = q[p,i] * q[p,j] * Kp[p,i,j] + where(i == j, lam * rows[p] * q[p,i] + 1 - q[p,i], 0)
+        ap[p,i]   = solve(Ap[p], yp[p])[i]
+        own[m]    = argmin[p] sum[d] (Z[m,d] - centre[p,d])^2
+        kz[m,i]   = exp(-(sum[d] (Z[m,d] - Xp[own[m], i, d])^2) / (2 * s^2))
+        pred2[m]  = kz[m,i] * ap[own[m], i]
+        output pred
+        output pred2",
+        1e-9,
+    ),
+    // The inverse of a block matrix, twice over.
+    (
+        "dim n = 3; dim m = 4; dim H = n + m
+        input W: f64[2*H, 2*H]
+        M[i,j] = W[i,j] + where(i == j, 15, 0)
+        fn split(M[N, N], n) -> A[n, n], B[n, N-n], C[N-n, n], D[N-n, N-n] {
+          A[i < n, j < n] = M[i, j];  B[i < n, j] = M[i, j + n]
+          C[i, j < n] = M[i + n, j];  D[i, j]     = M[i + n, j + n]
+        }
+        fn join(A[n, n], B[n, m], C[m, n], D[m, m]) -> M[n+m, n+m] {
+          M[i,j] = (A[i,j] else 0) + (B[i, j - size(n)] else 0)
+                 + (C[i - size(n), j] else 0) + (D[i - size(n), j - size(n)] else 0)
+        }
+        fn schur(Ai[n, n], B[n, m], C[m, n], D[m, m]) -> P[n, n], Q[n, m], R[m, n], S[m, m] {
+          CA[i,j] = C[i,k] * Ai[k,j]
+          AB[i,j] = Ai[i,k] * B[k,j]
+          T[i,j]  = D[i,j] - C[i,k] * AB[k,j]
+          S       = inv(T)
+          Q[i,j]  = -AB[i,k] * S[k,j]
+          R[i,j]  = -S[i,k] * CA[k,j]
+          P[i,j]  = Ai[i,j] - Q[i,k] * CA[k,j]
+        }
+        A, B, C, D     = split(M, H)
+        a, b, c, d     = split(A, n)
+        p, q, r, s     = schur(inv(a), b, c, d)
+        P, Q, R, S     = schur(join(p, q, r, s), B, C, D)
+        back = join(P, Q, R, S)
+        whole = inv(M)
+        off[i,j] = back[i,j] - whole[i,j]
+        output P; output Q; output R; output S; output off",
+        1e-11,
+    ),
     // Sizes 0 and 1.
     (
         "input A: f64[2, 1, 1]\ninput E: f64[0, 3, 3]\ninput b: f64[3, 0]\ninput M: f64[3, 3]
@@ -173,6 +234,28 @@ fn operations_give_what_textbook_methods_give() {
         let subject = Subject::of_case(case(text, *tolerance));
         subject.on_all_sites(&format!("program {number}"));
         subject.on_random_layouts(number as u64);
+    }
+}
+
+/// In the rounds of a loop: a matrix that stays the same, and one that changes.
+#[test]
+fn operations_in_rounds() {
+    let text = "
+        input M: f64[5, 5]
+        input b: f64[5]
+        S[i,j] = M[i,k] * M[j,k] + where(i == j, 3, 0)
+        repeat t < 4 {
+          state v[i] = b[i]
+          w[i] = solve(S, v)[i]
+          T[i,j] = S[i,j] + where(i == j, v[i]^2, 0)
+          u = solve(T, w)
+          q, r = qr(T)
+          next v[i] = w[i] / (norm[j] w[j]) + 0.1 * u[i] + 0.01 * (r[i,j] * v[j])
+        }
+        output v";
+    let subject = Subject::of_case(case(text, 1e-10));
+    for sites in 1..=5 {
+        subject.compare(&subject.once(sites), &format!("{sites} sites"));
     }
 }
 
@@ -223,6 +306,48 @@ fn closed_forms() {
     check(&found[3], &factor, 1e-12);
 }
 
+/// What is large is planned by blocks on several sites, and gives the same.
+#[test]
+fn large_matrices_by_blocks() {
+    let text = "
+        D[i < 620, j < 620]: f64[620, 620] = where(i == j, 2.0, where(i == j + 1 or j == i + 1, -1.0, 0.0))
+        L = cholesky(D)
+        Y = inv(D)
+        output L; output Y";
+    let n = 620;
+    let mut factor = vec![0.0; n * n];
+    let mut inverse = vec![0.0; n * n];
+    for i in 0..n {
+        let k = i as f64 + 1.0;
+        factor[i * n + i] = ((k + 1.0) / k).sqrt();
+        if i + 1 < n {
+            factor[(i + 1) * n + i] = -(k / (k + 1.0)).sqrt();
+        }
+        for j in 0..n {
+            let (low, high) = (i.min(j) as f64, i.max(j) as f64);
+            inverse[i * n + j] = (low + 1.0) * (n as f64 - high) / (n as f64 + 1.0);
+        }
+    }
+    let subject = Subject::unchecked(program(text));
+    let mut rules = vec![];
+    for sites in 1..=5 {
+        rules.push(subject.rules(sites));
+        for (found, expected) in subject.once(sites).iter().zip([&factor, &inverse]) {
+            for (a, b) in found.data.iter().zip(expected) {
+                let a = a.as_f64();
+                assert!(
+                    (a - b).abs() <= 1e-9 * b.abs().max(1.0),
+                    "{sites} sites: {a} is not {b}"
+                );
+            }
+        }
+    }
+    assert!(rules[0].is_empty(), "{rules:?}");
+    for rule in ["cholesky-blocks", "inverse-columns"] {
+        assert!(rules[4].iter().any(|used| used == rule), "{rules:?}");
+    }
+}
+
 #[test]
 fn what_has_no_result_stops_the_run() {
     let cases = [
@@ -257,7 +382,7 @@ fn what_has_no_result_stops_the_run() {
     for (text, code, message) in cases {
         let program = program(text);
         assert!(interpret(&program, &|tensor| panic!("{}", tensor.name)).is_err());
-        let subject = Subject::failing(program);
+        let subject = Subject::unchecked(program);
         for sites in 1..=5 {
             let error = subject.error(sites);
             assert_eq!(

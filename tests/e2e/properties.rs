@@ -96,8 +96,8 @@ impl Subject {
         Subject::expecting(case, expected)
     }
 
-    /// A program without inputs that stops its run.
-    pub(crate) fn failing(program: Program) -> Subject {
+    /// A program without inputs whose results are not the interpreter's to say.
+    pub(crate) fn unchecked(program: Program) -> Subject {
         let case = Case {
             program,
             inputs: Default::default(),
@@ -155,15 +155,19 @@ impl Subject {
         bits
     }
 
-    fn compiled(&self, sites: u32, deterministic: bool) -> Plan {
+    fn compiled(&self, sites: u32, deterministic: bool) -> pipeline::Compiled {
         let options = pipeline::Options {
             deterministic,
             ..pipeline::Options::new(sites)
         };
         let compiled = compile(&self.case.program, &options, &|| false);
-        compiled
-            .unwrap_or_else(|e| panic!("{sites} sites: {e:?}\n{}", self.case.program))
-            .plan
+        compiled.unwrap_or_else(|e| panic!("{sites} sites: {e:?}\n{}", self.case.program))
+    }
+
+    /// The rules that led to the plan for some sites.
+    pub(crate) fn rules(&self, sites: u32) -> Vec<String> {
+        let rewrites = self.compiled(sites, false).chosen.rewrites;
+        rewrites.into_iter().map(|used| used.rule).collect()
     }
 
     /// What a run on some sites gives, not compared with anything.
@@ -178,8 +182,17 @@ impl Subject {
             saves: saves.collect(),
             ..Options::default()
         };
-        run_in_process(&self.compiled(sites, false), &options).unwrap();
+        run_in_process(&self.compiled(sites, false).plan, &options).unwrap();
         self.names.iter().map(|name| read(&file(name)).0).collect()
+    }
+
+    /// Compares what a run gave with what the interpreter gives.
+    pub(crate) fn compare(&self, found: &[Values], how: &str) {
+        for (number, (expected, found)) in self.expected.iter().zip(found).enumerate() {
+            if let Err(difference) = self.case.compare(number, expected, found) {
+                panic!("{how}: {}: {difference}", self.names[number]);
+            }
+        }
     }
 
     /// Why a run on some sites stops.
@@ -188,7 +201,7 @@ impl Subject {
             threads: 2,
             ..Options::default()
         };
-        run_in_process(&self.compiled(sites, false), &options).unwrap_err()
+        run_in_process(&self.compiled(sites, false).plan, &options).unwrap_err()
     }
 
     /// Runs on 1 to 5 sites; in deterministic mode the bits are the same.
@@ -197,7 +210,7 @@ impl Subject {
         for deterministic in [false, true] {
             for sites in 1..=5 {
                 let how = format!("{what}, {sites} sites, deterministic {deterministic}");
-                let bits = self.run(&self.compiled(sites, deterministic), &how);
+                let bits = self.run(&self.compiled(sites, deterministic).plan, &how);
                 if deterministic {
                     assert_eq!(first.get_or_insert_with(|| bits.clone()), &bits, "{how}");
                 }

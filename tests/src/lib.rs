@@ -194,6 +194,11 @@ impl Tensor {
         write_npy(path, &self.shape, self.data.iter().map(|x| *x as f32));
     }
 
+    /// Writes `f64` elements.
+    pub fn write_f64(&self, path: &Path) {
+        write_npy(path, &self.shape, self.data.iter().copied());
+    }
+
     /// Writes `i64` elements.
     pub fn write_i64(&self, path: &Path) {
         write_npy(path, &self.shape, self.data.iter().map(|x| *x as i64));

@@ -13,8 +13,8 @@ use crate::store::{Store, Tuple, Tuples};
 use ein_array::Array;
 use ein_kernels::{Chunk, Fault, KernelError, Problem};
 use ein_plan::{
-    Fold, Function, IndexId, JoinInput, Kernel, KeyDim, Plan, Range, Reduction, RelationId,
-    RelationType, piece,
+    Fold, Function, IndexId, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction,
+    RelationId, RelationType, piece,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -119,8 +119,14 @@ fn joined(
             })
         })
         .collect::<Result<Vec<_>, RunError>>()?;
-    let ranges: Vec<(u64, u64)> = join
-        .ranges
+    let ranges = ranges_at(join, keys, key);
+    ein_kernels::run(join.kernel, &ranges, &operands, &options)
+        .map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
+}
+
+/// The range of each of the kernel's indices at a key.
+fn ranges_at(join: &Join<'_>, keys: &[KeyDim], key: &[u32]) -> Vec<(u64, u64)> {
+    join.ranges
         .iter()
         .zip(&join.kernel.indices)
         .map(|(range, index)| match range {
@@ -130,9 +136,47 @@ fn joined(
                 piece(index.extent, keys[k].pieces, key[k])
             }
         })
-        .collect();
-    ein_kernels::run(join.kernel, &ranges, &operands, &options)
-        .map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
+        .collect()
+}
+
+/// The groups of operations that a plan's joins compile (see [`ein_kernels::groups`]), each once: those of the first tuple
+/// of each join, which are nearly always those of all.
+pub(crate) fn groups(plan: &Plan) -> Vec<ein_fused::Group> {
+    let mut found = vec![];
+    for step in &plan.steps {
+        let Operation::LocalJoin {
+            inputs,
+            kernel,
+            ranges,
+            fold,
+        } = &step.operation
+        else {
+            continue;
+        };
+        let join = Join {
+            inputs,
+            kernel: &plan.kernels[kernel.0 as usize],
+            ranges,
+        };
+        if join.kernel.library().is_some() {
+            continue;
+        }
+        let keys = fold.as_ref().map_or(&step.kind.keys, |fold| &fold.keys);
+        let key = vec![0; keys.len()];
+        let operands: Vec<Vec<(u64, u64)>> = inputs
+            .iter()
+            .map(|input| {
+                let at: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
+                plan.kind(input.relation).ranges(&at)
+            })
+            .collect();
+        for group in ein_kernels::groups(join.kernel, &ranges_at(&join, keys, &key), &operands) {
+            if !found.contains(&group) {
+                found.push(group);
+            }
+        }
+    }
+    found
 }
 
 /// All results, or the error of the lowest key: which error a run ends with does not depend on threads.

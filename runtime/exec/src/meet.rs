@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Sites compare what they were started with; returns a token that tells this run from others.
 pub(crate) fn meet(
-    plan: &Plan,
+    plans: &[&Plan],
     comm: &dyn Communicator,
     options: &Options,
 ) -> Result<String, RunError> {
@@ -24,7 +24,7 @@ pub(crate) fn meet(
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| d.as_nanos() as u64);
     let token = now ^ (u64::from(std::process::id()) << 32);
-    let fingerprint = match postcard::to_stdvec(plan) {
+    let fingerprint = match postcard::to_stdvec(plans) {
         Ok(bytes) => hash(&bytes),
         Err(error) => {
             return Err(RunError::internal(format!(
@@ -58,7 +58,7 @@ pub(crate) fn meet(
     if let Some(site) = differs(1) {
         return different(site, "other options");
     }
-    if plan.sites != comm.sites() {
+    if let Some(plan) = plans.iter().find(|plan| plan.sites != comm.sites()) {
         return Err(RunError::new(
             "E0731",
             ErrorKind::Setup,

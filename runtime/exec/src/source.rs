@@ -15,9 +15,10 @@ use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The tuples of a source at a site, in these rounds of the loops around it. Runs on the current thread pool.
+/// The tuples of a source at a site, in these rounds of the loops around it; random ones are those of a stream. Runs on the current thread
+/// pool.
 pub(crate) fn source(
-    name: &str,
+    (name, stream): (&str, &str),
     source: &Source,
     kind: &RelationType,
     (site, mesh): (u32, &Mesh),
@@ -43,6 +44,11 @@ pub(crate) fn source(
             )
             .help(format!("name a file: --input {name}={name}.npy")));
         }
+        (None, Source::Fed) => {
+            return Err(RunError::internal(format!(
+                "`{name}` is given by a session, and there is none"
+            )));
+        }
         _ => None,
     };
     let failed = |error| RunError::data(ErrorKind::Data, error);
@@ -67,7 +73,7 @@ pub(crate) fn source(
                 None => Ok(ein_kernels::generate_in_round(
                     source,
                     *dtype,
-                    name,
+                    stream,
                     (options.seed, rounds),
                     &shape,
                     &ranges,
@@ -81,7 +87,7 @@ pub(crate) fn source(
         .map_err(failed)
 }
 
-fn join(base: &Path, path: &str) -> String {
+pub(crate) fn join(base: &Path, path: &str) -> String {
     let joined = base.join(path);
     joined
         .to_str()

@@ -13,10 +13,11 @@ use crate::local::{self, Place};
 use crate::meet::{meet, share_numbers};
 use crate::output;
 use crate::schedule::{Item, Schedule};
+use crate::session::Feed;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic, movement, source};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
-use ein_plan::{BlockId, Operation, Plan, RelationId, Step};
+use ein_plan::{BlockId, Operation, Plan, RelationId, Source, Step};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,59 +28,39 @@ pub(crate) fn walk(
     options: &Options,
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
-    let token = meet(plan, comm, options)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads.max(1))
-        .build();
-    let schedule = Schedule::of(plan, comm.sites());
-    let mut walker = Walker {
-        plan,
-        comm: Counting::new(comm),
-        options,
-        current,
-        store: Store::default(),
-        failure: None,
-        rounds: vec![],
-        made: vec![0; plan.repeats.len()],
-        counts: vec![0; plan.repeats.len()],
-        schedule: &schedule,
-    };
-    let pool = match pool {
-        Ok(pool) => Some(pool),
-        Err(error) => {
-            walker.failure = Some(RunError::internal(format!(
-                "the threads of the site cannot be started: {error}"
-            )));
-            None
-        }
-    };
-    if walker.failure.is_none() && comm.site() == 0 {
-        walker.failure = output::check(plan, options, &token).err();
+    let token = meet(&[plan], comm, options)?;
+    let pool = pool(options);
+    let mut failure = pool.as_ref().err().cloned();
+    if failure.is_none() && comm.site() == 0 {
+        failure = output::check(plan, options, &token).err();
     }
-    agree(comm, walker.failure.take())?;
-    let Some(pool) = pool else {
-        return Err(RunError::internal("a site without threads has said so"));
-    };
-    walker.items(&schedule.items, &pool)?;
-    agree(comm, walker.failure.take())?;
-    current.store(usize::MAX, Ordering::Relaxed);
-    walker.comm.begin(plan.steps.len());
-    let (printed, saved) = output::outputs(plan, &walker.comm, options, &walker.store, &token)?;
-    let (traffic, peak_bytes) = walker.figures()?;
-    Ok(Report {
-        printed,
-        saved,
-        traffic,
-        peak_bytes,
-        rounds: walker.made,
-    })
+    agree(comm, failure)?;
+    let schedule = Schedule::of(plan, comm.sites());
+    let mut walker = Walker::new(plan, &schedule, comm, options, current);
+    walker.steps(&pool?)?;
+    walker.report(&token)
 }
 
+/// The threads of a site.
+pub(crate) fn pool(options: &Options) -> Result<ThreadPool, RunError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads.max(1))
+        .build()
+        .map_err(|error| {
+            RunError::internal(format!(
+                "the threads of the site cannot be started: {error}"
+            ))
+        })
+}
+
+/// One walk of a plan.
 pub(crate) struct Walker<'a> {
     pub plan: &'a Plan,
     pub comm: Counting<&'a dyn Communicator>,
     options: &'a Options,
     current: &'a AtomicUsize,
+    /// What a session gives; none outside of sessions.
+    pub feed: Option<&'a Feed<'a>>,
     pub store: Store,
     pub failure: Option<RunError>,
     /// The loops that are being walked, outermost first, and the number of the round of each.
@@ -89,6 +70,10 @@ pub(crate) struct Walker<'a> {
     /// By loop: the rounds that it made when it was walked last.
     pub counts: Vec<u64>,
     pub schedule: &'a Schedule,
+    /// Whether values that are not finite are looked for.
+    pub looking: bool,
+    /// The first step with NaN or infinity, and with minus infinity alone, which masks hold.
+    pub faulty: (Option<usize>, Option<usize>),
 }
 
 /// Ends the run at every site if one of them has failed.
@@ -99,7 +84,56 @@ pub(crate) fn agree(comm: &dyn Communicator, mine: Option<RunError>) -> Result<(
     }
 }
 
-impl Walker<'_> {
+impl<'a> Walker<'a> {
+    /// The walk of a plan; `current` is kept at the number of the step that is being taken.
+    pub fn new(
+        plan: &'a Plan,
+        schedule: &'a Schedule,
+        comm: &'a dyn Communicator,
+        options: &'a Options,
+        current: &'a AtomicUsize,
+    ) -> Walker<'a> {
+        Walker {
+            plan,
+            comm: Counting::new(comm),
+            options,
+            current,
+            feed: None,
+            store: Store::default(),
+            failure: None,
+            rounds: vec![],
+            made: vec![0; plan.repeats.len()],
+            counts: vec![0; plan.repeats.len()],
+            schedule,
+            looking: false,
+            faulty: (None, None),
+        }
+    }
+
+    /// Takes all steps.
+    pub fn steps(&mut self, pool: &ThreadPool) -> Result<(), RunError> {
+        self.items(&self.schedule.items, pool)?;
+        agree(*self.comm.inner(), self.failure.take())?;
+        self.current.store(usize::MAX, Ordering::Relaxed);
+        self.comm.begin(self.plan.steps.len());
+        Ok(())
+    }
+
+    /// Prints and writes the outputs.
+    pub fn report(&self, token: &str) -> Result<Report, RunError> {
+        let (printed, saved) =
+            output::outputs(self.plan, &self.comm, self.options, &self.store, token)?;
+        let (traffic, peak_bytes) = self.figures()?;
+        Ok(Report {
+            printed,
+            saved,
+            traffic,
+            peak_bytes,
+            rounds: self.made.clone(),
+            stopped: None,
+        })
+    }
+
     /// Takes steps that sites may talk in; this thread is the site's own.
     pub fn items(&mut self, items: &[Item], pool: &ThreadPool) -> Result<(), RunError> {
         for item in items {
@@ -213,14 +247,15 @@ impl Walker<'_> {
         match &step.operation {
             Operation::Source { name, source } => {
                 let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
-                source::source(
-                    name,
-                    source,
-                    &step.kind,
-                    (self.comm.site(), &self.plan.mesh),
-                    &rounds,
-                    self.options,
-                )
+                let place = (self.comm.site(), &self.plan.mesh);
+                match (self.feed, source) {
+                    (Some(feed), Source::Fed) => feed.tuples(name, &step.kind, place, self.options),
+                    _ => {
+                        let stream = self.feed.and_then(|feed| feed.stream(name));
+                        let names = (name.as_str(), stream.as_deref().unwrap_or(name));
+                        source::source(names, source, &step.kind, place, &rounds, self.options)
+                    }
+                }
             }
             Operation::LocalJoin {
                 inputs,
@@ -289,6 +324,9 @@ impl Walker<'_> {
         if let Err(error) = fits(step, &tuples) {
             self.failure = Some(self.located(error, number));
             return;
+        }
+        if self.looking {
+            self.look(number, &tuples);
         }
         self.store.insert(step.result.into(), tuples);
         self.free(step);

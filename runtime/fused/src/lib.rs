@@ -9,6 +9,7 @@
 
 #[cfg(feature = "generate")]
 pub mod generate;
+mod parse;
 
 use ein_plan::Function;
 use std::fmt;

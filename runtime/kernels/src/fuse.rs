@@ -8,11 +8,11 @@
 //! r2 = r0 * r1; r3 = exp r2; r4 = r3 + r0; r5 = max r4 r1; r6 = r5 / r4   ->   r2; r3; fused {r4, r5, r6} -> r6
 //! ```
 
+use crate::Fusion;
 use crate::compiled::{self, Code};
-use crate::program::{Form, Kind, Operation, Program, Register};
-use crate::{Fusion, program::bank_of};
+use crate::program::{Form, Kind, Operation, Place, Program, Register, Request, bank_of};
 use ein_fused::{Group, Input, Step};
-use ein_plan::{DType, Function};
+use ein_plan::{DType, Function, Kernel};
 use std::collections::HashSet;
 
 /// Fewest operations that are worth a loop of their own: the strip machine's vectors are wider.
@@ -37,19 +37,56 @@ pub(crate) struct Fused {
 
 /// Replaces operations by compiled groups, for a run over that many points.
 pub(crate) fn fuse(program: &mut Program<'_>, points: u64, fusion: Fusion) {
-    if fusion == Fusion::Never
-        || (fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS)
-    {
-        return;
+    let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
+    if fusion != Fusion::Never && !few {
+        let fewest = if fusion == Fusion::Always { 1 } else { FEWEST };
+        replace(program, fewest, &mut |group| {
+            compiled::code(group, points, fusion)
+        });
     }
+}
+
+/// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.
+pub(crate) fn groups(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Vec<(u64, u64)>],
+) -> Vec<Group> {
+    let rank = kernel.output_rank as usize;
+    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let output: Vec<usize> = (0..rank).collect();
+    let reduced: Vec<usize> = (rank..ranges.len()).collect();
+    let request = Request {
+        graph: &kernel.graph,
+        operands: &[],
+        root: kernel.root,
+        guard: kernel.guard,
+        reduction: kernel.reduction,
+        output: &output,
+        reduced: &reduced,
+        ranges: &ranges,
+        lengths: &lengths,
+    };
+    let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
+    let mut found = vec![];
+    replace(&mut Program::at(&request, &places), FEWEST, &mut |group| {
+        found.push(group.clone());
+        None
+    });
+    found
+}
+
+/// Replaces the operations of every group of at least so many that there is code for.
+fn replace(program: &mut Program<'_>, fewest: usize, code: &mut dyn FnMut(&Group) -> Option<Code>) {
     let users = users(program);
     for level in 0..program.levels.len() {
         let operations = std::mem::take(&mut program.levels[level]);
         program.levels[level] = Fuser {
             registers: &program.registers,
             users: &users,
-            points,
-            fusion,
+            fewest,
+            code: &mut *code,
             open: vec![],
             double: None,
             done: vec![],
@@ -96,8 +133,8 @@ fn arguments(operation: &Operation) -> Vec<u32> {
 struct Fuser<'p> {
     registers: &'p [Register],
     users: &'p [Vec<u32>],
-    points: u64,
-    fusion: Fusion,
+    fewest: usize,
+    code: &'p mut dyn FnMut(&Group) -> Option<Code>,
     /// The group that is being made.
     open: Vec<Operation>,
     /// The precision of its numbers, once one is seen.
@@ -187,13 +224,8 @@ impl Fuser<'_> {
     fn close(&mut self) {
         let members = std::mem::take(&mut self.open);
         let double = self.double.take();
-        let fewest = if self.fusion == Fusion::Always {
-            1
-        } else {
-            FEWEST
-        };
         let fused = double
-            .filter(|_| members.len() >= fewest)
+            .filter(|_| members.len() >= self.fewest)
             .and_then(|double| self.fused(&members, double));
         match fused {
             Some(operation) => self.done.push(operation),
@@ -201,7 +233,7 @@ impl Fuser<'_> {
         }
     }
 
-    fn fused(&self, members: &[Operation], double: bool) -> Option<Operation> {
+    fn fused(&mut self, members: &[Operation], double: bool) -> Option<Operation> {
         let inside: HashSet<u32> = members.iter().map(|member| member.node).collect();
         let mut inputs: Vec<u32> = vec![];
         for member in members {
@@ -260,7 +292,7 @@ impl Fuser<'_> {
                 .map(|node| place(*node))
                 .collect::<Option<_>>()?,
         };
-        let code = compiled::code(&group, self.points, self.fusion)?;
+        let code = (self.code)(&group)?;
         Some(Operation {
             node: last,
             uniform: false,

@@ -52,7 +52,7 @@ pub fn generate_in_round(
     let place = Place::new(shape, ranges);
     let key = key(seed, stream, rounds);
     match source {
-        Source::Load(_) | Source::Unbound => {
+        Source::Load(_) | Source::Unbound | Source::Fed => {
             unreachable!("only a free source can be generated")
         }
         Source::Full(Scalar::Int(x)) => fill(&mut array, &place, &|_, _, to: &mut [Value]| {

@@ -34,6 +34,7 @@ mod program;
 mod scan;
 mod scatter;
 mod segment;
+mod store;
 mod wide;
 
 pub use combine::combine;
@@ -42,6 +43,7 @@ pub use generate::{generate, generate_in_round};
 pub use library::Problem;
 
 use ein_array::Array;
+use ein_fused::Group;
 use ein_plan::{Function, Kernel, Reduction};
 use std::fmt;
 
@@ -177,6 +179,12 @@ pub fn run(
         }),
         None => Ok(result),
     }
+}
+
+/// The groups of operations that running a kernel over these ranges would compile, with operands that lie at these
+/// ranges (start and length of each dimension): for code that is made before there are data.
+pub fn groups(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Vec<(u64, u64)>]) -> Vec<Group> {
+    fuse::groups(kernel, ranges, operands)
 }
 
 /// The first output point at which a finished `argmax` or `argmin` found nothing to choose from.

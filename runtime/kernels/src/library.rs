@@ -79,6 +79,9 @@ pub(crate) fn run(
     }
 }
 
+/// What calls give, by the point of each.
+type Results<T> = Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>;
+
 struct Call<'a> {
     kernel: &'a Kernel,
     library: &'a Library,
@@ -183,8 +186,7 @@ impl Call<'_> {
                 }
             }
         };
-        let parts: Vec<Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>> =
-            outer.par_iter().map(one).collect();
+        let parts: Vec<Results<T>> = outer.par_iter().map(one).collect();
         let (data, writer) = (result.data_mut(), Writer::new(self));
         for part in parts {
             for (point, values) in part? {
@@ -195,13 +197,7 @@ impl Call<'_> {
     }
 
     /// The solutions for all right sides of one matrix.
-    #[allow(clippy::type_complexity)]
-    fn solve<T: Real>(
-        &self,
-        a: &Matrix<T>,
-        point: &[u64],
-        inner: &[IndexId],
-    ) -> Result<Vec<(Vec<u64>, Vec<T>)>, KernelError> {
+    fn solve<T: Real>(&self, a: &Matrix<T>, point: &[u64], inner: &[IndexId]) -> Results<T> {
         let mut points = self.points(inner);
         for (index, _) in (0u32..)
             .zip(point)

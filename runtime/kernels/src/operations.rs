@@ -60,8 +60,22 @@ fn patch<T: Copy>(to: &mut [T], a: &[T], b: &[T], ok: impl Fn(T, T) -> bool, exa
     }
 }
 
-/// `$exp` and so on are the type's functions in [`math`]. They are passed as they are: a closure around one may be left
-/// out of line, without the instructions of the loop's processor.
+/// `to[l] = f(a[l])` or `f(a[l], b[l])` by a call of the function itself: one that is passed as a value may be left out of
+/// line, without the instructions of the loop's processor.
+macro_rules! direct {
+    ($to:ident, $a:ident => $($f:tt)+) => {
+        for (to, a) in $to.iter_mut().zip($a) {
+            *to = $($f)+(*a);
+        }
+    };
+    ($to:ident, $a:ident, $b:ident => $($f:tt)+) => {
+        for ((to, a), b) in $to.iter_mut().zip($a).zip($b) {
+            *to = $($f)+(*a, *b);
+        }
+    };
+}
+
+/// `$exp` and so on are the type's functions in [`math`].
 macro_rules! floats {
     ($unary:ident, $binary:ident, $power:ident, $t:ty, $exp:ident, $log:ident, $log1p:ident, $expm1:ident, $tanh:ident,
      $sigmoid:ident, $gelu:ident, $erf:ident, $sin:ident, $cos:ident, $largest:ident) => {
@@ -71,23 +85,23 @@ macro_rules! floats {
             let moderate = |x: $t, _: $t| x.abs() < math::$largest;
             match f {
                 Function::Neg => map(to, a, |x: $t| -x),
-                Function::Exp => map(to, a, math::$exp),
-                Function::Log => map(to, a, math::$log),
-                Function::Log1p => map(to, a, math::$log1p),
-                Function::Expm1 => map(to, a, math::$expm1),
+                Function::Exp => direct!(to, a => math::$exp),
+                Function::Log => direct!(to, a => math::$log),
+                Function::Log1p => direct!(to, a => math::$log1p),
+                Function::Expm1 => direct!(to, a => math::$expm1),
                 Function::Sqrt => map(to, a, |x: $t| x.sqrt()),
                 Function::Rsqrt => map(to, a, |x: $t| 1.0 / x.sqrt()),
-                Function::Tanh => map(to, a, math::$tanh),
-                Function::Sigmoid => map(to, a, math::$sigmoid),
+                Function::Tanh => direct!(to, a => math::$tanh),
+                Function::Sigmoid => direct!(to, a => math::$sigmoid),
                 Function::Relu => map(to, a, |x: $t| if x <= 0.0 { 0.0 } else { x }),
-                Function::Gelu => map(to, a, math::$gelu),
-                Function::Erf => map(to, a, math::$erf),
+                Function::Gelu => direct!(to, a => math::$gelu),
+                Function::Erf => direct!(to, a => math::$erf),
                 Function::Sin => {
-                    map(to, a, math::$sin);
+                    direct!(to, a => math::$sin);
                     patch(to, a, a, moderate, |x, _| x.sin());
                 }
                 Function::Cos => {
-                    map(to, a, math::$cos);
+                    direct!(to, a => math::$cos);
                     patch(to, a, a, moderate, |x, _| x.cos());
                 }
                 Function::Abs => map(to, a, |x: $t| x.abs()),
@@ -142,7 +156,7 @@ macro_rules! floats {
 #[inline(always)]
 fn power_f32(to: &mut [f32], a: &[f32], b: &[f32]) {
     let ok = |x: f32, y: f32| x > 0.0 && x < f32::INFINITY && y.abs() < f32::INFINITY;
-    zip(to, a, b, math::pow_f32);
+    direct!(to, a, b => math::pow_f32);
     patch(to, a, b, ok, f32::powf);
 }
 

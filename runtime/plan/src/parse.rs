@@ -434,6 +434,7 @@ impl Line<'_> {
             "iota" => Some(Source::Iota),
             "gumbel" => Some(Source::Gumbel),
             "permutation" => Some(Source::Permutation),
+            "fed" => Some(Source::Fed),
             _ => None,
         };
         if let Some(source) = simple {

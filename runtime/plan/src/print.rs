@@ -151,6 +151,7 @@ impl Display for Source {
             Source::Bernoulli { p } => write!(f, "bernoulli({p:?})"),
             Source::Gumbel => f.write_str("gumbel"),
             Source::Permutation => f.write_str("permutation"),
+            Source::Fed => f.write_str("fed"),
         }
     }
 }

@@ -23,6 +23,7 @@ mod kernel;
 pub mod laws;
 pub mod matrix_blocks;
 pub mod order;
+mod places;
 pub mod price;
 pub mod reduction;
 pub mod reindex;
@@ -198,7 +199,7 @@ impl Logic {
 /// fewer bytes touched. The program is one that [`einsum::verify`] accepts.
 pub fn rewrite(program: &einsum::Program, options: &LogicOptions<'_>) -> Logic {
     if !program.blocks.is_empty() {
-        return Logic::original(program);
+        return places::rewrite(program, options);
     }
     let disabled: HashSet<&str> = options.disabled.iter().map(String::as_str).collect();
     let rows: Vec<saturate::Row> = rows()

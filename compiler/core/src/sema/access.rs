@@ -38,6 +38,44 @@ impl<'a> Checker<'a> {
         self.read(view, values, lenient)
     }
 
+    /// `X[i - 1] else 0`.
+    pub(super) fn otherwise(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        value: &'a Expr,
+        fallback: &'a Expr,
+    ) -> Option<ExprId> {
+        match &*value.kind {
+            ExprKind::Access { base, positions } => {
+                let read = self.access(context, base, positions, true, value.span);
+                let other = self.expr(context, fallback);
+                let (read, other) = (read?, other?);
+                let (_, mut other) =
+                    self.unify((read, value.span), (other, fallback.span), "`else`")?;
+                let mut ty = self.arena.ty(read);
+                match (ty, self.arena.ty(other)) {
+                    (Ty::Typed(dtype), _) => other = self.coerce(other, dtype, fallback.span)?,
+                    // A state whose type is not known yet.
+                    (Ty::Number { .. }, with) => ty = with,
+                }
+                match &*self.arena.form(read) {
+                    Form::Read {
+                        tensor, positions, ..
+                    } => {
+                        let form = Form::Read {
+                            tensor: *tensor,
+                            positions: positions.clone(),
+                            otherwise: Some(other),
+                        };
+                        Some(self.arena.add(form, ty))
+                    }
+                    _ => Some(read),
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// `A[p]` as an argument: a slice if it has fewer positions than the tensor has dimensions, else a value.
     pub(super) fn slice_argument(
         &mut self,

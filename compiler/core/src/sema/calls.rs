@@ -18,6 +18,7 @@ use super::{
     statement::Target,
     sums::key,
 };
+use crate::einsum::BlockId;
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
     Argument, Expr, ExprKind, Formal, Item, ItemKind, Position, Role, Statement, Type,
@@ -35,6 +36,7 @@ pub(super) type CallKey = (
     Option<(InstanceId, usize)>,
     Vec<Binding>,
     Vec<ExprId>,
+    Option<BlockId>,
 );
 
 /// What a call gives: one binding for each result, or one.
@@ -156,11 +158,13 @@ impl<'a> Checker<'a> {
             Body::Expression(_) => self.open_path().clone(),
             Body::Block(_) => vec![],
         };
-        let key = (entity, applied.as_ref().map(|(id, _)| *id), bindings, path);
+        let instance = applied.as_ref().map(|(id, _)| *id);
+        let key = (entity, instance, bindings, path, scope.block);
         if let Some(known) = self.calls.get(&key) {
             return known.clone();
         }
         let drew = std::mem::replace(&mut self.drew, false);
+        let first = self.tensors.len();
         let results: Option<Results> = match callable.body {
             Body::Expression(body) => self
                 .expr(&mut Context::new(&scope), body)
@@ -173,7 +177,12 @@ impl<'a> Checker<'a> {
                     }
                     None => self.instance_name(scope.file, name),
                 };
-                self.body(entity, &mut scope, callable, body, &prefix, hints)
+                let results = self.body(entity, &mut scope, callable, body, &prefix, hints);
+                if applied.is_some() {
+                    let made = first..self.tensors.len();
+                    self.training.applications.insert(prefix, made);
+                }
+                results
             }
         };
         // Every call that draws random numbers draws its own.

@@ -101,37 +101,7 @@ impl<'a> Checker<'a> {
                 }
                 Some(all)
             }
-            ExprKind::Else { value, fallback } => match &*value.kind {
-                ExprKind::Access { base, positions } => {
-                    let read = self.access(context, base, positions, true, value.span);
-                    let other = self.expr(context, fallback);
-                    let (read, other) = (read?, other?);
-                    let (_, mut other) =
-                        self.unify((read, value.span), (other, fallback.span), "`else`")?;
-                    let mut ty = self.arena.ty(read);
-                    match (ty, self.arena.ty(other)) {
-                        (Ty::Typed(dtype), _) => {
-                            other = self.coerce(other, dtype, fallback.span)?
-                        }
-                        // A state whose type is not known yet.
-                        (Ty::Number { .. }, with) => ty = with,
-                    }
-                    match &*self.arena.form(read) {
-                        Form::Read {
-                            tensor, positions, ..
-                        } => {
-                            let form = Form::Read {
-                                tensor: *tensor,
-                                positions: positions.clone(),
-                                otherwise: Some(other),
-                            };
-                            Some(self.arena.add(form, ty))
-                        }
-                        _ => Some(read),
-                    }
-                }
-                _ => None,
-            },
+            ExprKind::Else { value, fallback } => self.otherwise(context, value, fallback),
             ExprKind::Reduce {
                 reduction,
                 reduction_span,
@@ -179,8 +149,7 @@ impl<'a> Checker<'a> {
             return Some(*binding);
         }
         if name == "training" && self.find(scope.file, name) == Found::Nothing {
-            // True in the steps of `train` only.
-            return Some(Binding::Scalar(self.arena.truth(false)));
+            return Some(Binding::Scalar(self.arena.truth(self.mode.step.is_some())));
         }
         let constant = match name {
             "inf" => Some(f64::INFINITY),

@@ -35,7 +35,7 @@ impl Checker<'_> {
         let outer = self.captured(&bindings);
         self.pin(&outer, span)?;
         for view in &mut call.views {
-            *view = self.plain_slice(*view, call.operation.name, span)?;
+            *view = self.plain_slice(*view, span)?;
         }
         let shape = self.view_shape(call.views[0]);
         let leading = &shape[..shape.len() - call.operation.dimensions];
@@ -68,7 +68,11 @@ impl Checker<'_> {
         }
         let dtype = match call.operation.is_ordered() {
             true => DType::I64,
-            false => self.tensors[call.views[0].tensor.0 as usize].dtype,
+            false => {
+                let mut views = call.views.iter();
+                let typed = views.find(|view| !self.untyped.contains_key(&view.tensor));
+                self.tensors[typed.unwrap_or(&call.views[0]).tensor.0 as usize].dtype
+            }
         };
         let own_vars = vars.iter().filter(|var| !columns.contains(var));
         arguments.extend(own_vars.map(|var| self.index(*var)));
@@ -81,10 +85,21 @@ impl Checker<'_> {
             (&outer, &batch, &vars),
             hints.first().filter(|_| direct),
         )?;
-        if direct {
-            return Some([Binding::Tensor(tensor)].into());
+        let results = match direct {
+            true => [Binding::Tensor(tensor)].into(),
+            false => self.library_results(&call, tensor, (&outer, &batch), hints)?,
+        };
+        // Of a state whose type is not known yet.
+        let mut views = call.views.iter();
+        if !call.operation.is_ordered() && views.all(|view| self.untyped.contains_key(&view.tensor))
+        {
+            for result in results.iter() {
+                if let Binding::Tensor(view) = result {
+                    self.untyped.insert(view.tensor, false);
+                }
+            }
         }
-        self.library_results(&call, tensor, (&outer, &batch), hints)
+        Some(results)
     }
 
     /// A read whose positions need no proof.
@@ -218,7 +233,7 @@ impl Checker<'_> {
     }
 
     /// A slice by plain indices, each once and over the whole dimension; any other slice as a tensor of its own.
-    fn plain_slice(&mut self, view: View, name: &str, span: Span) -> Option<View> {
+    fn plain_slice(&mut self, view: View, span: Span) -> Option<View> {
         let leading = self.leading(view);
         let shape = self.tensors[view.tensor.0 as usize].shape.clone();
         let mut met: Vec<VarId> = vec![];
@@ -251,7 +266,9 @@ impl Checker<'_> {
         let shape = outer_sizes.iter().map(|(_, size)| size.clone());
         let shape: Vec<Size> = shape.chain(sizes).collect();
         self.check_elements(&shape, dtype, span)?;
-        let name = self.instance_name(FileId(0), &format!("{name}.argument"));
+        // Messages of the run name what is sliced.
+        let name = format!("{}.slice", self.tensors[view.tensor.0 as usize].name);
+        let name = self.instance_name(FileId(0), &name);
         let tensor = self.add_statement(name, root, vars, shape, span, Role::Hidden);
         Some(self.inner_view(tensor, &outer_sizes))
     }

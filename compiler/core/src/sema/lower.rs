@@ -11,6 +11,7 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
+    lower_parts::apply,
     size::Size,
     statement::Definition,
 };
@@ -101,6 +102,8 @@ impl<'a> Checker<'a> {
                 }
                 Definition::Gradient { loss, wrt } => {
                     let pair = (loss, wrt);
+                    // What comes later is of no concern to it.
+                    let _ = self.fill_blocks(&mut program, &blocks, &numbers);
                     self.lower_gradient(&mut program, &numbers, &mut gradients, pair, tensor.span)?
                 }
             };
@@ -286,6 +289,7 @@ impl<'a> Checker<'a> {
                 };
                 builder.graph.add(Node::Constant(scalar), compute)
             }
+            Form::Index(var) if self.is_row(*var) => self.lower_row(numbers, builder, *var)?,
             Form::Index(var) => {
                 let at = builder.vars.iter().position(|v| v == var)?;
                 builder
@@ -304,8 +308,14 @@ impl<'a> Checker<'a> {
                 otherwise,
             } => {
                 let mut at = vec![];
-                for position in positions {
-                    at.push(self.lower_position(program, numbers, builder, *position, condition)?);
+                for (dimension, position) in positions.iter().enumerate() {
+                    let row = self.row_position(builder, *tensor, dimension, *position)?;
+                    at.push(match row {
+                        Some(row) => row,
+                        None => {
+                            self.lower_position(program, numbers, builder, *position, condition)?
+                        }
+                    });
                 }
                 let otherwise = match otherwise {
                     Some(otherwise) => {
@@ -456,29 +466,6 @@ impl<'a> Checker<'a> {
             compute,
         ))
     }
-}
-
-impl Builder {
-    pub(super) fn operand(&mut self, tensor: TensorId) -> u32 {
-        let at = self
-            .operands
-            .iter()
-            .position(|o| *o == tensor)
-            .unwrap_or_else(|| {
-                self.operands.push(tensor);
-                self.operands.len() - 1
-            });
-        at as u32
-    }
-}
-
-pub(super) fn apply(
-    builder: &mut Builder,
-    function: Function,
-    arguments: Vec<NodeId>,
-    dtype: DType,
-) -> NodeId {
-    builder.graph.add(Node::Apply(function, arguments), dtype)
 }
 
 fn push(program: &mut Program, tensor: einsum::Tensor) -> TensorId {

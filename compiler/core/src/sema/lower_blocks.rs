@@ -22,8 +22,13 @@ pub(super) type Blocks = HashMap<BlockId, BlockId>;
 impl Checker<'_> {
     /// Which tensors the outputs need.
     pub(super) fn needed(&self) -> Vec<bool> {
+        let outputs = self.outputs.iter().map(|(tensor, ..)| *tensor);
+        self.reached(outputs.chain(self.training.rows).collect())
+    }
+
+    /// The tensors that tensors are made of, and they themselves.
+    pub(super) fn reached(&self, mut open: Vec<TensorRef>) -> Vec<bool> {
         let mut needed = vec![false; self.tensors.len()];
-        let mut open: Vec<TensorRef> = self.outputs.iter().map(|(tensor, ..)| *tensor).collect();
         let mut seen = vec![false; self.arena.len()];
         while let Some(tensor) = open.pop() {
             if std::mem::replace(&mut needed[tensor.0 as usize], true) {
@@ -122,38 +127,44 @@ impl Checker<'_> {
         })
     }
 
-    /// Says of the blocks which tensors they are made of.
+    /// Says of the blocks which tensors they are made of; `None` if some are not there yet.
     pub(super) fn fill_blocks(
         &self,
         program: &mut Program,
         blocks: &Blocks,
         numbers: &HashMap<TensorRef, TensorId>,
     ) -> Option<()> {
+        let mut all = true;
         for (from, to) in blocks {
             let block = &self.blocks[from.0 as usize];
-            let number = |tensor: &TensorRef| numbers.get(tensor).copied();
-            let states = block.states.iter().map(|(initial, next)| {
-                Some(State {
-                    initial: number(initial)?,
-                    next: number(next.as_ref()?)?,
-                })
+            let mut number = |tensor: Option<TensorRef>| {
+                let known = tensor.and_then(|tensor| numbers.get(&tensor).copied());
+                all &= known.is_some();
+                known.unwrap_or(TensorId::UNKNOWN)
+            };
+            let states = block.states.iter().map(|(initial, next)| State {
+                initial: number(Some(*initial)),
+                next: number(*next),
             });
-            let collected = block.collected.iter().map(|(value, dim)| {
-                Some(Collected {
-                    value: number(value)?,
-                    dim: *dim as u32,
-                })
+            let states = states.collect();
+            let collected = block.collected.iter().map(|(value, dim)| Collected {
+                value: number(Some(*value)),
+                dim: *dim as u32,
             });
+            let collected = collected.collect();
             let lowered = &mut program.blocks[to.0 as usize];
-            lowered.states = states.collect::<Option<_>>()?;
-            lowered.collected = collected.collect::<Option<_>>()?;
-            if let Some(until) = &block.until {
-                lowered.until = Some(number(until)?);
-            }
+            // Gradients may have added to what is collected.
+            let added = lowered
+                .collected
+                .split_off(block.collected.len().min(lowered.collected.len()));
+            lowered.states = states;
+            lowered.collected = collected;
+            lowered.collected.extend(added);
+            lowered.until = block.until.map(|until| number(Some(until)));
             if let Rounds::Value(bound) = &block.bound {
-                lowered.bound = Bound::Value(number(bound)?);
+                lowered.bound = Bound::Value(number(Some(*bound)));
             }
         }
-        Some(())
+        all.then_some(())
     }
 }

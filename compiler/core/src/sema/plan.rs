@@ -252,7 +252,7 @@ impl<'a> Checker<'a> {
         unit
     }
 
-    fn source_static(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
+    pub(super) fn source_static(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
         let scope_file = super::expr::Scope::file(scope.file);
         self.source_name(&scope_file, expr)
             .is_some_and(|name| !scope.locals.contains_key(name))
@@ -311,6 +311,15 @@ impl<'a> Checker<'a> {
             if let ItemKind::Assert { condition } = &item.kind {
                 let mut walk = Walk::new(self, &scope);
                 walk.closed(condition);
+                if walk.unit.failed {
+                    self.failed_items.insert(number);
+                }
+            }
+            if let ItemKind::Train(train) = &item.kind {
+                let mut walk = Walk::new(self, &scope);
+                for expr in super::train::expressions_of(train) {
+                    walk.value(expr);
+                }
                 if walk.unit.failed {
                     self.failed_items.insert(number);
                 }

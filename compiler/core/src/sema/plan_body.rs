@@ -77,7 +77,7 @@ impl<'a> Checker<'a> {
                 signature.size_list(shape);
             }
             if let Some(default) = &formal.default {
-                signature.closed(default);
+                signature.setting(default);
             }
         }
         merge(&mut unit, signature.unit);

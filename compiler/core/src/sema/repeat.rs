@@ -11,14 +11,14 @@
 
 use super::{
     Checker,
-    arena::{ExprId, Form, TensorRef, Ty, VarId},
-    desugar::{next_name, state_of},
+    arena::{ExprId, Form, TensorRef, Ty},
+    desugar::state_of,
     expr::{Binding, Context, Scope},
     ranges::Open,
     size::Size,
     slices::View,
     statement::{Definition, Target, Tensor},
-    walk_repeat::{Visible, applies_by_counter},
+    walk_repeat::applies_by_counter,
 };
 use crate::einsum::{BlockId, LoopValue, Role};
 use ein_plan::DType;
@@ -61,11 +61,11 @@ pub(super) struct Place<'p, 'a> {
 #[derive(Clone, Copy)]
 pub(super) struct StateInfo {
     /// What the round begins with.
-    view: View,
+    pub(super) view: View,
     /// Where it is declared.
-    span: Span,
+    pub(super) span: Span,
     /// Whether its type is to follow from its `next`.
-    open: bool,
+    pub(super) open: bool,
 }
 
 /// A block that is being read.
@@ -223,7 +223,7 @@ impl<'a> Checker<'a> {
     }
 
     /// A number of rounds as a value.
-    fn counting(&mut self, frame: &Frame<'a>, value: LoopValue) -> Binding {
+    pub(super) fn counting(&mut self, frame: &Frame<'a>, value: LoopValue) -> Binding {
         let suffix = match value.is_result() {
             true => "rounds",
             false => "counter",
@@ -242,116 +242,6 @@ impl<'a> Checker<'a> {
             otherwise: None,
         };
         Binding::Scalar(self.arena.add(form, Ty::Number { whole: true }))
-    }
-
-    /// What a state begins with, and whether its type is to follow from its `next`.
-    pub(super) fn initial(
-        &mut self,
-        place: &Place<'_, 'a>,
-        frame: &Frame<'a>,
-        target: &'a ast::Target,
-        ty: Option<&'a Type>,
-        value: &'a Expr,
-    ) -> Option<(View, bool)> {
-        let mut local = Target::local(target, ty, value, "");
-        local.name = format!("{}.{}.initial", frame.name, target.name.text);
-        local.infer = true;
-        let known = self.inferred_types.get(&local.name).copied();
-        local.guess = Some(known);
-        self.guessed = false;
-        let name = local.name.clone();
-        let binding = self.define(place.scope, local)?;
-        let open = std::mem::take(&mut self.guessed) && known.is_none();
-        let view = match binding {
-            Binding::Tensor(view) => view,
-            Binding::Scalar(value) => {
-                let value = self.settle(value, target.span)?;
-                let role = Role::Hidden;
-                View::of(self.add_statement(name, value, vec![], vec![], target.span, role))
-            }
-            Binding::Instance(_) | Binding::Poison => return None,
-        };
-        Some((view, open))
-    }
-
-    /// A state of a block; what a round sees of it.
-    fn begin(
-        &mut self,
-        place: &Place<'_, 'a>,
-        frame: &Frame<'a>,
-        block: BlockId,
-        (name, span): (&'a str, Span),
-        initial: View,
-        open: bool,
-    ) -> View {
-        let full = format!("{}.{name}", frame.name);
-        let whole = open && self.untyped.get(&initial.tensor).copied().unwrap_or(false);
-        let initial = self.spread(place.scope, initial, format!("{full}.initial.all"), span);
-        let number = self.blocks[block.0 as usize].states.len() as u32;
-        self.blocks[block.0 as usize].states.push((initial, None));
-        let like = self.tensors[initial.0 as usize].clone();
-        let tensor = self.add_tensor(Tensor {
-            name: full,
-            role: Role::Hidden,
-            definition: Definition::Loop(LoopValue::State(block, number)),
-            span,
-            ..like
-        });
-        if open {
-            self.untyped.insert(tensor, whole);
-        }
-        self.inner(place.scope, tensor)
-    }
-
-    /// The indices around, with their extents.
-    fn around(&self, scope: &Scope<'a>) -> Vec<(VarId, Size)> {
-        let vars = scope.captured.iter();
-        vars.filter_map(|var| Some((*var, self.extent(*var)?)))
-            .collect()
-    }
-
-    /// What a body sees of a tensor that has the indices around as its first dimensions.
-    pub(super) fn inner(&mut self, scope: &Scope<'a>, tensor: TensorRef) -> View {
-        let around = self.around(scope);
-        self.inner_view(tensor, &around)
-    }
-
-    /// A tensor with the indices around as its first dimensions that is this view at them.
-    fn spread(&mut self, scope: &Scope<'a>, view: View, name: String, span: Span) -> TensorRef {
-        if self.inner(scope, view.tensor) == view {
-            return view.tensor;
-        }
-        let around = self.around(scope);
-        self.copy(view, &around, (name, Role::Hidden, span))
-    }
-
-    /// A tensor that is this view, at the indices around before its own.
-    pub(super) fn copy(
-        &mut self,
-        view: View,
-        around: &[(VarId, Size)],
-        (name, role, span): (String, Role, Span),
-    ) -> TensorRef {
-        let shape = self.view_shape(view);
-        self.open.push(Open::default());
-        let mut own = vec![];
-        for (at, size) in shape.iter().enumerate() {
-            own.push(self.fresh_var(format!("i{}", at + 1), size.clone(), span));
-        }
-        self.close();
-        let mut positions = self.leading(view).to_vec();
-        positions.extend(own.iter().map(|var| self.index(*var)));
-        let dtype = self.tensors[view.tensor.0 as usize].dtype;
-        let form = Form::Read {
-            tensor: view.tensor,
-            positions,
-            otherwise: None,
-        };
-        let root = self.arena.add(form, Ty::Typed(dtype));
-        let sizes = around.iter().map(|(_, size)| size.clone());
-        let sizes = sizes.chain(shape).collect();
-        let vars = around.iter().map(|(var, _)| *var).chain(own).collect();
-        self.add_statement(name, root, vars, sizes, span, role)
     }
 
     /// The statements of one round, in the order of their uses.
@@ -481,59 +371,6 @@ impl<'a> Checker<'a> {
         ok.then_some(())
     }
 
-    /// Whether a `next` has the type and shape of its state; a state without a type takes its.
-    fn next_fits(
-        &mut self,
-        frame: &Frame<'a>,
-        state: StateInfo,
-        next: Binding,
-        target: &'a ast::Target,
-    ) -> Option<()> {
-        let Binding::Tensor(view) = next else {
-            return None;
-        };
-        let name = state_of(&target.name.text)?;
-        let (begins, becomes) = (self.view_shape(state.view), self.view_shape(view));
-        let pairs = || begins.iter().zip(&becomes);
-        for (a, b) in pairs() {
-            self.infer(a, b);
-            self.infer(b, a);
-        }
-        if begins.len() != becomes.len() || pairs().any(|(a, b)| a.differs(b)) {
-            let (is, was) = (self.view_text(view), self.view_text(state.view));
-            self.report.push(
-                Diagnostic::error("E0513", format!("the state `{name}` changes its shape"))
-                    .at(target.span, format!("a round ends with {is}"))
-                    .at(state.span, format!("and begins with {was}"))
-                    .help("a state has one shape in all rounds"),
-            );
-            return None;
-        }
-        let have = self.tensors[view.tensor.0 as usize].dtype;
-        let dtype = self.tensors[state.view.tensor.0 as usize].dtype;
-        if state.open {
-            let key = format!("{}.{name}.initial", frame.type_name);
-            // What meets nothing in this state either is left for last.
-            let found = match self.untyped.contains_key(&view.tensor) {
-                true => &mut self.settled_types,
-                false => &mut self.found_types,
-            };
-            found.entry(key).or_insert(have);
-        } else if have != dtype && !self.untyped.contains_key(&view.tensor) {
-            self.report.push(
-                Diagnostic::error(
-                    "E0513",
-                    format!("the state `{name}` is {dtype}, its `next` {have}"),
-                )
-                .at(target.span, format!("a round ends with {have}"))
-                .at(state.span, format!("it begins with {dtype}"))
-                .help("write the type where it begins, or convert the value"),
-            );
-            return None;
-        }
-        Some(())
-    }
-
     /// What ends the rounds.
     fn until(
         &mut self,
@@ -549,136 +386,6 @@ impl<'a> Checker<'a> {
         self.for_every(value, until.span, "`until`")?;
         let name = format!("{}.until", frame.name);
         Some(self.add_statement(name, value, vec![], vec![], until.span, Role::Hidden))
-    }
-
-    /// What is seen after a block.
-    fn after(
-        &mut self,
-        place: &Place<'_, 'a>,
-        frame: &Frame<'a>,
-        scope: &Scope<'a>,
-        id: BlockId,
-    ) -> Option<After<'a>> {
-        let at = id.0 as usize;
-        let mut after: After<'a> = vec![];
-        let mut number = 0;
-        for visible in self.visible_names(frame.repeat) {
-            let name = visible.name();
-            let (role, full) = match place.prefix {
-                "" => (Role::Named, name.text.clone()),
-                prefix => (Role::Hidden, format!("{prefix}.{}", name.text)),
-            };
-            let binding = match visible {
-                Visible::Counter(_) => self.counting(frame, LoopValue::Rounds(id)),
-                Visible::State(target, ..) => {
-                    let next = scope.locals.get(next_name(&name.text).as_str()).copied();
-                    let Some(Binding::Tensor(next)) = next else {
-                        return None;
-                    };
-                    let spread = format!("{}.{}.next.all", frame.name, name.text);
-                    let next = self.spread(place.scope, next, spread, target.span);
-                    self.blocks[at].states[number].1 = Some(next);
-                    let like = self.blocks[at].states[number].0;
-                    let like = self.tensors[like.0 as usize].clone();
-                    let tensor = self.add_tensor(Tensor {
-                        name: full,
-                        role,
-                        definition: Definition::Loop(LoopValue::Last(id, number as u32)),
-                        span: target.span,
-                        ..like
-                    });
-                    number += 1;
-                    if frame.states.get(name.text.as_str()).is_some_and(|s| s.open) {
-                        self.untyped.insert(tensor, false);
-                    }
-                    Binding::Tensor(self.inner(place.scope, tensor))
-                }
-                Visible::Collected(_) => {
-                    let value = self.collected(place, frame, scope, name)?;
-                    self.collect(place, id, (full, role, name.span), value)?
-                }
-            };
-            after.push((&name.text, Some(binding)));
-        }
-        Some(after)
-    }
-
-    /// What one round gives to what is collected, with the dimension that counts the rounds and its place.
-    pub(super) fn collected(
-        &mut self,
-        place: &Place<'_, 'a>,
-        frame: &Frame<'a>,
-        scope: &Scope<'a>,
-        name: &'a Name,
-    ) -> Option<(TensorRef, usize, Option<&'a Expr>)> {
-        let collections = self.collections;
-        let found = collections.values().find(|c| c.name.span == name.span)?;
-        let local = format!("each {}", name.text);
-        let Some(Binding::Tensor(view)) = scope.locals.get(local.as_str()).copied() else {
-            return None;
-        };
-        let spread = format!("{}.{}.all", frame.name, name.text);
-        let tensor = self.spread(place.scope, view, spread, name.span);
-        let dim = place.scope.captured.len() + found.dim;
-        Some((tensor, dim, found.size.as_ref()))
-    }
-
-    /// All that is collected.
-    fn collect(
-        &mut self,
-        place: &Place<'_, 'a>,
-        id: BlockId,
-        (full, role, span): (String, Role, Span),
-        (value, dim, size): (TensorRef, usize, Option<&'a Expr>),
-    ) -> Option<Binding> {
-        let block = &mut self.blocks[id.0 as usize];
-        let Rounds::Size(rounds) = block.bound.clone() else {
-            let counter = block.name.clone();
-            let place = block.span;
-            self.report.push(
-                Diagnostic::error("E0515", format!("nobody knows how many slices `{counter}` counts"))
-                    .at(span, format!("`{counter}` on the left: one slice a round"))
-                    .at(place, "the number of rounds is not known before the run")
-                    .help(format!("give the rounds a bound of numbers, dims and consts: `repeat {counter} < N until …`")),
-            );
-            return None;
-        };
-        let number = block.collected.len() as u32;
-        block.collected.push((value, dim));
-        self.declared_rounds(place, size, &rounds)?;
-        let mut like = self.tensors[value.0 as usize].clone();
-        like.shape.insert(dim, rounds);
-        self.check_elements(&like.shape, like.dtype, span)?;
-        let tensor = self.add_tensor(Tensor {
-            name: full,
-            role,
-            definition: Definition::Loop(LoopValue::Collected(id, number)),
-            span,
-            ..like
-        });
-        Some(Binding::Tensor(self.inner(place.scope, tensor)))
-    }
-
-    /// The size that a type says of the dimension that counts rounds must be their number.
-    pub(super) fn declared_rounds(
-        &mut self,
-        place: &Place<'_, 'a>,
-        size: Option<&'a Expr>,
-        rounds: &Size,
-    ) -> Option<()> {
-        let Some(expr) = size else {
-            return Some(());
-        };
-        let size = self.size(place.scope, expr, "a size")?;
-        if !size.differs(rounds) {
-            return Some(());
-        }
-        self.report.push(
-            Diagnostic::error("E0301", format!("{size} slices of {rounds} rounds"))
-                .at(expr.span, format!("this is {size}"))
-                .help("there is one slice a round"),
-        );
-        None
     }
 }
 

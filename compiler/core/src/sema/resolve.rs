@@ -133,6 +133,17 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
+    /// A default: a value, a list of some, or how a state begins.
+    pub(super) fn setting(&mut self, expr: &'a Expr) {
+        match &*expr.kind {
+            ExprKind::List(items) => items.iter().for_each(|item| self.closed(item)),
+            _ if self.checker.source_static(self.scope, expr) => {
+                super::plan::walk_source(self, expr);
+            }
+            _ => self.closed(expr),
+        }
+    }
+
     /// The sizes of a type or signature.
     pub(super) fn size_list(&mut self, shape: &'a [Position]) {
         for position in shape {

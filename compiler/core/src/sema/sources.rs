@@ -381,22 +381,15 @@ impl<'a> Checker<'a> {
             definition: Definition::Source(source),
             span,
         });
-        if let (Some(block), false) = (scope.block, target.infer) {
+        // The state of a module begins once, wherever it is applied.
+        let begins = target.infer && target.guess.is_none();
+        if let (Some(block), false) = (scope.block, begins) {
             self.drawn_in.insert(tensor, block);
         }
         if let Some(whole) = open {
             self.untyped.insert(tensor, whole);
         }
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
-    }
-
-    /// The type of a source where nothing says another, and whether its values are whole numbers.
-    fn typical_type(&self, scope: &Scope<'a>, value: &'a Expr) -> (DType, bool) {
-        match self.source_name(scope, value) {
-            Some("zeros" | "ones" | "full" | "bernoulli") => (DType::F32, true),
-            Some("iota" | "permutation") => (DType::I64, true),
-            _ => (DType::F32, false),
-        }
     }
 
     /// The indices around a body for every value of which a source in it is drawn anew: all, if it is random. Notes that the

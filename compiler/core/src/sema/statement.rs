@@ -423,6 +423,13 @@ impl<'a> Checker<'a> {
         let is_number = self.arena.as_number(value).is_some()
             || self.arena.as_size(value).is_some()
             || self.arena.as_truth(value).is_some();
+        let number = self.training.updating
+            && dtype.is_none()
+            && target.target.positions.is_none()
+            && matches!(self.arena.ty(value), Ty::Number { .. });
+        if number {
+            return Some(Binding::Scalar(value));
+        }
         let root = match dtype {
             Some(dtype) => match self.arena.ty(value) {
                 Ty::Typed(have) if have != dtype => {
@@ -435,24 +442,10 @@ impl<'a> Checker<'a> {
                 return Some(Binding::Scalar(value));
             }
             None => {
-                if let Ty::Number { whole } = self.arena.ty(value) {
-                    match target.guess {
-                        Some(Some(dtype)) => {
-                            self.guessed = true;
-                            let root = self.coerce(value, dtype, span)?;
-                            return self.add_definition(scope, target, vars, root);
-                        }
-                        _ if target.guess.is_some() || self.reads_untyped(value) => {
-                            self.guessed = true;
-                            let root = self.settle(value, span)?;
-                            let binding = self.add_definition(scope, target, vars, root)?;
-                            if let Binding::Tensor(view) = binding {
-                                self.untyped.insert(view.tensor, whole);
-                            }
-                            return Some(binding);
-                        }
-                        _ => {}
-                    }
+                if let Ty::Number { whole } = self.arena.ty(value)
+                    && (target.guess.is_some() || self.reads_untyped(value))
+                {
+                    return self.guessed_definition(scope, target, vars, (value, whole));
                 }
                 self.settle(value, span)?
             }
@@ -513,16 +506,5 @@ impl<'a> Checker<'a> {
             return None;
         }
         Some(())
-    }
-
-    pub(super) fn fresh_var(&mut self, name: String, size: Size, span: Span) -> VarId {
-        let scope = Scope::file(span.file);
-        let var = self.index_vars(&scope, &name, span, None)[0];
-        self.vars[var.0 as usize].stated = Some(Stated {
-            size,
-            span,
-            by: StatedBy::Bound,
-        });
-        var
     }
 }

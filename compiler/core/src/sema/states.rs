@@ -1,7 +1,7 @@
 //! States of modules: what is carried from one training step to the next. Outside of a step a state has its value of the
 //! beginning.
 //!
-//! Must not know steps.
+//! Must not know how steps are made.
 //!
 //! ```text
 //! state mu[c] = zeros;  next mu[c] = 0.9 * mu[c] + 0.1 * m[c]   =>   tensor norm.mu: f32[C] = zeros
@@ -13,6 +13,7 @@ use super::{
     desugar::state_of,
     expr::{Binding, Scope},
     statement::Target,
+    update::NextState,
 };
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};
@@ -100,6 +101,7 @@ impl<'a> Checker<'a> {
             _ => self.define(scope, local),
         };
         self.states.insert((id, number, name), binding?);
+        self.carried_state(binding?, target.span)?;
         binding
     }
 
@@ -135,7 +137,8 @@ impl<'a> Checker<'a> {
         let mut local = Target::local(target, ty, value, &format!("{prefix}.next"));
         local.stated = Some((sizes, place));
         let dtype = self.tensors[state.tensor.0 as usize].dtype;
-        let have = match self.define(scope, local)? {
+        let value = self.define(scope, local)?;
+        let have = match value {
             Binding::Tensor(view) => self.tensors[view.tensor.0 as usize].dtype,
             _ => dtype,
         };
@@ -150,6 +153,14 @@ impl<'a> Checker<'a> {
                 .help("write the type where it begins, or convert the value"),
             );
             return None;
+        }
+        if let Binding::Tensor(value) = value {
+            self.training.next_states.push(NextState {
+                state: state.tensor,
+                value,
+                application: prefix.to_owned(),
+                span: target.span,
+            });
         }
         Some(())
     }

@@ -9,36 +9,13 @@
 
 use super::{
     Checker,
-    arena::{ExprId, Form, TensorRef, Ty},
+    arena::{ExprId, Form, Ty},
     size::Size,
 };
 use ein_plan::{DType, Function, Reduction, Scalar};
 use einc_diag::{Diagnostic, Span};
 
 impl Checker<'_> {
-    /// The type of a read: none while that of the tensor is to follow from what it meets.
-    pub(super) fn read_type(&self, tensor: TensorRef) -> Ty {
-        match self.untyped.get(&tensor) {
-            Some(whole) => Ty::Number { whole: *whole },
-            None => Ty::Typed(self.tensors[tensor.0 as usize].dtype),
-        }
-    }
-
-    /// Whether an expression reads a tensor whose type is not known yet.
-    pub(super) fn reads_untyped(&self, id: ExprId) -> bool {
-        let (mut open, mut seen) = (vec![id], std::collections::HashSet::new());
-        while let Some(id) = open.pop().filter(|_| !self.untyped.is_empty()) {
-            let form = self.arena.form(id);
-            if let Form::Read { tensor, .. } = &*form
-                && self.untyped.contains_key(tensor)
-            {
-                return true;
-            }
-            open.extend(form.arguments().into_iter().filter(|a| seen.insert(*a)));
-        }
-        false
-    }
-
     /// The type in words: `f32`, or what kind of number.
     pub(super) fn type_name(&self, id: ExprId) -> String {
         match self.arena.ty(id) {
@@ -115,6 +92,10 @@ impl Checker<'_> {
         }
         let ty = Ty::Typed(dtype);
         let form = self.arena.form(id);
+        if let Some(read) = self.hoisted(id, dtype) {
+            self.coerced.insert((id, dtype), read);
+            return read;
+        }
         let typed = matches!(self.arena.ty(id), Ty::Typed(_));
         let result = match &*form {
             _ if typed => {
@@ -173,7 +154,7 @@ impl Checker<'_> {
                 };
                 self.arena.add(form, ty)
             }
-            // A counter, or a state whose type is not known yet.
+            // A counter, a number of a training step, or a state whose type is not known yet.
             Form::Read { tensor, .. } => {
                 let own = self.tensors[tensor.0 as usize].dtype;
                 let read = self.arena.add((*form).clone(), Ty::Typed(own));

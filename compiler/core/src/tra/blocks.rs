@@ -76,36 +76,42 @@ pub(crate) fn events(
 }
 
 /// An order, by old numbers, in which blocks stand together: what is outside a block but stands among its relations
-/// comes before it. Nothing else changes places.
+/// comes before it, and its values behind it come right behind it. Nothing else changes places.
 pub(crate) fn arranged(blocks: &[Block], places: &[Place]) -> Vec<usize> {
     let mut last: Vec<Option<usize>> = vec![None; blocks.len()];
-    for (number, (block, _)) in places.iter().enumerate() {
+    let mut behind: Vec<Vec<usize>> = vec![vec![]; blocks.len()];
+    for (number, (block, value)) in places.iter().enumerate() {
         for block in path(blocks, *block) {
             last[block.0 as usize] = Some(number);
         }
+        if let Some(value) = value.filter(LoopValue::is_behind) {
+            behind[value.block().0 as usize].push(number);
+        }
     }
-    // By open block: what stands in it so far; the first list is what is outside all.
-    let mut order: Vec<usize> = vec![];
-    let mut waiting: Vec<Vec<usize>> = vec![vec![]; blocks.len()];
-    for (number, (block, _)) in places.iter().enumerate() {
-        match block {
-            None => order.push(number),
-            Some(block) => waiting[block.0 as usize].push(number),
+    // What stands in each block so far; the last list is what is outside all.
+    let mut lists: Vec<Vec<usize>> = vec![vec![]; blocks.len() + 1];
+    let list = |block: Option<BlockId>| block.map_or(blocks.len(), |block| block.0 as usize);
+    for (number, (block, value)) in places.iter().enumerate() {
+        match value.filter(LoopValue::is_behind) {
+            None => lists[list(*block)].push(number),
+            // Of a block without relations; those of others are there already.
+            Some(value) => {
+                let values = std::mem::take(&mut behind[value.block().0 as usize]);
+                lists[list(*block)].extend(values);
+            }
         }
         let mut around = *block;
         while let Some(block) = around {
-            let parent = blocks[block.0 as usize].parent;
-            if last[block.0 as usize] == Some(number) {
-                let done = std::mem::take(&mut waiting[block.0 as usize]);
-                match parent {
-                    None => order.extend(done),
-                    Some(parent) => waiting[parent.0 as usize].extend(done),
-                }
+            let at = block.0 as usize;
+            around = blocks[at].parent;
+            if last[at] == Some(number) {
+                let mut done = std::mem::take(&mut lists[at]);
+                done.append(&mut behind[at]);
+                lists[list(around)].extend(done);
             }
-            around = parent;
         }
     }
-    order
+    lists.pop().unwrap_or_default()
 }
 
 /// The line that begins a block.
@@ -372,6 +378,24 @@ mod tests {
             collected: vec![],
             origin: ein_plan::Origin::default(),
         }
+    }
+
+    #[test]
+    fn what_is_left_of_a_loop_comes_right_behind_it() {
+        let blocks = [block(None), block(None)];
+        let last = |block: u32| Some(LoopValue::Last(BlockId(block), 0));
+        let rounds = |block: u32| Some(LoopValue::Rounds(BlockId(block)));
+        // The second block has no relations.
+        let places = [
+            (Some(BlockId(0)), None),
+            (None, last(0)),
+            (None, None),
+            (None, rounds(0)),
+            (None, last(1)),
+            (None, None),
+            (None, rounds(1)),
+        ];
+        assert_eq!(arranged(&blocks, &places), [0, 1, 3, 2, 4, 6, 5]);
     }
 
     #[test]

@@ -228,7 +228,8 @@ fn two_multipliers_a_round() {
         let ah = snap(a[hi] - s * (al - a[lo]));
         let (dl, dh) = (al - a[lo], ah - a[hi]);
         for i in 0..M {
-            f[i] += dl * y(lo) * kernel(i, lo) + dh * y(hi) * kernel(i, hi);
+            // In this order: the two are equal afterwards but for the last digits.
+            f[i] = f[i] + dl * y(lo) * kernel(i, lo) + dh * y(hi) * kernel(i, hi);
         }
         (a[lo], a[hi]) = (al, ah);
         rounds += 1;
@@ -237,7 +238,8 @@ fn two_multipliers_a_round() {
         }
     }
     assert!(rounds > 5);
-    panic!("{rounds} {:?} {a:?}", found);
+    close(&found[0], &a);
+    assert_eq!(found[1], [f64::from(rounds)]);
 }
 
 #[test]
@@ -342,7 +344,7 @@ fn blocks_nest_and_an_inner_one_starts_afresh() {
     ";
     let wrong = crate::Case::new(text).check();
     let codes: Vec<&str> = wrong.diagnostics.iter().map(|d| d.code).collect();
-    assert_eq!(codes, ["E0515", "E0515"], "{:?}", wrong.diagnostics);
+    assert_eq!(codes, ["E0515"], "{:?}", wrong.diagnostics);
     let right = text.replace("          grown[u] = next y\n", "");
     let right = right.replace("          ys[t] = y\n", "");
     for n in [-1, 0, 1, 5] {
@@ -423,7 +425,7 @@ fn whole_states_of_calls_with_several_results() {
 fn the_counter_says_which_instance_is_applied() {
     let text = "
         module layer(D)(x[.., D], k = 1) -> y[.., D] {
-          param w: f64[D] = ones
+          param w: f64[D] = normal(0, 1)
           repeat r < 2 { state y = x; next y[..,d] = y[..,d] * w[d] + k }
         }
         input X: f64[2, 3]
@@ -480,7 +482,7 @@ fn a_function_with_rounds_is_called_for_every_index() {
         fn root(a) -> r {
           repeat k < 30 { state r = 1.0; next r = (r + a / r) / 2 }
         }
-        fn shrunk(v[n], by) -> w[n], ws[k, n] {
+        fn shrunk(v[n], by) -> w[n], ws[3, n] {
           repeat k < 3 {
             state w = v
             next w[n] = w[n] / (1 + by)
@@ -488,7 +490,7 @@ fn a_function_with_rounds_is_called_for_every_index() {
           }
         }
         y[i] = root(x[i])
-        whole = root(7)
+        whole = root(f64(7))
         z[i, n] = first(A[i], x[i])[n]
         fn first(v[n], by) -> w[n] { s, ws = shrunk(v, by); w[n] = s[n] + ws[1, n] }
         output y
@@ -506,4 +508,19 @@ fn a_function_with_rounds_is_called_for_every_index() {
     let z = |i: usize, n: usize| a(i, n) / (1.0 + x(i)).powi(3) + a(i, n) / (1.0 + x(i));
     let z: Vec<f64> = (0..8).map(|at| z(at / 2, at % 2)).collect();
     close(&found[2], &z);
+}
+
+#[test]
+fn a_call_in_rounds_and_the_same_outside() {
+    let text = "
+        input w: f64
+        fn root(a) -> r { repeat k < 30 { state r = 1.0; next r = (r + a / r) / 2 } }
+        repeat t < 3 { state x = 0.0; next x = x + root(w) }
+        y = root(w)
+        output x
+        output y
+    ";
+    let found = outputs(text, &|_, _| 5.0);
+    close(&found[0], &[3.0 * 5f64.sqrt()]);
+    close(&found[1], &[5f64.sqrt()]);
 }

@@ -15,9 +15,6 @@ pub fn outputs(text: &str, value: &dyn Fn(&str, u64) -> f64) -> Vec<Vec<f64>> {
         analysis.diagnostics
     );
     let program = analysis.program.unwrap();
-    if text.contains("enc[l]") {
-        eprintln!("{program}");
-    }
     let inputs = |tensor: &einc_core::einsum::Tensor| {
         let count = tensor.shape.iter().product();
         let data = (0..count).map(|at| {

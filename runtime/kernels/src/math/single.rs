@@ -123,7 +123,7 @@ pub(crate) fn log_f32(x: f32) -> f32 {
     let w = z * z;
     let even = z * w.mul_add(0.284_987_87, 0.666_666_6);
     let odd = w * w.mul_add(0.242_790_79, 0.400_009_72);
-    let y = s * (half_square + (even + odd)) + k * 9.058_000_6e-6 - half_square + f;
+    let y = s * (half_square + (even + odd)) + k * 9.058_001e-6 - half_square + f;
     let y = y + k * 6.931_381e-1;
     let y = if x < f32::INFINITY { y } else { x };
     if x > 0.0 {
