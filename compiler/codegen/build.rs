@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Everything that ends up in the archive or in a shim, and what says how.
-const INPUTS: [&str; 14] = [
+const INPUTS: [&str; 15] = [
     "Cargo.toml",
     "Cargo.lock",
     "compiler/core",
@@ -27,6 +27,7 @@ const INPUTS: [&str; 14] = [
     "runtime/comm",
     "runtime/data",
     "runtime/exec",
+    "runtime/fused",
     "runtime/kernels",
     "runtime/plan",
 ];

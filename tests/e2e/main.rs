@@ -4,7 +4,9 @@
 mod examples;
 mod fuzz;
 mod language;
+mod loops;
 mod methods;
+mod operations;
 mod plans;
 mod properties;
 mod readme;

@@ -7,7 +7,7 @@ use ein_exec::{Options, run_in_process};
 use ein_plan::{DType, FileRef, Mesh, Plan, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::random::{Case, case};
-use einc_core::einsum::{Definition, Role};
+use einc_core::einsum::{Definition, Program, Role};
 use einc_core::ia::from_layout::place;
 use einc_core::ia::layout::Layout;
 use einc_core::ia::random;
@@ -77,7 +77,7 @@ fn read(path: &Path) -> (Values, Vec<u8>) {
 }
 
 /// A case, its inputs in files, and what it gives by the interpreter.
-struct Subject {
+pub(crate) struct Subject {
     case: Case,
     expected: Vec<Values>,
     folder: tempfile::TempDir,
@@ -87,8 +87,26 @@ struct Subject {
 
 impl Subject {
     fn of(seed: u64) -> Subject {
-        let case = case(seed);
+        Subject::of_case(case(seed))
+    }
+
+    /// A case that does not stop its run.
+    pub(crate) fn of_case(case: Case) -> Subject {
         let expected = interpret(&case.program, &|tensor| case.input(tensor)).unwrap();
+        Subject::expecting(case, expected)
+    }
+
+    /// A program without inputs whose results are not the interpreter's to say.
+    pub(crate) fn unchecked(program: Program) -> Subject {
+        let case = Case {
+            program,
+            inputs: Default::default(),
+            tolerance: vec![],
+        };
+        Subject::expecting(case, vec![])
+    }
+
+    fn expecting(case: Case, expected: Vec<Values>) -> Subject {
         let folder = tempfile::tempdir().unwrap();
         let inputs = write_inputs(&case, folder.path());
         let outputs = case.program.outputs.iter();
@@ -135,6 +153,79 @@ impl Subject {
             bits.push(bytes);
         }
         bits
+    }
+
+    fn compiled(&self, sites: u32, deterministic: bool) -> pipeline::Compiled {
+        let options = pipeline::Options {
+            deterministic,
+            ..pipeline::Options::new(sites)
+        };
+        let compiled = compile(&self.case.program, &options, &|| false);
+        compiled.unwrap_or_else(|e| panic!("{sites} sites: {e:?}\n{}", self.case.program))
+    }
+
+    /// The rules that led to the plan for some sites.
+    pub(crate) fn rules(&self, sites: u32) -> Vec<String> {
+        let rewrites = self.compiled(sites, false).chosen.rewrites;
+        rewrites.into_iter().map(|used| used.rule).collect()
+    }
+
+    /// What a run on some sites gives, not compared with anything.
+    pub(crate) fn once(&self, sites: u32) -> Vec<Values> {
+        let place = self.folder.path().join(format!("once {sites}"));
+        std::fs::create_dir(&place).unwrap();
+        let file = |name: &String| -> PathBuf { place.join(format!("{name}.npy")) };
+        let saves = self.names.iter().map(|name| (name.clone(), file(name)));
+        let options = Options {
+            threads: 2,
+            inputs: self.inputs.clone(),
+            saves: saves.collect(),
+            ..Options::default()
+        };
+        run_in_process(&self.compiled(sites, false).plan, &options).unwrap();
+        self.names.iter().map(|name| read(&file(name)).0).collect()
+    }
+
+    /// Compares what a run gave with what the interpreter gives.
+    pub(crate) fn compare(&self, found: &[Values], how: &str) {
+        for (number, (expected, found)) in self.expected.iter().zip(found).enumerate() {
+            if let Err(difference) = self.case.compare(number, expected, found) {
+                panic!("{how}: {}: {difference}", self.names[number]);
+            }
+        }
+    }
+
+    /// Why a run on some sites stops.
+    pub(crate) fn error(&self, sites: u32) -> ein_exec::RunError {
+        let options = Options {
+            threads: 2,
+            ..Options::default()
+        };
+        run_in_process(&self.compiled(sites, false).plan, &options).unwrap_err()
+    }
+
+    /// Runs on 1 to 5 sites; in deterministic mode the bits are the same.
+    pub(crate) fn on_all_sites(&self, what: &str) {
+        let mut first: Option<Vec<Vec<u8>>> = None;
+        for deterministic in [false, true] {
+            for sites in 1..=5 {
+                let how = format!("{what}, {sites} sites, deterministic {deterministic}");
+                let bits = self.run(&self.compiled(sites, deterministic).plan, &how);
+                if deterministic {
+                    assert_eq!(first.get_or_insert_with(|| bits.clone()), &bits, "{how}");
+                }
+            }
+        }
+    }
+
+    /// Runs on layouts that no search would choose.
+    pub(crate) fn on_random_layouts(&self, seed: u64) {
+        for round in 0..8 {
+            let sites = 1 + round as u32 % 5;
+            let layout = random::layout(&self.case.program, sites, 31 * seed + round);
+            let plan = self.plan(&layout, sites, false);
+            self.run(&plan, &format!("layout {round}, {sites} sites"));
+        }
     }
 
     fn plan(&self, layout: &Layout, sites: u32, deterministic: bool) -> Plan {

@@ -9,6 +9,7 @@
 pub mod link;
 pub mod object;
 
+use ein_fused::Group;
 use einc_diag::Diagnostic;
 use std::path::Path;
 
@@ -21,14 +22,14 @@ pub fn shims() -> &'static [(&'static str, &'static [u8])] {
     embedded::SHIMS
 }
 
-/// Writes an executable that hands `bundle` to the launcher; an existing file of that name is replaced only when
+/// Writes an executable that hands `bundle` and the code of `groups` to the launcher; an existing file of that name is replaced only when
 /// the new one is complete.
 ///
 /// # Errors
 /// E09xx: no C compiler, a failed link, an output that cannot be written, a full disk.
-pub fn build(bundle: &[u8], output: &Path) -> Result<(), Diagnostic> {
+pub fn build(bundle: &[u8], groups: &[Group], output: &Path) -> Result<(), Diagnostic> {
     let shims = postcard::to_stdvec(embedded::SHIMS)
         .map_err(|error| Diagnostic::error("E0902", format!("encoding failed: {error}")))?;
-    let object = object::main(bundle, &shims)?;
+    let object = object::main(bundle, &shims, groups)?;
     link::executable(&object, embedded::ARCHIVE, output)
 }

@@ -135,9 +135,6 @@ fn passes(
 ) -> Result<Compiled, Stop> {
     let shared = search::share::share(program);
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
-    if !shared.program.blocks.is_empty() {
-        return Err(Stop::Internal("loops are not planned yet".to_string()));
-    }
     let (program, chosen) = choose::choose(&shared.program, options, deadline)?;
 
     let chunking = ia::from_layout::chunking(&program, &chosen.layout, options.deterministic)?;

@@ -2,7 +2,7 @@
 //!
 //! A page begins with a line `# E0301: title`, then says what it means, shows a program that has it (a block
 //! marked `ein,wrong`) and one that does not (`ein`). Families: E01xx files and syntax, E02xx names and
-//! declarations, E03xx indices and sizes, E04xx types, E05xx functions and imports, E06xx not supported yet,
+//! declarations, E03xx indices and sizes, E04xx types, E05xx functions and imports, E06xx not supported yet, gradients, training,
 //! E07xx data and bindings, E08xx running (gathers, ranks, memory), E09xx building and the machine. Must not know
 //! which pass reports which code.
 //!

@@ -9,6 +9,7 @@
 use crate::calibration;
 use clap::Args;
 use ein_plan::{FileRef, Scalar};
+use ein_records::Show;
 use einc_core::pipeline::Objective;
 use einc_diag::Diagnostic;
 use std::path::{Path, PathBuf};
@@ -104,6 +105,69 @@ pub struct RunArguments {
     /// line of the program (on standard error)
     #[arg(long, help_heading = "Messages")]
     pub stats: bool,
+    /// How training is run on and recorded
+    #[command(flatten)]
+    pub training: TrainingArguments,
+}
+
+/// What only training needs.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TrainingArguments {
+    /// Continue with the newest good checkpoint of the program's `checkpoint:` folder
+    #[arg(long, conflicts_with = "restart", help_heading = "Training")]
+    pub resume: bool,
+    /// Begin anew, and remove the checkpoints that are there
+    #[arg(long, help_heading = "Training")]
+    pub restart: bool,
+    /// Write the trained params to a file
+    #[arg(long, value_name = "FILE.safetensors", help_heading = "Training")]
+    pub export: Option<PathBuf>,
+    /// Begin with params from a file, such as one that was exported
+    #[arg(long, value_name = "FILE.safetensors", help_heading = "Training")]
+    pub weights: Option<PathBuf>,
+    /// How progress is shown, on standard error
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "HOW",
+        help_heading = "Training"
+    )]
+    pub progress: ProgressForm,
+    /// Record every step as a line of JSON
+    #[arg(long = "json-lines", value_name = "FILE", help_heading = "Training")]
+    pub json_lines: Option<PathBuf>,
+    /// Record every step as a line of a table
+    #[arg(long, value_name = "FILE", help_heading = "Training")]
+    pub csv: Option<PathBuf>,
+    /// Record every step for TensorBoard
+    #[arg(long, value_name = "FOLDER", help_heading = "Training")]
+    pub tensorboard: Option<PathBuf>,
+    /// Draw learning curves at the end
+    #[arg(long, value_name = "FILE.svg", help_heading = "Training")]
+    pub curves: Option<PathBuf>,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProgressForm {
+    /// A line that is drawn anew on a terminal, plain lines elsewhere
+    #[default]
+    Auto,
+    /// A line an epoch
+    Plain,
+    /// Nothing
+    None,
+}
+
+impl From<ProgressForm> for Show {
+    fn from(form: ProgressForm) -> Show {
+        match form {
+            ProgressForm::Auto => Show::Automatic,
+            ProgressForm::Plain => Show::Plain,
+            ProgressForm::None => Show::Nothing,
+        }
+    }
 }
 
 /// How diagnostics are printed.

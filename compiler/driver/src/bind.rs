@@ -248,5 +248,6 @@ pub fn bindings(settings: &Settings, headers: Headers, purpose: Purpose) -> Bind
         constants: settings.constants.clone(),
         headers,
         require_sizes: purpose != Purpose::Look,
+        params_given: settings.inference,
     }
 }

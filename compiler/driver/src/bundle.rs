@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of the encoding: it changes whenever the meaning of a bundle's bytes does.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What a built program carries.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub struct Bundle {
     sites: Option<u32>,
     deterministic: bool,
     criteria: Criteria,
+    /// Whether it only evaluates, with params that it is given.
+    inference: bool,
     planned: Option<Planned>,
 }
 
@@ -85,6 +87,7 @@ impl Bundle {
             sites: settings.sites,
             deterministic: settings.deterministic,
             criteria: settings.criteria.clone(),
+            inference: settings.inference,
             planned,
         }
     }
@@ -113,6 +116,7 @@ impl Bundle {
             sites: self.sites,
             deterministic: self.deterministic,
             criteria: self.criteria,
+            inference: self.inference,
             ..Settings::default()
         };
         (program, settings, self.planned)

@@ -12,13 +12,17 @@ pub mod bind;
 pub mod bundle;
 pub mod calibration;
 pub mod exit;
+pub mod infer;
+pub mod interrupt;
 pub mod launcher;
 #[cfg(feature = "parser")]
 pub mod load;
 pub mod machine;
 pub mod program;
+pub mod records;
 pub mod render;
 pub mod report;
 pub mod run;
 pub mod session;
 pub mod settings;
+pub mod training;

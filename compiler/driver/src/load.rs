@@ -50,6 +50,9 @@ pub fn load_text(
         loader.imports_of(FileId(at as u32));
         at += 1;
     }
+    if trains(&loader.files[0].ast) {
+        loader.rules();
+    }
     loader.cycles();
     Program {
         name: name.into(),
@@ -61,6 +64,12 @@ pub fn load_text(
         },
         diagnostics: loader.diagnostics,
     }
+}
+
+fn trains(file: &einc_syntax::ast::File) -> bool {
+    file.items
+        .iter()
+        .any(|item| matches!(item.kind, ItemKind::Train(_)))
 }
 
 #[derive(Default)]
@@ -113,6 +122,19 @@ impl Loader {
                 if let Import::File(path) = what {
                     self.imports.insert((file, path), found);
                 }
+            }
+        }
+    }
+
+    /// The libraries whose names a `train` block knows without `use`.
+    fn rules(&mut self) {
+        for path in ["std.optim", "std.schedule"] {
+            if !self.libraries.contains_key(path)
+                && let Some((name, text)) = ein_stdlib::library(path)
+            {
+                let id = self.add(name.into(), text.into(), None, None);
+                self.libraries.insert(path.into(), id);
+                self.imports_of(id);
             }
         }
     }

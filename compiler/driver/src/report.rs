@@ -8,7 +8,7 @@
 //! ```
 
 use ein_comm::CommError;
-use ein_exec::{ErrorKind, Report, RunError};
+use ein_exec::{ErrorKind, Report, RunError, Session};
 use ein_plan::{Plan, memory, traffic};
 use einc_diag::{Diagnostic, FileId, Span};
 use std::collections::BTreeMap;
@@ -45,7 +45,9 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
         ));
     }
     let mut stated: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
-    for (step, traffic) in plan.steps.iter().zip(traffic::by_step(plan)) {
+    let times = plan.times_of_steps(&report.rounds);
+    for ((step, traffic), times) in plan.steps.iter().zip(traffic::by_step(plan)).zip(times) {
+        let traffic = traffic.times(times);
         let entry = stated
             .entry((step.origin.file, step.origin.line))
             .or_default();
@@ -71,6 +73,21 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
     ));
     if let Some(resident) = resident {
         line(format!("measured peak bytes = {resident}"));
+    }
+    text
+}
+
+/// The same of a session: its plans are walked many times, so that memory alone is stated.
+pub fn session_figures(session: &Session, report: &Report, resident: Option<u64>) -> String {
+    let stated = crate::training::peaks(session);
+    let mut text = String::new();
+    for (site, (stated, held)) in stated.iter().zip(&report.peak_bytes).enumerate() {
+        text += &format!("stats: site {site}: stated peak {stated} bytes, held {held} bytes\n");
+    }
+    let sum: u64 = stated.iter().sum();
+    text += &format!("stats: stated peak bytes = {sum}\n");
+    if let Some(resident) = resident {
+        text += &format!("stats: measured peak bytes = {resident}\n");
     }
     text
 }

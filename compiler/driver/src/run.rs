@@ -12,18 +12,23 @@ use crate::{
     bind::Purpose,
     bundle::Planned,
     exit,
+    interrupt::{Interrupt, Signal},
     machine::{self, Resident},
     program::Program,
-    report, session,
+    records::Records,
+    report,
+    session::{self, Prepared},
     settings::Settings,
 };
 use ein_comm::{
     Communicator,
     mpi::{self, Launcher, Shim},
 };
-use ein_exec::{Options, RunError};
+use ein_exec::session::{Begin, Event, Keeping, Session, Watch};
+use ein_exec::{Options, Report, RunError};
+use ein_plan::FileRef;
 use einc_diag::Diagnostic;
-use std::{sync::Arc, thread, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 pub use crate::session::Failure;
 
@@ -58,26 +63,160 @@ fn here(
         }
     };
     let sites = settings.sites.unwrap_or(1);
-    let planned = match session::plan(&program, settings, sites, Purpose::Run, ready) {
+    let mut planned = match session::plan(&program, settings, sites, Purpose::Run, ready) {
         Ok((planned, warnings)) => {
             exit::show(warnings, &program.texts(), format);
             planned
         }
         Err(failure) => return exit::fail(failure, &program, format),
     };
+    let weights = match keep(&mut planned, settings) {
+        Ok(weights) => weights,
+        Err(failure) => return exit::fail(failure, &program, format),
+    };
     let before = Resident::now();
-    match ein_exec::run_in_process(&planned.plan, &options(&program, settings, 1)) {
+    let options = options(&program, settings, weights, 1);
+    let (found, recorded) = match &planned {
+        Prepared::Plan(plan) => (ein_exec::run_in_process(plan, &options), 0),
+        Prepared::Session(session) => {
+            let walk =
+                |watch: &Watch<'_>| ein_exec::train_in_process(session, sites, &options, watch);
+            recorded(session, settings, format, walk)
+        }
+    };
+    match found {
+        Ok(Report {
+            stopped: Some((signal, steps)),
+            ..
+        }) => ended(signal, steps, true),
         Ok(found) => {
             exit::say(&report::results(&found));
             if settings.stats {
                 let resident = Resident::now()
                     .zip(before)
                     .map(|(now, then)| now.beyond(&then));
-                exit::complain(&report::figures(&planned.plan, &found, resident));
+                exit::complain(&stated(&planned, &found, resident));
             }
-            0
+            recorded
         }
         Err(error) => stopped(&error, &program, format, true),
+    }
+}
+
+/// Runs a session with records of its steps. Also returns the exit status that these call for.
+fn recorded(
+    session: &Session,
+    settings: &Settings,
+    format: Format,
+    walk: impl FnOnce(&Watch<'_>) -> Result<Report, RunError>,
+) -> (Result<Report, RunError>, i32) {
+    let records = Records::new(session, settings);
+    let watch = |event: &Event| records.tell(event);
+    let found = walk(&watch);
+    let status = match records.finish() {
+        Ok(()) => 0,
+        Err(error) => {
+            let code = if error.full { "E0707" } else { "E0705" };
+            exit::show(
+                vec![Diagnostic::error(code, error.to_string())],
+                &[],
+                format,
+            );
+            1
+        }
+    };
+    (found, status)
+}
+
+/// Says that a session ended early, if this process is to speak, and returns the exit status.
+fn ended(signal: usize, steps: u64, speak: bool) -> i32 {
+    let signal = Signal::of(signal);
+    if speak {
+        exit::complain(&format!(
+            "{} after step {steps}: saved; `--resume` continues\n",
+            signal.name()
+        ));
+    }
+    signal.status()
+}
+
+/// What is asked of a run besides its plans. Returns the files of params that begin with weights.
+fn keep(planned: &mut Prepared, settings: &Settings) -> Result<BTreeMap<String, FileRef>, Failure> {
+    let weights = weights(settings)?;
+    match planned {
+        Prepared::Session(session) => {
+            let mut params = session.carried.iter().filter(|(_, carried)| carried.model);
+            if let Some(path) = &settings.weights
+                && let Some((missing, _)) = params.find(|(name, _)| !weights.contains_key(*name))
+            {
+                let message = format!("{}: holds no param `{missing}`", path.display());
+                let names: Vec<&str> = weights.keys().map(String::as_str).collect();
+                return Err(Failure::wrong(vec![
+                    Diagnostic::error("E0706", message)
+                        .help(format!("it holds {}", names.join(", "))),
+                ]));
+            }
+            let saves = session
+                .blocks
+                .iter()
+                .any(|block| block.checkpoints.is_some());
+            // Without checkpoints a signal ends the process at once, as ever.
+            let interrupt = match saves.then(Interrupt::listen) {
+                None => Interrupt::default(),
+                Some(Ok(interrupt)) => interrupt,
+                Some(Err(error)) => {
+                    exit::complain(&format!("signals cannot be listened to: {error}\n"));
+                    Interrupt::default()
+                }
+            };
+            session.keeping = Keeping {
+                begin: settings.begin,
+                export: settings.export.clone(),
+                signal: interrupt.flag(),
+            };
+        }
+        Prepared::Plan(_) => {
+            let asked = [
+                (settings.begin == Begin::Resume, "--resume"),
+                (settings.begin == Begin::Restart, "--restart"),
+                (settings.export.is_some(), "--export"),
+            ];
+            if let Some((_, flag)) = asked.iter().find(|(asked, _)| *asked) {
+                return Err(Failure::usage(vec![
+                    Diagnostic::error("E0709", format!("`{flag}`, but the program trains nothing"))
+                        .help("it has no `train` block"),
+                ]));
+            }
+        }
+    }
+    Ok(weights)
+}
+
+/// Where each array of the file of weights is.
+fn weights(settings: &Settings) -> Result<BTreeMap<String, FileRef>, Failure> {
+    let Some(path) = &settings.weights else {
+        return Ok(BTreeMap::new());
+    };
+    let keys = ein_data::keys(path).map_err(|error| {
+        let message = format!("{}: {}", error.file, error.message);
+        let diagnostic = Diagnostic::error(error.code, message);
+        Failure::wrong(vec![match error.help {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        }])
+    })?;
+    let file = |key: &String| FileRef {
+        path: path.display().to_string(),
+        key: Some(key.clone()),
+    };
+    Ok(keys.iter().map(|key| (key.clone(), file(key))).collect())
+}
+
+/// What was stated and measured.
+fn stated(planned: &Prepared, found: &Report, resident: Option<u64>) -> String {
+    match planned {
+        Prepared::Plan(plan) => report::figures(plan, found, resident),
+        Prepared::Session(session) => report::session_figures(session, found, resident),
     }
 }
 
@@ -95,14 +234,22 @@ fn stopped(error: &RunError, program: &Program, format: Format, speak: bool) -> 
     }
 }
 
-fn options(program: &Program, settings: &Settings, neighbours: usize) -> Options {
+fn options(
+    program: &Program,
+    settings: &Settings,
+    weights: BTreeMap<String, FileRef>,
+    neighbours: usize,
+) -> Options {
+    // What is named by itself wins.
+    let mut inputs = weights;
+    inputs.extend(settings.inputs.clone());
     Options {
         seed: settings.seed,
         threads: settings
             .threads
             .unwrap_or_else(|| machine::threads(neighbours)),
         base: program.base.clone(),
-        inputs: settings.inputs.clone(),
+        inputs,
         saves: settings.saves.clone(),
     }
 }
@@ -216,22 +363,39 @@ fn as_site(
             return 1;
         }
     }
-    let Ok((program, planned, warnings)) = prepared else {
+    let Ok(ready) = prepared else {
         return 1;
     };
+    let Ready {
+        program,
+        planned,
+        weights,
+        warnings,
+    } = ready;
     if first {
         exit::show(warnings, &program.texts(), format);
     }
-    let options = options(&program, settings, machine::local_ranks());
-    match ein_exec::run_site(&planned.plan, site, &options) {
+    let options = options(&program, settings, weights, machine::local_ranks());
+    let (found, recorded) = match &planned {
+        Prepared::Plan(plan) => (ein_exec::run_site(plan, site, &options), 0),
+        Prepared::Session(session) => {
+            let walk = |watch: &Watch<'_>| ein_exec::train_site(session, site, &options, watch);
+            recorded(session, settings, format, walk)
+        }
+    };
+    match found {
+        Ok(Report {
+            stopped: Some((signal, steps)),
+            ..
+        }) => ended(signal, steps, first),
         Ok(found) => {
             if first {
                 exit::say(&report::results(&found));
                 if settings.stats {
-                    exit::complain(&report::figures(&planned.plan, &found, None));
+                    exit::complain(&stated(&planned, &found, None));
                 }
             }
-            0
+            recorded
         }
         Err(error) => stopped(&error, &program, format, first),
     }
@@ -244,7 +408,14 @@ fn print(text: &str, format: Format) {
     }
 }
 
-type Prepared = (Program, Planned, Vec<Diagnostic>);
+/// A program that can be run.
+struct Ready {
+    program: Program,
+    planned: Prepared,
+    /// Files of params.
+    weights: BTreeMap<String, FileRef>,
+    warnings: Vec<Diagnostic>,
+}
 
 /// The program and its plan, or the exit status and what to print.
 fn prepare(
@@ -252,15 +423,25 @@ fn prepare(
     settings: &Settings,
     sites: u32,
     format: Format,
-) -> Result<Prepared, (i32, String)> {
+) -> Result<Ready, (i32, String)> {
     let (program, ready) = load().map_err(|failure| {
         (
             failure.status,
             exit::drawn(failure.diagnostics, &[], format),
         )
     })?;
-    match session::plan(&program, settings, sites, Purpose::Run, ready) {
-        Ok((planned, warnings)) => Ok((program, planned, warnings)),
+    let planned = session::plan(&program, settings, sites, Purpose::Run, ready);
+    let kept = planned.and_then(|(mut planned, warnings)| {
+        let weights = keep(&mut planned, settings)?;
+        Ok((planned, weights, warnings))
+    });
+    match kept {
+        Ok((planned, weights, warnings)) => Ok(Ready {
+            program,
+            planned,
+            weights,
+            warnings,
+        }),
         Err(failure) => Err((
             failure.status,
             exit::drawn(failure.diagnostics, &program.texts(), format),

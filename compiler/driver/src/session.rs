@@ -13,7 +13,10 @@ use crate::{
     exit,
     program::Program,
     settings::Settings,
+    training,
 };
+use ein_exec::Session;
+use ein_plan::Plan;
 use einc_core::{
     einsum,
     pipeline::{self, report::PlanReport},
@@ -63,6 +66,8 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
     /// The program, if there is no error and all sizes are known.
     pub program: Option<einsum::Program>,
+    /// What is done before the program.
+    pub training: Option<sema::training::Training>,
     /// What it is known for.
     configuration: Configuration,
 }
@@ -97,6 +102,7 @@ pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result
     let Analysis {
         diagnostics: found,
         program: mut checked,
+        training,
         ..
     } = sema::check(&program.sources, &bindings);
     diagnostics.extend(
@@ -111,6 +117,7 @@ pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result
     Ok(Checked {
         diagnostics,
         program: checked,
+        training,
         configuration: Configuration {
             dims: settings.dims.clone(),
             constants: settings.constants.clone(),
@@ -132,6 +139,16 @@ fn in_source_order(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.dedup();
 }
 
+/// What is run: a plan, or the plans of a session.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one
+pub enum Prepared {
+    /// A program without training.
+    Plan(Plan),
+    /// Training, and what is evaluated after it.
+    Session(Session),
+}
+
 /// Checks a program and compiles it for a number of sites. `ready` is a plan that was made before: it is taken if
 /// it was made for the same. Also returns warnings.
 ///
@@ -143,7 +160,7 @@ pub fn plan(
     sites: u32,
     purpose: Purpose,
     ready: Option<Planned>,
-) -> Result<(Planned, Vec<Diagnostic>), Failure> {
+) -> Result<(Prepared, Vec<Diagnostic>), Failure> {
     if let Some(ready) = ready
         && let Ok(headers) = bind::headers(program, settings, purpose)
         && bind::unknown(program, settings).is_empty()
@@ -157,29 +174,66 @@ pub fn plan(
                 criteria: settings.criteria.clone(),
             })
     {
-        return Ok((ready, vec![]));
+        return Ok((Prepared::Plan(ready.plan), vec![]));
     }
-    let checked = check(program, settings, purpose)?;
-    let (compiled, configuration, warnings) = compile(checked, sites, settings.time_limit)?;
-    let planned = Planned {
-        configuration,
-        plan: compiled.plan,
-    };
-    Ok((planned, warnings))
+    let mut checked = check(program, settings, purpose)?;
+    if let (Some(training), Some(last)) = (checked.training.take(), &checked.program) {
+        let options = checked_options(&checked.configuration, sites)?;
+        let session = training::plan(&training, last, &options, settings.time_limit)?;
+        return Ok((Prepared::Session(session), checked.diagnostics));
+    }
+    let (compiled, _, warnings) = compile(checked, sites, settings.time_limit)?;
+    Ok((Prepared::Plan(compiled.plan), warnings))
 }
 
+/// The options of a compilation, if no rule is to be left out that does not exist.
+fn checked_options(
+    configuration: &Configuration,
+    sites: u32,
+) -> Result<pipeline::Options, Failure> {
+    let unknown = unknown_rules(&configuration.criteria);
+    if unknown.is_empty() {
+        Ok(options(configuration, sites))
+    } else {
+        Err(Failure::usage(unknown))
+    }
+}
+
+/// Compiles a program.
+pub(crate) fn compiled(
+    program: &einsum::Program,
+    options: &pipeline::Options,
+    time_limit: Option<f64>,
+) -> Result<pipeline::Compiled, Failure> {
+    pipeline::compile(program, options, &deadline(time_limit)).map_err(|diagnostics| Failure {
+        status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
+            exit::INTERNAL
+        } else {
+            1
+        },
+        diagnostics,
+    })
+}
+
+/// What is told about a plan, warnings, and, of a program that trains, which of its plans it is.
+pub type Told = (PlanReport, Vec<Diagnostic>, Option<String>);
+
 /// Compiles a checked program for a number of sites and tells about its plan, beside others if they are asked for.
-/// Also returns warnings.
 ///
 /// # Errors
 /// As [`compile`].
 pub fn report(
-    checked: Checked,
+    mut checked: Checked,
     program: &Program,
     sites: u32,
     others: bool,
     time_limit: Option<f64>,
-) -> Result<(PlanReport, Vec<Diagnostic>), Failure> {
+) -> Result<Told, Failure> {
+    let mut shown = None;
+    if let Some(training) = checked.training.take() {
+        let (text, program) = step_of(training)?;
+        (shown, checked.program) = (Some(text), Some(program));
+    }
     let (mut compiled, configuration, warnings) = compile(checked, sites, time_limit)?;
     let options = options(&configuration, sites);
     let texts: Vec<&str> = program
@@ -194,7 +248,28 @@ pub fn report(
     if others {
         report.alternatives = pipeline::compare(&compiled, &options, &deadline);
     }
-    Ok((report, warnings))
+    Ok((report, warnings, shown))
+}
+
+/// The program whose plan is shown of a program that trains: a step of its first block.
+fn step_of(training: sema::training::Training) -> Result<(String, einsum::Program), Failure> {
+    let of_block = |mut block: sema::training::Block| {
+        let (rows, program) = block.step.pop_last()?;
+        let what = match block.parts {
+            1 => "a step",
+            _ => "the gradients of a part",
+        };
+        let text = format!("{what} of `{}`, {rows} rows of {}", block.name, block.rows);
+        Some((text, program))
+    };
+    let first = training.blocks.into_iter().next().and_then(of_block);
+    first.ok_or_else(|| {
+        let what = "the program trains, and its step has no program";
+        Failure {
+            diagnostics: vec![Diagnostic::error(INTERNAL, what)],
+            status: exit::INTERNAL,
+        }
+    })
 }
 
 /// Whether a number of seconds from now has passed.
@@ -239,22 +314,8 @@ pub fn compile(
     let Some(program) = checked.program else {
         return Err(Failure::wrong(checked.diagnostics));
     };
-    let unknown = unknown_rules(&checked.configuration.criteria);
-    if !unknown.is_empty() {
-        return Err(Failure::usage(unknown));
-    }
-    let options = options(&checked.configuration, sites);
-    let compiled =
-        pipeline::compile(&program, &options, &deadline(time_limit)).map_err(|diagnostics| {
-            Failure {
-                status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
-                    exit::INTERNAL
-                } else {
-                    1
-                },
-                diagnostics,
-            }
-        })?;
+    let options = checked_options(&checked.configuration, sites)?;
+    let compiled = compiled(&program, &options, time_limit)?;
     let configuration = Configuration {
         sites,
         ..checked.configuration

@@ -7,7 +7,9 @@
 //! ```
 
 use crate::arguments::{BindArguments, PlanArguments, RunArguments};
+use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
+use ein_records::{Destinations, Show};
 use einc_core::pipeline::Criteria;
 use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -37,6 +39,18 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// Whether the run ends with figures.
     pub stats: bool,
+    /// How training begins where checkpoints are written.
+    pub begin: Begin,
+    /// A file for the trained params.
+    pub export: Option<PathBuf>,
+    /// How progress of training is shown.
+    pub progress: Show,
+    /// Whether the program only evaluates, with params that it is given.
+    pub inference: bool,
+    /// A file of params, by full name.
+    pub weights: Option<PathBuf>,
+    /// Where the steps of training are recorded.
+    pub records: Destinations,
 }
 
 impl Settings {
@@ -73,5 +87,20 @@ impl Settings {
         self.seed = arguments.seed;
         self.threads = arguments.threads.map(|threads| threads as usize);
         self.stats = arguments.stats;
+        let training = arguments.training;
+        self.begin = match (training.resume, training.restart) {
+            (true, _) => Begin::Resume,
+            (_, true) => Begin::Restart,
+            _ => Begin::Anew,
+        };
+        self.export = training.export;
+        self.weights = training.weights;
+        self.progress = training.progress.into();
+        self.records = Destinations {
+            json_lines: training.json_lines,
+            csv: training.csv,
+            tensorboard: training.tensorboard,
+            curves: training.curves,
+        };
     }
 }

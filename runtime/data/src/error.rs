@@ -48,6 +48,8 @@ pub(crate) const UNWRITABLE: &str = "E0705";
 pub(crate) const NO_KEY: &str = "E0706";
 /// There is not enough room on the disk.
 pub(crate) const DISK_FULL: &str = "E0707";
+/// The checkpoint is of another program, other settings or another format.
+pub(crate) const FOREIGN: &str = "E0708";
 
 /// Which file, and which array in it, a message is about.
 #[derive(Clone, Debug)]

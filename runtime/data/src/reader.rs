@@ -66,6 +66,11 @@ impl Reader {
         &self.region.header
     }
 
+    /// Where in the file an array that is not compressed begins.
+    pub(crate) fn offset(&self) -> u64 {
+        self.region.offset
+    }
+
     /// The box `ranges` (start and length, one a dimension) as a row-major array in the machine's byte order. Only
     /// the bytes of the box are read, except that gaps of less than a page are read over, and that a compressed
     /// entry is inflated as a whole at the first read. Truth values other than 0 and 1 become 1.

@@ -7,20 +7,17 @@
 //! .dist.npy.7f3a.part   128 bytes head, f32[150000] at 128; at the end renamed to dist.npy
 //! ```
 
-use crate::error::{DISK_FULL, DataError, Place, UNWRITABLE, plain};
+use crate::error::{DataError, Place, UNWRITABLE, plain};
 use crate::format::{Format, Pack};
 use crate::header::Header;
-use crate::layout::{Order, runs};
 use crate::reader::kind;
-use crate::region::{check_box, swap};
+use crate::temporary::{folder, hidden, join, make, reserve, take_name, write_box};
 use ein_array::Array;
 use ein_plan::DType;
-use rustix::fs::{Access, FallocateFlags};
-use std::borrow::Cow;
+use rustix::fs::Access;
 use std::fs::{File, OpenOptions};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// One site's end of an output. The writer that [`Writer::create`] made removes the temporary when it is dropped
@@ -105,25 +102,16 @@ impl Writer {
     ) -> Result<Writer, DataError> {
         supported(path)?;
         let plan = Planned::new(path, key, dtype, shape, token)?;
-        let temporary = plan.temporary.clone();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => plan
-                    .place
-                    .error(
-                        UNWRITABLE,
-                        format_args!("`{}` is in the way", temporary.display()),
-                    )
-                    .help("if no other run is writing this output, remove that file"),
-                _ => plan.place.write_failed(&error),
-            })?;
+        let file = make(&plan.temporary, &plan.place)?;
         let head = plan.bytes.clone();
         let writer = plan.writer(file, true);
-        writer.reserve(&writer.file, writer.size())?;
+        reserve(
+            &writer.file,
+            writer.size(),
+            &writer.header,
+            &writer.target,
+            &writer.place,
+        )?;
         if let Some(pack) = writer.pack {
             // The finished file needs room of its own; it is made now for the same reason.
             let packed = writer.packed();
@@ -132,7 +120,8 @@ impl Writer {
                 .create_new(true)
                 .open(&packed)
                 .map_err(|error| writer.place.write_failed(&error))?;
-            writer.reserve(&file, writer.size() + (pack.overhead)(&writer.key))?;
+            let bytes = writer.size() + (pack.overhead)(&writer.key);
+            reserve(&file, bytes, &writer.header, &writer.target, &writer.place)?;
         }
         writer
             .file
@@ -150,59 +139,20 @@ impl Writer {
         token: &str,
     ) -> Result<Writer, DataError> {
         let plan = Planned::new(path, key, dtype, shape, token)?;
-        let file = OpenOptions::new()
-            .write(true)
-            .open(&plan.temporary)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => plan
-                    .place
-                    .error(
-                        UNWRITABLE,
-                        format_args!(
-                            "site 0 made `{}`, but this site does not see it",
-                            plan.temporary.display()
-                        ),
-                    )
-                    .help("write outputs to a folder that all machines share"),
-                _ => plan.place.write_failed(&error),
-            })?;
+        let file = join(&plan.temporary, &plan.place)?;
         Ok(plan.writer(file, false))
     }
 
     /// Writes the box `ranges` (start and length, one a dimension), which nobody else writes.
     pub fn write(&self, ranges: &[(u64, u64)], array: &Array) -> Result<(), DataError> {
-        let fits = array.dtype() == self.header.dtype
-            && array.shape().len() == ranges.len()
-            && array
-                .shape()
-                .iter()
-                .zip(ranges)
-                .all(|(extent, (_, len))| *extent as u64 == *len);
-        if !fits {
-            return Err(self.place.error(
-                UNWRITABLE,
-                format_args!(
-                    "a part {}{:?} does not fit the box {ranges:?} of {}",
-                    array.dtype(),
-                    array.shape(),
-                    self.header
-                ),
-            ));
-        }
-        check_box(&self.header.shape, ranges).map_err(|why| self.place.error(UNWRITABLE, why))?;
-        let size = self.header.dtype.size();
-        let mut bytes = Cow::Borrowed(array.data().bytes());
-        if cfg!(target_endian = "big") {
-            swap(bytes.to_mut(), size);
-        }
-        runs(&self.header.shape, Order::C, ranges, |run| {
-            let from = run.array * size;
-            self.file.write_all_at(
-                &bytes[from..from + run.len * size],
-                self.head + run.file * size as u64,
-            )
-        })
-        .map_err(|error| self.place.write_failed(&error))
+        write_box(
+            &self.file,
+            self.head,
+            &self.header,
+            ranges,
+            array,
+            &self.place,
+        )
     }
 
     /// Replaces the target by the temporary (site 0, when every site has written). The target keeps its
@@ -234,18 +184,7 @@ impl Writer {
         if self.pack.is_none() {
             self.file.sync_all()?;
         }
-        if let Ok(about) = std::fs::metadata(&self.target) {
-            // Only the superuser may give a file away; for others it is theirs, as with any new file.
-            let _ = std::os::unix::fs::chown(&finished, Some(about.uid()), Some(about.gid()));
-            let mode = std::fs::Permissions::from_mode(about.mode() & 0o7777);
-            std::fs::set_permissions(&finished, mode)?;
-        }
-        std::fs::rename(&finished, &self.target)?;
-        // The data is safe by now; not every file system can sync a folder.
-        if let Ok(folder) = File::open(folder(&self.target)) {
-            let _ = folder.sync_all();
-        }
-        Ok(())
+        take_name(&finished, &self.target)
     }
 
     /// Bytes of head and elements.
@@ -256,47 +195,6 @@ impl Writer {
     /// Where the finished file is made, if that is a step of its own.
     fn packed(&self) -> PathBuf {
         self.temporary.with_extension("packed")
-    }
-
-    /// Gives a file its size and the room for it.
-    fn reserve(&self, file: &File, bytes: u64) -> Result<(), DataError> {
-        use rustix::io::Errno;
-        let result = loop {
-            match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
-                Err(Errno::INTR) => {}
-                other => break other,
-            }
-        };
-        let error: io::Error = match result {
-            Ok(()) => return Ok(()),
-            // File systems without this operation find a full disk only when they are written to.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                return file
-                    .set_len(bytes)
-                    .map_err(|error| self.place.write_failed(&error));
-            }
-            Err(errno) => errno.into(),
-        };
-        if error.kind() != io::ErrorKind::StorageFull {
-            return Err(self.place.write_failed(&error));
-        }
-        let folder = folder(&self.target);
-        let free = rustix::fs::statvfs(folder)
-            .map(|about| about.f_bavail.saturating_mul(about.f_frsize))
-            .unwrap_or(0);
-        Err(self
-            .place
-            .error(
-                DISK_FULL,
-                format_args!(
-                    "the disk is full: {} needs {}, and {} are free in `{}`",
-                    self.header,
-                    megabytes(bytes),
-                    megabytes(free),
-                    folder.display()
-                ),
-            )
-            .help("free some room, or write to another disk"))
     }
 }
 
@@ -359,7 +257,7 @@ impl Planned {
         };
         Ok(Planned {
             bytes: (format.head)(&key, &header, &place)?,
-            temporary: temporary(&target, token),
+            temporary: hidden(&target, token),
             pack: format.pack.as_ref(),
             place,
             key,
@@ -380,40 +278,5 @@ impl Planned {
             pack: self.pack,
             owner,
         }
-    }
-}
-
-/// A hidden name beside the target that tells targets and runs apart and fits any file system.
-fn temporary(target: &Path, token: &str) -> PathBuf {
-    let name = target
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let mut hash = DefaultHasher::new();
-    (&name, token).hash(&mut hash);
-    let readable = |text: &str, most: usize| -> String {
-        text.chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-            .take(most)
-            .collect()
-    };
-    target.with_file_name(format!(
-        ".{}-{}-{:016x}.part",
-        readable(&name, 60),
-        readable(token, 40),
-        hash.finish()
-    ))
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
-}
-
-fn megabytes(bytes: u64) -> String {
-    if bytes < 10_000_000 {
-        format!("{bytes} bytes")
-    } else {
-        format!("{} MB", bytes / 1_000_000)
     }
 }

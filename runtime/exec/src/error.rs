@@ -40,9 +40,10 @@ impl ErrorKind {
 }
 
 /// The codes that a run can end with, each with a page.
-const CODES: [&str; 15] = [
-    "E0701", "E0702", "E0703", "E0704", "E0705", "E0706", "E0707", "E0710", "E0720", "E0721",
-    "E0722", "E0723", "E0730", "E0731", "E0999",
+const CODES: [&str; 21] = [
+    "E0701", "E0702", "E0703", "E0704", "E0705", "E0706", "E0707", "E0708", "E0709", "E0710",
+    "E0720", "E0721", "E0722", "E0723", "E0724", "E0725", "E0726", "E0730", "E0731", "E0801",
+    "E0999",
 ];
 
 /// Why a run stopped.
@@ -81,6 +82,11 @@ impl RunError {
         }
     }
 
+    /// Something cannot be written: `code` is `E0705`, or `E0707` for want of room.
+    pub fn output(code: &'static str, message: impl Into<String>) -> RunError {
+        RunError::new(code, ErrorKind::Output, message)
+    }
+
     /// A mistake that is not the user's.
     pub(crate) fn internal(message: impl Into<String>) -> RunError {
         RunError::new("E0999", ErrorKind::Internal, message)
@@ -104,6 +110,20 @@ impl RunError {
             self.step = Some(step);
             self.tensor = Some(planned.tensor.clone());
             self.origin = Some(planned.origin);
+        }
+        self
+    }
+
+    /// What happened in rounds of loops: their names and numbers, the outermost first.
+    pub(crate) fn in_rounds<'a>(
+        mut self,
+        rounds: impl Iterator<Item = (&'a str, u64)>,
+    ) -> RunError {
+        let rounds: Vec<String> = rounds
+            .map(|(name, round)| format!("{name} = {round}"))
+            .collect();
+        if !rounds.is_empty() {
+            self.message += &format!("; in the round {}", rounds.join(", "));
         }
         self
     }

@@ -15,16 +15,21 @@
 mod corner;
 mod error;
 mod local;
+mod meet;
 mod movement;
 mod number;
 mod output;
 pub mod print;
+mod repeat;
+mod schedule;
+pub mod session;
 mod source;
 mod store;
 mod walk;
 
 pub use error::{ErrorKind, RunError};
 pub use print::Printed;
+pub use session::{Event, Session, Watch};
 
 use ein_comm::{Communicator, Moved, in_process};
 use ein_plan::{FileRef, Plan};
@@ -49,6 +54,11 @@ pub struct Options {
     pub saves: BTreeMap<String, PathBuf>,
 }
 
+/// The groups of operations that running a plan would compile: what an executable built for it brings along.
+pub fn groups(plan: &Plan) -> Vec<ein_fused::Group> {
+    local::groups(plan)
+}
+
 /// What a run gave.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -60,12 +70,16 @@ pub struct Report {
     pub traffic: Traffic,
     /// The most bytes of arrays that each site held at once.
     pub peak_bytes: Vec<u64>,
+    /// By loop of the plan: the rounds that were made, over all rounds of the loops around it.
+    pub rounds: Vec<u64>,
+    /// The signal that ended a session early, after it was saved, and the steps that had been made.
+    pub stopped: Option<(usize, u64)>,
 }
 
 /// What went from site to site, over all sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// By step of the plan.
+    /// By step of the plan, every time that it was walked.
     pub steps: Vec<Moved>,
     /// For printing outputs at site 0.
     pub outputs: Moved,
@@ -101,14 +115,49 @@ pub fn run_in_process(plan: &Plan, options: &Options) -> Result<Report, RunError
         threads: options.threads / sites as usize,
         ..options.clone()
     };
+    on_threads(sites, |end| run_site(plan, end, &options))
+}
+
+/// Runs a session on `sites` threads, as [`run_in_process`] does a plan; `watch` is told at site 0.
+pub fn train_in_process(
+    session: &Session,
+    sites: u32,
+    options: &Options,
+    watch: &Watch<'_>,
+) -> Result<Report, RunError> {
+    let sites = sites.max(1);
+    let options = Options {
+        threads: options.threads / sites as usize,
+        ..options.clone()
+    };
+    on_threads(sites, |end| train_site(session, end, &options, watch))
+}
+
+/// Runs a session as one site of a communicator, as [`run_site`] does a plan.
+pub fn train_site(
+    session: &Session,
+    comm: &dyn Communicator,
+    options: &Options,
+    watch: &Watch<'_>,
+) -> Result<Report, RunError> {
+    caught(comm, None, |step| {
+        session::session(session, comm, options, watch, step)
+    })
+}
+
+/// One thread a site. An error is that of the lowest site that has one.
+fn on_threads(
+    sites: u32,
+    body: impl Fn(&dyn Communicator) -> Result<Report, RunError> + Sync,
+) -> Result<Report, RunError> {
     let results: Vec<Result<Report, RunError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = in_process(sites)
             .into_iter()
             .map(|end| {
-                let options = &options;
+                let body = &body;
                 std::thread::Builder::new()
                     .name(format!("site {}", end.site()))
-                    .spawn_scoped(scope, move || run_site(plan, &end, options))
+                    .spawn_scoped(scope, move || body(&end))
             })
             .collect();
         threads
@@ -145,8 +194,19 @@ pub fn run_site(
     comm: &dyn Communicator,
     options: &Options,
 ) -> Result<Report, RunError> {
+    caught(comm, Some(plan), |step| {
+        walk::walk(plan, comm, options, step)
+    })
+}
+
+/// What `body` gives; a panic in it ends the run everywhere, with the step that it was in.
+fn caught(
+    comm: &dyn Communicator,
+    plan: Option<&Plan>,
+    body: impl FnOnce(&AtomicUsize) -> Result<Report, RunError>,
+) -> Result<Report, RunError> {
     let step = AtomicUsize::new(usize::MAX);
-    let walked = catch_unwind(AssertUnwindSafe(|| walk::walk(plan, comm, options, &step)));
+    let walked = catch_unwind(AssertUnwindSafe(|| body(&step)));
     walked.unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<&str>()
@@ -154,7 +214,9 @@ pub fn run_site(
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "of an unknown reason".to_owned());
         let mut error = RunError::internal(format!("panicked: {reason}")).at(comm.site());
-        if plan.steps.get(step.load(Ordering::Relaxed)).is_some() {
+        if let Some(plan) = plan
+            && plan.steps.get(step.load(Ordering::Relaxed)).is_some()
+        {
             error = error.in_step(plan, step.load(Ordering::Relaxed));
         }
         comm.abort(&error.message);

@@ -11,9 +11,10 @@
 use crate::error::{ErrorKind, RunError};
 use crate::store::{Store, Tuple, Tuples};
 use ein_array::Array;
-use ein_kernels::{Chunk, Fault, KernelError};
+use ein_kernels::{Chunk, Fault, KernelError, Problem};
 use ein_plan::{
-    Fold, JoinInput, Kernel, KeyDim, Plan, Range, Reduction, RelationId, RelationType, piece,
+    Fold, Function, IndexId, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction,
+    RelationId, RelationType, piece,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -103,6 +104,7 @@ fn joined(
 ) -> Result<Vec<Array>, RunError> {
     let options = ein_kernels::Options {
         deterministic: place.plan.deterministic,
+        ..ein_kernels::Options::default()
     };
     let operands = join
         .inputs
@@ -117,8 +119,14 @@ fn joined(
             })
         })
         .collect::<Result<Vec<_>, RunError>>()?;
-    let ranges: Vec<(u64, u64)> = join
-        .ranges
+    let ranges = ranges_at(join, keys, key);
+    ein_kernels::run(join.kernel, &ranges, &operands, &options)
+        .map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
+}
+
+/// The range of each of the kernel's indices at a key.
+fn ranges_at(join: &Join<'_>, keys: &[KeyDim], key: &[u32]) -> Vec<(u64, u64)> {
+    join.ranges
         .iter()
         .zip(&join.kernel.indices)
         .map(|(range, index)| match range {
@@ -128,9 +136,47 @@ fn joined(
                 piece(index.extent, keys[k].pieces, key[k])
             }
         })
-        .collect();
-    ein_kernels::run(join.kernel, &ranges, &operands, &options)
-        .map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
+        .collect()
+}
+
+/// The groups of operations that a plan's joins compile (see [`ein_kernels::groups`]), each once: those of the first tuple
+/// of each join, which are nearly always those of all.
+pub(crate) fn groups(plan: &Plan) -> Vec<ein_fused::Group> {
+    let mut found = vec![];
+    for step in &plan.steps {
+        let Operation::LocalJoin {
+            inputs,
+            kernel,
+            ranges,
+            fold,
+        } = &step.operation
+        else {
+            continue;
+        };
+        let join = Join {
+            inputs,
+            kernel: &plan.kernels[kernel.0 as usize],
+            ranges,
+        };
+        if join.kernel.library().is_some() {
+            continue;
+        }
+        let keys = fold.as_ref().map_or(&step.kind.keys, |fold| &fold.keys);
+        let key = vec![0; keys.len()];
+        let operands: Vec<Vec<(u64, u64)>> = inputs
+            .iter()
+            .map(|input| {
+                let at: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
+                plan.kind(input.relation).ranges(&at)
+            })
+            .collect();
+        for group in ein_kernels::groups(join.kernel, &ranges_at(&join, keys, &key), &operands) {
+            if !found.contains(&group) {
+                found.push(group);
+            }
+        }
+    }
+    found
 }
 
 /// All results, or the error of the lowest key: which error a run ends with does not depend on threads.
@@ -142,11 +188,13 @@ fn in_key_order(
 }
 
 fn fault(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, error: &KernelError) -> RunError {
-    let point: Vec<String> = kernel
-        .indices
-        .iter()
-        .zip(&error.point)
-        .map(|(index, value)| format!("{} = {value}", index.name))
+    // Of a library operation, the whole result is missing: only which call it is matters.
+    let own = kernel.library().map(|library| library.own);
+    let own = own.unwrap_or_default();
+    let point: Vec<String> = (0u32..)
+        .zip(kernel.indices.iter().zip(&error.point))
+        .filter(|(number, _)| !own.contains(&IndexId(*number)))
+        .map(|(_, (index, value))| format!("{} = {value}", index.name))
         .collect();
     let at = if point.is_empty() {
         String::new()
@@ -184,8 +232,68 @@ fn fault(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, error: &KernelError
             "E0724",
             format!("`argmax` or `argmin` has nothing to choose from{at}"),
         ),
+        Fault::Library { operation, problem } => {
+            let (code, what) = library(plan, inputs, kernel, *operation, *problem);
+            (code, format!("{what}{at}"))
+        }
     };
     RunError::new(code, ErrorKind::Program, message)
+}
+
+/// What a library operation stumbled over, in the user's terms.
+fn library(
+    plan: &Plan,
+    inputs: &[JoinInput],
+    kernel: &Kernel,
+    operation: Function,
+    problem: Problem,
+) -> (&'static str, String) {
+    let call = kernel.library();
+    let argument = |number: usize| {
+        let argument = call.as_ref().and_then(|call| call.arguments.get(number));
+        let input = argument.and_then(|a| inputs.get(a.operand as usize));
+        let tensor = input.map_or("an operand", |i| plan.step(i.relation).tensor.as_str());
+        let rank = argument.map_or(2, |a| a.whole.len());
+        (tensor, rank)
+    };
+    let (first, name) = (argument(0).0, operation.name());
+    match problem {
+        Problem::Singular { pivot } => (
+            "E0725",
+            format!(
+                "`{name}`: the matrix `{first}` is singular; elimination finds only zeros in column {pivot}"
+            ),
+        ),
+        Problem::NotPositive { pivot } => (
+            "E0725",
+            format!(
+                "`{name}`: the matrix `{first}` is not positive definite; pivot {pivot} is not positive"
+            ),
+        ),
+        Problem::NegativeDeterminant => (
+            "E0725",
+            format!("`{name}`: the determinant of `{first}` is negative and has no logarithm"),
+        ),
+        Problem::NoConvergence => (
+            "E0725",
+            format!("`{name}` of `{first}` finds no end: its values are too far apart"),
+        ),
+        Problem::NotFinite {
+            argument: number,
+            row,
+            column,
+        } => {
+            let (tensor, rank) = argument(number as usize);
+            let place = match rank {
+                1 => format!("position {row}"),
+                _ => format!("row {row}, column {column}"),
+            };
+            (
+                "E0726",
+                format!("`{name}`: `{tensor}` holds NaN or infinity in {place}"),
+            )
+        }
+    }
 }
 
 /// Σᴸ: the tuples that agree on the kept key dimensions, combined in key order. Takes the tuples, so that

@@ -194,7 +194,7 @@ fn column<'a>(store: &'a Store, output: &Output, key: &[u32]) -> Result<&'a Arc<
 }
 
 /// Gathers what is printed of an output at site 0; `None` at the other sites.
-fn print(
+pub(crate) fn print(
     plan: &Plan,
     comm: &dyn Communicator,
     store: &Store,

@@ -15,12 +15,14 @@ use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The tuples of a source at a site. Runs on the current thread pool.
+/// The tuples of a source at a site, in these rounds of the loops around it; random ones are those of a stream. Runs on the current thread
+/// pool.
 pub(crate) fn source(
-    name: &str,
+    (name, stream): (&str, &str),
     source: &Source,
     kind: &RelationType,
     (site, mesh): (u32, &Mesh),
+    rounds: &[u64],
     options: &Options,
 ) -> Result<Tuples, RunError> {
     let [dtype] = kind.array.columns.as_slice() else {
@@ -41,6 +43,11 @@ pub(crate) fn source(
                 format!("the input `{name}` has no data"),
             )
             .help(format!("name a file: --input {name}={name}.npy")));
+        }
+        (None, Source::Fed) => {
+            return Err(RunError::internal(format!(
+                "`{name}` is given by a session, and there is none"
+            )));
         }
         _ => None,
     };
@@ -63,11 +70,11 @@ pub(crate) fn source(
             let ranges = kind.ranges(&key);
             let array = match &reader {
                 Some(reader) => reader.read(&ranges),
-                None => Ok(ein_kernels::generate(
+                None => Ok(ein_kernels::generate_in_round(
                     source,
                     *dtype,
-                    name,
-                    options.seed,
+                    stream,
+                    (options.seed, rounds),
                     &shape,
                     &ranges,
                 )),
@@ -80,7 +87,7 @@ pub(crate) fn source(
         .map_err(failed)
 }
 
-fn join(base: &Path, path: &str) -> String {
+pub(crate) fn join(base: &Path, path: &str) -> String {
     let joined = base.join(path);
     joined
         .to_str()

@@ -8,7 +8,7 @@
 //! ```
 
 use ein_array::Array;
-use ein_plan::RelationId;
+use ein_plan::{BlockId, RelationId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -18,10 +18,26 @@ pub(crate) type Tuple = Vec<Arc<Array>>;
 /// Tuples by key, in key order.
 pub(crate) type Tuples = BTreeMap<Vec<u32>, Tuple>;
 
+/// What tuples are held as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Name {
+    Relation(RelationId),
+    /// A state of a loop, between its rounds.
+    State(BlockId, u32),
+    /// What a loop has collected so far.
+    Collected(BlockId, u32),
+}
+
+impl From<RelationId> for Name {
+    fn from(relation: RelationId) -> Name {
+        Name::Relation(relation)
+    }
+}
+
 /// All relations of one site.
 #[derive(Default)]
 pub(crate) struct Store {
-    relations: HashMap<RelationId, Tuples>,
+    relations: HashMap<Name, Tuples>,
     /// How many tuples hold an array, by the address of its elements.
     holders: HashMap<usize, u32>,
     bytes: u64,
@@ -31,13 +47,27 @@ pub(crate) struct Store {
 impl Store {
     /// The tuples of a relation that is there.
     pub fn get(&self, relation: RelationId) -> Option<&Tuples> {
-        self.relations.get(&relation)
+        self.relations.get(&relation.into())
+    }
+
+    /// The tuples under a name, to be changed in place; no array may take another's place.
+    pub fn get_mut(&mut self, name: Name) -> Option<&mut Tuples> {
+        self.relations.get_mut(&name)
+    }
+
+    /// Gives tuples another name; whether there were any.
+    pub fn rename(&mut self, from: Name, to: Name) -> bool {
+        let tuples = self.relations.remove(&from);
+        tuples.is_some_and(|tuples| {
+            self.relations.insert(to, tuples);
+            true
+        })
     }
 
     /// The tuples of a relation that is not needed any more, to be taken apart. They count until
     /// [`Store::forget`] is called with what this returns second.
     pub fn take(&mut self, relation: RelationId) -> Option<(Tuples, Addresses)> {
-        let tuples = self.relations.remove(&relation)?;
+        let tuples = self.relations.remove(&relation.into())?;
         let addresses = addresses(&tuples);
         Some((tuples, Addresses(addresses)))
     }
@@ -58,7 +88,7 @@ impl Store {
     }
 
     /// Adds a relation.
-    pub fn insert(&mut self, relation: RelationId, tuples: Tuples) {
+    pub fn insert(&mut self, name: Name, tuples: Tuples) {
         for (address, bytes) in addresses(&tuples) {
             let holders = self.holders.entry(address).or_insert(0);
             *holders += 1;
@@ -67,12 +97,12 @@ impl Store {
             }
         }
         self.peak = self.peak.max(self.bytes);
-        self.relations.insert(relation, tuples);
+        self.relations.insert(name, tuples);
     }
 
     /// Drops a relation, if it is there.
-    pub fn free(&mut self, relation: RelationId) {
-        if let Some(tuples) = self.relations.remove(&relation) {
+    pub fn free(&mut self, name: Name) {
+        if let Some(tuples) = self.relations.remove(&name) {
             for (address, bytes) in addresses(&tuples) {
                 self.release(address, bytes);
             }

@@ -10,16 +10,16 @@
 
 use crate::error::{ErrorKind, RunError};
 use crate::local::{self, Place};
+use crate::meet::{meet, share_numbers};
 use crate::output;
+use crate::schedule::{Item, Schedule};
+use crate::session::Feed;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic, movement, source};
-use ein_array::{Array, Data};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
-use ein_plan::{DType, Operation, Plan, RelationId, Step};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use ein_plan::{BlockId, Operation, Plan, RelationId, Source, Step};
+use rayon::ThreadPool;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Walks the plan at this site. `current` is kept at the number of the step that is being taken.
 pub(crate) fn walk(
@@ -28,78 +28,52 @@ pub(crate) fn walk(
     options: &Options,
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
-    let token = meet(plan, comm, options)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads.max(1))
-        .build();
-    let mut walker = Walker {
-        plan,
-        comm: Counting::new(comm),
-        options,
-        store: Store::default(),
-        kept: plan.outputs.iter().map(|o| o.relation).collect(),
-        failure: None,
-    };
-    let pool = match pool {
-        Ok(pool) => Some(pool),
-        Err(error) => {
-            walker.failure = Some(RunError::internal(format!(
-                "the threads of the site cannot be started: {error}"
-            )));
-            None
-        }
-    };
-    if walker.failure.is_none() && comm.site() == 0 {
-        walker.failure = output::check(plan, options, &token).err();
+    let token = meet(&[plan], comm, options)?;
+    let pool = pool(options);
+    let mut failure = pool.as_ref().err().cloned();
+    if failure.is_none() && comm.site() == 0 {
+        failure = output::check(plan, options, &token).err();
     }
-    agree(comm, walker.failure.take())?;
-    let Some(pool) = pool else {
-        return Err(RunError::internal("a site without threads has said so"));
-    };
-    for (number, step) in plan.steps.iter().enumerate() {
-        current.store(number, Ordering::Relaxed);
-        walker.comm.begin(number);
-        if matches!(
-            step.operation,
-            Operation::Broadcast { .. } | Operation::Shuffle { .. }
-        ) {
-            agree(comm, walker.failure.take())?;
-            let tuples = walker.moved(step).map_err(|error| {
-                if error.kind != ErrorKind::Lost {
-                    // The others wait for what this site cannot send.
-                    comm.abort(&error.message);
-                }
-                error.in_step(plan, number)
-            })?;
-            walker.keep(number, step, tuples);
-        } else if walker.failure.is_none() {
-            match pool.install(|| walker.local(step)) {
-                Ok(tuples) => walker.keep(number, step, tuples),
-                Err(error) => walker.failure = Some(error.in_step(plan, number)),
-            }
-        }
-    }
-    agree(comm, walker.failure.take())?;
-    current.store(usize::MAX, Ordering::Relaxed);
-    walker.comm.begin(plan.steps.len());
-    let (printed, saved) = output::outputs(plan, &walker.comm, options, &walker.store, &token)?;
-    let (traffic, peak_bytes) = walker.figures()?;
-    Ok(Report {
-        printed,
-        saved,
-        traffic,
-        peak_bytes,
-    })
+    agree(comm, failure)?;
+    let schedule = Schedule::of(plan, comm.sites());
+    let mut walker = Walker::new(plan, &schedule, comm, options, current);
+    walker.steps(&pool?)?;
+    walker.report(&token)
 }
 
-struct Walker<'a> {
-    plan: &'a Plan,
-    comm: Counting<&'a dyn Communicator>,
+/// The threads of a site.
+pub(crate) fn pool(options: &Options) -> Result<ThreadPool, RunError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads.max(1))
+        .build()
+        .map_err(|error| {
+            RunError::internal(format!(
+                "the threads of the site cannot be started: {error}"
+            ))
+        })
+}
+
+/// One walk of a plan.
+pub(crate) struct Walker<'a> {
+    pub plan: &'a Plan,
+    pub comm: Counting<&'a dyn Communicator>,
     options: &'a Options,
-    store: Store,
-    /// Relations that are given out; they stay to the end.
-    kept: BTreeSet<RelationId>,
-    failure: Option<RunError>,
+    current: &'a AtomicUsize,
+    /// What a session gives; none outside of sessions.
+    pub feed: Option<&'a Feed<'a>>,
+    pub store: Store,
+    pub failure: Option<RunError>,
+    /// The loops that are being walked, outermost first, and the number of the round of each.
+    pub rounds: Vec<(BlockId, u64)>,
+    /// By loop: its rounds so far, over all rounds of the loops around it.
+    pub made: Vec<u64>,
+    /// By loop: the rounds that it made when it was walked last.
+    pub counts: Vec<u64>,
+    pub schedule: &'a Schedule,
+    /// Whether values that are not finite are looked for.
+    pub looking: bool,
+    /// The first step with NaN or infinity, and with minus infinity alone, which masks hold.
+    pub faulty: (Option<usize>, Option<usize>),
 }
 
 /// Ends the run at every site if one of them has failed.
@@ -110,7 +84,134 @@ pub(crate) fn agree(comm: &dyn Communicator, mine: Option<RunError>) -> Result<(
     }
 }
 
-impl Walker<'_> {
+impl<'a> Walker<'a> {
+    /// The walk of a plan; `current` is kept at the number of the step that is being taken.
+    pub fn new(
+        plan: &'a Plan,
+        schedule: &'a Schedule,
+        comm: &'a dyn Communicator,
+        options: &'a Options,
+        current: &'a AtomicUsize,
+    ) -> Walker<'a> {
+        Walker {
+            plan,
+            comm: Counting::new(comm),
+            options,
+            current,
+            feed: None,
+            store: Store::default(),
+            failure: None,
+            rounds: vec![],
+            made: vec![0; plan.repeats.len()],
+            counts: vec![0; plan.repeats.len()],
+            schedule,
+            looking: false,
+            faulty: (None, None),
+        }
+    }
+
+    /// Takes all steps.
+    pub fn steps(&mut self, pool: &ThreadPool) -> Result<(), RunError> {
+        self.items(&self.schedule.items, pool)?;
+        agree(*self.comm.inner(), self.failure.take())?;
+        self.current.store(usize::MAX, Ordering::Relaxed);
+        self.comm.begin(self.plan.steps.len());
+        Ok(())
+    }
+
+    /// Prints and writes the outputs.
+    pub fn report(&self, token: &str) -> Result<Report, RunError> {
+        let (printed, saved) =
+            output::outputs(self.plan, &self.comm, self.options, &self.store, token)?;
+        let (traffic, peak_bytes) = self.figures()?;
+        Ok(Report {
+            printed,
+            saved,
+            traffic,
+            peak_bytes,
+            rounds: self.made.clone(),
+            stopped: None,
+        })
+    }
+
+    /// Takes steps that sites may talk in; this thread is the site's own.
+    pub fn items(&mut self, items: &[Item], pool: &ThreadPool) -> Result<(), RunError> {
+        for item in items {
+            match item {
+                Item::Quiet(items) => {
+                    if self.failure.is_none() {
+                        pool.install(|| self.quiet(items));
+                    }
+                }
+                Item::Step(number) => self.movement(*number)?,
+                Item::Repeat(block, body) => {
+                    self.repeat(*block, true, |walker| walker.items(body, pool))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes steps at which no site talks, in the pool, up to the first mistake.
+    fn quiet(&mut self, items: &[Item]) {
+        for item in items {
+            if self.failure.is_some() {
+                return;
+            }
+            match item {
+                Item::Step(number) => self.one(*number),
+                Item::Quiet(items) => self.quiet(items),
+                Item::Repeat(block, body) => {
+                    let walked = self.repeat(*block, false, |walker| {
+                        walker.quiet(body);
+                        Ok(())
+                    });
+                    if let Err(error) = walked {
+                        self.failure = Some(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn one(&mut self, number: usize) {
+        let plan = self.plan;
+        let step = &plan.steps[number];
+        self.current.store(number, Ordering::Relaxed);
+        match self.local(step) {
+            Ok(Some(tuples)) => self.keep(number, step, tuples),
+            Ok(None) => self.free(step),
+            Err(error) => self.failure = Some(self.located(error, number)),
+        }
+    }
+
+    fn movement(&mut self, number: usize) -> Result<(), RunError> {
+        let plan = self.plan;
+        let step = &plan.steps[number];
+        self.current.store(number, Ordering::Relaxed);
+        self.comm.begin(number);
+        let comm = *self.comm.inner();
+        agree(comm, self.failure.take())?;
+        let tuples = self.moved(step).map_err(|error| {
+            if error.kind != ErrorKind::Lost {
+                // The others wait for what this site cannot send.
+                comm.abort(&error.message);
+            }
+            self.located(error, number)
+        })?;
+        self.keep(number, step, tuples);
+        Ok(())
+    }
+
+    /// An error with the step and the rounds in which it happened.
+    fn located(&self, error: RunError, number: usize) -> RunError {
+        let names = self.rounds.iter().map(|(block, round)| {
+            let name = self.plan.repeat(*block).block.name.as_str();
+            (name, *round)
+        });
+        error.in_step(self.plan, number).in_rounds(names)
+    }
+
     fn place(&self) -> Place<'_> {
         Place {
             plan: self.plan,
@@ -119,7 +220,7 @@ impl Walker<'_> {
         }
     }
 
-    fn tuples(&self, relation: RelationId) -> Result<&Tuples, RunError> {
+    pub fn tuples(&self, relation: RelationId) -> Result<&Tuples, RunError> {
         self.store
             .get(relation)
             .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))
@@ -134,15 +235,28 @@ impl Walker<'_> {
         movement::movement(&self.comm, &self.plan.mesh, from, &step.kind, tuples)
     }
 
-    fn local(&mut self, step: &Step) -> Result<Tuples, RunError> {
+    /// What a step makes; nothing if it is had under another name.
+    fn local(&mut self, step: &Step) -> Result<Option<Tuples>, RunError> {
+        if let Operation::Loop { value } = step.operation {
+            return self.loop_value(step, value);
+        }
+        self.compute(step).map(Some)
+    }
+
+    fn compute(&mut self, step: &Step) -> Result<Tuples, RunError> {
         match &step.operation {
-            Operation::Source { name, source } => source::source(
-                name,
-                source,
-                &step.kind,
-                (self.comm.site(), &self.plan.mesh),
-                self.options,
-            ),
+            Operation::Source { name, source } => {
+                let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
+                let place = (self.comm.site(), &self.plan.mesh);
+                match (self.feed, source) {
+                    (Some(feed), Source::Fed) => feed.tuples(name, &step.kind, place, self.options),
+                    _ => {
+                        let stream = self.feed.and_then(|feed| feed.stream(name));
+                        let names = (name.as_str(), stream.as_deref().unwrap_or(name));
+                        source::source(names, source, &step.kind, place, &rounds, self.options)
+                    }
+                }
+            }
             Operation::LocalJoin {
                 inputs,
                 kernel,
@@ -179,8 +293,8 @@ impl Walker<'_> {
             Operation::LocalFilter { input, key, value } => {
                 local::filter(&self.place(), *input, *key, *value, &step.kind)
             }
-            Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
-                Err(RunError::internal("this step is not a local one"))
+            Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Loop { .. } => {
+                Err(RunError::internal("this step makes nothing here"))
             }
         }
     }
@@ -192,7 +306,7 @@ impl Walker<'_> {
         input: RelationId,
         body: impl FnOnce(&Place<'_>, Tuples) -> Result<Tuples, RunError>,
     ) -> Result<Tuples, RunError> {
-        let last = step.frees.contains(&input) && !self.kept.contains(&input);
+        let last = step.frees.contains(&input);
         if !last {
             let tuples = self.tuples(input)?.clone();
             return body(&self.place(), tuples);
@@ -208,15 +322,19 @@ impl Walker<'_> {
     /// Checks what a step made, keeps it, and frees what is not needed any more.
     fn keep(&mut self, number: usize, step: &Step, tuples: Tuples) {
         if let Err(error) = fits(step, &tuples) {
-            self.failure = Some(error.in_step(self.plan, number));
+            self.failure = Some(self.located(error, number));
             return;
         }
-        self.store.free(step.result);
-        self.store.insert(step.result, tuples);
+        if self.looking {
+            self.look(number, &tuples);
+        }
+        self.store.insert(step.result.into(), tuples);
+        self.free(step);
+    }
+
+    fn free(&mut self, step: &Step) {
         for relation in &step.frees {
-            if !self.kept.contains(relation) {
-                self.store.free(*relation);
-            }
+            self.store.free((*relation).into());
         }
     }
 
@@ -277,87 +395,4 @@ fn fits(step: &Step, tuples: &Tuples) -> Result<(), RunError> {
         }
     }
     Ok(())
-}
-
-/// Sites compare what they were started with; returns a token that tells this run from others.
-fn meet(plan: &Plan, comm: &dyn Communicator, options: &Options) -> Result<String, RunError> {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_nanos() as u64);
-    let token = now ^ (u64::from(std::process::id()) << 32);
-    let fingerprint = match postcard::to_stdvec(plan) {
-        Ok(bytes) => hash(&bytes),
-        Err(error) => {
-            return Err(RunError::internal(format!(
-                "the plan cannot be encoded: {error}"
-            )));
-        }
-    };
-    let Options {
-        seed,
-        threads: _,
-        base: _,
-        inputs,
-        saves,
-    } = options;
-    let given = hash(format!("{seed} {inputs:?} {saves:?}").as_bytes());
-    let mine = vec![fingerprint as i64, given as i64, token as i64];
-    let all = share_numbers(comm, mine)?;
-    let differs = |what: usize| all.iter().position(|site| site[what] != all[0][what]);
-    let different = |site: usize, what: &str| {
-        Err(RunError::new(
-            "E0731",
-            ErrorKind::Setup,
-            format!("site {site} was started with {what} than site 0"),
-        )
-        .at(site as u32)
-        .help("start the same program with the same arguments and the same data on every rank"))
-    };
-    if let Some(site) = differs(0) {
-        return different(site, "another program");
-    }
-    if let Some(site) = differs(1) {
-        return different(site, "other options");
-    }
-    if plan.sites != comm.sites() {
-        return Err(RunError::new(
-            "E0731",
-            ErrorKind::Setup,
-            format!(
-                "the plan is for {} sites, but there are {}",
-                plan.sites,
-                comm.sites()
-            ),
-        ));
-    }
-    Ok(format!("{:x}", all[0][2]))
-}
-
-/// Every site's numbers, by site; the lists are equally long.
-fn share_numbers(comm: &dyn Communicator, mine: Vec<i64>) -> Result<Vec<Vec<i64>>, RunError> {
-    let kind = ArrayKind {
-        dtype: DType::I64,
-        shape: vec![mine.len()],
-    };
-    let array = Array::new(kind.shape.clone(), Data::I64(mine))
-        .ok_or_else(|| RunError::internal("a list has as many numbers as it has"))?;
-    let shared = comm.share(
-        vec![Arc::new(array)],
-        &vec![vec![kind]; comm.sites() as usize],
-    )?;
-    Ok(shared
-        .iter()
-        .flatten()
-        .map(|array| match array.data() {
-            Data::I64(numbers) => numbers.clone(),
-            _ => vec![],
-        })
-        .collect())
-}
-
-/// FNV-1a: the same on every machine and in every build.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::carrier::{Carrier, Rule};
-use crate::math::{exp_f32, max_nan, min_nan};
+use crate::math::{exp_f32, exp_f64, max_nan};
 use crate::nest::WIDTH;
 use ein_plan::{DType, Reduction};
 
@@ -28,11 +28,23 @@ pub(crate) struct Accumulator {
 }
 
 /// A floating-point lane.
-pub(crate) trait Float: Copy + Into<f64> {
+pub(crate) trait Float: Copy + Into<f64> + PartialOrd {
+    /// A value that came from a lane.
+    fn from_wide(x: f64) -> Self;
+    /// |x|.
+    fn magnitude(self) -> Self;
     /// e^x for x that is a difference of lanes.
     fn exp(x: f64) -> f64;
 }
 impl Float for f32 {
+    #[inline(always)]
+    fn from_wide(x: f64) -> f32 {
+        x as f32
+    }
+    #[inline(always)]
+    fn magnitude(self) -> f32 {
+        self.abs()
+    }
     #[inline(always)]
     fn exp(x: f64) -> f64 {
         f64::from(exp_f32(x as f32))
@@ -40,8 +52,16 @@ impl Float for f32 {
 }
 impl Float for f64 {
     #[inline(always)]
+    fn from_wide(x: f64) -> f64 {
+        x
+    }
+    #[inline(always)]
+    fn magnitude(self) -> f64 {
+        self.abs()
+    }
+    #[inline(always)]
     fn exp(x: f64) -> f64 {
-        x.exp()
+        exp_f64(x)
     }
 }
 
@@ -95,6 +115,47 @@ fn update<A: Copy, T: Copy>(
     *to = sums;
 }
 
+/// Keeps `s` or takes `of(x)`, in each lane's own precision: what is compared came from lanes. NaN if either is, the first
+/// one if both are.
+#[inline(always)]
+fn extreme<T: Float>(
+    folds: bool,
+    to: &mut [f64],
+    x: &[T],
+    mask: Option<&[u8]>,
+    keeps: impl Fn(T, T) -> bool,
+    of: impl Fn(T) -> T,
+) {
+    let choose = |s: T, x: T| {
+        let x = of(x);
+        let nan = s.partial_cmp(&s).is_none();
+        if keeps(s, x) | nan { s } else { x }
+    };
+    if folds && mask.is_none() {
+        // Several slots for each of the result's, so that comparisons need not wait for each other.
+        let mut slots = [T::from_wide(0.0); 4 * FOLD];
+        for (k, slot) in slots.iter_mut().enumerate() {
+            *slot = T::from_wide(to[k % FOLD]);
+        }
+        let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
+        for chunk in chunks {
+            for (slot, x) in slots.iter_mut().zip(chunk) {
+                *slot = choose(*slot, *x);
+            }
+        }
+        for (slot, x) in slots.iter_mut().zip(rest) {
+            *slot = choose(*slot, *x);
+        }
+        for (s, to) in to[..FOLD].iter_mut().enumerate() {
+            let first = choose(slots[s], slots[s + FOLD]);
+            let second = choose(slots[s + 2 * FOLD], slots[s + 3 * FOLD]);
+            *to = choose(first, second).into();
+        }
+        return;
+    }
+    update(folds, to, x, mask, |s, x| choose(T::from_wide(s), x).into());
+}
+
 impl Accumulator {
     /// For a reduction; `folds`: all lanes go into one result.
     pub(crate) fn new(rule: Rule, folds: bool) -> Accumulator {
@@ -113,16 +174,17 @@ impl Accumulator {
         self.rule.reduction == Reduction::Norm && self.rule.value == DType::F32
     }
 
-    /// Forgets everything.
-    pub(crate) fn reset(&mut self) {
+    /// Forgets everything, for `lanes` results that are lanes.
+    pub(crate) fn reset(&mut self, lanes: usize) {
+        let used = if self.folds { FOLD } else { lanes };
         let mut neutral = self.rule.neutral();
         if self.squares() {
             neutral.second = 0.0;
         }
-        self.float.fill(neutral.float);
-        self.second.fill(neutral.second);
-        self.integer.fill(neutral.integer);
-        self.number.fill(neutral.number);
+        self.float[..used].fill(neutral.float);
+        self.second[..used].fill(neutral.second);
+        self.integer[..used].fill(neutral.integer);
+        self.number[..used].fill(neutral.number);
     }
 
     /// The carrier of a lane, or of everything if lanes are folded.
@@ -178,11 +240,16 @@ impl Accumulator {
             R::Sum | R::Mean => update(folds, &mut self.float, x, mask, |s, x| s + x.into()),
             R::Norm1 => update(folds, &mut self.float, x, mask, |s, x| s + x.into().abs()),
             R::Prod => update(folds, &mut self.float, x, mask, |s, x| s * x.into()),
-            R::Max => update(folds, &mut self.float, x, mask, |s, x| max_nan(s, x.into())),
-            R::Min => update(folds, &mut self.float, x, mask, |s, x| min_nan(s, x.into())),
-            R::NormInf => update(folds, &mut self.float, x, mask, |s, x| {
-                max_nan(s, x.into().abs())
-            }),
+            R::Max => extreme(folds, &mut self.float, x, mask, |s: T, x: T| s >= x, |x| x),
+            R::Min => extreme(folds, &mut self.float, x, mask, |s: T, x: T| s <= x, |x| x),
+            R::NormInf => extreme(
+                folds,
+                &mut self.float,
+                x,
+                mask,
+                |s: T, x: T| s >= x,
+                T::magnitude,
+            ),
             R::Norm if self.squares() => update(folds, &mut self.second, x, mask, |s, x| {
                 let x: f64 = x.into();
                 s + x * x
@@ -210,6 +277,7 @@ impl Accumulator {
         self.count(x.len(), mask);
     }
 
+    #[inline(always)]
     fn log_sum_exp<T: Float>(&mut self, x: &[T], mask: Option<&[u8]>) {
         let (tops, sums) = (&mut self.float, &mut self.second);
         if !self.folds || mask.is_some() {

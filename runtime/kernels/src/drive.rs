@@ -14,7 +14,8 @@ use crate::machine::Machine;
 use crate::nest::Axis;
 use crate::program::{Program, Request};
 use crate::segment::Segment;
-use crate::{Chunk, KernelError, wide};
+use crate::store::store_values;
+use crate::{Chunk, Fusion, KernelError, fuse, memory, wide};
 use ein_array::Array;
 use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
@@ -31,19 +32,20 @@ pub(crate) fn run(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
+    fusion: Fusion,
 ) -> Result<Vec<Array>, KernelError> {
     let rank = kernel.output_rank as usize;
     let shape: Vec<usize> = ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
     let mut columns: Vec<Array> = kernel
         .output
         .iter()
-        .map(|dtype| Array::zeros(*dtype, &shape))
+        .map(|dtype| memory::zeros(*dtype, &shape))
         .collect();
     let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let output: Vec<usize> = (0..rank).collect();
     let reduced: Vec<usize> = (rank..ranges.len()).collect();
-    let program = Program::new(&Request {
+    let mut program = Program::new(&Request {
         graph: &kernel.graph,
         operands,
         root: kernel.root,
@@ -54,6 +56,10 @@ pub(crate) fn run(
         ranges: &ranges,
         lengths: &lengths,
     });
+    let points = lengths
+        .iter()
+        .fold(1u64, |n, l| n.saturating_mul(*l as u64));
+    fuse::fuse(&mut program, points, fusion);
     let extents: Vec<i64> = kernel.indices[rank..]
         .iter()
         .map(|index| index.extent as i64)
@@ -327,7 +333,9 @@ impl<'p, 'a> Driver<'p, 'a> {
             for level in moved + 1..=nest.unit.len() {
                 wide::execute(&mut machine, level);
             }
-            accumulator.reset();
+            if program.reduction.is_some() {
+                accumulator.reset(machine.extents.lanes());
+            }
             if !steps.is_empty() {
                 step_loops.set(steps.start);
             }
@@ -436,47 +444,6 @@ impl<'p, 'a> Driver<'p, 'a> {
             DType::I32 => accumulator.add_integers(machine.i32s(root), mask, number),
             DType::I64 => accumulator.add_integers(machine.i64s(root), mask, number),
             _ => accumulator.add_integers(machine.truths(root), mask, number),
-        }
-    }
-}
-
-/// The values of a kernel without reduction, from element `at` on.
-fn store_values(machine: &Machine<'_, '_>, to: &mut Segment<'_>, at: usize) {
-    let program = machine.program;
-    let n = machine.extents.lanes();
-    let root = program.root;
-    match (program.value(), &mut *to) {
-        (DType::F32, Segment::F32(v)) => v[at..at + n].copy_from_slice(machine.f32s(root)),
-        (DType::F64, Segment::F64(v)) => v[at..at + n].copy_from_slice(machine.f64s(root)),
-        (DType::I32, Segment::I32(v)) => v[at..at + n].copy_from_slice(machine.i32s(root)),
-        (DType::I64, Segment::I64(v)) => v[at..at + n].copy_from_slice(machine.i64s(root)),
-        (DType::Bool, Segment::Bool(v)) => v[at..at + n].copy_from_slice(machine.truths(root)),
-        (DType::F32, to) => {
-            let values = machine.f32s(root).iter().enumerate();
-            values.for_each(|(l, x)| to.set_float(at + l, f64::from(*x)));
-        }
-        (DType::F64, to) => {
-            let values = machine.f64s(root).iter().enumerate();
-            values.for_each(|(l, x)| to.set_float(at + l, *x));
-        }
-        (DType::I32, to) => {
-            let values = machine.i32s(root).iter().enumerate();
-            values.for_each(|(l, x)| to.set_integer(at + l, i64::from(*x)));
-        }
-        (DType::I64, to) => {
-            let values = machine.i64s(root).iter().enumerate();
-            values.for_each(|(l, x)| to.set_integer(at + l, *x));
-        }
-        (_, to) => {
-            let values = machine.truths(root).iter().enumerate();
-            values.for_each(|(l, x)| to.set_integer(at + l, i64::from(*x)));
-        }
-    }
-    if let Some(guard) = program.guard {
-        for (l, holds) in machine.truths(guard).iter().enumerate() {
-            if *holds == 0 {
-                to.set_integer(at + l, 0);
-            }
         }
     }
 }

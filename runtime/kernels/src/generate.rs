@@ -2,7 +2,7 @@
 //!
 //! Element `e` (row-major number in the whole tensor) of a random tensor is made of the four 32-bit words at
 //! position `4 e` of the ChaCha8 stream whose key is SHA-256 of the seed (eight bytes, little-endian) followed by
-//! the stream's name. So any box can be made by itself, in parallel, and is the same however it is cut.
+//! the stream's name and, in loops, the byte 255 and the number of the round of each (eight bytes). So any box can be made by itself, in parallel, and is the same however it is cut.
 //! Must not know who asks.
 //!
 //! ```text
@@ -32,15 +32,27 @@ pub fn generate(
     shape: &[u64],
     ranges: &[(u64, u64)],
 ) -> Array {
+    generate_in_round(source, dtype, stream, (seed, &[]), shape, ranges)
+}
+
+/// [`generate()`] in these rounds of the loops around the source, the outermost first: each draws values of its own.
+pub fn generate_in_round(
+    source: &Source,
+    dtype: DType,
+    stream: &str,
+    (seed, rounds): (u64, &[u64]),
+    shape: &[u64],
+    ranges: &[(u64, u64)],
+) -> Array {
     let extents: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let mut array = Array::zeros(dtype, &extents);
+    let mut array = crate::memory::zeros(dtype, &extents);
     if array.data().is_empty() {
         return array;
     }
     let place = Place::new(shape, ranges);
-    let key = key(seed, stream);
+    let key = key(seed, stream, rounds);
     match source {
-        Source::Load(_) | Source::Unbound => {
+        Source::Load(_) | Source::Unbound | Source::Fed => {
             unreachable!("only a free source can be generated")
         }
         Source::Full(Scalar::Int(x)) => fill(&mut array, &place, &|_, _, to: &mut [Value]| {
@@ -184,10 +196,17 @@ fn fill(array: &mut Array, place: &Place, make: &Make<'_>) {
     }
 }
 
-fn key(seed: u64, stream: &str) -> [u8; 32] {
+fn key(seed: u64, stream: &str, rounds: &[u64]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
     hash.update(stream.as_bytes());
+    if !rounds.is_empty() {
+        // No name has this byte.
+        hash.update([255]);
+    }
+    for round in rounds {
+        hash.update(round.to_le_bytes());
+    }
     hash.finalize().into()
 }
 

@@ -13,14 +13,19 @@ mod accumulate;
 mod branches;
 mod carrier;
 mod combine;
+mod compiled;
 mod contraction;
 mod drive;
 mod explain;
 mod forms;
+mod fuse;
 mod generate;
+mod library;
 mod load;
 mod machine;
 mod math;
+mod matrix;
+mod memory;
 mod nest;
 mod operations;
 mod pack;
@@ -29,13 +34,17 @@ mod program;
 mod scan;
 mod scatter;
 mod segment;
+mod store;
 mod wide;
 
 pub use combine::combine;
-pub use generate::generate;
+pub use compiled::{groups_compiled, register};
+pub use generate::{generate, generate_in_round};
+pub use library::Problem;
 
 use ein_array::Array;
-use ein_plan::{Kernel, Reduction};
+use ein_fused::Group;
+use ein_plan::{Function, Kernel, Reduction};
 use std::fmt;
 
 /// An operand of one tuple: its columns and the global number at which each dimension begins.
@@ -53,6 +62,20 @@ pub struct Options {
     /// Whether results must be the same bits on any number of threads. They are in both settings; the
     /// option is the place where a faster order that is not would be asked for.
     pub deterministic: bool,
+    /// Whether groups of cheap operations are compiled. The results are the same bits.
+    pub fusion: Fusion,
+}
+
+/// When groups of cheap operations are compiled into one loop each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fusion {
+    /// When so much was run of them that it pays.
+    #[default]
+    WhenWorthwhile,
+    /// At once, however few points and operations there are.
+    Always,
+    /// Never: the strip machine does everything.
+    Never,
 }
 
 /// Why a kernel stopped.
@@ -75,6 +98,13 @@ pub enum Fault {
     NegativePower,
     /// `argmax` or `argmin` over nothing; the point is the output's.
     NothingToChoose,
+    /// A library operation has no result; of the point, only batch indices count.
+    Library {
+        /// The operation.
+        operation: Function,
+        /// Why.
+        problem: Problem,
+    },
 }
 
 /// A fault and where it happened: the first faulty point in row-major order of the kernel's indices.
@@ -101,6 +131,9 @@ impl fmt::Display for KernelError {
             Fault::DivisionByZero => f.write_str("an integer is divided by zero")?,
             Fault::NegativePower => f.write_str("an integer is raised to a negative power")?,
             Fault::NothingToChoose => f.write_str("there is nothing to choose from")?,
+            Fault::Library { operation, problem } => {
+                write!(f, "`{}` stops: {problem:?}", operation.name())?;
+            }
         }
         write!(f, ", at point {:?}", self.point)
     }
@@ -122,7 +155,13 @@ pub fn run(
     operands: &[Chunk<'_>],
     options: &Options,
 ) -> Result<Vec<Array>, KernelError> {
-    let Options { deterministic: _ } = options;
+    let Options {
+        deterministic: _,
+        fusion,
+    } = *options;
+    if let Some(library) = kernel.library() {
+        return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);
+    }
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }
@@ -132,7 +171,7 @@ pub fn run(
             return Ok(result);
         }
     }
-    let result = drive::run(kernel, ranges, operands)?;
+    let result = drive::run(kernel, ranges, operands, fusion)?;
     match nothing_chosen(kernel, ranges, &result) {
         Some(point) => Err(KernelError {
             fault: Fault::NothingToChoose,
@@ -140,6 +179,12 @@ pub fn run(
         }),
         None => Ok(result),
     }
+}
+
+/// The groups of operations that running a kernel over these ranges would compile, with operands that lie at these
+/// ranges (start and length of each dimension): for code that is made before there are data.
+pub fn groups(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Vec<(u64, u64)>]) -> Vec<Group> {
+    fuse::groups(kernel, ranges, operands)
 }
 
 /// The first output point at which a finished `argmax` or `argmin` found nothing to choose from.

@@ -7,6 +7,7 @@
 //! ```
 
 use ein_array::Data;
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 /// The shape of a strip: how many values of each of its indices; the lanes are in row-major order.
@@ -153,10 +154,37 @@ pub(crate) enum Pattern<'a> {
     Chosen(&'a [i64]),
 }
 
+impl Pattern<'_> {
+    /// Where the elements begin, if they are neighbours.
+    fn neighbours(&self) -> Option<usize> {
+        match self {
+            Pattern::Strip {
+                offset,
+                steps,
+                extents,
+            } => extents.is_run(steps).then_some(*offset as usize),
+            Pattern::Run { offset, step: 1 } => Some(*offset as usize),
+            _ => None,
+        }
+    }
+}
+
+/// A bfloat16 in single precision, without a branch.
+#[inline(always)]
+fn widened(x: bf16) -> f32 {
+    let bits = x.to_bits();
+    let quiet = if bits & 0x7fff > 0x7f80 { 0x40 } else { 0 };
+    f32::from_bits(u32::from(bits | quiet) << 16)
+}
+
 /// A compute type that strips can be read into.
 pub(crate) trait Lane: Copy {
     /// The elements themselves, if they are stored in this type.
     fn elements(from: &Data) -> Option<&[Self]>;
+    /// Reads neighbouring halves by the processor's own conversion; whether it was that.
+    fn read_halves(_to: &mut [Self], _from: &Data, _pattern: &Pattern<'_>) -> bool {
+        false
+    }
     /// Reads elements of a chunk whose stored type is computed in `Self`.
     fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>);
 }
@@ -180,8 +208,9 @@ fn by_pattern<S: Copy, T: Copy>(
 }
 
 macro_rules! lane {
-    ($t:ty, $own:ident: $($stored:ident $f:expr),*) => {
+    ($t:ty, $own:ident: $($stored:ident $f:expr),* $(; $halves:item)?) => {
         impl Lane for $t {
+            $($halves)?
             fn elements(from: &Data) -> Option<&[Self]> {
                 match from {
                     Data::$own(v) => Some(v),
@@ -189,6 +218,9 @@ macro_rules! lane {
                 }
             }
             fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) {
+                if Self::read_halves(to, from, pattern) {
+                    return;
+                }
                 match from {
                     $(Data::$stored(v) => by_pattern(to, v, pattern, $f),)*
                     other => unreachable!("a column of {} is not computed so", other.dtype()),
@@ -198,7 +230,15 @@ macro_rules! lane {
     };
 }
 
-lane!(f32, F32: F32 |x: f32| x, F16 |x: f16| x.to_f32(), BF16 |x: bf16| x.to_f32());
+lane!(f32, F32: F32 |x: f32| x, F16 |x: f16| x.to_f32(), BF16 |x: bf16| widened(x);
+    fn read_halves(to: &mut [f32], from: &Data, pattern: &Pattern<'_>) -> bool {
+        let (Data::F16(v), Some(begin)) = (from, pattern.neighbours()) else {
+            return false;
+        };
+        v[begin..begin + to.len()].convert_to_f32_slice(to);
+        true
+    }
+);
 lane!(f64, F64: F64 |x: f64| x);
 lane!(i32, I32: I32 |x: i32| x, U8 |x: u8| i32::from(x));
 lane!(i64, I64: I64 |x: i64| x);

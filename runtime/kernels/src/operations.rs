@@ -47,26 +47,63 @@ pub(crate) fn compare<T: Copy + PartialOrd>(f: Function, to: &mut [u8], a: &[T],
     }
 }
 
+/// Puts `exact(a[l], b[l])` where a lane is not `ok`, one by one.
+#[inline(always)]
+fn patch<T: Copy>(to: &mut [T], a: &[T], b: &[T], ok: impl Fn(T, T) -> bool, exact: fn(T, T) -> T) {
+    let all = a.iter().zip(b).fold(true, |all, (a, b)| all & ok(*a, *b));
+    if !all {
+        for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
+            if !ok(*a, *b) {
+                *to = exact(*a, *b);
+            }
+        }
+    }
+}
+
+/// `to[l] = f(a[l])` or `f(a[l], b[l])` by a call of the function itself: one that is passed as a value may be left out of
+/// line, without the instructions of the loop's processor.
+macro_rules! direct {
+    ($to:ident, $a:ident => $($f:tt)+) => {
+        for (to, a) in $to.iter_mut().zip($a) {
+            *to = $($f)+(*a);
+        }
+    };
+    ($to:ident, $a:ident, $b:ident => $($f:tt)+) => {
+        for ((to, a), b) in $to.iter_mut().zip($a).zip($b) {
+            *to = $($f)+(*a, *b);
+        }
+    };
+}
+
+/// `$exp` and so on are the type's functions in [`math`].
 macro_rules! floats {
-    ($unary:ident, $binary:ident, $t:ty, $exp:expr, $tanh:expr, $sigmoid:expr, $gelu:expr, $erf:expr) => {
+    ($unary:ident, $binary:ident, $power:ident, $t:ty, $exp:ident, $log:ident, $log1p:ident, $expm1:ident, $tanh:ident,
+     $sigmoid:ident, $gelu:ident, $erf:ident, $sin:ident, $cos:ident, $largest:ident) => {
         /// A function of one floating-point value.
         #[inline(always)]
         pub(crate) fn $unary(f: Function, to: &mut [$t], a: &[$t]) {
+            let moderate = |x: $t, _: $t| x.abs() < math::$largest;
             match f {
                 Function::Neg => map(to, a, |x: $t| -x),
-                Function::Exp => map(to, a, $exp),
-                Function::Log => map(to, a, |x: $t| x.ln()),
-                Function::Log1p => map(to, a, |x: $t| x.ln_1p()),
-                Function::Expm1 => map(to, a, |x: $t| x.exp_m1()),
+                Function::Exp => direct!(to, a => math::$exp),
+                Function::Log => direct!(to, a => math::$log),
+                Function::Log1p => direct!(to, a => math::$log1p),
+                Function::Expm1 => direct!(to, a => math::$expm1),
                 Function::Sqrt => map(to, a, |x: $t| x.sqrt()),
                 Function::Rsqrt => map(to, a, |x: $t| 1.0 / x.sqrt()),
-                Function::Tanh => map(to, a, $tanh),
-                Function::Sigmoid => map(to, a, $sigmoid),
+                Function::Tanh => direct!(to, a => math::$tanh),
+                Function::Sigmoid => direct!(to, a => math::$sigmoid),
                 Function::Relu => map(to, a, |x: $t| if x <= 0.0 { 0.0 } else { x }),
-                Function::Gelu => map(to, a, $gelu),
-                Function::Erf => map(to, a, $erf),
-                Function::Sin => map(to, a, |x: $t| x.sin()),
-                Function::Cos => map(to, a, |x: $t| x.cos()),
+                Function::Gelu => direct!(to, a => math::$gelu),
+                Function::Erf => direct!(to, a => math::$erf),
+                Function::Sin => {
+                    direct!(to, a => math::$sin);
+                    patch(to, a, a, moderate, |x, _| x.sin());
+                }
+                Function::Cos => {
+                    direct!(to, a => math::$cos);
+                    patch(to, a, a, moderate, |x, _| x.cos());
+                }
                 Function::Abs => map(to, a, |x: $t| x.abs()),
                 Function::Sign => map(to, a, |x: $t| {
                     if x > 0.0 {
@@ -99,7 +136,7 @@ macro_rules! floats {
                     if b.iter().all(|y| *y == 2.0) {
                         map(to, a, |x| x * x);
                     } else {
-                        zip(to, a, b, |x: $t, y: $t| x.powf(y));
+                        $power(to, a, b);
                     }
                 }
                 Function::Min => zip(to, a, b, |x: $t, y: $t| {
@@ -116,25 +153,51 @@ macro_rules! floats {
     };
 }
 
+#[inline(always)]
+fn power_f32(to: &mut [f32], a: &[f32], b: &[f32]) {
+    let ok = |x: f32, y: f32| x > 0.0 && x < f32::INFINITY && y.abs() < f32::INFINITY;
+    direct!(to, a, b => math::pow_f32);
+    patch(to, a, b, ok, f32::powf);
+}
+
+#[inline(always)]
+fn power_f64(to: &mut [f64], a: &[f64], b: &[f64]) {
+    zip(to, a, b, |x: f64, y: f64| x.powf(y));
+}
+
 floats!(
     unary_f32,
     binary_f32,
+    power_f32,
     f32,
-    math::exp_f32,
-    math::tanh_f32,
-    math::sigmoid_f32,
-    math::gelu_f32,
-    math::erf_f32
+    exp_f32,
+    log_f32,
+    log1p_f32,
+    expm1_f32,
+    tanh_f32,
+    sigmoid_f32,
+    gelu_f32,
+    erf_f32,
+    sin_f32,
+    cos_f32,
+    LARGEST_ANGLE_F32
 );
 floats!(
     unary_f64,
     binary_f64,
+    power_f64,
     f64,
-    |x: f64| x.exp(),
-    |x: f64| x.tanh(),
-    math::sigmoid_f64,
-    math::gelu_f64,
-    libm::erf
+    exp_f64,
+    log_f64,
+    log1p_f64,
+    expm1_f64,
+    tanh_f64,
+    sigmoid_f64,
+    gelu_f64,
+    erf_f64,
+    sin_f64,
+    cos_f64,
+    LARGEST_ANGLE_F64
 );
 
 macro_rules! integers {

@@ -13,7 +13,7 @@ use crate::drive::Driver;
 use crate::forms::affine_forms;
 use crate::nest::WIDTH;
 use crate::product::{Element, Matrix};
-use crate::program::{Program, Request, strides_of};
+use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use ein_array::Data;
 use ein_plan::{DType, Graph, Node, NodeId};
@@ -94,7 +94,7 @@ pub(crate) fn in_place<'a, T: Packed>(
     let forms = affine_forms(graph, ranges);
     let mut steps = vec![0; ranges.len()];
     let mut offset = 0;
-    for (d, stride) in strides_of(chunk).into_iter().enumerate() {
+    for (d, stride) in Place::of(chunk).strides.into_iter().enumerate() {
         let form = forms[positions[d].0 as usize].as_ref()?;
         let start = chunk.start[d] as i64;
         if form.low < start || form.high >= start + array.shape()[d] as i64 {

@@ -10,11 +10,17 @@
 //! [n, d | k] sum a0[n, k] * a1[k, d]:   level n: -   level tile(d): -   level k: r0 = a0, r1 = a1, r2 = r0 * r1
 //! ```
 
+mod places;
+
+pub(crate) use places::Place;
+
 use crate::Chunk;
 use crate::branches::Branches;
 use crate::forms::{Form64, affine_forms};
+use crate::fuse::Fused;
 use crate::nest::{Axis, Nest, Strides};
 use ein_plan::{DType, Function, Graph, IndexId, Node, NodeId, Reduction, Scalar};
+use places::{prepare_read, proved, read_strides};
 
 /// What is to be evaluated: `output` and `reduced` indices in order; all others keep one value a run.
 pub(crate) struct Request<'a, 'r> {
@@ -44,7 +50,7 @@ pub(crate) struct Register {
 }
 
 /// One operation; its result goes to the register of `node`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Operation {
     pub node: u32,
     /// Computed in one lane.
@@ -55,7 +61,7 @@ pub(crate) struct Operation {
 }
 
 /// What an operation does.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Kind {
     Constant(Scalar),
     Index {
@@ -66,6 +72,8 @@ pub(crate) enum Kind {
     Read(Box<Read>),
     Apply(Function, [u32; 3]),
     Convert(u32),
+    /// Several operations in one loop; the results go to registers of their own.
+    Fused(Box<Fused>),
     /// Goes on at operation `to` of the level if no lane of `condition` is `wanted`.
     Skip {
         condition: u32,
@@ -129,12 +137,18 @@ pub(crate) struct Program<'a> {
 impl<'a> Program<'a> {
     /// Compiles a request.
     pub(crate) fn new(request: &Request<'a, '_>) -> Program<'a> {
+        let places: Vec<Place> = request.operands.iter().map(Place::of).collect();
+        Program::at(request, &places)
+    }
+
+    /// The same of operands that lie at these places; without operands it cannot be executed.
+    pub(crate) fn at(request: &Request<'a, '_>, places: &[Place]) -> Program<'a> {
         let graph = request.graph;
         let count = graph.len();
         let forms = affine_forms(graph, request.ranges);
         let inside: Vec<Vec<bool>> = graph
             .iter()
-            .map(|(_, node, _)| proved(node, &forms, request.operands))
+            .map(|(_, node, _)| proved(node, &forms, places))
             .collect();
 
         // What is needed, users first.
@@ -175,7 +189,7 @@ impl<'a> Program<'a> {
                 Node::Read {
                     operand, positions, ..
                 } => reads.push(read_strides(
-                    &request.operands[*operand as usize],
+                    &places[*operand as usize],
                     positions,
                     &forms,
                     &depends,
@@ -261,7 +275,7 @@ impl<'a> Program<'a> {
                     otherwise,
                 } => Kind::Read(Box::new(prepare_read(
                     (*operand as usize, *column as usize),
-                    &request.operands[*operand as usize],
+                    &places[*operand as usize],
                     positions,
                     otherwise.filter(|_| inside[id].contains(&false)),
                     &forms,
@@ -320,28 +334,6 @@ pub(crate) fn bank_of(dtype: DType) -> usize {
     }
 }
 
-/// For each position of a read, whether it is proved to be inside the chunk.
-fn proved(node: &Node, forms: &[Option<Form64>], operands: &[Chunk<'_>]) -> Vec<bool> {
-    let Node::Read {
-        operand, positions, ..
-    } = node
-    else {
-        return vec![];
-    };
-    let chunk = &operands[*operand as usize];
-    let shape = chunk.columns[0].shape();
-    positions
-        .iter()
-        .enumerate()
-        .map(|(d, position)| {
-            let start = chunk.start[d] as i64;
-            forms[position.0 as usize]
-                .as_ref()
-                .is_some_and(|form| form.low >= start && form.high < start + shape[d] as i64)
-        })
-        .collect()
-}
-
 /// The nodes whose values an operation needs: all arguments, but not affine positions, and not what is read
 /// elsewhere if nothing is.
 fn value_arguments(
@@ -383,103 +375,5 @@ fn may_fault(graph: &Graph, id: usize, inside: &[bool]) -> bool {
             graph.dtype(node).is_integer() && constant(a[1]).is_none_or(|c| c < 0)
         }
         _ => false,
-    }
-}
-
-/// Row-major strides of a chunk.
-pub(crate) fn strides_of(chunk: &Chunk<'_>) -> Vec<i64> {
-    chunk.columns[0]
-        .strides()
-        .iter()
-        .map(|s| *s as i64)
-        .collect()
-}
-
-fn read_strides(
-    chunk: &Chunk<'_>,
-    positions: &[NodeId],
-    forms: &[Option<Form64>],
-    depends: &[u128],
-    indices: usize,
-) -> Strides {
-    let mut total = vec![0; indices];
-    for (position, stride) in positions.iter().zip(strides_of(chunk)) {
-        match &forms[position.0 as usize] {
-            Some(form) => {
-                for (index, coefficient) in &form.terms {
-                    total[*index] = coefficient.wrapping_mul(stride).wrapping_add(total[*index]);
-                }
-            }
-            None => {
-                for (index, total) in total.iter_mut().enumerate() {
-                    if depends[position.0 as usize] >> index & 1 == 1 {
-                        *total = total.wrapping_add(1 << 20);
-                    }
-                }
-            }
-        }
-    }
-    total
-}
-
-#[allow(clippy::too_many_arguments)]
-fn prepare_read(
-    (operand, column): (usize, usize),
-    chunk: &Chunk<'_>,
-    positions: &[NodeId],
-    otherwise: Option<NodeId>,
-    forms: &[Option<Form64>],
-    inside: &[bool],
-    nest: &Nest,
-    registers: &[Register],
-) -> Read {
-    let mut lanes = vec![0; nest.strip.len()];
-    let mut scattered = false;
-    let shape = chunk.columns[0].shape();
-    let dims = positions
-        .iter()
-        .zip(strides_of(chunk))
-        .enumerate()
-        .map(|(d, (position, stride))| {
-            let form = match &forms[position.0 as usize] {
-                Some(form) => {
-                    let own: Vec<i64> = nest
-                        .strip
-                        .iter()
-                        .map(|s| {
-                            let term = form.terms.iter().find(|(i, _)| i == s);
-                            term.map_or(0, |(_, c)| *c)
-                        })
-                        .collect();
-                    for (total, c) in lanes.iter_mut().zip(&own) {
-                        *total = c.wrapping_mul(stride).wrapping_add(*total);
-                    }
-                    Form::Affine {
-                        constant: form.constant,
-                        terms: form.terms.clone(),
-                        lanes: own,
-                        checked: !inside[d],
-                    }
-                }
-                None => {
-                    scattered |= !registers[position.0 as usize].uniform;
-                    Form::Value(position.0)
-                }
-            };
-            Position {
-                start: chunk.start[d] as i64,
-                length: shape[d] as i64,
-                stride,
-                form,
-            }
-        })
-        .collect();
-    Read {
-        operand,
-        column,
-        dims,
-        otherwise: otherwise.map(|o| o.0),
-        lanes,
-        scattered,
     }
 }

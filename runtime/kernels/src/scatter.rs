@@ -79,7 +79,7 @@ pub(crate) fn run(
     };
     let rule = Rule { reduction, value };
     let shape = &lengths[..rank];
-    let mut column = Array::zeros(kernel.output[0], shape);
+    let mut column = crate::memory::zeros(kernel.output[0], shape);
     let store = |at: usize, carrier: Carrier, to: &mut [Segment<'_>]| {
         if kernel.finish {
             rule.finish(&carrier, &mut to[0], at);

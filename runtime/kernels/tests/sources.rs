@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::generate;
+use ein_kernels::{generate, generate_in_round};
 use ein_plan::{DType, Scalar, Source};
 
 fn all(source: &Source, dtype: DType, n: u64) -> Vec<f64> {
@@ -86,6 +86,28 @@ fn boxes_of_every_source_and_type_are_parts_of_the_whole() {
         &[(0, 4), (0, 0)],
     );
     assert_eq!(empty.shape(), &[4, 0]);
+}
+
+#[test]
+fn every_round_of_every_loop_draws_its_own() {
+    let draw = |rounds: &[u64], range: (u64, u64)| {
+        let source = Source::Uniform { lo: 0.0, hi: 1.0 };
+        values(&generate_in_round(
+            &source,
+            DType::F64,
+            "w",
+            (7, rounds),
+            &[50],
+            &[range],
+        ))
+    };
+    let all: Vec<Vec<f64>> = [&[][..], &[0], &[1], &[0, 1], &[1, 0], &[256]]
+        .map(|rounds| draw(rounds, (0, 50)))
+        .to_vec();
+    for (at, values) in all.iter().enumerate() {
+        assert!(all[..at].iter().all(|other| other != values));
+    }
+    assert_eq!(draw(&[3, 4], (10, 20)), draw(&[3, 4], (0, 50))[10..30]);
 }
 
 #[test]

@@ -112,9 +112,36 @@ functions! {
     Round "round" 1 1;
     /// a itself, without a gradient.
     Stop "stop" 1 0;
+    /// Library ([`crate::library`]): x with A x = b, for one right side or several.
+    Solve "solve" 2 1;
+    /// Library: the lower factor L of A = L Lᵀ.
+    Cholesky "cholesky" 1 1;
+    /// Library: the inverse.
+    Inv "inv" 1 1;
+    /// Library: Q and R one behind the other, reduced; R's diagonal is not negative.
+    Qr "qr" 1 1;
+    /// Library: eigenvalues of a symmetric matrix, ascending, and eigenvectors (columns) behind them.
+    Eigh "eigh" 1 1;
+    /// Library: U, the singular values, descending, and Vᵀ one behind the other, reduced.
+    Svd "svd" 1 1;
+    /// Library: the logarithm of the determinant.
+    Logdet "logdet" 1 1;
+    /// Library: the positions of the values in ascending order, equal ones in their own; NaN last.
+    Argsort "argsort" 1 1;
+    /// Library: the positions of the largest values, descending, equal ones in their own order; NaN first.
+    Topk "topk" 1 1;
 }
 
 impl Function {
+    /// Whether it is an operation on whole vectors or matrices ([`crate::library`]) rather than on values.
+    pub const fn is_library(self) -> bool {
+        use Function::*;
+        matches!(
+            self,
+            Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk
+        )
+    }
+
     /// The compute type of the result for arguments of these compute types, or what was expected instead.
     pub fn result(self, arguments: &[DType]) -> Result<DType, String> {
         use Function::*;
@@ -124,6 +151,21 @@ impl Function {
             let found = found.join(", ");
             Err(format!("{arity} {what} for `{name}`, found ({found})"))
         };
+        if self.is_library() {
+            let Some((values, indices)) = arguments.split_at_checked(self.arity()) else {
+                return wants("arguments");
+            };
+            let ordered = matches!(self, Argsort | Topk);
+            let suits = |a: &DType| match ordered {
+                true => *a != DType::Bool,
+                false => a.is_float() && *a == values[0],
+            };
+            return match values.iter().all(suits) && indices.iter().all(|i| *i == DType::I64) {
+                true if ordered => Ok(DType::I64),
+                true => Ok(values[0]),
+                false => wants("values of one type and indices"),
+            };
+        }
         if arguments.len() != self.arity() {
             return wants("arguments");
         }

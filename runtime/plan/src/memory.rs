@@ -1,7 +1,8 @@
 //! How many bytes of tuples each site holds at most, from types, placements and lifetimes alone.
 //!
 //! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
-//! SHUF leave where it is is one array with two names and counted once; copies at several sites are counted at each.
+//! SHUF leave where it is is one array with two names and counted once, and so is a state that is what the round
+//! before ended with; copies at several sites are counted at each. What a loop collects is there from its beginning.
 //! The working space of kernels and transports is not counted. Plans must be verified.
 //!
 //! ```text
@@ -9,7 +10,11 @@
 //! ```
 
 use crate::amounts::Amounts;
+use crate::lifetime::{Event, events};
 use crate::plan::{Operation, Plan, RelationId};
+use crate::relation::RelationType;
+use crate::repeat::{BlockId, Bound, LoopValue};
+use std::collections::BTreeMap;
 
 /// The most bytes that a site holds, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,62 +28,213 @@ pub struct Peak {
 /// By site: its peak.
 pub fn peaks(plan: &Plan) -> Vec<Peak> {
     let sites = plan.sites as usize;
-    let mut peaks = vec![Peak::default(); sites];
-    let mut total = vec![0u64; sites];
-    // Relations with the same tuples are one content, numbered by the first of them.
-    let mut content: Vec<usize> = vec![];
-    let mut alive: Vec<Vec<RelationId>> = vec![];
-    let mut held: Vec<Vec<u64>> = vec![];
-    for (number, step) in plan.steps.iter().enumerate() {
-        let own = match step.operation {
-            Operation::Broadcast { input } | Operation::Shuffle { input } => {
-                content[input.0 as usize]
+    let mut held = Held {
+        plan,
+        peaks: vec![Peak::default(); sites],
+        total: vec![0; sites],
+        contents: vec![],
+        names: BTreeMap::new(),
+        step: 0,
+    };
+    held.walk(&events(plan));
+    held.peaks
+}
+
+/// What tuples are held as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Name {
+    Relation(RelationId),
+    /// A state of a loop between its rounds.
+    State(BlockId, u32),
+    /// What a loop has collected so far.
+    Collected(BlockId, u32),
+}
+
+/// The same tuples, under any number of names.
+#[derive(Default)]
+struct Content {
+    names: Vec<(Name, RelationType)>,
+    /// By site; empty if nothing is held.
+    bytes: Vec<u64>,
+}
+
+struct Held<'a> {
+    plan: &'a Plan,
+    peaks: Vec<Peak>,
+    total: Vec<u64>,
+    contents: Vec<Content>,
+    /// By name: which content.
+    names: BTreeMap<Name, usize>,
+    step: usize,
+}
+
+impl Held<'_> {
+    /// Walks events, a loop's rounds as often as new contents may come up.
+    fn walk(&mut self, events: &[Event]) {
+        let mut at = 0;
+        while let Some(event) = events.get(at) {
+            at += 1;
+            match *event {
+                Event::Step(step) => self.step(step),
+                Event::Exit(_) => {}
+                Event::Enter(block) => {
+                    let length = events[at..].iter().position(|e| *e == Event::Exit(block));
+                    let body = &events[at..at + length.unwrap_or(0)];
+                    at += body.len();
+                    self.repeat(block, body);
+                }
             }
-            _ => number,
+        }
+    }
+
+    fn repeat(&mut self, block: BlockId, body: &[Event]) {
+        let plan = self.plan;
+        let repeat = plan.repeat(block);
+        self.step = (repeat.first as usize).min(plan.steps.len().saturating_sub(1));
+        for (number, state) in (0u32..).zip(&repeat.block.states) {
+            let kind = plan.state_kind(block, number);
+            let kind = kind.unwrap_or(plan.kind(state.initial));
+            self.share(
+                Name::Relation(state.initial),
+                Name::State(block, number),
+                kind,
+            );
+        }
+        // The second round is like all that follow, unless a value is handed from state to state.
+        let is_state = |next: RelationId| {
+            let operation = &plan.step(next).operation;
+            matches!(operation, Operation::Loop { value } if !value.is_behind())
         };
-        content.push(own);
-        alive.push(vec![]);
-        held.push(vec![]);
-        alive[own].push(step.result);
-        update(plan, &alive[own], &mut held[own], &mut total);
-        for (peak, bytes) in peaks.iter_mut().zip(&total) {
+        let handed = repeat.block.states.iter().filter(|s| is_state(s.next));
+        let mut rounds = 2 + handed.count() as u64;
+        if let Bound::Rounds(bound) = repeat.block.bound {
+            rounds = rounds.min(bound);
+            for number in 0..repeat.block.collected.len() as u32 {
+                if let Some(kind) = plan.collected_kind(block, number) {
+                    self.make(Name::Collected(block, number), kind);
+                }
+            }
+        }
+        for relation in &repeat.enters {
+            self.drop(Name::Relation(*relation));
+        }
+        for _ in 0..rounds {
+            self.walk(body);
+            let next: Vec<usize> = repeat
+                .block
+                .states
+                .iter()
+                .map(|state| self.names[&Name::Relation(state.next)])
+                .collect();
+            for number in 0..next.len() as u32 {
+                self.drop(Name::State(block, number));
+            }
+            for (number, content) in (0u32..).zip(next) {
+                let initial = plan.kind(repeat.block.states[number as usize].initial);
+                let kind = plan.state_kind(block, number).unwrap_or(initial);
+                self.name(Name::State(block, number), content, kind);
+            }
+            // What the round made and no step has freed goes with it.
+            for step in repeat.first..repeat.end {
+                self.drop(Name::Relation(RelationId(step)));
+            }
+        }
+        for relation in &repeat.frees {
+            self.drop(Name::Relation(*relation));
+        }
+        let wanted: Vec<LoopValue> = plan.behind(block).map(|(_, value)| value).collect();
+        for number in 0..repeat.block.states.len() as u32 {
+            if !wanted.contains(&LoopValue::Last(block, number)) {
+                self.drop(Name::State(block, number));
+            }
+        }
+    }
+
+    fn step(&mut self, number: usize) {
+        let plan = self.plan;
+        let step = &plan.steps[number];
+        self.step = number;
+        let own = Name::Relation(step.result);
+        match step.operation {
+            Operation::Broadcast { input } | Operation::Shuffle { input } => {
+                self.share(Name::Relation(input), own, &step.kind);
+            }
+            Operation::Loop {
+                value: LoopValue::State(block, state) | LoopValue::Last(block, state),
+            } => self.rename(Name::State(block, state), own, &step.kind),
+            Operation::Loop {
+                value: LoopValue::Collected(block, part),
+            } => self.rename(Name::Collected(block, part), own, &step.kind),
+            _ => self.make(own, &step.kind),
+        }
+        for freed in &step.frees {
+            self.drop(Name::Relation(*freed));
+        }
+    }
+
+    /// New tuples.
+    fn make(&mut self, name: Name, kind: &RelationType) {
+        self.contents.push(Content::default());
+        self.name(name, self.contents.len() - 1, kind);
+    }
+
+    /// The tuples of one name under another, too, perhaps at more sites; new ones if that name has none.
+    fn share(&mut self, from: Name, to: Name, kind: &RelationType) {
+        match self.names.get(&from) {
+            Some(content) => self.name(to, *content, kind),
+            None => self.make(to, kind),
+        }
+    }
+
+    fn rename(&mut self, from: Name, to: Name, kind: &RelationType) {
+        self.share(from, to, kind);
+        self.drop(from);
+    }
+
+    fn name(&mut self, name: Name, content: usize, kind: &RelationType) {
+        self.contents[content].names.push((name, kind.clone()));
+        self.names.insert(name, content);
+        self.count(content);
+        for (peak, bytes) in self.peaks.iter_mut().zip(&self.total) {
             if *bytes > peak.bytes {
                 *peak = Peak {
                     bytes: *bytes,
-                    step: number,
+                    step: self.step,
                 };
             }
         }
-        for freed in &step.frees {
-            let of = content[freed.0 as usize];
-            alive[of].retain(|relation| relation != freed);
-            update(plan, &alive[of], &mut held[of], &mut total);
+    }
+
+    /// Takes a name away, if it is there.
+    fn drop(&mut self, name: Name) {
+        if let Some(content) = self.names.remove(&name) {
+            self.contents[content]
+                .names
+                .retain(|(other, _)| *other != name);
+            self.count(content);
         }
     }
-    peaks
+
+    /// Counts a content anew.
+    fn count(&mut self, content: usize) {
+        let content = &mut self.contents[content];
+        for (sum, bytes) in self.total.iter_mut().zip(&content.bytes) {
+            *sum = sum.saturating_sub(*bytes);
+        }
+        content.bytes = bytes_held(self.plan, &content.names);
+        for (sum, bytes) in self.total.iter_mut().zip(&content.bytes) {
+            *sum = sum.saturating_add(*bytes);
+        }
+    }
 }
 
-/// Counts a content anew, of which these relations are alive.
-fn update(plan: &Plan, alive: &[RelationId], held: &mut Vec<u64>, total: &mut [u64]) {
-    for (sum, bytes) in total.iter_mut().zip(held.iter()) {
-        *sum = sum.saturating_sub(*bytes);
-    }
-    *held = bytes_held(plan, alive);
-    for (sum, bytes) in total.iter_mut().zip(held.iter()) {
-        *sum = sum.saturating_add(*bytes);
-    }
-}
-
-/// By site: bytes of the tuples that any of these relations of one content has there; empty if there is none.
-fn bytes_held(plan: &Plan, alive: &[RelationId]) -> Vec<u64> {
-    let Some(first) = alive.first() else {
+/// By site: bytes of the tuples that are there under any of these names; empty if there is none.
+fn bytes_held(plan: &Plan, names: &[(Name, RelationType)]) -> Vec<u64> {
+    let Some((_, first)) = names.first() else {
         return vec![];
     };
-    let placements: Vec<_> = alive
-        .iter()
-        .map(|relation| &plan.kind(*relation).placement)
-        .collect();
-    let amounts = Amounts::bytes(plan.kind(*first), &plan.mesh);
+    let placements: Vec<_> = names.iter().map(|(_, kind)| &kind.placement).collect();
+    let amounts = Amounts::bytes(first, &plan.mesh);
     let mut held: Vec<u64> = amounts
         .at_any(&placements)
         .into_iter()

@@ -9,6 +9,7 @@
 
 pub mod expression;
 pub mod line;
+mod repeat;
 mod token;
 
 use crate::dtype::DType;
@@ -82,8 +83,10 @@ fn plan(text: &str) -> Result<Plan> {
         files: vec![],
         kernels: vec![],
         steps: vec![],
+        repeats: vec![],
         outputs: vec![],
     };
+    let mut open = repeat::Open::default();
     for line in all {
         let mut line = line?;
         // A step begins with `r3 name:`; the others begin with a word and cannot be taken for one.
@@ -98,12 +101,17 @@ fn plan(text: &str) -> Result<Plan> {
             )?;
             plan.kernels.push(line.kernel()?);
             line.end()?;
+        } else if open.read(&mut line, &mut plan)? {
         } else if line.at_words("output") {
             plan.outputs.push(output(&mut line, &plan)?);
         } else {
             let step = step(&mut line, &plan)?;
             plan.steps.push(step);
         }
+    }
+    if !open.is_empty() {
+        let last = text.lines().count() as u32;
+        return Err(ParseError::new(last, 1, "a loop does not end"));
     }
     Ok(plan)
 }
@@ -135,14 +143,10 @@ fn step(line: &mut Line<'_>, plan: &Plan) -> Result<Step> {
     let kind = line.relation_type()?;
     line.expect("=")?;
     let operation = operation(line, plan, &kind)?;
-    let mut frees = vec![];
-    if line.eat(";") {
-        line.expect_word("free")?;
-        frees.push(line.relation()?);
-        while line.eat(",") {
-            frees.push(line.relation()?);
-        }
-    }
+    let frees = match line.eat(";") {
+        true => line.freed()?,
+        false => vec![],
+    };
     Ok(Step {
         result,
         tensor,
@@ -229,6 +233,9 @@ fn operation(line: &mut Line<'_>, plan: &Plan, kind: &RelationType) -> Result<Op
             let value = line.integer()?;
             Operation::LocalFilter { input, key, value }
         }
+        "loop" => Operation::Loop {
+            value: line.loop_value()?,
+        },
         _ => return Err(line.error_before("an operation such as `join` or `broadcast`")),
     })
 }
@@ -427,6 +434,7 @@ impl Line<'_> {
             "iota" => Some(Source::Iota),
             "gumbel" => Some(Source::Gumbel),
             "permutation" => Some(Source::Permutation),
+            "fed" => Some(Source::Fed),
             _ => None,
         };
         if let Some(source) = simple {

@@ -12,6 +12,7 @@ use crate::kernel::Kernel;
 use crate::mesh::Mesh;
 use crate::reduction::Reduction;
 use crate::relation::{KeyDim, RelationType};
+use crate::repeat::{LoopValue, Repeat};
 use crate::source::Source;
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +169,11 @@ pub enum Operation {
         /// Kept coordinate.
         value: u32,
     },
+    /// A value that a loop has; nothing is computed.
+    Loop {
+        /// Which.
+        value: LoopValue,
+    },
 }
 
 /// One step: `result : kind = operation`, after which the relations in `frees` are not needed any more.
@@ -217,8 +223,10 @@ pub struct Plan {
     pub files: Vec<String>,
     /// The kernels.
     pub kernels: Vec<Kernel>,
-    /// The steps.
+    /// The steps; those of a loop's body stand together.
     pub steps: Vec<Step>,
+    /// The loops, in the order in which they begin.
+    pub repeats: Vec<Repeat>,
     /// What is given out, in the order of the program.
     pub outputs: Vec<Output>,
 }

@@ -18,9 +18,11 @@ pub mod expression;
 
 use crate::dtype::DType;
 use crate::kernel::{Kernel, Operand};
+use crate::lifetime::{Event, events};
 use crate::mesh::Mesh;
 use crate::plan::{Fold, Operation, Origin, Output, Plan, Range, RelationId, Step};
 use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType};
+use crate::repeat::{BlockId, Bound, LoopValue};
 use crate::source::Source;
 use expression::{body, indices, number};
 use std::fmt::{self, Display, Formatter};
@@ -149,6 +151,7 @@ impl Display for Source {
             Source::Bernoulli { p } => write!(f, "bernoulli({p:?})"),
             Source::Gumbel => f.write_str("gumbel"),
             Source::Permutation => f.write_str("permutation"),
+            Source::Fed => f.write_str("fed"),
         }
     }
 }
@@ -238,6 +241,32 @@ impl Display for RelationId {
     }
 }
 
+impl Display for BlockId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "b{}", self.0)
+    }
+}
+
+/// `counter b0`, `state b0.1`, `last b0.1`, `rounds b0`, `collected b0.0`.
+impl Display for LoopValue {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            LoopValue::Counter(block) => write!(f, "counter {block}"),
+            LoopValue::State(block, number) => write!(f, "state {block}.{number}"),
+            LoopValue::Last(block, number) => write!(f, "last {block}.{number}"),
+            LoopValue::Rounds(block) => write!(f, "rounds {block}"),
+            LoopValue::Collected(block, number) => write!(f, "collected {block}.{number}"),
+        }
+    }
+}
+
+fn freed(relations: &[RelationId]) -> String {
+    match relations.is_empty() {
+        true => String::new(),
+        false => format!("; free {}", list(relations)),
+    }
+}
+
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let how = if self.deterministic {
@@ -251,8 +280,16 @@ impl Display for Plan {
         for (number, kernel) in self.kernels.iter().enumerate() {
             writeln!(f, "kernel k{number} {kernel}")?;
         }
-        for step in &self.steps {
-            writeln!(f, "{}", self.step_text(step))?;
+        let mut depth = 0;
+        for event in events(self) {
+            let text = match event {
+                Event::Enter(block) => self.repeat_text(block),
+                Event::Step(step) => self.step_text(&self.steps[step]),
+                Event::Exit(block) => self.end_text(block),
+            };
+            depth -= usize::from(matches!(event, Event::Exit(_)));
+            writeln!(f, "{:1$}{text}", "", 2 * depth)?;
+            depth += usize::from(matches!(event, Event::Enter(_)));
         }
         for output in &self.outputs {
             writeln!(f, "{}", self.output_text(output))?;
@@ -266,12 +303,37 @@ impl Plan {
     pub fn step_text(&self, step: &Step) -> String {
         let (result, tensor, kind) = (step.result, Name(&step.tensor), &step.kind);
         let operation = self.operation_text(step);
-        let frees = match step.frees.is_empty() {
-            true => String::new(),
-            false => format!("; free {}", list(&step.frees)),
-        };
+        let frees = freed(&step.frees);
         let origin = origin(step.origin, &self.files);
         format!("{result} {tensor}: {kind} = {operation}{frees}{origin}")
+    }
+
+    /// The line that begins a loop: `repeat b0 k < 100 until r7; state r0 next r4; collect r5 dim 0; free r0`.
+    pub fn repeat_text(&self, id: BlockId) -> String {
+        let repeat = self.repeat(id);
+        let block = &repeat.block;
+        let mut text = format!("repeat {id} {} < ", Name(&block.name));
+        text += &match block.bound {
+            Bound::Rounds(rounds) => rounds.to_string(),
+            Bound::Value(relation) => relation.to_string(),
+            Bound::Unbounded => "inf".into(),
+        };
+        if let Some(until) = block.until {
+            text += &format!(" until {until}");
+        }
+        for state in &block.states {
+            text += &format!("; state {} next {}", state.initial, state.next);
+        }
+        for collected in &block.collected {
+            text += &format!("; collect {} dim {}", collected.value, collected.dim);
+        }
+        text += &freed(&repeat.enters);
+        text + &origin(block.origin, &self.files)
+    }
+
+    /// The line that ends a loop: `end b0; free r1, r2`.
+    pub fn end_text(&self, id: BlockId) -> String {
+        format!("end {id}{}", freed(&self.repeat(id).frees))
     }
 
     fn operation_text(&self, step: &Step) -> String {
@@ -318,6 +380,7 @@ impl Plan {
             Operation::LocalFilter { input, key, value } => {
                 format!("filter {input} where {} = {value}", of(input, *key))
             }
+            Operation::Loop { value } => format!("loop {value}"),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Must not know file formats or generators.
 //!
 //! ```text
-//! normal(0, 0.02)    load("x.npy")    full(1)
+//! normal(0, 0.02)    load("x.npy")    full(1)    fed
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -52,18 +52,39 @@ pub enum Source {
     Gumbel,
     /// A random order of 0..n; rank 1.
     Permutation,
+    /// Given, when the plan is walked, by the session that walks it: rows of a batch, a tensor carried from an earlier plan, a
+    /// number of the step.
+    Fed,
+}
+
+/// Names of what a session feeds beside tensors of the program.
+pub mod fed {
+    /// The number of a step within its block, from 0: i64.
+    pub const STEP: &str = "train.step";
+    /// The epoch, from 0: i64.
+    pub const EPOCH: &str = "train.epoch";
+    /// How many steps the optimizer's states have seen: i64.
+    pub const UPDATE: &str = "train.update";
+    /// The numbers, in the data, of the rows of a batch: i64, one dimension.
+    pub const ROWS: &str = "train.rows";
+    /// The share of its batch that a part has: f64.
+    pub const SHARE: &str = "train.share";
+    /// What a step gives back beside the loss and what is carried: the rate, with the schedule's factor: f64.
+    pub const RATE: &str = "train.rate";
 }
 
 impl Source {
     /// Whether every site can make any part of it without reading anything.
     pub fn is_free(&self) -> bool {
-        !matches!(self, Source::Load(_) | Source::Unbound)
+        !matches!(self, Source::Load(_) | Source::Unbound | Source::Fed)
     }
 
     /// Whether the values depend on the seed, and in a loop on the round.
     pub fn is_random(&self) -> bool {
         match self {
-            Source::Load(_) | Source::Unbound | Source::Full(_) | Source::Iota => false,
+            Source::Load(_) | Source::Unbound | Source::Full(_) | Source::Iota | Source::Fed => {
+                false
+            }
             Source::Uniform { .. }
             | Source::Normal { .. }
             | Source::Bernoulli { .. }

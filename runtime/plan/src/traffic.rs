@@ -49,29 +49,59 @@ impl std::ops::AddAssign for Traffic {
     }
 }
 
-/// By step: what it sends. Local steps send nothing.
+/// By step: what it sends each time it is walked. Local steps send nothing.
 pub fn by_step(plan: &Plan) -> Vec<Traffic> {
     plan.steps.iter().map(|step| of_step(plan, step)).collect()
 }
 
-/// What the whole plan sends.
+/// What the whole plan sends, with as many rounds of its loops as are expected.
 pub fn total(plan: &Plan) -> Traffic {
+    total_of(plan, &plan.expected_times())
+}
+
+/// What the whole plan sends if the rounds of each loop are walked so many times in all.
+pub fn total_of(plan: &Plan, times: &[u64]) -> Traffic {
     let mut sum = Traffic::default();
-    for traffic in by_step(plan) {
-        sum += traffic;
+    for (traffic, times) in by_step(plan).into_iter().zip(plan.times_of_steps(times)) {
+        sum += traffic.times(times);
     }
     sum
 }
 
-/// By site: what it receives over the whole plan.
+/// By site: what it receives over the whole plan, with as many rounds of its loops as are expected.
 pub fn received(plan: &Plan) -> Vec<Received> {
     let mut sums = vec![Received::default(); plan.sites as usize];
-    for step in &plan.steps {
+    let times = plan.times_of_steps(&plan.expected_times());
+    for (step, times) in plan.steps.iter().zip(times) {
         for (sum, received) in sums.iter_mut().zip(received_in(plan, step)) {
-            *sum += received;
+            *sum += received.times(times);
         }
     }
     sums
+}
+
+impl Received {
+    /// So many times as much.
+    #[must_use]
+    pub fn times(self, times: u64) -> Received {
+        Received {
+            floats: self.floats.saturating_mul(times),
+            bytes: self.bytes.saturating_mul(times),
+        }
+    }
+}
+
+impl Traffic {
+    /// So many times as much.
+    #[must_use]
+    pub fn times(self, times: u64) -> Traffic {
+        Traffic {
+            transfer: self.transfer.saturating_mul(times),
+            floats: self.floats.saturating_mul(times),
+            bytes: self.bytes.saturating_mul(times),
+            received_max: self.received_max.times(times),
+        }
+    }
 }
 
 fn of_step(plan: &Plan, step: &Step) -> Traffic {

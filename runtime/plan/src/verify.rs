@@ -10,7 +10,7 @@
 //!   index with the same pieces; an aggregate combines carriers and keeps every key dimension that cuts; so does a
 //!   fold, which may keep one that does not cut by the blocks of some of its axes;
 //! - BCAST gives copies along an axis where there were none, SHUF does not, and every other step finds its inputs where it needs them ([`location`]);
-//! - a relation is freed by the step of its last use, or by its own if nothing uses it; outputs are not freed;
+//! - loops are nested, their states keep type and placement, and every relation is freed where it is used last, unless it is given out ([`repeat`]);
 //! - an output is one column of the stated type and shape, and every key dimension with several pieces cuts it.
 //!
 //! A verified plan can be printed and parsed, encoded, measured and walked without any further check. Must not
@@ -22,6 +22,7 @@
 
 pub mod kernel;
 pub mod location;
+mod repeat;
 pub mod types;
 
 use crate::kernel::{Kernel, Node};
@@ -66,20 +67,22 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     for (number, kernel) in plan.kernels.iter().enumerate() {
         kernel::kernel(kernel).map_err(at(format!("kernel k{number}")))?;
     }
+    repeat::nesting(plan)?;
     for (number, step) in plan.steps.iter().enumerate() {
         self::step(plan, number, step).map_err(at(step.result.to_string()))?;
     }
     for output in &plan.outputs {
         self::output(plan, output).map_err(at(format!("output {}", output.name)))?;
     }
-    lifetimes(plan)
+    repeat::loops(plan)?;
+    repeat::lifetimes(plan)
 }
 
 impl Operation {
     /// The relations that the operation reads, in order.
     pub fn inputs(&self) -> Vec<RelationId> {
         match self {
-            Operation::Source { .. } => vec![],
+            Operation::Source { .. } | Operation::Loop { .. } => vec![],
             Operation::LocalJoin { inputs, .. } => inputs.iter().map(|i| i.relation).collect(),
             Operation::Broadcast { input }
             | Operation::Shuffle { input }
@@ -100,6 +103,9 @@ fn step(plan: &Plan, number: usize, step: &Step) -> Result<(), String> {
         if input >= step.result {
             return Err(format!("{input} does not stand before it"));
         }
+    }
+    if let Operation::Loop { value } = step.operation {
+        repeat::value(plan, step, value)?;
     }
     let expected = match &step.operation {
         Operation::LocalJoin {
@@ -155,7 +161,7 @@ fn content(
         Operation::Source { .. } if result.array.columns.len() != 1 => {
             Err("a source has one column".into())
         }
-        Operation::Source { .. } | Operation::LocalJoin { .. } => {
+        Operation::Source { .. } | Operation::LocalJoin { .. } | Operation::Loop { .. } => {
             Ok((result.keys.clone(), result.array.clone()))
         }
         Operation::Broadcast { input } if !grows(input) => {
@@ -389,7 +395,10 @@ fn meetings(plan: &Plan, step: &Step) -> Vec<Meeting> {
         keys.filter(|key| Some(*key) != gone).collect()
     };
     match &step.operation {
-        Operation::Source { .. } | Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
+        Operation::Source { .. }
+        | Operation::Broadcast { .. }
+        | Operation::Shuffle { .. }
+        | Operation::Loop { .. } => {
             vec![]
         }
         Operation::LocalJoin { inputs, fold, .. } => inputs
@@ -434,36 +443,4 @@ fn output(plan: &Plan, output: &Output) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn lifetimes(plan: &Plan) -> Result<(), VerifyError> {
-    let outputs: HashSet<RelationId> = plan.outputs.iter().map(|o| o.relation).collect();
-    let mut last: Vec<usize> = (0..plan.steps.len()).collect();
-    for (number, step) in plan.steps.iter().enumerate() {
-        for input in step.operation.inputs() {
-            last[input.0 as usize] = number;
-        }
-    }
-    let mut freed = vec![];
-    for (number, step) in plan.steps.iter().enumerate() {
-        for relation in &step.frees {
-            if last.get(relation.0 as usize) != Some(&number) || outputs.contains(relation) {
-                return Err(VerifyError {
-                    place: step.result.to_string(),
-                    message: format!("it frees {relation}, whose last use it is not"),
-                });
-            }
-            freed.push(*relation);
-        }
-    }
-    freed.sort_unstable();
-    let expected = plan.steps.iter().map(|s| s.result);
-    let expected: Vec<RelationId> = expected.filter(|r| !outputs.contains(r)).collect();
-    match freed == expected {
-        true => Ok(()),
-        false => Err(VerifyError {
-            place: "plan".into(),
-            message: "not every relation is freed once".into(),
-        }),
-    }
 }

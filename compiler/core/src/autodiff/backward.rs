@@ -10,7 +10,7 @@
 
 use super::derivative::{At, rule};
 use super::sketch::Sketch;
-use ein_plan::{Function, Node, NodeId};
+use ein_plan::{Function, Kernel, Node, NodeId, Reduction};
 
 /// Conditions with whether they hold, outermost first.
 pub(super) type Path = Vec<(NodeId, bool)>;
@@ -38,6 +38,36 @@ pub(super) fn differentiable(sketch: &Sketch, id: NodeId) -> Vec<NodeId> {
     flows.retain(|argument| sketch.graph.dtype(*argument).is_float());
     flows.sort();
     flows.dedup();
+    flows
+}
+
+/// Through which operands a derivative flows.
+pub(super) fn flowing(kernel: &Kernel, operands: usize) -> Vec<bool> {
+    let mut flows = vec![false; operands];
+    let stops = matches!(
+        kernel.reduction,
+        Some(Reduction::Any | Reduction::All | Reduction::ArgMax | Reduction::ArgMin)
+    );
+    if stops || !kernel.graph.dtype(kernel.root).is_float() {
+        return flows;
+    }
+    if let Some(library) = kernel.library() {
+        let arguments = library.arguments.iter();
+        arguments.for_each(|argument| flows[argument.operand as usize] = true);
+        return flows;
+    }
+    let sketch = Sketch::of(kernel, &[]);
+    let mut seen = vec![false; kernel.graph.len()];
+    let mut open = vec![kernel.root];
+    while let Some(id) = open.pop() {
+        if std::mem::replace(&mut seen[id.0 as usize], true) {
+            continue;
+        }
+        if let Node::Read { operand, .. } = kernel.graph.node(id) {
+            flows[*operand as usize] = true;
+        }
+        open.extend(differentiable(&sketch, id));
+    }
     flows
 }
 

@@ -6,8 +6,9 @@
 //! and is planned, fused and distributed like any statement. A contraction's adjoints are contractions. Must not know
 //! surface syntax, keys, sites or placements.
 //!
-//! `derivative` is the table of scalar functions, `reduction` that of reductions, `backward` the pass through one
-//! expression, `transpose` the way from the adjoint of a read to that of what is read.
+//! `derivative` is the table of scalar functions, `reduction` that of reductions, `library` of library operations, `backward` the pass through one
+//! expression, `transpose` the way from the adjoint of a read to that of what is read; `ways` says what lies between the
+//! two, `rounds` goes back through a block.
 //!
 //! ```text
 //! y: f32[3] = [i: 3 | j: 4] sum W[i, j] * x[j];   loss: f32[] = [| i: 3] sum y[i] * y[i]
@@ -17,18 +18,23 @@
 
 mod backward;
 mod derivative;
+mod library;
 mod reduction;
+mod rounds;
 mod sketch;
+mod statements;
 mod transpose;
+mod ways;
 
-use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
-use backward::{backward, differentiable};
-use ein_plan::{DType, Index, Kernel, Node, NodeId, Operand, Origin, Reduction};
+use crate::einsum::{BlockId, Definition, Program, TensorId};
+use backward::{backward, flowing};
+use ein_plan::{Index, Node, NodeId, Reduction};
 use einc_diag::Diagnostic;
 use reduction::{Prepared, prepare};
-use sketch::{Copy, Sketch};
+use sketch::Sketch;
 use std::collections::{HashMap, HashSet};
 use transpose::{Piece, Reading, transpose};
+use ways::{Level, Ways};
 
 /// The derivative of a loss by a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +49,22 @@ pub struct Gradient {
 #[derive(Default)]
 pub struct Gradients {
     statements: Statements,
+    /// By the scalar that is differentiated.
+    losses: HashMap<TensorId, Loss>,
+    /// How many losses there are: scalars, and the rounds of blocks.
+    loss_count: u32,
     /// By loss and tensor; `None`: zero.
-    adjoints: HashMap<(TensorId, TensorId), Option<Adjoint>>,
+    adjoints: HashMap<(Loss, TensorId), Option<Adjoint>>,
     /// By loss and statement.
-    prepared: HashMap<(TensorId, TensorId), Prepared>,
+    prepared: HashMap<(Loss, TensorId), Prepared>,
+    /// By loss and block: what flows back through it to the tensors that it reads.
+    through: HashMap<(Loss, BlockId), Through>,
     /// By loss and tensor.
     finished: HashMap<(TensorId, TensorId), Gradient>,
     /// Of every statement: through which operands a derivative flows.
     flows: Vec<Vec<bool>>,
+    /// Why a gradient cannot be taken.
+    refused: Option<Diagnostic>,
 }
 
 /// An adjoint: one number everywhere, or a tensor.
@@ -59,6 +73,13 @@ enum Adjoint {
     Constant(f64),
     Tensor(TensorId),
 }
+
+/// What is differentiated: a scalar, or what a round of a block gives on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Loss(u32);
+
+/// What flows to each tensor, as tensors of its shape.
+type Through = HashMap<TensorId, Vec<TensorId>>;
 
 /// A hidden statement to be.
 struct Statement<'a> {
@@ -106,7 +127,8 @@ impl Gradients {
     /// always the same one, and has only grown in between.
     ///
     /// # Errors
-    /// `E0606` where the loss is no floating-point scalar, or the tensor is not floating-point.
+    /// `E0606` where the loss is no floating-point scalar, the tensor is not floating-point, an operation between the two has
+    /// no derivative here, or the number of the rounds between them is not bounded.
     pub fn of(
         &mut self,
         program: &mut Program,
@@ -124,7 +146,10 @@ impl Gradients {
         if !by.dtype.is_float() {
             return refused(format!("`{}` is not floating-point", by.name));
         }
-        let adjoint = self.adjoint(program, loss, wrt);
+        let adjoint = self.adjoint(program, loss, wrt)?;
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
         let gradient = Gradient {
             tensor: match adjoint {
                 Some(Adjoint::Tensor(tensor)) => tensor,
@@ -137,49 +162,49 @@ impl Gradients {
         Ok(gradient)
     }
 
-    fn adjoint(&mut self, program: &mut Program, loss: TensorId, wrt: TensorId) -> Option<Adjoint> {
+    /// The adjoint of a tensor; `None`: zero.
+    fn adjoint(
+        &mut self,
+        program: &mut Program,
+        loss: TensorId,
+        wrt: TensorId,
+    ) -> Result<Option<Adjoint>, Diagnostic> {
         self.look_at(program);
-        // Tensors between the two, both included.
-        let (first, last) = (wrt.0 as usize, loss.0 as usize);
-        let mut reached = vec![false; last + 1];
-        if first > last {
-            return None;
+        let ways = Ways::new(program, &self.flows, loss, wrt)?;
+        if !ways.leads(wrt) {
+            return Ok(None);
         }
-        reached[first] = true;
-        for at in first + 1..=last {
-            reached[at] = self.read_by(program, at).any(|o| reached[o]);
-        }
-        let mut between = vec![false; last + 1];
-        between[last] = reached[last];
-        for at in (first..=last).rev().filter(|at| reached[*at]) {
-            if between[at] {
-                let operands: Vec<usize> = self.read_by(program, at).collect();
-                operands
-                    .into_iter()
-                    .filter(|o| reached[*o])
-                    .for_each(|o| between[o] = true);
+        let key = match self.losses.get(&loss) {
+            Some(key) => *key,
+            None => {
+                let key = self.new_loss();
+                *self.losses.entry(loss).or_insert(key)
             }
-        }
-        for at in (first..=last).rev().filter(|at| between[*at]) {
-            let tensor = TensorId(at as u32);
-            if self.adjoints.contains_key(&(loss, tensor)) {
+        };
+        let level = Level {
+            place: program.tensor(loss).block,
+            around: true,
+        };
+        // Tensors between the two, both included, the last first.
+        let mut between: Vec<TensorId> = ways.between().collect();
+        between.retain(|id| level.has(program, program.tensor(*id).block));
+        for tensor in between {
+            if self.adjoints.contains_key(&(key, tensor)) {
                 continue;
             }
             let adjoint = if tensor == loss {
                 Some(Adjoint::Constant(1.0))
             } else {
-                let users: Vec<usize> = (at + 1..=last)
-                    .filter(|user| between[*user])
-                    .filter(|user| self.read_by(program, *user).any(|o| o == at))
-                    .collect();
-                self.combined(program, loss, tensor, &users)
+                self.combined(program, &ways, (key, level), tensor, vec![])?
             };
-            self.adjoints.insert((loss, tensor), adjoint);
+            self.adjoints.insert((key, tensor), adjoint);
         }
-        match between[first] {
-            true => self.adjoints[&(loss, wrt)],
-            false => None,
-        }
+        Ok(self.adjoints.get(&(key, wrt)).copied().flatten())
+    }
+
+    fn new_loss(&mut self) -> Loss {
+        self.loss_count += 1;
+        Loss(self.loss_count)
     }
 
     /// Learns through which operands of the statements that are new a derivative flows.
@@ -193,42 +218,50 @@ impl Gradients {
         }
     }
 
-    /// The tensors from which a derivative flows to a tensor.
-    fn read_by<'p>(&self, program: &'p Program, at: usize) -> impl Iterator<Item = usize> + 'p {
-        let operands: &[TensorId] = match &program.tensors[at].definition {
-            Definition::Source(_) | Definition::Loop(_) => &[],
-            Definition::Statement { operands, .. } => operands,
-        };
-        let flows = self.flows[at].clone();
-        let flowing = operands.iter().zip(flows).filter(|(_, flows)| *flows);
-        flowing.map(|(operand, _)| operand.0 as usize)
-    }
-
-    /// The adjoint of a tensor from those of the statements that read it.
+    /// The adjoint of a tensor from those of the statements of a level that read it, of the blocks that do, and what else
+    /// flows there: tensors of its shape.
     fn combined(
         &mut self,
         program: &mut Program,
-        loss: TensorId,
+        ways: &Ways,
+        (loss, level): (Loss, Level),
         tensor: TensorId,
-        users: &[usize],
-    ) -> Option<Adjoint> {
+        more: Vec<TensorId>,
+    ) -> Result<Option<Adjoint>, Diagnostic> {
         let mut pieces = vec![];
+        let users: Vec<TensorId> = ways.users(tensor).collect();
         for user in users {
-            let user = TensorId(*user as u32);
-            if let Some(Some(adjoint)) = self.adjoints.get(&(loss, user)).copied() {
+            if level.has(program, program.tensor(user).block)
+                && let Some(Some(adjoint)) = self.adjoints.get(&(loss, user)).copied()
+            {
                 let origin = program.tensor(user).origin;
                 let new = self.pieces(program, loss, user, adjoint, tensor);
                 pieces.extend(new.into_iter().map(|piece| (piece, origin)));
             }
         }
-        self.statements.sum(program, tensor, pieces)
+        for block in ways.blocks_at(program, level, tensor) {
+            let through = self.through_block(program, ways, loss, block)?;
+            let parts = through.get(&tensor).cloned().unwrap_or_default();
+            let origin = program.block(block).origin;
+            pieces.extend(
+                parts
+                    .into_iter()
+                    .map(|part| (Piece::whole(program, part), origin)),
+            );
+        }
+        let origin = program.tensor(tensor).origin;
+        pieces.extend(
+            more.into_iter()
+                .map(|part| (Piece::whole(program, part), origin)),
+        );
+        Ok(self.statements.sum(program, tensor, pieces))
     }
 
     /// What flows to a tensor through one statement.
     fn pieces(
         &mut self,
         program: &mut Program,
-        loss: TensorId,
+        loss: Loss,
         user: TensorId,
         adjoint: Adjoint,
         tensor: TensorId,
@@ -240,6 +273,14 @@ impl Gradients {
         let Some(operand) = operands.iter().position(|o| *o == tensor) else {
             return vec![];
         };
+        if let Some(library) = kernel.library() {
+            let call = library::Call::new(user, &kernel, &library, &operands);
+            let pieces = call.pieces(program, &mut self.statements, adjoint, operand);
+            return pieces.unwrap_or_else(|refused| {
+                self.refused.get_or_insert(refused);
+                vec![]
+            });
+        }
         let mut prepared = match self.prepared.get(&(loss, user)) {
             Some(prepared) => prepared.clone(),
             None => {
@@ -273,228 +314,4 @@ impl Gradients {
         }
         pieces
     }
-}
-
-/// Through which operands a derivative flows.
-fn flowing(kernel: &Kernel, operands: usize) -> Vec<bool> {
-    let mut flows = vec![false; operands];
-    let stops = matches!(
-        kernel.reduction,
-        Some(Reduction::Any | Reduction::All | Reduction::ArgMax | Reduction::ArgMin)
-    );
-    if stops || !kernel.graph.dtype(kernel.root).is_float() {
-        return flows;
-    }
-    let sketch = Sketch::of(kernel, &[]);
-    let mut seen = vec![false; kernel.graph.len()];
-    let mut open = vec![kernel.root];
-    while let Some(id) = open.pop() {
-        if std::mem::replace(&mut seen[id.0 as usize], true) {
-            continue;
-        }
-        if let Node::Read { operand, .. } = kernel.graph.node(id) {
-            flows[*operand as usize] = true;
-        }
-        open.extend(differentiable(&sketch, id));
-    }
-    flows
-}
-
-impl Statements {
-    /// Appends a hidden statement whose elements have the type of its root.
-    fn push(
-        &mut self,
-        program: &mut Program,
-        statement: Statement<'_>,
-        name: &str,
-        origin: Origin,
-    ) -> TensorId {
-        let dtype = statement.sketch.graph.dtype(statement.root);
-        let operands = statement.sketch.operands.iter().map(|id| Operand {
-            columns: vec![program.tensor(*id).dtype],
-            shape: program.tensor(*id).shape.clone(),
-        });
-        let shape = statement.indices[..statement.rank].iter();
-        let shape = shape.map(|index| index.extent).collect();
-        let kernel = Kernel {
-            operands: operands.collect(),
-            output_rank: statement.rank as u32,
-            graph: statement.sketch.graph.clone(),
-            root: statement.root,
-            guard: statement.guard,
-            reduction: statement.reduction,
-            finish: true,
-            output: vec![dtype],
-            indices: statement.indices,
-        };
-        let (kernel, operands) = canonical::statement(kernel, &statement.sketch.operands);
-        let name = self.name(program, name);
-        program.tensors.push(Tensor {
-            name,
-            dtype,
-            shape,
-            role: Role::Hidden,
-            block: program.innermost(&operands),
-            definition: Definition::Statement { kernel, operands },
-            origin,
-        });
-        TensorId(program.tensors.len() as u32 - 1)
-    }
-
-    /// The name, or the name with a number where it is taken.
-    fn name(&mut self, program: &Program, base: &str) -> String {
-        let new = program.tensors[self.seen..].iter();
-        self.names.extend(new.map(|tensor| tensor.name.clone()));
-        self.seen = program.tensors.len();
-        let mut name = base.to_owned();
-        let mut number = 1;
-        while self.names.contains(&name) {
-            number += 1;
-            name = format!("{base}.{number}");
-        }
-        name
-    }
-
-    /// A tensor in its compute type: itself, or the same statement again.
-    fn exact(&mut self, program: &mut Program, tensor: TensorId, dtype: DType) -> TensorId {
-        let of = program.tensor(tensor);
-        if of.dtype == dtype {
-            return tensor;
-        }
-        if let Some(known) = self.exact.get(&tensor) {
-            return *known;
-        }
-        let Definition::Statement { kernel, operands } = of.definition.clone() else {
-            return tensor;
-        };
-        let (name, origin) = (format!("grad.{}.exact", of.name), of.origin);
-        let sketch = Sketch::of(&kernel, &operands);
-        let statement = Statement {
-            rank: kernel.output_rank as usize,
-            indices: kernel.indices,
-            sketch: &sketch,
-            root: kernel.root,
-            guard: kernel.guard,
-            reduction: kernel.reduction,
-        };
-        let exact = self.push(program, statement, &name, origin);
-        self.exact.insert(tensor, exact);
-        exact
-    }
-
-    /// A tensor of the shape of another, one number everywhere.
-    fn filled(&mut self, program: &mut Program, like: TensorId, value: f64) -> TensorId {
-        let of = program.tensor(like);
-        let (name, origin) = (format!("grad.{}", of.name), of.origin);
-        let (shape, dtype) = (of.shape.clone(), of.dtype.compute());
-        let mut sketch = Sketch::default();
-        let root = sketch.number(value, dtype);
-        let statement = Statement {
-            rank: shape.len(),
-            indices: numbered(&shape),
-            sketch: &sketch,
-            root,
-            guard: None,
-            reduction: None,
-        };
-        self.push(program, statement, &name, origin)
-    }
-
-    /// The sum of the pieces of a tensor's adjoint; `None` if there are none. Pieces that sum over indices are tensors of
-    /// their own where there are others beside them.
-    fn sum(
-        &mut self,
-        program: &mut Program,
-        tensor: TensorId,
-        mut pieces: Vec<(Piece, Origin)>,
-    ) -> Option<Adjoint> {
-        let of = program.tensor(tensor);
-        let (name, shape) = (format!("grad.{}", of.name), of.shape.clone());
-        let dtype = of.dtype.compute();
-        let origin = match pieces.as_slice() {
-            [] => return None,
-            [(_, origin)] => *origin,
-            _ => of.origin,
-        };
-        if let [(piece, _)] = pieces.as_slice()
-            && piece.indices.len() > piece.rank
-        {
-            let (piece, origin) = pieces.pop()?;
-            let tensor = self.push(program, piece.statement(), &name, origin);
-            return Some(Adjoint::Tensor(tensor));
-        }
-        let mut sketch = Sketch::default();
-        let mut indices = None;
-        let places: Vec<NodeId> = (0..shape.len()).map(|at| sketch.index(at)).collect();
-        let mut total: Option<NodeId> = None;
-        for (number, (piece, origin)) in (1..).zip(pieces) {
-            let part = if piece.indices.len() > piece.rank {
-                let name = format!("{name}.{number}");
-                let part = self.push(program, piece.statement(), &name, origin);
-                sketch.read(part, places.clone(), None, dtype)
-            } else {
-                let mut copy = Copy::new(&piece.sketch, places.clone(), None);
-                copy.node(&mut sketch, piece.root)
-            };
-            indices.get_or_insert(piece.indices);
-            total = Some(total.map_or(part, |total| sketch.add(total, part)));
-        }
-        let root = total?;
-        if let Some(value) = sketch.value(root) {
-            return Some(Adjoint::Constant(value));
-        }
-        if let Node::Read {
-            operand,
-            positions,
-            otherwise: None,
-            ..
-        } = sketch.graph.node(root)
-        {
-            let whole = sketch.operands[*operand as usize];
-            if *positions == places
-                && program.tensor(whole).dtype == dtype
-                && program.tensor(whole).shape == shape
-            {
-                return Some(Adjoint::Tensor(whole));
-            }
-        }
-        let mut indices = indices.unwrap_or_default();
-        indices.truncate(shape.len());
-        let statement = Statement {
-            rank: shape.len(),
-            indices,
-            sketch: &sketch,
-            root,
-            guard: None,
-            reduction: None,
-        };
-        Some(Adjoint::Tensor(
-            self.push(program, statement, &name, origin),
-        ))
-    }
-}
-
-impl Piece {
-    fn statement(&self) -> Statement<'_> {
-        let reduces = self.indices.len() > self.rank;
-        Statement {
-            indices: self.indices.clone(),
-            rank: self.rank,
-            sketch: &self.sketch,
-            root: self.root,
-            guard: self.guard,
-            reduction: reduces.then_some(Reduction::Sum),
-        }
-    }
-}
-
-/// Indices for dimensions that have no names.
-fn numbered(shape: &[u64]) -> Vec<Index> {
-    (1..)
-        .zip(shape)
-        .map(|(number, extent): (u32, _)| Index {
-            name: format!("i{number}"),
-            extent: *extent,
-        })
-        .collect()
 }

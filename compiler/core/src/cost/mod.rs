@@ -36,6 +36,8 @@ pub struct StepCost {
     pub received_max: Received,
     /// Floating-point operations of the step's busiest site.
     pub flops: u128,
+    /// How many times it is expected to be made: the rounds of the loops around it. The others are of one time.
+    pub times: u64,
 }
 
 /// What a program costs.
@@ -62,21 +64,25 @@ pub fn of(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
     debug_assert_eq!(program.sites, machine.sites);
     let mut load = vec![0u128; program.mesh.sites() as usize];
     let mut cost = Cost::default();
-    for (relation, sent) in program.relations.iter().zip(traffic::by_step(plan)) {
+    let times = plan.times_of_steps(&plan.expected_times());
+    let steps = program.relations.iter().zip(traffic::by_step(plan));
+    for ((relation, sent), times) in steps.zip(times) {
         let flops = flops(relation, &program.mesh);
         for (load, flops) in load.iter_mut().zip(&flops) {
-            *load = load.saturating_add(*flops);
+            *load = load.saturating_add(flops.saturating_mul(times.into()));
         }
         let transfer = transfer(relation, &program.mesh);
-        cost.transfer = cost.transfer.saturating_add(transfer);
-        cost.floats = cost.floats.saturating_add(sent.floats);
-        cost.bytes = cost.bytes.saturating_add(sent.bytes);
+        let all = sent.times(times);
+        cost.transfer = (cost.transfer).saturating_add(transfer.saturating_mul(times.into()));
+        cost.floats = cost.floats.saturating_add(all.floats);
+        cost.bytes = cost.bytes.saturating_add(all.bytes);
         cost.steps.push(StepCost {
             transfer,
             floats: sent.floats,
             bytes: sent.bytes,
             received_max: sent.received_max,
             flops: flops.into_iter().max().unwrap_or(0),
+            times,
         });
     }
     cost.flops = load.into_iter().max().unwrap_or(0);
@@ -101,6 +107,11 @@ pub fn transfer(relation: &ia::Relation, mesh: &Mesh) -> u128 {
 
 /// Floating-point operations of a kernel at one point.
 pub fn flops_per_point(kernel: &Kernel) -> u64 {
+    if let Some(library) = kernel.library() {
+        let extents = kernel.indices.iter().map(|index| index.extent as f64);
+        let points = extents.product::<f64>().max(1.0);
+        return (library.flops(kernel) / points).ceil() as u64;
+    }
     let functions = kernel.graph.iter().map(|(_, node, _)| match node {
         Node::Apply(function, _) => Function::flops(*function),
         _ => 0,

@@ -1,6 +1,6 @@
 //! An order of a program's tensors in which operands stand before their users and blocks stand together.
 //!
-//! As near to the given order as that allows. Must not change anything but the order.
+//! As near to the given order as that allows, with what a block gives right behind it. Must not change anything but the order.
 //!
 //! ```text
 //! x.last = last 0 of t,  x = state 0 of t,  x.1 reads x   =>   x, x.1, x.last
@@ -14,6 +14,18 @@ impl Program {
     /// those around them.
     #[must_use]
     pub fn arranged(mut self) -> Option<Program> {
+        let order = self.order()?;
+        let mut numbers = vec![TensorId(0); order.len()];
+        for (new, old) in (0..).zip(&order) {
+            numbers[old.0 as usize] = TensorId(new);
+        }
+        self.renumber(&order, &numbers);
+        Some(self)
+    }
+
+    /// The tensors in a right order; `None` if a tensor needs itself without a state between. What blocks name may be
+    /// unknown yet.
+    pub fn order(&self) -> Option<Vec<TensorId>> {
         let mut members: HashMap<Option<BlockId>, Vec<Item>> = HashMap::new();
         for (number, tensor) in (0..).zip(&self.tensors) {
             let item = Item::Tensor(TensorId(number));
@@ -51,22 +63,30 @@ impl Program {
         }
         for (number, block) in (0..).zip(&self.blocks) {
             let (id, user) = (Some(BlockId(number)), Item::Block(BlockId(number)));
+            let known = |of: &TensorId| (of.0 as usize) < self.tensors.len();
             let initial = block.states.iter().map(|s| s.initial);
             let outer = block.states.iter().map(|s| s.next);
             let outer = outer.chain(block.collected.iter().map(|c| c.value));
             let outer = outer
                 .chain(block.until)
+                .filter(known)
                 .filter(|of| !self.encloses(id, self.tensor(*of).block));
             let bound = match block.bound {
                 Bound::Value(bound) => Some(bound),
                 Bound::Rounds(_) | Bound::Unbounded => None,
             };
-            for needed in initial.chain(outer).chain(bound).collect::<Vec<_>>() {
+            for needed in initial.chain(outer).chain(bound).filter(known) {
                 self.needs(&mut before, (user, block.parent), needed);
             }
         }
+        // What a block gives stands right behind it.
         let key = |item: &Item| match item {
-            Item::Tensor(id) => (id.0, 1),
+            Item::Tensor(id) => match &self.tensor(*id).definition {
+                Definition::Loop(value) if value.is_result() => {
+                    (first[value.block().0 as usize], 1)
+                }
+                _ => (id.0, 2),
+            },
             Item::Block(id) => (first[id.0 as usize], 0),
         };
         let mut order: Vec<TensorId> = vec![];
@@ -82,12 +102,7 @@ impl Program {
                 }
             }
         }
-        let mut numbers = vec![TensorId(0); order.len()];
-        for (new, old) in (0..).zip(&order) {
-            numbers[old.0 as usize] = TensorId(new);
-        }
-        self.renumber(&order, &numbers);
-        Some(self)
+        Some(order)
     }
 
     /// Notes that an item of a place needs a tensor: something of the same place has to stand before something else.

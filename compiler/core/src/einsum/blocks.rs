@@ -125,6 +125,11 @@ impl Nest {
     }
 }
 
+impl TensorId {
+    /// Stands for a tensor of a block that is not there yet, while a program is put together.
+    pub const UNKNOWN: TensorId = TensorId(u32::MAX);
+}
+
 impl Program {
     /// The block of that number.
     pub fn block(&self, id: BlockId) -> &Block {

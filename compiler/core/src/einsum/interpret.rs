@@ -9,8 +9,11 @@
 //! C: f32[2] = [i: 2 | k: 2] sum A[i, k]   with A = 1 2 3 4   gives   3 7
 //! ```
 
+use super::library;
 use super::scalar::{self, NoValue, convert, stored, truth};
-use super::{BlockId, Bound, Definition, Item, LoopValue, Nest, Program, Tensor, TensorId};
+mod rounds;
+
+use super::{Program, Tensor, TensorId};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar, Source};
 
 /// The values of a tensor, in row-major order.
@@ -42,6 +45,8 @@ pub enum FaultKind {
     NegativePower,
     /// `argmax` or `argmin` over nothing.
     NothingToChoose,
+    /// A library operation has no result: a singular matrix, a value that is no number.
+    Library(Function),
 }
 
 /// Where and why a run stops: at the lowest such point of the first such tensor.
@@ -80,153 +85,7 @@ pub fn interpret_rounds(
     program: &Program,
     inputs: &dyn Fn(&Tensor, &[u64]) -> Values,
 ) -> Result<Vec<Values>, Fault> {
-    let nothing = Values {
-        shape: vec![],
-        data: vec![],
-    };
-    let mut run = Run {
-        program,
-        nest: program.nest(),
-        inputs,
-        all: vec![nothing; program.tensors.len()],
-        rounds: vec![],
-        blocks: vec![Ended::default(); program.blocks.len()],
-    };
-    run.items(None)?;
-    Ok(run.all)
-}
-
-/// What a block leaves behind.
-#[derive(Clone, Default)]
-struct Ended {
-    /// How many rounds it made.
-    rounds: u64,
-    /// By state.
-    states: Vec<Values>,
-    /// By what is collected.
-    collected: Vec<Values>,
-}
-
-struct Run<'a> {
-    program: &'a Program,
-    nest: Nest,
-    inputs: &'a dyn Fn(&Tensor, &[u64]) -> Values,
-    /// By tensor: its value, in this round.
-    all: Vec<Values>,
-    /// The rounds of the blocks that are at work.
-    rounds: Vec<u64>,
-    /// By block: what it left behind, or what its round began with.
-    blocks: Vec<Ended>,
-}
-
-impl Run<'_> {
-    fn items(&mut self, place: Option<BlockId>) -> Result<(), Fault> {
-        for at in 0..self.nest.body(place).len() {
-            match self.nest.body(place)[at] {
-                Item::Tensor(id) => self.all[id.0 as usize] = self.tensor(id)?,
-                Item::Block(id) => self.block(id)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn tensor(&self, id: TensorId) -> Result<Values, Fault> {
-        let tensor = self.program.tensor(id);
-        let number = |number: u64| Values {
-            shape: vec![],
-            data: vec![Scalar::Int(number as i64)],
-        };
-        let of = |value: &LoopValue| &self.blocks[value.block().0 as usize];
-        Ok(match &tensor.definition {
-            Definition::Source(source) => source_values(source, tensor, &|tensor| {
-                (self.inputs)(tensor, &self.rounds)
-            }),
-            Definition::Statement { kernel, operands } => {
-                let operand = |o: &TensorId| &self.all[o.0 as usize];
-                let operands: Vec<&Values> = operands.iter().map(operand).collect();
-                statement(kernel, &operands).map_err(|(kind, point)| Fault {
-                    tensor: id,
-                    kind,
-                    point,
-                })?
-            }
-            Definition::Loop(value) => match value {
-                LoopValue::Counter(_) | LoopValue::Rounds(_) => number(of(value).rounds),
-                LoopValue::State(_, number) | LoopValue::Last(_, number) => {
-                    of(value).states[*number as usize].clone()
-                }
-                LoopValue::Collected(_, number) => of(value).collected[*number as usize].clone(),
-            },
-        })
-    }
-
-    fn block(&mut self, id: BlockId) -> Result<(), Fault> {
-        let block = self.program.block(id).clone();
-        let value = |run: &Self, id: TensorId| run.all[id.0 as usize].clone();
-        let most = match block.bound {
-            Bound::Rounds(rounds) => Some(rounds),
-            Bound::Unbounded => None,
-            Bound::Value(bound) => Some(match value(self, bound).data[0] {
-                Scalar::Int(rounds) => u64::try_from(rounds).unwrap_or(0),
-                other => other.as_f64() as u64,
-            }),
-        };
-        let collected = block.collected.iter().map(|collected| {
-            let tensor = self.program.tensor(collected.value);
-            let mut shape = tensor.shape.clone();
-            shape.insert(collected.dim as usize, most.unwrap_or(0));
-            let zero = stored(
-                convert(Scalar::Int(0), tensor.dtype.compute()),
-                tensor.dtype,
-            );
-            let count: u64 = shape.iter().product();
-            Values {
-                data: vec![zero; count as usize],
-                shape,
-            }
-        });
-        let at = id.0 as usize;
-        self.blocks[at] = Ended {
-            rounds: 0,
-            collected: collected.collect(),
-            states: block
-                .states
-                .iter()
-                .map(|s| value(self, s.initial))
-                .collect(),
-        };
-        self.rounds.push(0);
-        while most.is_none_or(|most| self.blocks[at].rounds < most) {
-            let round = self.blocks[at].rounds;
-            if let Some(last) = self.rounds.last_mut() {
-                *last = round;
-            }
-            self.items(Some(id))?;
-            for (number, collected) in block.collected.iter().enumerate() {
-                let slice = value(self, collected.value);
-                let all = &mut self.blocks[at].collected[number];
-                put(all, collected.dim as usize, round, &slice);
-            }
-            self.blocks[at].states = block.states.iter().map(|s| value(self, s.next)).collect();
-            self.blocks[at].rounds += 1;
-            let is_last = |until| truth(value(self, until).data[0]);
-            if block.until.is_some_and(is_last) {
-                break;
-            }
-        }
-        self.rounds.pop();
-        Ok(())
-    }
-}
-
-/// Puts a slice where a dimension has one position.
-fn put(all: &mut Values, dim: usize, position: u64, slice: &Values) {
-    let inner: u64 = all.shape[dim + 1..].iter().product();
-    let step = all.shape[dim] * inner;
-    for (number, value) in (0..).zip(&slice.data) {
-        let (outer, rest) = (number / inner.max(1), number % inner.max(1));
-        all.data[(outer * step + position * inner + rest) as usize] = *value;
-    }
+    rounds::run(program, inputs)
 }
 
 fn source_values(source: &Source, tensor: &Tensor, inputs: &dyn Fn(&Tensor) -> Values) -> Values {
@@ -252,6 +111,9 @@ pub fn statement(kernel: &Kernel, operands: &[&Values]) -> Result<Values, (Fault
     let rank = kernel.output_rank as usize;
     let extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
     let (outer, inner) = extents.split_at(rank);
+    if let Some(call) = kernel.library() {
+        return library::statement(kernel, &call, operands);
+    }
     let value = kernel.graph.dtype(kernel.root);
     let mut evaluator = Evaluator {
         kernel,

@@ -10,7 +10,9 @@
 mod arrange;
 mod blocks;
 pub mod canonical;
+mod carried;
 pub mod interpret;
+pub mod library;
 mod needed;
 pub mod parse;
 pub mod print;

@@ -44,10 +44,9 @@ impl Program {
             .collect();
         let used = |value: LoopValue| values.contains(&value);
         let mut numbers = vec![TensorId(0); needed.len()];
-        let mut count = 0;
-        for (number, _) in numbers.iter_mut().zip(&needed).filter(|(_, n)| **n) {
+        let kept = numbers.iter_mut().zip(&needed).filter(|(_, n)| **n);
+        for (count, (number, _)) in (0..).zip(kept) {
             *number = TensorId(count);
-            count += 1;
         }
         let new = |id: TensorId| numbers[id.0 as usize];
         // Where blocks, states and what is collected go.

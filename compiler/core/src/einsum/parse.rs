@@ -68,9 +68,6 @@ enum Place {
     Collected(BlockId, usize),
 }
 
-/// Stands for a tensor that is not known yet.
-const UNKNOWN: TensorId = TensorId(u32::MAX);
-
 impl Reader {
     fn known(&self, line: &mut Line<'_>) -> Result<TensorId> {
         let error = line.error("a tensor that stands above");
@@ -108,7 +105,7 @@ impl Reader {
                 name,
                 parent: self.open,
                 bound,
-                until: until.then_some(UNKNOWN),
+                until: until.then_some(TensorId::UNKNOWN),
                 states: vec![],
                 collected: vec![],
                 origin,
@@ -130,7 +127,7 @@ impl Reader {
             self.later(line, Place::Next(open, number))?;
             self.program.blocks[at].states.push(State {
                 initial,
-                next: UNKNOWN,
+                next: TensorId::UNKNOWN,
             });
         } else if line.at_words("collect") {
             line.expect_word("collect")?;
@@ -139,7 +136,7 @@ impl Reader {
             line.expect_word("at")?;
             let dim = line.integer()?;
             self.program.blocks[at].collected.push(Collected {
-                value: UNKNOWN,
+                value: TensorId::UNKNOWN,
                 dim,
             });
         } else {

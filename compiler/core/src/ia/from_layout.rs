@@ -15,7 +15,7 @@
 
 use super::from_tra::Places;
 use super::layout::{Layout, StatementRole, TensorRole};
-use crate::einsum::{Definition, Program};
+use crate::einsum::{Definition, LoopValue, Program};
 use crate::tra::classes::Classes;
 use crate::tra::from_einsum::Lowered;
 use crate::tra::{self, Chunking, Cut};
@@ -63,13 +63,23 @@ pub fn check(program: &Program, layout: &Layout) -> Result<(), String> {
         let fail = |what: &str| Err(format!("layout of `{}`: {what}", tensor.name));
         let indices = match &tensor.definition {
             Definition::Statement { kernel, .. } => Some(kernel.indices.len()),
+            Definition::Loop(value) if value.is_carried() => Some(tensor.shape.len()),
             Definition::Source(_) | Definition::Loop(_) => None,
         };
         if statement.len() != indices.map_or(0, |_| axes) || rest.len() != axes {
             return fail("there is not one role for each axis");
         }
+        let counts = match &tensor.definition {
+            Definition::Loop(LoopValue::Collected(block, number)) => {
+                Some(program.block(*block).collected[*number as usize].dim)
+            }
+            _ => None,
+        };
         for role in statement {
             match role {
+                StatementRole::Index(index) if Some(index.0) == counts => {
+                    return fail("an axis cuts the rounds that are collected");
+                }
                 StatementRole::Index(index) if Some(index.0 as usize) >= indices => {
                     return fail("an axis cuts an index that is not there");
                 }
@@ -248,6 +258,10 @@ pub fn places(program: &Program, layout: &Layout, lowered: &Lowered) -> Places {
                 .made
                 .insert(id, statement(layout, lowered, id, roles));
         }
+        if let Definition::Loop(LoopValue::Counter(_) | LoopValue::Rounds(_)) = tensor.definition {
+            // Every site knows it; it is not moved anywhere.
+            continue;
+        }
         if let Some(id) = lowered.aggregates[at]
             && let Definition::Statement { kernel, .. } = &tensor.definition
         {
@@ -287,25 +301,26 @@ fn normal(mesh: &Mesh, roles: Vec<AxisRole>) -> Placement {
     }
 }
 
-/// Where a statement's join is made.
+/// Where a statement's join is made, or a loop's value is held.
 fn statement(
     layout: &Layout,
     lowered: &Lowered,
     id: RelationId,
     roles: &[StatementRole],
 ) -> Placement {
-    let (ranges, fold) = match &lowered.program.relation(id).operation {
-        tra::Operation::Join { ranges, fold, .. } => (ranges.as_slice(), fold.as_ref()),
-        _ => (&[][..], None),
-    };
-    let key_of = |index: IndexId| {
-        let Some(Range::Key(key)) = ranges.get(index.0 as usize) else {
-            return None;
-        };
-        match fold {
-            None => Some(*key),
-            Some(fold) => super::placement::position(&fold.keep, *key),
+    let relation = lowered.program.relation(id);
+    let key_of = |index: IndexId| match &relation.operation {
+        tra::Operation::Join { ranges, fold, .. } => {
+            let Some(Range::Key(key)) = ranges.get(index.0 as usize) else {
+                return None;
+            };
+            match fold {
+                None => Some(*key),
+                Some(fold) => super::placement::position(&fold.keep, *key),
+            }
         }
+        // A loop's value is cut by its dimensions.
+        _ => relation.kind.array.dims.get(index.0 as usize)?.cut,
     };
     let role = |role: &StatementRole| match role {
         StatementRole::Every => AxisRole::Every,

@@ -13,11 +13,14 @@
 //! Where operators run and relations rest may be prescribed ([`Places`]). A join for which nothing is prescribed is
 //! placed where its inputs cost the fewest transfers. Sources and the operators that only re-arrange tuples (REKEY,
 //! σ, TILE, CONCAT) are translated when an operator asks for them, at the placement that it asks for: a tensor that
-//! is wanted whole at every site is broadcast in pieces and put together there. Must not know chunkings, nor plans.
+//! is wanted whole at every site is broadcast in pieces and put together there. What goes from round to round of a loop
+//! is in [`loops`]. Must not know chunkings, nor plans.
 //!
 //! ```text
 //! C = join(A{i}, B{})   A @ PART(i), B @ ONE   gives   B.all = broadcast B; C = local join(A{i}, B.all{})
 //! ```
+
+mod loops;
 
 use super::placement::{
     Required, before_tile, by_one_key, concat_key, image, of_join_input, placement_name, position,
@@ -26,7 +29,9 @@ use super::placement::{
 use super::{Operation, Program, Relation, floats};
 use crate::tra;
 use ein_plan::amounts::Amounts;
-use ein_plan::{AxisRole, JoinInput, KeyDim, Mesh, Placement, RelationId, RelationType};
+use ein_plan::{
+    AxisRole, Block, BlockId, JoinInput, KeyDim, Mesh, Placement, RelationId, RelationType,
+};
 use std::collections::BTreeMap;
 
 /// Where a TRA program's operators run and its relations rest.
@@ -62,16 +67,21 @@ pub fn placed(program: &tra::Program, sites: u32, places: &Places) -> Result<Pro
         versions: vec![vec![]; program.relations.len()],
         bases: vec![None; program.relations.len()],
         relations: vec![],
+        blocks: program.blocks.clone(),
+        open: vec![],
+        begun: vec![false; program.blocks.len()],
         names: tra::Names::taken(program.relations.iter().map(|r| r.name.as_str())),
     };
     for number in 0..program.relations.len() {
         let id = RelationId(number as u32);
+        translation.go_to(program.relation(id))?;
         translation.operator(id)?;
         if let Some(rest) = places.rests.get(&id) {
             let base = translation.realize(id, &Required::At(rest.clone()))?;
             translation.bases[number] = Some(base);
         }
     }
+    translation.leave(0)?;
     let mut outputs = vec![];
     for output in &program.outputs {
         outputs.push(tra::Output {
@@ -83,6 +93,7 @@ pub fn placed(program: &tra::Program, sites: u32, places: &Places) -> Result<Pro
         sites: sites.max(1),
         mesh: places.mesh.clone(),
         relations: translation.relations,
+        blocks: translation.blocks,
         outputs,
         files: program.files.clone(),
     };
@@ -108,6 +119,10 @@ struct Translation<'a> {
     /// By TRA relation: the one of them that is moved for readers, if it is prescribed.
     bases: Vec<Option<RelationId>>,
     relations: Vec<Relation>,
+    /// With physical relations where the loop has begun, or ended.
+    blocks: Vec<Block>,
+    open: Vec<BlockId>,
+    begun: Vec<bool>,
     names: tra::Names,
 }
 
@@ -121,6 +136,10 @@ impl Translation<'_> {
             | tra::Operation::Filter { .. }
             | tra::Operation::Tile { .. }
             | tra::Operation::Concat { .. } => {}
+            tra::Operation::Loop { value } => {
+                let placement = self.place_value(id, *value);
+                self.push(id, placement, Operation::Loop { value: *value });
+            }
             tra::Operation::Join {
                 inputs,
                 kernel,
@@ -331,7 +350,8 @@ impl Translation<'_> {
             }
             tra::Operation::Join { .. }
             | tra::Operation::Aggregate { .. }
-            | tra::Operation::Transform { .. } => None,
+            | tra::Operation::Transform { .. }
+            | tra::Operation::Loop { .. } => None,
             _ => {
                 let (input, required) = self.arrange(id, placement)?;
                 Some(self.way(input, &required).0)
@@ -468,6 +488,7 @@ impl Translation<'_> {
                 placement,
             },
             operation,
+            block: relation.block,
             origin: relation.origin,
         });
         self.versions[id.0 as usize].push(made);

@@ -9,8 +9,8 @@
 //! ```
 
 use super::{Operation, Program, Relation, content};
-use crate::tra::Type;
 use crate::tra::chunks::{self, Chunk, Content, Stop};
+use crate::tra::{Type, rounds};
 use ein_plan::{JoinInput, RelationId};
 
 /// A physical relation's content: by site.
@@ -19,44 +19,88 @@ pub type Physical = Vec<Content>;
 /// The outputs of a verified program, whole, in order. `inputs` gives the values of a source by its tensor's
 /// name.
 pub fn interpret(program: &Program, inputs: &dyn Fn(&str) -> Chunk) -> Result<Vec<Chunk>, Stop> {
-    let mut relations: Vec<Physical> = vec![];
-    for relation in &program.relations {
-        let mut physical = vec![];
-        for site in 0..program.sites {
-            let made = operator(program, &relations, relation, inputs, site);
-            physical.push(made.map_err(|stop| match stop {
+    let places: Vec<_> = program.places().collect();
+    let on_sites = OnSites { program, inputs };
+    let relations = rounds::run(&on_sites, &program.blocks, &places)?;
+    let outputs = program.outputs.iter().map(|output| {
+        let kind = content(&program.relation(output.relation).kind);
+        let mut all = Content::new();
+        for site in relations[output.relation.0 as usize].iter().flatten() {
+            all.extend(site.iter().map(|(key, chunk)| (key.clone(), chunk.clone())));
+        }
+        chunks::whole(&all, &kind)
+    });
+    Ok(outputs.collect())
+}
+
+/// Relations as one content a site.
+struct OnSites<'a> {
+    program: &'a Program,
+    inputs: &'a dyn Fn(&str) -> Chunk,
+}
+
+impl OnSites<'_> {
+    fn keys(&self, at: usize) -> impl Iterator<Item = (u32, Vec<Vec<u32>>)> {
+        let (kind, mesh) = (&self.program.relations[at].kind, &self.program.mesh);
+        (0..self.program.sites).map(move |site| (site, kind.keys_at(site, mesh).collect()))
+    }
+}
+
+impl rounds::Values for OnSites<'_> {
+    type Value = Physical;
+
+    fn operator(&self, at: usize, values: &[Option<Physical>]) -> Result<Physical, Stop> {
+        let relation = &self.program.relations[at];
+        let at_site = |site| {
+            let made = operator(self.program, values, relation, self.inputs, site);
+            made.map_err(|stop| match stop {
                 Stop::Absent(what) => {
                     Stop::Absent(format!("`{}` at site {site}: {what}", relation.name))
                 }
                 fault => fault,
-            })?);
-        }
-        relations.push(physical);
+            })
+        };
+        (0..self.program.sites).map(at_site).collect()
     }
-    Ok(program
-        .outputs
-        .iter()
-        .map(|output| {
-            let kind = content(&program.relation(output.relation).kind);
-            let mut all = Content::new();
-            for site in &relations[output.relation.0 as usize] {
-                all.extend(site.iter().map(|(key, chunk)| (key.clone(), chunk.clone())));
-            }
-            chunks::whole(&all, &kind)
-        })
-        .collect())
+
+    fn number(&self, at: usize, number: u64) -> Physical {
+        let sites = self.keys(at);
+        sites
+            .map(|(_, keys)| rounds::scalar(number, keys.into_iter()))
+            .collect()
+    }
+
+    fn read(&self, value: &Physical) -> Option<i64> {
+        rounds::read(value.first()?)
+    }
+
+    fn collected(&self, at: usize, dim: u32, parts: &[Physical]) -> Physical {
+        let kind = &self.program.relations[at].kind;
+        let shape = |key: &[u32]| kind.ranges(key).iter().map(|(_, n)| *n).collect();
+        let zero = rounds::zero(kind.array.columns[0]);
+        let at_site = |(site, keys): (u32, Vec<Vec<u32>>)| {
+            let parts: Vec<&Content> = parts.iter().map(|part| &part[site as usize]).collect();
+            rounds::collected(&parts, &shape, keys.into_iter(), dim, zero)
+        };
+        self.keys(at).map(at_site).collect()
+    }
 }
 
 fn operator(
     program: &Program,
-    relations: &[Physical],
+    relations: &[Option<Physical>],
     relation: &Relation,
     inputs: &dyn Fn(&str) -> Chunk,
     site: u32,
 ) -> Result<Content, Stop> {
     let kind = content(&relation.kind);
     let keys: Vec<Vec<u32>> = relation.kind.keys_at(site, &program.mesh).collect();
-    let here = |id: &RelationId| &relations[id.0 as usize][site as usize];
+    // Inputs stand before their users.
+    let none = Content::new();
+    let here = |id: &RelationId| match &relations[id.0 as usize] {
+        Some(physical) => &physical[site as usize],
+        None => &none,
+    };
     let kind_of = |id: &RelationId| -> Type { content(&program.relation(*id).kind) };
     match &relation.operation {
         Operation::Source { name, source } => {
@@ -67,6 +111,7 @@ fn operator(
             let anywhere = |key: &Vec<u32>| {
                 let found = relations[input.0 as usize]
                     .iter()
+                    .flatten()
                     .find_map(|site| site.get(key));
                 found.ok_or_else(|| Stop::Absent(format!("no site has the tuple {key:?}")))
             };
@@ -129,6 +174,7 @@ fn operator(
         Operation::LocalTile { input, array_dim } => {
             chunks::tile(here(input), *array_dim, &kind, &keys)
         }
+        Operation::Loop { value } => Err(Stop::Absent(format!("`{value}` is no operator"))),
         Operation::LocalConcat { input, array_dim } => {
             chunks::concat(here(input), &kind_of(input), *array_dim, &kind, &keys)
         }

@@ -25,7 +25,8 @@ pub mod random;
 pub mod verify;
 
 use ein_plan::{
-    Fold, JoinInput, Kernel, Mesh, Origin, Range, Reduction, RelationId, RelationType, Source,
+    Block, BlockId, Fold, JoinInput, Kernel, LoopValue, Mesh, Origin, Range, Reduction, RelationId,
+    RelationType, Source,
 };
 
 /// How a physical relation comes about. A site makes the tuples that the result's placement gives it.
@@ -101,13 +102,18 @@ pub enum Operation {
         /// Array dimension.
         array_dim: u32,
     },
+    /// A value that a loop has; nothing is computed.
+    Loop {
+        /// Which.
+        value: LoopValue,
+    },
 }
 
 impl Operation {
     /// The relations that it reads, in order; one may occur twice.
     pub fn inputs(&self) -> Vec<RelationId> {
         match self {
-            Operation::Source { .. } => vec![],
+            Operation::Source { .. } | Operation::Loop { .. } => vec![],
             Operation::LocalJoin { inputs, .. } => {
                 inputs.iter().map(|input| input.relation).collect()
             }
@@ -123,10 +129,18 @@ impl Operation {
 }
 
 impl Operation {
+    /// The value of a loop that it is.
+    pub fn loop_value(&self) -> Option<LoopValue> {
+        match self {
+            Operation::Loop { value } => Some(*value),
+            _ => None,
+        }
+    }
+
     /// Gives the relations that it reads other numbers.
     pub fn rename(&mut self, to: impl Fn(RelationId) -> RelationId) {
         match self {
-            Operation::Source { .. } => {}
+            Operation::Source { .. } | Operation::Loop { .. } => {}
             Operation::LocalJoin { inputs, .. } => {
                 for input in inputs {
                     input.relation = to(input.relation);
@@ -154,6 +168,8 @@ pub struct Relation {
     pub kind: RelationType,
     /// How it comes about.
     pub operation: Operation,
+    /// The innermost loop whose rounds compute it.
+    pub block: Option<BlockId>,
     /// Where it is written.
     pub origin: Origin,
 }
@@ -167,6 +183,8 @@ pub struct Program {
     pub mesh: Mesh,
     /// Relations; [`RelationId`] is a position in this list.
     pub relations: Vec<Relation>,
+    /// Loops, each after the one around it; [`BlockId`] is a position in this list.
+    pub blocks: Vec<Block>,
     /// What is given out; relations are physical ones.
     pub outputs: Vec<crate::tra::Output>,
     /// The files of the text, for messages.
@@ -179,54 +197,74 @@ impl Program {
         &self.relations[id.0 as usize]
     }
 
-    /// By relation: those whose last use it is, ascending (itself, if nothing uses it). What is given out is
-    /// never free.
-    pub fn frees(&self) -> Vec<Vec<RelationId>> {
-        let mut last: Vec<usize> = (0..self.relations.len()).collect();
-        for (at, relation) in self.relations.iter().enumerate() {
-            for input in relation.operation.inputs() {
-                last[input.0 as usize] = at;
-            }
-        }
-        let mut frees = vec![vec![]; self.relations.len()];
-        for (number, last) in last.into_iter().enumerate() {
-            let id = RelationId(number as u32);
-            if self.outputs.iter().all(|output| output.relation != id) {
-                frees[last].push(id);
-            }
-        }
-        frees
+    /// By relation: where it stands among the loops.
+    pub(crate) fn places(
+        &self,
+    ) -> impl ExactSizeIterator<Item = crate::tra::blocks::Place> + Clone {
+        let relations = self.relations.iter();
+        relations.map(|relation| (relation.block, relation.operation.loop_value()))
     }
 
-    /// Drops the relations that no output needs.
+    /// Drops the relations and loops that no output needs, and puts the relations of every loop together.
     pub fn drop_unused(&mut self) {
         let mut used = vec![false; self.relations.len()];
-        for output in &self.outputs {
-            used[output.relation.0 as usize] = true;
-        }
-        for at in (0..used.len()).rev() {
-            if used[at] {
-                for input in self.relations[at].operation.inputs() {
-                    used[input.0 as usize] = true;
+        let mut looked = vec![false; self.blocks.len()];
+        let mut open: Vec<RelationId> = self.outputs.iter().map(|o| o.relation).collect();
+        while let Some(id) = open.pop() {
+            if std::mem::replace(&mut used[id.0 as usize], true) {
+                continue;
+            }
+            let relation = &self.relations[id.0 as usize];
+            open.extend(relation.operation.inputs());
+            let behind = relation.operation.loop_value().map(|value| value.block());
+            for block in [behind, relation.block].into_iter().flatten() {
+                for block in crate::tra::blocks::path(&self.blocks, Some(block)) {
+                    if !std::mem::replace(&mut looked[block.0 as usize], true) {
+                        let block = &self.blocks[block.0 as usize];
+                        open.extend(block.begins_with().chain(block.ends_with()));
+                    }
                 }
             }
         }
+        let places: Vec<_> = self.places().collect();
+        let mut order = crate::tra::blocks::arranged(&self.blocks, &places);
+        order.retain(|old| used[*old]);
         let mut moved = vec![RelationId(0); used.len()];
-        let mut kept = 0;
-        for (at, used) in used.iter().enumerate() {
-            moved[at] = RelationId(kept);
-            kept += u32::from(*used);
+        for (new, old) in (0u32..).zip(&order) {
+            moved[*old] = RelationId(new);
         }
-        let mut position = 0;
-        self.relations.retain(|_| {
-            position += 1;
-            used[position - 1]
-        });
+        let to = |id: RelationId| moved[id.0 as usize];
+        let mut blocks = 0u32..;
+        let numbers: Vec<BlockId> = looked
+            .iter()
+            .map(|looked| {
+                BlockId(if *looked {
+                    blocks.next().unwrap_or(0)
+                } else {
+                    0
+                })
+            })
+            .collect();
+        let block_to = |block: BlockId| numbers[block.0 as usize];
+        self.relations = order
+            .iter()
+            .map(|old| self.relations[*old].clone())
+            .collect();
         for relation in &mut self.relations {
-            relation.operation.rename(|id| moved[id.0 as usize]);
+            relation.operation.rename(to);
+            relation.block = relation.block.map(block_to);
+            if let Operation::Loop { value } = &mut relation.operation {
+                *value = value.of(block_to(value.block()));
+            }
+        }
+        let mut kept = looked.into_iter();
+        self.blocks.retain(|_| kept.next().unwrap_or(false));
+        for block in &mut self.blocks {
+            block.rename(to);
+            block.parent = block.parent.map(block_to);
         }
         for output in &mut self.outputs {
-            output.relation = moved[output.relation.0 as usize];
+            output.relation = to(output.relation);
         }
     }
 }

@@ -9,6 +9,7 @@
 //! ```
 
 use super::{Operation, Program, Relation};
+use crate::tra::blocks::Reading;
 use crate::tra::parse::{Names, dim, heading, join_inputs, key_set, no_operator, output, over};
 use ein_plan::parse::{Line, Result, lines};
 use ein_plan::{KeyDim, RelationId};
@@ -17,6 +18,7 @@ use ein_plan::{KeyDim, RelationId};
 pub fn parse(text: &str) -> Result<Program> {
     let mut program = Program::default();
     let mut names = Names::default();
+    let mut loops = Reading::default();
     for line in lines(text) {
         let mut line = line?;
         if line.at_words("files") {
@@ -26,6 +28,7 @@ pub fn parse(text: &str) -> Result<Program> {
             program.sites = line.integer()?;
             program.mesh = line.mesh(program.sites)?;
             line.end()?;
+        } else if loops.read(&mut line, &names, &program.files)? {
         } else if line.at_words("output") {
             let output = output(&mut line, &names, &program.files)?;
             program.outputs.push(output);
@@ -40,10 +43,12 @@ pub fn parse(text: &str) -> Result<Program> {
                 tensor,
                 kind,
                 operation,
+                block: loops.innermost(),
                 origin: line.origin(&program.files)?,
             });
         }
     }
+    program.blocks = loops.finish(&names)?;
     Ok(program)
 }
 
@@ -119,6 +124,9 @@ fn operation(
         (true, "tile") => Operation::LocalTile {
             input: names.read(line)?,
             array_dim: dim(line)?,
+        },
+        (false, "loop") => Operation::Loop {
+            value: line.loop_value()?,
         },
         (true, "concat") => Operation::LocalConcat {
             input: names.read(line)?,

@@ -73,7 +73,7 @@ pub fn requirements(program: &Program, relation: &Relation) -> Result<Vec<Requir
         Ok(vec![Required::At(before)])
     };
     match &relation.operation {
-        Operation::Source { .. } => Ok(vec![]),
+        Operation::Source { .. } | Operation::Loop { .. } => Ok(vec![]),
         Operation::Broadcast { .. } | Operation::Shuffle { .. } => Ok(vec![Required::Any]),
         Operation::LocalJoin { inputs, fold, .. } => Ok(inputs
             .iter()

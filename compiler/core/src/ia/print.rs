@@ -10,6 +10,7 @@
 //! ```
 
 use super::{Operation, Program};
+use crate::tra::blocks::{begin_text, lines};
 use crate::tra::print::{heading, key_set, output_line, over};
 use ein_plan::print::{Name, files, join_word, key, list, mesh, origin};
 use ein_plan::{KeyDim, RelationId};
@@ -19,16 +20,19 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&files(&self.files))?;
         writeln!(f, "sites {}{}", self.sites, mesh(&self.mesh, self.sites))?;
-        for relation in &self.relations {
-            writeln!(
-                f,
+        let line = |number: usize| {
+            let relation = &self.relations[number];
+            format!(
                 "{}: {} = {}{}",
                 heading(&relation.name, &relation.tensor),
                 relation.kind,
                 operation(self, &relation.operation, &relation.kind.keys),
                 origin(relation.origin, &self.files),
-            )?;
-        }
+            )
+        };
+        let name = |id: RelationId| self.relation(id).name.clone();
+        let begin = |id| begin_text(&self.blocks, id, &name, &self.files);
+        f.write_str(&lines(&self.blocks, self.places(), &line, &begin))?;
         for output in &self.outputs {
             let relation = &self.relation(output.relation).name;
             writeln!(f, "{}", output_line(&self.files, output, relation))?;
@@ -95,5 +99,6 @@ fn operation(program: &Program, operation: &Operation, keys: &[KeyDim]) -> Strin
         Operation::LocalConcat { input, array_dim } => {
             format!("local concat {} dim {array_dim}", name(input))
         }
+        Operation::Loop { value } => format!("loop {value}"),
     }
 }

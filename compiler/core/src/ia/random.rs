@@ -10,7 +10,7 @@
 
 use super::layout::{Layout, StatementRole, TensorRole};
 use crate::einsum::random::numbers::Numbers;
-use crate::einsum::{Definition, Program};
+use crate::einsum::{Definition, LoopValue, Program};
 use ein_plan::{IndexId, Mesh};
 
 const MESHES: [&[u32]; 13] = [
@@ -63,7 +63,12 @@ pub fn on_mesh(program: &Program, mesh: Mesh, seed: u64) -> Layout {
         let (indices, loaded) = match &tensor.definition {
             Definition::Source(source) => (None, !source.is_free()),
             Definition::Statement { kernel, .. } => (Some(kernel.indices.len() as i64), false),
-            Definition::Loop(_) => (None, true),
+            // The rounds that are collected are together.
+            Definition::Loop(LoopValue::Collected(..)) => (Some(0), false),
+            Definition::Loop(value) if value.is_carried() => {
+                (Some(tensor.shape.len() as i64), false)
+            }
+            Definition::Loop(_) => (None, false),
         };
         let statement = axes.iter().map(|_| match indices {
             Some(count) if count > 0 && !numbers.one_in(3) => {

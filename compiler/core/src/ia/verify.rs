@@ -4,6 +4,7 @@
 //!   give ([`crate::tra::typing`]), kernels read no more than the piece at hand;
 //! - the mesh is one of the sites; a placement has a role for each axis, key dimensions on axes that number their
 //!   blocks;
+//! - loops nest, and their values have the types and placements of what they are of;
 //! - every input is where its operator requires it ([`super::placement`]); BCAST gives copies along an axis where
 //!   there were none, and SHUF does not.
 //!
@@ -45,8 +46,19 @@ pub fn verify(program: &Program) -> Result<(), String> {
             return fail(what);
         }
     }
+    let places: Vec<_> = program.places().collect();
+    let kinds: Vec<_> = program.relations.iter().map(|r| r.kind.clone()).collect();
+    let inputs: Vec<_> = program
+        .relations
+        .iter()
+        .map(|r| r.operation.inputs())
+        .collect();
+    crate::tra::blocks::verify(&program.blocks, &places, &kinds, &inputs, &program.mesh)?;
     for output in &program.outputs {
         match program.relations.get(output.relation.0 as usize) {
+            Some(relation) if relation.block.is_some() => {
+                return Err(format!("output `{}` is inside a loop", output.name));
+            }
             Some(relation) if relation.kind.array.columns.len() == 1 => {}
             Some(_) => return Err(format!("output `{}` is a carrier", output.name)),
             None => return Err(format!("output `{}` is no relation", output.name)),
@@ -116,6 +128,7 @@ fn verify_type(program: &Program, relation: &Relation) -> Result<(), String> {
             None => return Err("a tiled relation has a key dimension".into()),
         },
         Operation::LocalConcat { input, array_dim } => typing::concat(&kind_of(input), *array_dim)?,
+        Operation::Loop { .. } => kind.clone(),
     };
     if expected == kind {
         Ok(())

@@ -1,6 +1,7 @@
 //! Lowering: IA → the plan that every site walks.
 //!
-//! Steps stand in the order of the IA program; equal kernels are one; a relation is freed at its last use. Must
+//! Steps stand in the order of the IA program; equal kernels are one; a relation is freed at its last use, loops are
+//! numbered as they begin. Must
 //! not know costs, nor how steps are carried out.
 //!
 //! ```text
@@ -8,9 +9,11 @@
 //! ```
 
 use crate::ia::{self, Operation};
+use crate::tra::blocks;
+use ein_plan::lifetime::{Event, ends};
 use ein_plan::{
-    ArrayDim, Graph, Index, IndexId, JoinInput, Kernel, KernelId, Node, Operand, Output, Plan,
-    Range, RelationId, RelationType, Step,
+    ArrayDim, BlockId, Graph, Index, IndexId, JoinInput, Kernel, KernelId, Node, Operand, Output,
+    Plan, Range, RelationId, RelationType, Repeat, Step,
 };
 use std::collections::HashMap;
 
@@ -19,14 +22,13 @@ use std::collections::HashMap;
 pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String> {
     let mut kernels = Kernels::default();
     let mut steps = vec![];
-    let mut frees = program.frees();
     for (at, relation) in program.relations.iter().enumerate() {
         steps.push(Step {
             result: RelationId(at as u32),
             tensor: relation.tensor.clone(),
             kind: relation.kind.clone(),
             operation: operation(program, &mut kernels, relation)?,
-            frees: std::mem::take(&mut frees[at]),
+            frees: vec![],
             origin: relation.origin,
         });
     }
@@ -45,15 +47,56 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
             }
         })
         .collect();
-    Ok(Plan {
+    let mut plan = Plan {
         sites: program.sites,
         mesh: program.mesh.clone(),
         deterministic,
         files: program.files.clone(),
         kernels: kernels.list,
         steps,
+        repeats: vec![],
         outputs,
-    })
+    };
+    loops(program, &mut plan)?;
+    let ends = ends(&plan);
+    for (step, frees) in plan.steps.iter_mut().zip(ends.steps) {
+        step.frees = frees;
+    }
+    let ends = ends.enters.into_iter().zip(ends.exits);
+    for (repeat, (enters, frees)) in plan.repeats.iter_mut().zip(ends) {
+        (repeat.enters, repeat.frees) = (enters, frees);
+    }
+    Ok(plan)
+}
+
+/// Gives a plan the loops of a program, in the order in which they begin.
+fn loops(program: &ia::Program, plan: &mut Plan) -> Result<(), String> {
+    let mut numbers = vec![BlockId(0); program.blocks.len()];
+    let mut next = 0;
+    for event in blocks::events(&program.blocks, program.places())? {
+        match event {
+            Event::Step(step) => next = step as u32 + 1,
+            Event::Exit(block) => plan.repeats[numbers[block.0 as usize].0 as usize].end = next,
+            Event::Enter(block) => {
+                numbers[block.0 as usize] = BlockId(plan.repeats.len() as u32);
+                let mut block = program.blocks[block.0 as usize].clone();
+                block.parent = block.parent.map(|parent| numbers[parent.0 as usize]);
+                plan.repeats.push(Repeat {
+                    block,
+                    first: next,
+                    end: next,
+                    enters: vec![],
+                    frees: vec![],
+                });
+            }
+        }
+    }
+    for step in &mut plan.steps {
+        if let ein_plan::Operation::Loop { value } = &mut step.operation {
+            *value = value.of(numbers[value.block().0 as usize]);
+        }
+    }
+    Ok(())
 }
 
 /// The kernels of a plan, each once.
@@ -136,6 +179,7 @@ fn operation(
         Operation::LocalConcat { input, array_dim } => {
             ein_plan::Operation::LocalConcat { input, array_dim }
         }
+        Operation::Loop { value } => ein_plan::Operation::Loop { value },
     })
 }
 

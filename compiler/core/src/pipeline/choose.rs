@@ -114,13 +114,28 @@ pub(super) fn choose(
             deadline,
         },
     );
+    let mut alternatives = logic.alternatives;
+    // On one site there is nothing to cut.
+    if options.sites > 1 {
+        let first = alternatives.first().map_or(program, |first| &first.program);
+        let blocks = rules::matrix_blocks::expand(first, &options.criteria.disabled_rules);
+        alternatives.extend(blocks);
+    }
     let wanted = search_options(options);
     let mut laid_out: Vec<(&Alternative, Found)> = vec![];
     let mut none = None;
     let mut left_out = vec![];
-    for (number, alternative) in logic.alternatives.iter().enumerate() {
+    let orders = order::is_searched(&options.criteria.disabled_rules);
+    let mut forms: Vec<Vec<String>> = vec![];
+    for (number, alternative) in alternatives.iter().enumerate() {
+        // Another order of the same products is found below, with what it moves.
+        let form = order::form(&alternative.program);
+        if orders && forms.contains(&form) {
+            continue;
+        }
+        forms.push(form);
         if number > 0 && deadline() {
-            let count = logic.alternatives.len() - number;
+            let count = alternatives.len() - number;
             left_out.push(format!("{count} equivalent programs: time was up"));
             break;
         }
@@ -149,13 +164,8 @@ pub(super) fn choose(
     };
     let mut program = alternative.program.clone();
     let mut rewrites: Vec<Rewrite> = alternative.rules.iter().map(rewrite).collect();
-    let mut programs = logic.alternatives.len();
-    if !options
-        .criteria
-        .disabled_rules
-        .iter()
-        .any(|rule| rule == order::RULE)
-    {
+    let mut programs = alternatives.len();
+    if orders {
         for _ in 0..MOST_ORDERS {
             let Some(better) = order::improve(&program, &found, &wanted, most, deadline) else {
                 break;

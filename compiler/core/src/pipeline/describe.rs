@@ -7,12 +7,12 @@
 //! ```
 
 use super::report::{
-    PlanCost, PlanOutput, PlanReport, PlanStep, Rewrite, SCHEMA, Searched, SourceLine,
+    PlanCost, PlanLoop, PlanOutput, PlanReport, PlanStep, Rewrite, SCHEMA, Searched, SourceLine,
 };
 use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
-use ein_plan::{AxisRole, Origin, RelationId, memory, traffic};
+use ein_plan::{AxisRole, Block, Bound, LoopValue, Origin, RelationId, memory, traffic};
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
 pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanReport {
@@ -44,6 +44,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             memory: figure(held.into_iter().max().unwrap_or(0)),
             source: source(ia, relation.origin, texts),
             because: because(ia, RelationId(number as u32)),
+            times: step.times,
         }
     });
     PlanReport {
@@ -78,6 +79,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             proved_equal: compiled.proof.as_ref().map(|proof| proof.proved),
         },
         steps: steps.collect(),
+        loops: loops(compiled),
         outputs: plan
             .outputs
             .iter()
@@ -90,6 +92,37 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         alternatives: vec![],
         rewrites: rewrites(compiled),
     }
+}
+
+/// The loops, with what a round of each costs.
+fn loops(compiled: &Compiled) -> Vec<PlanLoop> {
+    let plan = &compiled.plan;
+    let times = plan.expected_times();
+    let loops = plan.repeats.iter().zip(times).map(|(repeat, times)| {
+        let block = &repeat.block;
+        let of = |relation: RelationId| plan.step(relation).tensor.as_str();
+        let bound = match block.bound {
+            Bound::Rounds(rounds) => rounds.to_string(),
+            Bound::Value(bound) => of(bound).to_string(),
+            Bound::Unbounded => "inf".into(),
+        };
+        let until = block.until.map(|until| format!(" until {}", of(until)));
+        let steps = repeat.first as usize..repeat.end as usize;
+        let steps = compiled.cost.steps[steps].iter();
+        let all = steps.map(|step| step.transfer.saturating_mul(step.times.into()));
+        let transfer = all.fold(0, u128::saturating_add);
+        PlanLoop {
+            name: block.name.clone(),
+            parent: block.parent.map(|parent| parent.0 as usize),
+            first: repeat.first as usize,
+            end: repeat.end as usize,
+            text: format!("{} < {bound}{}", block.name, until.unwrap_or_default()),
+            rounds: block.expected_rounds(),
+            transfer_per_round: figure(transfer / u128::from(times.max(1))),
+            transfer: figure(transfer),
+        }
+    });
+    loops.collect()
 }
 
 /// The rewrites of the program, then those of its proof.
@@ -140,6 +173,7 @@ pub fn operator(operation: &Operation) -> &'static str {
         Operation::LocalMap { .. } => "local map",
         Operation::LocalTile { .. } => "local tile",
         Operation::LocalConcat { .. } => "local concat",
+        Operation::Loop { .. } => "loop",
     }
 }
 
@@ -152,6 +186,9 @@ pub fn text(program: &Program, relation: &Relation) -> String {
         Operation::Shuffle { input } => format!("shuffle {}", name(input)),
         Operation::LocalJoin { inputs, kernel, .. } => {
             let names: Vec<&str> = inputs.iter().map(|input| name(&input.relation)).collect();
+            if let Some(library) = kernel.library() {
+                return format!("local {} ({})", library.operation.name(), names.join(", "));
+            }
             let reduction = match kernel.reduction {
                 None => String::new(),
                 Some(reduction) => format!("{} ", reduction.name()),
@@ -171,6 +208,16 @@ pub fn text(program: &Program, relation: &Relation) -> String {
         }
         Operation::LocalConcat { input, array_dim } => {
             format!("local concat {} dim {array_dim}", name(input))
+        }
+        Operation::Loop { value } => {
+            let block = &program.blocks[value.block().0 as usize].name;
+            match value {
+                LoopValue::Counter(_) => format!("the round of {block}"),
+                LoopValue::State(..) => format!("state of {block}"),
+                LoopValue::Last(..) => format!("state behind {block}"),
+                LoopValue::Rounds(_) => format!("rounds of {block}"),
+                LoopValue::Collected(..) => format!("of every round of {block}"),
+            }
         }
     }
 }
@@ -232,7 +279,18 @@ fn because(program: &Program, id: RelationId) -> String {
     let readers = readers(program, id);
     let who = match readers.first() {
         Some(reader) => format!("`{}`{}", reader.tensor, place(program, reader.origin)),
-        None => "the output".into(),
+        None => {
+            let ends = |block: &&Block| {
+                block
+                    .begins_with()
+                    .chain(block.ends_with())
+                    .any(|r| r == id)
+            };
+            match program.blocks.iter().find(ends) {
+                Some(of) => format!("the loop `{}`{}", of.name, place(program, of.origin)),
+                None => "the output".into(),
+            }
+        }
     };
     let rests = match from.is_empty() {
         true => "is at one site".into(),

@@ -9,7 +9,7 @@
 //! 2  B.all  {} f32[4096, 4096] @ ALL  = broadcast B  67108864 floats  // matmul.ein:10
 //! ```
 
-use super::report::{Alternative, PlanReport, Rewrite};
+use super::report::{Alternative, PlanLoop, PlanReport, Rewrite};
 
 /// Columns are aligned up to this many characters.
 const WIDEST: usize = 60;
@@ -17,10 +17,10 @@ const WIDEST: usize = 60;
 /// The plan in words, with its cost.
 pub fn explain(report: &PlanReport) -> String {
     let mut text = header(report);
-    let rows: Vec<Vec<String>> = report
-        .steps
-        .iter()
-        .map(|step| {
+    let mut rows: Vec<Vec<String>> = vec![];
+    for step in &report.steps {
+        rows.extend(beginning(report, step.step));
+        rows.push({
             let place = match step.source.line {
                 0 => String::new(),
                 _ => format!("// {}", step.source.label()),
@@ -29,20 +29,25 @@ pub fn explain(report: &PlanReport) -> String {
                 "" => step.kind.clone(),
                 placement => format!("{} @ {placement}", step.kind),
             };
-            let moved = match step.transfer {
-                0 => String::new(),
-                floats => count(floats, "float"),
+            let moved = match (step.transfer, step.times) {
+                (0, _) => String::new(),
+                (floats, 1) => count(floats, "float"),
+                (floats, times) => format!("{} x {times}", count(floats, "float")),
             };
+            let around = report.loops.iter();
+            let depth = around
+                .filter(|l| (l.first..l.end).contains(&step.step))
+                .count();
             vec![
                 step.step.to_string(),
-                step.name.clone(),
+                format!("{:1$}{2}", "", 2 * depth, step.name),
                 kind,
                 format!("= {}", step.text),
                 moved,
                 place,
             ]
-        })
-        .collect();
+        });
+    }
     text.push_str(&table(&rows, &[true, false, false, false, true, false]));
     for output in &report.outputs {
         let to = match &output.file {
@@ -61,6 +66,29 @@ pub fn explain(report: &PlanReport) -> String {
         text.push_str(&rewrites(&report.rewrites));
     }
     text
+}
+
+/// The lines of the loops that begin before a step.
+fn beginning(report: &PlanReport, step: usize) -> impl Iterator<Item = Vec<String>> + '_ {
+    let parent = |of: &&PlanLoop| of.parent.and_then(|parent| report.loops.get(parent));
+    let begin = report.loops.iter().filter(move |l| l.first == step);
+    begin.map(move |of| {
+        let depth = std::iter::successors(parent(&of), parent).count();
+        let name = format!("{:1$}repeat {2}", "", 2 * depth, of.text);
+        let rounds = format!("= {} expected", count(of.rounds, "round"));
+        let moved = match of.transfer_per_round {
+            0 => String::new(),
+            floats => format!("{} a round", count(floats, "float")),
+        };
+        vec![
+            String::new(),
+            name,
+            String::new(),
+            rounds,
+            moved,
+            String::new(),
+        ]
+    })
 }
 
 /// A time in the unit that suits it: `2.61 ms`.

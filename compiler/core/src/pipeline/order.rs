@@ -9,7 +9,7 @@
 //! ```
 
 use super::report::Rewrite;
-use crate::einsum::Program;
+use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, TensorRole};
 use crate::rules::order::{Network, Order, orders};
 use crate::search::convert::{Goods, Roles, convert, counts, padded};
@@ -20,15 +20,40 @@ use crate::search::reorder::{self, Wanted};
 use crate::search::settle::{alone, resting};
 use crate::search::{self, Found, SearchOptions};
 use ein_plan::Mesh;
+use std::collections::HashSet;
 
 /// The rule that this is an application of.
-pub(super) const RULE: &str = "contraction-order";
+const RULE: &str = "contraction-order";
 
 /// Most products of a program that are ordered again, the widest first.
 const MOST_PRODUCTS: usize = 16;
 
 /// How often the price of arithmetic is raised until a product keeps to the balance.
 const MOST_RAISES: usize = 6;
+
+/// Whether products are ordered here, with these rules disabled.
+pub(super) fn is_searched(disabled: &[String]) -> bool {
+    disabled.iter().all(|rule| rule != RULE)
+}
+
+/// What is the same of programs that differ in the orders of their products only: everything else, and what the
+/// products multiply.
+pub(super) fn form(program: &Program) -> Vec<String> {
+    let products = products(program);
+    let members: HashSet<TensorId> = products.iter().flat_map(|p| p.members.clone()).collect();
+    let numbered = (0..).map(TensorId).zip(&program.tensors);
+    let others = numbered.filter(|(id, _)| !members.contains(id));
+    let mut form: Vec<String> = others.map(|(_, t)| program.tensor_text(t)).collect();
+    for product in &products {
+        let name = |id: TensorId| program.tensor(id).name.as_str();
+        let factors = product.factors.iter();
+        let mut factors: Vec<&str> = factors.map(|f| name(f.tensor)).collect();
+        factors.sort_unstable();
+        form.push(format!("{} = {}", name(product.root), factors.join(" ")));
+    }
+    form.sort_unstable();
+    form
+}
 
 /// The same program with one product in a better order, if there is one.
 pub(super) struct Better {

@@ -41,6 +41,9 @@ pub struct PlanReport {
     pub search: Searched,
     /// What every site walks, in order.
     pub steps: Vec<PlanStep>,
+    /// The loops, in the order in which they begin.
+    #[serde(default)]
+    pub loops: Vec<PlanLoop>,
     /// What the program gives out.
     pub outputs: Vec<PlanOutput>,
     /// Other plans, cheapest first (`--compare`).
@@ -124,6 +127,35 @@ pub struct PlanStep {
     pub source: SourceLine,
     /// Why something moves; empty for local steps.
     pub because: String,
+    /// How many times it is expected to be walked: the rounds of the loops around it. The other figures are of one time.
+    #[serde(default = "once")]
+    pub times: u64,
+}
+
+fn once() -> u64 {
+    1
+}
+
+/// A loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanLoop {
+    /// Full name of its counter.
+    pub name: String,
+    /// The number of the loop around it.
+    pub parent: Option<usize>,
+    /// The first step of its body.
+    pub first: usize,
+    /// The step behind its body.
+    pub end: usize,
+    /// The most rounds, and what ends it: `k < 100 until small`.
+    pub text: String,
+    /// How many rounds it is expected to make each time: its bound, unless that is not known or something may end it
+    /// before.
+    pub rounds: u64,
+    /// Floats transferred in one round, as the thesis counts them; expected rounds of loops in it included.
+    pub transfer_per_round: u64,
+    /// The same in all, with the rounds of the loops around it.
+    pub transfer: u64,
 }
 
 impl PlanStep {

@@ -111,7 +111,8 @@ impl<'a> Bound<'a> {
             Head::Copy => false,
             Head::Whole(kernel, _) => {
                 let kernel = &self.graph.egraph.analysis.kernels[kernel as usize];
-                self.tensor(class).is_some() || kernel.reduction.is_some()
+                let library = kernel.library().is_some();
+                library || self.tensor(class).is_some() || kernel.reduction.is_some()
             }
             _ => self.tensor(class).is_some(),
         }

@@ -21,7 +21,9 @@ mod extract;
 pub mod ia;
 mod kernel;
 pub mod laws;
+pub mod matrix_blocks;
 pub mod order;
+mod places;
 pub mod price;
 pub mod reduction;
 pub mod reindex;
@@ -55,7 +57,8 @@ pub struct RuleInfo {
 
 /// All rules, family by family: what is computed, then what moves.
 pub fn all() -> Vec<RuleInfo> {
-    logic().into_iter().chain(ia::all()).collect()
+    let blocks = matrix_blocks::rows();
+    logic().into_iter().chain(blocks).chain(ia::all()).collect()
 }
 
 /// The rules of what is computed.
@@ -196,7 +199,7 @@ impl Logic {
 /// fewer bytes touched. The program is one that [`einsum::verify`] accepts.
 pub fn rewrite(program: &einsum::Program, options: &LogicOptions<'_>) -> Logic {
     if !program.blocks.is_empty() {
-        return Logic::original(program);
+        return places::rewrite(program, options);
     }
     let disabled: HashSet<&str> = options.disabled.iter().map(String::as_str).collect();
     let rows: Vec<saturate::Row> = rows()

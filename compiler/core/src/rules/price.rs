@@ -63,9 +63,11 @@ pub fn statement(kernel: &Kernel) -> Price {
     let needs = dependences(&kernel.graph, all);
     let roots: Vec<NodeId> = [kernel.root].into_iter().chain(kernel.guard).collect();
     let points = volume(&extents, all);
-    let (flops, fast) = match product(kernel, &needs) {
-        Some(product) => (product.flops(kernel, &needs, &extents), true),
-        None => {
+    let library = kernel.library();
+    let (flops, fast) = match (product(kernel, &needs), library) {
+        (Some(product), _) => (product.flops(kernel, &needs, &extents), true),
+        (None, Some(library)) => (library.flops(kernel), true),
+        (None, None) => {
             let reduced = if kernel.reduction.is_some() {
                 points
             } else {

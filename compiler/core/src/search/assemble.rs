@@ -9,11 +9,13 @@
 
 use super::choice::{Choice, Run, choices};
 use super::convert::Roles;
+use super::mesh::AXES;
 use super::model::{Model, Variable, Way};
 use super::network::{Eliminated, Network, Prices, Table};
 use super::problem::Problem;
 use super::settle;
 use super::tariff::Tariff;
+use crate::ia::layout::TensorRole;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -135,6 +137,9 @@ impl<'a> Workspace<'a> {
                         let only = only.filter(|_| matches!(variable, Variable::Rest(_)));
                         let list = match only {
                             Some(only) => Rc::new(vec![*only]),
+                            None if self.problem.tensors[at].everywhere => {
+                                Rc::new(vec![[TensorRole::Every; AXES]])
+                            }
                             None => self.resting(at, true),
                         };
                         self.places(list)

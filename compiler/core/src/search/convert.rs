@@ -39,6 +39,18 @@ pub struct Move {
     pub messages: f64,
 }
 
+impl Move {
+    /// So many times as much.
+    #[must_use]
+    pub fn times(self, times: f64) -> Move {
+        Move {
+            transfer: self.transfer * times,
+            words: self.words * times,
+            messages: self.messages * times,
+        }
+    }
+}
+
 /// The counts of a mesh.
 pub fn counts(mesh: &Mesh) -> Counts {
     let mut counts = [1; AXES];

@@ -352,7 +352,7 @@ fn most(problem: &Problem, sites: u32, objective: &Objective) -> f64 {
     let floats = problem
         .tensors
         .iter()
-        .map(|t| t.floats * (t.readers.len() + 1) as f64);
+        .map(|t| t.times * t.floats * (t.readers.len() + 1) as f64);
     let floats: f64 = floats.sum();
     match objective {
         Objective::Transfer => floats * f64::from(sites),

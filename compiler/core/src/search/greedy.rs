@@ -34,16 +34,21 @@ pub fn layout(program: &Program, sites: u32, deterministic: bool) -> Layout {
     let mut chooser = Chooser::new(program, pieces);
     let mut order: Vec<usize> = (0..program.tensors.len()).collect();
     order.sort_by_key(|at| (std::cmp::Reverse(chooser.work[*at]), *at));
-    for at in order {
+    for at in &order {
+        let at = *at;
         if let Definition::Statement { kernel, operands } = &program.tensors[at].definition {
             chooser.statement(at, kernel, operands);
         }
     }
+    chooser.loop_values();
     Layout {
         mesh: Mesh::row(sites.max(1)),
         statements: chooser.statements,
         rests: (chooser.rests.into_iter())
-            .map(|rest| vec![rest.role.unwrap_or(TensorRole::First)])
+            .map(|rest| match rest.fixed {
+                true => vec![TensorRole::Every],
+                false => vec![rest.role.unwrap_or(TensorRole::First)],
+            })
             .collect(),
     }
 }
@@ -57,6 +62,8 @@ struct Rest {
     everywhere: bool,
     /// Whether it can be made anywhere.
     free: bool,
+    /// Whether it has to rest everywhere: a loop's bound or condition.
+    fixed: bool,
 }
 
 struct Chooser<'a> {
@@ -71,7 +78,7 @@ struct Chooser<'a> {
 
 impl<'a> Chooser<'a> {
     fn new(program: &'a Program, pieces: u32) -> Chooser<'a> {
-        let work: Vec<u128> = program
+        let mut work: Vec<u128> = program
             .tensors
             .iter()
             .map(|tensor| match &tensor.definition {
@@ -83,9 +90,25 @@ impl<'a> Chooser<'a> {
                 }
             })
             .collect();
-        let rests = program.tensors.iter().map(|tensor| Rest {
-            free: matches!(&tensor.definition, Definition::Source(source) if source.is_free()),
-            ..Rest::default()
+        let times = program.expected_times();
+        for (work, times) in work.iter_mut().zip(&times) {
+            *work = work.saturating_mul(*times as u128);
+        }
+        let known = program.known_everywhere();
+        let rests = (0u32..).zip(&program.tensors).map(|(number, tensor)| {
+            // Numbers that go from round to round are known everywhere.
+            let carried = matches!(&tensor.definition, Definition::Loop(_));
+            let everywhere = carried && tensor.shape.is_empty();
+            Rest {
+                free: match &tensor.definition {
+                    Definition::Source(source) => source.is_free(),
+                    Definition::Loop(value) => !value.is_carried(),
+                    Definition::Statement { .. } => false,
+                },
+                everywhere,
+                fixed: known.contains(&TensorId(number)),
+                ..Rest::default()
+            }
         });
         Chooser {
             program,
@@ -151,12 +174,56 @@ impl<'a> Chooser<'a> {
         self.statements[at] = vec![role];
     }
 
+    /// Decides where the values of loops rest: as their readers in the loop want a state, else as what they are copies of
+    /// rests, else everywhere.
+    fn loop_values(&mut self) {
+        let program = self.program;
+        for (at, tensor) in program.tensors.iter().enumerate() {
+            let Definition::Loop(value) = &tensor.definition else {
+                continue;
+            };
+            if !value.is_carried() {
+                self.rests[at].role = Some(TensorRole::Every);
+                continue;
+            }
+            let from = program.carries(*value);
+            let of = |cut: u32, dims: &[Option<u32>]| dims.iter().position(|dim| *dim == Some(cut));
+            let found = from.iter().rev().find_map(|(other, dims)| {
+                match self.rests[other.0 as usize].role? {
+                    TensorRole::Cut(cut) => Some(TensorRole::Cut(of(cut, dims)? as u32)),
+                    role => Some(role),
+                }
+            });
+            let collects = from
+                .first()
+                .and_then(|(_, dims)| dims.iter().position(Option::is_none));
+            let rest = &self.rests[at];
+            let role = match rest.everywhere && tensor.shape.is_empty() {
+                true => TensorRole::Every,
+                false => rest.role.or(found).unwrap_or(TensorRole::Every),
+            };
+            self.rests[at].role = Some(role);
+            self.statements[at] = vec![match role {
+                TensorRole::Cut(dim) if Some(dim as usize) != collects => {
+                    StatementRole::Index(IndexId(dim))
+                }
+                TensorRole::First => StatementRole::First,
+                _ => StatementRole::Every,
+            }];
+        }
+    }
+
     /// The best index to cut; `None` if there is none to cut.
     fn best_cut(&self, at: usize, kernel: &Kernel, operands: &[TensorId]) -> Option<usize> {
+        let whole = kernel
+            .library()
+            .map(|library| library.own)
+            .unwrap_or_default();
         let candidates: Vec<(usize, u128)> = kernel
             .indices
             .iter()
             .enumerate()
+            .filter(|(number, _)| !whole.contains(&IndexId(*number as u32)))
             .filter_map(|(number, index)| {
                 let pieces = u64::from(self.pieces).min(index.extent);
                 // The busiest piece's share of the work, in parts of 2^64.

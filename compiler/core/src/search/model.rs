@@ -138,6 +138,7 @@ impl Model {
             (Kind::Made(_), Some(param)) => Way::Update(param),
             (_, Some(_)) => Way::Carried,
             (Kind::Loaded, None) if tensor.is_scalar() => Way::Free,
+            (Kind::Made(_), None) if tensor.everywhere => Way::Rests,
             (Kind::Loaded, None) if once => Way::LoadedOnce,
             (Kind::Loaded, None) => Way::LoadedOften,
             (Kind::Made(_), None) if self.readers[at].is_empty() => Way::Ends,
@@ -166,6 +167,7 @@ fn signature(problem: &Problem, at: usize, statement: &Statement) -> Vec<u64> {
         statement.columns.to_bits(),
         tensor.width.to_bits(),
         statement.extents.len() as u64,
+        tensor.times.to_bits(),
     ];
     let mut key: Vec<u64> = head.into_iter().chain(statement.extents.clone()).collect();
     for read in &statement.reads {

@@ -160,6 +160,7 @@ fn conversions(
     let mut add = |from: Roles, to: Roles, reader: Option<usize>| {
         // Nothing rests partial and nothing is read partial, so there is always a way.
         let moved = convert(goods, counts, from, to).unwrap_or_default();
+        let moved = moved.times(tensor.times);
         if moved != Move::default()
             && !found
                 .iter()

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::cost::flops_per_point;
-use crate::einsum::{Definition, Program, Role};
+use crate::einsum::{Definition, LoopValue, Program, Role, TensorId};
 use crate::tra::operands::split_operands;
 use ein_plan::Kernel;
 use std::collections::HashMap;
@@ -41,6 +41,13 @@ pub struct Tensor {
     pub readers: Vec<(usize, usize)>,
     /// Whether it is given out.
     pub output: bool,
+    /// How many times it is expected to be made and moved: the rounds of the loops that it is in.
+    pub times: f64,
+    /// Whether every site has to know it where it rests: the bound or the condition of a loop.
+    pub everywhere: bool,
+    /// By reader, in the order of [`Tensor::readers`]: the last tensor that is made while that reader may still read it;
+    /// in a loop that it is outside of, the loop's last.
+    pub last_reads: Vec<usize>,
     /// The other tensor of a carried pair: a param `P` and an output `P_next` of the same shape and type, which a
     /// loop puts in its place.
     pub carried: Option<usize>,
@@ -64,7 +71,8 @@ pub struct Statement {
     pub extents: Vec<u64>,
     /// How many indices are the output's.
     pub rank: usize,
-    /// Operations at one point, at least 1.
+    /// Operations at one point, all rounds of the loops around counted: at least 1 a round; 0 for what only names what
+    /// is there, a loop's value.
     pub flops: f64,
     /// Columns of an addend of the reduction (1 without a reduction).
     pub columns: f64,
@@ -108,20 +116,23 @@ impl Problem {
     /// The problem of a program whose statements are verified.
     pub fn new(program: &Program) -> Problem {
         let mut tensors: Vec<Tensor> = vec![];
+        let times = program.expected_times();
+        let everywhere = program.known_everywhere();
         for (at, tensor) in program.tensors.iter().enumerate() {
             let kind = match &tensor.definition {
                 Definition::Source(source) if source.is_free() => Kind::Free,
-                Definition::Source(_) | Definition::Loop(_) => Kind::Loaded,
+                Definition::Source(_) => Kind::Loaded,
+                Definition::Loop(value) if value.is_carried() => {
+                    Kind::Made(copy(program, *value, &tensor.shape))
+                }
+                Definition::Loop(_) => Kind::Free,
                 Definition::Statement { kernel, operands } => {
                     let numbers: Vec<usize> = operands.iter().map(|o| o.0 as usize).collect();
-                    Kind::Made(statement(kernel, &numbers))
+                    let mut made = statement(kernel, &numbers);
+                    made.flops *= times[at];
+                    Kind::Made(made)
                 }
             };
-            if let Kind::Made(statement) = &kind {
-                for (number, read) in statement.reads.iter().enumerate() {
-                    tensors[read.tensor].readers.push((at, number));
-                }
-            }
             tensors.push(Tensor {
                 name: tensor.name.clone(),
                 floats: tensor.shape.iter().map(|n| *n as f64).product(),
@@ -130,8 +141,35 @@ impl Problem {
                 kind,
                 readers: vec![],
                 output: false,
+                times: times[at],
+                everywhere: everywhere.iter().any(|id| id.0 as usize == at),
+                last_reads: vec![],
                 carried: None,
             });
+        }
+        let last = last_tensors(program);
+        for at in 0..tensors.len() {
+            let Kind::Made(made) = &tensors[at].kind else {
+                continue;
+            };
+            for (number, read) in made.reads.clone().iter().enumerate() {
+                let operand = &mut tensors[read.tensor];
+                operand.readers.push((at, number));
+                let mine = &program.tensors[read.tensor];
+                let path = program.path(program.tensors[at].block);
+                let outer = path
+                    .iter()
+                    .find(|block| !program.encloses(Some(**block), mine.block));
+                let until = match outer {
+                    Some(block) => last[block.0 as usize],
+                    // A state reads what comes later in its loop: in the next round.
+                    None => at.max(match &program.tensors[at].definition {
+                        Definition::Loop(LoopValue::State(block, _)) => last[block.0 as usize],
+                        _ => at,
+                    }),
+                };
+                operand.last_reads.push(until);
+            }
         }
         for output in &program.outputs {
             tensors[output.tensor.0 as usize].output = true;
@@ -174,6 +212,63 @@ pub fn carried_pairs(program: &Program) -> Vec<(usize, usize)> {
         .collect()
 }
 
+/// By block: its last tensor, those of blocks in it included.
+fn last_tensors(program: &Program) -> Vec<usize> {
+    let mut last = vec![0; program.blocks.len()];
+    for (at, tensor) in program.tensors.iter().enumerate() {
+        for block in program.path(tensor.block) {
+            last[block.0 as usize] = at;
+        }
+    }
+    last
+}
+
+/// The tensor that a state is in its loop, if anything there reads it.
+fn state_of(program: &Program, value: LoopValue) -> Option<TensorId> {
+    let LoopValue::Last(block, number) = value else {
+        return None;
+    };
+    let state = Definition::Loop(LoopValue::State(block, number));
+    let mut numbered = (0u32..).zip(&program.tensors);
+    let found = numbered.find(|(_, tensor)| tensor.definition == state);
+    found.map(|(number, _)| TensorId(number))
+}
+
+/// A loop's value as a statement that copies what it is made of, without work. The rounds of what is collected cannot
+/// be told apart by where they are: that index has the extent of one round.
+fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
+    let from = match (value, state_of(program, value)) {
+        // Behind the loop a state is where it is in the loop.
+        (LoopValue::Last(..), Some(state)) => {
+            let same = (0..shape.len() as u32).map(Some).collect();
+            vec![(state, same)]
+        }
+        _ => program.carries(value),
+    };
+    let mut extents = shape.to_vec();
+    for (extent, dim) in extents
+        .iter_mut()
+        .zip(from.first().map_or(&[][..], |f| &f.1))
+    {
+        if dim.is_none() {
+            *extent = 1;
+        }
+    }
+    let reads = from.into_iter().map(|(tensor, dims)| Read {
+        tensor: tensor.0 as usize,
+        dims,
+    });
+    let mut reads: Vec<Read> = reads.collect();
+    reads.dedup();
+    Statement {
+        rank: extents.len(),
+        extents,
+        flops: 0.0,
+        columns: 1.0,
+        reads,
+    }
+}
+
 fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
     let all_cut = vec![2; kernel.indices.len()];
     let (_, reads) = split_operands(kernel, &all_cut);
@@ -186,12 +281,19 @@ fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
             })
             .collect(),
     });
+    let mut extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
+    let mut flops = flops_per_point(kernel).max(1) as f64;
+    // Nothing is gained by cutting a call of a library operation: it is one point.
+    for index in kernel.library().iter().flat_map(|library| &library.own) {
+        let extent = std::mem::replace(&mut extents[index.0 as usize], 1);
+        flops *= extent as f64;
+    }
     let value = kernel.graph.dtype(kernel.root);
     let columns = kernel.reduction.map_or(1, |r| r.carrier(value).len());
     Statement {
-        extents: kernel.indices.iter().map(|index| index.extent).collect(),
+        extents,
         rank: kernel.output_rank as usize,
-        flops: flops_per_point(kernel).max(1) as f64,
+        flops,
         columns: columns as f64,
         reads: reads.collect(),
     }

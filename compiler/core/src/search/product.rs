@@ -30,6 +30,7 @@ pub struct Product {
     pub network: Network,
     /// The order in which the program multiplies.
     pub order: Order,
+    /// The indices of the result, by dimension.
     pub dimensions: Vec<u32>,
     /// What the indices are called.
     pub names: Vec<String>,

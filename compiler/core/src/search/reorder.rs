@@ -19,6 +19,9 @@ use crate::rules::order::{Network, Order};
 /// Most factors of which every subset is tried.
 pub const MOST_EXACT: usize = 8;
 
+/// In long products, splits with more arithmetic than this times the least of their set are not tried.
+const SLACK: f64 = 1.5;
+
 /// What a product is to be multiplied for.
 pub struct Wanted<'a> {
     /// Counts of the mesh's axes.
@@ -49,7 +52,7 @@ pub fn order(
 ) -> Option<(Order, f64)> {
     let sets = match network.factors.len() <= MOST_EXACT {
         true => subsets(network),
-        false => intervals(network, arrangement),
+        false => sparing(network, intervals(network, arrangement)),
     };
     let mut tables: Vec<Table> = Vec::with_capacity(sets.len());
     for set in &sets {
@@ -138,6 +141,38 @@ fn intervals(network: &Network, arrangement: &[usize]) -> Vec<Set> {
         }
     }
     sets
+}
+
+/// The sets without the splits that need much more arithmetic than others of their set.
+fn sparing(network: &Network, mut sets: Vec<Set>) -> Vec<Set> {
+    let mut least = vec![0.0; sets.len()];
+    for at in 0..sets.len() {
+        let flops = |(a, b): (usize, usize)| {
+            let own = work(
+                network,
+                sets[a].remaining | sets[b].remaining,
+                sets[at].remaining,
+            );
+            own + least[a] + least[b]
+        };
+        let all: Vec<f64> = sets[at].splits.iter().map(|split| flops(*split)).collect();
+        let best = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let mut flops = all.iter();
+        let sparing = |_: &(usize, usize)| flops.next().is_some_and(|f| *f <= best * SLACK);
+        sets[at].splits.retain(sparing);
+        least[at] = if best.is_finite() { best } else { 0.0 };
+    }
+    sets
+}
+
+/// Operations of a multiplication over indices of which some remain.
+fn work(network: &Network, mut indices: u128, remaining: u128) -> f64 {
+    let mut work = if indices == remaining { 1.0 } else { 2.0 };
+    while indices != 0 {
+        work *= network.extents[indices.trailing_zeros() as usize] as f64;
+        indices &= indices - 1;
+    }
+    work
 }
 
 /// What is known of a set.
@@ -251,24 +286,23 @@ impl Table {
         all.extend(right.indices.iter().filter(|i| !left.indices.contains(i)));
         let extents: Vec<u64> = all.iter().map(|i| network.extents[*i as usize]).collect();
         let reduces = all.len() > self.indices.len();
-        let points: f64 = extents.iter().map(|e| *e as f64).product();
-        let work = points * if reduces { 2.0 } else { 1.0 };
+        let point = if reduces { 2.0 } else { 1.0 };
+        let work = point * extents.iter().map(|e| *e as f64).product::<f64>();
         let sites: f64 = wanted.counts.iter().map(|c| f64::from(*c)).product();
-        let limit = match work <= wanted.light {
-            true => f64::INFINITY,
-            false => work / sites * wanted.balance * (1.0 + 1e-7),
-        };
-        // By axis and role: what it is to the result and to each side.
-        let mut roles = vec![Axis::Every];
-        if wanted.alone {
-            roles.push(Axis::First);
-        }
+        let light = work <= wanted.light;
+        let limit = work / sites * wanted.balance * (1.0 + 1e-7);
+        // By role of an axis: the index that it cuts, and what it is to the result and to each side.
+        let mut roles = vec![];
         roles.extend(
-            all.iter()
-                .filter(|i| network.extents[**i as usize] > 1)
-                .map(|i| Axis::Index(*i)),
+            (0..all.len())
+                .filter(|i| extents[*i] > 1)
+                .map(|i| Axis::Index(all[i])),
         );
-        let options: Vec<(Axis, [usize; 3])> = roles
+        if light || roles.is_empty() {
+            roles.push(Axis::Every);
+            roles.extend(wanted.alone.then_some(Axis::First));
+        }
+        let options: Vec<(Option<usize>, [usize; 3])> = roles
             .into_iter()
             .map(|role| {
                 let digits = [
@@ -276,40 +310,53 @@ impl Table {
                     left.digit(role, EVERY),
                     right.digit(role, EVERY),
                 ];
-                (role, digits)
+                let cut = |index| all.iter().position(|i| *i == index);
+                let cut = if let Axis::Index(index) = role {
+                    cut(index)
+                } else {
+                    None
+                };
+                (cut, digits)
             })
             .collect();
         let bases = [self.base, left.base, right.base];
         let mut runs: Vec<(f64, [usize; 3])> = vec![];
         let mut chosen = [0usize; AXES];
+        let mut cuts = vec![1u64; all.len()];
         loop {
-            let mut load = work / points.max(1.0);
-            let mut cuts = vec![1u64; all.len()];
+            cuts.fill(1);
             let mut codes = [0usize; 3];
             for (axis, number) in chosen.iter().enumerate() {
-                let (role, digits) = &options[*number];
+                // An axis that the mesh does not have does nothing.
+                let nothing = (None, [EVERY; 3]);
+                let (cut, digits) = match wanted.counts[axis] {
+                    1 => &nothing,
+                    _ => &options[*number],
+                };
                 for ((code, base), digit) in codes.iter_mut().zip(bases).zip(digits) {
                     *code = *code * base + digit;
                 }
-                if let Axis::Index(index) = role
-                    && let Some(at) = all.iter().position(|i| i == index)
-                {
-                    cuts[at] *= u64::from(wanted.counts[axis]);
+                if let Some(at) = cut {
+                    cuts[*at] *= u64::from(wanted.counts[axis]);
                 }
             }
-            let cut = extents.iter().zip(&cuts);
-            if cut.clone().all(|(extent, cuts)| cuts <= extent) {
-                load *= cut
-                    .map(|(extent, cuts)| extent.div_ceil(*cuts) as f64)
-                    .product::<f64>();
+            let mut load = point;
+            let mut fits = true;
+            for (extent, cuts) in extents.iter().zip(&cuts) {
+                fits &= cuts <= extent;
+                load *= extent.div_ceil(*cuts) as f64;
+            }
+            if fits {
                 runs.push((load, codes));
             }
             if !next(&mut chosen, wanted.counts, options.len()) {
                 break;
             }
         }
-        let least = runs.iter().map(|run| run.0).fold(f64::INFINITY, f64::min);
-        runs.retain(|(load, _)| *load <= limit.max(least));
+        if !light {
+            let least = runs.iter().map(|run| run.0).fold(f64::INFINITY, f64::min);
+            runs.retain(|(load, _)| *load <= limit.max(least));
+        }
         for (load, [result, a, b]) in runs {
             let own = load * wanted.load;
             if own >= self.made[result] {

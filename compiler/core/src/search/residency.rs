@@ -50,12 +50,17 @@ pub fn of_problem(problem: &Problem, layout: &Layout) -> Vec<Residency> {
             |roles: Roles, columns: f64| share(&tensor.shape, mesh, roles) * tensor.width * columns;
         let rest = padded(&layout.rests[at]);
         let mut forms: Vec<(Roles, usize, usize)> = vec![];
-        for (reader, number) in &tensor.readers {
+        for ((reader, number), until) in tensor.readers.iter().zip(&tensor.last_reads) {
             if let Some(choice) = &runs[*reader] {
                 let need = choice.needs[*number];
+                // What a round ends with is read by the next round.
+                let first = (*reader).max(at);
                 match forms.iter_mut().find(|(roles, ..)| *roles == need) {
-                    Some((_, _, last)) => *last = *reader,
-                    None => forms.push((need, *reader, *reader)),
+                    Some((_, from, last)) => {
+                        *from = (*from).min(first);
+                        *last = (*last).max(*until);
+                    }
+                    None => forms.push((need, first, *until)),
                 }
             }
         }
@@ -75,7 +80,7 @@ pub fn of_problem(problem: &Problem, layout: &Layout) -> Vec<Residency> {
             }
         }
         let first_read = tensor.readers.first().map(|(reader, _)| *reader);
-        let last_read = tensor.readers.last().map(|(reader, _)| *reader);
+        let last_read = tensor.last_reads.iter().copied().max();
         let last = if tensor.output { Some(end) } else { last_read };
         let (first, last) = match &runs[at] {
             Some(choice) => {

@@ -56,6 +56,7 @@ pub fn rests(
         let loaded = matches!(way, Way::LoadedOnce | Way::LoadedOften);
         let candidates = match only.get(&at) {
             Some(only) => vec![*only],
+            None if tensor.everywhere => vec![[TensorRole::Every; AXES]],
             None => resting(&tensor.shape, counts, tariff.objective, !loaded),
         };
         let together: Vec<usize> = [at].into_iter().chain(tensor.carried).collect();

@@ -116,7 +116,7 @@ pub struct Tariff<'a> {
     pub barred: Barred,
     total: f64,
     bytes: f64,
-    numbers: HashMap<(Vec<u64>, u64, u64), usize>,
+    numbers: HashMap<(Vec<u64>, u64, u64, u64), usize>,
     kept: Vec<Kept>,
 }
 
@@ -125,6 +125,7 @@ struct Kept {
     shape: Vec<u64>,
     columns: f64,
     width: f64,
+    times: f64,
     prices: Vec<f64>,
 }
 
@@ -152,7 +153,8 @@ impl<'a> Tariff<'a> {
     /// A number for tensors that cost the same to convert.
     pub fn goods(&mut self, tensor: &Tensor) -> usize {
         let columns = tensor.statement().map_or(1.0, |s| s.columns);
-        let key = (tensor.shape.clone(), columns as u64, tensor.width as u64);
+        let (width, times) = (tensor.width as u64, tensor.times.to_bits());
+        let key = (tensor.shape.clone(), columns as u64, width, times);
         let next = self.kept.len();
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
@@ -162,6 +164,7 @@ impl<'a> Tariff<'a> {
                 shape: tensor.shape.clone(),
                 columns,
                 width: tensor.width,
+                times: tensor.times,
                 prices: vec![f64::NAN; if entries <= MOST_KEPT { entries } else { 0 }],
             });
         }
@@ -190,7 +193,7 @@ impl<'a> Tariff<'a> {
             Some(moved) => {
                 let weights = &self.weights;
                 let copy = share(&kept.shape, self.counts, to) * kept.width;
-                let exact = self.objective.of_move(&moved, kept.width)
+                let exact = self.objective.of_move(&moved, kept.width) * kept.times
                     + weights.moves
                     + weights.resident * copy;
                 rounded(exact, weights.quantum)

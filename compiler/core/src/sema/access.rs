@@ -38,6 +38,44 @@ impl<'a> Checker<'a> {
         self.read(view, values, lenient)
     }
 
+    /// `X[i - 1] else 0`.
+    pub(super) fn otherwise(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        value: &'a Expr,
+        fallback: &'a Expr,
+    ) -> Option<ExprId> {
+        match &*value.kind {
+            ExprKind::Access { base, positions } => {
+                let read = self.access(context, base, positions, true, value.span);
+                let other = self.expr(context, fallback);
+                let (read, other) = (read?, other?);
+                let (_, mut other) =
+                    self.unify((read, value.span), (other, fallback.span), "`else`")?;
+                let mut ty = self.arena.ty(read);
+                match (ty, self.arena.ty(other)) {
+                    (Ty::Typed(dtype), _) => other = self.coerce(other, dtype, fallback.span)?,
+                    // A state whose type is not known yet.
+                    (Ty::Number { .. }, with) => ty = with,
+                }
+                match &*self.arena.form(read) {
+                    Form::Read {
+                        tensor, positions, ..
+                    } => {
+                        let form = Form::Read {
+                            tensor: *tensor,
+                            positions: positions.clone(),
+                            otherwise: Some(other),
+                        };
+                        Some(self.arena.add(form, ty))
+                    }
+                    _ => Some(read),
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// `A[p]` as an argument: a slice if it has fewer positions than the tensor has dimensions, else a value.
     pub(super) fn slice_argument(
         &mut self,
@@ -101,7 +139,7 @@ impl<'a> Checker<'a> {
     }
 
     fn read(&mut self, view: View, values: Vec<Written>, lenient: bool) -> Option<ExprId> {
-        let dtype = self.tensors[view.tensor.0 as usize].dtype;
+        let ty = self.read_type(view.tensor);
         let positions = self.read_positions(view, values, lenient)?;
         self.reads.push((view.tensor, positions.clone()));
         let form = Form::Read {
@@ -109,7 +147,7 @@ impl<'a> Checker<'a> {
             positions,
             otherwise: None,
         };
-        Some(self.arena.add(form, Ty::Typed(dtype)))
+        Some(self.arena.add(form, ty))
     }
 
     /// All positions of a read or slice; notes what must be in range.
@@ -173,6 +211,9 @@ impl<'a> Checker<'a> {
             ExprKind::Call { callee, arguments } => {
                 if let Some(gradient) = self.whole_gradient(context, base) {
                     return gradient;
+                }
+                if let Some(result) = self.whole_library(context, base, &[]) {
+                    return result;
                 }
                 let name = self.text(callee.span);
                 if self.callee(context.scope, callee).is_none() {

@@ -144,6 +144,12 @@ impl<'a> Checker<'a> {
             ExprKind::Call { callee, .. } if self.is_gradient(context.scope.file, callee) => Some(
                 Binding::Tensor(self.whole_gradient(context, unbracket(value))??),
             ),
+            ExprKind::Call { callee, .. }
+                if self.library_of(context.scope.file, callee).is_some() =>
+            {
+                let view = self.whole_library(context, unbracket(value), &[])??;
+                Some(Binding::Tensor(view))
+            }
             ExprKind::Call { callee, arguments } => match self.callee(context.scope, callee) {
                 Some((_, inner)) if inner.shape() == Shape::Tensor => {
                     Some(self.call_one(context, callee, arguments, value.span, &[])?)
@@ -225,6 +231,7 @@ impl<'a> Checker<'a> {
         let have = self.tensors[view.tensor.0 as usize].dtype;
         if let Some(Type::Tensor { dtype, .. }) = &formal.ty
             && have != *dtype
+            && !self.untyped.contains_key(&view.tensor)
         {
             let (name, function) = (&formal.name.text, &callable.name.text);
             self.report.push(

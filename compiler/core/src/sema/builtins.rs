@@ -9,6 +9,7 @@
 use super::{
     Checker,
     arena::{ExprId, Ty},
+    library::Operation,
     size::Size,
 };
 use ein_plan::{DType, Function};
@@ -47,7 +48,8 @@ pub(super) enum Builtin {
 pub(super) const NAMES: &[&str] = &[
     "where", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "gelu",
     "erf", "sin", "cos", "abs", "sign", "floor", "ceil", "round", "min", "max", "pow", "clip",
-    "div", "stop", "size", "grad", "f32", "f64", "f16", "bf16", "u8", "i32", "i64", "bool",
+    "div", "stop", "size", "solve", "cholesky", "inv", "qr", "eigh", "svd", "logdet", "sort",
+    "argsort", "topk", "grad", "f32", "f64", "f16", "bf16", "u8", "i32", "i64", "bool",
 ];
 
 /// The names of sources.
@@ -66,10 +68,6 @@ pub(super) const SOURCES: &[&str] = &[
     "glorot_uniform",
 ];
 
-const LIBRARY: &[&str] = &[
-    "solve", "cholesky", "inv", "qr", "eigh", "svd", "logdet", "sort", "argsort", "topk",
-];
-
 /// What the language calls by that name.
 pub(super) fn find(name: &str) -> Option<Builtin> {
     if let Some(dtype) = DType::from_name(name) {
@@ -78,7 +76,7 @@ pub(super) fn find(name: &str) -> Option<Builtin> {
     if SOURCES.contains(&name) {
         return Some(Builtin::Source);
     }
-    if LIBRARY.contains(&name) {
+    if Operation::named(name).is_some() {
         return Some(Builtin::Library);
     }
     Some(match name {
@@ -99,11 +97,6 @@ pub(super) fn find(name: &str) -> Option<Builtin> {
 }
 
 impl Builtin {
-    /// Whether a call of it is reported.
-    pub(super) fn is_unsupported(self) -> bool {
-        self == Builtin::Library
-    }
-
     /// How many arguments it takes.
     pub(super) fn arity(self) -> usize {
         match self {

@@ -14,9 +14,11 @@ use super::{
     expr::{Binding, Context, Scope},
     instances::InstanceId,
     names::{EntityId, EntityKind},
+    repeat::Place,
     statement::Target,
     sums::key,
 };
+use crate::einsum::BlockId;
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
     Argument, Expr, ExprKind, Formal, Item, ItemKind, Position, Role, Statement, Type,
@@ -34,6 +36,7 @@ pub(super) type CallKey = (
     Option<(InstanceId, usize)>,
     Vec<Binding>,
     Vec<ExprId>,
+    Option<BlockId>,
 );
 
 /// What a call gives: one binding for each result, or one.
@@ -104,6 +107,7 @@ impl<'a> Checker<'a> {
             rest: None,
             captured: context.scope.captured.clone(),
             applied: None,
+            block: context.scope.block,
             depth: context.scope.depth + 1,
         };
         let mut failed = false;
@@ -154,11 +158,13 @@ impl<'a> Checker<'a> {
             Body::Expression(_) => self.open_path().clone(),
             Body::Block(_) => vec![],
         };
-        let key = (entity, applied.as_ref().map(|(id, _)| *id), bindings, path);
+        let instance = applied.as_ref().map(|(id, _)| *id);
+        let key = (entity, instance, bindings, path, scope.block);
         if let Some(known) = self.calls.get(&key) {
             return known.clone();
         }
         let drew = std::mem::replace(&mut self.drew, false);
+        let first = self.tensors.len();
         let results: Option<Results> = match callable.body {
             Body::Expression(body) => self
                 .expr(&mut Context::new(&scope), body)
@@ -171,7 +177,12 @@ impl<'a> Checker<'a> {
                     }
                     None => self.instance_name(scope.file, name),
                 };
-                self.body(entity, &mut scope, callable, body, &prefix, hints)
+                let results = self.body(entity, &mut scope, callable, body, &prefix, hints);
+                if applied.is_some() {
+                    let made = first..self.tensors.len();
+                    self.training.applications.insert(prefix, made);
+                }
+                results
             }
         };
         // Every call that draws random numbers draws its own.
@@ -299,6 +310,16 @@ impl<'a> Checker<'a> {
                         .locals
                         .insert(name, binding.unwrap_or(Binding::Poison));
                 }
+                ItemKind::Statement(repeat @ Statement::Repeat { .. }) => {
+                    let place = Place { scope, prefix };
+                    for (name, binding) in self.define_repeat(&place, repeat) {
+                        let fits = binding.and_then(|b| self.result_fits(scope, callable, name, b));
+                        failed |= fits.is_none();
+                        scope
+                            .locals
+                            .insert(name, binding.unwrap_or(Binding::Poison));
+                    }
+                }
                 _ => {}
             }
         }
@@ -330,6 +351,39 @@ impl<'a> Checker<'a> {
             }
         }
         Some(local)
+    }
+
+    /// Whether what a block gives is what the signature says of the result of that name, if it is one.
+    fn result_fits(
+        &mut self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+        name: &str,
+        binding: Binding,
+    ) -> Option<()> {
+        let result = callable.results.iter().find(|r| r.name.text == name);
+        let (Some(result), Binding::Tensor(view)) = (result, binding) else {
+            return Some(());
+        };
+        let (sizes, place) = self
+            .result_shape(scope, result)?
+            .unwrap_or((vec![], result.name.span));
+        let have = self.view_shape(view);
+        let fits = sizes.len() == have.len()
+            && (sizes.iter().zip(&have)).all(|(s, h)| s.as_ref().is_none_or(|s| !s.differs(h)));
+        if fits {
+            for (size, have) in sizes.iter().zip(&have) {
+                size.iter().for_each(|size| self.infer(have, size));
+            }
+            return Some(());
+        }
+        let declared = self.tensors[view.tensor.0 as usize].span;
+        self.report.push(
+            Diagnostic::error("E0301", format!("`{name}` has two shapes"))
+                .at(declared, format!("this is {}", self.view_text(view)))
+                .at(place, "the signature says otherwise"),
+        );
+        None
     }
 
     /// `a, b = f(x)`: every name with what it stands for.
@@ -380,15 +434,18 @@ impl<'a> Checker<'a> {
         let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
             return None;
         };
+        let named = if hints.len() == names { hints } else { &[] };
+        if let Some(results) = self.several_library(scope, value, names, named) {
+            return results;
+        }
         let (_, callable) = self.callee(scope, callee)?;
         if callable.results.len() != names {
             self.wrong_results(callable, names, value.span);
             return None;
         }
         self.open.push(super::ranges::Open::default());
-        let hints = if hints.len() == names { hints } else { &[] };
         let mut context = Context::new(scope);
-        let results = self.call_user(&mut context, callee, arguments, value.span, hints);
+        let results = self.call_user(&mut context, callee, arguments, value.span, named);
         let solved = self.close();
         results.filter(|_| solved)
     }

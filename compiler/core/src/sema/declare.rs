@@ -11,6 +11,7 @@ use super::{
     Checker, InputInfo,
     expr::{Binding, Scope, dimensions},
     names::{EntityId, EntityKind, Found},
+    repeat::Place,
     size::Size,
     slices::View,
     sources::SourceForm,
@@ -156,10 +157,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn define_entity(&mut self, id: EntityId) {
+    pub(super) fn define_entity(&mut self, id: EntityId) {
         if self.values.contains_key(&id) {
             return;
         }
+        if self.keeps_whole(id) {
+            return self.with_whole(|c| c.define_plain(id));
+        }
+        self.define_plain(id);
+    }
+
+    fn define_plain(&mut self, id: EntityId) {
         if self.failed.contains(&id) {
             self.values.insert(id, Binding::Poison);
             return;
@@ -191,11 +199,30 @@ impl<'a> Checker<'a> {
             EntityKind::Part {
                 targets, ty, value, ..
             } => return self.define_parts(&scope, targets, ty, value),
+            EntityKind::Repeat(repeat) => {
+                let place = Place {
+                    scope: &scope,
+                    prefix: "",
+                };
+                for (name, binding) in self.define_repeat(&place, repeat) {
+                    if let Found::Entity(id) = self.find(file, name) {
+                        self.values.insert(id, binding.unwrap_or(Binding::Poison));
+                    }
+                }
+                return;
+            }
+            // Its block has said what it stands for, unless that went wrong.
+            EntityKind::OfRepeat { .. } => None,
             EntityKind::Poison => None,
-            EntityKind::Dim(value) => self.dim(&scope, entity.name, value),
+            EntityKind::Dim(value) => self.dim(&scope, id, value),
             EntityKind::Input { ty, source, param } => {
                 let name = entity.name.text.clone();
                 self.input(&scope, (entity.name, name), ty, source, param)
+            }
+            EntityKind::Definition { constant: true, .. }
+                if self.mode.constants.contains_key(&id) =>
+            {
+                self.fed_constant(id)
             }
             EntityKind::Definition {
                 target,
@@ -234,6 +261,7 @@ impl<'a> Checker<'a> {
                             stated: None,
                             in_function: false,
                             infer: false,
+                            guess: None,
                         };
                         self.define(&scope, target)
                     }
@@ -267,21 +295,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn full_name(&self, file: FileId, name: &str) -> String {
-        if file.0 == 0 {
-            return name.to_owned();
-        }
-        let source = &self.sources.files[file.0 as usize].name;
-        let stem = source.rsplit(['/', '\\']).next().unwrap_or(source);
-        format!("{}.{name}", stem.strip_suffix(".ein").unwrap_or(stem))
-    }
-
-    fn dim(
-        &mut self,
-        scope: &Scope<'a>,
-        name: &'a Name,
-        value: Option<&'a Expr>,
-    ) -> Option<Binding> {
+    fn dim(&mut self, scope: &Scope<'a>, id: EntityId, value: Option<&'a Expr>) -> Option<Binding> {
+        let name = self.entity(id).name;
         let given = if scope.file.0 == 0 {
             self.bindings.dims.get(&name.text).copied()
         } else {
@@ -307,6 +322,7 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
+        let size = self.batched(id, size);
         Some(Binding::Scalar(self.arena.whole(size)))
     }
 
@@ -344,6 +360,9 @@ impl<'a> Checker<'a> {
         let positions = shape.as_deref().unwrap_or_default();
         let sizes = self.declared_sizes(scope, positions);
         let form = match source {
+            Some(_) if param && self.bindings.params_given => {
+                Some(SourceForm::Ready(Source::Unbound))
+            }
             None if param => {
                 self.report.push(
                     Diagnostic::error("E0207", format!("`{}` has no source", name.text))
@@ -362,6 +381,14 @@ impl<'a> Checker<'a> {
         };
         let (sizes, form) = (sizes?, form?);
         self.check_elements(&sizes, *dtype, name.span)?;
+        if let Some(view) = self.replacement(&full, *dtype, &sizes, name.span)? {
+            return Some(Binding::Tensor(view));
+        }
+        if let Some(fed) =
+            self.fed_input((&full, name.span.to(*span)), *dtype, &sizes, &form, param)
+        {
+            return fed;
+        }
         if let Some((have, header)) = self.bindings.headers.get(&full) {
             self.check_header(&full, *span, positions, &sizes, (*dtype, *have), header)?;
         }

@@ -101,31 +101,7 @@ impl<'a> Checker<'a> {
                 }
                 Some(all)
             }
-            ExprKind::Else { value, fallback } => match &*value.kind {
-                ExprKind::Access { base, positions } => {
-                    let read = self.access(context, base, positions, true, value.span);
-                    let other = self.expr(context, fallback);
-                    let (read, other) = (read?, other?);
-                    let dtype = self.settled_type(read);
-                    let (_, other) =
-                        self.unify((read, value.span), (other, fallback.span), "`else`")?;
-                    let other = self.coerce(other, dtype, fallback.span)?;
-                    match &*self.arena.form(read) {
-                        Form::Read {
-                            tensor, positions, ..
-                        } => {
-                            let form = Form::Read {
-                                tensor: *tensor,
-                                positions: positions.clone(),
-                                otherwise: Some(other),
-                            };
-                            Some(self.arena.add(form, Ty::Typed(dtype)))
-                        }
-                        _ => Some(read),
-                    }
-                }
-                _ => None,
-            },
+            ExprKind::Else { value, fallback } => self.otherwise(context, value, fallback),
             ExprKind::Reduce {
                 reduction,
                 reduction_span,
@@ -173,8 +149,7 @@ impl<'a> Checker<'a> {
             return Some(*binding);
         }
         if name == "training" && self.find(scope.file, name) == Found::Nothing {
-            // True in the steps of `train` only.
-            return Some(Binding::Scalar(self.arena.truth(false)));
+            return Some(Binding::Scalar(self.arena.truth(self.mode.step.is_some())));
         }
         let constant = match name {
             "inf" => Some(f64::INFINITY),
@@ -200,7 +175,7 @@ impl<'a> Checker<'a> {
         let (rank, positions) = (self.view_shape(view).len(), self.leading(view).to_vec());
         let record = &self.tensors[view.tensor.0 as usize];
         if rank == 0 {
-            let ty = Ty::Typed(record.dtype);
+            let ty = self.read_type(view.tensor);
             let form = Form::Read {
                 tensor: view.tensor,
                 positions,
@@ -372,6 +347,7 @@ impl<'a> Checker<'a> {
         match builtin {
             Builtin::Size => return self.size_of(context, arguments, span),
             Builtin::Gradient => return self.gradient_value(context, arguments, span),
+            Builtin::Library => return self.library_value(context, (callee, arguments), span),
             _ => {}
         }
         if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {

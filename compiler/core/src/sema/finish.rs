@@ -19,6 +19,11 @@ impl<'a> Checker<'a> {
     /// Checks assertions and outputs.
     pub(super) fn finish_items(&mut self) {
         let sources = self.sources;
+        if self.mode.step.is_some() {
+            // Without all of its outputs a step is no program.
+            self.open_source |= self.assemble_step().is_none();
+            return;
+        }
         let Some(program) = sources.files.first() else {
             return;
         };
@@ -60,6 +65,7 @@ impl<'a> Checker<'a> {
                 _ => {}
             }
         }
+        self.read_blocks();
         if program.ast.items.is_empty() {
             self.report.push(
                 Diagnostic::error("E0209", "the program is empty")

@@ -106,7 +106,10 @@ impl<'a> Checker<'a> {
         let (loss, wrt) = (loss?, wrt?);
         let leading = self.leading(wrt).to_vec();
         let wrt = wrt.tensor;
-        let like = self.tensors[wrt.0 as usize].clone();
+        let mut like = self.tensors[wrt.0 as usize].clone();
+        if self.untyped.contains_key(&wrt) {
+            like.dtype = self.tensors[loss.0 as usize].dtype;
+        }
         let tensor = self.add_tensor(Tensor {
             name: format!("grad.{}", like.name),
             dtype: like.dtype.compute(),

@@ -11,6 +11,7 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
+    lower_parts::apply,
     size::Size,
     statement::Definition,
 };
@@ -46,6 +47,7 @@ impl<'a> Checker<'a> {
             ..Program::default()
         };
         let mut numbers = HashMap::new();
+        let blocks = self.lower_blocks(&mut program, &needed)?;
         let mut gradients = self.no_gradients();
         for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
             let tensor = self.tensors[number].clone();
@@ -60,8 +62,12 @@ impl<'a> Checker<'a> {
                             dtype: tensor.dtype,
                             shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
                             role: tensor.role,
+                            block: self
+                                .drawn_in
+                                .get(&TensorRef(number as u32))
+                                .filter(|_| source.is_random())
+                                .and_then(|block| blocks.get(block).copied()),
                             definition: einsum::Definition::Source(source),
-                            block: None,
                             origin,
                         },
                     )
@@ -78,8 +84,26 @@ impl<'a> Checker<'a> {
                         None,
                     )?
                 }
+                Definition::Loop(value) => {
+                    let (value, block) = self.lower_value(&blocks, value)?;
+                    let origin = self.origin(tensor.span);
+                    push(
+                        &mut program,
+                        einsum::Tensor {
+                            name: tensor.name,
+                            dtype: tensor.dtype,
+                            shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
+                            role: tensor.role,
+                            definition: einsum::Definition::Loop(value),
+                            block,
+                            origin,
+                        },
+                    )
+                }
                 Definition::Gradient { loss, wrt } => {
                     let pair = (loss, wrt);
+                    // What comes later is of no concern to it.
+                    let _ = self.fill_blocks(&mut program, &blocks, &numbers);
                     self.lower_gradient(&mut program, &numbers, &mut gradients, pair, tensor.span)?
                 }
             };
@@ -92,38 +116,8 @@ impl<'a> Checker<'a> {
                 origin: self.origin(*span),
             });
         }
-        Some(program.needed())
-    }
-
-    /// Which tensors the outputs need.
-    pub(super) fn needed(&self) -> Vec<bool> {
-        let mut needed = vec![false; self.tensors.len()];
-        for (tensor, ..) in &self.outputs {
-            needed[tensor.0 as usize] = true;
-        }
-        let mut seen = vec![false; self.arena.len()];
-        for number in (0..self.tensors.len()).rev() {
-            let mut open = match &self.tensors[number].definition {
-                Definition::Statement { root, .. } if needed[number] => vec![*root],
-                Definition::Gradient { loss, wrt } if needed[number] => {
-                    needed[loss.0 as usize] = true;
-                    needed[wrt.0 as usize] = true;
-                    continue;
-                }
-                _ => continue,
-            };
-            while let Some(id) = open.pop() {
-                if std::mem::replace(&mut seen[id.0 as usize], true) {
-                    continue;
-                }
-                let form = self.arena.form(id);
-                if let Form::Read { tensor, .. } = &*form {
-                    needed[tensor.0 as usize] = true;
-                }
-                open.extend(form.arguments());
-            }
-        }
-        needed
+        self.fill_blocks(&mut program, &blocks, &numbers)?;
+        program.needed().arranged()
     }
 
     /// One kernel; `condition`: where it is not true, nothing is read and the value does not matter.
@@ -295,6 +289,7 @@ impl<'a> Checker<'a> {
                 };
                 builder.graph.add(Node::Constant(scalar), compute)
             }
+            Form::Index(var) if self.is_row(*var) => self.lower_row(numbers, builder, *var)?,
             Form::Index(var) => {
                 let at = builder.vars.iter().position(|v| v == var)?;
                 builder
@@ -313,8 +308,14 @@ impl<'a> Checker<'a> {
                 otherwise,
             } => {
                 let mut at = vec![];
-                for position in positions {
-                    at.push(self.lower_position(program, numbers, builder, *position, condition)?);
+                for (dimension, position) in positions.iter().enumerate() {
+                    let row = self.row_position(builder, *tensor, dimension, *position)?;
+                    at.push(match row {
+                        Some(row) => row,
+                        None => {
+                            self.lower_position(program, numbers, builder, *position, condition)?
+                        }
+                    });
                 }
                 let otherwise = match otherwise {
                     Some(otherwise) => {
@@ -465,29 +466,6 @@ impl<'a> Checker<'a> {
             compute,
         ))
     }
-}
-
-impl Builder {
-    pub(super) fn operand(&mut self, tensor: TensorId) -> u32 {
-        let at = self
-            .operands
-            .iter()
-            .position(|o| *o == tensor)
-            .unwrap_or_else(|| {
-                self.operands.push(tensor);
-                self.operands.len() - 1
-            });
-        at as u32
-    }
-}
-
-pub(super) fn apply(
-    builder: &mut Builder,
-    function: Function,
-    arguments: Vec<NodeId>,
-    dtype: DType,
-) -> NodeId {
-    builder.graph.add(Node::Apply(function, arguments), dtype)
 }
 
 fn push(program: &mut Program, tensor: einsum::Tensor) -> TensorId {

@@ -9,7 +9,7 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
-    lower::{Builder, apply, number_of},
+    lower::{Builder, number_of},
     sources::SourceForm,
 };
 use crate::einsum::{Program, TensorId};
@@ -46,7 +46,10 @@ impl Checker<'_> {
         id: ExprId,
         condition: Option<ExprId>,
     ) -> Option<NodeId> {
-        let Some(form) = self.linear(id) else {
+        let form = self.linear(id);
+        let free = self.arena.free(id);
+        let rows = free.iter().any(|var| self.is_row(*var));
+        let Some(form) = form.filter(|_| !rows) else {
             return self.lower_node(program, numbers, builder, id, condition);
         };
         // Rising terms first, then the constant if it stands first or is added, then what is taken off.
@@ -243,4 +246,27 @@ impl Checker<'_> {
         }
         false
     }
+}
+
+impl Builder {
+    pub(super) fn operand(&mut self, tensor: TensorId) -> u32 {
+        let at = self
+            .operands
+            .iter()
+            .position(|o| *o == tensor)
+            .unwrap_or_else(|| {
+                self.operands.push(tensor);
+                self.operands.len() - 1
+            });
+        at as u32
+    }
+}
+
+pub(super) fn apply(
+    builder: &mut Builder,
+    function: Function,
+    arguments: Vec<NodeId>,
+    dtype: DType,
+) -> NodeId {
+    builder.graph.add(Node::Apply(function, arguments), dtype)
 }

@@ -11,34 +11,48 @@
 //! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
 //! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `states`,
-//! `arguments`, `slices`, `signature`, `scope`, `gradient` (expressions); `types`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
-//! indices, positions in range); `lower`, `lower_parts` (kernels).
+//! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
+//! `repeat`, `round_states`, `after`, `unroll` (rounds); `types`, `guesses`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
+//! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `training`, `passes`, `updates`, `schedules`, `step`, `update`, `rows` (blocks of
+//! `train`, and the further passes that read the text as a step).
 
 mod access;
+mod after;
 mod arena;
 mod arguments;
 mod builtins;
 mod callee;
 mod calls;
 mod declare;
+mod desugar;
 mod expr;
 mod finish;
 mod fold;
 mod gradient;
+mod guesses;
 mod instances;
+mod library;
+mod library_call;
+mod library_check;
 mod lower;
+mod lower_blocks;
 mod lower_parts;
 mod names;
 mod order;
+mod passes;
 mod plan;
 mod plan_body;
 mod prove;
 mod ranges;
 mod reduce;
+mod repeat;
 mod report;
 mod resolve;
 mod resolve_call;
+mod round_states;
+mod rows;
 mod scatter;
+mod schedules;
 mod scope;
 mod shapes;
 mod signature;
@@ -47,11 +61,19 @@ mod slices;
 mod sources;
 mod statement;
 mod states;
+mod step;
 mod sums;
+mod train;
+mod train_data;
+pub mod training;
 mod types;
 mod unknown;
+mod unroll;
+mod update;
+mod updates;
+mod walk_repeat;
 
-use crate::einsum::Program;
+use crate::einsum::{self, Program};
 use arena::{Arena, ExprId, TensorRef};
 use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
@@ -97,6 +119,8 @@ pub struct Bindings {
     pub headers: BTreeMap<String, (DType, Vec<u64>)>,
     /// Whether it is an error that a size is not known, or that nothing is given out.
     pub require_sizes: bool,
+    /// Whether params are given like inputs, and their own sources are of no account.
+    pub params_given: bool,
 }
 
 /// An input or param of a program.
@@ -121,6 +145,8 @@ pub struct Analysis {
     pub program: Option<Program>,
     /// Inputs and params in the order of their uses.
     pub inputs: Vec<InputInfo>,
+    /// What is done before the program: `program` is then what is evaluated after training.
+    pub training: Option<training::Training>,
 }
 
 /// Expressions are walked by recursion of bounded depth; this is enough for it.
@@ -131,24 +157,67 @@ pub fn check(sources: &Sources, bindings: &Bindings) -> Analysis {
     stacker::maybe_grow(STACK / 2, STACK, || run(sources, bindings))
 }
 
-/// Checks until no statement says more about the dimensions of others: nearly always once, else twice.
 fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
-    let mut inferred = BTreeMap::new();
+    let functions = updates::as_functions(sources);
+    let (sources, collections) = desugar::desugar(functions.as_ref().unwrap_or(sources));
+    let text = Text {
+        sources: &sources,
+        collections: &collections,
+    };
+    let mode = training::Mode::of_base(&sources);
+    let checker = settle(text, bindings, &mode);
+    let base = checker.base();
+    let mut analysis = checker.finish();
+    if !base.is_empty() && analysis.diagnostics.iter().all(|d| !d.is_error()) {
+        let known = analysis.program.is_some();
+        analysis.training = passes::passes(text, bindings, &base, &mut analysis);
+        let failed = analysis.diagnostics.iter().any(Diagnostic::is_error);
+        if known && !failed && analysis.training.is_none() {
+            let what = "internal error: a step of training has no program";
+            analysis.diagnostics.push(Diagnostic::error("E0999", what));
+        }
+        if failed || analysis.training.is_none() {
+            analysis.program = None;
+        }
+    }
+    analysis
+}
+
+/// What is checked: the files with rounds in simpler words, and the definitions that collect one slice a round.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    sources: &'a Sources,
+    collections: &'a desugar::Collections,
+}
+
+/// Checks until no statement says more about the dimensions and types of others: nearly always once, else twice.
+fn settle<'a>(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) -> Checker<'a> {
+    let (mut inferred, mut types) = (BTreeMap::new(), BTreeMap::new());
     loop {
-        let mut checker = Checker::new(sources, bindings, std::mem::take(&mut inferred));
+        let mut checker = Checker::new(text, bindings, mode);
+        checker.inferred = inferred;
+        checker.inferred_types = types;
         checker.check();
-        if checker.found.is_empty() {
-            return checker.finish();
+        if checker.found.is_empty() && checker.found_types.is_empty() {
+            checker.found_types = std::mem::take(&mut checker.settled_types);
+        }
+        if checker.found.is_empty() && checker.found_types.is_empty() {
+            return checker;
         }
         inferred = std::mem::take(&mut checker.inferred);
         inferred.extend(checker.found);
+        types = std::mem::take(&mut checker.inferred_types);
+        types.extend(checker.found_types);
     }
 }
 
 /// All that is known about a program while it is checked.
 struct Checker<'a> {
     sources: &'a Sources,
+    /// Definitions that collect one slice a round.
+    collections: &'a desugar::Collections,
     bindings: &'a Bindings,
+    mode: &'a training::Mode,
     report: report::Report,
     /// First bytes of the lines of every file.
     lines: Vec<Vec<u32>>,
@@ -204,18 +273,36 @@ struct Checker<'a> {
     /// Those that still have none, with the index and its place, and what was found out about them.
     provisional: BTreeMap<String, (String, Span)>,
     found: BTreeMap<String, Size>,
+    /// Types of states that their `next` gave in an earlier round of checking, by what they begin with; and those found.
+    inferred_types: BTreeMap<String, DType>,
+    found_types: BTreeMap<String, DType>,
+    /// The same of states that meet nothing with a type.
+    settled_types: BTreeMap<String, DType>,
+    /// Tensors whose type is not known yet, and whether they begin with whole numbers.
+    untyped: HashMap<TensorRef, bool>,
+    /// Whether a definition took a type that its text does not say.
+    guessed: bool,
+    // Blocks.
+    blocks: Vec<repeat::Block>,
+    /// The items of a block in the order of their uses, by the place where it is stored.
+    rounds: HashMap<usize, Vec<usize>>,
+    /// Names that are known in rounds only.
+    inner_names: HashMap<(FileId, &'a str), Span>,
+    /// The block in whose rounds a source is drawn.
+    drawn_in: HashMap<TensorRef, einsum::BlockId>,
     inputs: Vec<InputInfo>,
     /// Whether a source has a number that is not known yet.
     open_source: bool,
     outputs: Vec<(TensorRef, Option<String>, Span)>,
+    training: training::Findings<'a>,
 }
 
 impl<'a> Checker<'a> {
-    fn new(
-        sources: &'a Sources,
-        bindings: &'a Bindings,
-        inferred: BTreeMap<String, Size>,
-    ) -> Checker<'a> {
+    fn new(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) -> Checker<'a> {
+        let Text {
+            sources,
+            collections,
+        } = text;
         let lines = sources
             .files
             .iter()
@@ -232,7 +319,9 @@ impl<'a> Checker<'a> {
             .collect();
         Checker {
             sources,
+            collections,
             bindings,
+            mode,
             report: report::Report::default(),
             lines,
             files: sources.files.iter().map(|_| FileNames::default()).collect(),
@@ -263,12 +352,22 @@ impl<'a> Checker<'a> {
             instances: HashMap::new(),
             reads: vec![],
             bound_dims: BTreeMap::new(),
-            inferred,
+            inferred: BTreeMap::new(),
+            inferred_types: BTreeMap::new(),
+            found_types: BTreeMap::new(),
+            settled_types: BTreeMap::new(),
+            untyped: HashMap::new(),
+            guessed: false,
+            blocks: vec![],
+            rounds: HashMap::new(),
+            inner_names: HashMap::new(),
+            drawn_in: HashMap::new(),
             provisional: BTreeMap::new(),
             found: BTreeMap::new(),
             inputs: vec![],
             open_source: false,
             outputs: vec![],
+            training: training::Findings::default(),
         }
     }
 
@@ -277,6 +376,7 @@ impl<'a> Checker<'a> {
         self.plan();
         self.check_bindings();
         self.bind_dims();
+        self.begin_step();
         self.define_entities();
         self.finish_items();
     }
@@ -311,6 +411,7 @@ impl<'a> Checker<'a> {
             diagnostics: self.report.finish(),
             program,
             inputs,
+            training: None,
         }
     }
 }

@@ -6,7 +6,7 @@
 //! model.ein: dim N, input X, definition y; nn -> std.nn
 //! ```
 
-use super::{Checker, expr::unsupported, instances::Declared};
+use super::{Checker, instances::Declared, walk_repeat::Visible};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
     Combine, Expr, ExprKind, Function, Item, ItemKind, Module, Name, Position, Role, Statement,
@@ -48,6 +48,13 @@ pub(super) enum EntityKind<'a> {
         ty: Option<&'a Type>,
         combine: Combine,
         value: &'a Expr,
+    },
+    /// A block, under the name of its counter.
+    Repeat(&'a Statement),
+    /// Another name of a block that is seen after it.
+    OfRepeat {
+        repeat: EntityId,
+        visible: Visible<'a>,
     },
     Function(&'a Function),
     Module(&'a Module),
@@ -98,6 +105,7 @@ impl<'a> Checker<'a> {
         let sources = self.sources;
         for (number, file) in sources.files.iter().enumerate() {
             let id = FileId(number as u32);
+            self.note_inner_names(id, &file.ast.items);
             for item in &file.ast.items {
                 self.collect_item(id, item);
             }
@@ -152,17 +160,13 @@ impl<'a> Checker<'a> {
             ItemKind::Module(module) => {
                 self.declare(file, &module.name, EntityKind::Module(module));
             }
-            ItemKind::Optimizer(optimizer) => {
-                self.reject(file, "E0609", "an optimizer", optimizer.name.span);
-                self.declare(file, &optimizer.name, EntityKind::Poison);
-            }
-            ItemKind::Schedule(schedule) => {
-                self.reject(file, "E0609", "a schedule", schedule.name.span);
-                self.declare(file, &schedule.name, EntityKind::Poison);
-            }
-            ItemKind::Train(_) => self.reject(file, "E0609", "training", self.head(item.span)),
             ItemKind::Statement(statement) => self.collect_statement(file, statement),
-            ItemKind::Output { .. } | ItemKind::Assert { .. } | ItemKind::Error => {}
+            // Optimizers and schedules have become functions.
+            ItemKind::Optimizer(_) | ItemKind::Schedule(_) => {}
+            ItemKind::Output { .. }
+            | ItemKind::Assert { .. }
+            | ItemKind::Train(_)
+            | ItemKind::Error => {}
         }
         let library = matches!(
             item.kind,
@@ -243,52 +247,19 @@ impl<'a> Checker<'a> {
                 };
                 self.declare(file, &target.name, kind);
             }
-            Statement::Repeat {
-                counter,
-                body,
-                span,
-                ..
-            } => {
-                self.reject(file, "E0605", "`repeat`", self.head(*span));
-                self.declare(file, counter, EntityKind::Poison);
-                self.poison_body(file, body);
-            }
-        }
-    }
-
-    /// The names that a block would define, so that their uses are not reported as well.
-    fn poison_body(&mut self, file: FileId, body: &'a [Item]) {
-        for item in body {
-            let ItemKind::Statement(statement) = &item.kind else {
-                continue;
-            };
-            let targets: Vec<&Target> = match statement {
-                Statement::Definition { targets, .. } => targets.iter().collect(),
-                Statement::Scatter { target, .. } => vec![target],
-                Statement::Repeat { counter, .. } => {
-                    self.poison(file, counter);
-                    vec![]
+            Statement::Repeat { .. } => {
+                let repeat = EntityId(self.entities.len() as u32);
+                for visible in self.visible_names(statement) {
+                    // A counter whose name is taken makes no entity.
+                    let is_there = self.entities.len() > repeat.0 as usize;
+                    let kind = match visible {
+                        Visible::Counter(_) => EntityKind::Repeat(statement),
+                        _ if is_there => EntityKind::OfRepeat { repeat, visible },
+                        _ => EntityKind::Poison,
+                    };
+                    self.declare(file, visible.name(), kind);
                 }
-            };
-            for target in targets {
-                self.poison(file, &target.name);
             }
-        }
-    }
-
-    fn poison(&mut self, file: FileId, name: &'a Name) {
-        if !self.files[file.0 as usize]
-            .names
-            .contains_key(name.text.as_str())
-        {
-            self.declare(file, name, EntityKind::Poison);
-        }
-    }
-
-    /// Reports a construct of the program that is not supported yet; in an imported file only its use is.
-    fn reject(&mut self, file: FileId, code: &'static str, what: &str, span: Span) {
-        if file.0 == 0 {
-            self.report.push(unsupported(code, what, span));
         }
     }
 
@@ -351,6 +322,16 @@ impl<'a> Checker<'a> {
 
     pub(super) fn entity(&self, id: EntityId) -> Entity<'a> {
         self.entities[id.0 as usize]
+    }
+
+    /// The full name of something of a file.
+    pub(super) fn full_name(&self, file: FileId, name: &str) -> String {
+        if file.0 == 0 {
+            return name.to_owned();
+        }
+        let source = &self.sources.files[file.0 as usize].name;
+        let stem = source.rsplit(['/', '\\']).next().unwrap_or(source);
+        format!("{}.{name}", stem.strip_suffix(".ein").unwrap_or(stem))
     }
 
     /// The first line of a span: what a message about a block points at.

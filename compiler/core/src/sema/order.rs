@@ -119,11 +119,6 @@ pub(super) fn defined_in(item: &Item) -> Vec<&str> {
         ItemKind::Statement(Statement::Definition { targets, .. }) => {
             targets.iter().map(|t| t.name.text.as_str()).collect()
         }
-        ItemKind::Statement(Statement::Repeat { counter, body, .. }) => {
-            std::iter::once(counter.text.as_str())
-                .chain(body.iter().flat_map(defined_in))
-                .collect()
-        }
         _ => vec![],
     }
 }
@@ -138,6 +133,7 @@ pub(super) fn item_name(item: &Item) -> &str {
         ItemKind::Statement(Statement::Definition { targets, .. }) => {
             targets.first().map_or("", |target| &target.name.text)
         }
+        ItemKind::Statement(Statement::Repeat { counter, .. }) => &counter.text,
         _ => "",
     }
 }

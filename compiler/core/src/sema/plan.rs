@@ -113,6 +113,11 @@ impl<'a> Checker<'a> {
                 failed: true,
                 ..Unit::default()
             },
+            EntityKind::Repeat(repeat) => self.walk_repeat(&scope, repeat, 0),
+            EntityKind::OfRepeat { repeat, visible } => Unit {
+                uses: vec![(repeat, visible.name().span)],
+                ..Unit::default()
+            },
             EntityKind::Function(function) => {
                 self.walk_callable(id, file, Callable::of_function(function))
             }
@@ -225,6 +230,11 @@ impl<'a> Checker<'a> {
                     .at(*span, "one type for several names")
                     .help("leave it out: the function says what its results are"),
             );
+        } else if let Some(operation) = self.operation_of(scope.file, value) {
+            if operation.results.len() == targets.len() {
+                return unit;
+            }
+            self.wrong_parts(operation, targets.len(), value.span);
         } else {
             match called {
                 None => self.report.push(
@@ -242,7 +252,7 @@ impl<'a> Checker<'a> {
         unit
     }
 
-    fn source_static(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
+    pub(super) fn source_static(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
         let scope_file = super::expr::Scope::file(scope.file);
         self.source_name(&scope_file, expr)
             .is_some_and(|name| !scope.locals.contains_key(name))
@@ -301,6 +311,15 @@ impl<'a> Checker<'a> {
             if let ItemKind::Assert { condition } = &item.kind {
                 let mut walk = Walk::new(self, &scope);
                 walk.closed(condition);
+                if walk.unit.failed {
+                    self.failed_items.insert(number);
+                }
+            }
+            if let ItemKind::Train(train) = &item.kind {
+                let mut walk = Walk::new(self, &scope);
+                for expr in super::train::expressions_of(train) {
+                    walk.value(expr);
+                }
                 if walk.unit.failed {
                     self.failed_items.insert(number);
                 }

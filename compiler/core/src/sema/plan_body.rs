@@ -10,7 +10,6 @@ use super::{
     Checker,
     callee::{Body, Callable},
     calls::formal_shape,
-    expr::unsupported,
     instances::Declared,
     names::{EntityId, EntityKind, Shape},
     order::{defined_in, item_name, sort},
@@ -78,7 +77,7 @@ impl<'a> Checker<'a> {
                 signature.size_list(shape);
             }
             if let Some(default) = &formal.default {
-                signature.closed(default);
+                signature.setting(default);
             }
         }
         merge(&mut unit, signature.unit);
@@ -103,7 +102,7 @@ impl<'a> Checker<'a> {
     ) {
         let in_program = scope.file.0 == 0;
         let is_module = matches!(self.entity(id).kind, EntityKind::Module(_));
-        if is_module && !self.check_states(body) {
+        if is_module && !self.check_states(body, "step") {
             unit.failed = true;
         }
         let mut names: BTreeMap<&'a str, Span> = BTreeMap::new();
@@ -155,6 +154,11 @@ impl<'a> Checker<'a> {
                 ItemKind::Statement(Statement::Scatter { target, .. }) => {
                     vec![(&target.name, Shape::Tensor)]
                 }
+                ItemKind::Statement(repeat @ Statement::Repeat { .. }) => self
+                    .visible_names(repeat)
+                    .into_iter()
+                    .map(|v| (v.name(), self.visible_shape(Some(&scope), scope.file, v)))
+                    .collect(),
                 ItemKind::Assert { .. } => continue,
                 other => {
                     let (code, what, span) = match other {
@@ -162,16 +166,13 @@ impl<'a> Checker<'a> {
                             ("E0510", "a param in a function", name.span)
                         }
                         ItemKind::Statement(Statement::Definition { span, .. }) => {
-                            ("E0605", "`state` and `next` in a function", *span)
-                        }
-                        ItemKind::Statement(Statement::Repeat { span, .. }) => {
-                            ("E0605", "`repeat`", *span)
+                            ("E0513", "`state` and `next` outside of a `repeat`", *span)
                         }
                         ItemKind::Error => {
                             unit.failed = true;
                             continue;
                         }
-                        _ => ("E0605", "this in a function", item.span),
+                        _ => ("E0513", "this cannot stand in a function", item.span),
                     };
                     for name in defined_in(item) {
                         scope
@@ -184,7 +185,9 @@ impl<'a> Checker<'a> {
                         "E0510" => Diagnostic::error(code, what)
                             .at(span, "a function owns nothing")
                             .help("make it a `module`, or pass the param"),
-                        _ => unsupported(code, what, span),
+                        _ => Diagnostic::error(code, what)
+                            .at(span, "in a function")
+                            .help("a state stands in a `repeat`, or in a `module`"),
                     };
                     if in_program {
                         self.report.push(diagnostic);
@@ -280,6 +283,9 @@ impl<'a> Checker<'a> {
                     let mut walk = Walk::new(self, &scope);
                     walk.closed(condition);
                     walk.unit
+                }
+                ItemKind::Statement(repeat @ Statement::Repeat { .. }) => {
+                    self.walk_repeat(&scope, repeat, body.len())
                 }
                 _ => continue,
             };

@@ -147,6 +147,18 @@ impl<'a> Checker<'a> {
         vec![self.new_var(name.to_owned(), span, reduction, by_signature)]
     }
 
+    /// A variable that runs over a size.
+    pub(super) fn fresh_var(&mut self, name: String, size: Size, span: Span) -> VarId {
+        let scope = Scope::file(span.file);
+        let var = self.index_vars(&scope, &name, span, None)[0];
+        self.vars[var.0 as usize].stated = Some(Stated {
+            size,
+            span,
+            by: StatedBy::Bound,
+        });
+        var
+    }
+
     /// A variable with one value.
     pub(super) fn unit_var(&mut self, span: Span, reduction: Reduction) -> VarId {
         let stated = Stated {
@@ -284,7 +296,17 @@ impl<'a> Checker<'a> {
                         return false;
                     }
                 }
-                stated.size.clone()
+                let known = var
+                    .uses
+                    .iter()
+                    .find(|u| !u.lenient && !self.is_provisional(&u.size));
+                match known.filter(|_| self.is_provisional(&stated.size)) {
+                    Some(known) => {
+                        self.infer(&stated.size, &known.size.clone());
+                        known.size.clone()
+                    }
+                    None => stated.size.clone(),
+                }
             }
             None => {
                 let strict: Vec<&Use> = var.uses.iter().filter(|u| !u.lenient).collect();

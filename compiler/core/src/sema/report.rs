@@ -51,6 +51,10 @@ impl Report {
     /// In source order, without repetitions.
     pub(super) fn finish(self) -> Vec<Diagnostic> {
         let mut diagnostics = self.diagnostics;
+        // What rounds collect has a name of the compiler's: see `desugar`.
+        for diagnostic in &mut diagnostics {
+            diagnostic.message = diagnostic.message.replace("`each ", "`");
+        }
         let place = |d: &Diagnostic| {
             d.labels
                 .first()

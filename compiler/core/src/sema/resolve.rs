@@ -33,7 +33,8 @@ pub(super) enum Local {
     Item(usize, Shape),
 }
 
-/// The names of a function, or none.
+/// The names of a function or of a round, or none.
+#[derive(Clone)]
 pub(super) struct StaticScope<'a> {
     pub(super) file: FileId,
     pub(super) locals: BTreeMap<&'a str, Local>,
@@ -129,6 +130,17 @@ impl<'w, 'a> Walk<'w, 'a> {
                 Diagnostic::error("E0208", format!("an index, `{name}`, in a size"))
                     .at(expr.span, "a size is made of numbers, dims and consts"),
             );
+        }
+    }
+
+    /// A default: a value, a list of some, or how a state begins.
+    pub(super) fn setting(&mut self, expr: &'a Expr) {
+        match &*expr.kind {
+            ExprKind::List(items) => items.iter().for_each(|item| self.closed(item)),
+            _ if self.checker.source_static(self.scope, expr) => {
+                super::plan::walk_source(self, expr);
+            }
+            _ => self.closed(expr),
         }
     }
 

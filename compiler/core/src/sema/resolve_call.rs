@@ -158,13 +158,6 @@ impl<'a> Walk<'_, 'a> {
         }
         if entity == Found::Nothing {
             match builtins::find(name) {
-                Some(Builtin::Library) => {
-                    self.fail(unsupported(
-                        "E0608",
-                        &format!("the library operation `{name}`"),
-                        span,
-                    ));
-                }
                 Some(Builtin::Source) => self.fail(
                     Diagnostic::error(
                         "E0207",
@@ -202,9 +195,9 @@ impl<'a> Walk<'_, 'a> {
                 }
             }
         }
-        let gradient = self.checker.is_gradient(self.scope.file, callee);
+        let whole = self.takes_tensors(callee);
         for argument in arguments {
-            if gradient
+            if whole
                 && let ExprKind::Name(name) = &*argument.value.kind
                 && self.is_tensor_argument(name, argument.value.span)
             {
@@ -283,8 +276,11 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether a call takes whole tensors: of a user's function, or `grad`.
+    /// Whether a call takes whole tensors: of a user's function, a library operation, or `grad`.
     pub(super) fn takes_tensors(&self, callee: &Expr) -> bool {
-        self.callee(callee).is_some() || self.checker.is_gradient(self.scope.file, callee)
+        let file = self.scope.file;
+        self.callee(callee).is_some()
+            || self.checker.is_gradient(file, callee)
+            || self.checker.library_of(file, callee).is_some()
     }
 }

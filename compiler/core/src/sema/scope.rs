@@ -12,6 +12,7 @@ use super::{
     size::Size,
     slices::View,
 };
+use crate::einsum::BlockId;
 use einc_diag::{FileId, Span};
 use std::collections::BTreeMap;
 
@@ -26,7 +27,8 @@ pub(super) enum Binding {
     Poison,
 }
 
-/// The names around a statement: those of a file or of one call of a function.
+/// The names around a statement: those of a file, of one call of a function, or of a round.
+#[derive(Clone)]
 pub(super) struct Scope<'a> {
     pub(super) file: FileId,
     pub(super) locals: BTreeMap<&'a str, Binding>,
@@ -38,6 +40,8 @@ pub(super) struct Scope<'a> {
     pub(super) captured: Vec<VarId>,
     /// The instance whose body it is.
     pub(super) applied: Option<(InstanceId, usize)>,
+    /// The innermost block around.
+    pub(super) block: Option<BlockId>,
     /// How many calls deep.
     pub(super) depth: usize,
 }
@@ -51,6 +55,7 @@ impl Scope<'_> {
             rest: None,
             captured: vec![],
             applied: None,
+            block: None,
             depth: 0,
         }
     }

@@ -46,6 +46,10 @@ impl<'a> Checker<'a> {
             EntityKind::Function(_) | EntityKind::Module(_) | EntityKind::Instance(_) => {
                 Shape::Function
             }
+            EntityKind::Repeat(_) => Shape::Scalar,
+            EntityKind::OfRepeat { visible, .. } => {
+                self.visible_shape(None, self.entity_files[id.0 as usize], visible)
+            }
             EntityKind::Poison => Shape::Poison,
         }
     }
@@ -95,6 +99,9 @@ impl<'a> Checker<'a> {
         let ExprKind::Call { callee, .. } = &*unbracket(value).kind else {
             return Shape::Poison;
         };
+        if let Some(operation) = self.library_of(file, callee) {
+            return operation.part_shape(at);
+        }
         let callable = self.callee_of(file, inner, callee);
         let result = callable.and_then(|(_, callable)| callable.results.get(at));
         result.map_or(Shape::Poison, result_kind)
@@ -144,9 +151,9 @@ impl<'a> Checker<'a> {
                     },
                     Found::Poison => Shape::Poison,
                     Found::Member(_) => Shape::Scalar,
-                    Found::Nothing => match super::builtins::find(name) {
-                        Some(builtin) if builtin.is_unsupported() => Shape::Poison,
-                        _ => Shape::Scalar,
+                    Found::Nothing => match self.library_of(file, callee) {
+                        Some(operation) => operation.shape(),
+                        None => Shape::Scalar,
                     },
                 },
                 _ => Shape::Scalar,

@@ -24,6 +24,8 @@ const MOST_SYMBOLS: usize = 32;
 enum Atom {
     /// A dim.
     Dim(Rc<str>),
+    /// A dim that batches are taken over, with the rows that it has here: a number that remembers where it is from.
+    Rows(Rc<str>, i64),
     /// A function of sizes that is not a polynomial: floor division, remainder, min, max, power.
     Apply(Function, Rc<Vec<Size>>),
     /// Something too long to keep; equal marks are equal numbers.
@@ -69,11 +71,42 @@ impl Size {
 
     /// The number, if it is known.
     pub(super) fn known(&self) -> Option<i64> {
+        self.terms.iter().try_fold(0i64, |sum, (product, factor)| {
+            let value = product.iter().try_fold(*factor, |value, atom| match atom {
+                Atom::Rows(_, rows) => value.checked_mul(*rows),
+                _ => None,
+            })?;
+            sum.checked_add(value)
+        })
+    }
+
+    /// The rows of a batched dim.
+    pub(super) fn rows(name: &str, rows: i64) -> Size {
+        Size {
+            terms: vec![(vec![Atom::Rows(name.into(), rows)], 1)],
+        }
+    }
+
+    /// The batched dim and its rows, if it is nothing else.
+    pub(super) fn as_rows(&self) -> Option<(Rc<str>, i64)> {
         match self.terms.as_slice() {
-            [] => Some(0),
-            [(product, value)] if product.is_empty() => Some(*value),
+            [(product, 1)] => match product.as_slice() {
+                [Atom::Rows(name, rows)] => Some((name.clone(), *rows)),
+                _ => None,
+            },
             _ => None,
         }
+    }
+
+    /// Whether it is made of the rows of a batched dim.
+    pub(super) fn has_rows(&self) -> bool {
+        let mut atoms = self.terms.iter().flat_map(|(product, _)| product);
+        atoms.any(|atom| matches!(atom, Atom::Rows(..)))
+    }
+
+    /// The number without the memory of where it is from.
+    pub(super) fn plain(&self) -> Size {
+        self.known().map_or_else(|| self.clone(), Size::number)
     }
 
     /// The dim, if it is nothing else.
@@ -101,7 +134,7 @@ impl Size {
             match atom {
                 Atom::Dim(name) => found.push(name.clone()),
                 Atom::Apply(_, arguments) => arguments.iter().for_each(|a| a.collect_dims(found)),
-                Atom::Opaque(_) => {}
+                Atom::Rows(..) | Atom::Opaque(_) => {}
             }
         }
     }
@@ -123,6 +156,9 @@ impl Size {
 
     /// Whether it is at least 0, if that can be said without knowing the dims.
     pub(super) fn at_least_zero(&self) -> Option<bool> {
+        if let Some(known) = self.known() {
+            return Some(known >= 0);
+        }
         let signs = |sign: i64| {
             self.terms.iter().all(|(product, factor)| {
                 factor.signum() == sign && product.iter().all(Atom::at_least_zero)
@@ -142,8 +178,8 @@ impl Size {
     /// The order of two sizes, if it can be told.
     pub(super) fn compare(&self, other: &Size) -> Option<Ordering> {
         let difference = self.subtract(other).ok()?;
-        if difference.terms.is_empty() {
-            return Some(Ordering::Equal);
+        if let Some(difference) = difference.known() {
+            return Some(difference.cmp(&0));
         }
         let below = Size::number(-1).plus(&difference).ok()?;
         if below.at_least_zero() == Some(true) {
@@ -269,6 +305,7 @@ impl Atom {
         let known = |size: &Size| size.at_least_zero() == Some(true);
         match self {
             Atom::Dim(_) => true,
+            Atom::Rows(_, rows) => *rows >= 0,
             Atom::Opaque(_) => false,
             Atom::Apply(Function::Rem, arguments) => known(&arguments[1]),
             Atom::Apply(Function::Max, arguments) => arguments.iter().any(known),
@@ -321,6 +358,7 @@ impl fmt::Display for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Atom::Dim(name) => f.write_str(name),
+            Atom::Rows(_, rows) => write!(f, "{rows}"),
             Atom::Opaque(_) => f.write_str("…"),
             Atom::Apply(function, arguments) => {
                 let operand = |size: &Size| {

@@ -312,6 +312,16 @@ impl<'a> Checker<'a> {
         declared: Option<&'a Vec<Position>>,
     ) -> Option<Binding> {
         let span = target.target.span;
+        let mut open = None;
+        let dtype = match (dtype, target.guess) {
+            (None, Some(guess)) => {
+                let (typical, whole) = self.typical_type(scope, target.value);
+                self.guessed = true;
+                open = guess.is_none().then_some(whole);
+                Some(guess.unwrap_or(typical))
+            }
+            (dtype, _) => dtype,
+        };
         let Some(dtype) = dtype else {
             self.report.push(
                 Diagnostic::error("E0207", "a source needs the type of its tensor")
@@ -371,6 +381,14 @@ impl<'a> Checker<'a> {
             definition: Definition::Source(source),
             span,
         });
+        // The state of a module begins once, wherever it is applied.
+        let begins = target.infer && target.guess.is_none();
+        if let (Some(block), false) = (scope.block, begins) {
+            self.drawn_in.insert(tensor, block);
+        }
+        if let Some(whole) = open {
+            self.untyped.insert(tensor, whole);
+        }
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
     }
 

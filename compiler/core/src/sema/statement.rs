@@ -18,7 +18,7 @@ use super::{
     slices::View,
     sources::SourceForm,
 };
-use crate::einsum::Role;
+use crate::einsum::{LoopValue, Role};
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{self, Expr, ExprKind, Position, Type};
@@ -36,6 +36,8 @@ pub(super) enum Definition {
         loss: TensorRef,
         wrt: TensorRef,
     },
+    /// What a block gives.
+    Loop(LoopValue),
 }
 
 /// A tensor.
@@ -66,6 +68,8 @@ pub(super) struct Target<'a> {
     pub(super) in_function: bool,
     /// A state: ranges that are not written follow from other statements.
     pub(super) infer: bool,
+    /// Of a round's state: its type where the value has none of its own; the inner `None`: not known yet.
+    pub(super) guess: Option<Option<DType>>,
 }
 
 impl<'a> Target<'a> {
@@ -86,6 +90,7 @@ impl<'a> Target<'a> {
             stated: None,
             in_function: true,
             infer: false,
+            guess: None,
         }
     }
 }
@@ -151,6 +156,9 @@ impl<'a> Checker<'a> {
                     if !self.view_shape(view).is_empty() {
                         return self.whole(scope, target, view, value.span);
                     }
+                }
+                ExprKind::Call { callee, .. } if self.gives_tensors(scope, callee) => {
+                    return self.define_library(scope, target, value);
                 }
                 ExprKind::Call { callee, arguments } => {
                     if let Some((_, callable)) = self.callee(scope, callee)
@@ -415,6 +423,13 @@ impl<'a> Checker<'a> {
         let is_number = self.arena.as_number(value).is_some()
             || self.arena.as_size(value).is_some()
             || self.arena.as_truth(value).is_some();
+        let number = self.training.updating
+            && dtype.is_none()
+            && target.target.positions.is_none()
+            && matches!(self.arena.ty(value), Ty::Number { .. });
+        if number {
+            return Some(Binding::Scalar(value));
+        }
         let root = match dtype {
             Some(dtype) => match self.arena.ty(value) {
                 Ty::Typed(have) if have != dtype => {
@@ -426,7 +441,14 @@ impl<'a> Checker<'a> {
             None if target.constant && is_number && vars.is_empty() => {
                 return Some(Binding::Scalar(value));
             }
-            None => self.settle(value, span)?,
+            None => {
+                if let Ty::Number { whole } = self.arena.ty(value)
+                    && (target.guess.is_some() || self.reads_untyped(value))
+                {
+                    return self.guessed_definition(scope, target, vars, (value, whole));
+                }
+                self.settle(value, span)?
+            }
         };
         if target.constant && is_number && vars.is_empty() {
             return Some(Binding::Scalar(root));
@@ -484,16 +506,5 @@ impl<'a> Checker<'a> {
             return None;
         }
         Some(())
-    }
-
-    pub(super) fn fresh_var(&mut self, name: String, size: Size, span: Span) -> VarId {
-        let scope = Scope::file(span.file);
-        let var = self.index_vars(&scope, &name, span, None)[0];
-        self.vars[var.0 as usize].stated = Some(Stated {
-            size,
-            span,
-            by: StatedBy::Bound,
-        });
-        var
     }
 }

@@ -1,7 +1,7 @@
 //! States of modules: what is carried from one training step to the next. Outside of a step a state has its value of the
 //! beginning.
 //!
-//! Must not know steps.
+//! Must not know how steps are made.
 //!
 //! ```text
 //! state mu[c] = zeros;  next mu[c] = 0.9 * mu[c] + 0.1 * m[c]   =>   tensor norm.mu: f32[C] = zeros
@@ -10,8 +10,10 @@
 use super::{
     Checker,
     callee::Callable,
+    desugar::state_of,
     expr::{Binding, Scope},
     statement::Target,
+    update::NextState,
 };
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};
@@ -19,7 +21,7 @@ use einc_syntax::ast::{self, Expr, Item, ItemKind, Role, Statement, Type};
 
 impl<'a> Checker<'a> {
     /// Reports states without `next`, and the other way round. Whether all is well.
-    pub(super) fn check_states(&mut self, body: &'a [Item]) -> bool {
+    pub(super) fn check_states(&mut self, body: &'a [Item], what: &str) -> bool {
         let mut found: [Vec<(&'a str, Span)>; 2] = Default::default();
         let mut ok = true;
         for item in body {
@@ -34,13 +36,14 @@ impl<'a> Checker<'a> {
             };
             for target in targets {
                 let name = target.name.text.as_str();
+                let name = state_of(name).unwrap_or(name);
                 let first = found[list].iter().find(|(known, _)| *known == name);
                 if let (Some((_, first)), 1) = (first, list) {
                     self.report.push(
                         Diagnostic::error("E0512", format!("`{name}` has two `next`"))
                             .at(target.span, "again here")
                             .at(*first, "first here")
-                            .help("a state has one value at the end of a step"),
+                            .help(format!("a state has one value at the end of a {what}")),
                     );
                     ok = false;
                 }
@@ -57,7 +60,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("E0512", format!("the state `{name}` has no `next`"))
                     .at(span, "it would never change")
                     .help(format!(
-                        "say what it is at the end of a step, `next {name}[…] = …`, or make it a `const`"
+                        "say what it is at the end of a {what}, `next {name}[…] = …`, or make it no state"
                     )),
             );
             ok = false;
@@ -98,6 +101,7 @@ impl<'a> Checker<'a> {
             _ => self.define(scope, local),
         };
         self.states.insert((id, number, name), binding?);
+        self.carried_state(binding?, target.span)?;
         binding
     }
 
@@ -133,7 +137,8 @@ impl<'a> Checker<'a> {
         let mut local = Target::local(target, ty, value, &format!("{prefix}.next"));
         local.stated = Some((sizes, place));
         let dtype = self.tensors[state.tensor.0 as usize].dtype;
-        let have = match self.define(scope, local)? {
+        let value = self.define(scope, local)?;
+        let have = match value {
             Binding::Tensor(view) => self.tensors[view.tensor.0 as usize].dtype,
             _ => dtype,
         };
@@ -148,6 +153,14 @@ impl<'a> Checker<'a> {
                 .help("write the type where it begins, or convert the value"),
             );
             return None;
+        }
+        if let Binding::Tensor(value) = value {
+            self.training.next_states.push(NextState {
+                state: state.tensor,
+                value,
+                application: prefix.to_owned(),
+                span: target.span,
+            });
         }
         Some(())
     }

@@ -92,6 +92,10 @@ impl Checker<'_> {
         }
         let ty = Ty::Typed(dtype);
         let form = self.arena.form(id);
+        if let Some(read) = self.hoisted(id, dtype) {
+            self.coerced.insert((id, dtype), read);
+            return read;
+        }
         let typed = matches!(self.arena.ty(id), Ty::Typed(_));
         let result = match &*form {
             _ if typed => {
@@ -150,7 +154,16 @@ impl Checker<'_> {
                 };
                 self.arena.add(form, ty)
             }
-            Form::Convert(_) | Form::Read { .. } => id,
+            // A counter, a number of a training step, or a state whose type is not known yet.
+            Form::Read { tensor, .. } => {
+                let own = self.tensors[tensor.0 as usize].dtype;
+                let read = self.arena.add((*form).clone(), Ty::Typed(own));
+                match own == dtype {
+                    true => read,
+                    false => self.arena.add(Form::Convert(read), ty),
+                }
+            }
+            Form::Convert(_) => id,
         };
         self.coerced.insert((id, dtype), result);
         result

@@ -8,6 +8,7 @@
 
 use super::{
     Checker,
+    desugar::state_of,
     names::{EntityId, EntityKind},
 };
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
@@ -22,6 +23,25 @@ impl Checker<'_> {
         locals: &[&str],
         functions: bool,
     ) {
+        if let Some(state) = state_of(name) {
+            let what = format!("`next {state}`, but `{state}` is no state of this block");
+            self.report.push(
+                Diagnostic::error("E0512", what)
+                    .at(span, "no state of that name")
+                    .help(format!("say how it begins: `state {state}[…] = …`")),
+            );
+            return;
+        }
+        if let Some(inner) = self.inner_names.get(&(file, name)).copied() {
+            let what = format!("`{name}` is known in the rounds of its block only");
+            self.report.push(
+                Diagnostic::error("E0516", what)
+                    .at(span, "outside of the rounds")
+                    .at(inner, "a name of the block")
+                    .help("after a block there are its states, its counter, and what its counter counts on the left"),
+            );
+            return;
+        }
         let mut error = Diagnostic::error("E0201", format!("there is no `{name}`"))
             .at(span, "not found in this file or its imports");
         let table = &self.files[file.0 as usize];

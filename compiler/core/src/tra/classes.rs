@@ -1,7 +1,8 @@
 //! Classes of indices: which indices of statements and dimensions of tensors are cut alike.
 //!
 //! An index and a dimension belong together where a statement reads the dimension by the index's bare name over
-//! its whole extent, or writes it. If all members of a class are cut into the same pieces, nothing has to be
+//! its whole extent, or writes it (but for the indices of a library operation's own result); so do the dimensions of a loop's state with those of what
+//! it is made of. If all members of a class are cut into the same pieces, nothing has to be
 //! re-chunked between a statement and what it reads so. Must not know sites, nor into how many pieces.
 //!
 //! ```text
@@ -10,6 +11,7 @@
 
 use super::operands::split_operands;
 use crate::einsum::{Definition, Program};
+use ein_plan::IndexId;
 use std::collections::HashMap;
 
 /// The classes of a program, numbered from 0 by their first member.
@@ -31,9 +33,18 @@ impl Classes {
         for tensor in &program.tensors {
             let own: Vec<usize> = tensor.shape.iter().map(|_| members.add()).collect();
             let mut of_statement = vec![];
-            if let Definition::Statement { kernel, .. } = &tensor.definition {
-                of_statement.extend(kernel.indices.iter().map(|_| members.add()));
-                for (dim, index) in own.iter().zip(&of_statement) {
+            let (count, whole) = match &tensor.definition {
+                Definition::Statement { kernel, .. } => {
+                    let library = kernel.library().map(|library| library.own);
+                    (kernel.indices.len(), library.unwrap_or_default())
+                }
+                Definition::Loop(value) if value.is_carried() => (own.len(), vec![]),
+                Definition::Source(_) | Definition::Loop(_) => (0, vec![]),
+            };
+            of_statement.extend((0..count).map(|_| members.add()));
+            for (number, (dim, index)) in (0..).zip(own.iter().zip(&of_statement)) {
+                // A part of a library operation's result costs as much as all of it: it is not made in parts.
+                if !whole.contains(&IndexId(number)) {
                     members.join(*dim, *index);
                 }
             }
@@ -41,6 +52,15 @@ impl Classes {
             indices.push(of_statement);
         }
         for (tensor, of_statement) in program.tensors.iter().zip(&indices) {
+            if let Definition::Loop(value) = &tensor.definition {
+                for (other, dims_of) in program.carries(*value) {
+                    for (dim, of) in of_statement.iter().zip(dims_of) {
+                        if let Some(of) = of {
+                            members.join(dims[other.0 as usize][of as usize], *dim);
+                        }
+                    }
+                }
+            }
             let Definition::Statement { kernel, operands } = &tensor.definition else {
                 continue;
             };

@@ -9,6 +9,7 @@
 
 use super::carrier;
 use super::chunks::{Chunk, offset, positions};
+use crate::einsum::library;
 use crate::einsum::scalar::{self, convert, stored, truth};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 
@@ -30,6 +31,19 @@ pub fn evaluate(
     let rank = kernel.output_rank as usize;
     let lengths: Vec<u64> = ranges.iter().map(|(_, length)| *length).collect();
     let (outer, inner) = lengths.split_at(rank);
+    if let Some(call) = kernel.library() {
+        let read = |operand: u32, at: &[u64]| {
+            let Operand { chunk, start } = &operands[operand as usize];
+            let local: Vec<u64> = at.iter().zip(start).map(|(at, start)| at - start).collect();
+            chunk.columns[0][offset(&chunk.shape, &local)]
+        };
+        let column = library::evaluate(kernel, &call, ranges, &read)
+            .map_err(|point| format!("`{}` has no result at {point:?}", call.operation.name()))?;
+        return Ok(Chunk {
+            shape: lengths,
+            columns: vec![column],
+        });
+    }
     let value = kernel.graph.dtype(kernel.root);
     let mut columns = vec![vec![]; kernel.output.len()];
     for out in positions(outer) {

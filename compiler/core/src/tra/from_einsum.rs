@@ -5,19 +5,22 @@
 //! way; everything else (affine positions, gathers, numbers, an index used twice) needs it whole. If a reduced
 //! index is cut, the join gives carriers, which are aggregated over the key and then finished. Where a tensor
 //! rests cut otherwise than a statement gives or needs it, TILE and CONCAT re-chunk it. Must not know why a
-//! chunking was chosen, nor sites.
+//! chunking was chosen, nor sites; [`loops`] adds what goes from round to round.
 //!
 //! ```text
 //! C = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]   with k in 3 pieces:
 //! C.partial = join(A{k}, B{k}) …;  C = aggregate sum C.partial keep {}
 //! ```
 
+mod loops;
+
 use super::names::dim_names;
 use super::operands::split_operands;
 use super::{Chunking, Cut, Names, Operation, Output, Program, Relation, Type, finish, typing};
 use crate::einsum::{self, Definition, TensorId};
 use ein_plan::{
-    ArrayDim, ArrayType, Fold, Index, JoinInput, Kernel, KeyDim, Range, Reduction, RelationId,
+    ArrayDim, ArrayType, Block, BlockId, Fold, Index, JoinInput, Kernel, KeyDim, Range, Reduction,
+    RelationId,
 };
 
 /// What a program became, and which relations its tensors are.
@@ -51,17 +54,22 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
         relations: vec![],
         statements: none(),
         aggregates: none(),
+        blocks: loops::headers(program),
+        open: vec![],
+        begun: vec![false; program.blocks.len()],
     };
     for (number, tensor) in program.tensors.iter().enumerate() {
         let id = TensorId(number as u32);
+        lowering.go_to(tensor)?;
         match &tensor.definition {
             Definition::Source(_) => {}
-            Definition::Loop(_) => return Err("loops are not lowered to relations".into()),
+            Definition::Loop(value) => lowering.loop_value(id, *value)?,
             Definition::Statement { kernel, operands } => {
                 lowering.statement(id, kernel, operands)?
             }
         }
     }
+    lowering.leave(0)?;
     let mut outputs = vec![];
     for output in &program.outputs {
         let cuts = &chunking.dims[output.tensor.0 as usize];
@@ -80,17 +88,22 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
             let form = forms.iter().find(|(form, _)| form == dims);
             form.map(|(_, relation)| *relation)
         });
-    Ok(Lowered {
+    let mut lowered = Lowered {
         rests: at_rest.collect(),
         statements: lowering.statements,
         aggregates: lowering.aggregates,
         program: Program {
             relations: lowering.relations,
+            blocks: lowering.blocks,
             outputs,
             files: program.files.clone(),
             mesh: chunking.mesh.clone(),
         },
-    })
+    };
+    if !program.blocks.is_empty() {
+        lowered.arrange();
+    }
+    Ok(lowered)
 }
 
 struct Lowering<'a> {
@@ -104,6 +117,11 @@ struct Lowering<'a> {
     relations: Vec<Relation>,
     statements: Vec<Option<RelationId>>,
     aggregates: Vec<Option<RelationId>>,
+    blocks: Vec<Block>,
+    /// The blocks whose relations are being made, outermost first.
+    open: Vec<BlockId>,
+    /// By block: whether what it begins with is made.
+    begun: Vec<bool>,
 }
 
 impl Lowering<'_> {
@@ -484,6 +502,7 @@ impl Lowering<'_> {
             tensor: described.name.clone(),
             kind,
             operation,
+            block: described.block.map(loops::block),
             origin: described.origin,
         });
         RelationId(self.relations.len() as u32 - 1)
@@ -510,6 +529,7 @@ fn check_chunking(program: &einsum::Program, chunking: &Chunking) -> Result<(), 
             .zip(&chunking.dims)
             .all(|((tensor, indices), dims)| {
                 let count = match &tensor.definition {
+                    Definition::Loop(value) if value.is_carried() => tensor.shape.len(),
                     Definition::Source(_) | Definition::Loop(_) => 0,
                     Definition::Statement { kernel, .. } => kernel.indices.len(),
                 };

@@ -1,41 +1,77 @@
 //! The interpreter of TRA programs: naive, an oracle for what follows.
 //!
-//! Every relation is computed whole, key by key, with [`super::chunks`]. Must not know sites.
+//! Every relation is computed whole, key by key, with [`super::chunks`]; loops loop. Random sources are inputs and the
+//! same in all rounds. Must not know sites.
 //!
 //! ```text
 //! C = {(0): [[…]], (1): [[…]]}   gives   the tensor C
 //! ```
 
 use super::chunks::{self, Chunk, Content, Stop};
-use super::{Operation, Program, Relation, Type};
+use super::{Operation, Program, Relation, Type, rounds};
 use ein_plan::{JoinInput, RelationId};
 
 /// The outputs of a verified program, whole, in order. `inputs` gives the values of a source by its tensor's
 /// name.
 pub fn interpret(program: &Program, inputs: &dyn Fn(&str) -> Chunk) -> Result<Vec<Chunk>, Stop> {
-    let mut contents: Vec<Content> = vec![];
-    for relation in &program.relations {
-        contents.push(operator(program, &contents, relation, inputs)?);
+    let places: Vec<_> = program.places().collect();
+    let whole = Whole { program, inputs };
+    let contents = rounds::run(&whole, &program.blocks, &places)?;
+    let outputs = program.outputs.iter().map(|output| {
+        let kind = &program.relation(output.relation).kind;
+        let content = contents[output.relation.0 as usize].as_ref();
+        let content = content.ok_or_else(|| Stop::Absent(output.name.clone()))?;
+        Ok(chunks::whole(content, kind))
+    });
+    outputs.collect()
+}
+
+/// Relations as one content each.
+struct Whole<'a> {
+    program: &'a Program,
+    inputs: &'a dyn Fn(&str) -> Chunk,
+}
+
+impl rounds::Values for Whole<'_> {
+    type Value = Content;
+
+    fn operator(&self, at: usize, values: &[Option<Content>]) -> Result<Content, Stop> {
+        operator(
+            self.program,
+            values,
+            &self.program.relations[at],
+            self.inputs,
+        )
     }
-    Ok(program
-        .outputs
-        .iter()
-        .map(|output| {
-            let kind = &program.relation(output.relation).kind;
-            chunks::whole(&contents[output.relation.0 as usize], kind)
-        })
-        .collect())
+
+    fn number(&self, _: usize, number: u64) -> Content {
+        rounds::scalar(number, std::iter::once(vec![]))
+    }
+
+    fn read(&self, value: &Content) -> Option<i64> {
+        rounds::read(value)
+    }
+
+    fn collected(&self, at: usize, dim: u32, parts: &[Content]) -> Content {
+        let kind = self.program.relations[at].kind.anywhere();
+        let shape = |key: &[u32]| kind.ranges(key).iter().map(|(_, n)| *n).collect();
+        let parts: Vec<&Content> = parts.iter().collect();
+        let zero = rounds::zero(kind.array.columns[0]);
+        rounds::collected(&parts, &shape, kind.all_keys(), dim, zero)
+    }
 }
 
 fn operator(
     program: &Program,
-    contents: &[Content],
+    contents: &[Option<Content>],
     relation: &Relation,
     inputs: &dyn Fn(&str) -> Chunk,
 ) -> Result<Content, Stop> {
     let kind = &relation.kind;
     let keys: Vec<Vec<u32>> = kind.anywhere().all_keys().collect();
-    let content = |id: &RelationId| &contents[id.0 as usize];
+    // Inputs stand before their users.
+    let none = Content::new();
+    let content = |id: &RelationId| contents[id.0 as usize].as_ref().unwrap_or(&none);
     let kind_of = |id: &RelationId| -> &Type { &program.relation(*id).kind };
     match &relation.operation {
         Operation::Source { name, source } => {
@@ -90,5 +126,6 @@ fn operator(
         Operation::Concat { input, array_dim } => {
             chunks::concat(content(input), kind_of(input), *array_dim, kind, &keys)
         }
+        Operation::Loop { value } => Err(Stop::Absent(format!("`{value}` is no operator"))),
     }
 }

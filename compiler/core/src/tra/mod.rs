@@ -11,6 +11,7 @@
 //! C: {} f32[4, 8] = aggregate sum C.partial keep {}   // model.ein:5
 //! ```
 
+pub(crate) mod blocks;
 mod carrier;
 pub mod chunks;
 pub mod classes;
@@ -22,14 +23,15 @@ mod names;
 pub mod operands;
 pub mod parse;
 pub mod print;
+pub(crate) mod rounds;
 pub mod typing;
 pub mod verify;
 
 pub(crate) use names::Names;
 
 use ein_plan::{
-    ArrayType, Fold, JoinInput, Kernel, KeyDim, Mesh, Origin, Placement, Range, Reduction,
-    RelationId, RelationType, Source,
+    ArrayType, Block, BlockId, Fold, JoinInput, Kernel, KeyDim, LoopValue, Mesh, Origin, Placement,
+    Range, Reduction, RelationId, RelationType, Source,
 };
 
 /// The type of a relation: what [`RelationType`] says, without a placement.
@@ -139,13 +141,18 @@ pub enum Operation {
         /// Array dimension.
         array_dim: u32,
     },
+    /// A value that a loop has.
+    Loop {
+        /// Which.
+        value: LoopValue,
+    },
 }
 
 impl Operation {
     /// The relations that it reads, in order; one may occur twice.
     pub fn inputs(&self) -> Vec<RelationId> {
         match self {
-            Operation::Source { .. } => vec![],
+            Operation::Source { .. } | Operation::Loop { .. } => vec![],
             Operation::Join { inputs, .. } => inputs.iter().map(|input| input.relation).collect(),
             Operation::Aggregate { input, .. }
             | Operation::Rekey { input, .. }
@@ -153,6 +160,34 @@ impl Operation {
             | Operation::Transform { input, .. }
             | Operation::Tile { input, .. }
             | Operation::Concat { input, .. } => vec![*input],
+        }
+    }
+}
+
+impl Operation {
+    /// The value of a loop that it is.
+    pub fn loop_value(&self) -> Option<LoopValue> {
+        match self {
+            Operation::Loop { value } => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Gives the relations that it reads other numbers.
+    pub fn rename(&mut self, to: impl Fn(RelationId) -> RelationId) {
+        match self {
+            Operation::Source { .. } | Operation::Loop { .. } => {}
+            Operation::Join { inputs, .. } => {
+                for input in inputs {
+                    input.relation = to(input.relation);
+                }
+            }
+            Operation::Aggregate { input, .. }
+            | Operation::Rekey { input, .. }
+            | Operation::Filter { input, .. }
+            | Operation::Transform { input, .. }
+            | Operation::Tile { input, .. }
+            | Operation::Concat { input, .. } => *input = to(*input),
         }
     }
 }
@@ -168,6 +203,8 @@ pub struct Relation {
     pub kind: Type,
     /// How it comes about.
     pub operation: Operation,
+    /// The innermost loop whose rounds compute it.
+    pub block: Option<BlockId>,
     /// Where it is written.
     pub origin: Origin,
 }
@@ -190,6 +227,8 @@ pub struct Output {
 pub struct Program {
     /// Relations; [`RelationId`] is a position in this list.
     pub relations: Vec<Relation>,
+    /// Loops, each after the one around it; [`BlockId`] is a position in this list.
+    pub blocks: Vec<Block>,
     /// What is given out, in the order of the text.
     pub outputs: Vec<Output>,
     /// The files of the text, for messages.
@@ -202,6 +241,12 @@ impl Program {
     /// The relation of that number.
     pub fn relation(&self, id: RelationId) -> &Relation {
         &self.relations[id.0 as usize]
+    }
+
+    /// By relation: where it stands among the loops.
+    pub(crate) fn places(&self) -> impl ExactSizeIterator<Item = blocks::Place> + Clone {
+        let relations = self.relations.iter();
+        relations.map(|relation| (relation.block, relation.operation.loop_value()))
     }
 }
 

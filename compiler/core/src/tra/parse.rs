@@ -8,6 +8,7 @@
 //! 3:18: expected a relation that stands above, found `D`
 //! ```
 
+use super::blocks::Reading;
 use super::{Operation, Output, Program, Relation, Type};
 use ein_plan::parse::{Line, ParseError, Result, lines};
 use ein_plan::{JoinInput, KeyDim, Range, RelationId};
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 pub fn parse(text: &str) -> Result<Program> {
     let mut program = Program::default();
     let mut names = Names::default();
+    let mut loops = Reading::default();
     for line in lines(text) {
         let mut line = line?;
         if line.at_words("files") {
@@ -24,6 +26,7 @@ pub fn parse(text: &str) -> Result<Program> {
         } else if line.at_word_and_number("mesh") {
             program.mesh = line.mesh(0)?;
             line.end()?;
+        } else if loops.read(&mut line, &names, &program.files)? {
         } else if line.at_words("output") {
             let output = output(&mut line, &names, &program.files)?;
             program.outputs.push(output);
@@ -38,10 +41,12 @@ pub fn parse(text: &str) -> Result<Program> {
                 tensor,
                 kind,
                 operation,
+                block: loops.innermost(),
                 origin: line.origin(&program.files)?,
             });
         }
     }
+    program.blocks = loops.finish(&names)?;
     Ok(program)
 }
 
@@ -53,6 +58,11 @@ impl Names {
     pub(crate) fn add(&mut self, name: &str) {
         let number = RelationId(self.0.len() as u32);
         self.0.insert(name.to_string(), number);
+    }
+
+    /// The relation of that name.
+    pub(crate) fn find(&self, name: &str) -> Option<RelationId> {
+        self.0.get(name).copied()
     }
 
     /// Reads the name of one of them.
@@ -205,6 +215,9 @@ fn operation(
         "concat" => Operation::Concat {
             input: names.read(line)?,
             array_dim: dim(line)?,
+        },
+        "loop" => Operation::Loop {
+            value: line.loop_value()?,
         },
         _ => return Err(no_operator(line)),
     })

@@ -7,6 +7,7 @@
 //! C: {} f32[4, 8] = aggregate sum C.partial keep {}   // model.ein:5
 //! ```
 
+use super::blocks::{begin_text, lines};
 use super::{Operation, Output, Program};
 use ein_plan::print::{Name, files, join_word, key, list, origin};
 use ein_plan::{KeyDim, Range, RelationId};
@@ -18,17 +19,20 @@ impl fmt::Display for Program {
         if !self.mesh.axes.is_empty() {
             writeln!(f, "mesh {}", self.mesh)?;
         }
-        for relation in &self.relations {
+        let line = |number: usize| {
+            let relation = &self.relations[number];
             let kind = relation.kind.anywhere().to_string();
-            writeln!(
-                f,
+            format!(
                 "{}: {} = {}{}",
                 heading(&relation.name, &relation.tensor),
                 kind.strip_suffix(" @ GRID()").unwrap_or(&kind),
                 operation(self, &relation.operation, &relation.kind.keys),
                 origin(relation.origin, &self.files),
-            )?;
-        }
+            )
+        };
+        let name = |id: RelationId| self.relation(id).name.clone();
+        let begin = |id| begin_text(&self.blocks, id, &name, &self.files);
+        f.write_str(&lines(&self.blocks, self.places(), &line, &begin))?;
         for output in &self.outputs {
             let relation = &self.relation(output.relation).name;
             writeln!(f, "{}", output_line(&self.files, output, relation))?;
@@ -125,5 +129,6 @@ fn operation(program: &Program, operation: &Operation, keys: &[KeyDim]) -> Strin
         Operation::Concat { input, array_dim } => {
             format!("concat {} dim {array_dim}", name(input))
         }
+        Operation::Loop { value } => format!("loop {value}"),
     }
 }

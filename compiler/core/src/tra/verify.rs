@@ -8,6 +8,7 @@
 //! - kernels keep the invariants of `ein_plan::verify::kernel`; a cut reduced index leaves the reduction unfinished,
 //!   which gives carriers, and only such are aggregated; where an operand is cut, it is read by nothing but the
 //!   index with the same pieces;
+//! - loops nest, and their values have the types of what they are of ([`super::blocks`]);
 //! - outputs have one column.
 //!
 //! Must not know how programs come about.
@@ -17,7 +18,7 @@
 //! ```
 
 use super::{Operation, Program, Relation, Type, typing};
-use ein_plan::{Kernel, Node, Range, RelationId};
+use ein_plan::{Kernel, Mesh, Node, Range, RelationId};
 
 /// The first broken invariant, if there is one.
 pub fn verify(program: &Program) -> Result<(), String> {
@@ -39,8 +40,29 @@ pub fn verify(program: &Program) -> Result<(), String> {
             return fail(what);
         }
     }
+    let places: Vec<_> = program.places().collect();
+    let kinds: Vec<_> = program
+        .relations
+        .iter()
+        .map(|r| r.kind.anywhere())
+        .collect();
+    let inputs: Vec<_> = program
+        .relations
+        .iter()
+        .map(|r| r.operation.inputs())
+        .collect();
+    super::blocks::verify(
+        &program.blocks,
+        &places,
+        &kinds,
+        &inputs,
+        &Mesh { axes: vec![] },
+    )?;
     for output in &program.outputs {
         match program.relations.get(output.relation.0 as usize) {
+            Some(relation) if relation.block.is_some() => {
+                return Err(format!("output `{}` is inside a loop", output.name));
+            }
             Some(relation) if relation.kind.array.columns.len() == 1 => {}
             Some(_) => return Err(format!("output `{}` is a carrier", output.name)),
             None => return Err(format!("output `{}` is no relation", output.name)),
@@ -110,6 +132,7 @@ fn verify_relation(program: &Program, relation: &Relation) -> Result<(), String>
             None => return Err("a tiled relation has a key dimension".into()),
         },
         Operation::Concat { input, array_dim } => typing::concat(kind_of(*input), *array_dim)?,
+        Operation::Loop { .. } => kind.clone(),
     };
     if expected == *kind {
         Ok(())

@@ -4,5 +4,6 @@
 mod barred;
 mod laws;
 mod programs;
+mod rounds;
 mod rows;
 mod support;

@@ -11,6 +11,7 @@ mod errors;
 mod pages;
 mod programs;
 mod robust;
+mod rounds;
 mod values;
 
 use ein_plan::{DType, Scalar};

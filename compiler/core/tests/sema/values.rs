@@ -34,7 +34,7 @@ pub fn outputs(text: &str, value: &dyn Fn(&str, u64) -> f64) -> Vec<Vec<f64>> {
     values.into_iter().map(numbers).collect()
 }
 
-fn close(found: &[f64], expected: &[f64]) {
+pub fn close(found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len());
     for (x, y) in found.iter().zip(expected) {
         assert!((x - y).abs() <= 1e-9 * y.abs().max(1.0), "{x} is not {y}");

@@ -12,7 +12,7 @@ use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
     bind::Purpose,
     bundle::{Bundle, Planned},
-    exit, session,
+    exit, infer, session,
     settings::Settings,
 };
 use std::path::PathBuf;
@@ -28,6 +28,7 @@ Examples:
   einc build model.ein                   writes ./model
   einc build model.ein -o bin/model
   einc build model.ein --dim N=1000      1000 unless the executable is told otherwise
+  einc build model.ein --infer logits    ./model --weights model.safetensors evaluates logits
   einc build model.ein --sites 4         planned beforehand for 4 sites, its default")]
 pub struct Arguments {
     /// The program
@@ -36,6 +37,9 @@ pub struct Arguments {
     /// The executable (default: the program's name without .ein, in this folder)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Leave training out: the executable evaluates this definition, with params from `--weights`
+    #[arg(long, value_name = "NAME")]
+    infer: Option<String>,
     #[command(flatten)]
     bind: BindArguments,
     #[command(flatten)]
@@ -53,7 +57,7 @@ pub struct Arguments {
 
 pub fn perform(arguments: Arguments) -> i32 {
     let format = arguments.format;
-    let program = match super::load(&arguments.file, format) {
+    let mut program = match super::load(&arguments.file, format) {
         Ok(program) => program,
         Err(status) => return status,
     };
@@ -61,6 +65,13 @@ pub fn perform(arguments: Arguments) -> i32 {
     settings.bind(arguments.bind);
     if let Err(diagnostic) = settings.plan(&arguments.plan) {
         return super::complain(diagnostic, format);
+    }
+    if let Some(wanted) = &arguments.infer {
+        settings.inference = true;
+        if let Err(diagnostic) = infer::reduce(&mut program, wanted) {
+            let failure = session::Failure::usage(vec![diagnostic]);
+            return exit::fail(failure, &program, format);
+        }
     }
     let mut checked = match session::check(&program, &settings, Purpose::Look) {
         Ok(checked) => checked,
@@ -75,6 +86,8 @@ pub fn perform(arguments: Arguments) -> i32 {
     // Sizes that come with the data leave the planning to the executable.
     let planned = match &checked.program {
         None => None,
+        // Training is planned at its start.
+        Some(_) if checked.training.is_some() => None,
         Some(_) => {
             match session::compile(checked, settings.sites.unwrap_or(1), settings.time_limit) {
                 Ok((compiled, configuration, _)) => Some(Planned {
@@ -85,6 +98,9 @@ pub fn perform(arguments: Arguments) -> i32 {
             }
         }
     };
+    let groups = planned
+        .as_ref()
+        .map(|planned| ein_exec::groups(&planned.plan));
     let bundle = match Bundle::new(&program, &settings, planned).encode() {
         Ok(bundle) => bundle,
         Err(error) => exit::internal(&format!("the program cannot be encoded: {error}")),
@@ -92,7 +108,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     let output = arguments
         .output
         .unwrap_or_else(|| PathBuf::from(&program.name));
-    match einc_codegen::build(&bundle, &output) {
+    match einc_codegen::build(&bundle, &groups.unwrap_or_default(), &output) {
         Ok(()) => 0,
         Err(diagnostic) => super::complain(diagnostic, format),
     }

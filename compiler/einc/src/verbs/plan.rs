@@ -95,11 +95,16 @@ pub fn perform(arguments: Arguments) -> i32 {
             settings.time_limit,
         )
     });
-    let (mut report, warnings) = match planned {
+    let (mut report, warnings, shown) = match planned {
         Ok(planned) => planned,
         Err(failure) => return exit::fail(failure, &program, Format::Text),
     };
     exit::show(warnings, &program.texts(), Format::Text);
+    if let Some(shown) = shown {
+        exit::complain(&format!(
+            "the program trains; this is the plan of {shown}\n"
+        ));
+    }
     if !arguments.explain_rewrites {
         report.rewrites.clear();
     }

@@ -20,13 +20,13 @@ use std::os::unix::fs::FileExt;
 /// The format's own bound on its table.
 const LONGEST: u64 = 100_000_000;
 
-/// Finds a tensor.
-pub(crate) fn open(
-    file: &File,
-    total: u64,
-    key: Option<&str>,
-    place: &mut Place,
-) -> Result<Opened, DataError> {
+/// The names of a file's tensors.
+pub(crate) fn keys(file: &File, total: u64, place: &Place) -> Result<Vec<String>, DataError> {
+    Ok(contents(file, total, place)?.0.offset_keys())
+}
+
+/// The table, and its length.
+fn contents(file: &File, total: u64, place: &Place) -> Result<(Metadata, u64), DataError> {
     if total < 8 {
         return Err(place.error(
             DAMAGED,
@@ -74,6 +74,17 @@ pub(crate) fn open(
             ),
         ));
     }
+    Ok((table, length))
+}
+
+/// Finds a tensor.
+pub(crate) fn open(
+    file: &File,
+    total: u64,
+    key: Option<&str>,
+    place: &mut Place,
+) -> Result<Opened, DataError> {
+    let (table, length) = contents(file, total, place)?;
     let keys = table.offset_keys();
     let at = choose(&keys, key, place)?;
     place.key = Some(keys[at].clone());
@@ -120,29 +131,64 @@ pub(crate) fn open(
 
 /// The length and the table of a file with one tensor.
 pub(crate) fn head(key: &str, header: &Header, place: &Place) -> Result<Vec<u8>, DataError> {
-    let cannot = |why: &dyn std::fmt::Display| {
-        place.error(UNWRITABLE, format_args!("cannot hold {header}: {why}"))
+    Ok(table(&[(key, header)], place)?.0)
+}
+
+/// The length and the table of a file with these tensors, and where in the file each one begins. Types of more bytes come first, so
+/// that every element is aligned; among equals the order is that of the names.
+pub(crate) fn table(
+    tensors: &[(&str, &Header)],
+    place: &Place,
+) -> Result<(Vec<u8>, Vec<u64>), DataError> {
+    let mut order: Vec<usize> = (0..tensors.len()).collect();
+    order.sort_by_key(|at| {
+        let (name, header) = tensors[*at];
+        (std::cmp::Reverse(header.dtype.size()), name)
+    });
+    let cannot = |what: &dyn std::fmt::Display, why: &dyn std::fmt::Display| {
+        place.error(UNWRITABLE, format_args!("cannot hold {what}: {why}"))
     };
-    let bytes = header.bytes().ok_or_else(|| cannot(&"it is too large"))?;
-    let info = TensorInfo {
-        dtype: match header.dtype {
-            DType::F16 => Dtype::F16,
-            DType::BF16 => Dtype::BF16,
-            DType::F32 => Dtype::F32,
-            DType::F64 => Dtype::F64,
-            DType::U8 => Dtype::U8,
-            DType::I32 => Dtype::I32,
-            DType::I64 => Dtype::I64,
-            DType::Bool => Dtype::BOOL,
-        },
-        shape: header.shape.iter().map(|extent| *extent as usize).collect(),
-        data_offsets: (0, bytes as usize),
-    };
-    let table =
-        Metadata::new(None, vec![(key.to_owned(), info)]).map_err(|error| cannot(&error))?;
-    let mut text = serde_json::to_vec(&table).map_err(|error| cannot(&error))?;
+    let mut end = 0u64;
+    let mut starts = vec![0u64; tensors.len()];
+    let mut infos = Vec::with_capacity(tensors.len());
+    for at in order {
+        let (name, header) = tensors[at];
+        starts[at] = end;
+        end = header
+            .bytes()
+            .and_then(|bytes| end.checked_add(bytes))
+            .filter(|end| i64::try_from(*end).is_ok())
+            .ok_or_else(|| cannot(header, &"it is too large"))?;
+        let info = TensorInfo {
+            dtype: stored(header.dtype),
+            shape: header.shape.iter().map(|extent| *extent as usize).collect(),
+            data_offsets: (starts[at] as usize, end as usize),
+        };
+        infos.push((name.to_owned(), info));
+    }
+    let table = Metadata::new(None, infos).map_err(|error| cannot(&"these tensors", &error))?;
+    let mut text = serde_json::to_vec(&table).map_err(|error| cannot(&"these tensors", &error))?;
     text.resize(text.len().next_multiple_of(8), b' ');
+    if text.len() as u64 > LONGEST {
+        return Err(cannot(&"these tensors", &"their names are too long"));
+    }
     let mut head = (text.len() as u64).to_le_bytes().to_vec();
     head.append(&mut text);
-    Ok(head)
+    starts
+        .iter_mut()
+        .for_each(|start| *start += head.len() as u64);
+    Ok((head, starts))
+}
+
+fn stored(dtype: DType) -> Dtype {
+    match dtype {
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+        DType::U8 => Dtype::U8,
+        DType::I32 => Dtype::I32,
+        DType::I64 => Dtype::I64,
+        DType::Bool => Dtype::BOOL,
+    }
 }

@@ -76,6 +76,7 @@ impl Builder {
                 files: vec!["test.ein".into()],
                 kernels: vec![],
                 steps: vec![],
+                repeats: vec![],
                 outputs: vec![],
             },
         }
@@ -166,7 +167,7 @@ impl Builder {
 
 fn inputs(operation: &Operation) -> Vec<RelationId> {
     match operation {
-        Operation::Source { .. } => vec![],
+        Operation::Source { .. } | Operation::Loop { .. } => vec![],
         Operation::LocalJoin { inputs, .. } => inputs.iter().map(|i| i.relation).collect(),
         Operation::Broadcast { input }
         | Operation::Shuffle { input }

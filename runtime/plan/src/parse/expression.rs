@@ -10,6 +10,7 @@ use super::line::{Line, Result};
 use crate::dtype::DType;
 use crate::function::Function;
 use crate::kernel::{Graph, Index, IndexId, Kernel, Node, NodeId};
+use crate::library;
 use crate::print::expression::{call_name, infix};
 
 /// Says which operand has a name, and the stored types of its columns.
@@ -164,6 +165,10 @@ impl Reader<'_, '_> {
         if self.line.at_constant() {
             let (value, dtype) = self.line.number(None)?;
             return Ok(self.graph.add(Node::Constant(value), dtype));
+        }
+        if self.line.eat(":") {
+            let dimension = self.line.integer()?;
+            return Ok(library::whole(&mut self.graph, dimension));
         }
         if self.line.eat("$") {
             let number: usize = self.line.integer()?;

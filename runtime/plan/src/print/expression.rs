@@ -13,6 +13,7 @@ use super::{Name, list, reference};
 use crate::dtype::{DType, Scalar};
 use crate::function::Function;
 use crate::kernel::{Graph, Index, IndexId, Kernel, Node, NodeId};
+use crate::library;
 use std::fmt::Write;
 
 /// Deepest nesting of a printed expression; deeper ones are named.
@@ -320,9 +321,41 @@ impl<'a> Printer<'a> {
             _ => {
                 text.push_str(call_name(function));
                 text.push('(');
-                self.write_list(text, arguments);
+                match function.is_library() {
+                    true => self.write_whole(text, arguments),
+                    false => self.write_list(text, arguments),
+                }
                 text.push(')');
             }
+        }
+    }
+
+    /// The arguments of a library operation: `A[p, :1, :2]` is read whole along its last two dimensions.
+    fn write_whole(&self, text: &mut String, arguments: &[NodeId]) {
+        for (number, argument) in arguments.iter().enumerate() {
+            text.push_str(if number > 0 { ", " } else { "" });
+            let Node::Read {
+                operand,
+                positions,
+                otherwise: None,
+                column: 0,
+            } = self.graph.node(*argument)
+            else {
+                self.write(text, *argument, Level::Comparison, false);
+                continue;
+            };
+            text.push_str(&(self.operand)(*operand));
+            text.push('[');
+            for (number, position) in positions.iter().enumerate() {
+                text.push_str(if number > 0 { ", " } else { "" });
+                match library::whole_dimension(self.graph, *position) {
+                    Some(dimension) => {
+                        let _ = write!(text, ":{dimension}");
+                    }
+                    None => self.write(text, *position, Level::Comparison, false),
+                }
+            }
+            text.push(']');
         }
     }
 

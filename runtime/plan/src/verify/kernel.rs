@@ -6,6 +6,7 @@
 //!   ([`Kernel::canonical`]);
 //! - every node has the compute type that the table of functions gives; positions are `i64`; a guard is `bool`;
 //! - reads name operands and columns that exist, with one position a dimension;
+//! - a library operation is the root, in the form of [`crate::library`];
 //! - reductions suit the type of the value, and the output's columns are the result or the carrier.
 //!
 //! Must not know chunks, keys or sites.
@@ -16,6 +17,7 @@
 
 use crate::dtype::{DType, Scalar};
 use crate::kernel::{Kernel, Node, NodeId};
+use crate::library;
 use crate::reduction::Reduction;
 use std::collections::HashSet;
 
@@ -57,6 +59,7 @@ pub fn kernel(kernel: &Kernel) -> Result<(), String> {
         return Err("the guard is no truth value".into());
     }
     result(kernel)?;
+    library::verify(kernel)?;
     if kernel.clone().canonical().graph != kernel.graph {
         return Err("the graph is not in canonical order".into());
     }

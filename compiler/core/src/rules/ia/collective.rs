@@ -11,7 +11,7 @@ use super::language::{Algebra, Operator, Term};
 use super::local::commutative;
 use super::moves::{pull, push, spelled};
 use super::placement::{Placement, Role};
-use super::rows::{Row, Sides};
+use super::row::{Row, Sides};
 use crate::rules::RuleInfo;
 use egg::Id;
 

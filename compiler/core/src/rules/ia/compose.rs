@@ -10,7 +10,7 @@ use super::function::ArrayFunction;
 use super::graph::{Tree, View};
 use super::language::{Algebra, Operator, Term};
 use super::predicate::Predicate;
-use super::rows::{Row, Sides};
+use super::row::{Row, Sides};
 use crate::rules::RuleInfo;
 use egg::Id;
 

@@ -10,7 +10,9 @@
 use crate::ia::placement::{concat_key, image, position};
 use crate::ia::{Operation, Program, Relation};
 use crate::tra;
-use ein_plan::{AxisRole, Fold, JoinInput, KeyDim, Mesh, Placement, RelationId};
+use ein_plan::{
+    AxisRole, Block, BlockId, Bound, Fold, JoinInput, KeyDim, Mesh, Placement, RelationId,
+};
 
 /// The translation of a program for that many sites, at least those of the mesh that take part.
 pub fn initial(program: &tra::Program, sites: u32, mesh: &Mesh) -> Program {
@@ -22,16 +24,25 @@ pub fn initial(program: &tra::Program, sites: u32, mesh: &Mesh) -> Program {
         made: vec![],
         everywhere: vec![None; program.relations.len()],
         relations: vec![],
+        blocks: program.blocks.clone(),
+        open: vec![],
+        begun: vec![false; program.blocks.len()],
     };
-    for number in 0..program.relations.len() {
+    for (number, relation) in program.relations.iter().enumerate() {
+        translation.go_to(relation);
         translation.operator(RelationId(number as u32));
     }
+    translation.leave(0);
     let Translation {
-        made, relations, ..
+        made,
+        relations,
+        blocks,
+        ..
     } = translation;
-    Program {
+    let mut result = Program {
         sites: sites.max(mesh.sites()),
         mesh: mesh.clone(),
+        blocks,
         outputs: program
             .outputs
             .iter()
@@ -42,7 +53,11 @@ pub fn initial(program: &tra::Program, sites: u32, mesh: &Mesh) -> Program {
             .collect(),
         relations,
         files: program.files.clone(),
+    };
+    if !program.blocks.is_empty() {
+        result.drop_unused();
     }
+    result
 }
 
 struct Translation<'a> {
@@ -54,6 +69,10 @@ struct Translation<'a> {
     /// By TRA relation: its copy at every site, once there is one.
     everywhere: Vec<Option<RelationId>>,
     relations: Vec<Relation>,
+    /// With physical relations where the loop has begun, or ended.
+    blocks: Vec<Block>,
+    open: Vec<BlockId>,
+    begun: Vec<bool>,
 }
 
 impl Translation<'_> {
@@ -68,6 +87,10 @@ impl Translation<'_> {
                     name: name.clone(),
                     source: source.clone(),
                 },
+            ),
+            tra::Operation::Loop { value } => (
+                self.of_value(&relation.kind),
+                Operation::Loop { value: *value },
             ),
             tra::Operation::Join {
                 inputs,
@@ -249,6 +272,105 @@ impl Translation<'_> {
         }
     }
 
+    /// Where a loop's value is: by its whole key; a number is everywhere.
+    fn of_value(&self, kind: &tra::Type) -> Placement {
+        match kind.array.dims.is_empty() {
+            true => Placement::all(self.mesh),
+            false => self.by(&kind.keys, |_| true),
+        }
+    }
+
+    /// Ends and begins loops, so that a relation can be made.
+    fn go_to(&mut self, relation: &tra::Relation) {
+        let path = tra::blocks::path(&self.program.blocks, relation.block);
+        let common = self
+            .open
+            .iter()
+            .zip(&path)
+            .take_while(|(a, b)| a == b)
+            .count();
+        self.leave(common);
+        let behind = relation
+            .operation
+            .loop_value()
+            .filter(|value| value.is_behind());
+        let behind = behind.map(|value| value.block());
+        for block in path[common..].iter().copied().chain(behind) {
+            if std::mem::replace(&mut self.begun[block.0 as usize], true) {
+                continue;
+            }
+            let of = self.program.blocks[block.0 as usize].clone();
+            for (number, state) in of.states.iter().enumerate() {
+                self.blocks[block.0 as usize].states[number].initial = self.held(state.initial);
+            }
+            if let Bound::Value(bound) = of.bound {
+                self.blocks[block.0 as usize].bound = Bound::Value(self.broadcast(bound));
+            }
+            self.ends(block, false);
+            match Some(block) == behind {
+                true => self.ends(block, true),
+                false => self.open.push(block),
+            }
+        }
+    }
+
+    /// Ends the loops that are open but for so many.
+    fn leave(&mut self, left: usize) {
+        while self.open.len() > left {
+            if let Some(block) = self.open.pop() {
+                self.ends(block, true);
+            }
+        }
+    }
+
+    /// Takes what the rounds of a loop end with to where it is to be: all of it, or what is outside the loop.
+    fn ends(&mut self, block: BlockId, all: bool) {
+        let program = self.program;
+        let of = &program.blocks[block.0 as usize];
+        let wanted = |relation: RelationId| {
+            let place = program.relation(relation).block;
+            all || !tra::blocks::path(&program.blocks, place).contains(&block)
+        };
+        for (number, state) in of.states.iter().enumerate() {
+            if wanted(state.next) {
+                self.blocks[block.0 as usize].states[number].next = self.held(state.next);
+            }
+        }
+        for (number, kept) in of.collected.iter().enumerate() {
+            if wanted(kept.value) {
+                // Collected values are cut as their parts are, scalars are everywhere only behind the loop.
+                let kind = &program.relation(kept.value).kind;
+                let at = self.by(&kind.keys, |_| true);
+                self.blocks[block.0 as usize].collected[number].value = self.at(kept.value, at);
+            }
+        }
+        if let Some(until) = of.until.filter(|until| wanted(*until)) {
+            self.blocks[block.0 as usize].until = Some(self.broadcast(until));
+        }
+    }
+
+    /// A state's initial or next value where the state is.
+    fn held(&mut self, id: RelationId) -> RelationId {
+        let at = self.of_value(&self.program.relation(id).kind);
+        self.at(id, at)
+    }
+
+    fn at(&mut self, id: RelationId, at: Placement) -> RelationId {
+        let made = self.made[id.0 as usize];
+        let is = &self.relations[made.0 as usize].kind.placement;
+        if *is == at {
+            return made;
+        }
+        let operation = match is.grows_to(&at) {
+            true => Operation::Broadcast { input: made },
+            false => Operation::Shuffle { input: made },
+        };
+        let name = self
+            .names
+            .fresh(&format!("{}.held", self.program.relation(id).name));
+        self.push(id, name, at, operation)
+    }
+
     fn broadcast(&mut self, id: RelationId) -> RelationId {
         if let Some(there) = self.everywhere[id.0 as usize] {
             return there;
@@ -285,6 +407,7 @@ impl Translation<'_> {
             tensor: relation.tensor.clone(),
             kind: relation.kind.placed(placement),
             operation,
+            block: relation.block,
             origin: relation.origin,
         });
         id

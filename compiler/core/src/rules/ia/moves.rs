@@ -10,7 +10,7 @@
 use super::graph::{Tree, View};
 use super::language::{Algebra, Operator, Term};
 use super::placement::{Placement, Role};
-use super::rows::{Row, Sides};
+use super::row::{Row, Sides};
 use crate::rules::RuleInfo;
 use egg::Id;
 

@@ -2,7 +2,9 @@
 //!
 //! Both programs become terms of one e-graph, in which rows that say nothing about cost are applied until the initial result, moved to
 //! where the plan's is, and the plan's result are one class. A program that is too large is proved tensor by tensor: what earlier
-//! tensors gave enters as leaves, equal ones (by the proof of their own tensor) as the same leaf. Must not know how a plan was found.
+//! tensors gave enters as leaves, equal ones (by the proof of their own tensor) as the same leaf. Values of loops are leaves, and what
+//! a loop begins and ends its rounds with is proved like outputs: so rounds are equal one after the other. Must not know how a plan was
+//! found.
 //!
 //! ```text
 //! C: R2-6   SHUF(⟨0⟩)(⋈ᴸ(⟨0⟩, ⟨1⟩, a0[i] * a1[j])(BCAST(A), B)) = ⋈ᴸ(⟨0⟩, ⟨1⟩, a0[i] * a1[j])(SHUF(⟨0⟩)(BCAST(A)), BCAST(B))
@@ -16,7 +18,7 @@ use super::rows::{Bounds, Ended, FAMILIES, saturate, ways};
 use super::term;
 use crate::ia::Program;
 use egg::Id;
-use ein_plan::RelationId;
+use ein_plan::{Block, RelationId};
 use std::collections::{BTreeSet, HashMap};
 
 /// What a proof may use.
@@ -349,8 +351,32 @@ impl Prover<'_> {
                 return;
             }
         }
+        for first in &initial.blocks {
+            let second = chosen.blocks.iter().find(|block| block.name == first.name);
+            let Some(second) = second else { continue };
+            let same = held(first).zip(held(second)).all(|(a, b)| {
+                let place = |chosen: bool, relation: RelationId| Place { chosen, relation };
+                let a = self.known.get(&place(false, a));
+                a.is_some() && a == self.known.get(&place(true, b))
+            });
+            if !same || held(first).count() != held(second).count() {
+                let what = format!(
+                    "the loop `{}` was not shown to be the initial one",
+                    first.name
+                );
+                self.proof.stopped = Some(what);
+                return;
+            }
+        }
         self.proof.proved = true;
     }
+}
+
+/// What a loop begins and ends its rounds with: equal loops are those in which these are equal, if the values of their
+/// states are.
+fn held(block: &Block) -> impl Iterator<Item = RelationId> {
+    let all: Vec<RelationId> = block.begins_with().chain(block.ends_with()).collect();
+    all.into_iter()
 }
 
 /// A leaf like no other for a relation that is equal to no earlier one.
@@ -378,6 +404,7 @@ fn exported(program: &Program, tensor: Option<&str>) -> BTreeSet<RelationId> {
         .outputs
         .iter()
         .map(|output| output.relation)
+        .chain(program.blocks.iter().flat_map(held))
         .collect();
     if let Some(tensor) = tensor {
         for relation in program.relations.iter().filter(|r| r.tensor != tensor) {

@@ -1,35 +1,17 @@
 //! The rules, one row each, and their saturation.
 //!
-//! A row says in text what it is and has at most two ways of being applied: towards the normal form of proofs (moves at the leaves,
-//! kernels composed) and away from it (the search for something cheaper). Must not know programs.
+//! Must not know programs.
 //!
 //! ```text
 //! R2-2   σᴸ(p)(SHUF(D)(R)) ≡ SHUF(D)(σᴸ(p)(R))
 //! ```
 
-use super::graph::{Graph, Kind, Tree, View};
-use super::language::Term;
+use super::graph::{Graph, Kind, View};
+use super::row::{Find, Row, Sides};
 use super::{collective, compose, matmul, moves, table};
 use crate::rules::RuleInfo;
 use egg::Id;
 use std::collections::HashSet;
-
-/// The two sides of an application of a row.
-pub type Sides = (Tree, Tree);
-
-/// Finds the applications of a row at one term of a class.
-pub type Find = fn(&View<'_>, Id, &Term, &mut Vec<Sides>);
-
-/// A rule that can be applied.
-#[derive(Clone, Copy)]
-pub struct Row {
-    /// What it is.
-    pub info: RuleInfo,
-    /// Towards the normal form.
-    pub simplify: Option<Find>,
-    /// Away from it.
-    pub expand: Option<Find>,
-}
 
 /// The families, in the order in which proofs try them.
 pub const FAMILIES: [&str; 5] = [

@@ -17,7 +17,10 @@ use super::placement::{Placement, Role};
 use super::predicate::{Atom, Predicate};
 use crate::ia::{self, Operation};
 use egg::Id;
-use ein_plan::{AxisRole, Fold, Kernel, KeyDim, Mesh, Range, Reduction, RelationId, RelationType};
+use ein_plan::{
+    AxisRole, BlockId, Fold, Kernel, KeyDim, LoopValue, Mesh, Range, Reduction, RelationId,
+    RelationType,
+};
 
 /// The sites of a program.
 pub fn mesh(program: &ia::Program) -> Mesh {
@@ -48,6 +51,16 @@ pub fn source(name: &str, source: &ein_plan::Source, kind: &RelationType) -> Lea
     }
 }
 
+/// A value of a loop, as a content that is not computed; the same in every program in which the loop has that name.
+pub fn loop_value(program: &ia::Program, value: LoopValue, kind: &RelationType) -> Leaf {
+    let name = &program.blocks[value.block().0 as usize].name;
+    Leaf {
+        name: format!("{} of the loop {name}", value.of(BlockId(0))),
+        content: content(kind),
+        free: false,
+    }
+}
+
 /// Adds a relation of a program, its inputs being these classes. The error says what is not where it is needed, or does not fit.
 pub fn add(
     graph: &mut Graph,
@@ -62,6 +75,12 @@ pub fn add(
         Operation::Source { name, source: from } => {
             let leaf = source(name, from, &relation.kind);
             let number = graph.analysis.leaf(leaf);
+            Tree::at(at.clone(), Tree::Node(Operator::Tensor(number), vec![]))
+        }
+        Operation::Loop { value } => {
+            let number = graph
+                .analysis
+                .leaf(loop_value(program, *value, &relation.kind));
             Tree::at(at.clone(), Tree::Node(Operator::Tensor(number), vec![]))
         }
         Operation::Broadcast { input: of } | Operation::Shuffle { input: of } => {
@@ -143,9 +162,10 @@ fn placed(
 fn algebras(program: &ia::Program, relation: &ia::Relation, kernels: &Kernels) -> Vec<Algebra> {
     let keys_of = |id: &RelationId| program.relation(*id).kind.keys.len() as u32;
     match &relation.operation {
-        Operation::Source { .. } | Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
-            vec![]
-        }
+        Operation::Source { .. }
+        | Operation::Broadcast { .. }
+        | Operation::Shuffle { .. }
+        | Operation::Loop { .. } => vec![],
         Operation::LocalJoin {
             inputs,
             kernel,

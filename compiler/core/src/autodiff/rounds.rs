@@ -1,0 +1,463 @@
+//! Back through the rounds of a block: a block of its own, whose rounds go through those that were made, the last first.
+//!
+//! Every state that leads on has an adjoint that is a state there; what a tensor around the block gets is summed up in
+//! another. What a round backwards reads of the round forwards was collected. Must not know derivatives.
+//!
+//! ```text
+//! repeat t < 9 { x = state 0 of t; y = w * x }, carry x.0 -> y
+//!   =>   repeat grad.t < 9 { a = state 0: adjoint of y; a.next = w * a; g = state 1; g.next = g + a * xs[8 - counter] }
+//! ```
+
+use super::sketch::Sketch;
+use super::statements::numbered;
+use super::ways::{Level, Ways};
+use super::{Adjoint, Gradients, Statement, Through};
+use crate::einsum::{
+    Block, BlockId, Bound, Collected, Definition, LoopValue, Program, Role, State, Tensor,
+    TensorId, canonical,
+};
+use ein_plan::{DType, Function, NodeId, Operand};
+use einc_diag::Diagnostic;
+use std::collections::HashMap;
+
+/// A block and the one that goes back through it.
+#[derive(Clone, Copy)]
+struct Pair {
+    forth: BlockId,
+    back: BlockId,
+    /// Rounds at most.
+    rounds: u64,
+    /// How many rounds were made, where that is not all.
+    made: Option<TensorId>,
+    /// The number of the round backwards.
+    counter: TensorId,
+    /// Tensors and blocks from these numbers on belong to the way back.
+    first_tensor: usize,
+    first_block: usize,
+}
+
+impl Gradients {
+    /// What flows back through a block to the tensors around it, given what flows to its results.
+    pub(super) fn through_block(
+        &mut self,
+        program: &mut Program,
+        ways: &Ways,
+        loss: super::Loss,
+        id: BlockId,
+    ) -> Result<Through, Diagnostic> {
+        if let Some(known) = self.through.get(&(loss, id)) {
+            return Ok(known.clone());
+        }
+        let block = program.block(id).clone();
+        let Bound::Rounds(rounds) = block.bound else {
+            return Err(Diagnostic::error(
+                "E0606",
+                format!("a gradient through the rounds of `{}`, whose number nobody knows", block.name),
+            )
+            .help("what the rounds compute is kept for the way back: give them a bound of numbers, dims and consts"));
+        };
+        let exact = self.statements.exact.clone();
+        let made = match block.until {
+            Some(_) => Some(self.loop_value(program, ways, LoopValue::Rounds(id))),
+            None => None,
+        };
+        let mut pair = Pair {
+            forth: id,
+            back: BlockId(program.blocks.len() as u32),
+            rounds,
+            made,
+            counter: TensorId::UNKNOWN,
+            first_tensor: program.tensors.len(),
+            first_block: program.blocks.len(),
+        };
+        let name = unique_block(program, &format!("grad.{}", block.name));
+        program.blocks.push(Block {
+            name,
+            parent: block.parent,
+            bound: Bound::Rounds(rounds),
+            until: None,
+            states: vec![],
+            collected: vec![],
+            origin: block.origin,
+        });
+        pair.counter = self.loop_value(program, ways, LoopValue::Counter(pair.back));
+        let inner = self.new_loss();
+        // What a round forwards gives on.
+        let mut seeds: HashMap<TensorId, Vec<TensorId>> = HashMap::new();
+        let mut states = vec![];
+        for (number, state) in (0..).zip(&block.states) {
+            let at = |value: LoopValue| ways.values.get(&value).copied();
+            let (begins, last) = (
+                at(LoopValue::State(id, number)),
+                at(LoopValue::Last(id, number)),
+            );
+            let leads = [begins, last]
+                .into_iter()
+                .flatten()
+                .any(|id| ways.leads(id));
+            if !leads || !program.tensor(state.initial).dtype.is_float() {
+                continue;
+            }
+            let adjoint = last.and_then(|last| self.adjoints.get(&(loss, last)).copied().flatten());
+            let initial = self.as_tensor(program, state.next, adjoint);
+            let adjoint = self.back_state(program, &pair, state.next, initial);
+            seeds.entry(state.next).or_default().push(adjoint);
+            states.push((begins, state.initial, state.next, adjoint));
+        }
+        for (number, collected) in (0..).zip(&block.collected) {
+            let all = ways.values.get(&LoopValue::Collected(id, number));
+            let adjoint = all.and_then(|all| self.adjoints.get(&(loss, *all)).copied().flatten());
+            if let (Some(all), Some(adjoint)) = (all.copied(), adjoint) {
+                let adjoint = self.as_tensor(program, all, Some(adjoint));
+                let dim = collected.dim as usize;
+                let slice = self.slice(program, &pair, adjoint, dim);
+                seeds.entry(collected.value).or_default().push(slice);
+            }
+        }
+        // One round back.
+        let level = Level {
+            place: Some(id),
+            around: false,
+        };
+        for tensor in ways.of_block(program, id) {
+            let more = seeds.get(&tensor).cloned().unwrap_or_default();
+            let adjoint = self.combined(program, ways, (inner, level), tensor, more)?;
+            self.adjoints.insert((inner, tensor), adjoint);
+        }
+        for (number, (begins, _, next, _)) in states.iter().enumerate() {
+            let adjoint = begins.and_then(|id| self.adjoints.get(&(inner, id)).copied().flatten());
+            let next = self.as_tensor(program, *next, adjoint);
+            program.blocks[pair.back.0 as usize].states[number].next = next;
+        }
+        let mut through: HashMap<TensorId, usize> = HashMap::new();
+        for input in ways.inputs(id) {
+            let more = seeds.get(&input).cloned().unwrap_or_default();
+            let Some(part) = self.combined(program, ways, (inner, level), input, more)? else {
+                continue;
+            };
+            let part = self.as_tensor(program, input, Some(part));
+            let zero = self.as_tensor(program, input, None);
+            through.insert(input, program.blocks[pair.back.0 as usize].states.len());
+            let before = self.back_state(program, &pair, input, zero);
+            let sum = self.sum_of(program, before, part);
+            let states = &mut program.blocks[pair.back.0 as usize].states;
+            if let Some(state) = states.last_mut() {
+                state.next = sum;
+            }
+        }
+        if let Some(made) = pair.made {
+            let until = self.last_round(program, &pair, made);
+            program.blocks[pair.back.0 as usize].until = Some(until);
+        }
+        self.move_back(program, ways, &pair);
+        self.statements.exact = exact;
+        // After it.
+        let mut flows = Through::new();
+        for (number, (_, initial, ..)) in (0..).zip(&states) {
+            let last = self.loop_value(program, ways, LoopValue::Last(pair.back, number));
+            flows.entry(*initial).or_default().push(last);
+        }
+        for input in ways.inputs(id) {
+            if let Some(number) = through.get(&input) {
+                let value = LoopValue::Last(pair.back, *number as u32);
+                let last = self.loop_value(program, ways, value);
+                flows.entry(input).or_default().push(last);
+            }
+        }
+        self.through.insert((loss, id), flows.clone());
+        Ok(flows)
+    }
+
+    /// The tensor of a value of a block, new or not.
+    fn loop_value(&mut self, program: &mut Program, ways: &Ways, value: LoopValue) -> TensorId {
+        let same = |id: &TensorId| program.tensor(*id).definition == Definition::Loop(value);
+        let known = ways.values.get(&value).copied();
+        let known = known.or_else(|| {
+            (0..program.tensors.len() as u32)
+                .rev()
+                .map(TensorId)
+                .find(same)
+        });
+        if let Some(known) = known {
+            return known;
+        }
+        let block = program.block(value.block()).clone();
+        let (dtype, shape, word) = match value {
+            LoopValue::Counter(_) => (DType::I64, vec![], "counter"),
+            LoopValue::Rounds(_) => (DType::I64, vec![], "rounds"),
+            LoopValue::State(_, number) | LoopValue::Last(_, number) => {
+                let of = program.tensor(block.states[number as usize].initial);
+                (of.dtype, of.shape.clone(), "last")
+            }
+            LoopValue::Collected(_, number) => {
+                let collected = block.collected[number as usize];
+                let of = program.tensor(collected.value);
+                let mut shape = of.shape.clone();
+                if let Bound::Rounds(rounds) = block.bound {
+                    shape.insert(collected.dim as usize, rounds);
+                }
+                (of.dtype, shape, "all")
+            }
+        };
+        let name = self
+            .statements
+            .name(program, &format!("{}.{word}", block.name));
+        program.tensors.push(Tensor {
+            name,
+            dtype,
+            shape,
+            role: Role::Hidden,
+            definition: Definition::Loop(value),
+            block: match value.is_result() {
+                true => block.parent,
+                false => Some(value.block()),
+            },
+            origin: block.origin,
+        });
+        TensorId(program.tensors.len() as u32 - 1)
+    }
+
+    /// An adjoint of the shape of a tensor, as a tensor; of none, zeros.
+    fn as_tensor(
+        &mut self,
+        program: &mut Program,
+        like: TensorId,
+        adjoint: Option<Adjoint>,
+    ) -> TensorId {
+        match adjoint {
+            Some(Adjoint::Tensor(tensor)) => tensor,
+            Some(Adjoint::Constant(value)) => self.statements.filled(program, like, value),
+            None => self.statements.filled(program, like, 0.0),
+        }
+    }
+
+    /// A state of the way back, of the shape of a tensor and its compute type. Its `next` is yet to be said.
+    fn back_state(
+        &mut self,
+        program: &mut Program,
+        pair: &Pair,
+        like: TensorId,
+        initial: TensorId,
+    ) -> TensorId {
+        let of = program.tensor(like).clone();
+        let states = &mut program.blocks[pair.back.0 as usize].states;
+        let number = states.len() as u32;
+        states.push(State {
+            initial,
+            next: TensorId::UNKNOWN,
+        });
+        let name = self
+            .statements
+            .name(program, &format!("grad.{}.so_far", of.name));
+        program.tensors.push(Tensor {
+            name,
+            dtype: of.dtype.compute(),
+            role: Role::Hidden,
+            definition: Definition::Loop(LoopValue::State(pair.back, number)),
+            block: Some(pair.back),
+            ..of
+        });
+        TensorId(program.tensors.len() as u32 - 1)
+    }
+
+    /// The sum of two tensors of one shape and type.
+    fn sum_of(&mut self, program: &mut Program, a: TensorId, b: TensorId) -> TensorId {
+        let of = program.tensor(a).clone();
+        let mut sketch = Sketch::default();
+        let places: Vec<NodeId> = (0..of.shape.len()).map(|at| sketch.index(at)).collect();
+        let [a, b] = [a, b].map(|id| sketch.read(id, places.clone(), None, of.dtype));
+        let root = sketch.apply(Function::Add, &[a, b]);
+        self.hidden(
+            program,
+            &of,
+            &of.shape,
+            (&sketch, root),
+            &format!("{}.next", of.name),
+        )
+    }
+
+    fn hidden(
+        &mut self,
+        program: &mut Program,
+        like: &Tensor,
+        shape: &[u64],
+        (sketch, root): (&Sketch, NodeId),
+        name: &str,
+    ) -> TensorId {
+        let statement = Statement {
+            indices: numbered(shape),
+            rank: shape.len(),
+            sketch,
+            root,
+            guard: None,
+            reduction: None,
+        };
+        self.statements.push(program, statement, name, like.origin)
+    }
+
+    /// The number of the round forwards that a round goes back through.
+    fn round(&self, sketch: &mut Sketch, pair: &Pair) -> NodeId {
+        let counter = sketch.read(pair.counter, vec![], None, DType::I64);
+        let last = match pair.made {
+            None => sketch.whole(pair.rounds.saturating_sub(1) as i64),
+            Some(made) => {
+                let made = sketch.read(made, vec![], None, DType::I64);
+                let one = sketch.whole(1);
+                sketch.apply(Function::Sub, &[made, one])
+            }
+        };
+        sketch.apply(Function::Sub, &[last, counter])
+    }
+
+    /// Whether no round is left.
+    fn last_round(&mut self, program: &mut Program, pair: &Pair, made: TensorId) -> TensorId {
+        let like = program.tensor(made).clone();
+        let mut sketch = Sketch::default();
+        let counter = sketch.read(pair.counter, vec![], None, DType::I64);
+        let one = sketch.whole(1);
+        let next = sketch.apply(Function::Add, &[counter, one]);
+        let made = sketch.read(made, vec![], None, DType::I64);
+        let root = sketch.compare(Function::Ge, next, made);
+        let name = format!("{}.until", program.block(pair.back).name);
+        self.hidden(program, &like, &[], (&sketch, root), &name)
+    }
+
+    /// What a tensor over all rounds holds of the round at hand.
+    fn slice(&mut self, program: &mut Program, pair: &Pair, all: TensorId, dim: usize) -> TensorId {
+        let of = program.tensor(all).clone();
+        let mut sketch = Sketch::default();
+        let round = self.round(&mut sketch, pair);
+        let mut shape = of.shape.clone();
+        shape.remove(dim);
+        let mut places: Vec<NodeId> = (0..shape.len()).map(|at| sketch.index(at)).collect();
+        places.insert(dim, round);
+        let root = sketch.read(all, places, None, of.dtype.compute());
+        let slice = self.hidden(
+            program,
+            &of,
+            &shape,
+            (&sketch, root),
+            &format!("{}.at", of.name),
+        );
+        // What was stored in a narrow type is read as it was.
+        if let Definition::Statement { kernel, .. } =
+            &mut program.tensors[slice.0 as usize].definition
+        {
+            kernel.output = vec![of.dtype];
+        }
+        program.tensors[slice.0 as usize].dtype = of.dtype;
+        slice
+    }
+
+    /// Puts what was made for the way back into its block: what it reads of the rounds forwards becomes a slice of what they
+    /// collect.
+    fn move_back(&mut self, program: &mut Program, ways: &Ways, pair: &Pair) {
+        let made = pair.first_tensor..program.tensors.len();
+        let forth = Some(pair.forth);
+        // What blocks inside have collected for their own way back is computed in the rounds forwards.
+        let is_forth = |program: &Program, id: TensorId| {
+            let tensor = program.tensor(id);
+            let kept = match &tensor.definition {
+                Definition::Loop(value) => (value.block().0 as usize) < pair.first_block,
+                _ => false,
+            };
+            tensor.block == forth && (kept || (id.0 as usize) < pair.first_tensor)
+        };
+        let mut slices: HashMap<TensorId, TensorId> = HashMap::new();
+        let mut moved = |c: &mut Self, program: &mut Program, id: TensorId| {
+            let known = (id.0 as usize) < program.tensors.len();
+            if !known || !is_forth(program, id) {
+                return id;
+            }
+            if let Some(slice) = slices.get(&id) {
+                return *slice;
+            }
+            let all = c.collect(program, ways, pair, id);
+            let slice = c.slice(program, pair, all, 0);
+            slices.insert(id, slice);
+            slice
+        };
+        for at in pair.first_block..program.blocks.len() {
+            if program.blocks[at].parent == forth {
+                program.blocks[at].parent = Some(pair.back);
+            }
+        }
+        for at in made {
+            let id = TensorId(at as u32);
+            if is_forth(program, id) {
+                continue;
+            }
+            match program.tensors[at].definition.clone() {
+                Definition::Source(_) => {}
+                Definition::Loop(value) => {
+                    if value.is_result() {
+                        program.tensors[at].block = program.block(value.block()).parent;
+                    }
+                }
+                Definition::Statement {
+                    kernel,
+                    mut operands,
+                } => {
+                    for operand in &mut operands {
+                        *operand = moved(self, program, *operand);
+                    }
+                    let (mut kernel, operands) = canonical::statement(kernel, &operands);
+                    kernel.operands = (operands.iter())
+                        .map(|id| Operand {
+                            columns: vec![program.tensor(*id).dtype],
+                            shape: program.tensor(*id).shape.clone(),
+                        })
+                        .collect();
+                    program.tensors[at].block = program.innermost(&operands);
+                    program.tensors[at].definition = Definition::Statement { kernel, operands };
+                }
+            }
+        }
+        for at in pair.first_block..program.blocks.len() {
+            let mut block = program.blocks[at].clone();
+            for state in &mut block.states {
+                state.initial = moved(self, program, state.initial);
+                state.next = moved(self, program, state.next);
+            }
+            for collected in &mut block.collected {
+                collected.value = moved(self, program, collected.value);
+            }
+            block.until = block.until.map(|until| moved(self, program, until));
+            program.blocks[at] = block;
+        }
+    }
+
+    /// What a tensor of the rounds forwards is in each of them.
+    fn collect(
+        &mut self,
+        program: &mut Program,
+        ways: &Ways,
+        pair: &Pair,
+        value: TensorId,
+    ) -> TensorId {
+        let collected = Collected { value, dim: 0 };
+        let all = &mut program.blocks[pair.forth.0 as usize].collected;
+        let number = all.iter().position(|known| *known == collected);
+        let number = number.unwrap_or_else(|| {
+            all.push(collected);
+            all.len() - 1
+        });
+        self.loop_value(
+            program,
+            ways,
+            LoopValue::Collected(pair.forth, number as u32),
+        )
+    }
+}
+
+/// The name, or the name with a number where a block has it.
+fn unique_block(program: &Program, base: &str) -> String {
+    let taken = |name: &str| program.blocks.iter().any(|block| block.name == name);
+    let mut name = base.to_owned();
+    let mut number = 1;
+    while taken(&name) {
+        number += 1;
+        name = format!("{base}.{number}");
+    }
+    name
+}

@@ -1,0 +1,149 @@
+//! Loops on sites: a state has one placement, to which its initial value is taken once and its next one in every round.
+//!
+//! What decides how many rounds there are is at every site. A relation from outside is moved outside, whoever in the loop
+//! asks for it, so it is moved once. Must not know chunkings, nor plans.
+//!
+//! ```text
+//! repeat b0 t < 9; state x.0 next x.1.by.i { x @ PART(i) = loop state b0.0; x.1 @ ONE = …; x.1.by.i @ PART(i) = shuffle x.1 }
+//! ```
+
+use super::{Required, Translation, spread};
+use crate::tra;
+use ein_plan::{BlockId, Bound, LoopValue, Placement, RelationId};
+
+impl Translation<'_> {
+    /// Ends and begins loops, so that a relation can be made.
+    pub(super) fn go_to(&mut self, relation: &tra::Relation) -> Result<(), String> {
+        let path = tra::blocks::path(&self.program.blocks, relation.block);
+        let common = self
+            .open
+            .iter()
+            .zip(&path)
+            .take_while(|(a, b)| a == b)
+            .count();
+        self.leave(common)?;
+        for block in &path[common..] {
+            self.begin(*block)?;
+            self.open.push(*block);
+        }
+        if let Some(value) = relation.operation.loop_value()
+            && value.is_behind()
+            && !self.begun[value.block().0 as usize]
+        {
+            self.begin(value.block())?;
+            self.end(value.block())?;
+        }
+        Ok(())
+    }
+
+    /// Ends the loops that are open but for so many.
+    pub(super) fn leave(&mut self, left: usize) -> Result<(), String> {
+        while self.open.len() > left {
+            if let Some(block) = self.open.pop() {
+                self.end(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a loop begins with, and what its rounds end with but do not compute.
+    fn begin(&mut self, block: BlockId) -> Result<(), String> {
+        self.begun[block.0 as usize] = true;
+        let of = self.program.blocks[block.0 as usize].clone();
+        for (number, state) in of.states.iter().enumerate() {
+            let at = self.place_state(block, number as u32);
+            let initial = self.realize(state.initial, &Required::At(at))?;
+            self.blocks[block.0 as usize].states[number].initial = initial;
+        }
+        if let Bound::Value(bound) = of.bound {
+            let bound = self.everywhere(bound)?;
+            self.blocks[block.0 as usize].bound = Bound::Value(bound);
+        }
+        self.ends(block, false)
+    }
+
+    /// What the rounds of a loop end with.
+    fn end(&mut self, block: BlockId) -> Result<(), String> {
+        self.ends(block, true)
+    }
+
+    /// Takes what the rounds of a loop end with to where it is to be: all of it, or what is outside the loop.
+    fn ends(&mut self, block: BlockId, all: bool) -> Result<(), String> {
+        let of = self.program.blocks[block.0 as usize].clone();
+        let program = self.program;
+        let wanted = |relation: RelationId| {
+            let place = program.relation(relation).block;
+            all || !tra::blocks::path(&program.blocks, place).contains(&block)
+        };
+        for (number, state) in of.states.iter().enumerate().filter(|(_, s)| wanted(s.next)) {
+            let at = self.place_state(block, number as u32);
+            let next = self.realize(state.next, &Required::At(at))?;
+            self.blocks[block.0 as usize].states[number].next = next;
+        }
+        for (number, kept) in of
+            .collected
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| wanted(c.value))
+        {
+            let at = self.place_collected(block, number as u32);
+            let value = self.realize(kept.value, &Required::At(at))?;
+            self.blocks[block.0 as usize].collected[number].value = value;
+        }
+        if let Some(until) = of.until.filter(|until| wanted(*until)) {
+            let until = self.everywhere(until)?;
+            self.blocks[block.0 as usize].until = Some(until);
+        }
+        Ok(())
+    }
+
+    fn everywhere(&mut self, id: RelationId) -> Result<RelationId, String> {
+        let everywhere = Placement::all(&self.places.mesh);
+        self.realize(id, &Required::At(everywhere))
+    }
+
+    /// Where a loop's value is.
+    pub(super) fn place_value(&self, id: RelationId, value: LoopValue) -> Placement {
+        match value {
+            LoopValue::Counter(_) | LoopValue::Rounds(_) => Placement::all(&self.places.mesh),
+            LoopValue::State(block, number) | LoopValue::Last(block, number) => {
+                self.place_state(block, number)
+            }
+            LoopValue::Collected(..) => self.prescribed(id),
+        }
+    }
+
+    /// Where a state rests between rounds: as its relation in the loop is prescribed, else as that behind the loop.
+    fn place_state(&self, block: BlockId, number: u32) -> Placement {
+        let values = [
+            LoopValue::State(block, number),
+            LoopValue::Last(block, number),
+        ];
+        let found = values.into_iter().find_map(|value| self.relation_of(value));
+        let initial = self.program.blocks[block.0 as usize].states[number as usize].initial;
+        self.prescribed(found.unwrap_or(initial))
+    }
+
+    /// Where what a loop collects rests while it does.
+    fn place_collected(&self, block: BlockId, number: u32) -> Placement {
+        let found = self.relation_of(LoopValue::Collected(block, number));
+        let value = self.program.blocks[block.0 as usize].collected[number as usize].value;
+        self.prescribed(found.unwrap_or(value))
+    }
+
+    fn relation_of(&self, value: LoopValue) -> Option<RelationId> {
+        let mut numbered = (0u32..).zip(&self.program.relations);
+        let found = numbered.find(|(_, r)| r.operation.loop_value() == Some(value));
+        found.map(|(number, _)| RelationId(number))
+    }
+
+    /// Where a relation is prescribed to be made, or by its keys; without keys everywhere.
+    fn prescribed(&self, id: RelationId) -> Placement {
+        let keys = &self.program.relation(id).kind.keys;
+        match self.places.made.get(&id) {
+            Some(placement) => placement.clone(),
+            None if keys.is_empty() => Placement::all(&self.places.mesh),
+            None => spread(keys, &self.places.mesh),
+        }
+    }
+}

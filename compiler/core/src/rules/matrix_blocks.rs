@@ -1,0 +1,407 @@
+//! Large library operations by blocks: programs in which their arithmetic can be cut over sites.
+//!
+//! An operation on one matrix is a single call, which no cut makes cheaper. Here it becomes many statements: contractions
+//! over blocks, and small calls on the diagonal ones. Only forms that are as stable as the call itself are there: a Cholesky
+//! factor column of blocks by column (right-looking; Golub and Van Loan, section 4.2.9), and an inverse as the solutions for the
+//! columns of the identity. Elimination of general matrices by blocks would pivot within a block only, so `solve` for one right side stays a
+//! call. Must not know sites or costs: the search lays the program out beside the others.
+//!
+//! ```text
+//! Y = [i: 900, j: 900] inv(A[:1, :2], i, j)   =>   Y.unit = [i, j] where(i == j, 1.0, 0.0);  Y = [i, j] solve(A[:1, :2], Y.unit[:1, j], i)
+//! ```
+
+use super::{Alternative, RuleInfo, RuleUse, price};
+use crate::einsum::parse::parse;
+use crate::einsum::{Definition, Program, Tensor, TensorId};
+use ein_plan::print::Name;
+use ein_plan::{Function, Library};
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// Smaller matrices are left to one call.
+const LEAST: u64 = 512;
+/// How many blocks there are along a side of a matrix that is factored.
+const BLOCKS: u64 = 6;
+
+const CHOLESKY: &str = "cholesky-blocks";
+const INVERSE: &str = "inverse-columns";
+
+/// The rules of this family.
+pub(super) fn rows() -> Vec<RuleInfo> {
+    let row = |name, paper, left, right, note| RuleInfo {
+        name,
+        family: "matrix-blocks",
+        paper,
+        left,
+        right,
+        conditions: &[
+            "one matrix of at least 512 rows",
+            "more than one site",
+            "not inside a `repeat`",
+        ],
+        note,
+    };
+    vec![
+        row(
+            CHOLESKY,
+            "Golub and Van Loan, Matrix Computations, section 4.2.9",
+            "L = cholesky(A)",
+            "for each column of blocks: its diagonal block's factor, the blocks below solved against it, the rest updated",
+            "The updates run over both triangles, so that one index of all blocks can be cut.",
+        ),
+        row(
+            INVERSE,
+            "classical",
+            "Y = inv(A)",
+            "Y = solve(A, 1)",
+            "Each site factors A and solves for its own columns.",
+        ),
+    ]
+}
+
+/// The program with its large operations in blocks, if it has any that a rule is enabled for.
+pub fn expand(program: &Program, disabled: &[String]) -> Option<Alternative> {
+    if !program.blocks.is_empty() {
+        return None;
+    }
+    let mut names: HashSet<String> = program.tensors.iter().map(|t| t.name.clone()).collect();
+    let mut result = Program {
+        files: program.files.clone(),
+        ..Program::default()
+    };
+    let mut moved: Vec<TensorId> = vec![];
+    let mut rules = vec![];
+    for tensor in &program.tensors {
+        let expanded = blocks(program, tensor, disabled, &mut names);
+        match expanded {
+            Some((rule, part, operand)) => {
+                rules.push(RuleUse {
+                    rule,
+                    tensor: tensor.name.clone(),
+                    before: program.tensor_text(tensor),
+                    after: format!(
+                        "{} statements, `{}` to `{}`",
+                        part.tensors.len() - 1,
+                        part.tensors[1].name,
+                        tensor.name
+                    ),
+                });
+                splice(&mut result, part, moved[operand.0 as usize], tensor);
+            }
+            None => {
+                let mut tensor = tensor.clone();
+                if let Definition::Statement { operands, .. } = &mut tensor.definition {
+                    operands.iter_mut().for_each(|o| *o = moved[o.0 as usize]);
+                }
+                result.tensors.push(tensor);
+            }
+        }
+        moved.push(TensorId(result.tensors.len() as u32 - 1));
+    }
+    if rules.is_empty() {
+        return None;
+    }
+    for output in &program.outputs {
+        let mut output = output.clone();
+        output.tensor = moved[output.tensor.0 as usize];
+        result.outputs.push(output);
+    }
+    let result = result.canonical();
+    let price = price::program(&result);
+    Some(Alternative {
+        work: price.score(),
+        flops: price.flops,
+        program: result,
+        rules,
+    })
+}
+
+/// Appends the tensors of a part behind its first, which is `operand`; the last one takes the place of `tensor`.
+fn splice(result: &mut Program, part: Program, operand: TensorId, tensor: &Tensor) {
+    let base = result.tensors.len() as u32;
+    let last = part.tensors.len() - 1;
+    for (at, mut new) in part.tensors.into_iter().enumerate().skip(1) {
+        new.origin = tensor.origin;
+        if at == last {
+            new.name.clone_from(&tensor.name);
+            new.role = tensor.role;
+        }
+        if let Definition::Statement { operands, .. } = &mut new.definition {
+            for id in operands {
+                *id = match id.0 {
+                    0 => operand,
+                    number => TensorId(base + number - 1),
+                };
+            }
+        }
+        result.tensors.push(new);
+    }
+}
+
+/// The rule for a tensor, its program, whose first tensor is the matrix, and the matrix.
+fn blocks(
+    program: &Program,
+    tensor: &Tensor,
+    disabled: &[String],
+    names: &mut HashSet<String>,
+) -> Option<(&'static str, Program, TensorId)> {
+    let Definition::Statement { kernel, operands } = &tensor.definition else {
+        return None;
+    };
+    let library = kernel.library()?;
+    let (n, _) = library.matrix(kernel, 0);
+    if n < LEAST || !library.batch.is_empty() {
+        return None;
+    }
+    let rule = match library.operation {
+        Function::Cholesky => CHOLESKY,
+        Function::Inv => INVERSE,
+        _ => return None,
+    };
+    if disabled.iter().any(|name| name == rule) {
+        return None;
+    }
+    let matrix = operands[library.arguments[0].operand as usize];
+    let of = Writer {
+        n,
+        dtype: tensor.dtype.name(),
+        number: match tensor.dtype {
+            ein_plan::DType::F32 => "",
+            _ => "_f64",
+        },
+        rows_first: library.arguments[0].whole == [0, 1],
+        outputs: outputs(&library),
+        prefix: prefix(&program.tensor(matrix).name, &tensor.name, names),
+    };
+    let text = match rule {
+        CHOLESKY => of.cholesky(),
+        _ => of.inverse(),
+    };
+    // The text is of this module's making: what does not parse is no alternative.
+    let part = parse(&text).ok()?;
+    (part.tensors.last()?.shape == tensor.shape).then_some((rule, part, matrix))
+}
+
+/// Whether the row is the output's first dimension.
+fn outputs(library: &Library) -> bool {
+    library.own[0] < library.own[1]
+}
+
+/// What new tensors are called: after the matrix, so that messages name it.
+fn prefix(matrix: &str, tensor: &str, names: &mut HashSet<String>) -> String {
+    let mut prefix = format!("{matrix}.blocks");
+    let mut number = 1;
+    while names
+        .iter()
+        .any(|name| name.starts_with(&format!("{prefix}.")))
+    {
+        number += 1;
+        prefix = format!("{matrix}.blocks{number}");
+    }
+    names.insert(format!("{prefix}.{tensor}"));
+    prefix
+}
+
+/// Writes the statements of one operation.
+struct Writer {
+    n: u64,
+    dtype: &'static str,
+    /// The suffix of numbers.
+    number: &'static str,
+    rows_first: bool,
+    outputs: bool,
+    prefix: String,
+}
+
+impl Writer {
+    fn name(&self, what: &str) -> String {
+        Name(&format!("{}.{what}", self.prefix)).to_string()
+    }
+
+    /// A read of the matrix.
+    fn matrix(&self, row: &str, column: &str) -> String {
+        match self.rows_first {
+            true => format!("A[{row}, {column}]"),
+            false => format!("A[{column}, {row}]"),
+        }
+    }
+
+    /// The matrix, and where the result's rows and columns stand.
+    fn begin(&self) -> (String, &'static str) {
+        let (n, dtype) = (self.n, self.dtype);
+        let order = match self.outputs {
+            true => "r, c",
+            false => "c, r",
+        };
+        (format!("input A: {dtype}[{n}, {n}] = unbound\n"), order)
+    }
+
+    fn inverse(&self) -> String {
+        let Writer {
+            n, dtype, number, ..
+        } = self;
+        let (mut text, order) = self.begin();
+        let unit = self.name("unit");
+        let indices = order
+            .replace('r', &format!("r: {n}"))
+            .replace('c', &format!("c: {n}"));
+        let matrix = self.matrix(":1", ":2");
+        let _ = writeln!(
+            text,
+            "hidden {unit}: {dtype}[{n}, {n}] = [r: {n}, c: {n}] where(r == c, 1.0{number}, 0.0{number})\n\
+             inverse: {dtype}[{n}, {n}] = [{indices}] solve({matrix}, {unit}[:1, c], r)"
+        );
+        text
+    }
+
+    /// With T₀ the matrix as blocks T[I, J, i, j], for every k: L[k, k] L[k, k]ᵀ = T[0, 0], L[I, k] L[k, k]ᵀ = T[I, 0], and
+    /// T − L L ᵀ goes on. Beyond the matrix stands the identity.
+    fn cholesky(&self) -> String {
+        let Writer {
+            n, dtype, number, ..
+        } = self;
+        let b = n.div_ceil(BLOCKS);
+        let blocks = n.div_ceil(b);
+        let (mut text, order) = self.begin();
+        let named = |what: &str, k: u64| self.name(&format!("{what}{k}"));
+        let (r, c) = (format!("{b} * I + i"), format!("{b} * J + j"));
+        let matrix = self.matrix(&format!("max({r}, {c})"), &format!("min({r}, {c})"));
+        let _ = writeln!(
+            text,
+            "hidden {}: {dtype}[{blocks}, {blocks}, {b}, {b}] = [I: {blocks}, J: {blocks}, i: {b}, j: {b}] \
+             {matrix} else (where({r} == {c}, 1.0{number}, 0.0{number}))",
+            named("rest", 0)
+        );
+        let mut result = format!("0.0{number}");
+        let mut columns = vec![];
+        for k in 0..blocks {
+            let m = blocks - k - 1;
+            let (rest, block) = (named("rest", k), named("block", k));
+            let (factor, below) = (named("factor", k), named("below", k));
+            let (side, update) = (named("side", k), named("update", k));
+            let _ = writeln!(
+                text,
+                "hidden {block}: {dtype}[{b}, {b}] = [i: {b}, j: {b}] {rest}[0, 0, i, j]\n\
+                 hidden {factor}: {dtype}[{b}, {b}] = [i: {b}, j: {b}] cholesky({block}[:1, :2], i, j)"
+            );
+            let diagonal = format!("{factor}[r - {0}, c - {0}] else 0.0{number}", b * k);
+            if m == 0 {
+                columns.push(diagonal);
+                break;
+            }
+            let next = named("rest", k + 1);
+            let _ = writeln!(
+                text,
+                "hidden {side}: {dtype}[{m}, {b}, {b}] = [I: {m}, i: {b}, l: {b}] {rest}[I + 1, 0, i, l]\n\
+                 hidden {below}: {dtype}[{m}, {b}, {b}] = [I: {m}, i: {b}, l: {b}] solve({factor}[:1, :2], {side}[I, i, :1], l)\n\
+                 hidden {update}: {dtype}[{m}, {m}, {b}, {b}] = [I: {m}, J: {m}, i: {b}, j: {b} | l: {b}] sum {below}[I, i, l] * {below}[J, j, l]\n\
+                 hidden {next}: {dtype}[{m}, {m}, {b}, {b}] = [I: {m}, J: {m}, i: {b}, j: {b}] {rest}[I + 1, J + 1, i, j] - {update}[I, J, i, j]"
+            );
+            columns.push(format!(
+                "where(r < {}, {diagonal}, {below}[floordiv(r, {b}) - {}, rem(r, {b}), c - {}])",
+                b * (k + 1),
+                k + 1,
+                b * k
+            ));
+        }
+        for (k, column) in columns.iter().enumerate().rev() {
+            let k = k as u64 + 1;
+            result = match k == columns.len() as u64 {
+                true => column.clone(),
+                false => format!("where(c < {}, {column}, {result})", b * k),
+            };
+        }
+        let indices = order
+            .replace('r', &format!("r: {n}"))
+            .replace('c', &format!("c: {n}"));
+        let _ = writeln!(text, "factor: {dtype}[{n}, {n}] = [{indices}] {result}");
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::einsum::interpret::{Values, interpret};
+    use crate::einsum::verify::verify;
+    use ein_plan::Scalar;
+
+    /// A well-conditioned symmetric matrix without pattern.
+    fn matrix(n: u64) -> Values {
+        let element = |i: u64, j: u64| match i == j {
+            true => 3.0,
+            false => ((i * j + i + j) as f64).sin() / n as f64,
+        };
+        let data = (0..n * n).map(|at| Scalar::Float(element(at / n, at % n)));
+        Values {
+            shape: vec![n, n],
+            data: data.collect(),
+        }
+    }
+
+    #[test]
+    fn blocks_give_what_the_call_gives() {
+        for text in [
+            "cholesky(A[:1, :2], r, c)",
+            "inv(A[:1, :2], r, c)",
+            "inv(A[:2, :1], r, c)",
+        ] {
+            for (n, order) in [(13u64, "r: 13, c: 13"), (18, "c: 18, r: 18")] {
+                let text = format!(
+                    "input A: f64[{n}, {n}] = unbound\nY: f64[{n}, {n}] = [{order}] {text}\noutput Y"
+                );
+                let program = parse(&text).unwrap();
+                let tensor = &program.tensors[1];
+                let Definition::Statement { kernel, .. } = &tensor.definition else {
+                    panic!("{program}");
+                };
+                let library = kernel.library().unwrap();
+                let of = Writer {
+                    n,
+                    dtype: "f64",
+                    number: "_f64",
+                    rows_first: library.arguments[0].whole == [0, 1],
+                    outputs: outputs(&library),
+                    prefix: "A.blocks".into(),
+                };
+                let text = match library.operation {
+                    Function::Cholesky => of.cholesky(),
+                    _ => of.inverse(),
+                };
+                let part = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+                let mut whole = Program::default();
+                whole.tensors.push(program.tensors[0].clone());
+                splice(&mut whole, part, TensorId(0), tensor);
+                let mut output = program.outputs[0].clone();
+                output.tensor = TensorId(whole.tensors.len() as u32 - 1);
+                whole.outputs.push(output);
+                assert_eq!(verify(&whole), Ok(()), "{whole}");
+                let run = |program: &Program| interpret(program, &|_| matrix(n)).unwrap();
+                let (expected, found) = (run(&program), run(&whole));
+                for (a, b) in expected[0].data.iter().zip(&found[0].data) {
+                    assert!((a.as_f64() - b.as_f64()).abs() < 1e-12, "{whole}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_large_single_matrices_are_expanded() {
+        let program = |shape: &str, rest: &str| {
+            let text =
+                format!("input A: f64[{shape}] = unbound\nY: f64[{shape}] = {rest}\noutput Y");
+            parse(&text).unwrap()
+        };
+        let large = program("600, 600", "[i: 600, j: 600] inv(A[:1, :2], i, j)");
+        assert_eq!(expand(&large, &[]).unwrap().rules[0].rule, INVERSE);
+        assert!(expand(&large, &[INVERSE.to_string()]).is_none());
+        let small = program("60, 60", "[i: 60, j: 60] inv(A[:1, :2], i, j)");
+        assert!(expand(&small, &[]).is_none());
+        let many = program(
+            "2, 600, 600",
+            "[p: 2, i: 600, j: 600] inv(A[p, :1, :2], i, j)",
+        );
+        assert!(expand(&many, &[]).is_none());
+    }
+}

@@ -1,0 +1,340 @@
+//! The passes over a text that training needs: one for each program of each block.
+//!
+//! Must not know what a step is made of, plans or sites.
+//!
+//! ```text
+//! N = 100 rows by 64, validate on (Xv, yv)   =>   steps with 64 and 36 rows, the validation with N bound anew, the rest
+//! ```
+
+use super::{
+    Analysis, Bindings, Text,
+    train::Settings,
+    training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Task, Training},
+};
+use crate::einsum::{self, Program};
+use ein_plan::{DType, Source};
+use einc_diag::{Diagnostic, Span};
+use std::collections::BTreeMap;
+
+/// Reads the program in every way that training needs. `base` and `analysis` are of the text as it stands; errors go to
+/// `analysis`.
+pub(super) fn passes(
+    text: Text<'_>,
+    bindings: &Bindings,
+    base: &Base<'_>,
+    analysis: &mut Analysis,
+) -> Option<Training> {
+    let mut training = Training::default();
+    for (at, settings) in base.blocks.iter().enumerate() {
+        let block = block(text, bindings, base, analysis, settings, at, &mut training)?;
+        training.blocks.push(block);
+    }
+    let program = analysis.program.as_mut()?;
+    let begins: BTreeMap<String, (DType, Vec<u64>, Source)> = sources_of(program);
+    let mut names: Vec<String> = vec![];
+    for carried in &mut training.carried {
+        if let Some((.., source)) = begins.get(&carried.name)
+            && carried.kind != CarriedKind::Gradient
+        {
+            carried.begin = source.clone();
+        }
+        names.push(carried.name.clone());
+    }
+    // Constants that are carried are computed once, from all data.
+    let wanted = |name: &String| {
+        let constant = |c: &&Carried| c.kind == CarriedKind::Constant && c.name == *name;
+        training.carried.iter().find(constant).is_some()
+            || training
+                .blocks
+                .iter()
+                .flat_map(|b| &b.inputs)
+                .any(|input| input.constant && input.name == *name)
+    };
+    let constants: Vec<einsum::Output> = program
+        .tensors
+        .iter()
+        .enumerate()
+        .filter(|(_, tensor)| wanted(&tensor.name))
+        .map(|(at, tensor)| einsum::Output {
+            tensor: einsum::TensorId(at as u32),
+            file: None,
+            origin: tensor.origin,
+        })
+        .collect();
+    if !constants.is_empty() {
+        let outputs = std::mem::replace(&mut program.outputs, constants);
+        training.constants = Some(program.clone().needed());
+        program.outputs = outputs;
+    }
+    for block in &mut training.blocks {
+        for input in &mut block.inputs {
+            if let Some((_, shape, source)) = begins.get(&input.name) {
+                input.source = source.clone();
+                input.shape.clone_from(shape);
+            }
+        }
+        if let Some((_, program, _)) = &mut block.validate {
+            feed(program, &training.carried);
+        }
+    }
+    // What is given out is evaluated after training.
+    program
+        .outputs
+        .retain(|output| output.file.as_deref() != Some(EVALUATED));
+    feed(program, &training.carried);
+    let last = std::mem::take(program).needed();
+    *program = last;
+    Some(training)
+}
+
+/// The sources of a program by name.
+fn sources_of(program: &Program) -> BTreeMap<String, (DType, Vec<u64>, Source)> {
+    program
+        .tensors
+        .iter()
+        .filter_map(|tensor| match &tensor.definition {
+            einsum::Definition::Source(source) => Some((
+                tensor.name.clone(),
+                (tensor.dtype, tensor.shape.clone(), source.clone()),
+            )),
+            einsum::Definition::Statement { .. } | einsum::Definition::Loop(_) => None,
+        })
+        .collect()
+}
+
+/// Puts what the session carries in the place of what a program would make anew: params and states.
+fn feed(program: &mut Program, carried: &[Carried]) {
+    for tensor in &mut program.tensors {
+        let known = carried.iter().find(|carried| carried.name == tensor.name);
+        let source = matches!(tensor.definition, einsum::Definition::Source(_));
+        let fed = match known.map(|carried| carried.kind) {
+            Some(CarriedKind::Param) => source,
+            Some(CarriedKind::State | CarriedKind::Running) => true,
+            _ => false,
+        };
+        if fed {
+            tensor.definition = einsum::Definition::Source(Source::Fed);
+        }
+    }
+}
+
+/// The programs of one block.
+fn block(
+    text: Text<'_>,
+    bindings: &Bindings,
+    base: &Base<'_>,
+    analysis: &mut Analysis,
+    settings: &Settings<'_>,
+    at: usize,
+    training: &mut Training,
+) -> Option<Block> {
+    let batch = settings.batch.unwrap_or(1);
+    let rows = settings.rows.unwrap_or(1);
+    let known = analysis.program.is_some() && settings.total_steps.is_some();
+    let mut counts: Vec<Option<i64>> = vec![None];
+    if let (true, Some(_)) = (known, settings.over) {
+        let short = rows % batch;
+        let mut all: Vec<i64> = vec![];
+        for rows in [batch, short] {
+            let (less, longer) = (rows / settings.parts, rows % settings.parts);
+            all.extend([less, less + i64::from(longer > 0)]);
+        }
+        all.retain(|rows| *rows > 0);
+        all.sort_unstable();
+        all.dedup();
+        counts = all.into_iter().rev().map(Some).collect();
+    }
+    let task = if settings.parts > 1 {
+        Task::Part
+    } else {
+        Task::Step
+    };
+    let mut block = Block {
+        name: format!("train.{}", at + 1),
+        span: settings.head,
+        rows: rows as u64,
+        batch: batch as u64,
+        shuffle: settings.shuffle,
+        steps_per_epoch: settings.steps_per_epoch.unwrap_or(1) as u64,
+        steps: settings.total_steps.unwrap_or(0) as u64,
+        parts: settings.parts as u64,
+        inputs: vec![],
+        step: BTreeMap::new(),
+        apply: None,
+        optimizer: String::new(),
+        validate: None,
+        checkpoint: settings.checkpoint.clone(),
+    };
+    for rows in counts {
+        let program = step(
+            text,
+            bindings,
+            base,
+            analysis,
+            settings,
+            (rows, task),
+            &mut block,
+            training,
+        )?;
+        block.step.insert(rows.unwrap_or(1) as u64, program);
+    }
+    if task == Task::Part {
+        let how = (None, Task::Apply);
+        block.apply = Some(step(
+            text, bindings, base, analysis, settings, how, &mut block, training,
+        )?);
+    }
+    if let Some(validate) = &settings.validate {
+        let name = validate.name.0.to_owned();
+        let program = match validate.on {
+            None => evaluating(analysis.program.as_ref()?, &name)?,
+            Some(on) => {
+                let found = block.inputs.iter().filter(|input| !input.constant);
+                let listed: Vec<&str> = match &settings.listed {
+                    Some((names, _)) => names.clone(),
+                    None => found.map(|input| input.name.as_str()).collect(),
+                };
+                let mode = replacing(base, analysis, &listed, on, settings.head)?;
+                let mut checker = super::settle(text, bindings, &mode);
+                let carried = std::mem::take(&mut checker.training.carried);
+                let found = checker.finish();
+                merge(analysis, &found);
+                let read = sources_of(found.program.as_ref()?);
+                carry(training, carried, &read);
+                evaluating(found.program.as_ref()?, &name)?
+            }
+        };
+        block.validate = Some((name, program, validate.every));
+    }
+    Some(block)
+}
+
+/// The part of a program that one scalar needs.
+fn evaluating(program: &Program, name: &str) -> Option<Program> {
+    let mut program = program.clone();
+    program
+        .outputs
+        .retain(|output| program.tensors[output.tensor.0 as usize].name == name);
+    program.outputs.truncate(1);
+    for output in &mut program.outputs {
+        output.file = None;
+    }
+    (!program.outputs.is_empty()).then(|| program.needed())
+}
+
+/// The mode in which the listed data are replaced by others, in order.
+pub(super) fn replacing(
+    base: &Base<'_>,
+    analysis: &mut Analysis,
+    listed: &[&str],
+    on: &[einc_syntax::ast::Name],
+    head: Span,
+) -> Option<Mode> {
+    let span = on.first().map_or(head, |name| name.span);
+    if listed.len() != on.len() {
+        analysis.diagnostics.push(
+            Diagnostic::error(
+                "E0621",
+                format!("{} tensors in place of {}", on.len(), listed.len()),
+            )
+            .at(span, "these replace the data")
+            .help("name one tensor for each of the data of `train`, in the same order"),
+        );
+        return None;
+    }
+    let mut mode = Mode {
+        constants: base.constants.clone(),
+        ..Mode::default()
+    };
+    for (old, new) in listed.iter().zip(on) {
+        let (Some(from), Some(to)) = (base.inputs.get(*old), base.inputs.get(&new.text)) else {
+            analysis.diagnostics.push(
+                Diagnostic::error("E0621", format!("`{}` is not an input", new.text))
+                    .at(new.span, "only inputs are data"),
+            );
+            return None;
+        };
+        mode.replaced.insert((*old).to_owned(), new.text.clone());
+        for (from, to) in from.iter().zip(to) {
+            let name = from.as_rows().map(|(name, _)| name).or(from.as_dim());
+            if let Some(name) = name {
+                mode.dims.insert(name.to_string(), to.plain());
+            }
+        }
+    }
+    Some(mode)
+}
+
+/// One program of a step, checked.
+#[allow(clippy::too_many_arguments)]
+fn step(
+    text: Text<'_>,
+    bindings: &Bindings,
+    base: &Base<'_>,
+    analysis: &mut Analysis,
+    settings: &Settings<'_>,
+    (rows, task): (Option<i64>, Task),
+    block: &mut Block,
+    training: &mut Training,
+) -> Option<Program> {
+    let over = settings
+        .over
+        .map(|(name, _)| (name.to_owned(), rows.or(settings.batch)));
+    let mode = Mode {
+        over: over.into_iter().collect(),
+        step: Some((settings.number, task)),
+        constants: base.constants.clone(),
+        ..Mode::default()
+    };
+    let mut checker = super::settle(text, bindings, &mode);
+    let inputs = std::mem::take(&mut checker.training.batch);
+    let carried = std::mem::take(&mut checker.training.carried);
+    let optimizer = std::mem::take(&mut checker.training.optimizer);
+    let found = checker.finish();
+    merge(analysis, &found);
+    let program = found.program?;
+    block.optimizer = optimizer;
+    let read = sources_of(&program);
+    for input in inputs {
+        if read.contains_key(&input.name) && block.inputs.iter().all(|i| i.name != input.name) {
+            block.inputs.push(input);
+        }
+    }
+    carry(training, carried, &read);
+    Some(program)
+}
+
+/// Notes what a program reads of what is carried.
+fn carry(
+    training: &mut Training,
+    carried: Vec<(String, CarriedKind, Source)>,
+    read: &BTreeMap<String, (DType, Vec<u64>, Source)>,
+) {
+    for (name, kind, begin) in carried {
+        let Some((dtype, shape, _)) = read.get(&name) else {
+            continue;
+        };
+        if training.carried.iter().all(|c| c.name != name) {
+            training.carried.push(Carried {
+                name,
+                dtype: *dtype,
+                shape: shape.clone(),
+                begin,
+                kind,
+            });
+        }
+    }
+}
+
+/// Adds what another pass found, once.
+fn merge(analysis: &mut Analysis, found: &Analysis) {
+    for diagnostic in &found.diagnostics {
+        let known = analysis.diagnostics.iter().any(|known| {
+            known.code == diagnostic.code
+                && known.labels.first().map(|l| l.span) == diagnostic.labels.first().map(|l| l.span)
+        });
+        if diagnostic.is_error() && !known {
+            analysis.diagnostics.push(diagnostic.clone());
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! The factor on an optimizer's rate, as an untyped number made of the numbers of a step; and how optimizers and schedules are
+//! found by their names.
+//!
+//! Such numbers are computed in f64 and rounded where they meet a tensor. Must not know params or gradients.
+//!
+//! ```text
+//! schedule: warmup(steps: 10) then poly(power: 2), 100 steps in all
+//!   =>   where(step < 10, (step + 1) / 10, (1 - (step - 10) / 90)^2)
+//! ```
+
+use super::{
+    Checker,
+    arena::{ExprId, Form, TensorRef, Ty},
+    callee::{Body, Callable},
+    expr::{Binding, Scope},
+    names::EntityId,
+    size::Size,
+    sources::SourceForm,
+    statement::{Definition, Tensor},
+    train::Settings,
+    training::{EPOCH, STEP},
+    updates::{NUMBERS, length_name, schedule_name},
+};
+use crate::einsum::Role;
+use ein_plan::{DType, Function, Source};
+use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
+use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Name};
+
+/// What `name(arguments)` in a block names.
+#[derive(Clone, Copy)]
+pub(super) struct Rule<'a> {
+    pub(super) entity: EntityId,
+    pub(super) callable: Callable<'a>,
+    pub(super) name: &'a str,
+    pub(super) arguments: &'a [Argument],
+    pub(super) span: Span,
+}
+
+impl<'a> Checker<'a> {
+    /// An optimizer or schedule by what a block says: of the program, of a file that it imports, or of the library.
+    pub(super) fn rule(
+        &mut self,
+        expr: &'a Expr,
+        what: &str,
+        library: &str,
+        naming: fn(&str) -> String,
+    ) -> Option<Rule<'a>> {
+        let (name, arguments) = match &*expr.kind {
+            ExprKind::Name(name) => (name.as_str(), &[][..]),
+            ExprKind::Call { callee, arguments } => match &*callee.kind {
+                ExprKind::Name(name) => (name.as_str(), arguments.as_slice()),
+                _ => ("", &[][..]),
+            },
+            _ => ("", &[][..]),
+        };
+        let found = self.rule_named(name, library, naming);
+        let Some((entity, callable)) = found.and_then(|id| Some((id, self.callable(id)?))) else {
+            let prefix = naming("");
+            let mut known: Vec<String> = vec![];
+            let files = self.sources.libraries.get(library).copied();
+            for file in std::iter::once(FileId(0)).chain(files) {
+                let names = self.files[file.0 as usize].names.keys();
+                known.extend(names.filter_map(|n| n.strip_prefix(&prefix).map(str::to_owned)));
+            }
+            let error = Diagnostic::error("E0623", format!("there is no {what} `{name}`"))
+                .at(expr.span, "no such name");
+            let near = did_you_mean(name, known.iter().map(String::as_str));
+            self.report.push(match near {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None if known.is_empty() => error,
+                None => error.help(format!("there are {}", known.join(", "))),
+            });
+            return None;
+        };
+        if self.failed.contains(&entity) {
+            if let Some(diagnostic) = self.on_call.get(&entity) {
+                let diagnostic = diagnostic.clone();
+                self.report.push(diagnostic.at(expr.span, "used here"));
+            }
+            return None;
+        }
+        Some(Rule {
+            entity,
+            callable,
+            name,
+            arguments,
+            span: expr.span,
+        })
+    }
+
+    fn rule_named(
+        &self,
+        name: &str,
+        library: &str,
+        naming: fn(&str) -> String,
+    ) -> Option<EntityId> {
+        let of = |file: FileId, name: &str| {
+            let names = &self.files[file.0 as usize].names;
+            names.get(naming(name).as_str()).copied()
+        };
+        let imported = || {
+            let (alias, rest) = name.split_once('.')?;
+            let (file, _) = self.files[0].aliases.get(alias)?;
+            of((*file)?, rest)
+        };
+        of(FileId(0), name)
+            .or_else(imported)
+            .or_else(|| of(*self.sources.libraries.get(library)?, name))
+    }
+
+    /// A tensor that the session gives, in every pass the same.
+    pub(super) fn fed(
+        &mut self,
+        name: String,
+        dtype: DType,
+        shape: Vec<Size>,
+        role: Role,
+        span: Span,
+    ) -> TensorRef {
+        self.add_tensor(Tensor {
+            name,
+            dtype,
+            shape,
+            role,
+            definition: Definition::Source(SourceForm::Ready(Source::Fed)),
+            span,
+        })
+    }
+
+    /// A number of the step as an untyped whole number.
+    pub(super) fn counter(&mut self, name: &'static str, span: Span) -> ExprId {
+        let tensor = match self.training.counters.get(name) {
+            Some(tensor) => *tensor,
+            None => {
+                let tensor = self.fed(name.into(), DType::I64, vec![], Role::Input, span);
+                self.training.counters.insert(name, tensor);
+                tensor
+            }
+        };
+        self.untyped(tensor, true)
+    }
+
+    pub(super) fn untyped(&mut self, tensor: TensorRef, whole: bool) -> ExprId {
+        let form = Form::Read {
+            tensor,
+            positions: vec![],
+            otherwise: None,
+        };
+        self.arena.add(form, Ty::Number { whole })
+    }
+
+    /// A number without a type: a typed one is kept in f64.
+    fn loosen(&mut self, id: ExprId, span: Span) -> Option<ExprId> {
+        match self.arena.ty(id) {
+            Ty::Number { .. } => Some(id),
+            Ty::Typed(DType::Bool) => {
+                self.wrong_type("a schedule", "a number", (id, span));
+                None
+            }
+            Ty::Typed(dtype) => {
+                let exact = match dtype {
+                    DType::F64 => id,
+                    _ => self.arena.add(Form::Convert(id), Ty::Typed(DType::F64)),
+                };
+                let tensor = self.scalar_statement(exact, span);
+                Some(self.untyped(tensor, false))
+            }
+        }
+    }
+
+    pub(super) fn scalar_statement(&mut self, root: ExprId, span: Span) -> TensorRef {
+        let name = self.instance_name(FileId(0), "train.number");
+        self.add_statement(name, root, vec![], vec![], span, Role::Hidden)
+    }
+
+    /// The untyped number that an expression of step numbers is, computed once a step, in `dtype`.
+    pub(super) fn hoisted(&mut self, id: ExprId, dtype: DType) -> Option<ExprId> {
+        if self.training.hoisting || !dtype.is_float() || !self.counts(id) {
+            return None;
+        }
+        self.training.hoisting = true;
+        let exact = self.coerce(id, DType::F64, self.training.step_span);
+        self.training.hoisting = false;
+        let tensor = self.scalar_statement(exact?, self.training.step_span);
+        let form = Form::Read {
+            tensor,
+            positions: vec![],
+            otherwise: None,
+        };
+        let read = self.arena.add(form, Ty::Typed(DType::F64));
+        Some(match dtype {
+            DType::F64 => read,
+            _ => self.arena.add(Form::Convert(read), Ty::Typed(dtype)),
+        })
+    }
+
+    /// Whether an untyped expression is a function of the numbers of the step and of nothing else.
+    fn counts(&self, id: ExprId) -> bool {
+        if self.training.counters.is_empty() || !self.arena.free(id).is_empty() {
+            return false;
+        }
+        let (mut open, mut found) = (vec![id], false);
+        if !matches!(&*self.arena.form(id), Form::Apply(..)) {
+            return false;
+        }
+        while let Some(next) = open.pop() {
+            let form = self.arena.form(next);
+            match &*form {
+                Form::Read { .. } if matches!(self.arena.ty(next), Ty::Number { .. }) => {
+                    found = true;
+                }
+                Form::Read { .. } | Form::Reduce { .. } => return false,
+                _ => open.extend(form.arguments()),
+            }
+        }
+        found
+    }
+
+    /// The numbers of a step, for signatures.
+    pub(super) fn numbers(
+        &mut self,
+        settings: &Settings<'a>,
+        step: ExprId,
+        total: ExprId,
+    ) -> Vec<(&'static str, ExprId)> {
+        let unknown = |name: &str| Size::dim(name);
+        let per_epoch = settings.steps_per_epoch;
+        let per_epoch = per_epoch.map_or_else(|| unknown("steps_per_epoch"), Size::number);
+        let per_epoch = self.arena.whole(per_epoch);
+        let batch = match settings.over {
+            None => Size::number(1),
+            Some(_) => settings
+                .batch
+                .map_or_else(|| unknown("batch"), Size::number),
+        };
+        let batch = self.arena.whole(batch);
+        let epoch = self.counter(EPOCH, settings.head);
+        NUMBERS
+            .into_iter()
+            .zip([step, epoch, total, per_epoch, batch])
+            .collect()
+    }
+
+    /// The factor on the rate; `None` after an error.
+    pub(super) fn factor(&mut self, settings: &Settings<'a>) -> Option<ExprId> {
+        let step = self.counter(STEP, settings.head);
+        let total = settings.total_steps;
+        let total = total.map_or_else(|| Size::dim("total_steps"), Size::number);
+        let total = self.arena.whole(total);
+        let mut rules = vec![];
+        for expr in &settings.schedule {
+            rules.push(self.rule(expr, "schedule", "std.schedule", schedule_name)?);
+        }
+        self.chained(settings, &rules, step, total)
+    }
+
+    fn chained(
+        &mut self,
+        settings: &Settings<'a>,
+        rules: &[Rule<'a>],
+        step: ExprId,
+        total: ExprId,
+    ) -> Option<ExprId> {
+        let [rule, rest @ ..] = rules else {
+            return Some(self.arena.whole(Size::number(1)));
+        };
+        let span = rule.span;
+        let length = match self.rule_named(rule.name, "std.schedule", length_name) {
+            None if !rest.is_empty() => {
+                let what = format!("`{}` has no length, so nothing can follow it", rule.name);
+                self.report.push(
+                    Diagnostic::error("E0623", what)
+                        .at(span, "it lasts to the end")
+                        .help("only a schedule with `for` can stand before `then`"),
+                );
+                return None;
+            }
+            None => None,
+            Some(id) => {
+                let callable = self.callable(id)?;
+                let length = self.evaluated_rule(settings, *rule, (id, callable), step, total)?;
+                Some(length)
+            }
+        };
+        let this = (rule.entity, rule.callable);
+        match (length, rest) {
+            (None, _) => self.evaluated_rule(settings, *rule, this, step, total),
+            // Behind its end the last one keeps its last value.
+            (Some(length), []) => {
+                let one = self.arena.whole(Size::number(1));
+                let last = self.apply(Function::Sub, vec![length, one], span)?;
+                let step = self.apply(Function::Min, vec![step, last], span)?;
+                self.evaluated_rule(settings, *rule, this, step, length)
+            }
+            (Some(length), rest) => {
+                let value = self.evaluated_rule(settings, *rule, this, step, length)?;
+                let after = self.apply(Function::Sub, vec![step, length], span)?;
+                let left = self.apply(Function::Sub, vec![total, length], span)?;
+                let other = self.chained(settings, rest, after, left)?;
+                let first = self.apply(Function::Lt, vec![step, length], span)?;
+                self.apply(Function::Select, vec![first, value, other], span)
+            }
+        }
+    }
+
+    /// The value of a schedule's function.
+    fn evaluated_rule(
+        &mut self,
+        settings: &Settings<'a>,
+        rule: Rule<'a>,
+        (entity, callable): (EntityId, Callable<'a>),
+        step: ExprId,
+        total: ExprId,
+    ) -> Option<ExprId> {
+        let own = callable.formals.len() - NUMBERS.len();
+        let shown = Callable {
+            formals: &callable.formals[..own],
+            name: rule.callable.name,
+            ..callable
+        };
+        let slots = self.match_arguments(shown, rule.arguments, rule.span)?;
+        let mut scope = Scope::file(self.entity_files[entity.0 as usize]);
+        let numbers = self.numbers(settings, step, total);
+        bind_numbers(&mut scope, callable, &numbers);
+        for (formal, slot) in shown.formals.iter().zip(slots) {
+            self.bind_setting(&mut scope, formal, slot.map(|argument| &argument.value))?;
+        }
+        let Body::Expression(body) = callable.body else {
+            return None;
+        };
+        self.open.push(super::ranges::Open::default());
+        let value = self.expr(&mut super::expr::Context::new(&scope), body);
+        let solved = self.close();
+        let value = value.filter(|_| solved)?;
+        self.loosen(value, rule.span)
+    }
+
+    /// Gives an argument of an optimizer or schedule its value: a number known before the run, or a list of some.
+    pub(super) fn bind_setting(
+        &mut self,
+        scope: &mut Scope<'a>,
+        formal: &'a Formal,
+        given: Option<&'a Expr>,
+    ) -> Option<()> {
+        let outside = Scope::file(FileId(0));
+        let (expr, own) = match (given, &formal.default) {
+            (Some(expr), _) => (expr, false),
+            (None, Some(expr)) => (expr, true),
+            (None, None) => return None,
+        };
+        let binding = match &*expr.kind {
+            ExprKind::List(items) => {
+                let from = if own { &*scope } else { &outside };
+                self.listed(from, items, expr.span)?
+            }
+            _ => {
+                let from = if own { &*scope } else { &outside };
+                self.open.push(super::ranges::Open::default());
+                let value = self.expr(&mut super::expr::Context::new(from), expr);
+                let solved = self.close();
+                let value = value.filter(|_| solved)?;
+                if !own && self.depends_on_data(value) {
+                    self.report.push(
+                        Diagnostic::error("E0208", "this must be known before the run")
+                            .at(expr.span, "this depends on data")
+                            .help("it is made of numbers, dims and consts"),
+                    );
+                    return None;
+                }
+                Binding::Scalar(value)
+            }
+        };
+        scope.locals.insert(&formal.name.text, binding);
+        Some(())
+    }
+
+    /// `[10, 15]` as a tensor with one dimension.
+    fn listed(&mut self, scope: &Scope<'a>, items: &'a [Expr], span: Span) -> Option<Binding> {
+        let mut values = vec![];
+        for item in items {
+            let value = self.closed(scope, item)?;
+            let Some(number) = self.arena.as_number(value) else {
+                self.report.push(
+                    Diagnostic::error("E0208", "the numbers of a list must be known")
+                        .at(item.span, "this is not a known number"),
+                );
+                return None;
+            };
+            values.push(number);
+        }
+        let whole = values.iter().all(|value| value.fract() == 0.0);
+        let dtype = if whole { DType::I64 } else { DType::F64 };
+        self.open.push(super::ranges::Open::default());
+        let length = Size::number(values.len() as i64);
+        let var = self.fresh_var("k".into(), length.clone(), span);
+        let at = self.index(var);
+        let mut root = None;
+        for (number, value) in values.iter().enumerate().rev() {
+            let value = match whole {
+                true => self.arena.whole(Size::number(*value as i64)),
+                false => self.arena.real(*value),
+            };
+            let value = self.coerce(value, dtype, span)?;
+            root = Some(match root {
+                None => value,
+                Some(rest) => {
+                    let number = self.arena.whole(Size::number(number as i64));
+                    let number = self.coerce(number, DType::I64, span)?;
+                    let here = self.apply(Function::Eq, vec![at, number], span)?;
+                    self.apply(Function::Select, vec![here, value, rest], span)?
+                }
+            });
+        }
+        self.close();
+        let nothing = self.arena.whole(Size::number(0));
+        let nothing = self.coerce(nothing, dtype, span)?;
+        let name = self.instance_name(FileId(0), "train.list");
+        let root = root.unwrap_or(nothing);
+        let tensor = self.add_statement(name, root, vec![var], vec![length], span, Role::Hidden);
+        Some(Binding::Tensor(super::slices::View::of(tensor)))
+    }
+}
+
+/// Gives the numbers of a step to the formals behind the rule's own.
+pub(super) fn bind_numbers<'a>(
+    scope: &mut Scope<'a>,
+    callable: Callable<'a>,
+    numbers: &[(&'static str, ExprId)],
+) {
+    let first = callable.formals.len() - numbers.len();
+    let formals: &'a [Formal] = &callable.formals[first..];
+    for (formal, (_, value)) in formals.iter().zip(numbers) {
+        let name: &'a Name = &formal.name;
+        scope.locals.insert(&name.text, Binding::Scalar(*value));
+    }
+}

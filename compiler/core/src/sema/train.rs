@@ -1,0 +1,461 @@
+//! The lines of a `train` block: every key once, with what it may say.
+//!
+//! Must not know gradients, optimizers' rules or how steps are run.
+//!
+//! ```text
+//! data: (X, y) over N by 64 shuffle, epochs: 3   =>   N: 1437 rows, 64 a batch, 23 steps an epoch, 69 in all
+//! ```
+
+use super::{Checker, expr::Scope, size::Size};
+use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
+use einc_syntax::ast::{Argument, Expr, ExprKind, ItemKind, Name, Suffix, Train, TrainEntry};
+
+/// The keys, for messages.
+const KEYS: [&str; 12] = [
+    "loss",
+    "data",
+    "epochs",
+    "steps",
+    "accumulate",
+    "clip",
+    "optimizer",
+    "schedule",
+    "strategy",
+    "validate",
+    "checkpoint",
+    "group",
+];
+
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Every {
+    /// After so many epochs.
+    Epochs(u64),
+    /// After so many steps.
+    Steps(u64),
+}
+
+/// A line `key: value suffixes`.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    pub(super) key: &'a Name,
+    pub(super) value: Option<&'a Expr>,
+    pub(super) then: &'a [Expr],
+    pub(super) suffixes: &'a [Suffix],
+    pub(super) span: Span,
+}
+
+/// A line `group patterns { settings }`.
+#[derive(Clone, Copy)]
+pub(super) struct Group<'a> {
+    pub(super) patterns: &'a [Name],
+    pub(super) settings: &'a [Argument],
+    pub(super) span: Span,
+}
+
+/// A block, read.
+#[derive(Clone)]
+pub(super) struct Settings<'a> {
+    /// The item's number.
+    pub(super) number: usize,
+    /// Its first line.
+    pub(super) head: Span,
+    pub(super) loss: (&'a str, Span),
+    /// The batched dim, with its place.
+    pub(super) over: Option<(&'a str, Span)>,
+    /// Tensors of the data that are listed, with the place of the list.
+    pub(super) listed: Option<(Vec<&'a str>, Span)>,
+    /// Rows of the data and of a batch, where they are known.
+    pub(super) rows: Option<i64>,
+    pub(super) batch: Option<i64>,
+    pub(super) shuffle: bool,
+    pub(super) steps_per_epoch: Option<i64>,
+    pub(super) total_steps: Option<i64>,
+    pub(super) parts: i64,
+    pub(super) clip: Option<f64>,
+    pub(super) optimizer: &'a Expr,
+    pub(super) schedule: Vec<&'a Expr>,
+    pub(super) groups: Vec<Group<'a>>,
+    pub(super) validate: Option<Validate<'a>>,
+    pub(super) checkpoint: Option<(String, Every, Option<u64>)>,
+}
+
+/// `validate: D on (Xv, yv) every 1 epoch`.
+#[derive(Clone)]
+pub(super) struct Validate<'a> {
+    pub(super) name: (&'a str, Span),
+    pub(super) on: Option<&'a [Name]>,
+    pub(super) every: Every,
+}
+
+impl<'a> Checker<'a> {
+    /// The `train` blocks of the program, in order, with their numbers among the items.
+    pub(super) fn trains(&self) -> Vec<(usize, &'a Train, Span)> {
+        let program = self.sources.files.first();
+        let items = program.map_or(&[][..], |file| &file.ast.items);
+        items
+            .iter()
+            .enumerate()
+            .filter_map(|(number, item)| match &item.kind {
+                ItemKind::Train(train) => Some((number, train, item.span)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn wrong(&mut self, span: Span, message: impl Into<String>, label: &str, help: &str) {
+        let error = Diagnostic::error("E0620", message).at(span, label);
+        self.report.push(if help.is_empty() {
+            error
+        } else {
+            error.help(help)
+        });
+    }
+
+    /// Reads a block; `None` after an error.
+    pub(super) fn read_train(
+        &mut self,
+        number: usize,
+        train: &'a Train,
+        span: Span,
+    ) -> Option<Settings<'a>> {
+        let head = self.head(span);
+        let mark = self.report.mark();
+        let (mut lines, mut groups): (Vec<Line<'a>>, Vec<Group<'a>>) = (vec![], vec![]);
+        for entry in &train.entries {
+            match entry {
+                TrainEntry::Setting {
+                    key,
+                    value,
+                    then,
+                    suffixes,
+                    span,
+                } => {
+                    if !KEYS.contains(&key.text.as_str()) {
+                        let near = did_you_mean(&key.text, KEYS);
+                        let help = near.map_or_else(
+                            || format!("there are {}", KEYS.join(", ")),
+                            |near| format!("did you mean `{near}`?"),
+                        );
+                        let message = format!("`train` has no key `{}`", key.text);
+                        self.wrong(key.span, message, "no such key", &help);
+                    } else if let Some(first) = lines.iter().find(|l| l.key.text == key.text) {
+                        let first = first.key.span;
+                        self.report.push(
+                            Diagnostic::error("E0620", format!("`{}` is given twice", key.text))
+                                .at(key.span, "again here")
+                                .at(first, "first here"),
+                        );
+                    }
+                    lines.push(Line {
+                        key,
+                        value: value.as_ref(),
+                        then,
+                        suffixes,
+                        span: *span,
+                    });
+                }
+                TrainEntry::Group {
+                    patterns,
+                    settings,
+                    span,
+                } => groups.push(Group {
+                    patterns,
+                    settings,
+                    span: *span,
+                }),
+            }
+        }
+        for line in &lines {
+            self.check_form(*line);
+        }
+        let find = |key: &str| lines.iter().find(|line| line.key.text == key).copied();
+        for (key, example) in [
+            ("loss", "loss: loss"),
+            ("optimizer", "optimizer: sgd(lr: 0.1)"),
+        ] {
+            if find(key).is_none() {
+                let help = format!("write a line such as `{example}`");
+                self.wrong(
+                    head,
+                    format!("`train` without `{key}`"),
+                    "in this block",
+                    &help,
+                );
+            }
+        }
+        match (find("epochs"), find("steps")) {
+            (Some(epochs), Some(steps)) => self.report.push(
+                Diagnostic::error("E0620", "`epochs` and `steps` say the same thing")
+                    .at(steps.key.span, "this says how long training lasts")
+                    .at(epochs.key.span, "and so does this")
+                    .help("leave one of them out"),
+            ),
+            (None, None) => self.wrong(
+                head,
+                "nothing says how long training lasts",
+                "in this block",
+                "write `epochs: 10` or `steps: 1000`",
+            ),
+            _ => {}
+        }
+        if let Some(line) = find("strategy") {
+            self.strategy(line);
+        }
+        if self.report.mark() > mark || self.failed_items.contains(&number) {
+            return None;
+        }
+        let loss_line = find("loss")?;
+        let loss = self.named(loss_line.value?, "the loss")?;
+        let optimizer = find("optimizer")?.value?;
+        let parts = match find("accumulate") {
+            Some(line) => self.count(line, 1)?.known().unwrap_or(1),
+            None => 1,
+        };
+        let clip = match find("clip") {
+            Some(line) => Some(self.positive(line)?),
+            None => None,
+        };
+        let mut settings = Settings {
+            number,
+            head,
+            loss,
+            over: None,
+            listed: None,
+            rows: None,
+            batch: None,
+            shuffle: false,
+            steps_per_epoch: Some(1),
+            total_steps: None,
+            parts,
+            clip,
+            optimizer,
+            schedule: find("schedule").map_or(vec![], |line| {
+                line.value.into_iter().chain(line.then).collect()
+            }),
+            groups,
+            validate: None,
+            checkpoint: None,
+        };
+        if let Some(line) = find("data") {
+            self.data(line, &mut settings)?;
+        }
+        settings.total_steps = match (find("epochs"), find("steps")) {
+            (Some(line), _) => {
+                let epochs = self.count(line, 0)?.known();
+                epochs
+                    .zip(settings.steps_per_epoch)
+                    .and_then(|(epochs, steps)| epochs.checked_mul(steps))
+            }
+            (_, Some(line)) => self.count(line, 0)?.known(),
+            _ => None,
+        };
+        if let Some(line) = find("validate") {
+            let name = self.named(line.value?, "what is validated")?;
+            let on = line.suffixes.iter().find_map(|suffix| match suffix {
+                Suffix::On(names) => Some(names.as_slice()),
+                _ => None,
+            });
+            let every = self.every(line)?;
+            settings.validate = Some(Validate { name, on, every });
+        }
+        if let Some(line) = find("checkpoint") {
+            let ExprKind::String(path) = &*line.value?.kind else {
+                self.wrong(
+                    line.span,
+                    "a checkpoint needs a folder",
+                    "no path",
+                    "as in `checkpoint: \"run/ckpt\" every 1 epoch keep 3`",
+                );
+                return None;
+            };
+            let keep = line.suffixes.iter().find_map(|suffix| match suffix {
+                Suffix::Keep(count) => Some(count),
+                _ => None,
+            });
+            let keep = match keep {
+                Some(count) => Some(self.at_least(count, "`keep`", 1)?.known().unwrap_or(1) as u64),
+                None => None,
+            };
+            settings.checkpoint = Some((path.clone(), self.every(line)?, keep));
+        }
+        Some(settings)
+    }
+
+    /// Whether a line has the suffixes of its key, and a value where it needs one.
+    fn check_form(&mut self, line: Line<'a>) {
+        let key = line.key.text.as_str();
+        let allowed: &[&str] = match key {
+            "data" => &["over", "by", "shuffle"],
+            "validate" => &["on", "every"],
+            "checkpoint" => &["every", "keep"],
+            _ => &[],
+        };
+        for suffix in line.suffixes {
+            let (word, span) = match suffix {
+                Suffix::Over(name) => ("over", name.span),
+                Suffix::By(expr) => ("by", expr.span),
+                Suffix::Shuffle(span) => ("shuffle", *span),
+                Suffix::Every { unit, .. } => ("every", unit.span),
+                Suffix::Keep(expr) => ("keep", expr.span),
+                Suffix::On(names) => ("on", names.first().map_or(line.span, |name| name.span)),
+            };
+            if !allowed.contains(&word) {
+                self.wrong(
+                    span,
+                    format!("`{word}` does not belong to `{key}`"),
+                    "here",
+                    "",
+                );
+            }
+        }
+        if line.value.is_none() && key != "data" {
+            self.wrong(
+                line.span,
+                format!("`{key}` has no value"),
+                "nothing here",
+                "",
+            );
+        }
+        if !line.then.is_empty() && key != "schedule" {
+            let message = format!("`then` does not belong to `{key}`");
+            self.wrong(line.span, message, "`then` joins schedules", "");
+        }
+    }
+
+    fn strategy(&mut self, line: Line<'a>) {
+        let name = match line.value.map(|value| &*value.kind) {
+            Some(ExprKind::Name(name)) => name.as_str(),
+            Some(ExprKind::Call { callee, .. }) => self.text(callee.span),
+            _ => "",
+        };
+        match name {
+            "sync" => {}
+            "ist" | "local_sgd" => self.report.push(super::expr::unsupported(
+                "E0609",
+                &format!("the strategy `{name}`"),
+                line.span,
+            )),
+            _ => self.wrong(
+                line.span,
+                "there is no such strategy",
+                "not a strategy",
+                "there are sync, ist and local_sgd",
+            ),
+        }
+    }
+
+    fn named(&mut self, value: &'a Expr, what: &str) -> Option<(&'a str, Span)> {
+        if let ExprKind::Name(name) = &*value.kind {
+            return Some((name, value.span));
+        }
+        let help = "define it, and write its name";
+        self.wrong(
+            value.span,
+            format!("{what} is a name"),
+            "an expression",
+            help,
+        );
+        None
+    }
+
+    fn count(&mut self, line: Line<'a>, least: i64) -> Option<Size> {
+        let what = format!("`{}`", line.key.text);
+        self.at_least(line.value?, &what, least)
+    }
+
+    pub(super) fn at_least(&mut self, expr: &'a Expr, what: &str, least: i64) -> Option<Size> {
+        let size = self.size(&Scope::file(FileId(0)), expr, what)?;
+        if size.known().is_some_and(|number| number < least) {
+            let code = if what == "a batch" { "E0621" } else { "E0620" };
+            self.report.push(
+                Diagnostic::error(code, format!("{what} is {least} or more, not {size}"))
+                    .at(expr.span, format!("this is {size}")),
+            );
+            return None;
+        }
+        Some(size)
+    }
+
+    fn positive(&mut self, line: Line<'a>) -> Option<f64> {
+        let expr = line.value?;
+        let value = self.closed(&Scope::file(FileId(0)), expr)?;
+        let number = self.arena.as_number(value);
+        match number.filter(|number| *number > 0.0) {
+            Some(number) => Some(number),
+            None => {
+                let message = format!("`{}` is a number above 0", line.key.text);
+                self.wrong(expr.span, message, "not such a number", "");
+                None
+            }
+        }
+    }
+
+    /// `every 2 epochs`; without it, every epoch.
+    fn every(&mut self, line: Line<'a>) -> Option<Every> {
+        let every = line.suffixes.iter().find_map(|suffix| match suffix {
+            Suffix::Every { count, unit } => Some((count, unit)),
+            _ => None,
+        });
+        let Some((count, unit)) = every else {
+            return Some(Every::Epochs(1));
+        };
+        let number = self.at_least(count, "`every`", 1)?.known().unwrap_or(1) as u64;
+        match unit.text.trim_end_matches('s') {
+            "epoch" => Some(Every::Epochs(number)),
+            "step" => Some(Every::Steps(number)),
+            _ => {
+                let help = "`every 2 epochs` or `every 100 steps`";
+                self.wrong(unit.span, "neither epochs nor steps", "not a unit", help);
+                None
+            }
+        }
+    }
+}
+
+/// The expressions of a block that names are looked up in before anything is evaluated.
+pub(super) fn expressions_of(train: &Train) -> Vec<&Expr> {
+    let mut found = vec![];
+    for entry in &train.entries {
+        let (key, value, then, suffixes) = match entry {
+            TrainEntry::Group { settings, .. } => {
+                values_of(settings, &mut found);
+                continue;
+            }
+            TrainEntry::Setting {
+                key,
+                value,
+                then,
+                suffixes,
+                ..
+            } => (key.text.as_str(), value, then, suffixes),
+        };
+        if ["optimizer", "schedule"].contains(&key) {
+            for rule in value.iter().chain(then) {
+                if let ExprKind::Call { arguments, .. } = &*rule.kind {
+                    values_of(arguments, &mut found);
+                }
+            }
+        }
+        if ["epochs", "steps", "accumulate", "clip"].contains(&key) {
+            found.extend(value);
+        }
+        for suffix in suffixes {
+            match suffix {
+                Suffix::By(expr) | Suffix::Keep(expr) => found.push(expr),
+                Suffix::Every { count, .. } => found.push(count),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn values_of<'e>(arguments: &'e [Argument], found: &mut Vec<&'e Expr>) {
+    for argument in arguments {
+        match &*argument.value.kind {
+            ExprKind::List(items) => found.extend(items),
+            _ => found.push(&argument.value),
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Training: a program with `train` blocks as several programs without loops, between which a session carries parameters.
+//!
+//! Every block gives a program for a step (one for each number of rows that a batch, or a part of one, can have), one that
+//! validates, and, where gradients are accumulated, one that applies them. Must not know plans or sites.
+//!
+//! ```text
+//! train { loss: ce; data: (X, y) over N by 64; epochs: 3; optimizer: sgd(lr: 0.1) }, N = 100
+//!   =>   steps with 64 and with 36 rows: W, train.rows, X, y  ->  ce, W_next
+//! ```
+
+use super::{
+    Checker, Sources,
+    arena::TensorRef,
+    expr::Binding,
+    names::{EntityId, EntityKind, Found},
+    size::Size,
+    statement::Definition,
+    train::Settings,
+    update::NextState,
+};
+use crate::einsum::Program;
+use ein_plan::{DType, Source};
+use einc_diag::{Diagnostic, FileId, Span};
+use std::collections::{BTreeMap, HashMap};
+
+pub use super::train::Every;
+pub use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
+
+/// What training needs, beside the program that is evaluated after it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Training {
+    /// The blocks in order.
+    pub blocks: Vec<Block>,
+    /// Everything that is carried from program to program, with how it begins.
+    pub carried: Vec<Carried>,
+    /// Gives the constants that depend on data, if there are any.
+    pub constants: Option<Program>,
+}
+
+/// A tensor that is carried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// Its full name.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// How it begins; `Unbound`: it is a constant, given by the program of the constants.
+    pub begin: Source,
+    /// What it is to the user.
+    pub kind: CarriedKind,
+}
+
+/// What a carried tensor is to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CarriedKind {
+    /// A param, trained or not.
+    Param,
+    /// A state of an optimizer.
+    State,
+    /// A state of a module.
+    Running,
+    /// A sum of gradients, which begins anew with every batch.
+    Gradient,
+    /// An input that is not batched.
+    Input,
+    /// A constant that depends on data.
+    Constant,
+}
+
+/// A tensor of the data, of which a step sees some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchInput {
+    /// Its full name, in the steps and in the data.
+    pub name: String,
+    /// The dimension that the rows are counted by.
+    pub axis: usize,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents of all of it.
+    pub shape: Vec<u64>,
+    /// Where it comes from; `Unbound` also for a constant.
+    pub source: Source,
+    /// Whether it is a constant of the program, not an input.
+    pub constant: bool,
+}
+
+/// A `train` block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// `train.1` for the first.
+    pub name: String,
+    /// Its first line.
+    pub span: Span,
+    /// Rows of the data; 1 where nothing is batched.
+    pub rows: u64,
+    /// Rows of a batch.
+    pub batch: u64,
+    /// Whether the rows of every epoch are shuffled.
+    pub shuffle: bool,
+    /// Steps of an epoch.
+    pub steps_per_epoch: u64,
+    /// Steps of the block.
+    pub steps: u64,
+    /// In how many parts a batch is taken.
+    pub parts: u64,
+    /// What of the data the steps read.
+    pub inputs: Vec<BatchInput>,
+    /// By number of rows: a step or, with several parts, the gradients of a part. The first output is the loss; the others are
+    /// `T_next` for carried tensors `T`.
+    pub step: BTreeMap<u64, Program>,
+    /// With several parts: takes the gradients to the new parameters.
+    pub apply: Option<Program>,
+    /// The optimizer's name: blocks with the same one share its states.
+    pub optimizer: String,
+    /// What is validated, by which program, how often.
+    pub validate: Option<(String, Program, Every)>,
+    /// Where checkpoints are written, how often, and how many are kept.
+    pub checkpoint: Option<(String, Every, Option<u64>)>,
+}
+
+/// What of a batch a program computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// From rows to new parameters.
+    Step,
+    /// From rows to sums of gradients.
+    Part,
+    /// From sums of gradients to new parameters.
+    Apply,
+}
+
+/// How the text is read: as it stands, as a step, or with other data.
+#[derive(Clone, Default)]
+pub(super) struct Mode {
+    /// Dims that batches are taken over; in a step, with the rows of the batch.
+    pub(super) over: BTreeMap<String, Option<i64>>,
+    /// In a step: the number of the `train` item, and what is computed.
+    pub(super) step: Option<(usize, Task)>,
+    /// Inputs in whose place others are read.
+    pub(super) replaced: BTreeMap<String, String>,
+    /// Dims that are bound anew.
+    pub(super) dims: BTreeMap<String, Size>,
+    /// Constants that are tensors: they have their values of the whole data.
+    pub(super) constants: HashMap<EntityId, (String, DType, Vec<Size>)>,
+}
+
+impl Mode {
+    /// The program as it is written; sizes remember which dims are batched.
+    pub(super) fn of_base(sources: &Sources) -> Mode {
+        use einc_syntax::ast::{ItemKind, Suffix, TrainEntry};
+        let items = sources.files.first().map_or(&[][..], |f| &f.ast.items);
+        let mut over = BTreeMap::new();
+        for item in items {
+            let ItemKind::Train(train) = &item.kind else {
+                continue;
+            };
+            for entry in &train.entries {
+                if let TrainEntry::Setting { suffixes, .. } = entry {
+                    over.extend(suffixes.iter().filter_map(|suffix| match suffix {
+                        Suffix::Over(name) => Some((name.text.clone(), None)),
+                        _ => None,
+                    }));
+                }
+            }
+        }
+        Mode {
+            over,
+            ..Mode::default()
+        }
+    }
+}
+
+/// What a pass finds out about training.
+#[derive(Default)]
+pub(super) struct Findings<'a> {
+    /// Whether sizes of batched dims are marked from here on.
+    pub(super) marking: bool,
+    /// What batched dims are for the whole data.
+    pub(super) whole: BTreeMap<EntityId, Binding>,
+    pub(super) blocks: Vec<Settings<'a>>,
+    /// In a step: what of the data is read by rows, and what is carried, with how it begins.
+    pub(super) batch: Vec<BatchInput>,
+    pub(super) carried: Vec<(String, CarriedKind, Source)>,
+    pub(super) rows: Option<TensorRef>,
+    pub(super) counters: BTreeMap<&'static str, TensorRef>,
+    pub(super) optimizer: String,
+    /// The rate of the params that are in no group.
+    pub(super) rate: Option<TensorRef>,
+    pub(super) state_tensors: Vec<TensorRef>,
+    pub(super) next_states: Vec<NextState>,
+    /// What each application of an instance makes, by its prefix.
+    pub(super) applications: HashMap<String, std::ops::Range<usize>>,
+    /// While an untyped number of the step is computed, or an optimizer's body is read.
+    pub(super) hoisting: bool,
+    pub(super) updating: bool,
+    pub(super) step_span: Span,
+}
+
+/// What the pass over the text as it stands says about training.
+pub(super) struct Base<'a> {
+    pub(super) blocks: Vec<Settings<'a>>,
+    pub(super) constants: HashMap<EntityId, (String, DType, Vec<Size>)>,
+    /// Shapes of the program's inputs and params.
+    pub(super) inputs: BTreeMap<String, Vec<Size>>,
+}
+
+impl Base<'_> {
+    /// Whether there is nothing to train.
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// What the other passes need of this one.
+    pub(super) fn base(&self) -> Base<'a> {
+        let mut constants = HashMap::new();
+        for (id, binding) in &self.values {
+            let constant = matches!(
+                self.entity(*id).kind,
+                EntityKind::Definition { constant: true, .. }
+            );
+            if let (true, Binding::Tensor(view)) = (constant, binding) {
+                let tensor = &self.tensors[view.tensor.0 as usize];
+                let about = (tensor.name.clone(), tensor.dtype, tensor.shape.clone());
+                constants.insert(*id, about);
+            }
+        }
+        let inputs = self
+            .tensors
+            .iter()
+            .filter(|t| matches!(t.definition, Definition::Source(_)))
+            .map(|t| (t.name.clone(), t.shape.clone()))
+            .collect();
+        Base {
+            blocks: self.training.blocks.clone(),
+            constants,
+            inputs,
+        }
+    }
+
+    /// The number that a dim has for the whole data.
+    pub(super) fn whole_number(&self, id: EntityId) -> Option<i64> {
+        let known = self
+            .training
+            .whole
+            .get(&id)
+            .or_else(|| self.values.get(&id))?;
+        match known {
+            Binding::Scalar(value) => self.arena.as_size(*value)?.known(),
+            _ => None,
+        }
+    }
+
+    /// Evaluates something with the batched dims as they are for the whole data.
+    pub(super) fn with_whole<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        if self.mode.step.is_none() || self.training.whole.is_empty() {
+            return read(self);
+        }
+        let calls = std::mem::take(&mut self.calls);
+        let whole: Vec<_> = self
+            .training
+            .whole
+            .iter()
+            .map(|(id, b)| (*id, *b))
+            .collect();
+        let before: Vec<_> = whole
+            .iter()
+            .map(|(id, binding)| (*id, self.values.insert(*id, *binding)))
+            .collect();
+        let value = read(self);
+        for (id, binding) in before {
+            match binding {
+                Some(binding) => self.values.insert(id, binding),
+                None => self.values.remove(&id),
+            };
+        }
+        self.calls = calls;
+        value
+    }
+
+    /// Whether a definition keeps its value of the whole data in a step.
+    pub(super) fn keeps_whole(&self, id: EntityId) -> bool {
+        match self.entity(id).kind {
+            EntityKind::Dim(_) => {
+                let name = &self.entity(id).name.text;
+                !(self.entity_files[id.0 as usize].0 == 0 && self.mode.over.contains_key(name))
+            }
+            EntityKind::Definition { constant, .. } => constant,
+            _ => false,
+        }
+    }
+
+    /// The size of a dim in this pass: of a batched one, marked, that of the batch.
+    pub(super) fn batched(&mut self, id: EntityId, size: Size) -> Size {
+        if !self.training.marking || self.entity_files[id.0 as usize].0 != 0 {
+            return size;
+        }
+        let name = &self.entity(id).name.text;
+        if let Some(anew) = self.mode.dims.get(name) {
+            return anew.clone();
+        }
+        let Some(rows) = self.mode.over.get(name).copied() else {
+            return size;
+        };
+        let whole = Binding::Scalar(self.arena.whole(size.clone()));
+        self.training.whole.insert(id, whole);
+        match rows.or(size.known()) {
+            Some(rows) => Size::rows(name, rows),
+            None => size,
+        }
+    }
+
+    /// Reads the `train` blocks, and adds what they name to what the program computes.
+    pub(super) fn read_blocks(&mut self) {
+        for (number, train, span) in self.trains() {
+            let Some(settings) = self.read_train(number, train, span) else {
+                continue;
+            };
+            let mut names = vec![settings.loss];
+            names.extend(settings.validate.as_ref().map(|v| v.name));
+            for (name, span) in names {
+                if let Some(tensor) = self.scalar_named(name, span) {
+                    let mark = Some(EVALUATED.to_owned());
+                    self.outputs.push((tensor, mark, span));
+                }
+            }
+            self.training.blocks.push(settings);
+        }
+    }
+
+    /// The tensor of a scalar definition.
+    pub(super) fn scalar_named(&mut self, name: &'a str, span: Span) -> Option<TensorRef> {
+        let refuse = |c: &mut Self, message: String, label: String| {
+            let error = Diagnostic::error("E0622", message).at(span, label);
+            c.report
+                .push(error.help("it is the name of a scalar definition"));
+            None
+        };
+        let binding = match self.find(FileId(0), name) {
+            Found::Entity(id) => self.values.get(&id).copied(),
+            Found::Poison => return None,
+            _ => return refuse(self, format!("there is no `{name}`"), "no such name".into()),
+        };
+        match binding {
+            Some(Binding::Tensor(view)) if self.view_shape(view).is_empty() && view.is_whole() => {
+                Some(view.tensor)
+            }
+            Some(Binding::Tensor(view)) => {
+                let text = self.view_text(view);
+                refuse(
+                    self,
+                    format!("`{name}` is no scalar"),
+                    format!("this is {text}"),
+                )
+            }
+            Some(Binding::Scalar(_)) => refuse(
+                self,
+                format!("`{name}` is a number"),
+                "nothing to learn".into(),
+            ),
+            Some(Binding::Poison) => None,
+            _ => refuse(self, format!("`{name}` has no value"), "no scalar".into()),
+        }
+    }
+}
+
+/// Marks the outputs of the first pass that are evaluated for training only.
+pub(super) const EVALUATED: &str = "\u{1f}";

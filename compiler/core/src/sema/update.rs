@@ -1,0 +1,275 @@
+//! The rule of an optimizer applied to one param, and what modules carry on: whatever a step leaves for the next one.
+//!
+//! Must not know the loss or its gradients.
+//!
+//! ```text
+//! momentum(lr: 0.1) for W, grad.W, momentum.m.W   =>   W_next, momentum.m.W_next
+//! ```
+
+use super::{
+    Checker,
+    arena::{ExprId, TensorRef},
+    callee::{Body, Callable},
+    expr::{Binding, Scope},
+    schedules::{Rule, bind_numbers},
+    slices::View,
+    sources::SourceForm,
+    statement::Tensor,
+    training::CarriedKind,
+};
+use crate::einsum::Role;
+use ein_plan::source::fed;
+use ein_plan::{DType, Function};
+use einc_diag::{Diagnostic, Span};
+use einc_syntax::ast::{Argument, Formal, Position};
+
+impl<'a> Checker<'a> {
+    /// The rule of an optimizer for one param.
+    pub(super) fn update(
+        &mut self,
+        rule: Rule<'a>,
+        (param, gradient): (TensorRef, TensorRef),
+        group: &[&'a Argument],
+        factor: ExprId,
+        numbers: &[(&'static str, ExprId)],
+    ) -> Option<()> {
+        let callable = rule.callable;
+        let states = callable.results.len() - 1;
+        let last = callable.formals.len() - numbers.len();
+        let own: &'a [Formal] = &callable.formals[2 + states..last];
+        let shown = Callable {
+            formals: own,
+            ..callable
+        };
+        let mut slots = self.match_arguments(shown, rule.arguments, rule.span)?;
+        for argument in group {
+            let Some(name) = &argument.name else {
+                self.report.push(
+                    Diagnostic::error("E0624", "a group's settings have names")
+                        .at(argument.value.span, "as in `weight_decay: 0`"),
+                );
+                return None;
+            };
+            let Some(at) = own.iter().position(|f| f.name.text == name.text) else {
+                let names: Vec<&str> = own.iter().map(|f| f.name.text.as_str()).collect();
+                let what = format!("`{}` has no argument named `{}`", rule.name, name.text);
+                self.report.push(
+                    Diagnostic::error("E0624", what)
+                        .at(name.span, "named here")
+                        .help(format!("it has {}", names.join(", "))),
+                );
+                return None;
+            };
+            slots[at] = Some(argument);
+        }
+        let record = self.tensors[param.0 as usize].clone();
+        let dtype = match record.dtype {
+            DType::F64 => DType::F64,
+            _ => DType::F32,
+        };
+        let (name, span) = (record.name.clone(), rule.span);
+        let weight = match record.dtype == dtype {
+            true => param,
+            false => self.pointwise(format!("{name}.w"), &record, span, |c, at| {
+                let value = c.element(param, at.to_vec(), record.dtype);
+                Some(c.converted(value, dtype))
+            })?,
+        };
+        let mut scope = Scope {
+            depth: 1,
+            ..Scope::file(self.entity_files[rule.entity.0 as usize])
+        };
+        bind_numbers(&mut scope, callable, numbers);
+        let weight = Binding::Tensor(View::of(weight));
+        let gradient = Binding::Tensor(View::of(gradient));
+        scope.locals.insert(&callable.formals[0].name.text, weight);
+        scope
+            .locals
+            .insert(&callable.formals[1].name.text, gradient);
+        let places = vec![span; callable.formals.len()];
+        self.unify_letters(&mut scope, callable, &places)?;
+        for (formal, slot) in own.iter().zip(slots) {
+            self.bind_setting(&mut scope, formal, slot.map(|argument| &argument.value))?;
+        }
+        if let Some(Binding::Scalar(rate)) = scope.locals.get("lr").copied() {
+            let rate = self.apply(Function::Mul, vec![rate, factor], span)?;
+            if group.is_empty() && self.training.rate.is_none() {
+                let exact = self.coerce(rate, DType::F64, span)?;
+                let name = fed::RATE.to_owned();
+                let told = self.add_statement(name, exact, vec![], vec![], span, Role::Hidden);
+                self.training.rate = Some(told);
+            }
+            scope.locals.insert("lr", Binding::Scalar(rate));
+        } else if self.arena.as_size(factor).is_none() {
+            self.report.push(
+                Diagnostic::error("E0623", format!("`{}` has no rate `lr`", rule.name))
+                    .at(span, "a schedule has nothing to act on"),
+            );
+            return None;
+        }
+        // Where the param is stored in another type, the rule's result is not yet what is carried.
+        let result = match record.dtype == dtype {
+            true => format!("{name}_next"),
+            false => format!("{name}.w.next"),
+        };
+        let mut hints = vec![(result, span)];
+        let mut names = vec![format!("{name}_next")];
+        let mut kinds = vec![(record.clone(), record.dtype)];
+        for formal in &callable.formals[2..2 + states] {
+            let state = self.optimizer_state(&scope, rule, formal, &name, dtype)?;
+            let view = Binding::Tensor(View::of(state));
+            scope.locals.insert(&formal.name.text, view);
+            let like = self.tensors[state.0 as usize].clone();
+            hints.push((format!("{}_next", like.name), span));
+            names.push(format!("{}_next", like.name));
+            kinds.push((like, dtype));
+        }
+        let later = self.unify_letters(&mut scope, callable, &places)?;
+        self.check_sizes(&scope, callable, later)?;
+        let Body::Block(body) = callable.body else {
+            return None;
+        };
+        let prefix = format!("{}.{name}", rule.name);
+        self.training.updating = true;
+        let mark = self.report.mark();
+        let results = self.body(rule.entity, &mut scope, callable, body, &prefix, &hints);
+        self.report.called_from(mark, span, rule.name);
+        self.training.updating = false;
+        for ((binding, name), (like, dtype)) in results?.iter().zip(names).zip(kinds) {
+            let next = self.kept(*binding, name, &like, dtype, span)?;
+            self.outputs.push((next, None, span));
+        }
+        Some(())
+    }
+
+    /// A state of an optimizer for one param.
+    fn optimizer_state(
+        &mut self,
+        scope: &Scope<'a>,
+        rule: Rule<'a>,
+        formal: &'a Formal,
+        param: &str,
+        dtype: DType,
+    ) -> Option<TensorRef> {
+        let mut shape = vec![];
+        for position in formal.shape.iter().flatten() {
+            match position {
+                Position::Rest(_) => shape.extend(scope.rest.clone().unwrap_or_default()),
+                Position::Expr(expr) => {
+                    let letter = match &*expr.kind {
+                        einc_syntax::ast::ExprKind::Name(name) => scope.letters.get(name.as_str()),
+                        _ => None,
+                    };
+                    match letter {
+                        Some((size, _)) => shape.push(size.clone()),
+                        None => shape.push(self.size(scope, expr, "a size")?),
+                    }
+                }
+            }
+        }
+        let begin = formal.default.as_ref()?;
+        let begin = match self.source(scope, begin, dtype, &shape)? {
+            SourceForm::Ready(source) => source,
+            _ => {
+                self.report.push(
+                    Diagnostic::error("E0207", "a state does not begin like a layer's weights")
+                        .at(begin.span, "write a number or `normal(…)`"),
+                );
+                return None;
+            }
+        };
+        let name = format!("{}.{}.{param}", rule.name, formal.name.text);
+        self.training
+            .carried
+            .push((name.clone(), CarriedKind::State, begin));
+        let tensor = self.fed(name, dtype, shape, Role::Param, formal.name.span);
+        self.training.state_tensors.push(tensor);
+        Some(tensor)
+    }
+
+    /// What is carried on under a name, in the type and shape in which it is kept.
+    fn kept(
+        &mut self,
+        binding: Binding,
+        name: String,
+        like: &Tensor,
+        dtype: DType,
+        span: Span,
+    ) -> Option<TensorRef> {
+        let (value, from) = match binding {
+            Binding::Tensor(view) => {
+                let made = &self.tensors[view.tensor.0 as usize];
+                if made.name == name && made.dtype == dtype && view.is_whole() {
+                    return Some(view.tensor);
+                }
+                (view, made.dtype)
+            }
+            Binding::Scalar(id) => {
+                let id = self.coerce(id, dtype, span)?;
+                let tensor = self.scalar_statement(id, span);
+                (View::of(tensor), dtype)
+            }
+            _ => return None,
+        };
+        if from != dtype && !from.is_float() {
+            self.report.push(
+                Diagnostic::error(
+                    "E0512",
+                    format!("`{name}` is {from}, and is kept as {dtype}"),
+                )
+                .at(span, "by this optimizer"),
+            );
+            return None;
+        }
+        let leading = self.leading(value).to_vec();
+        self.pointwise(name, like, span, |c, at| {
+            let positions = leading.iter().chain(at).copied().collect();
+            let read = c.element(value.tensor, positions, from);
+            Some(c.converted(read, dtype))
+        })
+    }
+
+    /// The `next` of the states of modules that the loss reaches.
+    pub(super) fn module_states(&mut self, reached: &[bool], span: Span) -> Option<()> {
+        let nexts = std::mem::take(&mut self.training.next_states);
+        let mut taken: Vec<(TensorRef, Span)> = vec![];
+        for next in nexts {
+            let range = self.training.applications.get(&next.application).cloned();
+            let used = range.is_some_and(|range| {
+                range
+                    .into_iter()
+                    .any(|at| reached.get(at).copied().unwrap_or(false))
+            });
+            if !used {
+                continue;
+            }
+            if let Some((_, first)) = taken.iter().find(|(state, _)| *state == next.state) {
+                let name = self.tensors[next.state.0 as usize].name.clone();
+                self.report.push(
+                    Diagnostic::error("E0512", format!("`{name}` has two values after a step"))
+                        .at(span, "the loss reaches two applications of its module")
+                        .at(*first, "this is its `next`")
+                        .help("apply the module once in a step, or declare two instances"),
+                );
+                return None;
+            }
+            taken.push((next.state, next.span));
+            let like = self.tensors[next.state.0 as usize].clone();
+            let name = format!("{}_next", like.name);
+            let value = Binding::Tensor(next.value);
+            let tensor = self.kept(value, name, &like, like.dtype, next.span)?;
+            self.outputs.push((tensor, None, next.span));
+        }
+        Some(())
+    }
+}
+
+/// The `next` of a module's state in one application.
+#[derive(Clone)]
+pub(super) struct NextState {
+    pub(super) state: TensorRef,
+    pub(super) value: View,
+    /// The prefix of what the application makes.
+    pub(super) application: String,
+    pub(super) span: Span,
+}

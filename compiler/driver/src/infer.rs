@@ -1,0 +1,120 @@
+//! A program that only evaluates: what one of its definitions needs, without training, with params that it is given.
+//!
+//! Must not know what definitions mean: what an item needs is whatever its text names.
+//!
+//! ```text
+//! digits.ein, `logits`   ->   dims, X, W1, b1, W2, b2, model, logits; output logits
+//! ```
+
+use crate::program::Program;
+use einc_diag::{Diagnostic, Span, did_you_mean};
+use einc_syntax::ast::{Item, ItemKind, Name, Statement};
+use std::collections::BTreeSet;
+
+/// Leaves in a program what `wanted` needs, and makes it the only output.
+///
+/// # Errors
+/// `E0711` if the program defines no such name.
+pub fn reduce(program: &mut Program, wanted: &str) -> Result<(), Diagnostic> {
+    let Some(file) = program.sources.files.first_mut() else {
+        return Ok(());
+    };
+    let items = &file.ast.items;
+    let defined: Vec<&str> = items
+        .iter()
+        .filter(|item| matches!(item.kind, ItemKind::Statement(_)))
+        .flat_map(|item| declared(item))
+        .collect();
+    if !defined.contains(&wanted) {
+        let message = format!("`--infer {wanted}`: the program has no definition `{wanted}`");
+        let error = Diagnostic::error("E0711", message);
+        return Err(match did_you_mean(wanted, defined.iter().copied()) {
+            Some(near) => error.help(format!("did you mean `--infer {near}`?")),
+            None => error.help(format!("it has: {}", defined.join(", "))),
+        });
+    }
+    let text = |span: Span| {
+        let range = span.start as usize..span.end as usize;
+        file.text.get(range).unwrap_or_default()
+    };
+    let mut needed: BTreeSet<&str> = BTreeSet::from([wanted]);
+    let mut kept = vec![false; items.len()];
+    loop {
+        let before = needed.len();
+        for (item, kept) in items.iter().zip(&mut kept) {
+            let names = declared(item);
+            if !*kept && names.iter().any(|name| needed.contains(name)) {
+                *kept = true;
+                needed.extend(words(text(item.span)));
+            }
+        }
+        if needed.len() == before
+            && items.iter().zip(&kept).all(|(item, kept)| {
+                *kept || !declared(item).iter().any(|name| needed.contains(name))
+            })
+        {
+            break;
+        }
+    }
+    for (item, kept) in items.iter().zip(&mut kept) {
+        *kept |= match &item.kind {
+            ItemKind::UseLibrary { .. } | ItemKind::UseFile { .. } => true,
+            // A condition on what is left still holds.
+            ItemKind::Assert { .. } => {
+                let all: BTreeSet<&str> = items.iter().flat_map(|item| declared(item)).collect();
+                let mut named = words(text(item.span)).filter(|word| all.contains(word));
+                named.all(|word| needed.contains(word))
+            }
+            _ => false,
+        };
+    }
+    let place = items
+        .iter()
+        .find(|item| declared(item).contains(&wanted))
+        .map(|item| item.span);
+    let mut keep = kept.iter();
+    file.ast.items.retain(|_| *keep.next().unwrap_or(&false));
+    if let Some(span) = place {
+        file.ast.items.push(Item {
+            kind: ItemKind::Output {
+                name: Name {
+                    text: wanted.to_owned(),
+                    span,
+                },
+                on: None,
+                file: None,
+            },
+            span,
+            doc: None,
+        });
+    }
+    Ok(())
+}
+
+/// The names that an item gives something to.
+fn declared(item: &Item) -> Vec<&str> {
+    match &item.kind {
+        ItemKind::Dim { name, .. }
+        | ItemKind::Input { name, .. }
+        | ItemKind::Param { name, .. } => vec![&name.text],
+        ItemKind::Const { target, .. } => vec![&target.name.text],
+        ItemKind::Function(function) => vec![&function.name.text],
+        ItemKind::Module(module) => vec![&module.name.text],
+        ItemKind::Statement(Statement::Definition { targets, .. }) => targets
+            .iter()
+            .map(|target| target.name.text.as_str())
+            .collect(),
+        ItemKind::Statement(Statement::Scatter { target, .. }) => vec![&target.name.text],
+        ItemKind::Statement(Statement::Repeat { body, counter, .. }) => {
+            let inside = body.iter().flat_map(declared);
+            inside.chain([counter.text.as_str()]).collect()
+        }
+        _ => vec![],
+    }
+}
+
+/// Every name in a text, and parts of dotted ones.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == '\''))
+        .filter(|word| !word.is_empty())
+}

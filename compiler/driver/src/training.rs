@@ -1,0 +1,156 @@
+//! Training: the programs of a checked `train` block as plans, in one session that the run time walks.
+//!
+//! Must not know how steps are run.
+//!
+//! ```text
+//! steps with 64 and 29 rows, validation, what is evaluated at the end   ->   4 plans for 2 sites
+//! ```
+
+use crate::session::{Failure, compiled};
+use ein_exec::session::{self as run, Session};
+use ein_plan::{Plan, Source, memory};
+use einc_core::{
+    einsum,
+    pipeline::Options,
+    sema::training::{CarriedKind, Every, Training},
+};
+use einc_diag::Diagnostic;
+
+/// Plans everything that a session walks.
+///
+/// # Errors
+/// As [`crate::session::compile`].
+pub fn plan(
+    training: &Training,
+    last: &einsum::Program,
+    options: &Options,
+    time_limit: Option<f64>,
+) -> Result<Session, Failure> {
+    let plan = |program: &einsum::Program| -> Result<Plan, Failure> {
+        Ok(compiled(program, options, time_limit)?.plan)
+    };
+    let mut session = Session {
+        constants: training.constants.as_ref().map(&plan).transpose()?,
+        last: (!last.outputs.is_empty()).then(|| plan(last)).transpose()?,
+        ..Session::default()
+    };
+    for carried in &training.carried {
+        session.carried.insert(
+            carried.name.clone(),
+            run::Carried {
+                begin: carried.begin.clone(),
+                anew: carried.kind == CarriedKind::Gradient,
+                saved: matches!(
+                    carried.kind,
+                    CarriedKind::Param | CarriedKind::State | CarriedKind::Running
+                ),
+                model: matches!(carried.kind, CarriedKind::Param | CarriedKind::Running),
+                dtype: carried.dtype,
+                shape: carried.shape.clone(),
+            },
+        );
+    }
+    for block in &training.blocks {
+        let mut planned = run::Block {
+            name: block.name.clone(),
+            rows: block.rows,
+            batch: block.batch,
+            shuffle: block.shuffle,
+            steps_per_epoch: block.steps_per_epoch,
+            steps: block.steps,
+            parts: block.parts,
+            optimizer: block.optimizer.clone(),
+            apply: block.apply.as_ref().map(&plan).transpose()?,
+            ..run::Block::default()
+        };
+        for (rows, program) in &block.step {
+            planned.step.insert(*rows, plan(program)?);
+        }
+        for input in &block.inputs {
+            planned.inputs.push(run::BatchInput {
+                name: input.name.clone(),
+                axis: input.axis,
+                dtype: input.dtype,
+                shape: input.shape.clone(),
+                source: input.source.clone(),
+                constant: input.constant,
+            });
+        }
+        let often = |every: Every| match every {
+            Every::Epochs(count) => run::Every::Epochs(count),
+            Every::Steps(count) => run::Every::Steps(count),
+        };
+        if let Some((name, program, every)) = &block.validate {
+            planned.validate = Some((name.clone(), plan(program)?, often(*every)));
+        }
+        if let Some((folder, every, keep)) = &block.checkpoint {
+            planned.checkpoints = Some(run::Checkpoints {
+                folder: folder.into(),
+                every: often(*every),
+                keep: *keep,
+            });
+        }
+        session.blocks.push(planned);
+    }
+    fits(&session, options)?;
+    Ok(session)
+}
+
+/// The most bytes that each site holds while a session runs: its plans, each beside what is carried and not read by it.
+pub fn peaks(session: &Session) -> Vec<u64> {
+    let plans: Vec<&Plan> = session.plans().collect();
+    let sites = plans.first().map_or(1, |plan| plan.sites as usize);
+    let mut most = vec![0u64; sites];
+    // What is carried rests where the plan that gives it, or first reads it, says.
+    let mut carried: std::collections::BTreeMap<&str, Vec<u64>> = Default::default();
+    for plan in &plans {
+        for step in &plan.steps {
+            if let ein_plan::Operation::Source {
+                name,
+                source: Source::Fed,
+            } = &step.operation
+                && session.carried.contains_key(name)
+            {
+                let bytes = (0..plan.sites).map(|site| {
+                    let keys = step.kind.keys_at(site, &plan.mesh);
+                    keys.map(|key| step.kind.tuple_bytes(&key)).sum()
+                });
+                carried.entry(name).or_insert_with(|| bytes.collect());
+            }
+        }
+    }
+    for plan in &plans {
+        let reads = |name: &str| {
+            plan.steps.iter().any(|step| {
+                matches!(&step.operation,
+                    ein_plan::Operation::Source { name: own, source: Source::Fed } if own == name)
+            })
+        };
+        let held = memory::peaks(plan);
+        for (site, most) in most.iter_mut().enumerate() {
+            let beside: u64 = carried
+                .iter()
+                .filter(|(name, _)| !reads(name))
+                .map(|(_, bytes)| bytes.get(site).copied().unwrap_or(0))
+                .sum();
+            let own = held.get(site).map_or(0, |peak| peak.bytes);
+            *most = (*most).max(own.saturating_add(beside));
+        }
+    }
+    most
+}
+
+fn fits(session: &Session, options: &Options) -> Result<(), Failure> {
+    let most = peaks(session).into_iter().max().unwrap_or(0);
+    let Some(memory) = options.criteria.memory.filter(|memory| most > *memory) else {
+        return Ok(());
+    };
+    Err(Failure::wrong(vec![
+        Diagnostic::error(
+            "E0996",
+            format!("training needs {most} bytes at a site, of which `--memory` allows {memory}"),
+        )
+        .help("the states of the optimizer and the params stay in memory beside what a step needs")
+        .help("use more sites, a smaller batch, or `accumulate:`"),
+    ]))
+}

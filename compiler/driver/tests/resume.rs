@@ -1,0 +1,139 @@
+//! A run that is stopped and continued ends bit for bit where an unbroken one does, on any number of sites.
+#![allow(clippy::unwrap_used)]
+#![cfg(feature = "parser")]
+
+use ein_exec::session::Begin;
+use ein_plan::Scalar;
+use ein_records::Show;
+use einc_driver::arguments::Format;
+use einc_driver::settings::Settings;
+use einc_driver::{load, run};
+use std::path::Path;
+
+/// 53 rows in batches of 8, so that epochs of 7 steps end in short batches; a param of one number, which begins with 0; a running mean; two
+/// blocks with optimizers of their own: everything that a checkpoint holds matters.
+fn program(folder: &Path) -> String {
+    let folder = folder.join("ckpt").display().to_string();
+    format!(
+        r#"
+dim N = 53
+const K = 40
+const L = 9
+input X: f32[N, 6] = uniform(-1, 1)
+input y: f32[N] = uniform(-1, 1)
+module scaled(D)(x[n, D]) -> z[n, D] {{
+  state level[d] = zeros
+  next level[d] = 0.9 * level[d] + 0.1 * (sum[n] x[n,d]) / 8
+  z[n, d] = x[n, d] - 0.5 * level[d]
+}}
+param scale: scaled(6)
+param W: f32[6, 7] = normal(0, 0.5)
+param v: f32[7] = normal(0, 0.5)
+param b: f32 = 0
+Z = scale(X)
+h[n, k] = tanh(Z[n, d] * W[d, k])
+p[n] = h[n, k] * v[k] + b
+loss = mean[n] (p[n] - y[n])^2
+train {{
+  loss: loss
+  data: (X, y) over N by 8 shuffle
+  steps: K
+  optimizer: lamb(lr: 0.02)
+  checkpoint: "{folder}" every 6 steps keep 2
+}}
+train {{
+  loss: loss
+  data: (X, y) over N by 11 shuffle
+  steps: L
+  optimizer: momentum(lr: 0.05)
+  checkpoint: "{folder}" every 1 epoch keep 2
+}}
+output loss
+"#
+    )
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("net.ein"), program(folder.path())).unwrap();
+        Place(folder)
+    }
+
+    /// Runs up to `K` and `L` steps of the blocks; returns the exit status.
+    fn status(&self, begin: Begin, sites: u32, [k, l]: [i64; 2], seed: u64) -> i32 {
+        let settings = Settings {
+            sites: Some(sites),
+            deterministic: true,
+            seed,
+            begin,
+            progress: Show::Nothing,
+            export: Some(self.0.path().join("all.safetensors")),
+            constants: [("K", k), ("L", l)]
+                .map(|(name, value)| (name.to_owned(), Scalar::Int(value)))
+                .into(),
+            ..Settings::default()
+        };
+        let file = self.0.path().join("net.ein");
+        let load = || {
+            let program = load::load(&file).map_err(|error| run::Failure::wrong(vec![error]))?;
+            Ok((program, None))
+        };
+        run::run(load, &settings, &[], Format::Text)
+    }
+
+    /// The bytes of the params after a run that succeeds.
+    fn trained(&self, begin: Begin, sites: u32, steps: [i64; 2]) -> Vec<u8> {
+        assert_eq!(self.status(begin, sites, steps, 0), 0);
+        std::fs::read(self.0.path().join("all.safetensors")).unwrap()
+    }
+}
+
+#[test]
+fn continued_bit_for_bit_on_any_number_of_sites() {
+    let place = Place::new();
+    let whole = place.trained(Begin::Anew, 2, [40, 9]);
+    // In the middle of an epoch, at the end of one, before the first checkpoint of the rhythm, in the second block.
+    for (stop, sites) in [
+        ([17, 0], 1),
+        ([21, 0], 3),
+        ([3, 0], 4),
+        ([40, 4], 5),
+        ([40, 0], 2),
+    ] {
+        place.trained(Begin::Restart, 2, stop);
+        let again = place.trained(Begin::Resume, sites, [40, 9]);
+        assert!(
+            again == whole,
+            "stopped after {stop:?}, resumed on {sites} sites"
+        );
+    }
+    // Several times, and when there is nothing left to do.
+    place.trained(Begin::Restart, 4, [5, 0]);
+    place.trained(Begin::Resume, 3, [26, 0]);
+    assert!(place.trained(Begin::Resume, 1, [40, 9]) == whole);
+    assert!(place.trained(Begin::Resume, 2, [40, 9]) == whole);
+    // One site alone gives the same, so the comparisons above are not of one mistake with itself.
+    assert!(place.trained(Begin::Restart, 1, [40, 9]) == whole);
+    assert!(place.trained(Begin::Restart, 1, [39, 9]) != whole);
+}
+
+#[test]
+fn refused_where_it_cannot_be_continued() {
+    let place = Place::new();
+    assert_eq!(
+        place.status(Begin::Resume, 1, [4, 0], 0),
+        1,
+        "there is nothing"
+    );
+    place.trained(Begin::Anew, 1, [4, 0]);
+    assert_eq!(
+        place.status(Begin::Anew, 1, [4, 0], 0),
+        1,
+        "there is something in the way"
+    );
+    assert_eq!(place.status(Begin::Resume, 1, [4, 0], 1), 1, "another seed");
+    assert_eq!(place.status(Begin::Resume, 2, [4, 0], 0), 0);
+}

@@ -1,0 +1,118 @@
+//! Training against plain loops in double precision, on 1 to 4 sites.
+//!
+//! ```text
+//! losses of all steps and the params at the end, of a program and of loops over the same rows
+//! ```
+#![allow(clippy::unwrap_used)]
+
+mod reference;
+mod rules;
+mod wrong;
+
+use ein_array::{Array, Data};
+use ein_exec::{Event, Report, RunError, train_in_process};
+use ein_plan::{DType, Source};
+use einc_driver::bind::Purpose;
+use einc_driver::session::{self, Prepared};
+use einc_driver::settings::Settings;
+use einc_driver::{exit, load};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// Rows and columns of the data.
+pub(crate) const ROWS: usize = 23;
+pub(crate) const COLUMNS: usize = 5;
+
+/// What a run of a program gave.
+pub(crate) struct Run {
+    pub(crate) losses: Vec<f64>,
+    pub(crate) validated: Vec<f64>,
+    pub(crate) outputs: BTreeMap<String, Vec<f64>>,
+}
+
+/// Linear regression on random data; `rest` has what is trained and how.
+pub(crate) fn regression(rest: &str) -> String {
+    format!(
+        "dim N = {ROWS}\ninput X: f32[N, {COLUMNS}] = uniform(-1, 1)\ninput y: f32[N] = uniform(-1, 1)\n\
+         param w: f32[{COLUMNS}] = full(0.1)\nparam b: f32 = 0.2\nz[n] = X[n,d] * w[d] + b\n\
+         loss = mean[n] (z[n] - y[n])^2\n{rest}\noutput w\noutput b\n"
+    )
+}
+
+fn numbers(values: &Array) -> Vec<f64> {
+    let data: &Data = values.data();
+    (0..data.len()).map(|at| data.get(at).as_f64()).collect()
+}
+
+/// Runs a text; what is wrong with it is a failure of the test.
+pub(crate) fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
+    let program = load::load_text("test", "test.ein", text.into(), None, PathBuf::from("."));
+    let settings = Settings {
+        sites: Some(sites),
+        ..Settings::default()
+    };
+    let prepared = session::plan(&program, &settings, sites, Purpose::Run, None);
+    let session = match prepared {
+        Ok((Prepared::Session(session), warnings)) if warnings.is_empty() => session,
+        Ok((_, warnings)) => panic!("{warnings:?}"),
+        Err(failure) => panic!(
+            "{}",
+            exit::drawn(failure.diagnostics, &program.texts(), Default::default())
+        ),
+    };
+    let told = Mutex::new((vec![], vec![]));
+    let watch = |event: &Event| {
+        let mut told = told.lock().unwrap();
+        if let Event::Step {
+            loss, validated, ..
+        } = event
+        {
+            told.0.push(*loss);
+            told.1.extend(validated.as_ref().map(|(_, value)| *value));
+        }
+        Ok(())
+    };
+    let options = ein_exec::Options {
+        threads: sites as usize,
+        ..ein_exec::Options::default()
+    };
+    let report: Report = train_in_process(&session, sites, &options, &watch)?;
+    let (losses, validated) = told.into_inner().unwrap();
+    let printed = report.printed.iter();
+    Ok(Run {
+        losses,
+        validated,
+        outputs: printed
+            .map(|printed| (printed.name.clone(), numbers(&printed.values)))
+            .collect(),
+    })
+}
+
+pub(crate) fn run(text: &str, sites: u32) -> Run {
+    attempt(text, sites).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+}
+
+/// A generated tensor, as the language promises it: by name and element number.
+pub(crate) fn made(source: &Source, name: &str, shape: &[u64]) -> Vec<f64> {
+    let ranges: Vec<(u64, u64)> = shape.iter().map(|n| (0, *n)).collect();
+    let dtype = match source {
+        Source::Permutation => DType::I64,
+        _ => DType::F32,
+    };
+    numbers(&ein_kernels::generate(
+        source, dtype, name, 0, shape, &ranges,
+    ))
+}
+
+/// Whether two lists are the same up to rounding.
+pub(crate) fn close(found: &[f64], wanted: &[f64], what: &str) {
+    assert_eq!(found.len(), wanted.len(), "{what}");
+    for (at, (a, b)) in found.iter().zip(wanted).enumerate() {
+        let tolerance = 2e-5 * b.abs().max(1.0);
+        assert!(
+            (a - b).abs() <= tolerance,
+            "{what}, number {at}: {a} and {b}"
+        );
+    }
+}

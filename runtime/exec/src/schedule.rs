@@ -1,0 +1,204 @@
+//! The order of a plan's steps as loops in loops, and between which of them sites talk.
+//!
+//! A part in which no site talks is taken in one go by the site's threads. Must not know what a step computes.
+//!
+//! ```text
+//! step 0, step 1 broadcast, repeat b0 { step 2, step 3 }   ->   [quiet [0], 1, quiet [b0 [2, 3]]]
+//! ```
+
+use ein_plan::lifetime::{Event, events};
+use ein_plan::{BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType};
+
+/// A part of a plan.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// A step: in a quiet part a local one, else one that moves tuples.
+    Step(usize),
+    /// Parts at which no site talks.
+    Quiet(Vec<Item>),
+    /// A loop, its body.
+    Repeat(BlockId, Vec<Item>),
+}
+
+/// What is known of a plan before it is walked by so many sites.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    /// All of it.
+    pub items: Vec<Item>,
+    /// By loop.
+    pub loops: Vec<Loop>,
+}
+
+/// What is known of a loop.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    /// Whether sites talk in a round, or agree on its end.
+    pub talks: bool,
+    /// By state: whether the next one is this state's alone, of this very round and just where the state is, so that it
+    /// can be moved.
+    pub moves: Vec<bool>,
+    /// By state: its type and placement.
+    pub states: Vec<RelationType>,
+    /// By collected value: its type and placement, if it is wanted.
+    pub collected: Vec<Option<RelationType>>,
+    /// Relations that end with a round.
+    pub round: Vec<RelationId>,
+    /// States that nobody wants behind the loop.
+    pub lost: Vec<u32>,
+}
+
+impl Schedule {
+    /// The schedule of a verified plan.
+    pub fn of(plan: &Plan, sites: u32) -> Schedule {
+        let blocks = plan.blocks_of_steps();
+        let mut schedule = Schedule {
+            items: vec![],
+            loops: vec![],
+        };
+        for (number, repeat) in (0u32..).zip(&plan.repeats) {
+            let (id, block) = (BlockId(number), &repeat.block);
+            let own = |relation: &RelationId| blocks[relation.0 as usize] == Some(id);
+            let body = repeat.first as usize..repeat.end as usize;
+            let agrees = |held: &ein_plan::Repeat| {
+                sites > 1
+                    && (held.block.until.is_some() || matches!(held.block.bound, Bound::Value(_)))
+            };
+            let inner = plan.repeats.iter().enumerate();
+            let mut inner = inner.filter(|(inner, other)| {
+                *inner != number as usize
+                    && is_inside(plan, BlockId(*inner as u32), id)
+                    && agrees(other)
+            });
+            let wanted: Vec<LoopValue> = plan.behind(id).map(|(_, value)| value).collect();
+            let states: Vec<RelationType> = (0u32..)
+                .zip(&block.states)
+                .map(|(n, state)| {
+                    plan.state_kind(id, n)
+                        .unwrap_or(plan.kind(state.initial))
+                        .clone()
+                })
+                .collect();
+            schedule.loops.push(Loop {
+                talks: plan.steps[body].iter().any(|step| moves(&step.operation))
+                    || (sites > 1 && block.until.is_some())
+                    || inner.next().is_some(),
+                moves: (block.states.iter().zip(&states))
+                    .map(|(state, kind)| {
+                        let same = block.states.iter().filter(|other| other.next == state.next);
+                        let there = plan.kind(state.next).placement == kind.placement;
+                        own(&state.next) && there && same.count() == 1
+                    })
+                    .collect(),
+                states,
+                collected: (0..block.collected.len() as u32)
+                    .map(|number| plan.collected_kind(id, number).cloned())
+                    .collect(),
+                round: block.ends_with().filter(own).collect(),
+                lost: (0..block.states.len() as u32)
+                    .filter(|number| !wanted.contains(&LoopValue::Last(id, *number)))
+                    .collect(),
+            });
+        }
+        let mut parts = vec![(vec![], true)];
+        for event in events(plan) {
+            match event {
+                Event::Enter(_) => parts.push((vec![], true)),
+                Event::Step(step) => {
+                    let quiet = !moves(&plan.steps[step].operation);
+                    add(&mut parts, Item::Step(step), quiet);
+                }
+                Event::Exit(block) => {
+                    let (body, _) = parts.pop().unwrap_or_default();
+                    let bound = plan.repeat(block).block.bound;
+                    let told = sites > 1 && matches!(bound, Bound::Value(_));
+                    let talks = schedule.loops[block.0 as usize].talks || told;
+                    let body = match talks {
+                        true => body,
+                        false => flat(body),
+                    };
+                    add(&mut parts, Item::Repeat(block, body), !talks);
+                }
+            }
+        }
+        schedule.items = parts.pop().unwrap_or_default().0;
+        schedule
+    }
+}
+
+/// Whether a loop is in another one.
+fn is_inside(plan: &Plan, inner: BlockId, outer: BlockId) -> bool {
+    let mut around = plan.repeat(inner).block.parent;
+    while let Some(block) = around {
+        if block == outer {
+            return true;
+        }
+        around = plan.repeat(block).block.parent;
+    }
+    false
+}
+
+fn moves(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Broadcast { .. } | Operation::Shuffle { .. }
+    )
+}
+
+/// Adds a part to the innermost body that is open.
+fn add(parts: &mut [(Vec<Item>, bool)], item: Item, quiet: bool) {
+    let Some((items, _)) = parts.last_mut() else {
+        return;
+    };
+    match (items.last_mut(), quiet) {
+        (Some(Item::Quiet(group)), true) => group.push(item),
+        (_, true) => items.push(Item::Quiet(vec![item])),
+        (_, false) => items.push(item),
+    }
+}
+
+/// The parts of a body in which nothing but quiet groups stands.
+fn flat(items: Vec<Item>) -> Vec<Item> {
+    let parts = items.into_iter().map(|item| match item {
+        Item::Quiet(items) => items,
+        other => vec![other],
+    });
+    parts.flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn quiet_parts_are_groups() {
+        let text = "plan for 2 sites
+kernel k0 (f64[]) [] f64 = a0[] * 0.5_f64
+kernel k1 (f64[]) [] bool = a0[] < 1.0_f64
+r0 x: {} f64[] @ ALL = source x from full(64.0)
+repeat b0 t < 3; state r0 next r2; free r0
+  r1 x: {} f64[] @ ALL = loop state b0.0
+  r2 x: {} f64[] @ ALL = join k0(r1{}) over []; free r1
+end b0
+r3 x: {} f64[] @ ALL = loop last b0.0
+repeat b1 u < inf until r6; state r3 next r5; free r3
+  r4 x: {} f64[] @ ALL = loop state b1.0
+  r5 x: {} f64[] @ ALL = join k0(r4{}) over []; free r4
+  r6 stop: {} bool[] @ ALL = join k1(r5{}) over []
+end b1
+r7 x: {} f64[] @ ALL = loop last b1.0
+output x = r7: f64[]
+";
+        let plan: Plan = text.parse().unwrap();
+        assert_eq!(plan.to_string(), text);
+        ein_plan::verify::verify(&plan).unwrap();
+        let steps = |steps: &[usize]| steps.iter().map(|s| Item::Step(*s)).collect::<Vec<_>>();
+        let first = Item::Repeat(BlockId(0), steps(&[1, 2]));
+        let quiet = Item::Quiet(vec![Item::Step(0), first, Item::Step(3)]);
+        let second = Item::Repeat(BlockId(1), vec![Item::Quiet(steps(&[4, 5, 6]))]);
+        let expected = vec![quiet, second, Item::Quiet(steps(&[7]))];
+        assert_eq!(Schedule::of(&plan, 2).items, expected);
+        // Alone, a site needs no agreement.
+        assert_eq!(Schedule::of(&plan, 1).items.len(), 1);
+    }
+}

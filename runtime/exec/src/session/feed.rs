@@ -1,0 +1,232 @@
+//! What a session gives a plan: rows of the data, what is carried, and the numbers of the step.
+//!
+//! A site reads the rows and boxes that the placement gives it, from the data themselves; nothing is moved. Must not know what a plan
+//! does with them.
+//!
+//! ```text
+//! X {n: 64/2} @ PART(n), site 1 of 2, rows 17 3 60 …   ->   reads rows 32.. of the list, each by its own place in the file
+//! ```
+
+use super::BatchInput;
+use super::resident::Residents;
+use crate::Options;
+use crate::error::{ErrorKind, RunError};
+use crate::store::Tuples;
+use ein_array::Array;
+use ein_comm::Communicator;
+use ein_data::Reader;
+use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
+use ein_plan::{DType, FileRef, Mesh, RelationType, Source};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a step, or a part of one, is given.
+#[derive(Clone)]
+pub(crate) struct Batch<'a> {
+    /// The step of the block, from 0.
+    pub step: u64,
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// How many updates the optimizer's states have seen.
+    pub update: u64,
+    /// The part's share of the batch.
+    pub share: f64,
+    /// Numbers of its rows.
+    pub rows: Vec<u64>,
+    /// What tells its random numbers from those of others.
+    pub round: String,
+    /// The data.
+    pub inputs: &'a [BatchInput],
+}
+
+/// Data that rows are read of.
+enum Rows {
+    File(Reader),
+    Made(Source),
+    Whole(Array),
+}
+
+/// All data of a session, opened once.
+#[derive(Default)]
+pub(crate) struct Data(BTreeMap<String, Rows>);
+
+impl Data {
+    /// Opens the files that a batch reads and that are not open yet.
+    pub fn open(&mut self, batch: &Batch<'_>, options: &Options) -> Result<(), RunError> {
+        for input in batch.inputs {
+            if !input.constant && !self.0.contains_key(&input.name) {
+                let rows = opened(input, options)?;
+                self.0.insert(input.name.clone(), rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the constants that a batch reads by rows to every site. All sites call it.
+    pub fn gather(
+        &mut self,
+        batch: &Batch<'_>,
+        residents: &Residents,
+        comm: &dyn Communicator,
+    ) -> Result<(), RunError> {
+        for input in batch.inputs {
+            if input.constant && !self.0.contains_key(&input.name) {
+                let whole = residents.whole(&input.name, comm)?;
+                let whole = whole.ok_or_else(|| {
+                    RunError::internal(format!("`{}` has not been computed", input.name))
+                })?;
+                self.0.insert(input.name.clone(), Rows::Whole(whole));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
+    let file = match (options.inputs.get(&input.name), &input.source) {
+        (Some(file), _) => file.clone(),
+        (None, Source::Load(file)) => FileRef {
+            path: crate::source::join(&options.base, &file.path),
+            key: file.key.clone(),
+        },
+        (None, Source::Unbound | Source::Fed) => {
+            return Err(RunError::new(
+                "E0710",
+                ErrorKind::Data,
+                format!("the input `{}` has no data", input.name),
+            )
+            .help(format!("name a file: --input {0}={0}.npy", input.name)));
+        }
+        (None, made) => return Ok(Rows::Made(made.clone())),
+    };
+    let failed = |error| RunError::data(ErrorKind::Data, error);
+    let reader = Reader::open(&file).map_err(failed)?;
+    let extents: Vec<Option<u64>> = input.shape.iter().copied().map(Some).collect();
+    let header = reader.header();
+    header
+        .expect(&file.path, input.dtype, &extents)
+        .map_err(failed)?;
+    Ok(Rows::File(reader))
+}
+
+/// Everything that a plan may ask for.
+pub(crate) struct Feed<'a> {
+    /// What is carried.
+    pub residents: &'a Residents,
+    /// The data.
+    pub data: &'a Data,
+    /// The rows and numbers, in a step.
+    pub batch: Option<&'a Batch<'a>>,
+}
+
+impl Feed<'_> {
+    /// The stream of a random source that is drawn anew in every step.
+    pub fn stream(&self, name: &str) -> Option<String> {
+        self.batch.map(|batch| format!("{name}@{}", batch.round))
+    }
+
+    /// The tuples of a source at a site.
+    pub fn tuples(
+        &self,
+        name: &str,
+        kind: &RelationType,
+        (site, mesh): (u32, &Mesh),
+        options: &Options,
+    ) -> Result<Tuples, RunError> {
+        if let Some(resident) = self.residents.get(name)
+            && !self.is_batched(name)
+        {
+            return Ok(resident.tuples.clone());
+        }
+        let missing = || RunError::internal(format!("the session has no `{name}`"));
+        let batch = self.batch.ok_or_else(missing)?;
+        let mut tuples = Tuples::new();
+        for key in kind.keys_at(site, mesh) {
+            let ranges = kind.ranges(&key);
+            let array = match batch.inputs.iter().find(|input| input.name == name) {
+                Some(input) => self.rows(input, batch, &ranges, options)?,
+                None => number(name, batch, &ranges).ok_or_else(missing)?,
+            };
+            tuples.insert(key, vec![Arc::new(array)]);
+        }
+        Ok(tuples)
+    }
+
+    fn is_batched(&self, name: &str) -> bool {
+        self.batch
+            .is_some_and(|batch| batch.inputs.iter().any(|input| input.name == name))
+    }
+
+    /// The rows of a batch's range, neighbours in the data read together.
+    fn rows(
+        &self,
+        input: &BatchInput,
+        batch: &Batch<'_>,
+        ranges: &[(u64, u64)],
+        options: &Options,
+    ) -> Result<Array, RunError> {
+        let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let mut array = Array::zeros(input.dtype, &shape);
+        let data = self.data.0.get(&input.name);
+        let data = data.ok_or_else(|| RunError::internal("the data are not open"))?;
+        let (first, count) = ranges[input.axis];
+        let wanted = &batch.rows[first as usize..(first + count) as usize];
+        let mut done = 0;
+        while done < wanted.len() {
+            let mut run = 1;
+            while done + run < wanted.len() && wanted[done + run] == wanted[done] + run as u64 {
+                run += 1;
+            }
+            let mut part = ranges.to_vec();
+            part[input.axis] = (wanted[done], run as u64);
+            let mut at = vec![0; shape.len()];
+            at[input.axis] = done;
+            let mut extents = shape.clone();
+            extents[input.axis] = run;
+            let failed = |error| RunError::data(ErrorKind::Data, error);
+            match data {
+                Rows::File(reader) => {
+                    let read = reader.read(&part).map_err(failed)?;
+                    array.copy_box(&at, &read, &vec![0; at.len()], &extents);
+                }
+                Rows::Made(source) => {
+                    let made = ein_kernels::generate(
+                        source,
+                        input.dtype,
+                        &input.name,
+                        options.seed,
+                        &input.shape,
+                        &part,
+                    );
+                    array.copy_box(&at, &made, &vec![0; at.len()], &extents);
+                }
+                Rows::Whole(whole) => {
+                    let from: Vec<usize> = part.iter().map(|(start, _)| *start as usize).collect();
+                    array.copy_box(&at, whole, &from, &extents);
+                }
+            }
+            done += run;
+        }
+        Ok(array)
+    }
+}
+
+/// A number of the step, or the numbers of the batch's rows.
+fn number(name: &str, batch: &Batch<'_>, ranges: &[(u64, u64)]) -> Option<Array> {
+    use ein_array::Data as Values;
+    let whole = |value: u64| Values::I64(vec![value as i64]);
+    let data = match name {
+        STEP => whole(batch.step),
+        EPOCH => whole(batch.epoch),
+        UPDATE => whole(batch.update),
+        SHARE => Values::F64(vec![batch.share]),
+        ROWS => {
+            let (first, count) = *ranges.first()?;
+            let rows = &batch.rows[first as usize..(first + count) as usize];
+            Values::I64(rows.iter().map(|row| *row as i64).collect())
+        }
+        _ => return None,
+    };
+    debug_assert!(matches!(data.dtype(), DType::I64 | DType::F64));
+    Array::new(ranges.iter().map(|(_, n)| *n as usize).collect(), data)
+}

@@ -1,0 +1,476 @@
+//! What of a session is kept on disk: checkpoints while it runs, the params at its end; and how it continues from a checkpoint.
+//!
+//! What is carried is written by the sites that hold it, each box once, and read back as the plans ask for it, so a run continues on any
+//! number of sites and with any plans. Must not know how files are laid out.
+//!
+//! ```text
+//! after step 120 of train.1: W, b, W.m, W.v -> run/ckpt/step-000000120;   resume: train.1 goes on with step 121
+//! ```
+
+use super::{Block, Event, Every, Runner, Session};
+use crate::error::{ErrorKind, RunError};
+use crate::meet::share_numbers;
+use crate::session::Resident;
+use crate::store::Tuples;
+use crate::walk::agree;
+use ein_array::Array;
+use ein_data::checkpoint::{self, Checkpoint, CheckpointWriter};
+use ein_data::{DataError, Named, Reader, SetWriter};
+use ein_plan::{ArrayDim, ArrayType, Mesh, Placement, RelationType};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where the checkpoints of a block go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoints {
+    /// The folder that they are in.
+    pub folder: PathBuf,
+    /// How often one is written, besides at the end of the block.
+    pub every: Every,
+    /// How many are kept.
+    pub keep: Option<u64>,
+}
+
+/// What is asked of a run besides its plans; equal at all sites, except for the signal.
+#[derive(Clone, Debug, Default)]
+pub struct Keeping {
+    /// How it begins where checkpoints are written.
+    pub begin: Begin,
+    /// A file for the params, at the end.
+    pub export: Option<PathBuf>,
+    /// Not 0 once this process has been asked to end: the number of the signal.
+    pub signal: Arc<AtomicUsize>,
+}
+
+/// How a run begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Begin {
+    /// Anew; checkpoints that are there are an error.
+    #[default]
+    Anew,
+    /// Anew; checkpoints that are there are removed.
+    Restart,
+    /// With the newest good checkpoint.
+    Resume,
+}
+
+/// Where a resumed session goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub block: u64,
+    pub step: u64,
+}
+
+const BLOCK: &str = "block";
+const STEP: &str = "step of the block";
+const UPDATES: &str = "updates of ";
+
+/// A writer of boxes of several tensors.
+trait Target: Sized {
+    fn write(&self, number: usize, ranges: &[(u64, u64)], array: &Array) -> Result<(), DataError>;
+    fn settle(&self) -> Result<(), DataError>;
+    fn discard(self);
+}
+
+impl Target for CheckpointWriter {
+    fn write(&self, number: usize, ranges: &[(u64, u64)], array: &Array) -> Result<(), DataError> {
+        CheckpointWriter::write(self, number, ranges, array)
+    }
+    fn settle(&self) -> Result<(), DataError> {
+        CheckpointWriter::settle(self)
+    }
+    fn discard(self) {
+        CheckpointWriter::discard(self);
+    }
+}
+
+impl Target for SetWriter {
+    fn write(&self, number: usize, ranges: &[(u64, u64)], array: &Array) -> Result<(), DataError> {
+        SetWriter::write(self, number, ranges, array)
+    }
+    fn settle(&self) -> Result<(), DataError> {
+        SetWriter::settle(self)
+    }
+    fn discard(self) {
+        SetWriter::discard(self);
+    }
+}
+
+fn unwritten(error: DataError) -> RunError {
+    RunError::data(ErrorKind::Output, error)
+}
+
+fn unread(error: DataError) -> RunError {
+    RunError::data(ErrorKind::Data, error)
+}
+
+impl Session {
+    /// What checkpoints hold, in their order.
+    fn saved(&self) -> Vec<Named> {
+        self.named(|carried| carried.saved)
+    }
+
+    fn named(&self, which: impl Fn(&super::Carried) -> bool) -> Vec<Named> {
+        let carried = self.carried.iter().filter(|(_, carried)| which(carried));
+        carried
+            .map(|(name, carried)| Named {
+                name: name.clone(),
+                header: ein_data::Header {
+                    dtype: carried.dtype,
+                    shape: carried.shape.clone(),
+                },
+            })
+            .collect()
+    }
+
+    /// What must be the same for a run to continue.
+    fn facts(&self, seed: u64) -> BTreeMap<String, String> {
+        let mut facts = BTreeMap::from([("--seed".to_owned(), seed.to_string())]);
+        for block in &self.blocks {
+            let mut fact = |what: &str, value: String| {
+                facts.insert(format!("{what} of {}", block.name), value);
+            };
+            fact("the number of rows", block.rows.to_string());
+            fact("the batch", block.batch.to_string());
+            fact("`shuffle`", block.shuffle.to_string());
+            fact("the optimizer", block.optimizer.clone());
+        }
+        facts
+    }
+
+    /// The folders of checkpoints, each once.
+    fn folders(&self) -> Vec<&Path> {
+        let mut folders: Vec<&Path> = vec![];
+        for checkpoints in self.blocks.iter().filter_map(|b| b.checkpoints.as_ref()) {
+            if !folders.contains(&checkpoints.folder.as_path()) {
+                folders.push(&checkpoints.folder);
+            }
+        }
+        folders
+    }
+}
+
+impl Runner<'_> {
+    /// Finds where the session begins and looks whether what it will write can be written. Every site calls it first.
+    pub(super) fn begin(&mut self) -> Result<Position, RunError> {
+        let keeping = &self.session.keeping;
+        let first = self.comm.site() == 0;
+        let mut failure = None;
+        if let (true, Some(path)) = (first, &keeping.export) {
+            failure = ein_data::supported(path).err().map(unwritten);
+        }
+        agree(self.comm, failure)?;
+        match keeping.begin {
+            Begin::Resume => self.resume(),
+            begin => {
+                let mut failure = None;
+                if first {
+                    let ready = self.anew(begin == Begin::Restart);
+                    let begun = Event::Begun { resumed: None };
+                    failure = ready.and_then(|()| self.tell(&begun)).err();
+                }
+                agree(self.comm, failure)?;
+                Ok(Position::default())
+            }
+        }
+    }
+
+    /// Makes the folders of checkpoints ready for a run that begins anew (site 0).
+    fn anew(&self, restart: bool) -> Result<(), RunError> {
+        for folder in self.session.folders() {
+            let there = checkpoint::list(folder);
+            if let (false, Some((step, _))) = (restart, there.first()) {
+                let message = format!(
+                    "`{}` holds checkpoints of an earlier run, up to step {step}",
+                    folder.display()
+                );
+                return Err(RunError::new("E0709", ErrorKind::Output, message)
+                    .help("`--resume` continues that run; `--restart` removes its checkpoints and begins anew"));
+            }
+            checkpoint::prepare(folder, restart).map_err(unwritten)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the newest good checkpoint, at site 0, and opens it at every site.
+    fn resume(&mut self) -> Result<Position, RunError> {
+        let (tensors, facts) = (self.session.saved(), self.session.facts(self.options.seed));
+        let folders = self.session.folders();
+        let mut best: Option<(usize, u64)> = None;
+        let mut failure = None;
+        if self.comm.site() == 0 {
+            let mut refused = vec![];
+            for (number, folder) in folders.iter().enumerate() {
+                checkpoint::sweep(folder);
+                let found = checkpoint::newest(folder, &tensors, &facts);
+                refused.extend(found.refused);
+                if let Some(step) = found.checkpoint.map(|c| c.manifest().step)
+                    && best.is_none_or(|(_, other)| other < step)
+                {
+                    best = Some((number, step));
+                }
+            }
+            match best {
+                None => failure = Some(nothing(&folders, &refused)),
+                Some(_) => {
+                    let told = refused.iter();
+                    let mut told = told.map(|error| self.tell(&Event::Refused(error.to_string())));
+                    failure = told.find_map(Result::err);
+                }
+            }
+        }
+        agree(self.comm, failure)?;
+        let (number, step) = best.unwrap_or_default();
+        let all = share_numbers(self.comm, vec![number as i64, step as i64])?;
+        let (number, step) = (all[0][0] as usize, all[0][1] as u64);
+        let opened = folders
+            .get(number)
+            .ok_or_else(|| RunError::internal("site 0 has found a checkpoint in no folder"))
+            .and_then(|folder| self.open(&checkpoint::folder_of(folder, step), &tensors));
+        agree(self.comm, opened.as_ref().err().cloned())?;
+        opened
+    }
+
+    /// Opens a checkpoint that site 0 has found to be whole.
+    fn open(&mut self, folder: &Path, tensors: &[Named]) -> Result<Position, RunError> {
+        let found = Checkpoint::open(folder).map_err(unread)?;
+        // All are opened now: the checkpoint may be removed before the last is read.
+        for tensor in tensors {
+            let reader = found.reader(&tensor.name).map_err(unread)?;
+            self.restored.insert(tensor.name.clone(), reader);
+        }
+        let manifest = found.manifest();
+        let number = |name: &str| manifest.counters.get(name).copied().unwrap_or(0);
+        for (name, count) in &manifest.counters {
+            if let Some(optimizer) = name.strip_prefix(UPDATES) {
+                self.updates.insert(optimizer.to_owned(), *count);
+            }
+        }
+        self.steps = manifest.step;
+        let position = Position {
+            block: number(BLOCK),
+            step: number(STEP),
+        };
+        self.tell(&Event::Begun {
+            resumed: Some((folder.to_owned(), self.steps)),
+        })?;
+        Ok(position)
+    }
+
+    /// Writes a checkpoint if it is time or a site was asked to end; returns the signal. `step` is the one that was made, from 0.
+    pub(super) fn checkpoint(
+        &mut self,
+        number: usize,
+        block: &Block,
+        step: u64,
+    ) -> Result<Option<usize>, RunError> {
+        let Some(checkpoints) = &block.checkpoints else {
+            return Ok(None);
+        };
+        let mine = self.session.keeping.signal.load(Ordering::Relaxed);
+        let asked = self.comm.agree((mine != 0).then(|| mine.to_string()))?;
+        let signal = asked.map(|(_, signal)| signal.parse().unwrap_or(1));
+        let last = step + 1 == block.steps;
+        if signal.is_none() && !last && !checkpoints.every.due(step, block.steps_per_epoch) {
+            return Ok(None);
+        }
+        let tensors = self.session.saved();
+        let mut counters = BTreeMap::from([
+            (BLOCK.to_owned(), number as u64),
+            (STEP.to_owned(), step + 1),
+        ]);
+        for (optimizer, count) in &self.updates {
+            counters.insert(format!("{UPDATES}{optimizer}"), *count);
+        }
+        let facts = self.session.facts(self.options.seed);
+        let (folder, made, token) = (&checkpoints.folder, self.steps, self.token.clone());
+        let saved = self.store(
+            &tensors,
+            &|| CheckpointWriter::create(folder, made, &tensors, &token),
+            &|| CheckpointWriter::attach(folder, made, &tensors, &token),
+            |writer| writer.finish(counters, facts, checkpoints.keep),
+        )?;
+        if let Some(folder) = saved {
+            let made = self.steps;
+            let _ = self.tell(&Event::Saved { folder, made });
+        }
+        Ok(signal)
+    }
+
+    /// Writes the params and the states of modules to the file that they are exported to.
+    pub(super) fn export(&mut self) -> Result<(), RunError> {
+        let Some(path) = &self.session.keeping.export else {
+            return Ok(());
+        };
+        let (params, token) = (
+            self.session.named(|carried| carried.model),
+            self.token.clone(),
+        );
+        self.store(
+            &params,
+            &|| SetWriter::create(path, &params, &token),
+            &|| SetWriter::attach(path, &params, &token),
+            SetWriter::finish,
+        )?;
+        Ok(())
+    }
+
+    /// All sites write what they hold; site 0 puts it in place, and returns what that gives.
+    fn store<T: Target, R>(
+        &mut self,
+        tensors: &[Named],
+        create: &dyn Fn() -> Result<T, DataError>,
+        attach: &dyn Fn() -> Result<T, DataError>,
+        finish: impl FnOnce(T) -> Result<R, DataError>,
+    ) -> Result<Option<R>, RunError> {
+        for tensor in tensors {
+            self.appear(tensor)?;
+        }
+        let first = self.comm.site() == 0;
+        let mut writer = None;
+        // The temporary must be there before the others look for it. A site that returns drops its writer, and with it the
+        // temporary that it made.
+        for turn in [true, false] {
+            let mut failure = None;
+            if turn == first {
+                match if first { create() } else { attach() } {
+                    Ok(made) => writer = Some(made),
+                    Err(error) => failure = Some(unwritten(error)),
+                }
+            }
+            agree(self.comm, failure)?;
+        }
+        let Some(writer) = writer else {
+            return Err(RunError::internal("every site has a writer here"));
+        };
+        let written = self.boxes(tensors, &writer);
+        let written = written.and_then(|()| writer.settle().map_err(unwritten));
+        if let Err(error) = agree(self.comm, written.err()) {
+            if error.kind == ErrorKind::Lost {
+                // It may be site 0 that is lost, so whoever is left cleans up.
+                writer.discard();
+            }
+            return Err(error);
+        }
+        let finished = match first {
+            true => finish(writer).map(Some).map_err(unwritten),
+            false => Ok(None),
+        };
+        agree(self.comm, finished.as_ref().err().cloned())?;
+        finished
+    }
+
+    /// This site's tuples, or, where several sites hold the same, its share of them.
+    fn boxes(&self, tensors: &[Named], target: &impl Target) -> Result<(), RunError> {
+        for (at, tensor) in tensors.iter().enumerate() {
+            let missing = || RunError::internal(format!("`{}` is not held anywhere", tensor.name));
+            let resident = self.residents.get(&tensor.name).ok_or_else(missing)?;
+            let kind = &resident.kind;
+            for (number, key) in kind.all_keys().enumerate() {
+                let holders = kind.holders(&key, &resident.mesh);
+                if holders[number % holders.len()] == self.comm.site() {
+                    let tuple = resident.tuples.get(&key).and_then(|tuple| tuple.first());
+                    let array = tuple.ok_or_else(missing)?;
+                    let written = target.write(at, &kind.ranges(&key), array);
+                    written.map_err(unwritten)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what no plan has asked for yet, at the first site.
+    fn appear(&mut self, tensor: &Named) -> Result<(), RunError> {
+        if self.residents.contains(&tensor.name) {
+            return Ok(());
+        }
+        let mesh = Mesh::row(self.comm.sites());
+        let dims = tensor.header.shape.iter();
+        let kind = RelationType {
+            keys: vec![],
+            array: ArrayType {
+                dims: dims
+                    .map(|extent| ArrayDim {
+                        extent: *extent,
+                        cut: None,
+                    })
+                    .collect(),
+                columns: vec![tensor.header.dtype],
+            },
+            placement: Placement::one(&mesh),
+        };
+        let made = self.made(&tensor.name, &kind, &mesh);
+        agree(self.comm, made.as_ref().err().cloned())?;
+        self.residents.insert(
+            tensor.name.clone(),
+            Resident {
+                tuples: made?,
+                kind,
+                mesh,
+            },
+        );
+        Ok(())
+    }
+
+    /// This site's tuples of something carried, as the session begins: from the checkpoint, or from its source.
+    pub(super) fn made(
+        &self,
+        name: &str,
+        kind: &RelationType,
+        mesh: &Mesh,
+    ) -> Result<Tuples, RunError> {
+        if let Some(reader) = self.restored.get(name) {
+            return read(reader, kind, (self.comm.site(), mesh));
+        }
+        let Some(carried) = self.session.carried.get(name) else {
+            return Err(RunError::internal(format!("`{name}` is not carried")));
+        };
+        let place = (self.comm.site(), mesh);
+        self.pool.install(|| {
+            crate::source::source((name, name), &carried.begin, kind, place, &[], self.options)
+        })
+    }
+}
+
+fn read(
+    reader: &Reader,
+    kind: &RelationType,
+    (site, mesh): (u32, &Mesh),
+) -> Result<Tuples, RunError> {
+    let mut tuples = Tuples::new();
+    for key in kind.keys_at(site, mesh) {
+        let array = reader.read(&kind.ranges(&key)).map_err(unread)?;
+        tuples.insert(key, vec![Arc::new(array)]);
+    }
+    Ok(tuples)
+}
+
+/// There is no checkpoint to continue.
+fn nothing(folders: &[&Path], refused: &[DataError]) -> RunError {
+    let error = |message: String| RunError::new("E0709", ErrorKind::Data, message);
+    match (folders, refused) {
+        ([], _) => error("there is nothing to resume: no `train` block has a `checkpoint:`".into())
+            .help("checkpoint: \"run/ckpt\" every 1 epoch"),
+        (folders, []) => {
+            let names: Vec<_> = folders
+                .iter()
+                .map(|f| format!("`{}`", f.display()))
+                .collect();
+            error(format!(
+                "there is nothing to resume: no checkpoint is in {}",
+                names.join(", ")
+            ))
+            .help("leave `--resume` out to begin anew")
+        }
+        (_, refused) => {
+            let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
+            error(format!(
+                "no checkpoint can be resumed: {}",
+                reasons.join("; ")
+            ))
+            .help("leave `--resume` out and give `--restart` to begin anew")
+        }
+    }
+}

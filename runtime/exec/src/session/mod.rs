@@ -1,0 +1,388 @@
+//! Sessions: several plans walked one after the other, between which relations stay at the sites. This is how training runs.
+//!
+//! A step's plan reads what the session carries (params, states of optimizers) and rows of the data, and gives `T_next` for
+//! carried tensors `T`; they take the place of `T` once the loss is known to be finite. Every site walks the same plans in the same
+//! order. Must not know compilers, gradients or rules.
+//!
+//! ```text
+//! step 0: rows 17 3 60 … of X, y; W -> loss 2.31, W_next      step 1: W is what W_next was
+//! ```
+
+mod feed;
+mod keep;
+mod order;
+mod resident;
+mod types;
+mod walked;
+
+use crate::error::{ErrorKind, RunError};
+use crate::meet::{meet, share_numbers};
+use crate::schedule::Schedule;
+use crate::walk::{Walker, agree, pool};
+use crate::{Options, Report};
+use ein_array::Data;
+use ein_comm::Communicator;
+use ein_data::Reader;
+use ein_plan::source::fed::RATE;
+use ein_plan::{Operation, Plan, RelationType, Source};
+use feed::{Batch, Data as Bound};
+use resident::Residents;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
+use std::time::Instant;
+
+pub use keep::{Begin, Checkpoints, Keeping};
+pub use types::{BatchInput, Block, Carried, Event, Every, Session, Watch};
+
+pub(crate) use feed::Feed;
+pub(crate) use resident::Resident;
+use walked::Walked;
+
+/// Runs a session as one site of a communicator.
+pub(crate) fn session(
+    session: &Session,
+    comm: &dyn Communicator,
+    options: &Options,
+    watch: &Watch<'_>,
+    current: &AtomicUsize,
+) -> Result<Report, RunError> {
+    let plans: Vec<&Plan> = session.plans().collect();
+    let token = meet(&plans, comm, options)?;
+    let pool = pool(options);
+    agree(comm, pool.as_ref().err().cloned())?;
+    let mut runner = Runner {
+        session,
+        comm,
+        options,
+        pool: pool?,
+        residents: Residents::default(),
+        data: Bound::default(),
+        updates: BTreeMap::new(),
+        steps: 0,
+        peak: 0,
+        rate: None,
+        restored: BTreeMap::new(),
+        token,
+        began: Instant::now(),
+        watch,
+        current,
+    };
+    if let Some(last) = &session.last {
+        let failure = match comm.site() {
+            0 => crate::output::check(last, options, &runner.token).err(),
+            _ => None,
+        };
+        agree(comm, failure)?;
+    }
+    let position = runner.begin()?;
+    if let Some(plan) = &session.constants {
+        let walked = runner.walk(plan, None, false)?;
+        for (name, resident) in walked.kept {
+            runner.residents.insert(name, resident);
+        }
+    }
+    runner.began = Instant::now();
+    for (number, block) in session.blocks.iter().enumerate() {
+        let from = match (number as u64).cmp(&position.block) {
+            std::cmp::Ordering::Less => continue,
+            std::cmp::Ordering::Equal => position.step,
+            std::cmp::Ordering::Greater => 0,
+        };
+        if let Some(signal) = runner.block(number, block, from)? {
+            return Ok(Report {
+                stopped: Some((signal, runner.steps)),
+                ..Report::default()
+            });
+        }
+    }
+    runner.export()?;
+    let mut report = Report::default();
+    if let Some(plan) = &session.last {
+        runner.prepare(plan)?;
+        let feed = runner.feed(None);
+        let schedule = Schedule::of(plan, comm.sites());
+        let mut walker = Walker::new(plan, &schedule, comm, options, current);
+        walker.feed = Some(&feed);
+        walker.steps(&runner.pool)?;
+        report = walker.report(&runner.token)?;
+    }
+    let peaks = share_numbers(comm, vec![runner.peak as i64])?;
+    report.peak_bytes.resize(peaks.len(), 0);
+    for (held, peak) in report.peak_bytes.iter_mut().zip(peaks) {
+        *held = (*held).max(peak[0] as u64);
+    }
+    Ok(report)
+}
+
+struct Runner<'a> {
+    session: &'a Session,
+    comm: &'a dyn Communicator,
+    options: &'a Options,
+    pool: rayon::ThreadPool,
+    residents: Residents,
+    data: Bound,
+    /// By optimizer: how many updates its states have seen.
+    updates: BTreeMap<String, u64>,
+    /// Steps of all blocks so far.
+    steps: u64,
+    peak: u64,
+    /// The rate of the last step.
+    rate: Option<f64>,
+    /// What is read of the checkpoint that is continued.
+    restored: BTreeMap<String, Reader>,
+    /// Tells this run's files from those of others.
+    token: String,
+    began: Instant,
+    watch: &'a Watch<'a>,
+    current: &'a AtomicUsize,
+}
+
+impl Runner<'_> {
+    /// Makes the steps of a block from step `from` on; returns the signal that ended it early.
+    fn block(
+        &mut self,
+        number: usize,
+        block: &Block,
+        from: u64,
+    ) -> Result<Option<usize>, RunError> {
+        let per_epoch = block.steps_per_epoch.max(1);
+        let mut order = vec![];
+        for step in from..block.steps {
+            let (epoch, within) = (step / per_epoch, step % per_epoch);
+            if within == 0 || order.is_empty() {
+                order = order::of_epoch(block, epoch, self.options.seed);
+            }
+            let rows = order::of_batch(&order, block.batch, within);
+            let update = self.updates.get(&block.optimizer).copied().unwrap_or(0);
+            let batch = Batch {
+                step,
+                epoch,
+                update,
+                share: 1.0,
+                rows: rows.to_vec(),
+                round: format!("{}", self.steps),
+                inputs: &block.inputs,
+            };
+            let loss = match &block.apply {
+                None => self.whole(block, &batch)?,
+                Some(apply) => self.parts(block, apply, &batch)?,
+            };
+            *self.updates.entry(block.optimizer.clone()).or_default() += 1;
+            self.steps += 1;
+            let mut validated = None;
+            if let Some((name, plan, every)) = &block.validate
+                && every.due(step, per_epoch)
+            {
+                let walked = self.walk(plan, None, false)?;
+                validated = Some((name.clone(), first_number(&walked)));
+            }
+            // The run does not end because nobody could note that it goes on.
+            let _ = self.tell(&Event::Step {
+                block: number,
+                step,
+                epoch,
+                made: self.steps,
+                rows: batch.rows.len() as u64,
+                loss,
+                rate: self.rate,
+                validated,
+                seconds: self.began.elapsed().as_secs_f64(),
+            });
+            let signal = self.checkpoint(number, block, step)?;
+            if signal.is_some() {
+                return Ok(signal);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells of an event, at site 0.
+    fn tell(&self, event: &Event) -> Result<(), RunError> {
+        match self.comm.site() {
+            0 => (self.watch)(event),
+            _ => Ok(()),
+        }
+    }
+
+    /// A step in one go; the loss is known at site 0.
+    fn whole(&mut self, block: &Block, batch: &Batch<'_>) -> Result<f64, RunError> {
+        let plan = planned(block, batch.rows.len())?;
+        let walked = self.walk(plan, Some(batch), false)?;
+        let loss = first_number(&walked);
+        self.finite(plan, batch, loss)?;
+        self.take(walked);
+        Ok(loss)
+    }
+
+    /// A step in parts, whose gradients are averaged by rows.
+    fn parts(&mut self, block: &Block, apply: &Plan, batch: &Batch<'_>) -> Result<f64, RunError> {
+        for (name, carried) in &self.session.carried {
+            if carried.anew {
+                self.residents.remove(name);
+            }
+        }
+        let all = batch.rows.len() as u64;
+        let mut loss = 0.0;
+        for part in 0..block.parts {
+            let (start, count) = ein_plan::relation::piece(all, block.parts as u32, part as u32);
+            if count == 0 {
+                continue;
+            }
+            let share = count as f64 / all as f64;
+            let batch = Batch {
+                share,
+                rows: batch.rows[start as usize..(start + count) as usize].to_vec(),
+                round: format!("{}.{part}", batch.round),
+                ..batch.clone()
+            };
+            let plan = planned(block, batch.rows.len())?;
+            let walked = self.walk(plan, Some(&batch), false)?;
+            let mine = first_number(&walked);
+            self.finite(plan, &batch, mine)?;
+            loss += share * mine;
+            self.take(walked);
+        }
+        let walked = self.walk(apply, Some(batch), false)?;
+        self.take(walked);
+        Ok(loss)
+    }
+
+    /// What a plan gives takes the place of what was carried.
+    fn take(&mut self, walked: Walked) {
+        for (name, resident) in walked.kept {
+            if name == RATE {
+                // Known at site 0 alone, if at all.
+                let first = resident.tuples.values().flatten().next();
+                self.rate = first.map(|array| array.data().get(0).as_f64());
+            }
+            if let Some(name) = name.strip_suffix("_next") {
+                self.residents.insert(name.to_owned(), resident);
+            }
+        }
+    }
+
+    fn walk(
+        &mut self,
+        plan: &Plan,
+        batch: Option<&Batch<'_>>,
+        looking: bool,
+    ) -> Result<Walked, RunError> {
+        self.prepare(plan)?;
+        if let Some(batch) = batch {
+            let opened = self.data.open(batch, self.options);
+            agree(self.comm, opened.err())?;
+            self.data.gather(batch, &self.residents, self.comm)?;
+        }
+        let feed = self.feed(batch);
+        let schedule = Schedule::of(plan, self.comm.sites());
+        let mut walker = Walker::new(plan, &schedule, self.comm, self.options, self.current);
+        walker.feed = Some(&feed);
+        walker.looking = looking;
+        walker.steps(&self.pool)?;
+        let walked = walker.walked()?;
+        let others = self.residents.bytes_beside(plan);
+        self.peak = self.peak.max(walked.peak + others);
+        Ok(walked)
+    }
+
+    fn feed<'b>(&'b self, batch: Option<&'b Batch<'b>>) -> Feed<'b> {
+        Feed {
+            residents: &self.residents,
+            data: &self.data,
+            batch,
+        }
+    }
+
+    /// Makes sure that what a plan reads of what is carried is there, and where the plan reads it.
+    fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
+        for (number, step) in plan.steps.iter().enumerate() {
+            let Operation::Source {
+                name,
+                source: Source::Fed,
+            } = &step.operation
+            else {
+                continue;
+            };
+            if let Some(resident) = self.residents.get(name) {
+                let extents = |kind: &RelationType| -> Vec<u64> {
+                    kind.array.dims.iter().map(|dim| dim.extent).collect()
+                };
+                if extents(&resident.kind) != extents(&step.kind) {
+                    // Rows of a constant: each site reads them of all of it.
+                    continue;
+                }
+                self.residents
+                    .place(name, &step.kind, &plan.mesh, self.comm)?;
+                continue;
+            }
+            if !self.session.carried.contains_key(name) {
+                continue;
+            }
+            let made = self.made(name, &step.kind, &plan.mesh);
+            let failure = made.as_ref().err().cloned();
+            agree(self.comm, failure.map(|error| error.in_step(plan, number)))?;
+            self.residents.insert(
+                name.clone(),
+                Resident {
+                    kind: step.kind.clone(),
+                    mesh: plan.mesh.clone(),
+                    tuples: made?,
+                },
+            );
+        }
+        Ok(())
+    }
+
+    /// Stops the run at every site if the loss, known at site 0, is not finite: the same step is walked again, and the first tensor
+    /// that is not finite named.
+    fn finite(&mut self, plan: &Plan, batch: &Batch<'_>, loss: f64) -> Result<(), RunError> {
+        let bad = (self.comm.site() == 0 && !loss.is_finite()).then(|| loss.to_string());
+        let Some((_, loss)) = self.comm.agree(bad)? else {
+            return Ok(());
+        };
+        let walked = self.walk(plan, Some(batch), true)?;
+        let none = i64::MAX;
+        let mine = walked.faulty.map_or(none, |step| step as i64);
+        let all = share_numbers(self.comm, vec![mine])?;
+        let first = all.iter().map(|numbers| numbers[0]).min().unwrap_or(none);
+        let (step, epoch) = (batch.step, batch.epoch);
+        let message = format!("the loss is {loss} at step {step} (epoch {epoch})");
+        let error = |message| RunError::new("E0801", ErrorKind::Program, message);
+        let help = "lower the learning rate, clip the gradients (`clip: 1`), or look at the data of that step";
+        Err(
+            match usize::try_from(first)
+                .ok()
+                .and_then(|at| plan.steps.get(at))
+            {
+                None => error(message).help(help),
+                Some(found) => {
+                    let what = format!(
+                        "{message}: `{}` is the first tensor that holds a value that is not finite",
+                        found.tensor
+                    );
+                    error(what).in_step(plan, first as usize).help(help)
+                }
+            },
+        )
+    }
+}
+
+fn planned(block: &Block, rows: usize) -> Result<&Plan, RunError> {
+    block.step.get(&(rows as u64)).ok_or_else(|| {
+        RunError::internal(format!(
+            "there is no plan for {rows} rows of `{}`",
+            block.name
+        ))
+    })
+}
+
+/// The first output, a scalar, at site 0; elsewhere NaN, which nobody looks at.
+fn first_number(walked: &Walked) -> f64 {
+    walked.printed.first().map_or(f64::NAN, |printed| {
+        let data: &Data = printed.values.data();
+        match data.is_empty() {
+            true => f64::NAN,
+            false => data.get(0).as_f64(),
+        }
+    })
+}

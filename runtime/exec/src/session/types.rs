@@ -1,0 +1,174 @@
+//! What a session is given, and what it tells: plans and numbers, decided before it begins.
+//!
+//! Must not know how anything is walked.
+//!
+//! ```text
+//! train.1: 1437 rows by 64, 690 steps; plans for 64 and 29 rows, for the validation, for the end
+//! ```
+
+use super::{Checkpoints, Keeping};
+use crate::error::RunError;
+use ein_plan::{DType, Plan, Source};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A session: everything that is walked, decided before it begins.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// Blocks in order.
+    pub blocks: Vec<Block>,
+    /// What is carried, by name.
+    pub carried: BTreeMap<String, Carried>,
+    /// Gives constants that depend on data; its outputs are carried.
+    pub constants: Option<Plan>,
+    /// What is evaluated at the end.
+    pub last: Option<Plan>,
+    /// What is kept on disk.
+    pub keeping: Keeping,
+}
+
+/// A tensor that is carried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// How it begins; `Unbound`: it is given by the plan of the constants.
+    pub begin: Source,
+    /// Whether it begins anew with every batch.
+    pub anew: bool,
+    /// Whether checkpoints hold it: params and states.
+    pub saved: bool,
+    /// Whether the model consists of it: params and states of modules, not those of optimizers.
+    pub model: bool,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+}
+
+/// One loop over steps.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Its name: the stream of its shuffles.
+    pub name: String,
+    /// Rows of the data and of a batch.
+    pub rows: u64,
+    /// Rows of a batch.
+    pub batch: u64,
+    /// Whether the rows of each epoch are in random order.
+    pub shuffle: bool,
+    /// Steps of an epoch.
+    pub steps_per_epoch: u64,
+    /// Steps in all.
+    pub steps: u64,
+    /// In how many parts a batch is taken.
+    pub parts: u64,
+    /// What of the data is read by rows.
+    pub inputs: Vec<BatchInput>,
+    /// The output that is the loss.
+    pub loss: String,
+    /// By number of rows.
+    pub step: BTreeMap<u64, Plan>,
+    /// With several parts: what is done with the sums of the gradients.
+    pub apply: Option<Plan>,
+    /// Blocks with the same optimizer share its states and the number of its updates.
+    pub optimizer: String,
+    /// What is validated, by which plan, how often.
+    pub validate: Option<(String, Plan, Every)>,
+    /// Where checkpoints are written.
+    pub checkpoints: Option<Checkpoints>,
+}
+
+/// A tensor of the data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchInput {
+    /// Full name.
+    pub name: String,
+    /// The dimension along which its rows lie.
+    pub axis: usize,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents of all of it.
+    pub shape: Vec<u64>,
+    /// Where it is from.
+    pub source: Source,
+    /// Whether it is one of the constants.
+    pub constant: bool,
+}
+
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Every {
+    /// After so many epochs.
+    Epochs(u64),
+    /// After so many steps.
+    Steps(u64),
+}
+
+impl Every {
+    /// Whether it is done after this step (counted from 0).
+    pub fn due(self, step: u64, steps_per_epoch: u64) -> bool {
+        match self {
+            Every::Steps(count) => (step + 1).is_multiple_of(count.max(1)),
+            Every::Epochs(count) => {
+                let after = (step + 1) / steps_per_epoch.max(1);
+                (step + 1).is_multiple_of(steps_per_epoch.max(1))
+                    && after.is_multiple_of(count.max(1))
+            }
+        }
+    }
+}
+
+/// What is told while a session runs, at site 0.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A checkpoint that is damaged or of another run is left out; says why.
+    Refused(String),
+    /// The first step comes next.
+    Begun {
+        /// The checkpoint that is continued, and the steps that had been made.
+        resumed: Option<(PathBuf, u64)>,
+    },
+    /// A step was made, and what was validated after it.
+    Step {
+        /// Which block, from 0.
+        block: usize,
+        /// The step of the block, from 0.
+        step: u64,
+        /// The epoch of the block, from 0.
+        epoch: u64,
+        /// Steps of all blocks that have been made.
+        made: u64,
+        /// Rows of the batch.
+        rows: u64,
+        /// The loss over the batch, before the update.
+        loss: f64,
+        /// The rate of the params that are in no group, if the optimizer has one.
+        rate: Option<f64>,
+        /// What was validated, and its value.
+        validated: Option<(String, f64)>,
+        /// Seconds since the session began.
+        seconds: f64,
+    },
+    /// A checkpoint was written.
+    Saved {
+        /// Where.
+        folder: PathBuf,
+        /// Steps of all blocks that have been made.
+        made: u64,
+    },
+}
+
+/// Who is told. An error ends the session, if it comes before the first step.
+pub type Watch<'a> = dyn Fn(&Event) -> Result<(), RunError> + Sync + 'a;
+
+impl Session {
+    /// All plans.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.constants
+            .iter()
+            .chain(self.blocks.iter().flat_map(|block| {
+                let validate = block.validate.as_ref().map(|(_, plan, _)| plan);
+                block.step.values().chain(&block.apply).chain(validate)
+            }))
+            .chain(&self.last)
+    }
+}

@@ -1,0 +1,73 @@
+//! What a walk of a plan leaves for the next one of its session.
+//!
+//! Must not know what the plan is for.
+//!
+//! ```text
+//! outputs loss, W_next   ->   printed loss 0.31 (site 0), kept W_next where the plan left it; first faulty step: none
+//! ```
+
+use super::Resident;
+use crate::error::RunError;
+use crate::output;
+use crate::print::Printed;
+use crate::store::Tuples;
+use crate::walk::Walker;
+use ein_plan::source::fed::RATE;
+
+/// What a walk leaves for the next one.
+pub(crate) struct Walked {
+    /// Scalar outputs, at site 0.
+    pub printed: Vec<Printed>,
+    /// All other outputs, by name.
+    pub kept: Vec<(String, Resident)>,
+    /// The first step of this site with a value that is not finite, if such values were looked for.
+    pub faulty: Option<usize>,
+    /// The most bytes that this site held.
+    pub peak: u64,
+}
+
+impl Walker<'_> {
+    /// Keeps the outputs for the next walk.
+    pub fn walked(self) -> Result<Walked, RunError> {
+        let (mut printed, mut kept) = (vec![], vec![]);
+        for output in &self.plan.outputs {
+            if output.shape.is_empty() && output.name != RATE {
+                printed.extend(output::print(self.plan, &self.comm, &self.store, output)?);
+            }
+            let resident = Resident {
+                kind: self.plan.kind(output.relation).clone(),
+                mesh: self.plan.mesh.clone(),
+                tuples: self.tuples(output.relation)?.clone(),
+            };
+            kept.push((output.name.clone(), resident));
+        }
+        Ok(Walked {
+            printed,
+            kept,
+            faulty: self.faulty.0.or(self.faulty.1),
+            peak: self.store.peak(),
+        })
+    }
+
+    /// Notes the first step that gives a value that is not finite.
+    pub fn look(&mut self, number: usize, tuples: &Tuples) {
+        if self.faulty.0.is_some() {
+            return;
+        }
+        for array in tuples.values().flatten() {
+            let data = array.data();
+            if !data.dtype().is_float() {
+                continue;
+            }
+            for at in 0..data.len() {
+                let value = data.get(at).as_f64();
+                if value == f64::NEG_INFINITY {
+                    self.faulty.1.get_or_insert(number);
+                } else if !value.is_finite() {
+                    self.faulty.0 = Some(number);
+                    return;
+                }
+            }
+        }
+    }
+}

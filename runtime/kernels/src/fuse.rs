@@ -1,0 +1,308 @@
+//! Which operations of a program become groups that are compiled into one loop.
+//!
+//! A group is what a strip computes with cheap functions of one floating-point type, and the truth values between
+//! them, without a fault, a branch or a transcendental function in between; these stay operations of the strip machine.
+//! Must not know how code is made.
+//!
+//! ```text
+//! r2 = r0 * r1; r3 = exp r2; r4 = r3 + r0; r5 = max r4 r1; r6 = r5 / r4   ->   r2; r3; fused {r4, r5, r6} -> r6
+//! ```
+
+use crate::Fusion;
+use crate::compiled::{self, Code};
+use crate::program::{Form, Kind, Operation, Place, Program, Register, Request, bank_of};
+use ein_fused::{Group, Input, Step};
+use ein_plan::{DType, Function, Kernel};
+use std::collections::HashSet;
+
+/// Fewest operations that are worth a loop of their own: the strip machine's vectors are wider.
+const FEWEST: usize = 3;
+/// Most operations of a group, so that its values find registers.
+const MOST: usize = 48;
+
+/// Most registers that a group reads and writes.
+pub(crate) const MOST_REGISTERS: usize = 64;
+
+/// A compiled group and the registers that it works on.
+#[derive(Clone)]
+pub(crate) struct Fused {
+    pub code: Code,
+    /// Lanes that are worked on at once.
+    pub width: usize,
+    /// Nodes that are read.
+    pub inputs: Vec<u32>,
+    /// Nodes that are written.
+    pub outputs: Vec<u32>,
+}
+
+/// Replaces operations by compiled groups, for a run over that many points.
+pub(crate) fn fuse(program: &mut Program<'_>, points: u64, fusion: Fusion) {
+    let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
+    if fusion != Fusion::Never && !few {
+        let fewest = if fusion == Fusion::Always { 1 } else { FEWEST };
+        replace(program, fewest, &mut |group| {
+            compiled::code(group, points, fusion)
+        });
+    }
+}
+
+/// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.
+pub(crate) fn groups(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Vec<(u64, u64)>],
+) -> Vec<Group> {
+    let rank = kernel.output_rank as usize;
+    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let output: Vec<usize> = (0..rank).collect();
+    let reduced: Vec<usize> = (rank..ranges.len()).collect();
+    let request = Request {
+        graph: &kernel.graph,
+        operands: &[],
+        root: kernel.root,
+        guard: kernel.guard,
+        reduction: kernel.reduction,
+        output: &output,
+        reduced: &reduced,
+        ranges: &ranges,
+        lengths: &lengths,
+    };
+    let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
+    let mut found = vec![];
+    replace(&mut Program::at(&request, &places), FEWEST, &mut |group| {
+        found.push(group.clone());
+        None
+    });
+    found
+}
+
+/// Replaces the operations of every group of at least so many that there is code for.
+fn replace(program: &mut Program<'_>, fewest: usize, code: &mut dyn FnMut(&Group) -> Option<Code>) {
+    let users = users(program);
+    for level in 0..program.levels.len() {
+        let operations = std::mem::take(&mut program.levels[level]);
+        program.levels[level] = Fuser {
+            registers: &program.registers,
+            users: &users,
+            fewest,
+            code: &mut *code,
+            open: vec![],
+            double: None,
+            done: vec![],
+        }
+        .level(operations);
+    }
+}
+
+/// For each node the nodes that use its value; the root and the guard are used by one that does not exist.
+fn users(program: &Program<'_>) -> Vec<Vec<u32>> {
+    let mut users = vec![vec![]; program.registers.len()];
+    for operation in program.levels.iter().flatten() {
+        for argument in arguments(operation) {
+            users[argument as usize].push(match operation.kind {
+                Kind::Skip { .. } => u32::MAX,
+                _ => operation.node,
+            });
+        }
+    }
+    for outside in [Some(program.root), program.guard].into_iter().flatten() {
+        users[outside as usize].push(u32::MAX);
+    }
+    users
+}
+
+/// The nodes whose values an operation needs.
+fn arguments(operation: &Operation) -> Vec<u32> {
+    match &operation.kind {
+        Kind::Constant(_) | Kind::Index { .. } => vec![],
+        Kind::Read(read) => {
+            let positions = read.dims.iter().filter_map(|dim| match dim.form {
+                Form::Value(id) => Some(id),
+                Form::Affine { .. } => None,
+            });
+            positions.chain(read.otherwise).collect()
+        }
+        Kind::Apply(f, a) => a[..f.arity()].to_vec(),
+        Kind::Convert(a) => vec![*a],
+        Kind::Skip { condition, .. } => vec![*condition],
+        Kind::Fused(fused) => fused.inputs.clone(),
+    }
+}
+
+struct Fuser<'p> {
+    registers: &'p [Register],
+    users: &'p [Vec<u32>],
+    fewest: usize,
+    code: &'p mut dyn FnMut(&Group) -> Option<Code>,
+    /// The group that is being made.
+    open: Vec<Operation>,
+    /// The precision of its numbers, once one is seen.
+    double: Option<bool>,
+    done: Vec<Operation>,
+}
+
+impl Fuser<'_> {
+    fn level(mut self, operations: Vec<Operation>) -> Vec<Operation> {
+        let targets: HashSet<usize> = operations
+            .iter()
+            .filter_map(|operation| match operation.kind {
+                Kind::Skip { to, .. } => Some(to),
+                _ => None,
+            })
+            .collect();
+        let mut moved = Vec::with_capacity(operations.len() + 1);
+        for (at, operation) in operations.into_iter().enumerate() {
+            if targets.contains(&at) || matches!(operation.kind, Kind::Skip { .. }) {
+                self.close();
+            }
+            moved.push(self.done.len());
+            match self.fits(&operation) {
+                Some(double) => {
+                    if self.open.len() == MOST
+                        || (double.is_some() && self.double.is_some() && double != self.double)
+                    {
+                        self.close();
+                    }
+                    self.double = self.double.or(double);
+                    self.open.push(operation);
+                }
+                None => {
+                    let waits = arguments(&operation)
+                        .iter()
+                        .any(|a| self.open.iter().any(|member| member.node == *a));
+                    if waits {
+                        self.close();
+                    }
+                    self.done.push(operation);
+                }
+            }
+        }
+        self.close();
+        moved.push(self.done.len());
+        for operation in &mut self.done {
+            if let Kind::Skip { to, .. } = &mut operation.kind {
+                *to = moved[*to];
+            }
+        }
+        self.done
+    }
+
+    /// Whether an operation can be in a group, and which precision it then has (none: truth values only).
+    fn fits(&self, operation: &Operation) -> Option<Option<bool>> {
+        let Kind::Apply(f, a) = &operation.kind else {
+            return None;
+        };
+        let own = self.registers[operation.node as usize];
+        let a = &a[..f.arity()];
+        let types = || {
+            a.iter()
+                .map(|a| self.registers[*a as usize].dtype)
+                .chain([own.dtype])
+        };
+        let known = types().all(|t| matches!(t, DType::F32 | DType::F64 | DType::Bool));
+        if operation.uniform || own.poison.is_some() || !known || !Group::has(*f) {
+            return None;
+        }
+        let logic = matches!(
+            f,
+            Function::And
+                | Function::Or
+                | Function::Not
+                | Function::Eq
+                | Function::Ne
+                | Function::Select
+                | Function::Stop
+        );
+        match types().find(|t| t.is_float()) {
+            Some(number) => Some(Some(number == DType::F64)),
+            None => logic.then_some(None),
+        }
+    }
+
+    /// Ends the group: as one operation if that is worth it and there is code for it, else as it was.
+    fn close(&mut self) {
+        let members = std::mem::take(&mut self.open);
+        let double = self.double.take();
+        let fused = double
+            .filter(|_| members.len() >= self.fewest)
+            .and_then(|double| self.fused(&members, double));
+        match fused {
+            Some(operation) => self.done.push(operation),
+            None => self.done.extend(members),
+        }
+    }
+
+    fn fused(&mut self, members: &[Operation], double: bool) -> Option<Operation> {
+        let inside: HashSet<u32> = members.iter().map(|member| member.node).collect();
+        let mut inputs: Vec<u32> = vec![];
+        for member in members {
+            for argument in arguments(member) {
+                if !inside.contains(&argument) && !inputs.contains(&argument) {
+                    inputs.push(argument);
+                }
+            }
+        }
+        let place = |node: u32| {
+            let input = inputs.iter().position(|i| *i == node);
+            let step = || members.iter().position(|member| member.node == node);
+            input
+                .or_else(|| step().map(|at| inputs.len() + at))
+                .map(|at| at as u32)
+        };
+        let mut steps: Vec<Step> = vec![];
+        for member in members {
+            let Kind::Apply(f, a) = member.kind else {
+                return None;
+            };
+            let mut list = [0; 3];
+            for (to, from) in list.iter_mut().zip(&a[..f.arity()]) {
+                *to = place(*from)?;
+            }
+            steps.push((f, list));
+        }
+        let outputs: Vec<u32> = members
+            .iter()
+            .map(|member| member.node)
+            .filter(|node| {
+                self.users[*node as usize]
+                    .iter()
+                    .any(|user| !inside.contains(user))
+            })
+            .collect();
+        let last = *outputs.last()?;
+        if inputs.len() + outputs.len() > MOST_REGISTERS {
+            return None;
+        }
+        let group = Group {
+            double,
+            inputs: inputs
+                .iter()
+                .map(|node| {
+                    let register = self.registers[*node as usize];
+                    Input {
+                        truth: bank_of(register.dtype) == 4,
+                        uniform: register.uniform,
+                    }
+                })
+                .collect(),
+            steps,
+            outputs: outputs
+                .iter()
+                .map(|node| place(*node))
+                .collect::<Option<_>>()?,
+        };
+        let code = (self.code)(&group)?;
+        Some(Operation {
+            node: last,
+            uniform: false,
+            splat: false,
+            kind: Kind::Fused(Box::new(Fused {
+                code,
+                width: group.width(),
+                inputs,
+                outputs,
+            })),
+        })
+    }
+}

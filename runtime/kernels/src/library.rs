@@ -1,0 +1,324 @@
+//! Library operations: which matrices a kernel calls an operation with, and where its results go.
+//!
+//! The calls of a kernel are made matrix by matrix, in parallel over matrices and one after the other within one, so
+//! that results do not depend on the number of threads. A matrix that several calls share is factored once, and
+//! their right sides are solved together. What an operation computes is in `matrix` and here for `argsort` and `topk`.
+//! Must not know plans.
+//!
+//! ```text
+//! [p: 2, i: 2] solve(a0[p, :1, :2], a1[p, :1], i)  of  [[2 0][0 4]] [[1 1][0 1]], [2 4] [3 1]   ->   1 1, 2 1
+//! ```
+
+use crate::matrix::{self, Real};
+use crate::{Chunk, Fault, KernelError};
+use ein_array::{Array, Data, each_data};
+use ein_plan::library::Argument;
+use ein_plan::{DType, Function, IndexId, Kernel, Library};
+use rayon::prelude::*;
+use std::cmp::Ordering;
+
+/// Why a library operation stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Elimination finds no pivot other than 0 in this column.
+    Singular {
+        /// Number of the column, from 0.
+        pivot: u64,
+    },
+    /// The pivot of this row is not positive.
+    NotPositive {
+        /// Number of the row, from 0.
+        pivot: u64,
+    },
+    /// NaN or infinity in an argument.
+    NotFinite {
+        /// Which argument.
+        argument: u32,
+        /// Where along its first whole dimension.
+        row: u64,
+        /// Where along its second one.
+        column: u64,
+    },
+    /// The determinant has no logarithm.
+    NegativeDeterminant,
+    /// The iteration for eigenvalues or singular values does not end.
+    NoConvergence,
+}
+
+/// The matrix or vector of an argument at one point, copied out.
+pub(crate) struct Matrix<T> {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns; 1 for a vector.
+    pub columns: usize,
+    /// Elements in row-major order.
+    pub data: Vec<T>,
+}
+
+/// Evaluates a kernel that is a library operation, on ranges of its indices.
+pub(crate) fn run(
+    kernel: &Kernel,
+    library: &Library,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Result<Array, KernelError> {
+    let call = Call {
+        kernel,
+        library,
+        ranges,
+        operands,
+    };
+    let column = operands[library.arguments[0].operand as usize].columns[0];
+    if matches!(library.operation, Function::Argsort | Function::Topk) {
+        return call.ordered(column);
+    }
+    // The verifier of kernels holds that it is one of these two.
+    match column.dtype() {
+        DType::F64 => call.matrices::<f64>(),
+        _ => call.matrices::<f32>(),
+    }
+}
+
+/// What calls give, by the point of each.
+type Results<T> = Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>;
+
+struct Call<'a> {
+    kernel: &'a Kernel,
+    library: &'a Library,
+    ranges: &'a [(u64, u64)],
+    operands: &'a [Chunk<'a>],
+}
+
+impl Call<'_> {
+    /// Every point of these indices, in row-major order; of the others the first.
+    fn points(&self, indices: &[IndexId]) -> Vec<Vec<u64>> {
+        let first: Vec<u64> = self.ranges.iter().map(|(start, _)| *start).collect();
+        let lengths = indices.iter().map(|i| self.ranges[i.0 as usize].1);
+        let count: u64 = lengths.product();
+        let point = |mut number: u64| {
+            let mut point = first.clone();
+            for index in indices.iter().rev() {
+                let (start, length) = self.ranges[index.0 as usize];
+                point[index.0 as usize] = start + number % length;
+                number /= length;
+            }
+            point
+        };
+        (0..count).map(point).collect()
+    }
+
+    /// Batch indices that the first argument depends on, and the others.
+    fn batches(&self) -> (Vec<IndexId>, Vec<IndexId>) {
+        let first = &self.library.arguments[0].at;
+        let batch = self.library.batch.iter().copied();
+        batch.partition(|index| first.contains(&Some(*index)))
+    }
+
+    /// Where an argument's matrix begins in its chunk, and its strides.
+    fn place(&self, argument: &Argument, point: &[u64]) -> (usize, Vec<usize>) {
+        let chunk = &self.operands[argument.operand as usize];
+        let strides = chunk.columns[0].strides();
+        let mut offset = 0;
+        for ((index, start), stride) in argument.at.iter().zip(&chunk.start).zip(&strides) {
+            if let Some(index) = index {
+                offset += (point[index.0 as usize] - start) as usize * stride;
+            }
+        }
+        let strides = argument.whole.iter().map(|dim| strides[*dim]).collect();
+        (offset, strides)
+    }
+
+    /// An argument's matrix at a point; its elements must be finite.
+    fn matrix<T: Real>(&self, number: usize, point: &[u64]) -> Result<Matrix<T>, KernelError> {
+        let argument = &self.library.arguments[number];
+        let (rows, columns) = self.library.matrix(self.kernel, number);
+        let (rows, columns) = (rows as usize, columns as usize);
+        let (offset, strides) = self.place(argument, point);
+        let across = strides.get(1).copied().unwrap_or(0);
+        let source = self.operands[argument.operand as usize].columns[0].data();
+        let mut data = Vec::with_capacity(rows * columns);
+        for row in 0..rows {
+            let start = offset + row * strides[0];
+            data.extend((0..columns).map(|column| T::of(source, start + column * across)));
+        }
+        match data.iter().position(|x| !x.finite()) {
+            None => Ok(Matrix {
+                rows,
+                columns,
+                data,
+            }),
+            Some(at) => Err(self.error(
+                Problem::NotFinite {
+                    argument: number as u32,
+                    row: (at / columns) as u64,
+                    column: (at % columns) as u64,
+                },
+                point,
+            )),
+        }
+    }
+
+    fn error(&self, problem: Problem, point: &[u64]) -> KernelError {
+        KernelError {
+            fault: Fault::Library {
+                operation: self.library.operation,
+                problem,
+            },
+            point: point.to_vec(),
+        }
+    }
+
+    fn matrices<T: Real>(&self) -> Result<Array, KernelError> {
+        let (outer, inner) = self.batches();
+        let outer = self.points(&outer);
+        let mut result = self.empty(self.kernel.output[0]);
+        if result.data().is_empty() {
+            return Ok(result);
+        }
+        let one = |point: &Vec<u64>| {
+            let a = self.matrix::<T>(0, point)?;
+            match self.library.operation {
+                Function::Solve => self.solve(&a, point, &inner),
+                operation => {
+                    let values = matrix::factor(operation, &a);
+                    let values = values.map_err(|problem| self.error(problem, point))?;
+                    Ok(vec![(point.clone(), values)])
+                }
+            }
+        };
+        let parts: Vec<Results<T>> = outer.par_iter().map(one).collect();
+        let (data, writer) = (result.data_mut(), Writer::new(self));
+        for part in parts {
+            for (point, values) in part? {
+                writer.each(&point, |to, from| values[from].put(data, to));
+            }
+        }
+        Ok(result)
+    }
+
+    /// The solutions for all right sides of one matrix.
+    fn solve<T: Real>(&self, a: &Matrix<T>, point: &[u64], inner: &[IndexId]) -> Results<T> {
+        let mut points = self.points(inner);
+        for (index, _) in (0u32..)
+            .zip(point)
+            .filter(|(i, _)| !inner.contains(&IndexId(*i)))
+        {
+            let value = point[index as usize];
+            points.iter_mut().for_each(|p| p[index as usize] = value);
+        }
+        let mut sides = vec![];
+        for point in &points {
+            sides.push(self.matrix::<T>(1, point)?.data);
+        }
+        let solutions = matrix::solve(a, &sides).map_err(|problem| self.error(problem, point))?;
+        Ok(points.into_iter().zip(solutions).collect())
+    }
+
+    /// `argsort` and `topk`.
+    fn ordered(&self, column: &Array) -> Result<Array, KernelError> {
+        let descends = self.library.operation == Function::Topk;
+        let argument = &self.library.arguments[0];
+        let count = self.library.matrix(self.kernel, 0).0 as usize;
+        let mut result = self.empty(DType::I64);
+        let one = |point: Vec<u64>| {
+            let (offset, strides) = self.place(argument, &point);
+            let at = |number: usize| offset + number * strides[0];
+            let order = each_data!(column.data(), values => {
+                order(count, descends, |a, b| values[at(a)].partial_cmp(&values[at(b)]), |a| {
+                    // Only NaN differs from itself.
+                    values[at(a)].partial_cmp(&values[at(a)]).is_none()
+                })
+            });
+            (point, order)
+        };
+        let points = self.points(&self.library.batch);
+        let orders: Vec<(Vec<u64>, Vec<usize>)> = points.into_par_iter().map(one).collect();
+        let writer = Writer::new(self);
+        if let Data::I64(data) = result.data_mut() {
+            for (point, order) in orders {
+                writer.each(&point, |to, from| data[to] = order[from] as i64);
+            }
+        }
+        Ok(result)
+    }
+
+    fn empty(&self, dtype: DType) -> Array {
+        let rank = self.kernel.output_rank as usize;
+        let shape: Vec<usize> = self.ranges[..rank]
+            .iter()
+            .map(|(_, n)| *n as usize)
+            .collect();
+        Array::zeros(dtype, &shape)
+    }
+}
+
+/// The numbers of values in order; NaN counts as the largest, and equal values stay in their own order.
+fn order(
+    count: usize,
+    descends: bool,
+    compare: impl Fn(usize, usize) -> Option<Ordering>,
+    is_nan: impl Fn(usize) -> bool,
+) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|a, b| {
+        let ascending = compare(*a, *b).unwrap_or_else(|| is_nan(*a).cmp(&is_nan(*b)));
+        match descends {
+            true => ascending.reverse(),
+            false => ascending,
+        }
+    });
+    order
+}
+
+/// Where the elements of one call's result go.
+struct Writer {
+    /// By index of the output: start of its range, and stride in the result.
+    output: Vec<(u64, usize)>,
+    batch: Vec<IndexId>,
+    /// Pairs of an offset in the result and a place in the call's own result.
+    own: Vec<(usize, usize)>,
+}
+
+impl Writer {
+    fn new(call: &Call<'_>) -> Writer {
+        let rank = call.kernel.output_rank as usize;
+        let mut output: Vec<(u64, usize)> = vec![];
+        let mut stride = 1;
+        for (start, length) in call.ranges[..rank].iter().rev() {
+            output.insert(0, (*start, stride));
+            stride *= *length as usize;
+        }
+        let mut own = vec![(0, 0)];
+        for index in &call.library.own {
+            let at = index.0 as usize;
+            let extent = call.kernel.indices[at].extent as usize;
+            let (start, length) = call.ranges[at];
+            let stride = output[at].1;
+            let more = |(to, from): &(usize, usize)| {
+                let (to, from) = (*to, from * extent + start as usize);
+                (0..length as usize).map(move |n| (to + n * stride, from + n))
+            };
+            own = own.iter().flat_map(more).collect();
+        }
+        Writer {
+            output,
+            batch: call.library.batch.clone(),
+            own,
+        }
+    }
+
+    /// Calls `write` with the places of each element: in the result, and in what the call at `point` gave.
+    fn each(&self, point: &[u64], mut write: impl FnMut(usize, usize)) {
+        let offset: usize = self
+            .batch
+            .iter()
+            .map(|index| {
+                let (start, stride) = self.output[index.0 as usize];
+                (point[index.0 as usize] - start) as usize * stride
+            })
+            .sum();
+        for (to, from) in &self.own {
+            write(offset + to, *from);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Compiled groups of a machine: where their lanes are.
+//!
+//! Must not know what a group computes.
+//!
+//! ```text
+//! 250 lanes, 4 at once:  248 where they are, 2 more by way of a buffer
+//! ```
+#![allow(unsafe_code)]
+
+use super::{Bank, Machine};
+use crate::fuse::{Fused, MOST_REGISTERS as MOST};
+use crate::nest::WIDTH;
+use crate::program::Register;
+use ein_plan::DType;
+
+/// Bytes that a register takes in the buffer for the lanes that are left over: the widest vector.
+const SLOT: usize = 16;
+
+impl<T: Copy + Default> Bank<'_, T> {
+    /// The address of a register's lanes, `n` of which are there, and the size of a lane.
+    fn address(&mut self, register: Register, n: usize) -> (*mut u8, usize) {
+        let at = register.slot as usize;
+        let address = match self.views[at] {
+            Some(view) if view.len() >= n => view.as_ptr().cast_mut(),
+            _ => self.values[at * WIDTH..][..WIDTH].as_mut_ptr(),
+        };
+        (address.cast(), size_of::<T>())
+    }
+}
+
+impl Machine<'_, '_> {
+    fn address(&mut self, node: u32, n: usize) -> (*mut u8, usize) {
+        let register = self.program.registers[node as usize];
+        let n = if register.uniform { 1 } else { n };
+        match register.dtype {
+            DType::F32 => self.f32s.address(register, n),
+            DType::F64 => self.f64s.address(register, n),
+            _ => self.truths.address(register, n),
+        }
+    }
+
+    /// Runs a compiled group over the `n` lanes of the strip.
+    pub(super) fn fused(&mut self, fused: &Fused, n: usize) {
+        let mut addresses = [std::ptr::null_mut(); MOST];
+        let mut sizes = [0; MOST];
+        let inputs = fused.inputs.len();
+        let count = inputs + fused.outputs.len();
+        for (k, node) in fused.inputs.iter().chain(&fused.outputs).enumerate() {
+            (addresses[k], sizes[k]) = self.address(*node, n);
+        }
+        let whole = n - n % fused.width;
+        if whole > 0 {
+            // SAFETY: every register holds `n` lanes or more (one, if it is uniform), and the outputs' are their own:
+            // computed registers are never views.
+            unsafe { fused.code.run(whole, &addresses[..count]) };
+        }
+        if whole == n {
+            return;
+        }
+        // The lanes that are left: to a buffer of whole vectors and back.
+        let mut buffer = [0u8; MOST * SLOT];
+        let base = buffer.as_mut_ptr();
+        let mut places = [std::ptr::null_mut(); MOST];
+        for k in 0..count {
+            let uniform = k < inputs && self.program.registers[fused.inputs[k] as usize].uniform;
+            let (from, lanes) = if uniform { (0, 1) } else { (whole, n - whole) };
+            // SAFETY: a slot holds a vector's lanes, and the lanes copied are among the register's `n`.
+            unsafe {
+                places[k] = base.add(k * SLOT);
+                if k < inputs {
+                    let source = addresses[k].add(from * sizes[k]);
+                    std::ptr::copy_nonoverlapping(source, places[k], lanes * sizes[k]);
+                }
+            }
+        }
+        // SAFETY: every slot holds a whole vector, and slots do not overlap.
+        unsafe { fused.code.run(fused.width, &places[..count]) };
+        for k in inputs..count {
+            // SAFETY: as above; the register is the group's own to write.
+            unsafe {
+                let target = addresses[k].add(whole * sizes[k]);
+                std::ptr::copy_nonoverlapping(places[k], target, (n - whole) * sizes[k]);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Where a program's operands lie, and the reads of them, prepared for strips.
+//!
+//! Shapes alone are needed, so a program can be made before there are data. Must not know other operations.
+//!
+//! ```text
+//! a0[2 * y + r - 1] of 14 elements from 0 on, strip over y   ->   -1 + 2 y + r, lanes 2 apart, checked
+//! ```
+
+use super::{Form, Position, Read, Register};
+use crate::Chunk;
+use crate::forms::Form64;
+use crate::nest::{Nest, Strides};
+use ein_plan::{Node, NodeId};
+
+/// Where an operand's part lies in the whole, and how its elements follow each other.
+pub(crate) struct Place {
+    pub start: Vec<i64>,
+    pub shape: Vec<i64>,
+    pub strides: Vec<i64>,
+}
+
+impl Place {
+    /// Of the elements `ranges` (start and length of each dimension), in row-major order.
+    pub(crate) fn new(ranges: &[(u64, u64)]) -> Place {
+        let shape: Vec<i64> = ranges.iter().map(|(_, n)| *n as i64).collect();
+        let mut strides = vec![1i64; shape.len()];
+        for d in (1..shape.len()).rev() {
+            strides[d - 1] = strides[d].wrapping_mul(shape[d]);
+        }
+        Place {
+            start: ranges.iter().map(|(start, _)| *start as i64).collect(),
+            shape,
+            strides,
+        }
+    }
+
+    /// Of a chunk.
+    pub(crate) fn of(chunk: &Chunk<'_>) -> Place {
+        let lengths = chunk.columns[0].shape().iter().map(|n| *n as u64);
+        let ranges: Vec<(u64, u64)> = chunk.start.iter().copied().zip(lengths).collect();
+        Place::new(&ranges)
+    }
+}
+
+/// For each position of a read, whether it is proved to be inside the chunk.
+pub(super) fn proved(node: &Node, forms: &[Option<Form64>], places: &[Place]) -> Vec<bool> {
+    let Node::Read {
+        operand, positions, ..
+    } = node
+    else {
+        return vec![];
+    };
+    let place = &places[*operand as usize];
+    positions
+        .iter()
+        .enumerate()
+        .map(|(d, position)| {
+            let start = place.start[d];
+            forms[position.0 as usize]
+                .as_ref()
+                .is_some_and(|form| form.low >= start && form.high < start + place.shape[d])
+        })
+        .collect()
+}
+
+/// For each index, the distance in elements between neighbours along it.
+pub(super) fn read_strides(
+    place: &Place,
+    positions: &[NodeId],
+    forms: &[Option<Form64>],
+    depends: &[u128],
+    indices: usize,
+) -> Strides {
+    let mut total = vec![0; indices];
+    for (position, stride) in positions.iter().zip(&place.strides) {
+        match &forms[position.0 as usize] {
+            Some(form) => {
+                for (index, coefficient) in &form.terms {
+                    total[*index] = coefficient
+                        .wrapping_mul(*stride)
+                        .wrapping_add(total[*index]);
+                }
+            }
+            None => {
+                for (index, total) in total.iter_mut().enumerate() {
+                    if depends[position.0 as usize] >> index & 1 == 1 {
+                        *total = total.wrapping_add(1 << 20);
+                    }
+                }
+            }
+        }
+    }
+    total
+}
+
+#[allow(clippy::too_many_arguments)]
+/// A read, prepared.
+pub(super) fn prepare_read(
+    (operand, column): (usize, usize),
+    place: &Place,
+    positions: &[NodeId],
+    otherwise: Option<NodeId>,
+    forms: &[Option<Form64>],
+    inside: &[bool],
+    nest: &Nest,
+    registers: &[Register],
+) -> Read {
+    let mut lanes = vec![0; nest.strip.len()];
+    let mut scattered = false;
+    let dims = positions
+        .iter()
+        .zip(&place.strides)
+        .enumerate()
+        .map(|(d, (position, stride))| {
+            let form = match &forms[position.0 as usize] {
+                Some(form) => {
+                    let own: Vec<i64> = nest
+                        .strip
+                        .iter()
+                        .map(|s| {
+                            let term = form.terms.iter().find(|(i, _)| i == s);
+                            term.map_or(0, |(_, c)| *c)
+                        })
+                        .collect();
+                    for (total, c) in lanes.iter_mut().zip(&own) {
+                        *total = c.wrapping_mul(*stride).wrapping_add(*total);
+                    }
+                    Form::Affine {
+                        constant: form.constant,
+                        terms: form.terms.clone(),
+                        lanes: own,
+                        checked: !inside[d],
+                    }
+                }
+                None => {
+                    scattered |= !registers[position.0 as usize].uniform;
+                    Form::Value(position.0)
+                }
+            };
+            Position {
+                start: place.start[d],
+                length: place.shape[d],
+                stride: *stride,
+                form,
+            }
+        })
+        .collect();
+    Read {
+        operand,
+        column,
+        dims,
+        otherwise: otherwise.map(|o| o.0),
+        lanes,
+        scattered,
+    }
+}

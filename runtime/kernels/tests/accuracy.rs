@@ -1,0 +1,264 @@
+//! How far the scalar functions are from the exact value: at most 2 units in the last place (ulp) in single
+//! precision, 4 in double.
+//!
+//! Single precision: every `EIN_ACCURACY_STEP`-th number (1 tries all of them; by default a prime of about a
+//! thousand), against the double-precision functions of the system and of `libm`. Double precision: the values in
+//! `accuracy/double.txt`, made with 100 digits.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use ein_array::{Array, Data};
+use ein_kernels::{Chunk, Options, run};
+use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, Operand};
+use std::collections::BTreeMap;
+
+/// `f` of every element, by a kernel.
+fn apply(f: Function, operands: &[Data]) -> Data {
+    let n = operands[0].len();
+    let dtype = operands[0].dtype();
+    let mut graph = Graph::default();
+    let i = graph.add(Node::Index(IndexId(0)), DType::I64);
+    let reads = (0..operands.len() as u32)
+        .map(|operand| {
+            let read = Node::Read {
+                operand,
+                column: 0,
+                positions: vec![i],
+                otherwise: None,
+            };
+            graph.add(read, dtype)
+        })
+        .collect();
+    let root = graph.add(Node::Apply(f, reads), dtype);
+    let index = Index {
+        name: "i".into(),
+        extent: n as u64,
+    };
+    let operand = Operand {
+        columns: vec![dtype],
+        shape: vec![n as u64],
+    };
+    let kernel = Kernel {
+        indices: vec![index],
+        output_rank: 1,
+        operands: vec![operand; operands.len()],
+        graph,
+        root,
+        guard: None,
+        reduction: None,
+        finish: true,
+        output: vec![dtype],
+    };
+    let arrays: Vec<Array> = operands
+        .iter()
+        .map(|data| Array::new(vec![n], data.clone()).unwrap())
+        .collect();
+    let chunks: Vec<Chunk<'_>> = arrays
+        .iter()
+        .map(|array| Chunk {
+            columns: vec![array],
+            start: vec![0],
+        })
+        .collect();
+    let result = run(&kernel, &[(0, n as u64)], &chunks, &Options::default()).unwrap();
+    result[0].data().clone()
+}
+
+/// The distance in units in the last place of single precision; `want` is nearly exact.
+fn ulps_f32(got: f32, want: f64) -> f64 {
+    if want.is_nan() || got.is_nan() {
+        return if want.is_nan() && got.is_nan() {
+            0.0
+        } else {
+            f64::INFINITY
+        };
+    }
+    let ulp = |x: f64| 2f64.powi((x.abs().log2().floor() as i32).max(-126) - 23);
+    if want.abs() > f64::from(f32::MAX) || got.is_infinite() {
+        let nearest = want as f32;
+        // The largest number stands for the infinite one here, so that a miss at the edge is seen as one.
+        let finite = |x: f32| f64::from(x.clamp(-f32::MAX, f32::MAX));
+        return (finite(got) - finite(nearest)).abs() / ulp(f64::from(f32::MAX));
+    }
+    (f64::from(got) - want).abs() / if want == 0.0 { ulp(1e-45) } else { ulp(want) }
+}
+
+fn singles(step: u64) -> Vec<f32> {
+    let mut all: Vec<f32> = (0..=u64::from(u32::MAX))
+        .step_by(step as usize)
+        .map(|bits| f32::from_bits(bits as u32))
+        .collect();
+    all.extend([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN]);
+    all.extend([
+        1.0, -1.0, 0.5, -0.5, 0.25, 88.722_84, 88.73, -87.336_55, -103.97, -103.98,
+    ]);
+    all.extend([f32::MIN_POSITIVE, f32::MAX, f32::MIN, 1e-45, -1e-45]);
+    all
+}
+
+#[test]
+fn single_precision_is_within_two_ulps() {
+    let step = std::env::var("EIN_ACCURACY_STEP").ok();
+    let step: u64 = step.map_or(1009, |n| n.parse().unwrap());
+    let gelu = |x: f64| if x == f64::NEG_INFINITY { 0.0 } else { gelu(x) };
+    let functions: [(Function, &dyn Fn(f64) -> f64); 10] = [
+        (Function::Exp, &f64::exp),
+        (Function::Expm1, &f64::exp_m1),
+        (Function::Log, &f64::ln),
+        (Function::Log1p, &f64::ln_1p),
+        (Function::Tanh, &f64::tanh),
+        (Function::Sigmoid, &|x| 1.0 / (1.0 + (-x).exp())),
+        (Function::Erf, &libm::erf),
+        (Function::Gelu, &gelu),
+        (Function::Sin, &f64::sin),
+        (Function::Cos, &f64::cos),
+    ];
+    let mut told = vec![];
+    for (f, exact) in functions {
+        let (mut worst, mut at) = (0.0, 0.0);
+        // In parts, so that all of them fit in memory.
+        for part in singles(step).chunks(1 << 24) {
+            let Data::F32(got) = apply(f, &[Data::F32(part.to_vec())]) else {
+                panic!("a function of f32 is f32");
+            };
+            for (x, got) in part.iter().zip(got) {
+                let error = ulps_f32(got, exact(f64::from(*x)));
+                if error > worst {
+                    (worst, at) = (error, *x);
+                }
+            }
+        }
+        told.push((f.name(), worst, at));
+    }
+    println!("{told:?}");
+    assert!(told.iter().all(|(_, worst, _)| *worst <= 2.0), "{told:?}");
+}
+
+/// x Φ(x), where the system's error function still has the digits that single precision asks for.
+fn gelu(x: f64) -> f64 {
+    0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
+}
+
+#[test]
+fn powers_in_single_precision_are_within_two_ulps() {
+    let bases: Vec<f32> = singles(40_009_141);
+    let exponents: Vec<f32> = singles(30_000_001)
+        .into_iter()
+        .chain((-12..12).map(|k| k as f32))
+        .chain((-60..60).map(|k| k as f32 / 7.0))
+        .collect();
+    // 1 to the power of a signalling NaN is NaN in one precision and 1 in the other.
+    let known = |x: &f32| !x.is_nan() || x.to_bits() == f32::NAN.to_bits();
+    let bases: Vec<f32> = bases.into_iter().filter(known).collect();
+    let exponents: Vec<f32> = exponents.into_iter().filter(known).collect();
+    let (mut a, mut b) = (vec![], vec![]);
+    for x in &bases {
+        a.extend(exponents.iter().map(|_| *x));
+        b.extend(&exponents);
+    }
+    let Data::F32(got) = apply(Function::Pow, &[Data::F32(a.clone()), Data::F32(b.clone())]) else {
+        panic!("a power of f32 is f32");
+    };
+    for ((x, y), got) in a.iter().zip(&b).zip(got) {
+        let want = f64::from(*x).powf(f64::from(*y));
+        let error = ulps_f32(got, want);
+        assert!(error <= 2.0, "{x:e} ^ {y:e} = {got:e}, not {want:e}");
+    }
+}
+
+#[test]
+fn double_precision_is_within_four_ulps() {
+    let mut cases: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for line in include_str!("accuracy/double.txt").lines() {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap();
+        let mut number = || f64::from_bits(u64::from_str_radix(words.next().unwrap(), 16).unwrap());
+        cases.entry(name).or_default().push((number(), number()));
+    }
+    assert_eq!(cases.len(), 10);
+    let mut told = vec![];
+    for (name, points) in &cases {
+        let f = Function::from_name(name).unwrap();
+        let x: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
+        let Data::F64(got) = apply(f, &[Data::F64(x)]) else {
+            panic!("a function of f64 is f64");
+        };
+        let (mut worst, mut at) = (0, 0.0);
+        for ((x, want), got) in points.iter().zip(got) {
+            let error = got.to_bits().abs_diff(want.to_bits());
+            if error > worst {
+                (worst, at) = (error, *x);
+            }
+        }
+        told.push((name, worst, at));
+    }
+    println!("{told:?}");
+    assert!(told.iter().all(|(_, worst, _)| *worst <= 4), "{told:?}");
+}
+
+#[test]
+fn ends_are_kept() {
+    let inf = f64::INFINITY;
+    let ends: [(Function, [(f64, f64); 4]); 10] = [
+        (
+            Function::Exp,
+            [(-inf, 0.0), (inf, inf), (0.0, 1.0), (-1e9, 0.0)],
+        ),
+        (
+            Function::Expm1,
+            [(-inf, -1.0), (inf, inf), (0.0, 0.0), (-1e9, -1.0)],
+        ),
+        (
+            Function::Log,
+            [(0.0, -inf), (inf, inf), (1.0, 0.0), (-0.0, -inf)],
+        ),
+        (
+            Function::Log1p,
+            [(-1.0, -inf), (inf, inf), (0.0, 0.0), (-0.0, -0.0)],
+        ),
+        (
+            Function::Tanh,
+            [(-inf, -1.0), (inf, 1.0), (0.0, 0.0), (-0.0, -0.0)],
+        ),
+        (
+            Function::Sigmoid,
+            [(-inf, 0.0), (inf, 1.0), (0.0, 0.5), (-1e9, 0.0)],
+        ),
+        (
+            Function::Erf,
+            [(-inf, -1.0), (inf, 1.0), (0.0, 0.0), (-0.0, -0.0)],
+        ),
+        (
+            Function::Gelu,
+            [(-inf, 0.0), (inf, inf), (0.0, 0.0), (-1e9, 0.0)],
+        ),
+        (
+            Function::Sin,
+            [(0.0, 0.0), (-0.0, -0.0), (0.0, 0.0), (0.0, 0.0)],
+        ),
+        (
+            Function::Cos,
+            [(0.0, 1.0), (-0.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
+        ),
+    ];
+    for (f, points) in ends {
+        let x: Vec<f64> = points.iter().map(|(x, _)| *x).chain([f64::NAN]).collect();
+        let single = Data::F32(x.iter().map(|x| *x as f32).collect());
+        for data in [Data::F64(x), single] {
+            let got = apply(f, &[data]);
+            for (l, (x, want)) in points.iter().enumerate() {
+                let value = got.get(l).as_f64();
+                let same = value == *want
+                    && (*want != 0.0
+                        || *x != 0.0
+                        || value.is_sign_negative() == want.is_sign_negative());
+                assert!(
+                    same,
+                    "{}({x}) = {value}, not {want}, in {:?}",
+                    f.name(),
+                    got.dtype()
+                );
+            }
+            assert!(got.get(4).as_f64().is_nan(), "{} of NaN", f.name());
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! When relations are not needed any more: after a step, as soon as a loop has begun, or when it has ended.
+//!
+//! What a round makes and is looked at when it ends (next states, collected values, the condition) goes with the
+//! round and is in no list. What a loop reads from outside lasts as long as the loop. Must not know types.
+//!
+//! ```text
+//! r0 | repeat … state r0 next r3 { r1 = loop state; r2 = f(r1); r3 = g(r2) }   after step 2: r1; after step 3: r2; begun: r0
+//! ```
+
+use crate::plan::{Plan, RelationId};
+use crate::repeat::BlockId;
+
+/// The relations whose last use is somewhere, ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// By step.
+    pub steps: Vec<Vec<RelationId>>,
+    /// By loop: when it has begun.
+    pub enters: Vec<Vec<RelationId>>,
+    /// By loop: when it has ended.
+    pub exits: Vec<Vec<RelationId>>,
+}
+
+/// What happens in a plan, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A loop begins.
+    Enter(BlockId),
+    /// A step is taken.
+    Step(usize),
+    /// A loop has ended.
+    Exit(BlockId),
+}
+
+/// The events of a plan, every loop's round once. Loops must be nested as the verifier asks.
+pub fn events(plan: &Plan) -> Vec<Event> {
+    let mut events = vec![];
+    let mut open: Vec<BlockId> = vec![];
+    let mut next = 0;
+    for step in 0..=plan.steps.len() {
+        let ends = |block: &BlockId| plan.repeat(*block).end as usize <= step;
+        let is_within = |inner: usize, outer: Option<&BlockId>| {
+            plan.repeats[inner].block.parent.as_ref() == outer
+        };
+        loop {
+            let begins = plan.repeats.get(next);
+            let begins = begins.is_some_and(|r| r.first as usize == step);
+            if begins && is_within(next, open.last()) {
+                let block = BlockId(next as u32);
+                events.push(Event::Enter(block));
+                open.push(block);
+                next += 1;
+            } else if open.last().is_some_and(ends) {
+                events.extend(open.pop().map(Event::Exit));
+            } else {
+                break;
+            }
+        }
+        if step < plan.steps.len() {
+            events.push(Event::Step(step));
+        }
+    }
+    events
+}
+
+/// Where every relation of a plan is used last. What is given out is never free.
+pub fn ends(plan: &Plan) -> Ends {
+    let blocks = plan.blocks_of_steps();
+    let events = events(plan);
+    let (loops, steps) = (plan.repeats.len(), plan.steps.len());
+    let mut time_of_step = vec![0; steps];
+    let (mut enter, mut exit) = (vec![0; loops], vec![0; loops]);
+    for (time, event) in events.iter().enumerate() {
+        match event {
+            Event::Enter(block) => enter[block.0 as usize] = time,
+            Event::Exit(block) => exit[block.0 as usize] = time,
+            Event::Step(step) => time_of_step[*step] = time,
+        }
+    }
+    let parent = |block: BlockId| plan.repeat(block).block.parent;
+    let mut last: Vec<Option<usize>> = time_of_step.iter().map(|time| Some(*time)).collect();
+    // A use in a loop is one by the outermost loop that the relation is outside of.
+    let mut used = |relation: RelationId, user: Option<BlockId>, here: usize| {
+        let at = relation.0 as usize;
+        let (mut time, mut around) = (here, user);
+        while around != blocks[at] {
+            let Some(block) = around else { break };
+            time = exit[block.0 as usize];
+            around = parent(block);
+        }
+        last[at] = last[at].map(|last| last.max(time));
+    };
+    for (number, step) in plan.steps.iter().enumerate() {
+        for input in step.operation.inputs() {
+            used(input, blocks[number], time_of_step[number]);
+        }
+    }
+    for (number, repeat) in plan.repeats.iter().enumerate() {
+        for relation in repeat.block.begins_with() {
+            used(relation, repeat.block.parent, enter[number]);
+        }
+        for relation in repeat.block.ends_with() {
+            used(relation, Some(BlockId(number as u32)), exit[number]);
+        }
+    }
+    for (number, repeat) in (0u32..).zip(&plan.repeats) {
+        for relation in repeat.block.ends_with() {
+            if blocks[relation.0 as usize] == Some(BlockId(number)) {
+                last[relation.0 as usize] = None;
+            }
+        }
+    }
+    for output in &plan.outputs {
+        last[output.relation.0 as usize] = None;
+    }
+    let mut ends = Ends {
+        steps: vec![vec![]; steps],
+        enters: vec![vec![]; loops],
+        exits: vec![vec![]; loops],
+    };
+    for (relation, last) in (0u32..).zip(last) {
+        let Some(time) = last else { continue };
+        match events[time] {
+            Event::Enter(block) => &mut ends.enters[block.0 as usize],
+            Event::Exit(block) => &mut ends.exits[block.0 as usize],
+            Event::Step(step) => &mut ends.steps[step],
+        }
+        .push(RelationId(relation));
+    }
+    ends
+}

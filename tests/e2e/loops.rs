@@ -1,0 +1,378 @@
+//! Iterative programs on 1 to 5 sites, built and under both MPIs, against plain loops; what moves is what was stated.
+
+use einc_tests::{Finished, Tensor, einc, einc_command, launchers, mpirun, run};
+use std::process::Command;
+
+const KMEANS: &str = "dim N; dim D; dim K = 4
+input X: f64[N, D]
+repeat t < 30 until changed / N <= 1e-3 {
+  state c[k < K, d] = X[k,d]
+  state near[n]: i64 = -1
+  dist[n,k]  = sum[d] (X[n,d] - c[k,d])^2
+  next near[n] = argmin[k] dist[n,k]
+  changed    = sum[n] i64(next near[n] != near[n])
+  count[next near[n]]: f64[K]       += 1
+  total[next near[n], d]: f64[K, D] += X[n,d]
+  next c[k,d] = where(count[k] > 0, total[k,d] / count[k], c[k,d])
+}
+output c
+output near
+output t
+";
+
+const SOLVERS: &str = "dim N
+input A: f64[N, N]; input b: f64[N]
+repeat k < N until sqrt(rr) < 1e-10 {
+  state x[i] = zeros
+  state r[i] = b[i]
+  state p[i] = b[i]
+  state rr   = b[i] * b[i]
+  q[i]  = A[i,j] * p[j]
+  alpha = rr / (sum[i] p[i] * q[i])
+  next x[i] = x[i] + alpha * p[i]
+  next r[i] = r[i] - alpha * q[i]
+  next rr   = next r[i] * next r[i]
+  next p[i] = next r[i] + next rr / rr * p[i]
+}
+repeat m < 500 until abs(next lambda - lambda) < 1e-12 {
+  state v[i] = 1 / sqrt(N)
+  state lambda = 0.0
+  w[i] = A[i,j] * v[j]
+  next v[i] = w[i] / norm[j] w[j]
+  next lambda = v[i] * w[i]
+}
+output x; output lambda
+";
+
+const SMO: &str = "dim M; dim D
+input X: f64[M, D]; input y: f64[M]
+const C = 1.0; const g = 0.5; const tol = 1e-3
+fn row(X[i, d], r, g) -> k[i] { k[i] = exp(-g * sum[d] (X[i,d] - X[r,d])^2) }
+fn snap(a, C) = where(a < 1e-9 * C, 0, where(a > C * (1 - 1e-9), C, a))
+repeat t < 1_000_000 until gap <= 2 * tol {
+  state a[i] = zeros
+  state f[i] = -y[i]
+  free[i] = 0 < a[i] < C
+  hi = argmin[i] where(free[i] or (y[i] > 0 and a[i] == 0) or (y[i] < 0 and a[i] == C), f[i], inf)
+  lo = argmax[i] where(free[i] or (y[i] > 0 and a[i] == C) or (y[i] < 0 and a[i] == 0), f[i], -inf)
+  gap = f[lo] - f[hi]
+  kh = row(X, hi, g)
+  kl = row(X, lo, g)
+  s  = y[lo] * y[hi]
+  L  = max(0, where(s < 0, a[lo] - a[hi], a[lo] + a[hi] - C))
+  H  = min(C, where(s < 0, a[lo] - a[hi] + C, a[lo] + a[hi]))
+  al = snap(clip(a[lo] - y[lo] * gap / (2 - 2 * kh[lo]), L, H), C)
+  ah = snap(a[hi] - s * (al - a[lo]), C)
+  next a[i] = where(i == lo, al, where(i == hi, ah, a[i]))
+  next f[i] = f[i] + (al - a[lo]) * y[lo] * kl[i] + (ah - a[hi]) * y[hi] * kh[i]
+}
+output a
+output t
+";
+
+const DESCENT: &str = "dim N; dim P = 4; dim B = N / P
+input Q: f64[N, N]
+const C = 32.0
+assert N % P == 0
+repeat t < 10_000 until worst < 1e-6 {
+  state a[i] = zeros
+  state g[i] = full(-1)
+  viol[i] = abs(a[i] - clip(a[i] - g[i], 0, C))
+  worst   = max[i] viol[i]
+  i1[b < P] = b * B + argmax[r < B] viol[b * B + r]
+  d[b]    = clip(a[i1[b]] - g[i1[b]] / Q[i1[b], i1[b]], 0, C) - a[i1[b]]
+  slope   = g[i1[b]] * d[b]
+  curve   = d[b] * Q[i1[b], i1[c]] * d[c]
+  theta   = min(1, -slope / curve)
+  da[i1[b]]: f64[N] += theta * d[b]
+  next a[i] = a[i] + da[i]
+  next g[i] = g[i] + theta * Q[i, i1[b]] * d[b]
+}
+output a
+";
+
+/// Runs a program every way there is and hands the outputs of each run to `check`.
+fn everywhere(
+    text: &str,
+    inputs: &[(&str, &Tensor)],
+    saved: &[&str],
+    check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("model.ein");
+    std::fs::write(&source, text).unwrap();
+    let mut arguments = vec![];
+    for (name, tensor) in inputs {
+        let file = folder.path().join(format!("{name}.npy"));
+        tensor.write_f64(&file);
+        arguments.extend(["--input".to_string(), format!("{name}={}", file.display())]);
+    }
+    let program = folder.path().join("program");
+    let mut build = vec![
+        "build",
+        source.to_str().unwrap(),
+        "-o",
+        program.to_str().unwrap(),
+    ];
+    build.extend(arguments.iter().map(String::as_str));
+    einc(&build).success();
+    let outcome = |how: &str, command: &mut Command| {
+        let out = folder.path().join(how.replace(' ', "_"));
+        std::fs::create_dir(&out).unwrap();
+        let file = |name: &str| out.join(format!("{name}.npy"));
+        command.args(&arguments).arg("--stats");
+        for name in saved {
+            command
+                .arg("--save")
+                .arg(format!("{name}={}", file(name).display()));
+        }
+        moved_as_stated(&run(command).success());
+        check(&|name| Tensor::read(&file(name)), how);
+    };
+    for sites in ["1", "2", "3", "4", "5"] {
+        let mut command = einc_command(&["run"]);
+        outcome(
+            &format!("run on {sites}"),
+            command.arg(&source).args(["--sites", sites]),
+        );
+    }
+    outcome("alone on 3", Command::new(&program).args(["--sites", "3"]));
+    for launcher in launchers() {
+        for ranks in [2, 5] {
+            outcome(
+                &format!("{launcher} on {ranks}"),
+                &mut mpirun(launcher, ranks, &program),
+            );
+        }
+    }
+}
+
+/// Every line of the program moves what its plan says, over all rounds.
+fn moved_as_stated(finished: &Finished) {
+    let lines = finished.stderr.lines().chain(finished.stdout.lines());
+    for line in lines.filter(|line| line.contains("(stated ")) {
+        let (moved, stated) = line.split_once(" (stated ").unwrap();
+        let stated = stated.strip_suffix(')').unwrap();
+        assert!(moved.ends_with(&format!("moved {stated}")), "{finished}");
+    }
+}
+
+fn points(folder_seed: u64, rows: usize, columns: usize, centres: usize) -> Tensor {
+    let noise = Tensor::noise(&[rows, columns], folder_seed);
+    Tensor::from_fn(&[rows, columns], |at| {
+        noise.data[at] * 0.4 + ((at / columns) % centres) as f64
+    })
+}
+
+#[test]
+fn k_means() {
+    let (rows, columns, centres) = (61, 3, 4);
+    let x = points(7, rows, columns, centres);
+    let mut c: Vec<f64> = x.data[..centres * columns].to_vec();
+    let mut near = vec![usize::MAX; rows];
+    let mut rounds = 0;
+    while rounds < 30 {
+        rounds += 1;
+        let distance = |n: usize, k: usize| -> f64 {
+            (0..columns)
+                .map(|d| (x.at(&[n, d]) - c[k * columns + d]).powi(2))
+                .sum()
+        };
+        let closest = |n: usize| {
+            (0..centres)
+                .reduce(|best, k| {
+                    if distance(n, k) < distance(n, best) {
+                        k
+                    } else {
+                        best
+                    }
+                })
+                .unwrap()
+        };
+        let next: Vec<usize> = (0..rows).map(closest).collect();
+        let changed = next.iter().zip(&near).filter(|(a, b)| a != b).count();
+        near = next;
+        let mut sums = vec![0.0; centres * columns];
+        let mut counts = vec![0.0; centres];
+        for n in 0..rows {
+            counts[near[n]] += 1.0;
+            for d in 0..columns {
+                sums[near[n] * columns + d] += x.at(&[n, d]);
+            }
+        }
+        for k in (0..centres).filter(|k| counts[*k] > 0.0) {
+            for d in 0..columns {
+                c[k * columns + d] = sums[k * columns + d] / counts[k];
+            }
+        }
+        if changed as f64 / rows as f64 <= 1e-3 {
+            break;
+        }
+    }
+    let expected = [
+        (
+            "c",
+            Tensor {
+                shape: vec![centres, columns],
+                data: c,
+            },
+        ),
+        ("near", Tensor::from_fn(&[rows], |n| near[n] as f64)),
+        (
+            "t",
+            Tensor {
+                shape: vec![],
+                data: vec![f64::from(rounds)],
+            },
+        ),
+    ];
+    everywhere(KMEANS, &[("X", &x)], &["c", "near", "t"], |read, how| {
+        for (name, expected) in &expected {
+            read(name).assert_close(expected, 1e-9, &format!("{how}: {name}"));
+        }
+    });
+}
+
+/// A symmetric, positive definite matrix.
+fn positive(n: usize, seed: u64) -> Tensor {
+    let noise = Tensor::noise(&[n, n], seed);
+    Tensor::from_fn(&[n, n], |at| {
+        let (i, j) = (at / n, at % n);
+        let product: f64 = (0..n).map(|k| noise.at(&[i, k]) * noise.at(&[j, k])).sum();
+        product + if i == j { 3.0 } else { 0.0 }
+    })
+}
+
+#[test]
+fn conjugate_gradients_and_power_iteration() {
+    let n = 23;
+    let (a, b) = (positive(n, 3), Tensor::noise(&[n], 5));
+    let times = |v: &[f64]| -> Vec<f64> {
+        (0..n)
+            .map(|i| (0..n).map(|j| a.at(&[i, j]) * v[j]).sum())
+            .collect()
+    };
+    let mut v = vec![1.0 / (n as f64).sqrt(); n];
+    let mut lambda = 0.0;
+    for _ in 0..500 {
+        let w = times(&v);
+        let norm = w.iter().map(|w| w * w).sum::<f64>().sqrt();
+        let next: f64 = v.iter().zip(&w).map(|(v, w)| v * w).sum();
+        v = w.iter().map(|w| w / norm).collect();
+        let last = (next - lambda).abs() < 1e-12;
+        lambda = next;
+        if last {
+            break;
+        }
+    }
+    everywhere(
+        SOLVERS,
+        &[("A", &a), ("b", &b)],
+        &["x", "lambda"],
+        |read, how| {
+            // The solution is judged by what it solves.
+            let product = times(&read("x").data);
+            let product = Tensor {
+                shape: vec![n],
+                data: product,
+            };
+            product.assert_close(&b, 1e-8, how);
+            assert!(
+                (read("lambda").data[0] - lambda).abs() < 1e-9 * lambda,
+                "{how}"
+            );
+        },
+    );
+}
+
+#[test]
+fn sequential_minimal_optimisation() {
+    let (rows, columns) = (37, 2);
+    let x = points(11, rows, columns, 2);
+    let y = Tensor::from_fn(&[rows], |n| if n % 2 == 0 { 1.0 } else { -1.0 });
+    let kernel = |i: usize, j: usize| {
+        let square = (0..columns).map(|d| (x.at(&[i, d]) - x.at(&[j, d])).powi(2));
+        (-0.5 * square.sum::<f64>()).exp()
+    };
+    everywhere(SMO, &[("X", &x), ("y", &y)], &["a", "t"], |read, how| {
+        // What is optimal is known by the conditions of optimality, to twice the tolerance.
+        let a = read("a").data;
+        assert!(read("t").data[0] < 1e5, "{how}");
+        let balance: f64 = a.iter().zip(&y.data).map(|(a, y)| a * y).sum();
+        assert!(
+            balance.abs() < 1e-9 && a.iter().all(|a| (0.0..=1.0).contains(a)),
+            "{how}"
+        );
+        let f = |i: usize| {
+            (0..rows)
+                .map(|j| a[j] * y.data[j] * kernel(i, j))
+                .sum::<f64>()
+                - y.data[i]
+        };
+        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        for i in 0..rows {
+            let free = 0.0 < a[i] && a[i] < 1.0;
+            if free || (y.data[i] > 0.0) == (a[i] == 0.0) {
+                high = high.min(f(i));
+            }
+            if free || (y.data[i] > 0.0) == (a[i] == 1.0) {
+                low = low.max(f(i));
+            }
+        }
+        assert!(low - high <= 2.1e-3, "{how}: {low} {high}");
+    });
+}
+
+#[test]
+fn block_greedy_coordinate_descent() {
+    let n = 12;
+    let q = positive(n, 9);
+    everywhere(DESCENT, &[("Q", &q)], &["a"], |read, how| {
+        // In a box, each coordinate is where its slope is 0, or at the end that its slope points to.
+        let a = read("a").data;
+        for i in 0..n {
+            let slope: f64 = (0..n).map(|j| q.at(&[i, j]) * a[j]).sum::<f64>() - 1.0;
+            let step = a[i] - (a[i] - slope).clamp(0.0, 32.0);
+            assert!(step.abs() < 2e-6, "{how}: {i} {step}");
+        }
+    });
+}
+
+#[test]
+fn a_loop_is_shown_with_what_a_round_costs() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("model.ein");
+    std::fs::write(&source, SOLVERS).unwrap();
+    let plan = |more: &[&str]| {
+        let base = [
+            "plan",
+            source.to_str().unwrap(),
+            "--sites",
+            "4",
+            "--dim",
+            "N=400",
+        ];
+        einc(&[&base, more].concat()).success().stdout
+    };
+    let text = plan(&[]);
+    let line = text
+        .lines()
+        .find(|line| line.contains("repeat k < "))
+        .unwrap();
+    assert!(line.contains("= 100 rounds expected"), "{text}");
+    let report: einc_core::pipeline::report::PlanReport =
+        serde_json::from_str(&plan(&["--format", "json"])).unwrap();
+    assert_eq!(report.loops.len(), 2);
+    let of = |number: usize| {
+        let steps = report.steps.iter();
+        let within = &report.loops[number];
+        let inside = steps.filter(|step| (within.first..within.end).contains(&step.step));
+        inside.map(|step| step.transfer * step.times).sum::<u64>()
+    };
+    assert_eq!(
+        (of(0), of(1)),
+        (report.loops[0].transfer, report.loops[1].transfer)
+    );
+    let all = report.steps.iter().map(|step| step.transfer * step.times);
+    assert_eq!(all.sum::<u64>(), report.cost.transfer);
+}
