@@ -5,6 +5,7 @@ mod examples;
 mod fuzz;
 mod language;
 mod loops;
+mod methods;
 mod operations;
 mod plans;
 mod properties;

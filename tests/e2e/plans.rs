@@ -5,13 +5,22 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 6] = [
+const EXAMPLES: [&str; 15] = [
     "attention",
+    "block_inverse",
+    "ccsd",
+    "chain",
     "conv",
+    "conv1d",
     "digits_knn",
     "ffnn_step",
+    "gaussian_mixture",
+    "graphs",
     "matmul",
+    "moe",
     "nearest",
+    "ridge",
+    "statistics",
 ];
 
 #[test]

@@ -1,0 +1,29 @@
+"""Makes the small generated data sets of the examples; needs numpy. Run in this folder: python3 generate.py"""
+
+import numpy as np
+
+rng = np.random.default_rng(7)
+
+# A directed graph of 60 nodes: a ring, so that most are reached, and random edges; nodes 50 to 59 have no way out.
+source = np.concatenate([np.arange(50), rng.integers(0, 50, 190)])
+target = np.concatenate([(np.arange(50) + 1) % 60, rng.integers(0, 60, 190)])
+np.save("graph_src.npy", source.astype(np.int64))
+np.save("graph_dst.npy", target.astype(np.int64))
+
+# Three clouds of points in the plane, the first three points one of each.
+centres = np.array([[0.0, 0.0], [5.0, 1.0], [1.0, 6.0]])
+member = np.concatenate([[0, 1, 2], rng.integers(0, 3, 297)])
+spread = np.array([[1.0, 0.3], [0.5, 1.2], [0.8, 0.8]])
+np.save("blobs.npy", centres[member] + spread[member] * rng.normal(size=(300, 2)))
+
+# A function of the plane at 120 points in four parts of 30, the points of a part near their centre.
+centre = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
+part = rng.permutation(np.repeat(np.arange(4), 30))
+x = centre[part] + 0.5 * rng.normal(size=(120, 2))
+z = rng.uniform(-1.5, 1.5, size=(40, 2))
+f = lambda p: np.sin(2 * p[:, 0]) + p[:, 0] * p[:, 1]
+np.save("ridge_x.npy", x)
+np.save("ridge_y.npy", f(x) + 0.05 * rng.normal(size=120))
+np.save("ridge_z.npy", z)
+np.save("ridge_part.npy", part.astype(np.int64))
+np.save("ridge_centre.npy", centre)
