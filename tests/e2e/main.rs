@@ -10,4 +10,5 @@ mod operations;
 mod plans;
 mod properties;
 mod readme;
+mod resume;
 mod wrong_input;

@@ -6,7 +6,7 @@
 //! everywhere("matmul.ein", &dims(&[("I", 8)]), &["C"], |output, how| output("C").assert_close(&expected, 1e-5, how))
 //! ```
 
-use crate::{Tensor, einc, einc_command, launchers, mpirun, root, run};
+use crate::{Tensor, einc_command, launchers, mpirun, root, run};
 use std::path::Path;
 use std::process::Command;
 
@@ -17,15 +17,18 @@ pub fn everywhere(
     saved: &[&str],
     check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
 ) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let source = root().join("examples").join(example);
     let program = folder.path().join("program");
-    let base = [source.to_str().unwrap(), "-o", program.to_str().unwrap()];
-    einc(&[&["build"], &base[..]].concat()).success();
+    run(einc_command(&["build"])
+        .arg(&source)
+        .arg("-o")
+        .arg(&program))
+    .success();
 
     let outcome = |how: &str, command: &mut Command| {
         let out = folder.path().join(how.replace(' ', "_"));
-        std::fs::create_dir(&out).unwrap();
+        std::fs::create_dir(&out).expect("a temporary folder takes folders");
         let file = |name: &str| out.join(format!("{name}.npy"));
         command.args(arguments);
         for name in saved {
