@@ -1,4 +1,8 @@
 //! The examples that are whole methods, against references in plain loops.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "references are loops over indices"
+)]
 
 use einc_tests::everywhere::{dims, everywhere, inputs};
 use einc_tests::{Tensor, root};

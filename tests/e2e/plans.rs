@@ -5,17 +5,19 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 15] = [
+const EXAMPLES: [&str; 17] = [
     "attention",
     "block_inverse",
     "ccsd",
     "chain",
     "conv",
     "conv1d",
+    "digits",
     "digits_knn",
     "ffnn_step",
     "gaussian_mixture",
     "graphs",
+    "logistic",
     "matmul",
     "moe",
     "nearest",

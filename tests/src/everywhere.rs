@@ -7,11 +7,23 @@
 //! ```
 
 use crate::{Tensor, einc_command, launchers, mpirun, root, run};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
 
 /// Runs an example every way there is and hands the outputs of each run to `check`.
 pub fn everywhere(
+    example: &str,
+    arguments: &[String],
+    saved: &[&str],
+    check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
+) {
+    with_ranks(1..=4, example, arguments, saved, check);
+}
+
+/// The same with these numbers of ranks: thousands of small exchanges crawl where there are more ranks than cores.
+pub fn with_ranks(
+    ranks: RangeInclusive<u32>,
     example: &str,
     arguments: &[String],
     saved: &[&str],
@@ -50,7 +62,7 @@ pub fn everywhere(
         );
     }
     for launcher in launchers() {
-        for ranks in 1..=4 {
+        for ranks in ranks.clone() {
             outcome(
                 &format!("{launcher} on {ranks}"),
                 &mut mpirun(launcher, ranks, &program),

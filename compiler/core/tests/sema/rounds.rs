@@ -1,4 +1,8 @@
 //! Rounds: what programs with `repeat` compute, by the interpreter, against plain loops.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "references are loops over indices"
+)]
 
 use crate::values::{close, outputs};
 
@@ -56,7 +60,7 @@ fn k_means() {
         for k in 0..4 {
             for d in 0..3 {
                 if count[k] > 0.0 {
-                    c[k][d] = (total[k][d] as f32 / count[k] as f32) as f32;
+                    c[k][d] = (total[k][d] as f32 / count[k] as f32);
                 }
             }
         }
