@@ -5,7 +5,7 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 15] = [
+const EXAMPLES: [&str; 20] = [
     "attention",
     "block_inverse",
     "ccsd",
@@ -15,11 +15,16 @@ const EXAMPLES: [&str; 15] = [
     "digits_knn",
     "ffnn_step",
     "gaussian_mixture",
+    "gcd",
     "graphs",
+    "kmeans",
+    "linear_solvers",
+    "lstm",
     "matmul",
     "moe",
     "nearest",
     "ridge",
+    "smo",
     "statistics",
 ];
 
