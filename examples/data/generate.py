@@ -51,3 +51,8 @@ np.save("waves_y.npy", f(x) + 0.05 * rng.normal(size=2048))
 np.save("waves_z.npy", z)
 np.save("waves_t.npy", f(z))
 np.save("waves_s.npy", np.array([0.3, 0.5, 0.8, 1.2, 2.0]))
+
+# The same training points in eight parts.
+x = np.load("classes_x.npy")
+np.save("classes_parts_x.npy", x.reshape(8, 250, 2))
+np.save("classes_parts_y.npy", np.load("classes_y.npy").reshape(8, 250))
