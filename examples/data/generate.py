@@ -27,3 +27,32 @@ np.save("ridge_y.npy", f(x) + 0.05 * rng.normal(size=120))
 np.save("ridge_z.npy", z)
 np.save("ridge_part.npy", part.astype(np.int64))
 np.save("ridge_centre.npy", centre)
+
+# Two classes in the square, told apart by the sign of a function; 2 in 100 labels of the training points are wrong.
+rng = np.random.default_rng(11)
+side = lambda p: np.sign(np.sin(2.5 * p[:, 0]) + np.cos(2 * p[:, 1]) + 0.6 * np.sin(3 * p[:, 0] * p[:, 1]))
+x = rng.uniform(-2, 2, size=(2000, 2))
+wrong = rng.random(2000) < 0.02
+z = rng.uniform(-2, 2, size=(2000, 2))
+np.save("classes_x.npy", x)
+np.save("classes_y.npy", np.where(wrong, -side(x), side(x)))
+np.save("classes_z.npy", z)
+np.save("classes_t.npy", side(z))
+
+# A strongly non-linear function of four variables, with noise in the training values only.
+rng = np.random.default_rng(12)
+f = lambda p: (
+    np.sin(3 * p[:, 0]) * np.cos(2 * p[:, 1]) + 0.5 * p[:, 2] ** 2 + 0.3 * np.sin(7 * p[:, 3] * p[:, 0])
+)
+x = rng.uniform(-2, 2, size=(2048, 4))
+z = rng.uniform(-2, 2, size=(512, 4))
+np.save("waves_x.npy", x)
+np.save("waves_y.npy", f(x) + 0.05 * rng.normal(size=2048))
+np.save("waves_z.npy", z)
+np.save("waves_t.npy", f(z))
+np.save("waves_s.npy", np.array([0.3, 0.5, 0.8, 1.2, 2.0]))
+
+# The same training points in eight parts.
+x = np.load("classes_x.npy")
+np.save("classes_parts_x.npy", x.reshape(8, 250, 2))
+np.save("classes_parts_y.npy", np.load("classes_y.npy").reshape(8, 250))

@@ -5,7 +5,7 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 17] = [
+const EXAMPLES: [&str; 22] = [
     "attention",
     "block_inverse",
     "ccsd",
@@ -16,12 +16,17 @@ const EXAMPLES: [&str; 17] = [
     "digits_knn",
     "ffnn_step",
     "gaussian_mixture",
+    "gcd",
     "graphs",
+    "kmeans",
+    "linear_solvers",
     "logistic",
+    "lstm",
     "matmul",
     "moe",
     "nearest",
     "ridge",
+    "smo",
     "statistics",
 ];
 
