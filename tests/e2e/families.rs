@@ -2,7 +2,7 @@
 //!
 //! Must not know the machines, which use what is here.
 
-use einc_tests::everywhere::dims;
+use einc_tests::everywhere::{dims, everywhere};
 use einc_tests::{Tensor, einc, root};
 use std::path::Path;
 
@@ -328,6 +328,62 @@ fn kernel_ridge_regression_of_clusters() {
             &problem.errors(part, 3, &oracle),
         );
     }
+}
+
+#[test]
+fn k_means_of_an_example_are_those_of_plain_loops() {
+    let folder = tempfile::tempdir().unwrap();
+    let x = Tensor::noise(&[47, 3], 80);
+    let (near, centres) = k_means(&rows(&x), 5);
+    let arguments = [inputs(folder.path(), &[("X", &x)]), dims(&[("K", 5)])].concat();
+    everywhere("kmeans.ein", &arguments, &["near", "c"], |output, how| {
+        let found = output("near").data;
+        assert!(
+            found.iter().zip(&near).all(|(a, b)| *a == *b as f64),
+            "{how}"
+        );
+        let centres = Tensor::from_fn(&[5, 3], |n| centres[n / 3][n % 3]);
+        output("c").assert_close(&centres, 1e-12, how);
+    });
+}
+
+#[test]
+fn linear_solvers_solve() {
+    let folder = tempfile::tempdir().unwrap();
+    let n = 13;
+    let (g, b) = (Tensor::noise(&[n, n], 81), Tensor::noise(&[n], 82));
+    let entry = |i: usize, j: usize| {
+        let product: f64 = (0..n).map(|l| g.at(&[l, i]) * g.at(&[l, j])).sum();
+        product / n as f64 + f64::from(u8::from(i == j))
+    };
+    let a: Vec<Row> = (0..n)
+        .map(|i| (0..n).map(|j| entry(i, j)).collect())
+        .collect();
+    let mut v = vec![1.0; n];
+    let mut lambda = 0.0;
+    for _ in 0..20_000 {
+        v = a
+            .iter()
+            .map(|row| row.iter().zip(&v).map(|(a, v)| a * v).sum())
+            .collect();
+        lambda = v.iter().map(|v| v * v).sum::<f64>().sqrt();
+        v.iter_mut().for_each(|v| *v /= lambda);
+    }
+    let expected = vector(&solve(a, b.data.clone()));
+    let arguments = [
+        inputs(folder.path(), &[("G", &g), ("b", &b)]),
+        dims(&[("N", n)]),
+    ]
+    .concat();
+    everywhere(
+        "linear_solvers.ein",
+        &arguments,
+        &["x", "lambda"],
+        |output, how| {
+            output("x").assert_close(&expected, 1e-8, how);
+            output("lambda").assert_close(&Tensor::from_fn(&[], |_| lambda), 1e-7, how);
+        },
+    );
 }
 
 #[test]
