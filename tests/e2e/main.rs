@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod examples;
+mod families;
 mod fuzz;
 mod language;
 mod loops;
+mod machines;
 mod methods;
 mod operations;
 mod plans;

@@ -236,10 +236,9 @@ fn every_dependency_says_why_it_is_here() {
 #[test]
 fn every_example_is_listed_and_tested() {
     let list = text(Path::new("examples/README.md"));
-    let tests: String = ["examples", "families", "loops", "methods"]
-        .iter()
-        .map(|name| PathBuf::from(format!("tests/e2e/{name}.rs")))
-        .filter(|path| root().join(path).exists())
+    let tests: String = files(".rs")
+        .into_iter()
+        .filter(|path| path.parent() == Some(Path::new("tests/e2e")) && !path.ends_with("plans.rs"))
         .map(|path| text(&path))
         .collect();
     let offences = files(".ein")
