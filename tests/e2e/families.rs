@@ -1,6 +1,10 @@
 //! Kernel ridge regression on parts of the data and the partitioners, in `examples/methods`, against plain loops.
 //!
 //! Must not know the machines, which use what is here.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "references are loops over indices"
+)]
 
 use einc_tests::everywhere::{dims, everywhere};
 use einc_tests::{Tensor, einc, root};
