@@ -1,4 +1,8 @@
 //! Support vector machines on parts of the data, in `examples/methods`, against plain loops.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "references are loops over indices"
+)]
 
 use super::families::{
     Row, balanced, first_come, in_process, inputs, k_means, least, means, method, rows, square,
