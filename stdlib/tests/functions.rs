@@ -70,7 +70,10 @@ fn run(path: &Path, sites: u32) -> Result<(), String> {
         inputs: settings.inputs.clone(),
         saves: settings.saves.clone(),
     };
-    ein_exec::run_in_process(&planned.plan, &options).map_err(|error| format!("{error:?}"))?;
+    let session::Prepared::Plan(plan) = planned else {
+        return Err("a program without training has a plan".into());
+    };
+    ein_exec::run_in_process(&plan, &options).map_err(|error| format!("{error:?}"))?;
     for (name, values) in wanted {
         let path = file(name).display().to_string();
         let reader =

@@ -1,96 +1,42 @@
 //! Every example on 1 to 4 sites in process, alone and under both MPIs, against a reference in plain loops.
 
-use einc_tests::{Tensor, einc, launchers, mpirun, root, run};
-use std::path::Path;
-use std::process::Command;
-
-/// Runs an example every way there is and hands the outputs of each run to `check`.
-fn everywhere(
-    example: &str,
-    arguments: &[String],
-    saved: &[&str],
-    check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
-) {
-    let folder = tempfile::tempdir().unwrap();
-    let source = root().join("examples").join(example);
-    let program = folder.path().join("program");
-    let base = [source.to_str().unwrap(), "-o", program.to_str().unwrap()];
-    einc(&[&["build"], &base[..]].concat()).success();
-
-    let outcome = |how: &str, command: &mut Command| {
-        let out = folder.path().join(how.replace(' ', "_"));
-        std::fs::create_dir(&out).unwrap();
-        let file = |name: &str| out.join(format!("{name}.npy"));
-        command.args(arguments);
-        for name in saved {
-            command
-                .arg("--save")
-                .arg(format!("{name}={}", file(name).display()));
-        }
-        run(command).success();
-        check(&|name| Tensor::read(&file(name)), how);
-    };
-    for sites in ["1", "2", "3", "4"] {
-        outcome(
-            &format!("einc run on {sites}"),
-            einc_tests::einc_command(&["run"])
-                .arg(&source)
-                .args(["--sites", sites]),
-        );
-        outcome(
-            &format!("alone on {sites}"),
-            Command::new(&program).args(["--sites", sites]),
-        );
-    }
-    for launcher in launchers() {
-        for ranks in 1..=4 {
-            outcome(
-                &format!("{launcher} on {ranks}"),
-                &mut mpirun(launcher, ranks, &program),
-            );
-        }
-    }
-}
-
-fn inputs(folder: &Path, tensors: &[(&str, &Tensor)]) -> Vec<String> {
-    let mut arguments = vec![];
-    for (name, tensor) in tensors {
-        let file = folder.join(format!("{name}.npy"));
-        tensor.write_f32(&file);
-        arguments.extend(["--input".to_string(), format!("{name}={}", file.display())]);
-    }
-    arguments
-}
-
-fn dims(sizes: &[(&str, usize)]) -> Vec<String> {
-    sizes
-        .iter()
-        .flat_map(|(name, n)| ["--dim".to_string(), format!("{name}={n}")])
-        .collect()
-}
+use einc_tests::everywhere::{dims, everywhere, inputs, with_ranks};
+use einc_tests::{Tensor, einc, root};
 
 #[test]
 fn digits_learns_at_least_98_of_100() {
-    everywhere("digits.ein", &[], &["accuracy", "test"], |output, how| {
-        let (accuracy, test) = (output("accuracy").data[0], output("test").data[0]);
-        assert!(
-            accuracy >= 0.99 && test >= 0.98,
-            "{how}: {accuracy}, {test}"
-        );
-    });
+    with_ranks(
+        2..=2,
+        "digits.ein",
+        &[],
+        &["accuracy", "test"],
+        |output, how| {
+            let (accuracy, test) = (output("accuracy").data[0], output("test").data[0]);
+            assert!(
+                accuracy >= 0.99 && test >= 0.98,
+                "{how}: {accuracy}, {test}"
+            );
+        },
+    );
 }
 
 /// All runs agree, and have learned; the steps themselves are compared with plain loops in compiler/driver/tests/training.
 #[test]
 fn logistic_tells_zeros_from_the_rest() {
     let first = std::cell::RefCell::new(None);
-    everywhere("logistic.ein", &[], &["loss", "accuracy"], |output, how| {
-        let (loss, accuracy) = (output("loss").data[0], output("accuracy").data[0]);
-        assert!(accuracy >= 0.99 && loss < 0.06, "{how}: {loss}, {accuracy}");
-        let mut first = first.borrow_mut();
-        let known = *first.get_or_insert(loss);
-        assert!((loss - known).abs() <= 1e-5, "{how}: {loss}, {known}");
-    });
+    with_ranks(
+        2..=2,
+        "logistic.ein",
+        &[],
+        &["loss", "accuracy"],
+        |output, how| {
+            let (loss, accuracy) = (output("loss").data[0], output("accuracy").data[0]);
+            assert!(accuracy >= 0.99 && loss < 0.06, "{how}: {loss}, {accuracy}");
+            let mut first = first.borrow_mut();
+            let known = *first.get_or_insert(loss);
+            assert!((loss - known).abs() <= 1e-5, "{how}: {loss}, {known}");
+        },
+    );
 }
 
 #[test]

@@ -310,12 +310,12 @@ fn sequential_minimal_optimisation() {
                 - y.data[i]
         };
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        for i in 0..rows {
-            let free = 0.0 < a[i] && a[i] < 1.0;
-            if free || (y.data[i] > 0.0) == (a[i] == 0.0) {
+        for (i, a) in a.iter().take(rows).enumerate() {
+            let free = 0.0 < *a && *a < 1.0;
+            if free || (y.data[i] > 0.0) == (*a == 0.0) {
                 high = high.min(f(i));
             }
-            if free || (y.data[i] > 0.0) == (a[i] == 1.0) {
+            if free || (y.data[i] > 0.0) == (*a == 1.0) {
                 low = low.max(f(i));
             }
         }

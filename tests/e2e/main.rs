@@ -2,11 +2,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod examples;
+mod families;
 mod fuzz;
 mod language;
 mod loops;
+mod machines;
+mod methods;
 mod operations;
 mod plans;
 mod properties;
 mod readme;
+mod resume;
 mod wrong_input;

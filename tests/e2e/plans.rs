@@ -5,13 +5,29 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 6] = [
+const EXAMPLES: [&str; 22] = [
     "attention",
+    "block_inverse",
+    "ccsd",
+    "chain",
     "conv",
+    "conv1d",
+    "digits",
     "digits_knn",
     "ffnn_step",
+    "gaussian_mixture",
+    "gcd",
+    "graphs",
+    "kmeans",
+    "linear_solvers",
+    "logistic",
+    "lstm",
     "matmul",
+    "moe",
     "nearest",
+    "ridge",
+    "smo",
+    "statistics",
 ];
 
 #[test]

@@ -95,12 +95,22 @@ fn ill_formed_programs_are_explained() {
         ("use std.nope\n", &["std.nope"]),
         ("use \"nowhere.ein\"\n", &["nowhere.ein"]),
         (
-            "input A: f32[4,4]\nB = solve(A, A)\noutput B\n",
-            &["not supported yet"],
+            "input A: f32[4,5]\nB = inv(A)\noutput B\n",
+            &["`inv`", "4 × 5"],
         ),
         (
-            "repeat t < 3 { state x = 0.0; next x = x + 1 }\noutput x\n",
-            &["not supported yet"],
+            "repeat t < 3 { state x = 0.0; next x = x + 1; y = x * 2 }\noutput y\n",
+            &["`y`", "rounds"],
+        ),
+        (
+            "repeat t < 3 { state x = 0.0 }\noutput x\n",
+            &["`x`", "`next`"],
+        ),
+        (
+            "dim N\ninput X: f32[N, 2]\nparam w: f32[2] = zeros\nloss = mean[n] (X[n,d] * w[d])^2\n\
+             train { loss: loss; data: (X) over N by 4; epochs: 1; optimizer: sgd(lr: 0.1); strategy: ist(local_steps: 2) }\n\
+             output loss\n",
+            &["`ist`", "not supported yet"],
         ),
     ];
     for (text, words) in programs {

@@ -7,6 +7,7 @@
 //! einc(&["run", "examples/matmul.ein", "--sites", "3"]).success().stdout
 //! ```
 
+pub mod everywhere;
 pub mod front_end;
 
 use std::io::{BufReader, BufWriter};

@@ -242,7 +242,20 @@ mod tests {
             assert!(figure.is_finite() && figure >= 0.0, "{model:?}");
         }
         fs::write(&path, text(&model)).unwrap();
-        assert_eq!(read(Some(&path)).unwrap(), model);
+        let again = read(Some(&path)).unwrap();
+        let pairs = [
+            (again.alpha, model.alpha),
+            (again.beta, model.beta),
+            (again.gamma, model.gamma),
+            (again.delta, model.delta),
+            (again.epsilon, model.epsilon),
+        ];
+        for (read, written) in pairs {
+            assert!(
+                (read - written).abs() <= 1e-12 * written,
+                "{again:?}, not {model:?}"
+            );
+        }
         for wrong in [
             "",
             "{}",

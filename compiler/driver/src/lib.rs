@@ -7,6 +7,11 @@
 //! load -> check -> plan -> run -> report
 //! ```
 
+#![allow(
+    clippy::result_large_err,
+    reason = "a run has one error, and it ends the run"
+)]
+
 pub mod arguments;
 pub mod bind;
 pub mod bundle;

@@ -207,7 +207,7 @@ fn loops_in_loops_begin_afresh_and_draw_anew() {
     for t in 0..3 {
         for u in 0..t {
             let drawn = draw(&[t, u]);
-            x.iter_mut().zip(drawn).for_each(|(x, z)| *x = z + *x);
+            x.iter_mut().zip(drawn).for_each(|(x, z)| *x += z);
         }
         x.iter_mut().for_each(|x| *x += *x);
         all.extend(x.clone());

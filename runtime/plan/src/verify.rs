@@ -10,7 +10,7 @@
 //!   index with the same pieces; an aggregate combines carriers and keeps every key dimension that cuts; so does a
 //!   fold, which may keep one that does not cut by the blocks of some of its axes;
 //! - BCAST gives copies along an axis where there were none, SHUF does not, and every other step finds its inputs where it needs them ([`location`]);
-//! - loops are nested, their states keep type and placement, and every relation is freed where it is used last, unless it is given out ([`repeat`]);
+//! - loops are nested, their states keep type and placement, and every relation is freed where it is used last, unless it is given out (`repeat`);
 //! - an output is one column of the stated type and shape, and every key dimension with several pieces cuts it.
 //!
 //! A verified plan can be printed and parsed, encoded, measured and walked without any further check. Must not

@@ -105,6 +105,14 @@ impl Progress {
         if self.recent.is_empty() {
             self.recent.push_back((self.extent.made, 0, 0.0));
         }
+        let before = self.recent.back().map_or(0, |last| last.1);
+        let rows = record.examples.saturating_sub(before);
+        if let Some(loss) = record.loss
+            && rows > 0
+        {
+            self.mean.0 += loss * rows as f64;
+            self.mean.1 += rows;
+        }
         self.recent
             .push_back((record.step, record.examples, record.seconds));
         if self.recent.len() > WINDOW + 1 {

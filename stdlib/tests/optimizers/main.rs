@@ -1,5 +1,5 @@
 //! The optimizers of `std.optim` against golden vectors and against plain loops in double precision.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::result_large_err)]
 
 mod reference;
 

@@ -57,10 +57,8 @@ impl Gradients {
             .help("what the rounds compute is kept for the way back: give them a bound of numbers, dims and consts"));
         };
         let exact = self.statements.exact.clone();
-        let made = match block.until {
-            Some(_) => Some(self.loop_value(program, ways, LoopValue::Rounds(id))),
-            None => None,
-        };
+        let count = |_| self.loop_value(program, ways, LoopValue::Rounds(id));
+        let made = block.until.map(count);
         let mut pair = Pair {
             forth: id,
             back: BlockId(program.blocks.len() as u32),

@@ -6,7 +6,7 @@
 //!   column of the tensor's type, with the tensor's shape; its operands are the tensors that it names, in
 //!   canonical form ([`super::canonical`]);
 //! - a source suits its tensor: `permutation` has one dimension, `full` a value of the right kind; in a block it is random;
-//! - blocks: see [`blocks`].
+//! - blocks: see `blocks`.
 //!
 //! Must not know how programs come about.
 //!

@@ -14,7 +14,7 @@
 //! placed where its inputs cost the fewest transfers. Sources and the operators that only re-arrange tuples (REKEY,
 //! σ, TILE, CONCAT) are translated when an operator asks for them, at the placement that it asks for: a tensor that
 //! is wanted whole at every site is broadcast in pieces and put together there. What goes from round to round of a loop
-//! is in [`loops`]. Must not know chunkings, nor plans.
+//! is in `loops`. Must not know chunkings, nor plans.
 //!
 //! ```text
 //! C = join(A{i}, B{})   A @ PART(i), B @ ONE   gives   B.all = broadcast B; C = local join(A{i}, B.all{})

@@ -15,6 +15,7 @@ use super::{
     expr::Scope,
     size::Size,
 };
+use crate::einsum::Role;
 use ein_plan::Reduction;
 use einc_diag::{Diagnostic, Span};
 
@@ -275,7 +276,12 @@ impl<'a> Checker<'a> {
         let extent = match &var.stated {
             Some(stated) => {
                 for use_ in var.uses.iter().filter(|u| !u.lenient) {
-                    if use_.size.differs(&stated.size) {
+                    // A function may read the first rows of a longer param, such as a table of positions.
+                    let longer = matches!(stated.by, StatedBy::Signature)
+                        && self.tensors[use_.tensor.0 as usize].role == Role::Param
+                        && use_.size.known() > stated.size.known()
+                        && stated.size.known().is_some();
+                    if use_.size.differs(&stated.size) && !longer {
                         let by = match stated.by {
                             StatedBy::LeftType => "on the left",
                             _ => "in the signature",

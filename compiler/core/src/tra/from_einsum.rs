@@ -5,7 +5,7 @@
 //! way; everything else (affine positions, gathers, numbers, an index used twice) needs it whole. If a reduced
 //! index is cut, the join gives carriers, which are aggregated over the key and then finished. Where a tensor
 //! rests cut otherwise than a statement gives or needs it, TILE and CONCAT re-chunk it. Must not know why a
-//! chunking was chosen, nor sites; [`loops`] adds what goes from round to round.
+//! chunking was chosen, nor sites; `loops` adds what goes from round to round.
 //!
 //! ```text
 //! C = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]   with k in 3 pieces:

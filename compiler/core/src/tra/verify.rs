@@ -8,7 +8,7 @@
 //! - kernels keep the invariants of `ein_plan::verify::kernel`; a cut reduced index leaves the reduction unfinished,
 //!   which gives carriers, and only such are aggregated; where an operand is cut, it is read by nothing but the
 //!   index with the same pieces;
-//! - loops nest, and their values have the types of what they are of ([`super::blocks`]);
+//! - loops nest, and their values have the types of what they are of (`blocks`);
 //! - outputs have one column.
 //!
 //! Must not know how programs come about.

@@ -1,4 +1,8 @@
 //! Rounds: what programs with `repeat` compute, by the interpreter, against plain loops.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "references are loops over indices"
+)]
 
 use crate::values::{close, outputs};
 
@@ -37,7 +41,7 @@ fn k_means() {
     let found = outputs(text, &|_, at| x(at));
     let point = |n: usize, d: usize| x((n * 3 + d) as u64) as f32;
     let mut c: Vec<[f32; 3]> = (0..4).map(|k| [0, 1, 2].map(|d| point(k, d))).collect();
-    let mut near = vec![usize::MAX; 23];
+    let mut near = [usize::MAX; 23];
     let mut rounds = 0;
     loop {
         let mut changed = 0;
@@ -56,7 +60,7 @@ fn k_means() {
         for k in 0..4 {
             for d in 0..3 {
                 if count[k] > 0.0 {
-                    c[k][d] = (total[k][d] as f32 / count[k] as f32) as f32;
+                    c[k][d] = total[k][d] as f32 / count[k] as f32;
                 }
             }
         }

@@ -112,8 +112,8 @@ fn constants_are_of_all_data_and_an_index_is_the_row_s_number() {
         .map(|d| (0..ROWS).map(|n| reference.x[n * COLUMNS + d]).sum::<f64>() / ROWS as f64)
         .collect();
     for n in 0..ROWS {
-        for d in 0..COLUMNS {
-            reference.x[n * COLUMNS + d] -= mean[d];
+        for (d, mean) in mean.iter().enumerate() {
+            reference.x[n * COLUMNS + d] -= mean;
         }
         reference.y[n] = n as f64 / ROWS as f64 + reference.x[n * COLUMNS];
     }

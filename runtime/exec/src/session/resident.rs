@@ -135,7 +135,7 @@ fn parcels(
     sites: u32,
 ) -> Vec<Vec<Parcel>> {
     let mut found: Vec<Vec<Parcel>> = (0..sites).map(|_| vec![]).collect();
-    let sources: Vec<(Vec<u32>, Vec<(u64, u64)>)> = resident
+    let sources: Vec<_> = resident
         .kind
         .all_keys()
         .map(|key| {

@@ -1,0 +1,58 @@
+"""Makes the small generated data sets of the examples; needs numpy. Run in this folder: python3 generate.py"""
+
+import numpy as np
+
+rng = np.random.default_rng(7)
+
+# A directed graph of 60 nodes: a ring, so that most are reached, and random edges; nodes 50 to 59 have no way out.
+source = np.concatenate([np.arange(50), rng.integers(0, 50, 190)])
+target = np.concatenate([(np.arange(50) + 1) % 60, rng.integers(0, 60, 190)])
+np.save("graph_src.npy", source.astype(np.int64))
+np.save("graph_dst.npy", target.astype(np.int64))
+
+# Three clouds of points in the plane, the first three points one of each.
+centres = np.array([[0.0, 0.0], [5.0, 1.0], [1.0, 6.0]])
+member = np.concatenate([[0, 1, 2], rng.integers(0, 3, 297)])
+spread = np.array([[1.0, 0.3], [0.5, 1.2], [0.8, 0.8]])
+np.save("blobs.npy", centres[member] + spread[member] * rng.normal(size=(300, 2)))
+
+# A function of the plane at 120 points in four parts of 30, the points of a part near their centre.
+centre = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
+part = rng.permutation(np.repeat(np.arange(4), 30))
+x = centre[part] + 0.5 * rng.normal(size=(120, 2))
+z = rng.uniform(-1.5, 1.5, size=(40, 2))
+f = lambda p: np.sin(2 * p[:, 0]) + p[:, 0] * p[:, 1]
+np.save("ridge_x.npy", x)
+np.save("ridge_y.npy", f(x) + 0.05 * rng.normal(size=120))
+np.save("ridge_z.npy", z)
+np.save("ridge_part.npy", part.astype(np.int64))
+np.save("ridge_centre.npy", centre)
+
+# Two classes in the square, told apart by the sign of a function; 2 in 100 labels of the training points are wrong.
+rng = np.random.default_rng(11)
+side = lambda p: np.sign(np.sin(2.5 * p[:, 0]) + np.cos(2 * p[:, 1]) + 0.6 * np.sin(3 * p[:, 0] * p[:, 1]))
+x = rng.uniform(-2, 2, size=(2000, 2))
+wrong = rng.random(2000) < 0.02
+z = rng.uniform(-2, 2, size=(2000, 2))
+np.save("classes_x.npy", x)
+np.save("classes_y.npy", np.where(wrong, -side(x), side(x)))
+np.save("classes_z.npy", z)
+np.save("classes_t.npy", side(z))
+
+# A strongly non-linear function of four variables, with noise in the training values only.
+rng = np.random.default_rng(12)
+f = lambda p: (
+    np.sin(3 * p[:, 0]) * np.cos(2 * p[:, 1]) + 0.5 * p[:, 2] ** 2 + 0.3 * np.sin(7 * p[:, 3] * p[:, 0])
+)
+x = rng.uniform(-2, 2, size=(2048, 4))
+z = rng.uniform(-2, 2, size=(512, 4))
+np.save("waves_x.npy", x)
+np.save("waves_y.npy", f(x) + 0.05 * rng.normal(size=2048))
+np.save("waves_z.npy", z)
+np.save("waves_t.npy", f(z))
+np.save("waves_s.npy", np.array([0.3, 0.5, 0.8, 1.2, 2.0]))
+
+# The same training points in eight parts.
+x = np.load("classes_x.npy")
+np.save("classes_parts_x.npy", x.reshape(8, 250, 2))
+np.save("classes_parts_y.npy", np.load("classes_y.npy").reshape(8, 250))
