@@ -11,7 +11,7 @@
 use super::report::Rewrite;
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, TensorRole};
-use crate::rules::order::{Network, Order, orders};
+use crate::rules::order::{Order, orders};
 use crate::search::convert::{Goods, Roles, convert, counts, padded};
 use crate::search::price::run_choices;
 use crate::search::problem::{Kind, Problem};
@@ -229,10 +229,10 @@ impl Place<'_> {
             factor: &factor,
             result: &result,
         };
-        let arrangement = leaves(&product.order);
+        let arrangement = product.order.leaves();
         for _ in 0..MOST_RAISES {
             let (order, _) = reorder::order(&product.network, &arrangement, &wanted)?;
-            let load = flops(&product.network, &order) / f64::from(self.mesh.sites());
+            let load = product.network.cost(&order).flops / f64::from(self.mesh.sites());
             if load + others <= most {
                 return Some(order);
             }
@@ -254,42 +254,4 @@ fn dims(mut roles: Roles, indices: &[u32]) -> Roles {
         }
     }
     roles
-}
-
-fn leaves(order: &Order) -> Vec<usize> {
-    match order {
-        Order::Factor(factor) => vec![*factor],
-        Order::Pair(left, right) => [leaves(left), leaves(right)].concat(),
-    }
-}
-
-/// Operations of an order.
-fn flops(network: &Network, order: &Order) -> f64 {
-    fn visit(network: &Network, order: &Order, outside: u128, sum: &mut f64) -> (u128, u128) {
-        let (all, read) = match order {
-            Order::Factor(at) => (network.factors[*at], network.factors[*at]),
-            Order::Pair(left, right) => {
-                let (l, r) = (set(network, left), set(network, right));
-                let a = visit(network, left, outside | r, sum).1;
-                let b = visit(network, right, outside | l, sum).1;
-                (l | r, a | b)
-            }
-        };
-        let remaining = network.remaining(all, outside);
-        if matches!(order, Order::Pair(..)) {
-            let points = (0..network.extents.len()).filter(|i| read >> i & 1 == 1);
-            let points: f64 = points.map(|i| network.extents[i] as f64).product();
-            *sum += points * if remaining == read { 1.0 } else { 2.0 };
-        }
-        (all, remaining)
-    }
-    fn set(network: &Network, order: &Order) -> u128 {
-        match order {
-            Order::Factor(at) => network.factors[*at],
-            Order::Pair(left, right) => set(network, left) | set(network, right),
-        }
-    }
-    let mut sum = 0.0;
-    visit(network, order, 0, &mut sum);
-    sum
 }

@@ -212,7 +212,7 @@ impl Builder<'_> {
         let (arguments, indices) = match tree {
             Order::Factor(at) => (vec![self.arguments[*at].clone()], self.network.factors[*at]),
             Order::Pair(left, right) => {
-                let (a, b) = (self.indices(left), self.indices(right));
+                let (a, b) = (self.network.indices(left), self.network.indices(right));
                 let left = self.argument(left, outside | b);
                 let right = self.argument(right, outside | a);
                 let set = |x: &Argument| x.indices.iter().fold(0u128, |set, i| set | 1 << i);
@@ -238,13 +238,6 @@ impl Builder<'_> {
                 }
                 result
             }
-        }
-    }
-
-    fn indices(&self, tree: &Order) -> u128 {
-        match tree {
-            Order::Factor(at) => self.network.factors[*at],
-            Order::Pair(left, right) => self.indices(left) | self.indices(right),
         }
     }
 }

@@ -93,7 +93,68 @@ pub fn orders(network: &Network) -> Vec<(Order, Cost)> {
     found
 }
 
+impl Order {
+    /// The factors from left to right.
+    pub fn leaves(&self) -> Vec<usize> {
+        match self {
+            Order::Factor(factor) => vec![*factor],
+            Order::Pair(left, right) => [left.leaves(), right.leaves()].concat(),
+        }
+    }
+}
+
+/// What every part of an arrangement of factors stands between.
+pub struct Around {
+    /// The indices of all factors before a place.
+    pub before: Vec<u128>,
+    /// The indices of all factors from a place on.
+    pub after: Vec<u128>,
+}
+
 impl Network {
+    /// The indices of all factors of a tree, reduced or not.
+    pub fn indices(&self, order: &Order) -> u128 {
+        match order {
+            Order::Factor(at) => self.factors[*at],
+            Order::Pair(left, right) => self.indices(left) | self.indices(right),
+        }
+    }
+
+    /// The indices before and after every place of an arrangement.
+    pub fn around(&self, arrangement: &[usize]) -> Around {
+        let count = arrangement.len();
+        let (mut before, mut after) = (vec![0u128; count + 1], vec![0u128; count + 1]);
+        for at in 0..count {
+            before[at + 1] = before[at] | self.factors[arrangement[at]];
+            let last = count - 1 - at;
+            after[last] = after[last + 1] | self.factors[arrangement[last]];
+        }
+        Around { before, after }
+    }
+
+    /// What an order costs.
+    pub fn cost(&self, order: &Order) -> Cost {
+        self.within(order, 0).1
+    }
+
+    /// What remains of a tree where `outside` is needed besides, and what it costs.
+    fn within(&self, order: &Order, outside: u128) -> (u128, Cost) {
+        match order {
+            Order::Factor(at) => {
+                let remaining = self.remaining(self.factors[*at], outside);
+                (remaining, self.leaf(*at, remaining))
+            }
+            Order::Pair(left, right) => {
+                let (l, r) = (self.indices(left), self.indices(right));
+                let (a, first) = self.within(left, outside | r);
+                let (b, second) = self.within(right, outside | l);
+                let remaining = self.remaining(l | r, outside);
+                let own = self.pair(a, b, remaining);
+                (remaining, own.plus(first).plus(second))
+            }
+        }
+    }
+
     fn volume(&self, mut indices: u128) -> f64 {
         let mut volume = 1.0;
         while indices != 0 {
@@ -118,7 +179,8 @@ impl Network {
         }
     }
 
-    fn pair(&self, left: u128, right: u128, remaining: u128) -> Cost {
+    /// What a product of two parts costs, of which these indices are left.
+    pub fn pair(&self, left: u128, right: u128, remaining: u128) -> Cost {
         let points = self.volume(left | right);
         let reduces = left | right != remaining;
         Cost {
@@ -181,8 +243,7 @@ fn large(network: &Network, by: By) -> (Order, Cost) {
     if let Some(path) = path(network) {
         return intervals(network, &path, by);
     }
-    let mut arrangement = vec![];
-    leaves(&greedy(network), &mut arrangement);
+    let arrangement = greedy(network).leaves();
     let mut best = intervals(network, &arrangement, by);
     let written: Vec<usize> = (0..network.factors.len()).collect();
     let as_written = intervals(network, &written, by);
@@ -190,9 +251,7 @@ fn large(network: &Network, by: By) -> (Order, Cost) {
         best = as_written;
     }
     for _ in 0..4 {
-        let mut next = vec![];
-        leaves(&best.0, &mut next);
-        let again = intervals(network, &next, by);
+        let again = intervals(network, &best.0.leaves(), by);
         if again.1.compare(&best.1, by).is_ge() {
             break;
         }
@@ -201,26 +260,11 @@ fn large(network: &Network, by: By) -> (Order, Cost) {
     best
 }
 
-fn leaves(order: &Order, into: &mut Vec<usize>) {
-    match order {
-        Order::Factor(factor) => into.push(*factor),
-        Order::Pair(left, right) => {
-            leaves(left, into);
-            leaves(right, into);
-        }
-    }
-}
-
 /// The best tree whose leaves stand in this order.
 fn intervals(network: &Network, arrangement: &[usize], by: By) -> (Order, Cost) {
     let count = arrangement.len();
     let of = |at: usize| network.factors[arrangement[at]];
-    let mut before = vec![0u128; count + 1];
-    let mut after = vec![0u128; count + 1];
-    for at in 0..count {
-        before[at + 1] = before[at] | of(at);
-        after[count - 1 - at] = after[count - at] | of(count - 1 - at);
-    }
+    let Around { before, after } = network.around(arrangement);
     let mut remaining = vec![vec![0u128; count + 1]; count];
     for from in 0..count {
         let mut indices = 0;

@@ -14,7 +14,7 @@ use super::convert::{Counts, Goods, Roles, convert};
 use super::mesh::AXES;
 use super::tariff::Objective;
 use crate::ia::layout::TensorRole;
-use crate::rules::order::{Network, Order};
+use crate::rules::order::{Around, Network, Order};
 
 /// Most factors of which every subset is tried.
 pub const MOST_EXACT: usize = 8;
@@ -117,12 +117,7 @@ fn subsets(network: &Network) -> Vec<Set> {
 fn intervals(network: &Network, arrangement: &[usize]) -> Vec<Set> {
     let count = arrangement.len();
     let of = |at: usize| network.factors[arrangement[at]];
-    let mut before = vec![0u128; count + 1];
-    let mut after = vec![0u128; count + 1];
-    for at in 0..count {
-        before[at + 1] = before[at] | of(at);
-        after[count - 1 - at] = after[count - at] | of(count - 1 - at);
-    }
+    let Around { before, after } = network.around(arrangement);
     let mut sets = vec![];
     // Where the interval from `from` of `length` stands.
     let at = |from: usize, length: usize| (1..length).map(|l| count + 1 - l).sum::<usize>() + from;
@@ -148,11 +143,8 @@ fn sparing(network: &Network, mut sets: Vec<Set>) -> Vec<Set> {
     let mut least = vec![0.0; sets.len()];
     for at in 0..sets.len() {
         let flops = |(a, b): (usize, usize)| {
-            let own = work(
-                network,
-                sets[a].remaining | sets[b].remaining,
-                sets[at].remaining,
-            );
+            let parts = (sets[a].remaining, sets[b].remaining);
+            let own = network.pair(parts.0, parts.1, sets[at].remaining).flops;
             own + least[a] + least[b]
         };
         let all: Vec<f64> = sets[at].splits.iter().map(|split| flops(*split)).collect();
@@ -163,16 +155,6 @@ fn sparing(network: &Network, mut sets: Vec<Set>) -> Vec<Set> {
         least[at] = if best.is_finite() { best } else { 0.0 };
     }
     sets
-}
-
-/// Operations of a multiplication over indices of which some remain.
-fn work(network: &Network, mut indices: u128, remaining: u128) -> f64 {
-    let mut work = if indices == remaining { 1.0 } else { 2.0 };
-    while indices != 0 {
-        work *= network.extents[indices.trailing_zeros() as usize] as f64;
-        indices &= indices - 1;
-    }
-    work
 }
 
 /// What is known of a set.

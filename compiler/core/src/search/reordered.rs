@@ -64,33 +64,28 @@ impl Build<'_> {
         let Order::Pair(left, right) = order else {
             return None;
         };
-        let (a, b) = (self.set(left), self.set(right));
+        let network = &self.product.network;
+        let (a, b) = (network.indices(left), network.indices(right));
         let parts = [self.part(left, b), self.part(right, a)];
         Some(self.tensor(&parts, &self.product.dimensions, true))
     }
 
-    fn set(&self, order: &Order) -> u128 {
-        match order {
-            Order::Factor(at) => self.product.network.factors[*at],
-            Order::Pair(left, right) => self.set(left) | self.set(right),
-        }
-    }
-
     /// What an order makes; `outside` are the indices of all other factors.
     fn part(&mut self, order: &Order, outside: u128) -> Part {
+        let network = &self.product.network;
         let (parts, indices) = match order {
             Order::Factor(at) => {
                 let factor = &self.product.factors[*at];
                 let part = (factor.tensor, factor.indices.clone());
-                (vec![part], self.product.network.factors[*at])
+                (vec![part], network.factors[*at])
             }
             Order::Pair(left, right) => {
-                let (a, b) = (self.set(left), self.set(right));
+                let (a, b) = (network.indices(left), network.indices(right));
                 let parts = vec![self.part(left, outside | b), self.part(right, outside | a)];
                 (parts, a | b)
             }
         };
-        let remaining = self.product.network.remaining(indices, outside);
+        let remaining = network.remaining(indices, outside);
         if let ([part], true) = (parts.as_slice(), remaining == indices) {
             return part.clone();
         }
