@@ -26,6 +26,7 @@ mod machine;
 mod math;
 mod matrix;
 mod memory;
+mod narrow;
 mod nest;
 mod operations;
 mod pack;
@@ -35,12 +36,14 @@ mod scan;
 mod scatter;
 mod segment;
 mod store;
+mod update;
 mod wide;
 
 pub use combine::combine;
 pub use compiled::{groups_compiled, register};
 pub use generate::{generate, generate_in_round};
 pub use library::Problem;
+pub use update::update;
 
 use ein_array::Array;
 use ein_fused::Group;
@@ -162,6 +165,8 @@ pub fn run(
     if let Some(library) = kernel.library() {
         return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);
     }
+    let narrowed = narrow::narrowed(kernel, ranges, operands);
+    let ranges = narrowed.as_deref().unwrap_or(ranges);
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }

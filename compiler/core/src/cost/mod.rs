@@ -144,7 +144,14 @@ fn flops(relation: &ia::Relation, mesh: &Mesh) -> Vec<u128> {
     let placement = Placement {
         roles: kind.placement.roles.iter().map(role).collect(),
     };
-    let indices = || kernel.indices.iter().zip(ranges);
+    // A fixed index has at most one value at each site.
+    let fixed = kernel.fixed();
+    let runs = |number: &u32| fixed.iter().all(|(index, _)| index.0 != *number);
+    let indices = || {
+        let all = (0..).zip(kernel.indices.iter().zip(ranges));
+        all.filter(move |(number, _)| runs(number))
+            .map(|(_, pair)| pair)
+    };
     let whole = indices().filter(|(_, range)| **range == Range::Whole);
     let each = whole.fold(u128::from(flops_per_point(kernel)), |n, (index, _)| {
         n.saturating_mul(index.extent.into())
