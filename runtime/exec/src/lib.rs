@@ -207,6 +207,7 @@ fn caught(
 ) -> Result<Report, RunError> {
     let step = AtomicUsize::new(usize::MAX);
     let walked = catch_unwind(AssertUnwindSafe(|| body(&step)));
+    ein_array::release();
     walked.unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<&str>()

@@ -39,7 +39,7 @@ pub(crate) fn run(
     let mut columns: Vec<Array> = kernel
         .output
         .iter()
-        .map(|dtype| memory::zeros(*dtype, &shape))
+        .map(|dtype| memory::room(*dtype, &shape))
         .collect();
     let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
