@@ -63,9 +63,7 @@ pub(crate) fn room(dtype: DType, n: usize) -> (Data, bool) {
         return (Data::zeros(dtype, n), true);
     }
     // An eighth more than wanted is not too much; the latest one is most likely still in a cache.
-    let fits = |buffer: &Data| {
-        buffer.dtype() == dtype && (n..=n + n / 8).contains(&buffer.len())
-    };
+    let fits = |buffer: &Data| buffer.dtype() == dtype && (n..=n + n / 8).contains(&buffer.len());
     let (found, gone) = with(|spare| {
         let at = spare.buffers.iter().rposition(fits);
         match at.and_then(|at| spare.buffers.remove(at)) {
