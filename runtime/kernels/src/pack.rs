@@ -165,6 +165,7 @@ impl<'a> Evaluated<'a> {
                 reduced: &[],
                 ranges,
                 lengths,
+                lanes: None,
             })
         };
         let (by_rows, by_columns) = (compile(rows, columns), compile(columns, rows));
