@@ -35,7 +35,9 @@ mod scan;
 mod scatter;
 mod segment;
 mod store;
+mod strided;
 mod wide;
+mod window;
 
 pub use combine::combine;
 pub use compiled::{groups_compiled, register};
