@@ -1,6 +1,7 @@
 """Contractions beside numpy (OpenBLAS), PyTorch and the gemm crate. Ratios are a peer's time over einc's: above 1, einc is faster.
 
-    python tests/peers/contractions.py [gemm] [shapes] [tccg] [conv] [attention] [neighbour] [chain] [epilogue]
+    python tests/peers/contractions.py [gemm] [shapes] [tccg] [conv]      all subjects without any
+    python tests/peers/contractions.py tccg:abcde                        those of a subject with this text in their line
 """
 
 import math
@@ -47,9 +48,14 @@ def flops(spec, sizes):
     return 2 * math.prod(sizes[i] for i in set(spec) if i.isalpha())
 
 
+only = ""
+
+
 def gemm():
     print("Matrix products, outputs of numpy and torch reused")
     for m, k, n in [(512,) * 3, (1024,) * 3, (2048,) * 3, (4096,) * 3, (1024, 65536, 1024), (8192, 1024, 8192), (8192, 64, 8192)]:
+        if only not in f"{m} x {k} x {n}":
+            continue
         sizes = dict(i=m, k=k, j=n)
         c, z = np.empty((m, n), F32), torch.empty(m, n)
         three = contestants("ik,kj->ij", sizes, lambda a, b: np.matmul(a, b, out=c), lambda x, y: torch.mm(x, y, out=z))
@@ -82,6 +88,8 @@ def shapes():
         ("row dots", "ij,ij->i", dict(i=4096, j=4096)),
         ("product and sum of one", "ik,kj->i", dict(i=1024, k=1024, j=1024)),
     ]:
+        if only not in f"{name}  {spec}":
+            continue
         peers.row(f"{name}  {spec}", peers.turns(contestants(spec, sizes)), flops(spec, sizes))
 
 
@@ -111,6 +119,8 @@ def tccg():
     beside = {"numpy": [], "torch": []}
     for kind, patterns in TCCG.items():
         for pattern in patterns.split():
+            if only not in f"{kind:8} {pattern}":
+                continue
             result, left, right = (side[::-1] for side in pattern.split("-"))
             letters = sorted(set(result + left + right))
             sizes = dict(zip(letters, SIZES[len(letters)]))
@@ -140,10 +150,12 @@ def conv():
 
 
 def main():
+    global only
     subjects = [gemm, shapes, tccg, conv]
-    wanted = sys.argv[1:]
+    wanted = dict(word.partition(":")[::2] for word in sys.argv[1:])
     for subject in subjects:
         if not wanted or subject.__name__ in wanted:
+            only = wanted.get(subject.__name__, "")
             subject()
 
 

@@ -12,7 +12,7 @@ mod blocks;
 mod factors;
 mod layout;
 
-use crate::pack::{Factor, Packed, Packer, Part, Strided};
+use crate::pack::{Factor, Packed, Packer, Part, Strided, merged};
 use crate::segment::Segment;
 use crate::{Chunk, memory};
 use blocks::{Blocks, Ready, strides};
@@ -23,7 +23,7 @@ use layout::{Layout, Lie, Roles, Sizes, Way};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// Fewest rows and columns that a matrix product is worth.
+/// Fewest rows or columns, whichever are more: products of vectors, and few of them, are left to the strips.
 const LEAST_SIDE: usize = 4;
 /// Fewest multiplications.
 const LEAST_WORK: usize = 4096;
@@ -61,7 +61,7 @@ fn typed<T: Packed>(
         count(&roles.columns),
         count(&roles.inner),
     );
-    if m < LEAST_SIDE || n < LEAST_SIDE || m.saturating_mul(n).saturating_mul(k) < LEAST_WORK {
+    if m.max(n) < LEAST_SIDE || m.saturating_mul(n).saturating_mul(k) < LEAST_WORK {
         return None;
     }
 
@@ -84,6 +84,11 @@ fn typed<T: Packed>(
     };
     let left = context.held(left, &roles, true)?;
     let right = context.held(right, &roles, false)?;
+    let outer = strides(&lengths[..rank]);
+    let own = |list: &[usize]| {
+        let nearest = list.iter().rev().find(|i| layout.tile[**i] > 1);
+        nearest.map_or(1, |i| outer[*i])
+    };
     let blocks = Blocks {
         layout: &layout,
         lengths: &lengths,
@@ -91,6 +96,7 @@ fn typed<T: Packed>(
         left: context.ready(&left, true),
         right: context.ready(&right, false),
         factor: T::from_f64(factors.number),
+        steps: (own(&layout.rows), own(&layout.columns)),
     };
 
     let dtype = kernel.output[0];
@@ -251,7 +257,12 @@ impl<'a> Context<'_, 'a> {
             false => (layout.right, &layout.inner, &layout.columns),
         };
         match factor {
-            Factor::Strided(strided) if way != Way::Packed => Ready::InPlace(strided),
+            Factor::Strided(strided) if way != Way::Packed => {
+                let step = |list: &[usize]| {
+                    merged(&strided.steps, list, &layout.tile).expect("the layout saw to it")
+                };
+                Ready::InPlace(strided, step(first), step(second))
+            }
             _ => {
                 let order = layout.many.iter().chain(first).chain(second);
                 let order = order.copied().collect();

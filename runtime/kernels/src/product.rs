@@ -8,10 +8,13 @@
 //! ```
 #![allow(unsafe_code)]
 
+use crate::blas::{self, Multiplied, Placed};
 use gemm::Parallelism;
 
 /// A type that is multiplied.
-pub(crate) trait Element: Copy + Send + Sync + Default + PartialEq + 'static {
+pub(crate) trait Element:
+    Copy + Send + Sync + Default + PartialEq + Multiplied + 'static
+{
     /// From the wide type in which numbers are kept.
     fn from_f64(x: f64) -> Self;
     /// To it.
@@ -123,6 +126,25 @@ impl<T: Element> Target<T> {
             inside(self.length, goal.offset, rows, columns),
             "the result is inside"
         );
+        if let Some(blas) = blas::loaded() {
+            // SAFETY: every element of the three is inside its memory (asserted), and those of the result are ours.
+            let done = unsafe {
+                let factor_at = |matrix: &Matrix<'_, T>| Placed {
+                    first: matrix.data.as_ptr().add(matrix.offset),
+                    row: matrix.row,
+                    column: matrix.column,
+                };
+                let c = Placed {
+                    first: self.first.add(goal.offset),
+                    row: goal.row,
+                    column: goal.column,
+                };
+                blas.multiply((m, n, k), factor_at(&a), factor_at(&b), c, factor, more)
+            };
+            if done {
+                return;
+            }
+        }
         let parallelism = match shared {
             true => Parallelism::Rayon(0),
             false => Parallelism::None,

@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use super::layout::{BLOCKS, Layout};
-use crate::pack::{Packed, Packer, Part, Strided, merged};
+use crate::pack::{Packed, Packer, Part, Strided};
 use crate::product::{Goal, Matrix, Target};
 use crate::strided::{Axis, Copying};
 use rayon::prelude::*;
@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A factor, ready to be multiplied.
 pub(super) enum Ready<'f, 'a, T: Packed> {
-    InPlace(&'f Strided<'a, T>),
+    /// Where it is, with the steps of a block's rows and columns.
+    InPlace(&'f Strided<'a, T>, usize, usize),
     Packed(Packer<'f, 'a, T>),
 }
 
@@ -29,6 +30,8 @@ pub(super) struct Blocks<'f, 'a, T: Packed> {
     pub left: Ready<'f, 'a, T>,
     pub right: Ready<'f, 'a, T>,
     pub factor: T,
+    /// The steps of a block's rows and columns in the output.
+    pub steps: (usize, usize),
 }
 
 /// What a task keeps between its blocks.
@@ -90,7 +93,7 @@ impl<T: Packed> Blocks<'_, '_, T> {
                 sound.store(false, Ordering::Relaxed);
             }
         };
-        let in_place = |side: &Ready<'_, '_, T>| matches!(side, Ready::InPlace(_));
+        let in_place = |side: &Ready<'_, '_, T>| matches!(side, Ready::InPlace(..));
         // Few large products are shared by the threads; of many, each has one thread.
         if self.layout.direct && count < BLOCKS && in_place(&self.left) && in_place(&self.right) {
             let mut scratch = scratch();
@@ -140,12 +143,8 @@ impl<T: Packed> Blocks<'_, '_, T> {
         let (m, n) = (part.count(&layout.rows), part.count(&layout.columns));
         let many = part.count(&layout.many);
         let offset: usize = (0..self.rank).map(|i| part.start[i] * strides[i]).sum();
-        let step = |indices: &[usize]| {
-            let inner = indices.iter().rev().find(|i| part.size[**i] > 1);
-            inner.map_or(1, |i| strides[*i])
-        };
         let (into, goal) = if layout.direct {
-            let (row, column) = (step(&layout.rows), step(&layout.columns));
+            let (row, column) = self.steps;
             (
                 None,
                 Goal {
@@ -185,20 +184,8 @@ impl<T: Packed> Blocks<'_, '_, T> {
                 if let Some((i, start)) = begin {
                     part.start[i] = start + one;
                 }
-                let left = self.left.matrix(
-                    &scratch.left,
-                    part,
-                    (m, k),
-                    one,
-                    [&layout.rows, &layout.inner],
-                );
-                let right = self.right.matrix(
-                    &scratch.right,
-                    part,
-                    (k, n),
-                    one,
-                    [&layout.inner, &layout.columns],
-                );
+                let left = self.left.matrix(&scratch.left, part, (m, k), one);
+                let right = self.right.matrix(&scratch.right, part, (k, n), one);
                 let goal = Goal {
                     offset: goal.offset + one * m * n,
                     ..goal
@@ -259,20 +246,14 @@ impl<T: Packed> Ready<'_, '_, T> {
         part: &Part,
         (rows, columns): (usize, usize),
         one: usize,
-        [row_list, column_list]: [&[usize]; 2],
     ) -> Matrix<'m, T> {
         match self {
-            Ready::InPlace(strided) => {
-                let step = |list: &[usize]| {
-                    merged(&strided.steps, list, &part.size).expect("the layout saw to it")
-                };
-                Matrix {
-                    data: &strided.data,
-                    offset: strided.at(&part.start),
-                    row: step(row_list),
-                    column: step(column_list),
-                }
-            }
+            Ready::InPlace(strided, row, column) => Matrix {
+                data: &strided.data,
+                offset: strided.at(&part.start),
+                row: *row,
+                column: *column,
+            },
             Ready::Packed(_) => Matrix {
                 data: &buffer.values,
                 offset: one * rows * columns,

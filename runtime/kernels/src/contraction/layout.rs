@@ -16,6 +16,8 @@ const INNER: usize = 512;
 const PACKED: usize = 1 << 17;
 /// Rows and columns of a block that is copied to its place.
 const SIDE: usize = 256;
+/// Elements of a cache line.
+const LINE: usize = 16;
 /// Blocks that keep all threads busy.
 pub(crate) const BLOCKS: usize = 16;
 /// Multiplications that are worth a block of their own.
@@ -149,7 +151,7 @@ impl Sizes<'_> {
             }
             at += usize::from(at == start);
         }
-        if columns.is_empty() || rows.is_empty() {
+        if columns.is_empty() || rows.is_empty() != self.roles.rows.is_empty() {
             return None;
         }
         let layout = self.cut(Layout {
@@ -221,7 +223,7 @@ impl Sizes<'_> {
                 self.count(own) * self.count(&self.roles.inner) * self.count(&self.roles.batch);
             if stands(layout, left) {
                 Way::InPlace
-            } else if visits(layout, left) > 1 && size <= HELD {
+            } else if size <= HELD && (visits(layout, left) > 1 || self.sparse(layout, left)) {
                 Way::Held
             } else {
                 Way::Packed
@@ -266,9 +268,15 @@ impl Sizes<'_> {
                 }
             };
             (layout.left, layout.right) = (again(layout.left, true), again(layout.right, false));
-        } else if !layout.direct {
-            while self.blocks(&layout) < BLOCKS
-                && rows * columns * inner > WORK
+        } else {
+            // The gemm crate shares a large product out among threads itself, but not one with a vector, nor does a
+            // system's library here.
+            let shares = m > 1 && n > 1 && crate::blas::loaded().is_none();
+            // What is bound by memory is worth a block sooner.
+            let work = if m == 1 || n == 1 { WORK / 16 } else { WORK };
+            while !(layout.direct && shares)
+                && self.blocks(&layout) < BLOCKS
+                && rows * columns * inner > work
                 && rows + columns > 128
             {
                 if rows >= columns {
@@ -318,6 +326,22 @@ impl Sizes<'_> {
         own == 1 || inner == 1 || single(&layout.inner)
     }
 
+    /// Whether a block of a factor would use a small part of each of its cache lines.
+    fn sparse(&self, layout: &Layout, left: bool) -> bool {
+        let roles = self.roles;
+        let (lie, own) = if left {
+            (&self.left, &roles.rows)
+        } else {
+            (&self.right, &roles.columns)
+        };
+        let Lie::Strided(steps) = lie else {
+            return false;
+        };
+        let indices = roles.batch.iter().chain(own).chain(&roles.inner);
+        let nearest = indices.min_by_key(|i| steps[**i].unsigned_abs());
+        nearest.is_some_and(|i| layout.tile[*i] < self.lengths[*i].min(LINE))
+    }
+
     /// About how long it takes, in nanoseconds of one core.
     fn cost(&self, layout: &Layout) -> f64 {
         let roles = self.roles;
@@ -329,13 +353,18 @@ impl Sizes<'_> {
         let mut cost = b * m * n * k / 120.0 / full;
         // Each product has a cost of its own.
         cost += b * m * n / (mt * nt) * 60.0;
-        let copied = |way: Way, size: f64, visits: f64| match way {
+        let copied = |left: bool, size: f64, visits: f64| match if left {
+            layout.left
+        } else {
+            layout.right
+        } {
             Way::InPlace => 0.0,
             Way::Held => size * 0.6,
+            Way::Packed if self.sparse(layout, left) => size * visits * 4.0,
             Way::Packed => size * visits * 0.5,
         };
-        cost += copied(layout.left, b * m * k, (n / nt).max(1.0));
-        cost += copied(layout.right, b * k * n, (m / mt).max(1.0));
+        cost += copied(true, b * m * k, (n / nt).max(1.0));
+        cost += copied(false, b * k * n, (m / mt).max(1.0));
         if !layout.direct {
             cost += b * m * n * 0.4;
         }
