@@ -43,6 +43,9 @@ pub fn run(
     shims: &[EmbeddedShim],
     format: Format,
 ) -> i32 {
+    // Before there are threads.
+    let blas = machine::blas();
+    let load = || blas.and_then(|()| load());
     match mpi::launched() {
         Some(launcher) => on_ranks(&launcher, load, settings, shims, format),
         None => here(load, settings, format),
