@@ -99,7 +99,7 @@ fn typed<T: Packed>(
     };
 
     let dtype = kernel.output[0];
-    let mut result = memory::zeros(dtype, &lengths[..rank]);
+    let mut result = memory::room(dtype, &lengths[..rank]);
     if let Some(output) = T::slice_mut(result.data_mut()) {
         return blocks.run(output).then_some(result);
     }
@@ -211,7 +211,7 @@ impl<'a> Context<'_, 'a> {
                 break;
             }
         }
-        let mut copy = memory::zeros(T::DTYPE, &[whole.count(&order)]);
+        let mut copy = memory::room(T::DTYPE, &[whole.count(&order)]);
         let values = T::slice_mut(copy.data_mut())?;
         let packer = self.packer(&factor, left, order.clone(), &usual);
         if !packer.copy(&whole, values) {

@@ -36,7 +36,9 @@ mod scan;
 mod scatter;
 mod segment;
 mod store;
+mod stream;
 mod strided;
+mod sweep;
 mod wide;
 mod window;
 
@@ -45,6 +47,7 @@ pub use combine::combine;
 pub use compiled::{groups_compiled, register};
 pub use generate::{generate, generate_in_round};
 pub use library::Problem;
+pub use sweep::{Member, Operand, sweep};
 
 use ein_array::Array;
 use ein_fused::Group;

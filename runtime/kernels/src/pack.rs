@@ -255,6 +255,7 @@ impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
                 reduced: &[],
                 ranges,
                 lengths: &sizes,
+                lanes: None,
             }))),
         };
         let mut packer = Packer {

@@ -138,6 +138,7 @@ fn value_of(
         reduced: &[],
         ranges,
         lengths: &lengths,
+        lanes: None,
     });
     let start = ranges.iter().map(|(start, _)| *start).collect();
     let mut machine = Machine::new(&program, start, false);
