@@ -13,7 +13,7 @@ use crate::{
     bundle::Planned,
     exit,
     interrupt::{Interrupt, Signal},
-    machine::{Place, Resident},
+    machine::{self, Place, Resident},
     profile,
     program::Program,
     records::Records,

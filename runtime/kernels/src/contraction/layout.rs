@@ -9,7 +9,7 @@
 use crate::pack::merged;
 
 /// Elements of a factor up to which a copy of all of it is made, if parts of it would be copied several times.
-pub(crate) const HELD: usize = 1 << 24;
+pub(crate) const HELD: usize = 1 << 25;
 /// Inner terms of a packed block.
 const INNER: usize = 512;
 /// Elements of a packed block.
