@@ -34,7 +34,8 @@ pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]
     if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
         return None;
     }
-    if ranges.iter().any(|(_, n)| *n == 0) || ranges.len() > 127 {
+    // Others may be taken in a sweep, by strips, and have the bits of strips everywhere.
+    if ranges.iter().any(|(_, n)| *n == 0) || ranges.len() > 127 || !kernel.is_product() {
         return None;
     }
     match kernel.graph.dtype(kernel.root) {
