@@ -13,7 +13,7 @@ use crate::{
     bundle::Planned,
     exit,
     interrupt::{Interrupt, Signal},
-    machine::{Place, Resident},
+    machine::{self, Place, Resident},
     profile,
     program::Program,
     records::Records,
@@ -45,6 +45,9 @@ pub fn run(
     shims: &[EmbeddedShim],
     format: Format,
 ) -> i32 {
+    // Before there are threads.
+    let blas = machine::blas();
+    let load = || blas.and_then(|()| load());
     match mpi::launched() {
         Some(launcher) => on_ranks(&launcher, load, settings, shims, format),
         None => here(load, settings, format),
