@@ -10,6 +10,7 @@ mod loops;
 mod machines;
 mod methods;
 mod operations;
+mod other_data;
 mod plans;
 mod properties;
 mod readme;
