@@ -1,7 +1,7 @@
 """digits.ein end to end: the built program beside the same loop in PyTorch.
 
 The same network, batch, number of epochs, warm-up and decay, and LAMB written by hand over whole tensors. PyTorch's time begins when it is
-imported and its data are in memory, einc's when its process starts. They take turns; a ratio is PyTorch's time over einc's of one turn,
+imported, einc's when its process starts. They take turns; a ratio is PyTorch's time over einc's of one turn,
 and medians are printed, of elapsed and of processor time (the steadier measure on a busy machine).
 
     python tests/peers/digits_loop.py --einc target/release/einc
