@@ -78,8 +78,7 @@ pub(super) fn factors<T: Packed>(
         let own = mask & !other & output;
         (0..kernel.output_rank as usize)
             .filter(|i| own >> i & 1 == 1)
-            .filter(many)
-            .next_back()
+            .rfind(many)
     };
     if free(left, right) > free(right, left) {
         std::mem::swap(&mut left, &mut right);
