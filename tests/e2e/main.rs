@@ -13,5 +13,6 @@ mod other_data;
 mod plans;
 mod properties;
 mod readme;
+mod recompute;
 mod resume;
 mod wrong_input;
