@@ -5,6 +5,7 @@ mod examples;
 mod families;
 mod fuzz;
 mod language;
+mod learning;
 mod loops;
 mod machines;
 mod methods;
