@@ -15,5 +15,6 @@ mod other_data;
 mod plans;
 mod properties;
 mod readme;
+mod recompute;
 mod resume;
 mod wrong_input;
