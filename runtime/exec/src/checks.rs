@@ -12,9 +12,18 @@ use ein_plan::{DType, Function, IndexId, Kernel, Node, Operation, Plan, Scalar, 
 
 /// By step: whether it moves tuples after something that may fail since the sites agreed last.
 pub(crate) fn checks(plan: &Plan) -> Vec<bool> {
+    let mut fallible: Vec<bool> = plan.steps.iter().map(|step| may_fail(plan, step)).collect();
+    for sweep in &plan.sweeps {
+        // All of them are taken where the last one stands.
+        let any = sweep
+            .members
+            .iter()
+            .any(|member| fallible[member.0 as usize]);
+        fallible[sweep.last().0 as usize] |= any;
+    }
     let mut checking = Checking {
         plan,
-        fallible: plan.steps.iter().map(|step| may_fail(plan, step)).collect(),
+        fallible,
         checks: vec![false; plan.steps.len()],
     };
     checking.walk(&events(plan), false);

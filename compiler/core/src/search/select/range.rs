@@ -120,6 +120,11 @@ impl Reading<'_> {
             );
             return Some(union(a, b));
         }
+        if function == Function::Rem {
+            // It has the sign of the divisor, whatever is divided.
+            let (from, to) = self.node(*arguments.get(1)?, left)?;
+            return (from > 0).then_some((0, to - 1));
+        }
         let (low, high) = self.node(*arguments.first()?, left)?;
         if function == Function::Neg {
             return Some((high.checked_neg()?, low.checked_neg()?));
@@ -130,8 +135,12 @@ impl Reading<'_> {
             Function::Sub => (low.checked_sub(to)?, high.checked_sub(from)?),
             Function::Min => (low.min(from), high.min(to)),
             Function::Max => (low.max(from), high.max(to)),
-            // The remainder has the sign of the divisor.
-            Function::Rem if from > 0 => (0, to - 1),
+            Function::Mul => {
+                let ends = [(low, from), (low, to), (high, from), (high, to)];
+                let ends = ends.map(|(a, b)| a.checked_mul(b));
+                let ends: Vec<i64> = ends.into_iter().collect::<Option<_>>()?;
+                (*ends.iter().min()?, *ends.iter().max()?)
+            }
             Function::FloorDiv if from == to && from > 0 => {
                 (low.div_euclid(from), high.div_euclid(from))
             }
@@ -155,9 +164,10 @@ mod tests {
         let text = "input f: f64[90] = unbound\ninput s: i64[] = unbound\n\
             lo: i64[5] = [j: 5 | i: 90] argmin f[i] * f[j]\n\
             a: i64[] = [] max(min(s[], 7), -2) - lo[0]\n\
-            b: i64[] = [] s[] % 8 + floordiv(lo[1], 10)\n\
+            b: i64[] = [] rem(s[], 8) + floordiv(lo[1], 10)\n\
             c: i64[4] = [i: 4] where(i < 2, 100, -i)\n\
-            d: i64[] = [] s[] * 2\noutput a\noutput b\noutput c\noutput d";
+            e: i64[] = [] (lo[0] - 9) * -3\n\
+            d: i64[] = [] s[] * 2\noutput a\noutput b\noutput c\noutput d\noutput e";
         let program = parse(text).unwrap();
         let range = |name: &str| {
             let at = program.tensors.iter().position(|t| t.name == name);
@@ -167,6 +177,7 @@ mod tests {
         assert_eq!(range("a"), Some((-91, 7)));
         assert_eq!(range("b"), Some((0, 15)));
         assert_eq!(range("c"), Some((-3, 100)));
+        assert_eq!(range("e"), Some((-240, 27)));
         assert_eq!(range("d"), None);
         assert_eq!(range("s"), None);
     }
