@@ -157,6 +157,20 @@ impl Array {
         self.data
     }
 
+    /// The same elements in the same order under another shape, which must hold as many.
+    #[must_use]
+    pub fn reshaped(self, shape: Vec<usize>) -> Array {
+        assert_eq!(
+            shape.iter().product::<usize>(),
+            self.data.len(),
+            "a reshaped array has as many elements"
+        );
+        Array {
+            shape,
+            data: self.data,
+        }
+    }
+
     /// Row-major strides, in elements.
     pub fn strides(&self) -> Vec<usize> {
         let mut strides = vec![1; self.shape.len()];
