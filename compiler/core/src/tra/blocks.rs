@@ -350,7 +350,10 @@ pub(crate) fn verify(
             {
                 (Some(kept), Bound::Rounds(rounds)) => {
                     let all = collected(&kinds[kept.value.0 as usize], kept.dim, rounds);
-                    includes(&all, own, mesh)
+                    if !includes(&all, own, mesh) {
+                        return Err(format!("`{value}` is {all}, not {own}"));
+                    }
+                    true
                 }
                 _ => false,
             },
