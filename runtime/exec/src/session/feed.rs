@@ -166,7 +166,7 @@ impl Feed<'_> {
         options: &Options,
     ) -> Result<Array, RunError> {
         let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let mut array = Array::zeros(input.dtype, &shape);
+        let mut array = Array::room(input.dtype, &shape);
         let data = self.data.0.get(&input.name);
         let data = data.ok_or_else(|| RunError::internal("the data are not open"))?;
         let (first, count) = ranges[input.axis];

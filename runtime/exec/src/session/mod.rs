@@ -17,6 +17,7 @@ mod walked;
 
 use crate::error::{ErrorKind, RunError};
 use crate::meet::{meet, share_numbers};
+use crate::profile::Recorder;
 use crate::schedule::Schedule;
 use crate::walk::{Walker, agree, pool};
 use crate::{Options, Report};
@@ -66,6 +67,7 @@ pub(crate) fn session(
         began: Instant::now(),
         watch,
         current,
+        recorder: Recorder::new(options.note),
     };
     if let Some(last) = &session.last {
         let failure = match comm.site() {
@@ -91,6 +93,7 @@ pub(crate) fn session(
         if let Some(signal) = runner.block(number, block, from)? {
             return Ok(Report {
                 stopped: Some((signal, runner.steps)),
+                profile: runner.recorder.gathered(comm)?,
                 ..Report::default()
             });
         }
@@ -103,9 +106,11 @@ pub(crate) fn session(
         let schedule = Schedule::of(plan, comm.sites());
         let mut walker = Walker::new(plan, &schedule, comm, options, current);
         walker.feed = Some(&feed);
+        walker.recorder = Some((&runner.recorder, runner.number(plan)));
         walker.steps(&runner.pool)?;
         report = walker.report(&runner.token)?;
     }
+    report.profile = runner.recorder.gathered(comm)?;
     let peaks = share_numbers(comm, vec![runner.peak as i64])?;
     report.peak_bytes.resize(peaks.len(), 0);
     for (held, peak) in report.peak_bytes.iter_mut().zip(peaks) {
@@ -135,6 +140,7 @@ struct Runner<'a> {
     began: Instant,
     watch: &'a Watch<'a>,
     current: &'a AtomicUsize,
+    recorder: Recorder,
 }
 
 impl Runner<'_> {
@@ -277,12 +283,21 @@ impl Runner<'_> {
         let schedule = Schedule::of(plan, self.comm.sites());
         let mut walker = Walker::new(plan, &schedule, self.comm, self.options, self.current);
         walker.feed = Some(&feed);
+        walker.recorder = Some((&self.recorder, self.number(plan)));
         walker.looking = looking;
         walker.steps(&self.pool)?;
         let walked = walker.walked()?;
         let others = self.residents.bytes_beside(plan);
         self.peak = self.peak.max(walked.peak + others);
         Ok(walked)
+    }
+
+    /// The number of a plan among the session's.
+    fn number(&self, plan: &Plan) -> u32 {
+        let mut plans = self.session.plans();
+        plans
+            .position(|known| std::ptr::eq(known, plan))
+            .unwrap_or(0) as u32
     }
 
     fn feed<'b>(&'b self, batch: Option<&'b Batch<'b>>) -> Feed<'b> {
