@@ -209,7 +209,11 @@ fn params_of_an_array_are_tensors_of_their_own_in_files() {
             let all: Vec<(u64, u64)> = reader.header().shape.iter().map(|n| (0, *n)).collect();
             let array = reader.read(&all).unwrap();
             let values = (0..array.data().len()).map(|at| array.data().get(at).as_f64());
-            (key.clone(), reader.header().shape.clone(), values.collect::<Vec<f64>>())
+            (
+                key.clone(),
+                reader.header().shape.clone(),
+                values.collect::<Vec<f64>>(),
+            )
         };
         names.iter().map(read).collect::<Vec<_>>()
     };
@@ -220,7 +224,10 @@ fn params_of_an_array_are_tensors_of_their_own_in_files() {
     let shapes: Vec<(&str, &[u64])> = (expected.iter())
         .map(|(name, shape, _)| (name.as_str(), shape.as_slice()))
         .collect();
-    assert_eq!(shapes[..2], [("net.0.b", &[5u64][..]), ("net.0.w", &[5, 5])]);
+    assert_eq!(
+        shapes[..2],
+        [("net.0.b", &[5u64][..]), ("net.0.w", &[5, 5])]
+    );
     let alike = |found: &[(String, Vec<u64>, Vec<f64>)], what: &str| {
         assert_eq!(found.len(), expected.len(), "{what}");
         for ((name, shape, values), (wanted, form, numbers)) in found.iter().zip(&expected) {
@@ -244,7 +251,10 @@ fn params_of_an_array_are_tensors_of_their_own_in_files() {
     let one = trained_from("one", false, Begin::Restart, 1, 3, Some("written"));
     let other = trained_from("other", true, Begin::Restart, 2, 3, Some("written"));
     for ((_, _, a), (_, _, b)) in one.iter().zip(&other) {
-        assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5), "{a:?} and {b:?}");
+        assert!(
+            a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5),
+            "{a:?} and {b:?}"
+        );
     }
     assert!(one != expected);
 }

@@ -53,10 +53,13 @@ pub(crate) fn source(
                 let mut array = Array::zeros(dtype, &extents);
                 let (first, inner) = ranges.split_at(leading);
                 for at in places(first) {
-                    let number = at.iter().zip(counts).fold(0, |n, (at, count)| n * count + at);
-                    let (stream, origin) = parts
-                        .get(number as usize)
-                        .ok_or_else(|| RunError::internal("as many parts as their dimensions count"))?;
+                    let number = at
+                        .iter()
+                        .zip(counts)
+                        .fold(0, |n, (at, count)| n * count + at);
+                    let (stream, origin) = parts.get(number as usize).ok_or_else(|| {
+                        RunError::internal("as many parts as their dimensions count")
+                    })?;
                     let part = made(origin.part(stream, dtype, (own, inner), rounds, options))?;
                     put(&mut array, part, &at, first);
                 }

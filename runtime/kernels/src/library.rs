@@ -305,7 +305,8 @@ impl Writer {
             let (start, length) = (start as usize, length as usize);
             let stride = output[at].1;
             if number == last {
-                own.iter_mut().for_each(|(_, from)| *from = *from * extent + start);
+                own.iter_mut()
+                    .for_each(|(_, from)| *from = *from * extent + start);
                 run = (length, stride);
                 continue;
             }

@@ -48,7 +48,9 @@ pub fn flops(
     let at_points = |per_point: u128, counts: &dyn Fn(usize) -> bool| {
         let indices = || {
             let indices = kernel.indices.iter().zip(ranges).enumerate();
-            indices.filter(|(at, _)| counts(*at)).map(|(_, index)| index)
+            indices
+                .filter(|(at, _)| counts(*at))
+                .map(|(_, index)| index)
         };
         let whole = indices().filter(|(_, range)| **range == Range::Whole);
         let each = whole.fold(per_point, |n, (index, _)| {

@@ -554,9 +554,9 @@ fn slice_by(
     let dim = positions.iter().position(|at| counts(*at))?;
     let mut own = positions.clone();
     own.remove(dim);
-    let in_order = (0u32..).zip(&own).all(|(number, at)| {
-        matches!(kernel.graph.node(*at), Node::Index(index) if index.0 == number)
-    });
+    let in_order = (0u32..).zip(&own).all(
+        |(number, at)| matches!(kernel.graph.node(*at), Node::Index(index) if index.0 == number),
+    );
     let same = operands[*operand as usize] == input
         && kernel.reduction.is_none()
         && kernel.guard.is_none()

@@ -289,8 +289,14 @@ fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
     let mut together: Vec<IndexId> = library.iter().flat_map(|l| l.own.clone()).collect();
     if let Some(library) = &library {
         let factored = library.factored();
-        let shared = library.batch.iter().filter(|index| !factored.contains(index));
-        let calls: f64 = shared.clone().map(|index| extents[index.0 as usize] as f64).product();
+        let shared = library
+            .batch
+            .iter()
+            .filter(|index| !factored.contains(index));
+        let calls: f64 = shared
+            .clone()
+            .map(|index| extents[index.0 as usize] as f64)
+            .product();
         let (matrix, call) = library.flops_each(kernel);
         if calls * call < matrix {
             together.extend(shared);

@@ -139,9 +139,15 @@ impl<'a> Checker<'a> {
         let bound = self.bound_of(place, &frame, bound);
         if let (Some(Rounds::Unbounded), None) = (&bound, frame.until) {
             self.report.push(
-                Diagnostic::error("E0514", format!("the rounds of `{}` never end", counter.text))
-                    .at(place_of_bound, "no bound, and no `until`")
-                    .help(format!("say when they end: `repeat {} < inf until …`", counter.text)),
+                Diagnostic::error(
+                    "E0514",
+                    format!("the rounds of `{}` never end", counter.text),
+                )
+                .at(place_of_bound, "no bound, and no `until`")
+                .help(format!(
+                    "say when they end: `repeat {} < inf until …`",
+                    counter.text
+                )),
             );
             return None;
         }

@@ -42,7 +42,9 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) fn new(path: &str, counts: &[Size]) -> Stack {
-        let known = counts.iter().map(|count| count.known().map(|n| n.max(0) as u64));
+        let known = counts
+            .iter()
+            .map(|count| count.known().map(|n| n.max(0) as u64));
         Stack {
             path: path.to_owned(),
             counts: known.collect(),
@@ -133,9 +135,11 @@ impl<'a> Checker<'a> {
     fn groups_by_number(&self) -> bool {
         let numbered = |pattern: &str| {
             let segments = pattern.trim_matches('"').split('.');
-            segments.map(|segment| segment.trim_matches('*')).any(|segment| {
-                !segment.is_empty() && segment.chars().all(|letter| letter.is_ascii_digit())
-            })
+            segments
+                .map(|segment| segment.trim_matches('*'))
+                .any(|segment| {
+                    !segment.is_empty() && segment.chars().all(|letter| letter.is_ascii_digit())
+                })
         };
         self.trains().iter().any(|(_, train, _)| {
             train.entries.iter().any(|entry| match entry {
@@ -181,9 +185,14 @@ impl<'a> Checker<'a> {
                 self.report.push(
                     Diagnostic::error(
                         "E0511",
-                        format!("how many instances of `{name}` are applied is not known before the run"),
+                        format!(
+                            "how many instances of `{name}` are applied is not known before the run"
+                        ),
                     )
-                    .at(expr.span, format!("`{counter}` goes on until data end the rounds"))
+                    .at(
+                        expr.span,
+                        format!("`{counter}` goes on until data end the rounds"),
+                    )
                     .help("give the `repeat` a bound of numbers, dims and consts"),
                 );
                 return None;
@@ -312,13 +321,20 @@ impl<'a> Checker<'a> {
     }
 
     /// How a block's counter stands to the instances that are applied by it: whether its rounds may stay a block.
-    pub(super) fn applies_stacks(&mut self, scope: &Scope<'a>, items: &'a [Item], counter: &str) -> bool {
+    pub(super) fn applies_stacks(
+        &mut self,
+        scope: &Scope<'a>,
+        items: &'a [Item],
+        counter: &str,
+    ) -> bool {
         let mut applied = vec![];
         arrays_by_counter(items, counter, &mut applied);
-        applied.into_iter().all(|name| match self.binding(scope, name) {
-            Some(Binding::Instance(id)) => self.instances_of(id).stacked,
-            _ => false,
-        })
+        applied
+            .into_iter()
+            .all(|name| match self.binding(scope, name) {
+                Some(Binding::Instance(id)) => self.instances_of(id).stacked,
+                _ => false,
+            })
     }
 }
 
@@ -352,7 +368,9 @@ impl Uses {
                 }) => {
                     self.expr(bound, name, counters);
                     counters.push(&counter.text);
-                    until.iter().for_each(|until| self.expr(until, name, counters));
+                    until
+                        .iter()
+                        .for_each(|until| self.expr(until, name, counters));
                     self.items(body, name, counters);
                     counters.pop();
                 }

@@ -118,7 +118,11 @@ impl<'a> Checker<'a> {
         for param in params {
             let stack = self.stacks.get(param);
             let own = || self.tensors[param.0 as usize].name.clone();
-            names.push(stack.and_then(|s| s.parts().into_iter().next()).unwrap_or_else(own));
+            names.push(
+                stack
+                    .and_then(|s| s.parts().into_iter().next())
+                    .unwrap_or_else(own),
+            );
             shown.push(stack.map_or_else(own, |stack| stack.path().to_owned()));
         }
         let mut found: Vec<Vec<&'a Argument>> = vec![vec![]; params.len()];

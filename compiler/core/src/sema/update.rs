@@ -269,7 +269,10 @@ impl<'a> Checker<'a> {
             else {
                 continue;
             };
-            if !made.into_iter().any(|at| reached.get(at).copied().unwrap_or(false)) {
+            if !made
+                .into_iter()
+                .any(|at| reached.get(at).copied().unwrap_or(false))
+            {
                 continue;
             }
             if let Some((_, first)) = taken.iter().find(|(state, _)| *state == next.state) {

@@ -12,8 +12,8 @@
 use super::Sources;
 use einc_diag::Span;
 use einc_syntax::ast::{
-    Expr, ExprKind, Formal, Function, FunctionBody, Item, ItemKind, Name, Optimizer,
-    Position, Role, Schedule, Statement, Target,
+    Expr, ExprKind, Formal, Function, FunctionBody, Item, ItemKind, Name, Optimizer, Position,
+    Role, Schedule, Statement, Target,
 };
 
 /// The numbers of a step that optimizers and schedules may name, in the order in which they stand in signatures.

@@ -68,7 +68,9 @@ fn what_is_evaluated_and_its_gradient_are_those_of_the_instances() {
 #[test]
 fn a_rule_is_applied_to_the_params_of_each_instance() {
     // Norms, and so the rates of `lamb` and `lars`, are of one instance's param.
-    alike("train { loss: loss; data: (X, t) over N by 4; epochs: 3; optimizer: lamb(lr: 0.02, weight_decay: 0.1) }");
+    alike(
+        "train { loss: loss; data: (X, t) over N by 4; epochs: 3; optimizer: lamb(lr: 0.02, weight_decay: 0.1) }",
+    );
     alike("train { loss: loss; data: (X, t) over N by 5; epochs: 2; optimizer: lars(lr: 0.1) }");
 }
 

@@ -517,7 +517,10 @@ fn read_stacked(
         let mut array = Array::zeros(*dtype, &extents);
         for at in crate::source::places(first) {
             let counts = kind.array.dims.iter().map(|dim| dim.extent);
-            let number = at.iter().zip(counts).fold(0, |n, (at, count)| n * count + at);
+            let number = at
+                .iter()
+                .zip(counts)
+                .fold(0, |n, (at, count)| n * count + at);
             let part = readers[number as usize].read(own).map_err(unread)?;
             crate::source::put(&mut array, part, &at, first);
         }
