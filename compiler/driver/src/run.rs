@@ -13,7 +13,7 @@ use crate::{
     bundle::Planned,
     exit,
     interrupt::{Interrupt, Signal},
-    machine::{Place, Resident},
+    machine::{self, Place, Resident},
     profile,
     program::Program,
     records::Records,
@@ -45,6 +45,9 @@ pub fn run(
     shims: &[EmbeddedShim],
     format: Format,
 ) -> i32 {
+    // Before there are threads.
+    let blas = machine::blas();
+    let load = || blas.and_then(|()| load());
     match mpi::launched() {
         Some(launcher) => on_ranks(&launcher, load, settings, shims, format),
         None => here(load, settings, format),
@@ -287,7 +290,7 @@ fn crowded(settings: &Settings, own: usize) -> Vec<Diagnostic> {
 }
 
 /// Where a rank is, by what it told.
-fn place(told: &Vec<i64>) -> Place {
+fn place(told: &[i64]) -> Place {
     let number = |at: usize| told.get(at).copied().unwrap_or(0);
     Place {
         machine: number(0) as u64,
@@ -443,7 +446,7 @@ fn as_site(
     let here = Place::here();
     let mine = [here.machine as i64, here.cores as i64, here.threads as i64];
     let threads = match ein_exec::share_numbers(site, mine.to_vec()) {
-        Ok(all) => here.share(&all.iter().map(place).collect::<Vec<_>>()),
+        Ok(all) => here.share(&all.iter().map(|told| place(told)).collect::<Vec<_>>()),
         Err(error) => return stopped(&error, &program, format, first),
     };
     if first {

@@ -156,7 +156,8 @@ impl Kernel {
             .count()
     }
 
-    /// Whether it sums up a product of factors of which each has an output index that another lacks: a matrix product.
+    /// Whether it sums up a product of matrices, or of a matrix and a vector: two factors have output indices that the other
+    /// lacks, or at most one factor has all that they have together. Divisors do not count. Other kernels are never computed as such.
     pub fn is_product(&self) -> bool {
         if self.reduction != Some(Reduction::Sum) {
             return false;
@@ -175,16 +176,25 @@ impl Kernel {
         let output = 1u128
             .checked_shl(self.output_rank)
             .map_or(u128::MAX, |bit| bit - 1);
-        let (mut factors, mut open) = (vec![], vec![self.root]);
-        while let Some(node) = open.pop() {
+        let (mut factors, mut open) = (vec![], vec![(self.root, false)]);
+        while let Some((node, divides)) = open.pop() {
+            let mask = depends[node.0 as usize];
             match self.graph.node(node) {
-                Node::Apply(Function::Mul | Function::Div | Function::Neg, arguments) => {
-                    open.extend(arguments);
+                Node::Apply(Function::Mul | Function::Neg, arguments) => {
+                    open.extend(arguments.iter().map(|a| (*a, divides)));
                 }
-                _ => factors.push(depends[node.0 as usize] & output),
+                Node::Apply(Function::Div, arguments) => {
+                    let turned = arguments.iter().enumerate();
+                    open.extend(turned.map(|(at, a)| (*a, divides != (at == 1))));
+                }
+                _ if divides || mask == 0 => {}
+                _ => factors.push(mask & output),
             }
         }
+        let union = factors.iter().fold(0, |union, mask| union | mask);
+        let whole = factors.iter().filter(|mask| **mask == union).count();
         let lacks = |a: &u128, b: &u128| a & !b != 0 && b & !a != 0;
-        factors.iter().any(|a| factors.iter().any(|b| lacks(a, b)))
+        let matrices = factors.iter().any(|a| factors.iter().any(|b| lacks(a, b)));
+        matrices || factors.len() > 1 && whole < 2
     }
 }

@@ -16,6 +16,7 @@ use super::{
     sources::SourceForm,
     statement::Tensor,
     training::CarriedKind,
+    updates::state_name,
 };
 use crate::einsum::Role;
 use ein_plan::source::fed;
@@ -184,7 +185,7 @@ impl<'a> Checker<'a> {
                 return None;
             }
         };
-        let name = format!("{}.{}.{param}", rule.name, formal.name.text);
+        let name = format!("{}.{}.{param}", rule.name, state_name(&formal.name));
         self.training
             .carried
             .push((name.clone(), CarriedKind::State, begin));
