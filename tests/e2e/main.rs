@@ -13,4 +13,5 @@ mod plans;
 mod properties;
 mod readme;
 mod resume;
+mod sweeps;
 mod wrong_input;

@@ -148,7 +148,10 @@ fn passes(
     let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
 
-    let plan = lower::lower(&ia, options.deterministic)?;
+    let mut plan = lower::lower(&ia, options.deterministic)?;
+    if let Some(limit) = options.criteria.memory {
+        lower::within(&mut plan, limit);
+    }
     ein_plan::verify::verify(&plan).map_err(|what| format!("plan: {what}"))?;
     choose::check_memory(&plan, options)?;
 
