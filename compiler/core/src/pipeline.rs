@@ -72,12 +72,13 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Proves the plan equal to the table 3.1 translation of its program.
-    pub fn prove(&mut self, options: &Options, deadline: &dyn Fn() -> bool) {
+    /// Proves the plan equal to the table 3.1 translation of its program; `explain` says whether its steps are written down.
+    pub fn prove(&mut self, options: &Options, explain: bool, deadline: &dyn Fn() -> bool) {
         let initial = rules::ia::initial(&self.tra, options.sites, &self.plan.mesh);
         let bounds = rules::ia::Options {
             node_limit: PROOF_NODES,
             disabled: &options.criteria.disabled_rules,
+            explain,
             deadline,
         };
         self.proof = Some(rules::ia::prove(&initial, &self.ia, &bounds));

@@ -1,7 +1,7 @@
 //! Which kernels are taken: the tests of results cannot tell, since strips compute everything.
 
 use super::*;
-use ein_plan::{Index, Operand, Scalar};
+use ein_plan::{Function, Graph, Index, IndexId, Node, NodeId, Operand, Scalar};
 
 struct Case {
     kernel: Kernel,
