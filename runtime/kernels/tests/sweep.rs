@@ -273,7 +273,7 @@ fn the_first_fault_of_the_first_member_is_told() {
             &[0][..],
         ),
         (
-            format!("(i64[{n}, {d}]) [n: {n} | d: {d}] i64 = sum 1000 // a0[n, d]"),
+            format!("(i64[{n}, {d}]) [n: {n} | d: {d}] i64 = sum floordiv(1000, a0[n, d])"),
             &[1],
         ),
         (

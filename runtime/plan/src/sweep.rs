@@ -156,7 +156,8 @@ impl Kernel {
             .count()
     }
 
-    /// Whether it sums up a product of factors of which each has an output index that another lacks: a matrix product.
+    /// Whether it sums up a product of factors of which one has an output index that another lacks: a product of matrices, or of a
+    /// matrix and a vector.
     pub fn is_product(&self) -> bool {
         if self.reduction != Some(Reduction::Sum) {
             return false;
@@ -176,15 +177,20 @@ impl Kernel {
             .checked_shl(self.output_rank)
             .map_or(u128::MAX, |bit| bit - 1);
         let (mut factors, mut open) = (vec![], vec![self.root]);
+        let mut seen = vec![false; self.graph.len()];
         while let Some(node) = open.pop() {
+            if std::mem::replace(&mut seen[node.0 as usize], true) {
+                continue;
+            }
             match self.graph.node(node) {
                 Node::Apply(Function::Mul | Function::Div | Function::Neg, arguments) => {
                     open.extend(arguments);
                 }
+                // What has no index is a number.
+                _ if depends[node.0 as usize] == 0 => {}
                 _ => factors.push(depends[node.0 as usize] & output),
             }
         }
-        let lacks = |a: &u128, b: &u128| a & !b != 0 && b & !a != 0;
-        factors.iter().any(|a| factors.iter().any(|b| lacks(a, b)))
+        factors.iter().any(|factor| *factor != factors[0])
     }
 }
