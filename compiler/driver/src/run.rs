@@ -315,6 +315,7 @@ fn options(
         base: program.base.clone(),
         inputs,
         saves: settings.saves.clone(),
+        patience: settings.patience,
         note: match (&settings.profile, settings.stats) {
             (Some(_), _) => Note::Steps,
             (None, true) => Note::Totals,
