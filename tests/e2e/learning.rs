@@ -2,6 +2,11 @@
 //!
 //! Must not know the rules of the optimizers, which have golden vectors of their own.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "references are loops over indices"
+)]
+
 use crate::families::in_process;
 use einc_tests::{Tensor, einc, root};
 use std::cell::RefCell;

@@ -17,4 +17,5 @@ mod properties;
 mod readme;
 mod recompute;
 mod resume;
+mod sweeps;
 mod wrong_input;

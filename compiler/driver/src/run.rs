@@ -184,9 +184,10 @@ fn keep(planned: &mut Prepared, settings: &Settings) -> Result<BTreeMap<String, 
     let weights = weights(settings)?;
     match planned {
         Prepared::Session(session) => {
-            let mut params = session.carried.iter().filter(|(_, carried)| carried.model);
+            let params = session.carried.iter().filter(|(_, carried)| carried.model);
+            let mut params = params.flat_map(|(name, carried)| carried.names(name));
             if let Some(path) = &settings.weights
-                && let Some((missing, _)) = params.find(|(name, _)| !weights.contains_key(*name))
+                && let Some(missing) = params.find(|name| !weights.contains_key(*name))
             {
                 let message = format!("{}: holds no param `{missing}`", path.display());
                 let names: Vec<&str> = weights.keys().map(String::as_str).collect();
@@ -314,6 +315,7 @@ fn options(
         base: program.base.clone(),
         inputs,
         saves: settings.saves.clone(),
+        patience: settings.patience,
         note: match (&settings.profile, settings.stats) {
             (Some(_), _) => Note::Steps,
             (None, true) => Note::Totals,

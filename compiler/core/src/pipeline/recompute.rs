@@ -51,10 +51,16 @@ pub(super) fn fitted(
     mut program: ia::Program,
     options: &Options,
 ) -> Result<(ia::Program, Plan), String> {
-    let mut plan = lower::lower(&program, options.deterministic)?;
     let Some(limit) = options.criteria.memory else {
+        let plan = lower::lower(&program, options.deterministic)?;
         return Ok((program, plan));
     };
+    let lowered = |program: &ia::Program| -> Result<Plan, String> {
+        let mut plan = lower::lower(program, options.deterministic)?;
+        lower::within(&mut plan, limit);
+        Ok(plan)
+    };
+    let mut plan = lowered(&program)?;
     let mut tries = 0;
     loop {
         let before = most(&plan);
@@ -65,7 +71,7 @@ pub(super) fn fitted(
         for repeat in repeats(&program, &plan, &before) {
             tries += 1;
             let next = repeat.in_program(&program);
-            let planned = lower::lower(&next, options.deterministic)?;
+            let planned = lowered(&next)?;
             let after = most(&planned);
             let elsewhere = after.bytes == before.bytes && after.step != before.step;
             if after.bytes < before.bytes || elsewhere {

@@ -142,10 +142,18 @@ impl<'a> Checker<'a> {
         settings: &Settings<'a>,
         params: &[TensorRef],
     ) -> Option<Vec<Vec<&'a Argument>>> {
-        let names: Vec<String> = params
-            .iter()
-            .map(|param| self.tensors[param.0 as usize].name.clone())
-            .collect();
+        // No pattern tells the params of one array apart.
+        let (mut names, mut shown) = (vec![], vec![]);
+        for param in params {
+            let stack = self.stacks.get(param);
+            let own = || self.tensors[param.0 as usize].name.clone();
+            names.push(
+                stack
+                    .and_then(|s| s.parts().into_iter().next())
+                    .unwrap_or_else(own),
+            );
+            shown.push(stack.map_or_else(own, |stack| stack.path().to_owned()));
+        }
         let mut found: Vec<Vec<&'a Argument>> = vec![vec![]; params.len()];
         for group in &settings.groups {
             let texts = group.patterns.iter().map(|p| p.text.trim_matches('"'));
@@ -162,7 +170,7 @@ impl<'a> Checker<'a> {
                 self.report.push(
                     Diagnostic::error("E0624", what)
                         .at(group.span, "a group of nothing")
-                        .help(format!("the loss depends on {}", names.join(", "))),
+                        .help(format!("the loss depends on {}", shown.join(", "))),
                 );
                 return None;
             }

@@ -290,66 +290,16 @@ fn rename(item: &mut Item) {
 }
 
 fn positions_of(target: &mut Target) {
-    if let Some(list) = &mut target.positions {
-        positions(list);
-    }
-}
-
-fn positions(list: &mut [Position]) {
-    for position in list {
+    for position in target.positions.iter_mut().flatten() {
         if let Position::Expr(expr) = position {
             expression(expr);
         }
     }
 }
 
-fn arguments(list: &mut [Argument]) {
-    list.iter_mut()
-        .for_each(|argument| expression(&mut argument.value));
-}
-
 fn expression(expr: &mut Expr) {
-    match &mut *expr.kind {
-        ExprKind::Next(name) => *expr.kind = ExprKind::Name(next(name).text),
-        ExprKind::Access {
-            base,
-            positions: list,
-        } => {
-            expression(base);
-            positions(list);
-        }
-        ExprKind::Call {
-            callee,
-            arguments: list,
-        } => {
-            expression(callee);
-            arguments(list);
-        }
-        ExprKind::Else { value, fallback } => {
-            expression(value);
-            expression(fallback);
-        }
-        ExprKind::Negate(inner) | ExprKind::Not(inner) | ExprKind::Bracket(inner) => {
-            expression(inner);
-        }
-        ExprKind::Binary { left, right, .. } => {
-            expression(left);
-            expression(right);
-        }
-        ExprKind::Chain { first, rest } => {
-            expression(first);
-            rest.iter_mut().for_each(|(_, operand)| expression(operand));
-        }
-        ExprKind::Reduce { indices, body, .. } => {
-            positions(indices);
-            expression(body);
-        }
-        ExprKind::Tuple(list) | ExprKind::List(list) => list.iter_mut().for_each(expression),
-        ExprKind::Integer(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::String(_)
-        | ExprKind::Name(_)
-        | ExprKind::Error => {}
+    if let ExprKind::Next(name) = &*expr.kind {
+        *expr.kind = ExprKind::Name(next(name).text);
     }
+    expr.kind.children_mut().into_iter().for_each(expression);
 }
