@@ -1,6 +1,7 @@
 //! The `einc` command and what it builds, end to end, as a user meets them.
 #![allow(clippy::unwrap_used)]
 
+mod blas;
 mod examples;
 mod families;
 mod fuzz;
@@ -14,6 +15,7 @@ mod other_data;
 mod plans;
 mod properties;
 mod readme;
+mod recompute;
 mod resume;
 mod sweeps;
 mod wrong_input;

@@ -6,8 +6,30 @@
 //! 16 cores that 4 ranks may use -> 4 threads a rank
 //! ```
 
+use crate::session::Failure;
+use einc_diag::Diagnostic;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::{fs, thread};
+use std::{env, fs, thread};
+
+/// The library that matrix products are left to: `openblas`, `blis`, `mkl` or the path of a file.
+pub const BLAS: &str = "EIN_BLAS";
+
+/// Loads the system's BLAS that `EIN_BLAS` names, if it names one.
+///
+/// # Errors
+/// `E0716` if it cannot be used.
+pub fn blas() -> Result<(), Failure> {
+    let Some(wanted) = env::var_os(BLAS).filter(|wanted| !wanted.is_empty()) else {
+        return Ok(());
+    };
+    let wanted = wanted.to_string_lossy();
+    ein_kernels::load_blas(&wanted).map_err(|why| {
+        let message = format!("the BLAS that {BLAS} names cannot be used: {why}");
+        Failure::wrong(vec![Diagnostic::error("E0716", message).help(format!(
+            "unset {BLAS} to compute without one, or name openblas, blis, mkl or the path of a library"
+        ))])
+    })
+}
 
 /// Memory of this process, in bytes, as the kernel counts it.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use crate::{
     bundle::Planned,
     exit,
     interrupt::{Interrupt, Signal},
-    machine::{Place, Resident},
+    machine::{self, Place, Resident},
     profile,
     program::Program,
     records::Records,
@@ -45,6 +45,9 @@ pub fn run(
     shims: &[EmbeddedShim],
     format: Format,
 ) -> i32 {
+    // Before there are threads.
+    let blas = machine::blas();
+    let load = || blas.and_then(|()| load());
     match mpi::launched() {
         Some(launcher) => on_ranks(&launcher, load, settings, shims, format),
         None => here(load, settings, format),
@@ -181,9 +184,10 @@ fn keep(planned: &mut Prepared, settings: &Settings) -> Result<BTreeMap<String, 
     let weights = weights(settings)?;
     match planned {
         Prepared::Session(session) => {
-            let mut params = session.carried.iter().filter(|(_, carried)| carried.model);
+            let params = session.carried.iter().filter(|(_, carried)| carried.model);
+            let mut params = params.flat_map(|(name, carried)| carried.names(name));
             if let Some(path) = &settings.weights
-                && let Some((missing, _)) = params.find(|(name, _)| !weights.contains_key(*name))
+                && let Some(missing) = params.find(|name| !weights.contains_key(*name))
             {
                 let message = format!("{}: holds no param `{missing}`", path.display());
                 let names: Vec<&str> = weights.keys().map(String::as_str).collect();
@@ -287,7 +291,7 @@ fn crowded(settings: &Settings, own: usize) -> Vec<Diagnostic> {
 }
 
 /// Where a rank is, by what it told.
-fn place(told: &Vec<i64>) -> Place {
+fn place(told: &[i64]) -> Place {
     let number = |at: usize| told.get(at).copied().unwrap_or(0);
     Place {
         machine: number(0) as u64,
@@ -444,7 +448,7 @@ fn as_site(
     let here = Place::here();
     let mine = [here.machine as i64, here.cores as i64, here.threads as i64];
     let threads = match ein_exec::share_numbers(site, mine.to_vec()) {
-        Ok(all) => here.share(&all.iter().map(place).collect::<Vec<_>>()),
+        Ok(all) => here.share(&all.iter().map(|told| place(told)).collect::<Vec<_>>()),
         Err(error) => return stopped(&error, &program, format, first),
     };
     if first {

@@ -150,6 +150,9 @@ fn plain(session: &mut Session, words: &str) -> Result<f64, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if let Ok(wanted) = std::env::var("EIN_BLAS") {
+        ein_kernels::load_blas(&wanted)?;
+    }
     let mut session = Session::default();
     let mut out = std::io::stdout();
     for line in std::io::stdin().lock().lines() {

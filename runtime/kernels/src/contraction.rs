@@ -12,7 +12,7 @@ mod blocks;
 mod factors;
 mod layout;
 
-use crate::pack::{Factor, Packed, Packer, Part, Strided, merged};
+use crate::pack::{Factor, Memory, Packed, Packer, Part, Strided, merged};
 use crate::segment::Segment;
 use crate::{Chunk, memory};
 use blocks::{Blocks, Ready, strides};
@@ -21,7 +21,6 @@ use ein_plan::{DType, Kernel, Reduction};
 use factors::{Factors, factors};
 use layout::{Layout, Lie, Roles, Sizes, Way};
 use rayon::prelude::*;
-use std::borrow::Cow;
 
 /// Fewest rows or columns, whichever are more: products of vectors, and few of them, are left to the strips.
 const LEAST_SIDE: usize = 4;
@@ -35,7 +34,8 @@ pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]
     if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
         return None;
     }
-    if ranges.iter().any(|(_, n)| *n == 0) || ranges.len() > 127 {
+    // Others may be taken in a sweep, by strips, and have the bits of strips everywhere.
+    if ranges.iter().any(|(_, n)| *n == 0) || ranges.len() > 127 || !kernel.is_product() {
         return None;
     }
     match kernel.graph.dtype(kernel.root) {
@@ -100,7 +100,7 @@ fn typed<T: Packed>(
     };
 
     let dtype = kernel.output[0];
-    let mut result = memory::zeros(dtype, &lengths[..rank]);
+    let mut result = memory::room(dtype, &lengths[..rank]);
     if let Some(output) = T::slice_mut(result.data_mut()) {
         return blocks.run(output).then_some(result);
     }
@@ -212,11 +212,12 @@ impl<'a> Context<'_, 'a> {
                 break;
             }
         }
-        let sound = {
-            let mut values = vec![T::default(); whole.count(&order)];
-            let packer = self.packer(&factor, left, order.clone(), &usual);
+        let mut copy = memory::room(T::DTYPE, &[whole.count(&order)]);
+        let values = T::slice_mut(copy.data_mut())?;
+        let packer = self.packer(&factor, left, order.clone(), &usual);
+        if !packer.copy(&whole, values) {
             let mut tasks = vec![];
-            let (mut rest, mut part) = (&mut values[..], whole.clone());
+            let (mut rest, mut part) = (values, whole.clone());
             'parts: loop {
                 for i in &order {
                     part.size[*i] = usual[*i].min(self.lengths[*i] - part.start[*i]);
@@ -233,18 +234,22 @@ impl<'a> Context<'_, 'a> {
                 }
                 break;
             }
-            let sound = tasks
-                .into_par_iter()
-                .all(|(part, to)| packer.pack(&part, to));
-            sound.then_some(values)
-        };
+            let packed = tasks.into_par_iter();
+            if !packed
+                .map(|(part, to)| packer.pack(&part, to))
+                .all(|sound| sound)
+            {
+                return None;
+            }
+        }
+        drop(packer);
         let shape: Vec<usize> = order.iter().map(|i| self.lengths[*i]).collect();
         let mut steps = vec![0; self.lengths.len()];
         for (index, step) in order.iter().zip(strides(&shape)) {
             steps[*index] = step as i64;
         }
         Some(Factor::Strided(Strided {
-            data: Cow::Owned(sound?),
+            data: Memory::Copy(copy),
             offset: 0,
             steps,
         }))

@@ -16,17 +16,19 @@ use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use crate::strided::{Axis, Copying, Plain};
 use crate::window::Window;
-use ein_array::Data;
-use ein_plan::{Graph, Node, NodeId};
+use ein_array::{Array, Data};
+use ein_plan::{DType, Graph, Node, NodeId};
 use std::borrow::Cow;
 
 /// A type that factors are packed in.
 pub(crate) trait Packed: Element + Plain {
+    const DTYPE: DType;
     fn slice(data: &Data) -> Option<&[Self]>;
     fn slice_mut(data: &mut Data) -> Option<&mut [Self]>;
     fn segment(slice: &mut [Self]) -> Segment<'_>;
 }
 impl Packed for f32 {
+    const DTYPE: DType = DType::F32;
     fn slice(data: &Data) -> Option<&[f32]> {
         match data {
             Data::F32(v) => Some(v),
@@ -44,6 +46,7 @@ impl Packed for f32 {
     }
 }
 impl Packed for f64 {
+    const DTYPE: DType = DType::F64;
     fn slice(data: &Data) -> Option<&[f64]> {
         match data {
             Data::F64(v) => Some(v),
@@ -76,11 +79,26 @@ impl Part {
 }
 
 /// A factor in memory: the place of its first point and the step along each index.
-#[derive(Clone)]
-pub(crate) struct Strided<'a, T: Clone> {
-    pub data: Cow<'a, [T]>,
+pub(crate) struct Strided<'a, T> {
+    pub data: Memory<'a, T>,
     pub offset: i64,
     pub steps: Vec<i64>,
+}
+
+/// Elements of a chunk, or a copy.
+pub(crate) enum Memory<'a, T> {
+    Chunk(&'a [T]),
+    Copy(Array),
+}
+
+impl<T: Packed> Memory<'_, T> {
+    /// The elements.
+    pub(crate) fn slice(&self) -> &[T] {
+        match self {
+            Memory::Chunk(slice) => slice,
+            Memory::Copy(array) => T::slice(array.data()).expect("a copy has the factor's type"),
+        }
+    }
 }
 
 impl<T: Packed> Strided<'_, T> {
@@ -103,7 +121,7 @@ impl<T: Packed> Strided<'_, T> {
             low += first.min(last);
             high += first.max(last);
         }
-        low >= 0 && high < self.data.len() as i64
+        low >= 0 && high < self.data.slice().len() as i64
     }
 }
 
@@ -188,7 +206,7 @@ fn strided<'a, T: Packed>(
         }
     }
     Some(Strided {
-        data: Cow::Borrowed(data),
+        data: Memory::Chunk(data),
         offset,
         steps,
     })
@@ -267,6 +285,26 @@ impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
         Copying::new(&axes)
     }
 
+    /// Writes all of the factor, by all threads, if it is in memory; whether it is.
+    pub(crate) fn copy(&self, whole: &Part, to: &mut [T]) -> bool {
+        let Source::Strided(strided) = self.source else {
+            return false;
+        };
+        assert!(strided.holds(whole), "the factor is inside its memory");
+        assert_eq!(
+            whole.count(&self.order),
+            to.len(),
+            "as many as the factor has"
+        );
+        let copying = self.copying(strided, &whole.size);
+        // SAFETY: every element of the factor is inside `data` (asserted), and `to` holds a dense box of its sizes.
+        unsafe {
+            let from = strided.data.slice().as_ptr().add(strided.at(&whole.start));
+            copying.copy_by_all(from, to.as_mut_ptr());
+        }
+        true
+    }
+
     /// Writes a part of the factor; only the indices of `order` may have several values. Whether no point faulted.
     pub(crate) fn pack(&self, part: &Part, to: &mut [T]) -> bool {
         debug_assert_eq!(part.count(&self.order), to.len(), "as many as the part has");
@@ -285,7 +323,7 @@ impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
                 // SAFETY: every element of the part is inside `data` (asserted), and `to` holds a dense box of its sizes
                 // in this order.
                 unsafe {
-                    let from = strided.data.as_ptr().add(strided.at(&part.start));
+                    let from = strided.data.slice().as_ptr().add(strided.at(&part.start));
                     copying.copy(from, to.as_mut_ptr());
                 }
                 true

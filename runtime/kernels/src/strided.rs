@@ -10,6 +10,7 @@
 
 mod square;
 
+use rayon::prelude::*;
 use square::{SIDE, square};
 
 /// One loop of a copy: how often, and the distances in elements between neighbours on both sides.
@@ -24,6 +25,21 @@ pub(crate) struct Axis {
 pub(crate) trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for f32 {}
 impl Plain for f64 {}
+
+/// Pieces that a copy by all threads is cut into.
+const PIECES: usize = 32;
+
+/// A pointer that tasks share; each touches its own part of what is behind it.
+struct Shared<T>(*mut T);
+impl<T> Shared<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+// SAFETY: the elements are plain numbers, and the parts are disjoint or only read (see `Copying::copy_by_all`).
+unsafe impl<T: Send> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Shared<T> {}
 
 /// The loops of a copy, merged and in a good order. Made once for many boxes of one shape.
 #[derive(Clone, Debug)]
@@ -119,6 +135,65 @@ impl Copying {
         }
     }
 
+    /// The same by all threads of the pool.
+    ///
+    /// # Safety
+    /// As for [`Copying::copy`].
+    pub(crate) unsafe fn copy_by_all<T: Plain>(&self, from: *const T, to: *mut T) {
+        let (axis, pieces) = self.shared();
+        let (from, to) = (Shared(from.cast_mut()), Shared(to));
+        pieces.into_par_iter().for_each(|(begin, copying)| {
+            let (from, to) = (from.get(), to.get());
+            let begin = begin as isize;
+            // SAFETY: pieces are disjoint parts of the box, along one of its axes.
+            unsafe {
+                let from = from.offset(axis.from * begin);
+                copying.copy(from.cast_const(), to.offset(axis.to * begin));
+            }
+        });
+    }
+
+    /// An axis and the pieces of the copy along it, with the number at which each begins.
+    fn shared(&self) -> (Axis, Vec<(usize, Copying)>) {
+        let cut = |n: usize, multiple: usize| {
+            let each = n.div_ceil(PIECES).next_multiple_of(multiple);
+            (0..n.div_ceil(each)).map(move |at| (at * each, each.min(n - at * each)))
+        };
+        // Not along the neighbours of either side, if there is another axis.
+        let outer = (0..self.outer.len()).max_by_key(|at| self.outer[*at].extent);
+        if let Some(at) = outer.filter(|at| self.outer[*at].extent >= PIECES / 4) {
+            let axis = self.outer[at];
+            let pieces = cut(axis.extent, 1).map(|(begin, extent)| {
+                let mut copying = self.clone();
+                copying.outer[at].extent = extent;
+                (begin, copying)
+            });
+            return (axis, pieces.collect());
+        }
+        let (axis, multiple) = match self.rest {
+            Rest::Run(extent) => (
+                Axis {
+                    extent,
+                    from: 1,
+                    to: 1,
+                },
+                1024,
+            ),
+            Rest::Line(axis) => (axis, 64),
+            Rest::Transpose(_, q) => (q, 4 * SIDE),
+        };
+        let pieces = cut(axis.extent, multiple).map(|(begin, extent)| {
+            let mut copying = self.clone();
+            copying.rest = match self.rest {
+                Rest::Run(_) => Rest::Run(extent),
+                Rest::Line(axis) => Rest::Line(Axis { extent, ..axis }),
+                Rest::Transpose(p, q) => Rest::Transpose(p, Axis { extent, ..q }),
+            };
+            (begin, copying)
+        });
+        (axis, pieces.collect())
+    }
+
     /// # Safety
     /// As for [`Copying::copy`].
     unsafe fn innermost<T: Plain>(&self, from: *const T, to: *mut T) {
@@ -137,8 +212,17 @@ impl Copying {
     }
 }
 
+/// Copies a run.
+#[inline]
+pub(crate) fn copied<T: Plain>(to: &mut [T], from: &[T]) {
+    assert_eq!(to.len(), from.len(), "a run is as long on both sides");
+    // SAFETY: both slices have this length, and one is borrowed for writing.
+    unsafe { run(from.as_ptr(), to.as_mut_ptr(), to.len()) }
+}
+
 /// # Safety
 /// `n` elements are inside both sides, which do not overlap.
+#[inline]
 unsafe fn run<T: Plain>(from: *const T, to: *mut T, n: usize) {
     if n >= 64 {
         // SAFETY: the caller's promise.

@@ -11,6 +11,7 @@ use crate::Chunk;
 use crate::forms::affine_forms;
 use crate::pack::{Packed, Part};
 use crate::program::Place;
+use crate::strided::copied;
 use ein_plan::{Graph, Node, NodeId, Scalar};
 
 /// A position along one dimension of a chunk: `constant + Σ steps · index`, counted from the chunk's start.
@@ -128,8 +129,12 @@ impl<'a, T: Packed> Window<'a, T> {
         for ((dimension, at), along) in self.dimensions.iter().zip(at).zip(along) {
             offset += at * dimension.stride;
             step += along * dimension.stride;
+            // Inside are the elements l with 0 <= at + along * l < extent.
             match along.signum() {
-                // Inside are the elements l with 0 <= at + along * l < extent.
+                1 if *along == 1 => {
+                    first = first.max(-at);
+                    end = end.min(dimension.extent - at);
+                }
                 1 => {
                     first = first.max((-at + along - 1).div_euclid(*along));
                     end = end.min((dimension.extent - at + along - 1).div_euclid(*along));
@@ -146,14 +151,14 @@ impl<'a, T: Packed> Window<'a, T> {
             return to.fill(self.outside);
         }
         let (low, high) = (first as usize, end as usize);
-        to[..low].fill(self.outside);
-        to[high..].fill(self.outside);
+        // Margins are short: a loop is faster than a call.
+        to[..low].iter_mut().for_each(|to| *to = self.outside);
+        to[high..].iter_mut().for_each(|to| *to = self.outside);
         let begin = (offset + first * step) as usize;
         let to = &mut to[low..high];
         match step {
             1 => {
-                let from = &self.data[begin..begin + to.len()];
-                to.copy_from_slice(from);
+                copied(to, &self.data[begin..begin + to.len()]);
             }
             0 => to.fill(self.data[begin]),
             2.. => {

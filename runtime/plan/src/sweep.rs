@@ -15,6 +15,9 @@ use crate::plan::{Operation, Plan, RelationId, Step, same_cut};
 use crate::reduction::Reduction;
 use serde::{Deserialize, Serialize};
 
+/// Nodes of a product that are looked at: powers of powers, written out, have no end.
+const MOST_VISITED: usize = 256;
+
 /// Steps that are taken together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
@@ -156,8 +159,8 @@ impl Kernel {
             .count()
     }
 
-    /// Whether it sums up a product of factors of which one has an output index that another lacks: a product of matrices, or of a
-    /// matrix and a vector.
+    /// Whether it sums up a product of matrices, or of a matrix and a vector: two factors have output indices that the other
+    /// lacks, or at most one factor has all that they have together. Divisors do not count. Other kernels are never computed as such.
     pub fn is_product(&self) -> bool {
         if self.reduction != Some(Reduction::Sum) {
             return false;
@@ -176,21 +179,29 @@ impl Kernel {
         let output = 1u128
             .checked_shl(self.output_rank)
             .map_or(u128::MAX, |bit| bit - 1);
-        let (mut factors, mut open) = (vec![], vec![self.root]);
-        let mut seen = vec![false; self.graph.len()];
-        while let Some(node) = open.pop() {
-            if std::mem::replace(&mut seen[node.0 as usize], true) {
-                continue;
+        let (mut factors, mut open, mut visited) = (vec![], vec![(self.root, false)], 0);
+        while let Some((node, divides)) = open.pop() {
+            visited += 1;
+            if visited > MOST_VISITED {
+                return true;
             }
+            let mask = depends[node.0 as usize];
             match self.graph.node(node) {
-                Node::Apply(Function::Mul | Function::Div | Function::Neg, arguments) => {
-                    open.extend(arguments);
+                Node::Apply(Function::Mul | Function::Neg, arguments) => {
+                    open.extend(arguments.iter().map(|a| (*a, divides)));
                 }
-                // What has no index is a number.
-                _ if depends[node.0 as usize] == 0 => {}
-                _ => factors.push(depends[node.0 as usize] & output),
+                Node::Apply(Function::Div, arguments) => {
+                    let turned = arguments.iter().enumerate();
+                    open.extend(turned.map(|(at, a)| (*a, divides != (at == 1))));
+                }
+                _ if divides || mask == 0 => {}
+                _ => factors.push(mask & output),
             }
         }
-        factors.iter().any(|factor| *factor != factors[0])
+        let union = factors.iter().fold(0, |union, mask| union | mask);
+        let whole = factors.iter().filter(|mask| **mask == union).count();
+        let lacks = |a: &u128, b: &u128| a & !b != 0 && b & !a != 0;
+        let matrices = factors.iter().any(|a| factors.iter().any(|b| lacks(a, b)));
+        matrices || factors.len() > 1 && whole < 2
     }
 }

@@ -93,6 +93,10 @@ impl<T: Packed> Blocks<'_, '_, T> {
                 sound.store(false, Ordering::Relaxed);
             }
         };
+        if let Some(same) = self.same(&strides) {
+            same.run(&target, count, self.factor);
+            return true;
+        }
         let in_place = |side: &Ready<'_, '_, T>| matches!(side, Ready::InPlace(..));
         // Few large products are shared by the threads; of many, each has one thread.
         if self.layout.direct && count < BLOCKS && in_place(&self.left) && in_place(&self.right) {
@@ -107,6 +111,50 @@ impl<T: Packed> Blocks<'_, '_, T> {
                 .for_each_init(scratch, |scratch, number| block(scratch, number, false));
         }
         sound.into_inner()
+    }
+
+    /// The blocks, if they are many products of one size that need no copies.
+    fn same(&self, strides: &[usize]) -> Option<Same<'_, T>> {
+        let layout = self.layout;
+        let (Ready::InPlace(left, ..), Ready::InPlace(right, ..)) = (&self.left, &self.right)
+        else {
+            return None;
+        };
+        let of_block = layout.rows.iter().chain(&layout.columns);
+        let mut of_block = of_block.chain(&layout.inner);
+        if !layout.direct || !of_block.all(|i| layout.tile[*i] == self.lengths[*i]) {
+            return None;
+        }
+        let loops = (0..self.rank)
+            .filter(|i| layout.tile[*i] < self.lengths[*i])
+            .map(|i| Loop {
+                extent: self.lengths[i],
+                steps: [left.steps[i], right.steps[i], strides[i] as i64],
+            });
+        let loops: Vec<Loop> = loops.collect();
+        let count = |list: &[usize]| list.iter().map(|i| self.lengths[*i]).product();
+        let zero = vec![0; self.lengths.len()];
+        let whole = Part {
+            start: zero.clone(),
+            size: self.lengths.to_vec(),
+        };
+        let sizes = (
+            count(&layout.rows),
+            count(&layout.columns),
+            count(&layout.inner),
+        );
+        let few: usize = loops.iter().map(|l| l.extent).product();
+        (few >= BLOCKS).then(|| Same {
+            sizes,
+            loops,
+            left: self.left.matrix(None, &whole, (0, 0), 0),
+            right: self.right.matrix(None, &whole, (0, 0), 0),
+            goal: Goal {
+                offset: 0,
+                row: self.steps.0,
+                column: self.steps.1,
+            },
+        })
     }
 
     /// The copy of a block of these sizes to its place.
@@ -184,8 +232,8 @@ impl<T: Packed> Blocks<'_, '_, T> {
                 if let Some((i, start)) = begin {
                     part.start[i] = start + one;
                 }
-                let left = self.left.matrix(&scratch.left, part, (m, k), one);
-                let right = self.right.matrix(&scratch.right, part, (k, n), one);
+                let left = self.left.matrix(Some(&scratch.left), part, (m, k), one);
+                let right = self.right.matrix(Some(&scratch.right), part, (k, n), one);
                 let goal = Goal {
                     offset: goal.offset + one * m * n,
                     ..goal
@@ -220,6 +268,72 @@ impl<T: Packed> Blocks<'_, '_, T> {
     }
 }
 
+/// A loop around products of one size: how often, and the steps of the left factor, the right one and the output.
+struct Loop {
+    extent: usize,
+    steps: [i64; 3],
+}
+
+/// Many products of one size, none of which needs a copy.
+struct Same<'m, T> {
+    sizes: (usize, usize, usize),
+    loops: Vec<Loop>,
+    left: Matrix<'m, T>,
+    right: Matrix<'m, T>,
+    goal: Goal,
+}
+
+impl<T: Packed> Same<'_, T> {
+    fn run(&self, target: &Target<T>, count: usize, factor: T) {
+        let (m, n, k) = self.sizes;
+        let each = (1usize << 19)
+            .div_ceil((m * n * k).max(1))
+            .min(count.div_ceil(BLOCKS));
+        (0..count.div_ceil(each)).into_par_iter().for_each(|task| {
+            let (first, end) = (task * each, count.min((task + 1) * each));
+            let mut at = vec![0usize; self.loops.len()];
+            let mut offsets =
+                [self.left.offset, self.right.offset, self.goal.offset].map(|o| o as i64);
+            let mut rest = first;
+            for (at, l) in at.iter_mut().zip(&self.loops).rev() {
+                *at = rest % l.extent;
+                rest /= l.extent;
+                for (offset, step) in offsets.iter_mut().zip(l.steps) {
+                    *offset += step * *at as i64;
+                }
+            }
+            for _ in first..end {
+                let [a, b, c] = offsets.map(|offset| offset as usize);
+                let left = Matrix {
+                    offset: a,
+                    ..self.left
+                };
+                let right = Matrix {
+                    offset: b,
+                    ..self.right
+                };
+                let goal = Goal {
+                    offset: c,
+                    ..self.goal
+                };
+                // SAFETY: different numbers are different boxes of the output, which is borrowed while this runs.
+                unsafe { target.multiply(goal, self.sizes, left, right, factor, false, false) };
+                for (at, l) in at.iter_mut().zip(&self.loops).rev() {
+                    let last = *at + 1 == l.extent;
+                    let times = if last { -(*at as i64) } else { 1 };
+                    *at = if last { 0 } else { *at + 1 };
+                    for (offset, step) in offsets.iter_mut().zip(l.steps) {
+                        *offset += step * times;
+                    }
+                    if !last {
+                        break;
+                    }
+                }
+            }
+        });
+    }
+}
+
 /// Packs the part of a factor that is packed, unless the buffer has it; whether no point faulted.
 fn prepare<T: Packed>(side: &Ready<'_, '_, T>, part: &Part, buffer: &mut Buffer<T>) -> bool {
     let Ready::Packed(packer) = side else {
@@ -242,20 +356,20 @@ impl<T: Packed> Ready<'_, '_, T> {
     /// The matrix of a part with the given rows and columns; of a packed one, number `one` of those in the buffer.
     fn matrix<'m>(
         &'m self,
-        buffer: &'m Buffer<T>,
+        buffer: Option<&'m Buffer<T>>,
         part: &Part,
         (rows, columns): (usize, usize),
         one: usize,
     ) -> Matrix<'m, T> {
         match self {
             Ready::InPlace(strided, row, column) => Matrix {
-                data: &strided.data,
+                data: strided.data.slice(),
                 offset: strided.at(&part.start),
                 row: *row,
                 column: *column,
             },
             Ready::Packed(_) => Matrix {
-                data: &buffer.values,
+                data: buffer.map_or(&[], |buffer| &buffer.values),
                 offset: one * rows * columns,
                 row: columns,
                 column: 1,

@@ -9,7 +9,7 @@
 use crate::pack::merged;
 
 /// Elements of a factor up to which a copy of all of it is made, if parts of it would be copied several times.
-pub(crate) const HELD: usize = 1 << 24;
+pub(crate) const HELD: usize = 1 << 25;
 /// Inner terms of a packed block.
 const INNER: usize = 512;
 /// Elements of a packed block.
@@ -272,12 +272,20 @@ impl Sizes<'_> {
             // The gemm crate shares a large product out among threads itself, but not one with a vector, nor does a
             // system's library here.
             let shares = m > 1 && n > 1 && crate::blas::loaded().is_none();
+            // Lines of a matrix that a vector is added up of are long enough for the memory's own reading ahead.
+            let along = match (&self.right, layout.right) {
+                (Lie::Strided(steps), Way::InPlace) if m == 1 => {
+                    merged(steps, &layout.columns, &layout.tile) == Some(1)
+                }
+                _ => false,
+            };
+            let least = if along { 4096 } else { 128 };
             // What is bound by memory is worth a block sooner.
             let work = if m == 1 || n == 1 { WORK / 16 } else { WORK };
             while !(layout.direct && shares)
                 && self.blocks(&layout) < BLOCKS
                 && rows * columns * inner > work
-                && rows + columns > 128
+                && rows + columns > least
             {
                 if rows >= columns {
                     rows = rows.div_ceil(2);
@@ -349,10 +357,12 @@ impl Sizes<'_> {
         let [b, m, n, k] = counts.map(|list| self.count(list) as f64);
         let of = |list: &[usize]| list.iter().map(|i| layout.tile[*i] as f64).product::<f64>();
         let (mt, nt) = (of(&layout.rows), of(&layout.columns));
-        let full = (mt / (mt + 8.0)) * (nt / (nt + 16.0));
+        // Columns are multiplied by whole vectors.
+        let lanes = LINE as f64;
+        let full = (mt / (mt + 8.0)) * (nt / (nt + lanes)) * (nt / (nt / lanes).ceil() / lanes);
         let mut cost = b * m * n * k / 120.0 / full;
         // Each product has a cost of its own.
-        cost += b * m * n / (mt * nt) * 60.0;
+        cost += b * m * n / (mt * nt) * 130.0;
         let copied = |left: bool, size: f64, visits: f64| match if left {
             layout.left
         } else {
@@ -366,7 +376,7 @@ impl Sizes<'_> {
         cost += copied(true, b * m * k, (n / nt).max(1.0));
         cost += copied(false, b * k * n, (m / mt).max(1.0));
         if !layout.direct {
-            cost += b * m * n * 0.4;
+            cost += b * m * n * 0.3;
         }
         cost
     }

@@ -38,6 +38,10 @@ fn check<T: Plain + PartialEq + std::fmt::Debug + Default>(value: impl Fn(usize)
                 let mut target = vec![T::default(); count];
                 // SAFETY: both sides are dense boxes of these extents.
                 unsafe { Copying::new(&axes).copy(source.as_ptr(), target.as_mut_ptr()) };
+                let mut again = vec![T::default(); count];
+                // SAFETY: as above.
+                unsafe { Copying::new(&axes).copy_by_all(source.as_ptr(), again.as_mut_ptr()) };
+                assert_eq!(again, target, "{axes:?}");
                 for number in 0..count {
                     let (mut rest, mut f, mut t) = (number, 0, 0);
                     for d in (0..rank).rev() {
