@@ -176,7 +176,7 @@ def torch_step(sizes, parallel=False):
         loss = -(y * torch.log(a + 1e-7) + (1 - y) * torch.log(1 - a + 1e-7)).mean()
         loss.backward()
         optimizer.step()
-        return float(loss)
+        return loss.item()
 
     return step
 
