@@ -84,6 +84,8 @@ for name, rows in [("train", slice(0, 4000)), ("test", slice(4000, 5000))]:
     np.save(f"words_{name}_y.npy", answer[rows].astype(np.float32))
 print("best accuracy on the words of the test set:", np.mean((chance > 0.5)[4000:] == answer[4000:]))
 
-# The reference of the language as bytes: what is not ASCII is left out.
-text = open("../../compiler/LANGUAGE.md", encoding="utf-8").read()
+# The documentation of this project as bytes; what is not ASCII is left out.
+pages = ["stdlib/nn.ein", "stdlib/optim.ein", "stdlib/schedule.ein", "stdlib/README.md", "compiler/STYLE.md", "compiler/ADDING.md"]
+pages += ["compiler/ARCHITECTURE.md", "compiler/PLAN.md", "README.md", "compiler/LANGUAGE.md"]
+text = "".join(open(f"../../{page}", encoding="utf-8").read() for page in pages)
 np.save("text.npy", np.frombuffer(text.encode("ascii", "ignore"), dtype=np.uint8))

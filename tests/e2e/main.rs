@@ -15,5 +15,7 @@ mod other_data;
 mod plans;
 mod properties;
 mod readme;
+mod recompute;
 mod resume;
+mod sweeps;
 mod wrong_input;

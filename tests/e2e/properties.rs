@@ -132,6 +132,7 @@ impl Subject {
             base: place.clone(),
             inputs: self.inputs.clone(),
             saves: saves.collect(),
+            ..Options::default()
         };
         let report =
             run_in_process(plan, &options).unwrap_or_else(|error| panic!("{how}: {error}\n{plan}"));

@@ -139,6 +139,25 @@ fn what_can_be_made_anywhere_is_made_in_pieces_where_it_is_large() {
 }
 
 #[test]
+fn a_matrix_that_several_sites_factor_is_counted_at_each() {
+    let program = |sides: u64| {
+        let text = format!(
+            "input A: f64[200, 200] = unbound\ninput y: f64[{sides}, 200] = unbound\n\
+             x: f64[{sides}, 200] = [p: {sides}, i: 200] solve(A[:1, :2], y[p, :1], i)\noutput x"
+        );
+        einc_core::einsum::parse::parse(&text).unwrap()
+    };
+    let (factor, side) = (2 * 200u128.pow(3) / 3, 2 * 200 * 200);
+    // The calls take longer than to factor: they are shared out, and each site factors.
+    let many = compiled(&program(1000), 4);
+    assert_eq!(many.cost.flops, factor + 250 * side, "{}", many.plan);
+    // They do not: one site does it all, and nothing moves.
+    let few = compiled(&program(8), 4);
+    assert_eq!(few.cost.flops, factor + 8 * side, "{}", few.plan);
+    assert_eq!(few.cost.transfer, 0, "{}", few.plan);
+}
+
+#[test]
 fn sites_are_from_one_up_to_many() {
     for sites in [0, 1 << 20] {
         let options = Options {

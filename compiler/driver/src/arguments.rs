@@ -13,6 +13,7 @@ use ein_records::Show;
 use einc_core::pipeline::Objective;
 use einc_diag::Diagnostic;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What gives values to the dims, consts and inputs of a program; at build or at run, where the run's win.
 #[derive(Clone, Debug, Default, Args)]
@@ -105,6 +106,9 @@ pub struct RunArguments {
     /// line of the program, and the time, arithmetic and memory of each step (on standard error)
     #[arg(long, help_heading = "Messages")]
     pub stats: bool,
+    /// Seconds after which a site that waits for others tells for whom, and at which step; 0: never
+    #[arg(long, env = "EIN_STALL", value_name = "SECONDS", default_value = "60", value_parser = patience, help_heading = "Messages")]
+    pub stall: Patience,
     /// Write a trace of every step at every site, for Perfetto (ui.perfetto.dev) or chrome://tracing
     #[arg(long, value_name = "FILE.json", help_heading = "Messages")]
     pub profile: Option<PathBuf>,
@@ -221,6 +225,20 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// How long a site waits for others before it says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Patience(pub Option<Duration>);
+
+/// A number from 0; 0 is for ever.
+fn patience(text: &str) -> Result<Patience, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(Patience(
+            (seconds > 0.0).then(|| Duration::from_secs_f64(seconds)),
+        )),
+        _ => Err("write a number of seconds from 0, such as 60".into()),
+    }
+}
+
 /// A number above 0.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -333,6 +351,12 @@ mod tests {
         assert_eq!(bytes("4096").unwrap(), 4096);
         assert!(bytes("0").is_err() && bytes("much").is_err() && bytes("-1").is_err());
         assert_eq!(balance("1.5").unwrap(), 1.5);
+        assert_eq!(
+            patience("1.5").unwrap().0,
+            Some(Duration::from_millis(1500))
+        );
+        assert_eq!(patience("0").unwrap().0, None);
+        assert!(patience("-1").is_err() && patience("soon").is_err());
         assert!(balance("0.9").is_err() && balance("inf").is_err() && balance("x").is_err());
     }
 

@@ -113,7 +113,9 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
     let mut found = vec![];
     let mut look = |option: &str, what: &str, given: Vec<&String>, known: &[String]| {
         for name in given {
-            if known.contains(name) {
+            // Which params an instance owns is known once it is made.
+            let owned = option == "--input" && owner(name, known).is_some();
+            if known.contains(name) || owned {
                 continue;
             }
             let mut diagnostic = Diagnostic::error(
@@ -157,6 +159,12 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
     found
 }
 
+/// Whose param a path names: `head` of `head.w`.
+fn owner<'p>(path: &'p str, known: &[String]) -> Option<&'p str> {
+    let (owner, _) = path.split_once('.')?;
+    known.iter().any(|name| name == owner).then_some(owner)
+}
+
 /// The types and shapes of the data that are there.
 ///
 /// # Errors
@@ -168,7 +176,22 @@ pub fn headers(
     purpose: Purpose,
 ) -> Result<Headers, Vec<Diagnostic>> {
     let (mut headers, mut errors) = (BTreeMap::new(), vec![]);
-    for input in names(program).inputs {
+    let inputs = names(program).inputs;
+    for (path, file) in &settings.inputs {
+        let owner = path.split_once('.').map(|(owner, _)| owner);
+        let declared = owner.and_then(|owner| inputs.iter().find(|i| i.name.text == owner));
+        let Some(declared) = declared else {
+            continue;
+        };
+        match Reader::open(file) {
+            Ok(reader) => {
+                let header = reader.header();
+                headers.insert(path.clone(), (header.dtype, header.shape.clone()));
+            }
+            Err(error) => errors.push(data_error(path, declared.name.span, &error)),
+        }
+    }
+    for input in inputs {
         let name = &input.name.text;
         let given = settings.inputs.get(name).cloned();
         let required = purpose == Purpose::Run || given.is_some();

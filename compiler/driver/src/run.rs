@@ -184,9 +184,10 @@ fn keep(planned: &mut Prepared, settings: &Settings) -> Result<BTreeMap<String, 
     let weights = weights(settings)?;
     match planned {
         Prepared::Session(session) => {
-            let mut params = session.carried.iter().filter(|(_, carried)| carried.model);
+            let params = session.carried.iter().filter(|(_, carried)| carried.model);
+            let mut params = params.flat_map(|(name, carried)| carried.names(name));
             if let Some(path) = &settings.weights
-                && let Some((missing, _)) = params.find(|(name, _)| !weights.contains_key(*name))
+                && let Some(missing) = params.find(|name| !weights.contains_key(*name))
             {
                 let message = format!("{}: holds no param `{missing}`", path.display());
                 let names: Vec<&str> = weights.keys().map(String::as_str).collect();
@@ -290,7 +291,7 @@ fn crowded(settings: &Settings, own: usize) -> Vec<Diagnostic> {
 }
 
 /// Where a rank is, by what it told.
-fn place(told: &Vec<i64>) -> Place {
+fn place(told: &[i64]) -> Place {
     let number = |at: usize| told.get(at).copied().unwrap_or(0);
     Place {
         machine: number(0) as u64,
@@ -314,6 +315,7 @@ fn options(
         base: program.base.clone(),
         inputs,
         saves: settings.saves.clone(),
+        patience: settings.patience,
         note: match (&settings.profile, settings.stats) {
             (Some(_), _) => Note::Steps,
             (None, true) => Note::Totals,
@@ -446,7 +448,7 @@ fn as_site(
     let here = Place::here();
     let mine = [here.machine as i64, here.cores as i64, here.threads as i64];
     let threads = match ein_exec::share_numbers(site, mine.to_vec()) {
-        Ok(all) => here.share(&all.iter().map(place).collect::<Vec<_>>()),
+        Ok(all) => here.share(&all.iter().map(|told| place(told)).collect::<Vec<_>>()),
         Err(error) => return stopped(&error, &program, format, first),
     };
     if first {

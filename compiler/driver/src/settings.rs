@@ -12,7 +12,7 @@ use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
 use einc_core::pipeline::Criteria;
 use einc_diag::Diagnostic;
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// Everything that is asked of a program besides its text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +39,8 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// Whether the run ends with figures.
     pub stats: bool,
+    /// After how long a site that waits for others says so.
+    pub patience: Option<Duration>,
     /// A file for a trace of the run.
     pub profile: Option<PathBuf>,
     /// How training begins where checkpoints are written.
@@ -90,6 +92,7 @@ impl Settings {
         self.threads = arguments.threads.map(|threads| threads as usize);
         self.stats = arguments.stats;
         self.profile = arguments.profile;
+        self.patience = arguments.stall.0;
         let training = arguments.training;
         self.begin = match (training.resume, training.restart) {
             (true, _) => Begin::Resume,

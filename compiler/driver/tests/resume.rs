@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::result_large_err)]
 #![cfg(feature = "parser")]
 
+use ein_data::Reader;
 use ein_exec::session::Begin;
-use ein_plan::Scalar;
+use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
 use einc_driver::arguments::Format;
 use einc_driver::settings::Settings;
@@ -136,4 +137,124 @@ fn refused_where_it_cannot_be_continued() {
     );
     assert_eq!(place.status(Begin::Resume, 1, [4, 0], 1), 1, "another seed");
     assert_eq!(place.status(Begin::Resume, 2, [4, 0], 0), 0);
+}
+
+/// A network whose array of modules is stored together, or whose instances are written out.
+fn layers(folder: &Path, together: bool) -> String {
+    let folder = folder.join("ckpt").display().to_string();
+    let applied = match together {
+        true => "repeat l < 3 { state h = X; next h = net[l](h) }",
+        false => "h0 = net[0](X); h1 = net[1](h0); h = net[2](h1)",
+    };
+    format!(
+        r#"
+dim N = 20
+const K = 12
+input X: f32[N, 5] = uniform(-1, 1)
+input y: f32[N] = uniform(-1, 1)
+module layer(D)(x[n, D]) -> y[n, D] {{
+  param w: f32[D, D] = he_normal
+  param b: f32[D] = normal(0, 0.1)
+  y[n,e] = tanh(x[n,d] * w[d,e]) + b[e]
+}}
+param net: layer(5)[3]
+{applied}
+loss = mean[n] ((sum[d] h[n,d]) - y[n])^2
+train {{
+  loss: loss
+  data: (X, y) over N by 7
+  steps: K
+  optimizer: lamb(lr: 0.02)
+  checkpoint: "{folder}" every 5 steps
+}}
+output loss
+"#
+    )
+}
+
+#[test]
+fn params_of_an_array_are_tensors_of_their_own_in_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let export = |name: &str| folder.path().join(format!("{name}.safetensors"));
+    let trained_from = |name: &str,
+                        together: bool,
+                        begin: Begin,
+                        sites: u32,
+                        steps: i64,
+                        weights: Option<&str>| {
+        let file = folder.path().join("net.ein");
+        std::fs::write(&file, layers(folder.path(), together)).unwrap();
+        let settings = Settings {
+            sites: Some(sites),
+            begin,
+            progress: Show::Nothing,
+            export: Some(export(name)),
+            weights: weights.map(export),
+            constants: [("K".to_owned(), Scalar::Int(steps))].into(),
+            ..Settings::default()
+        };
+        let load = || {
+            let program = load::load(&file).map_err(|error| run::Failure::wrong(vec![error]))?;
+            Ok((program, None))
+        };
+        assert_eq!(run::run(load, &settings, &[], Format::Text), 0, "{name}");
+        let mut names = ein_data::keys(&export(name)).unwrap();
+        names.sort();
+        let read = |key: &String| {
+            let from = FileRef {
+                path: export(name).display().to_string(),
+                key: Some(key.clone()),
+            };
+            let reader = Reader::open(&from).unwrap();
+            let all: Vec<(u64, u64)> = reader.header().shape.iter().map(|n| (0, *n)).collect();
+            let array = reader.read(&all).unwrap();
+            let values = (0..array.data().len()).map(|at| array.data().get(at).as_f64());
+            (
+                key.clone(),
+                reader.header().shape.clone(),
+                values.collect::<Vec<f64>>(),
+            )
+        };
+        names.iter().map(read).collect::<Vec<_>>()
+    };
+    let trained = |name: &str, together: bool, begin: Begin, sites: u32, steps: i64| {
+        trained_from(name, together, begin, sites, steps, None)
+    };
+    let expected = trained("written", false, Begin::Anew, 1, 12);
+    let shapes: Vec<(&str, &[u64])> = (expected.iter())
+        .map(|(name, shape, _)| (name.as_str(), shape.as_slice()))
+        .collect();
+    assert_eq!(
+        shapes[..2],
+        [("net.0.b", &[5u64][..]), ("net.0.w", &[5, 5])]
+    );
+    let alike = |found: &[(String, Vec<u64>, Vec<f64>)], what: &str| {
+        assert_eq!(found.len(), expected.len(), "{what}");
+        for ((name, shape, values), (wanted, form, numbers)) in found.iter().zip(&expected) {
+            assert_eq!((name, shape), (wanted, form), "{what}");
+            for (a, b) in values.iter().zip(numbers) {
+                assert!((a - b).abs() < 1e-5, "{what}, {name}: {a} and {b}");
+            }
+        }
+    };
+    for sites in 1..=4 {
+        let found = trained("together", true, Begin::Restart, sites, 12);
+        alike(&found, &format!("together on {sites} sites"));
+    }
+    // A checkpoint does not say how its tensors are held.
+    for (first, sites) in [(true, 3), (false, 2)] {
+        trained("first", first, Begin::Restart, sites, 5);
+        let found = trained("rest", !first, Begin::Resume, sites + 1, 12);
+        alike(&found, &format!("begun together: {first}"));
+    }
+    // Weights of the one begin the other.
+    let one = trained_from("one", false, Begin::Restart, 1, 3, Some("written"));
+    let other = trained_from("other", true, Begin::Restart, 2, 3, Some("written"));
+    for ((_, _, a), (_, _, b)) in one.iter().zip(&other) {
+        assert!(
+            a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5),
+            "{a:?} and {b:?}"
+        );
+    }
+    assert!(one != expected);
 }

@@ -199,6 +199,18 @@ impl Array {
         data
     }
 
+    /// The same elements in the same order under another shape, which must hold as many.
+    #[must_use]
+    pub fn reshaped(mut self, shape: Vec<usize>) -> Array {
+        assert_eq!(
+            shape.iter().product::<usize>(),
+            self.data.len(),
+            "a reshaped array has as many elements"
+        );
+        self.shape = shape;
+        self
+    }
+
     /// Row-major strides, in elements.
     pub fn strides(&self) -> Vec<usize> {
         let mut strides = vec![1; self.shape.len()];

@@ -11,6 +11,7 @@ use crate::{ArrayKind, CommError, Communicator};
 use ein_array::Array;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// How much left a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,6 +125,10 @@ impl<C: Communicator> Communicator for Counting<C> {
 
     fn agree(&self, mine: Option<String>) -> Result<Option<(u32, String)>, CommError> {
         self.inner.agree(mine)
+    }
+
+    fn doing(&self, what: String, patience: Option<Duration>) {
+        self.inner.doing(what, patience);
     }
 
     fn abort(&self, message: &str) {

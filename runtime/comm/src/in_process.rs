@@ -7,16 +7,18 @@
 //! in_process(2) -> [site 0 of 2, site 1 of 2]
 //! ```
 
-use crate::{ArrayKind, CommError, Communicator, check_kinds};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crate::{ArrayKind, CommError, Communicator, check_kinds, stall};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use ein_array::Array;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The ends of `sites` sites, in order; each goes to the thread that is that site. Dropping one while the
 /// others still wait for it makes their calls fail.
 pub fn in_process(sites: u32) -> Vec<InProcess> {
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..sites).map(|_| unbounded()).unzip();
+    let said: Arc<Mutex<String>> = Arc::default();
     inboxes
         .into_iter()
         .enumerate()
@@ -28,6 +30,9 @@ pub fn in_process(sites: u32) -> Vec<InProcess> {
                 waiting: (0..sites).map(|_| VecDeque::new()).collect(),
                 gone: vec![false; sites as usize],
                 failure: None,
+                doing: String::new(),
+                patience: None,
+                said: Arc::clone(&said),
             }),
         })
         .collect()
@@ -57,11 +62,19 @@ struct State {
     waiting: Vec<VecDeque<Message>>,
     gone: Vec<bool>,
     failure: Option<CommError>,
+    /// What messages are waited for now, and for how long without a word.
+    doing: String,
+    patience: Option<Duration>,
+    /// What some site has said of a long wait.
+    said: Arc<Mutex<String>>,
 }
 
 impl State {
     /// The next message of one site. Fails as soon as any site is known to have failed.
-    fn next(&mut self, from: u32) -> Result<Message, CommError> {
+    fn next(&mut self, me: u32, from: u32) -> Result<Message, CommError> {
+        let mut patience = self
+            .patience
+            .map(|patience| (Instant::now() + patience, patience));
         loop {
             if let Some(failure) = &self.failure {
                 return Err(failure.clone());
@@ -72,20 +85,52 @@ impl State {
             if self.gone[from as usize] {
                 return Err(CommError::of(from, "ended before the run was over"));
             }
-            match self.inbox.recv() {
+            let received = match patience {
+                None => self
+                    .inbox
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected),
+                Some((until, _)) => self.inbox.recv_deadline(until),
+            };
+            match received {
                 Ok((site, Message::Failed(text))) => {
                     self.failure = Some(CommError::of(site, text));
                 }
                 Ok((site, Message::Gone)) => self.gone[site as usize] = true,
                 Ok((site, message)) => self.waiting[site as usize].push_back(message),
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some((_, waited)) = patience.take() {
+                        self.tell(me, from, waited);
+                    }
+                }
                 // Every end holds a sender to every inbox, this one's own included.
-                Err(_) => return Err(CommError::of(from, "cannot be reached")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(CommError::of(from, "cannot be reached"));
+                }
             }
         }
     }
 
-    fn parcel(&mut self, from: u32, kinds: &[ArrayKind]) -> Result<Vec<Arc<Array>>, CommError> {
-        match self.next(from)? {
+    /// Says for whom this site waits, unless another one has said it. Messages are taken by site, from 0 on.
+    fn tell(&self, me: u32, from: u32, waited: Duration) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if *said == self.doing {
+            return;
+        }
+        said.clone_from(&self.doing);
+        let others = (from..).zip(&self.waiting[from as usize..]);
+        let missing = others.filter(|(site, messages)| *site != me && messages.is_empty());
+        let missing: Vec<u32> = missing.map(|(site, _)| site).collect();
+        eprintln!("{}", stall::told(me, &self.doing, waited, &missing));
+    }
+
+    fn parcel(
+        &mut self,
+        me: u32,
+        from: u32,
+        kinds: &[ArrayKind],
+    ) -> Result<Vec<Arc<Array>>, CommError> {
+        match self.next(me, from)? {
             Message::Parcel(arrays) => {
                 check_kinds(from, &arrays, kinds)?;
                 Ok(arrays)
@@ -127,7 +172,7 @@ impl InProcess {
             .zip(incoming)
             .map(|(from, kinds)| match own.take_if(|_| from == self.site) {
                 Some(own) => Ok(own),
-                None => state.parcel(from, kinds),
+                None => state.parcel(self.site, from, kinds),
             })
             .collect()
     }
@@ -179,7 +224,7 @@ impl Communicator for InProcess {
             let text = if from == self.site {
                 mine.clone()
             } else {
-                match state.next(from)? {
+                match state.next(self.site, from)? {
                     Message::Text(text) => text,
                     _ => return Err(CommError::of(from, "is at another step of the plan")),
                 }
@@ -189,6 +234,11 @@ impl Communicator for InProcess {
             }
         }
         Ok(lowest)
+    }
+
+    fn doing(&self, what: String, patience: Option<Duration>) {
+        let mut state = self.state();
+        (state.doing, state.patience) = (what, patience);
     }
 
     fn abort(&self, message: &str) {
@@ -233,6 +283,34 @@ mod tests {
                 .collect();
             threads.into_iter().map(|t| t.join().ok()).collect()
         })
+    }
+
+    #[test]
+    fn a_long_wait_is_told_once_and_then_goes_on() {
+        let said = on_sites(3, |end| {
+            let kinds = vec![vec![kind(1)]; 3];
+            let mut said = vec![];
+            for round in 0..3 {
+                end.doing(
+                    format!("step {round}, `x`"),
+                    Some(Duration::from_millis(40)),
+                );
+                if round == 1 && end.site() == 2 {
+                    std::thread::sleep(Duration::from_millis(400));
+                }
+                let got = end.share(vec![array(&[round])], &kinds).unwrap();
+                assert_eq!(got[2][0].data(), &Data::I64(vec![round]));
+                said.push(end.state().said.lock().unwrap().clone());
+            }
+            said
+        });
+        // Whether a wait of the other rounds was long as well is the machine's affair.
+        assert!(
+            said.iter()
+                .flatten()
+                .any(|said| said.contains(&"step 1, `x`".to_owned())),
+            "{said:?}"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@
 mod counting;
 mod in_process;
 pub mod mpi;
+mod stall;
 
 pub use counting::{Counting, Moved};
 pub use in_process::{InProcess, in_process};
@@ -18,6 +19,7 @@ use ein_array::Array;
 use ein_plan::DType;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Element type and shape of an array that is about to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +115,13 @@ pub trait Communicator: Send + Sync {
     /// Every site learns the failure of the lowest site that has one.
     fn agree(&self, mine: Option<String>) -> Result<Option<(u32, String)>, CommError>;
 
+    /// Says what the calls that follow are for. A call that waits longer than `patience` (none: for ever) tells on standard
+    /// error what it waits for and which sites are missing, once, and goes on waiting; of several sites that wait, one tells
+    /// it where they can agree on that.
+    fn doing(&self, what: String, patience: Option<Duration>) {
+        let _ = (what, patience);
+    }
+
     /// Ends the run at every site because of a failure here: calls of other sites return a [`CommError`]
     /// with this message, or their processes end.
     fn abort(&self, message: &str);
@@ -144,6 +153,9 @@ impl<C: Communicator + ?Sized> Communicator for &C {
     }
     fn agree(&self, mine: Option<String>) -> Result<Option<(u32, String)>, CommError> {
         (**self).agree(mine)
+    }
+    fn doing(&self, what: String, patience: Option<Duration>) {
+        (**self).doing(what, patience);
     }
     fn abort(&self, message: &str) {
         (**self).abort(message);

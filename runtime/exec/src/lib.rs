@@ -40,6 +40,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// What a run is given besides the plan; equal at all sites of a run.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +58,8 @@ pub struct Options {
     pub saves: BTreeMap<String, PathBuf>,
     /// What is noted of every step.
     pub note: Note,
+    /// After how long a site that waits for others says so; none: never.
+    pub patience: Option<Duration>,
 }
 
 /// The groups of operations that running a plan would compile: what an executable built for it brings along.

@@ -39,6 +39,7 @@ pub(crate) fn meet(
         inputs,
         saves,
         note,
+        patience: _,
     } = options;
     let given = hash(format!("{seed} {inputs:?} {saves:?} {note:?}").as_bytes());
     let mine = vec![fingerprint as i64, given as i64, token as i64];

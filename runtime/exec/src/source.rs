@@ -9,8 +9,9 @@
 use crate::Options;
 use crate::error::{ErrorKind, RunError};
 use crate::store::Tuples;
-use ein_data::Reader;
-use ein_plan::{FileRef, Mesh, RelationType, Source};
+use ein_array::Array;
+use ein_data::{DataError, Reader};
+use ein_plan::{DType, FileRef, Mesh, RelationType, Source};
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,63 +29,140 @@ pub(crate) fn source(
     let [dtype] = kind.array.columns.as_slice() else {
         return Err(RunError::internal("a source has one column"));
     };
+    let dtype = *dtype;
     let shape: Vec<u64> = kind.array.dims.iter().map(|d| d.extent).collect();
     let keys: Vec<Vec<u32>> = kind.keys_at(site, mesh).collect();
-    let file = match (options.inputs.get(name), source) {
-        (Some(file), _) => Some(file.clone()),
-        (None, Source::Load(file)) => Some(FileRef {
-            path: join(&options.base, &file.path),
-            key: file.key.clone(),
-        }),
-        (None, Source::Unbound) => {
-            return Err(RunError::new(
-                "E0710",
-                ErrorKind::Data,
-                format!("the input `{name}` has no data"),
-            )
-            .help(format!("name a file: --input {name}={name}.npy")));
-        }
-        (None, Source::Fed) => {
-            return Err(RunError::internal(format!(
-                "`{name}` is given by a session, and there is none"
-            )));
-        }
-        _ => None,
+    let made = |array: Result<Array, DataError>| {
+        array.map_err(|error| RunError::data(ErrorKind::Data, error))
     };
-    let failed = |error| RunError::data(ErrorKind::Data, error);
-    let reader = match file {
-        None => None,
-        Some(file) => {
-            // Every site looks at the header, also one that reads nothing, so that all find the same mistake.
-            let reader = Reader::open(&file).map_err(failed)?;
-            let extents: Vec<Option<u64>> = shape.iter().copied().map(Some).collect();
-            reader
-                .header()
-                .expect(&file.path, *dtype, &extents)
-                .map_err(failed)?;
-            Some(reader)
-        }
-    };
-    keys.into_par_iter()
-        .map(|key| {
-            let ranges = kind.ranges(&key);
-            let array = match &reader {
-                Some(reader) => reader.read(&ranges),
-                None => Ok(ein_kernels::generate_in_round(
-                    source,
-                    *dtype,
-                    stream,
-                    (options.seed, rounds),
-                    &shape,
-                    &ranges,
-                )),
+    let tuples: Vec<Result<(Vec<u32>, Vec<Arc<Array>>), RunError>> = match source {
+        Source::Stacked { leading, parts } => {
+            let leading = *leading as usize;
+            let (counts, own) = shape.split_at(leading);
+            // Every site looks at the headers, also one that reads nothing, so that all find the same mistake.
+            let parts = (parts.iter())
+                .map(|part| {
+                    let stream = stream.replacen(name, &part.name, 1);
+                    let origin = Origin::of(&part.name, &part.source, (dtype, own), options)?;
+                    Ok((stream, origin))
+                })
+                .collect::<Result<Vec<_>, RunError>>()?;
+            let one = |key: Vec<u32>| {
+                let ranges = kind.ranges(&key);
+                let extents: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+                let mut array = Array::zeros(dtype, &extents);
+                let (first, inner) = ranges.split_at(leading);
+                for at in places(first) {
+                    let number = at
+                        .iter()
+                        .zip(counts)
+                        .fold(0, |n, (at, count)| n * count + at);
+                    let (stream, origin) = parts.get(number as usize).ok_or_else(|| {
+                        RunError::internal("as many parts as their dimensions count")
+                    })?;
+                    let part = made(origin.part(stream, dtype, (own, inner), rounds, options))?;
+                    put(&mut array, part, &at, first);
+                }
+                Ok((key, vec![Arc::new(array)]))
             };
-            array.map(|array| (key, vec![Arc::new(array)]))
-        })
-        .collect::<Vec<_>>()
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .map_err(failed)
+            keys.into_par_iter().map(one).collect()
+        }
+        plain => {
+            let origin = Origin::of(name, plain, (dtype, &shape), options)?;
+            let one = |key: Vec<u32>| {
+                let ranges = kind.ranges(&key);
+                let array = made(origin.part(stream, dtype, (&shape, &ranges), rounds, options))?;
+                Ok((key, vec![Arc::new(array)]))
+            };
+            keys.into_par_iter().map(one).collect()
+        }
+    };
+    tuples.into_iter().collect()
+}
+
+/// Where the values of a tensor come from.
+enum Origin<'a> {
+    File(Reader),
+    Made(&'a Source),
+}
+
+impl<'a> Origin<'a> {
+    /// Of a tensor of that name, type and shape.
+    fn of(
+        name: &str,
+        source: &'a Source,
+        (dtype, shape): (DType, &[u64]),
+        options: &Options,
+    ) -> Result<Origin<'a>, RunError> {
+        let file = match (options.inputs.get(name), source) {
+            (Some(file), _) => file.clone(),
+            (None, Source::Load(file)) => FileRef {
+                path: join(&options.base, &file.path),
+                key: file.key.clone(),
+            },
+            (None, Source::Unbound) => {
+                return Err(RunError::new(
+                    "E0710",
+                    ErrorKind::Data,
+                    format!("the input `{name}` has no data"),
+                )
+                .help(format!("name a file: --input {name}={name}.npy")));
+            }
+            (None, Source::Fed) => {
+                return Err(RunError::internal(format!(
+                    "`{name}` is given by a session, and there is none"
+                )));
+            }
+            (None, made) => return Ok(Origin::Made(made)),
+        };
+        let failed = |error| RunError::data(ErrorKind::Data, error);
+        let reader = Reader::open(&file).map_err(failed)?;
+        let extents: Vec<Option<u64>> = shape.iter().copied().map(Some).collect();
+        let header = reader.header();
+        header.expect(&file.path, dtype, &extents).map_err(failed)?;
+        Ok(Origin::File(reader))
+    }
+
+    /// A box of it.
+    fn part(
+        &self,
+        stream: &str,
+        dtype: DType,
+        (shape, ranges): (&[u64], &[(u64, u64)]),
+        rounds: &[u64],
+        options: &Options,
+    ) -> Result<Array, DataError> {
+        match self {
+            Origin::File(reader) => reader.read(ranges),
+            Origin::Made(source) => {
+                let drawn = (options.seed, rounds);
+                let array =
+                    ein_kernels::generate_in_round(source, dtype, stream, drawn, shape, ranges);
+                Ok(array)
+            }
+        }
+    }
+}
+
+/// Puts a tensor at its place among those that are stored behind each other; `first`: the box of places that `array` holds.
+pub(crate) fn put(array: &mut Array, part: Array, at: &[u64], first: &[(u64, u64)]) {
+    let extent = [vec![1; at.len()].as_slice(), part.shape()].concat();
+    let part = part.reshaped(extent.clone());
+    let mut to = vec![0; extent.len()];
+    for (to, (at, (start, _))) in to.iter_mut().zip(at.iter().zip(first)) {
+        *to = (at - start) as usize;
+    }
+    array.copy_box(&to, &part, &vec![0; extent.len()], &extent);
+}
+
+/// The points of a box, in row-major order.
+pub(crate) fn places(ranges: &[(u64, u64)]) -> Vec<Vec<u64>> {
+    ranges.iter().fold(vec![vec![]], |points, (start, count)| {
+        let longer = points.iter().flat_map(|point: &Vec<u64>| {
+            (*start..start + count).map(move |at| [point.as_slice(), &[at]].concat())
+        });
+        longer.collect()
+    })
 }
 
 pub(crate) fn join(base: &Path, path: &str) -> String {

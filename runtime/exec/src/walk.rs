@@ -126,7 +126,11 @@ impl<'a> Walker<'a> {
 
     /// Takes all steps.
     pub fn steps(&mut self, pool: &ThreadPool) -> Result<(), RunError> {
+        let patience = self.options.patience;
+        self.comm
+            .doing("the beginning of a plan".to_owned(), patience);
         self.items(&self.schedule.items, pool)?;
+        self.comm.doing("the end of a plan".to_owned(), patience);
         agree(*self.comm.inner(), self.failure.take())?;
         self.current.store(usize::MAX, Ordering::Relaxed);
         self.comm.begin(self.plan.steps.len());
@@ -229,14 +233,20 @@ impl<'a> Walker<'a> {
         let numbers: Vec<usize> = sweep.members.iter().map(|m| m.0 as usize).collect();
         self.current
             .store(last.result.0 as usize, Ordering::Relaxed);
-        let kept: Vec<bool> = numbers.iter().map(|n| !self.passing[*n]).collect();
+        // Where values are looked for that are not finite, what passes is held while it is looked at.
+        let kept = numbers.iter().map(|n| self.looking || !self.passing[*n]);
+        let kept: Vec<bool> = kept.collect();
         match local::sweep(&self.place(), sweep, &kept) {
             Ok(made) => {
                 for (number, tuples) in numbers.into_iter().zip(made) {
                     if let Some(tuples) = tuples
                         && self.failure.is_none()
                     {
-                        self.hold(number, &plan.steps[number], tuples);
+                        let step = &plan.steps[number];
+                        self.hold(number, step, tuples);
+                        if self.passing[number] {
+                            self.store.free(step.result.into());
+                        }
                     }
                 }
                 self.free(last);
@@ -251,6 +261,10 @@ impl<'a> Walker<'a> {
         self.current.store(number, Ordering::Relaxed);
         let began = self.recorder.and_then(|(recorder, _)| recorder.begins());
         self.comm.begin(number);
+        if self.options.patience.is_some() && self.comm.sites() > 1 {
+            self.comm
+                .doing(self.described(number), self.options.patience);
+        }
         let comm = *self.comm.inner();
         agree(comm, self.failure.take())?;
         let tuples = self.moved(step).map_err(|error| {
@@ -263,6 +277,16 @@ impl<'a> Walker<'a> {
         self.keep(number, step, tuples);
         self.note(number, began);
         Ok(())
+    }
+
+    /// `step 7, `W` (model.ein:5)`.
+    fn described(&self, number: usize) -> String {
+        let step = &self.plan.steps[number];
+        let file = self.plan.files.get(step.origin.file as usize);
+        let place = file.map_or(String::new(), |file| {
+            format!(" ({file}:{})", step.origin.line)
+        });
+        format!("step {number}, `{}`{place}", step.tensor)
     }
 
     /// An error with the step and the rounds in which it happened.

@@ -22,7 +22,7 @@ const TASK: usize = 1 << 14;
 
 /// The box `ranges` (start and length of each dimension) of a tensor of that shape.
 ///
-/// `source` must be free ([`Source::is_free`]). Random values depend on `seed`, `stream` and the element's number in
+/// `source` must be free ([`Source::is_free`]) and not stacked. Random values depend on `seed`, `stream` and the element's number in
 /// the whole tensor alone. Values are computed in `f64` and rounded; whole types take the floor.
 pub fn generate(
     source: &Source,
@@ -52,8 +52,8 @@ pub fn generate_in_round(
     let place = Place::new(shape, ranges);
     let key = key(seed, stream, rounds);
     match source {
-        Source::Load(_) | Source::Unbound | Source::Fed => {
-            unreachable!("only a free source can be generated")
+        Source::Load(_) | Source::Unbound | Source::Fed | Source::Stacked { .. } => {
+            unreachable!("only a free source that is not stacked can be generated")
         }
         Source::Full(Scalar::Int(x)) => fill(&mut array, &place, &|_, _, to: &mut [Value]| {
             to.iter_mut().for_each(|v| *v = Value::Whole(*x));

@@ -139,7 +139,12 @@ impl Call<'_> {
         let mut data = Vec::with_capacity(rows * columns);
         for row in 0..rows {
             let start = offset + row * strides[0];
-            data.extend((0..columns).map(|column| T::of(source, start + column * across)));
+            match T::all(source).filter(|_| across == 1) {
+                Some(values) => data.extend_from_slice(&values[start..start + columns]),
+                None => {
+                    data.extend((0..columns).map(|column| T::of(source, start + column * across)));
+                }
+            }
         }
         match data.iter().position(|x| !x.finite()) {
             None => Ok(Matrix {
@@ -275,8 +280,10 @@ struct Writer {
     /// By index of the output: start of its range, and stride in the result.
     output: Vec<(u64, usize)>,
     batch: Vec<IndexId>,
-    /// Pairs of an offset in the result and a place in the call's own result.
+    /// By point of the own indices but the last: an offset in the result and a place in the call's own result.
     own: Vec<(usize, usize)>,
+    /// Of the last one: how many values, and how far they lie apart in the result.
+    run: (usize, usize),
 }
 
 impl Writer {
@@ -289,14 +296,23 @@ impl Writer {
             stride *= *length as usize;
         }
         let mut own = vec![(0, 0)];
-        for index in &call.library.own {
+        let mut run = (1, 0);
+        let last = call.library.own.len().saturating_sub(1);
+        for (number, index) in call.library.own.iter().enumerate() {
             let at = index.0 as usize;
             let extent = call.kernel.indices[at].extent as usize;
             let (start, length) = call.ranges[at];
+            let (start, length) = (start as usize, length as usize);
             let stride = output[at].1;
+            if number == last {
+                own.iter_mut()
+                    .for_each(|(_, from)| *from = *from * extent + start);
+                run = (length, stride);
+                continue;
+            }
             let more = |(to, from): &(usize, usize)| {
-                let (to, from) = (*to, from * extent + start as usize);
-                (0..length as usize).map(move |n| (to + n * stride, from + n))
+                let (to, from) = (*to, from * extent + start);
+                (0..length).map(move |n| (to + n * stride, from + n))
             };
             own = own.iter().flat_map(more).collect();
         }
@@ -304,6 +320,7 @@ impl Writer {
             output,
             batch: call.library.batch.clone(),
             own,
+            run,
         }
     }
 
@@ -317,8 +334,11 @@ impl Writer {
                 (point[index.0 as usize] - start) as usize * stride
             })
             .sum();
+        let (length, stride) = self.run;
         for (to, from) in &self.own {
-            write(offset + to, *from);
+            for number in 0..length {
+                write(offset + to + number * stride, from + number);
+            }
         }
     }
 }

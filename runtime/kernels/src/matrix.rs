@@ -12,15 +12,20 @@ use crate::library::{Matrix, Problem};
 use ein_array::Data;
 use ein_plan::Function;
 use faer::linalg::solvers::{DenseSolveCore, PartialPivLu, Solve};
+use faer::linalg::triangular_solve::{
+    solve_lower_triangular_in_place, solve_upper_triangular_in_place,
+};
 use faer::prelude::ReborrowMut;
 use faer::traits::RealField;
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, MatRef, Par, Side};
 
 /// A component of a vector that has at most this part of the largest does not decide its sign.
 const SMALL: f64 = 0.43;
 
 /// A type in which matrices are computed.
 pub(crate) trait Real: RealField + Copy + PartialOrd + Send + Sync {
+    /// The elements, where they are of this type.
+    fn all(data: &Data) -> Option<&[Self]>;
     /// The element at a place.
     fn of(data: &Data, at: usize) -> Self;
     /// Stores it at a place among elements of its own type.
@@ -36,6 +41,12 @@ pub(crate) trait Real: RealField + Copy + PartialOrd + Send + Sync {
 macro_rules! real {
     ($t:ty, $variant:ident) => {
         impl Real for $t {
+            fn all(data: &Data) -> Option<&[$t]> {
+                match data {
+                    Data::$variant(values) => Some(values),
+                    _ => None,
+                }
+            }
             fn of(data: &Data, at: usize) -> $t {
                 match data {
                     Data::$variant(values) => values[at],
@@ -63,9 +74,13 @@ macro_rules! real {
 real!(f32, F32);
 real!(f64, F64);
 
-fn mat<T: Real>(matrix: &Matrix<T>) -> Mat<T> {
-    let at = |i: usize, j: usize| matrix.data[i * matrix.columns + j];
-    Mat::from_fn(matrix.rows, matrix.columns, at)
+fn mat<T: Real>(matrix: &Matrix<T>) -> MatRef<'_, T> {
+    MatRef::from_row_major_slice(&matrix.data, matrix.rows, matrix.columns)
+}
+
+/// Whether all above the diagonal is 0.
+fn is_lower<T: Real>(a: MatRef<'_, T>) -> bool {
+    (0..a.nrows()).all(|i| (i + 1..a.ncols()).all(|j| a[(i, j)].wide() == 0.0))
 }
 
 /// The elements in row-major order, appended.
@@ -95,10 +110,24 @@ fn lu<T: Real>(a: &Matrix<T>) -> Result<PartialPivLu<T>, Problem> {
 }
 
 /// For each right side b, x with A x = b.
+///
+/// A triangular matrix is solved as it is, in n² operations a side.
 pub(crate) fn solve<T: Real>(a: &Matrix<T>, sides: &[Vec<T>]) -> Result<Vec<Vec<T>>, Problem> {
-    let lu = lu(a)?;
+    let whole = mat(a);
+    let (lower, upper) = (is_lower(whole), is_lower(whole.transpose()));
     let mut x = Mat::from_fn(a.rows, sides.len(), |i, j| sides[j][i]);
-    lu.solve_in_place(x.rb_mut());
+    if lower || upper {
+        if let Some(pivot) = (0..a.rows).find(|i| whole[(*i, *i)].wide() == 0.0) {
+            let pivot = pivot as u64;
+            return Err(Problem::Singular { pivot });
+        }
+        match lower {
+            true => solve_lower_triangular_in_place(whole, x.rb_mut(), Par::Seq),
+            false => solve_upper_triangular_in_place(whole, x.rb_mut(), Par::Seq),
+        }
+    } else {
+        lu(a)?.solve_in_place(x.rb_mut());
+    }
     let column = |j: usize| (0..a.rows).map(|i| x[(i, j)]).collect();
     Ok((0..sides.len()).map(column).collect())
 }

@@ -39,5 +39,5 @@ pub use plan::{
 pub use reduction::Reduction;
 pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, piece};
 pub use repeat::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
-pub use source::{FileRef, Source};
+pub use source::{FileRef, Part, Source};
 pub use sweep::Sweep;

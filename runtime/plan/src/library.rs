@@ -95,7 +95,20 @@ impl Library {
     pub fn flops(&self, kernel: &Kernel) -> f64 {
         let extent = |index: &IndexId| kernel.indices[index.0 as usize].extent as f64;
         let calls: f64 = self.batch.iter().map(extent).product();
-        let factored = self.arguments[0].at.iter().flatten().map(extent);
+        let matrices: f64 = self.factored().iter().map(extent).product();
+        let (matrix, call) = self.flops_each(kernel);
+        matrices * matrix + calls * call
+    }
+
+    /// The batch indices that say which matrix is factored; calls that differ in the others share one.
+    pub fn factored(&self) -> Vec<IndexId> {
+        let at = &self.arguments[0].at;
+        let batch = self.batch.iter().copied();
+        batch.filter(|index| at.contains(&Some(*index))).collect()
+    }
+
+    /// Floating-point operations for each matrix, and for each call beside those.
+    pub fn flops_each(&self, kernel: &Kernel) -> (f64, f64) {
         let (m, n) = self.matrix(kernel, 0);
         let (m, n) = (m as f64, n as f64);
         let k = m.min(n);
@@ -112,7 +125,7 @@ impl Library {
             Function::Solve => 2.0 * n * n,
             _ => 0.0,
         };
-        factored.product::<f64>() * cubes + calls * rest
+        (cubes, rest)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::plan::{Fold, JoinInput, KernelId, Operation, Output, Plan, Range, Rel
 use crate::print::AXES;
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType};
-use crate::source::{FileRef, Source};
+use crate::source::{FileRef, Part, Source};
 use crate::sweep::Sweep;
 use expression::{body, indices};
 pub use line::{Line, ParseError, Result, lines};
@@ -443,9 +443,27 @@ impl Line<'_> {
         })
     }
 
-    /// `normal(0.0, 0.02)`.
+    /// `normal(0.0, 0.02)`, `stacked(1, "enc.0.w" zeros, …)`.
     pub fn source(&mut self) -> Result<Source> {
         let word = self.word()?;
+        if word != "stacked" {
+            return self.plain_source(word);
+        }
+        self.expect("(")?;
+        let leading = self.integer()?;
+        let mut parts = vec![];
+        while self.eat(",") {
+            let name = self.quoted()?;
+            let word = self.word()?;
+            let source = self.plain_source(word)?;
+            parts.push(Part { name, source });
+        }
+        self.expect(")")?;
+        Ok(Source::Stacked { leading, parts })
+    }
+
+    /// A source of one tensor, behind its first word.
+    fn plain_source(&mut self, word: &str) -> Result<Source> {
         let simple = match word {
             "unbound" => Some(Source::Unbound),
             "iota" => Some(Source::Iota),

@@ -152,6 +152,13 @@ impl Display for Source {
             Source::Gumbel => f.write_str("gumbel"),
             Source::Permutation => f.write_str("permutation"),
             Source::Fed => f.write_str("fed"),
+            Source::Stacked { leading, parts } => {
+                write!(f, "stacked({leading}")?;
+                for part in parts {
+                    write!(f, ", {:?} {}", part.name, part.source)?;
+                }
+                f.write_str(")")
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Must not know file formats or generators.
 //!
 //! ```text
-//! normal(0, 0.02)    load("x.npy")    full(1)    fed
+//! normal(0, 0.02)    load("x.npy")    full(1)    fed    stacked(1, "enc.0.w" normal(0, 1), "enc.1.w" normal(0, 1))
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,22 @@ pub enum Source {
     /// Given, when the plan is walked, by the session that walks it: rows of a batch, a tensor carried from an earlier plan, a
     /// number of the step.
     Fed,
+    /// Tensors of one shape behind each other.
+    Stacked {
+        /// How many leading dimensions count them.
+        leading: u32,
+        /// The tensors, in row-major order of these dimensions.
+        parts: Vec<Part>,
+    },
+}
+
+/// One of the tensors that are stored behind each other: to everything outside of a plan a tensor of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Its full name.
+    pub name: String,
+    /// Where its values come from; not itself stacked.
+    pub source: Source,
 }
 
 /// Names of what a session feeds beside tensors of the program.
@@ -76,7 +92,11 @@ pub mod fed {
 impl Source {
     /// Whether every site can make any part of it without reading anything.
     pub fn is_free(&self) -> bool {
-        !matches!(self, Source::Load(_) | Source::Unbound | Source::Fed)
+        match self {
+            Source::Load(_) | Source::Unbound | Source::Fed => false,
+            Source::Stacked { parts, .. } => parts.iter().all(|part| part.source.is_free()),
+            _ => true,
+        }
     }
 
     /// Whether the values depend on the seed, and in a loop on the round.
@@ -90,6 +110,7 @@ impl Source {
             | Source::Bernoulli { .. }
             | Source::Gumbel
             | Source::Permutation => true,
+            Source::Stacked { parts, .. } => parts.iter().any(|part| part.source.is_random()),
         }
     }
 }

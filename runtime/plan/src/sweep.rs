@@ -15,6 +15,9 @@ use crate::plan::{Operation, Plan, RelationId, Step, same_cut};
 use crate::reduction::Reduction;
 use serde::{Deserialize, Serialize};
 
+/// Nodes of a product that are looked at: powers of powers, written out, have no end.
+const MOST_VISITED: usize = 256;
+
 /// Steps that are taken together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
@@ -176,8 +179,12 @@ impl Kernel {
         let output = 1u128
             .checked_shl(self.output_rank)
             .map_or(u128::MAX, |bit| bit - 1);
-        let (mut factors, mut open) = (vec![], vec![(self.root, false)]);
+        let (mut factors, mut open, mut visited) = (vec![], vec![(self.root, false)], 0);
         while let Some((node, divides)) = open.pop() {
+            visited += 1;
+            if visited > MOST_VISITED {
+                return true;
+            }
             let mask = depends[node.0 as usize];
             match self.graph.node(node) {
                 Node::Apply(Function::Mul | Function::Neg, arguments) => {

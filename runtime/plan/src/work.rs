@@ -8,7 +8,7 @@
 
 use crate::amounts::Amounts;
 use crate::function::Function;
-use crate::kernel::{Kernel, Node};
+use crate::kernel::{IndexId, Kernel, Node};
 use crate::mesh::Mesh;
 use crate::plan::{Fold, Operation, Plan, Range, Step};
 use crate::relation::{AxisRole, Placement, RelationType, piece};
@@ -44,19 +44,38 @@ pub fn flops(
     let placement = Placement {
         roles: kind.placement.roles.iter().map(role).collect(),
     };
-    let indices = || kernel.indices.iter().zip(ranges);
-    let whole = indices().filter(|(_, range)| **range == Range::Whole);
-    let each = whole.fold(u128::from(flops_per_point(kernel)), |n, (index, _)| {
-        n.saturating_mul(index.extent.into())
-    });
-    let points = Amounts::new(keys, mesh, each, |key, coordinate| {
-        let cut = indices().filter(|(_, range)| **range == Range::Key(key));
-        cut.fold(1, |n: u128, (index, _)| {
-            let (_, length) = piece(index.extent, keys[key as usize].pieces, coordinate);
-            n.saturating_mul(length.into())
-        })
-    });
-    points.at_sites(&[&placement])
+    // What is done at the points of some indices, and once for all values of the others in a tuple.
+    let at_points = |per_point: u128, counts: &dyn Fn(usize) -> bool| {
+        let indices = || {
+            let indices = kernel.indices.iter().zip(ranges).enumerate();
+            indices
+                .filter(|(at, _)| counts(*at))
+                .map(|(_, index)| index)
+        };
+        let whole = indices().filter(|(_, range)| **range == Range::Whole);
+        let each = whole.fold(per_point, |n, (index, _)| {
+            n.saturating_mul(index.extent.into())
+        });
+        let points = Amounts::new(keys, mesh, each, |key, coordinate| {
+            let cut = indices().filter(|(_, range)| **range == Range::Key(key));
+            cut.fold(1, |n: u128, (index, _)| {
+                let (_, length) = piece(index.extent, keys[key as usize].pieces, coordinate);
+                n.saturating_mul(length.into())
+            })
+        });
+        points.at_sites(&[&placement])
+    };
+    let Some(library) = kernel.library() else {
+        return at_points(u128::from(flops_per_point(kernel)), &|_| true);
+    };
+    // Every tuple has its matrices factored, however few of the calls are made there.
+    let (matrix, call) = library.flops_each(kernel);
+    let is_in = |list: &[IndexId], at: usize| list.iter().any(|index| index.0 as usize == at);
+    let factored = library.factored();
+    let matrices = at_points(matrix as u128, &|at| is_in(&factored, at));
+    let calls = at_points(call as u128, &|at| is_in(&library.batch, at));
+    let sum = matrices.iter().zip(calls).map(|(a, b)| a.saturating_add(b));
+    sum.collect()
 }
 
 /// Floating-point operations of a step at its busiest site, each time that it is taken.

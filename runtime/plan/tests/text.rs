@@ -337,6 +337,8 @@ fn types_and_sources() {
         "bernoulli(0.5)",
         "gumbel",
         "permutation",
+        "stacked(1)",
+        "stacked(2, \"enc.0.w\" normal(0.0, 0.02), \"enc.1.w\" load(\"w.npz\", \"w\"))",
     ] {
         assert_eq!(text.parse::<Source>().unwrap().to_string(), text);
     }

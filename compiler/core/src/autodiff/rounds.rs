@@ -1,7 +1,7 @@
 //! Back through the rounds of a block: a block of its own, whose rounds go through those that were made, the last first.
 //!
 //! Every state that leads on has an adjoint that is a state there; what a tensor around the block gets is summed up in
-//! another. What a round backwards reads of the round forwards was collected. Must not know derivatives.
+//! another, or collected where a round reads a slice of it. What a round backwards reads of the round forwards was collected. Must not know derivatives.
 //!
 //! ```text
 //! repeat t < 9 { x = state 0 of t; y = w * x }, carry x.0 -> y
@@ -16,7 +16,7 @@ use crate::einsum::{
     Block, BlockId, Bound, Collected, Definition, LoopValue, Program, Role, State, Tensor,
     TensorId, canonical,
 };
-use ein_plan::{DType, Function, NodeId, Operand};
+use ein_plan::{DType, Function, Kernel, Node, NodeId, Operand};
 use einc_diag::Diagnostic;
 use std::collections::HashMap;
 
@@ -128,7 +128,24 @@ impl Gradients {
             program.blocks[pair.back.0 as usize].states[number].next = next;
         }
         let mut through: HashMap<TensorId, usize> = HashMap::new();
+        let mut by_round: Vec<(TensorId, usize, u32)> = vec![];
         for input in ways.inputs(id) {
+            if !seeds.contains_key(&input)
+                && let Some(slices) = self.read_by_round(program, ways, level, input)
+            {
+                for (slice, dim) in slices {
+                    let adjoint = self.adjoints.get(&(inner, slice)).copied().flatten();
+                    if adjoint.is_none() {
+                        continue;
+                    }
+                    let value = self.as_tensor(program, slice, adjoint);
+                    let collected = &mut program.blocks[pair.back.0 as usize].collected;
+                    by_round.push((input, dim, collected.len() as u32));
+                    let dim = dim as u32;
+                    collected.push(Collected { value, dim });
+                }
+                continue;
+            }
             let more = seeds.get(&input).cloned().unwrap_or_default();
             let Some(part) = self.combined(program, ways, (inner, level), input, more)? else {
                 continue;
@@ -162,8 +179,65 @@ impl Gradients {
                 flows.entry(input).or_default().push(last);
             }
         }
+        for (input, dim, number) in by_round {
+            let value = LoopValue::Collected(pair.back, number);
+            let all = self.loop_value(program, ways, value);
+            let part = self.in_order(program, &pair, input, all, dim);
+            flows.entry(input).or_default().push(part);
+        }
         self.through.insert((loss, id), flows.clone());
         Ok(flows)
+    }
+
+    /// The tensors of a block through which alone a tensor around it is read, if each is what one round reads of it: `W[counter, i]`;
+    /// with the dimension that counts the rounds. What flows back to such a tensor are slices, one of each round.
+    fn read_by_round(
+        &self,
+        program: &Program,
+        ways: &Ways,
+        level: Level,
+        input: TensorId,
+    ) -> Option<Vec<(TensorId, usize)>> {
+        let block = level.place?;
+        if !ways.blocks_at(program, level, input).is_empty() {
+            return None;
+        }
+        let inside = |user: &TensorId| {
+            let path = program.path(program.tensor(*user).block);
+            path.contains(&block)
+        };
+        let slice = |user: TensorId| {
+            let tensor = program.tensor(user);
+            let Definition::Statement { kernel, operands } = &tensor.definition else {
+                return None;
+            };
+            let dim = slice_by(program, block, kernel, operands, input)?;
+            (tensor.block == Some(block)).then_some((user, dim))
+        };
+        ways.users(input).filter(inside).map(slice).collect()
+    }
+
+    /// What the rounds backwards have collected for the slices of a tensor, as a whole: the slices in their order, and 0
+    /// where no round read one.
+    fn in_order(
+        &mut self,
+        program: &mut Program,
+        pair: &Pair,
+        input: TensorId,
+        all: TensorId,
+        dim: usize,
+    ) -> TensorId {
+        let of = program.tensor(input).clone();
+        let dtype = program.tensor(all).dtype;
+        let mut sketch = Sketch::default();
+        let last = self.last(&mut sketch, pair);
+        let mut places: Vec<NodeId> = (0..of.shape.len()).map(|at| sketch.index(at)).collect();
+        places[dim] = sketch.apply(Function::Sub, &[last, places[dim]]);
+        let every = pair.made.is_none() && of.shape[dim] == pair.rounds;
+        let otherwise = (!every).then(|| sketch.number(0.0, dtype));
+        let root = sketch.read(all, places, otherwise, dtype);
+        let name = format!("grad.{}.rounds", of.name);
+        self.hidden(program, &of, &of.shape, (&sketch, root), &name)
     }
 
     /// The tensor of a value of a block, new or not.
@@ -296,15 +370,20 @@ impl Gradients {
     /// The number of the round forwards that a round goes back through.
     fn round(&self, sketch: &mut Sketch, pair: &Pair) -> NodeId {
         let counter = sketch.read(pair.counter, vec![], None, DType::I64);
-        let last = match pair.made {
+        let last = self.last(sketch, pair);
+        sketch.apply(Function::Sub, &[last, counter])
+    }
+
+    /// The number of the last round forwards.
+    fn last(&self, sketch: &mut Sketch, pair: &Pair) -> NodeId {
+        match pair.made {
             None => sketch.whole(pair.rounds.saturating_sub(1) as i64),
             Some(made) => {
                 let made = sketch.read(made, vec![], None, DType::I64);
                 let one = sketch.whole(1);
                 sketch.apply(Function::Sub, &[made, one])
             }
-        };
-        sketch.apply(Function::Sub, &[last, counter])
+        }
     }
 
     /// Whether no round is left.
@@ -446,6 +525,43 @@ impl Gradients {
             LoopValue::Collected(pair.forth, number as u32),
         )
     }
+}
+
+/// Whether a statement gives a tensor at the number of the round, and nothing else; the dimension that counts the rounds.
+fn slice_by(
+    program: &Program,
+    block: BlockId,
+    kernel: &Kernel,
+    operands: &[TensorId],
+    input: TensorId,
+) -> Option<usize> {
+    let Node::Read {
+        operand,
+        positions,
+        otherwise: None,
+        ..
+    } = kernel.graph.node(kernel.root)
+    else {
+        return None;
+    };
+    let counter = Definition::Loop(LoopValue::Counter(block));
+    let counts = |id: NodeId| match kernel.graph.node(id) {
+        Node::Read { operand, .. } => {
+            program.tensor(operands[*operand as usize]).definition == counter
+        }
+        _ => false,
+    };
+    let dim = positions.iter().position(|at| counts(*at))?;
+    let mut own = positions.clone();
+    own.remove(dim);
+    let in_order = (0u32..).zip(&own).all(
+        |(number, at)| matches!(kernel.graph.node(*at), Node::Index(index) if index.0 == number),
+    );
+    let same = operands[*operand as usize] == input
+        && kernel.reduction.is_none()
+        && kernel.guard.is_none()
+        && kernel.output_rank as usize == own.len();
+    (same && in_order).then_some(dim)
 }
 
 /// The name, or the name with a number where a block has it.

@@ -105,7 +105,7 @@ pub fn transfer(relation: &ia::Relation, mesh: &Mesh) -> u128 {
 }
 
 /// By site of the mesh: floating-point operations that making a relation takes.
-fn flops(relation: &ia::Relation, mesh: &Mesh) -> Vec<u128> {
+pub fn flops(relation: &ia::Relation, mesh: &Mesh) -> Vec<u128> {
     let kind = &relation.kind;
     let (kernel, ranges, fold) = match &relation.operation {
         Operation::LocalJoin {

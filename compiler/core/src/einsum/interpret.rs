@@ -9,45 +9,14 @@
 //! C: f32[2] = [i: 2 | k: 2] sum A[i, k]   with A = 1 2 3 4   gives   3 7
 //! ```
 
-use super::library;
-use super::scalar::{self, NoValue, convert, stored, truth};
 mod rounds;
 
+use super::library;
+use super::scalar::{self, NoValue, convert, stored, truth};
 use super::{Program, Tensor, TensorId};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar, Source};
 
-/// The values of a tensor, in row-major order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Values {
-    /// Extents.
-    pub shape: Vec<u64>,
-    /// Elements: `Float` for floating-point types, `Int` for integer types, `Bool` for `bool`.
-    pub data: Vec<Scalar>,
-}
-
-/// Why a run stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// An operand without `else` is read outside its range.
-    OutOfRange {
-        /// Which operand of the statement.
-        operand: u32,
-        /// Which dimension of it.
-        dimension: u32,
-        /// Where it would be read.
-        position: i64,
-        /// How many positions there are.
-        extent: u64,
-    },
-    /// An integer is divided by zero.
-    DivisionByZero,
-    /// An integer has a negative exponent.
-    NegativePower,
-    /// `argmax` or `argmin` over nothing.
-    NothingToChoose,
-    /// A library operation has no result: a singular matrix, a value that is no number.
-    Library(Function),
-}
+pub use super::values::{FaultKind, Values};
 
 /// Where and why a run stops: at the lowest such point of the first such tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]

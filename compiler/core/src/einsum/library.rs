@@ -8,8 +8,8 @@
 //! solve [[2 1][1 3]] [3 5]   =>   [0.8 1.4]
 //! ```
 
-use super::interpret::{FaultKind, Values};
 use super::scalar::stored;
+use super::values::{FaultKind, Values};
 use ein_plan::{Function, Kernel, Library, Scalar};
 use std::cmp::Ordering;
 

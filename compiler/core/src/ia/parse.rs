@@ -9,8 +9,9 @@
 //! ```
 
 use super::{Operation, Program, Relation};
+use crate::tra::blocks::Names;
 use crate::tra::blocks::Reading;
-use crate::tra::parse::{Names, dim, heading, join_inputs, key_set, no_operator, output, over};
+use crate::tra::parse::{dim, heading, join_inputs, key_set, no_operator, output, over};
 use ein_plan::parse::{Line, Result, lines};
 use ein_plan::{KeyDim, RelationId};
 

@@ -61,21 +61,26 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
         outputs,
     };
     loops(program, &mut plan)?;
+    free(&mut plan);
     let whole = held(&plan);
     plan.sweeps = sweep::sweeps(&plan);
-    if held(&plan) > whole {
-        // What is kept until a sweep is taken must not cost more than what passes saves.
-        plan.sweeps.clear();
-    }
     free(&mut plan);
+    // What is kept until a sweep is taken must not cost much more than what passes saves.
+    within(&mut plan, whole + whole / 8);
     Ok(plan)
+}
+
+/// Takes the steps of a plan one by one if it needs more than so many bytes with sweeps.
+pub fn within(plan: &mut Plan, bytes: u64) {
+    if !plan.sweeps.is_empty() && held(plan) > bytes {
+        plan.sweeps.clear();
+        free(plan);
+    }
 }
 
 /// The most bytes that a site of a plan holds.
 fn held(plan: &Plan) -> u64 {
-    let mut plan = plan.clone();
-    free(&mut plan);
-    let peaks = ein_plan::memory::peaks(&plan);
+    let peaks = ein_plan::memory::peaks(plan);
     peaks.iter().map(|peak| peak.bytes).max().unwrap_or(0)
 }
 

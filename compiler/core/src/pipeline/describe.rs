@@ -21,6 +21,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
     let peak = peaks.iter().max_by_key(|peak| peak.bytes);
     let received = traffic::received(plan);
     let sent = traffic::by_step(plan);
+    let (sweeps, passing) = (plan.sweeps_of_steps(), plan.passing());
     let steps = ia.relations.iter().enumerate().map(|(number, relation)| {
         let kind = relation.kind.to_string();
         let (kind, placement) = kind.rsplit_once(" @ ").unwrap_or((&kind, ""));
@@ -31,7 +32,18 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             name: relation.name.clone(),
             tensor: relation.tensor.clone(),
             operator: operator(&relation.operation).into(),
-            text: text(ia, relation),
+            text: match sweeps[number] {
+                None => text(ia, relation),
+                Some(sweep) => {
+                    let passes = if passing[number] { ", passes" } else { "" };
+                    format!("{} in sweep {sweep}{passes}", text(ia, relation))
+                }
+            },
+            sweep: sweeps[number].map_or(vec![], |sweep| {
+                let members = plan.sweeps[sweep].members.iter();
+                members.map(|member| member.0 as usize).collect()
+            }),
+            passes: passing[number],
             inputs: inputs(relation),
             kind: kind.into(),
             frontier: relation.kind.keys.iter().map(|key| key.pieces).collect(),
@@ -41,7 +53,10 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             floats: sent[number].floats,
             bytes: sent[number].bytes,
             flops: figure(step.flops),
-            memory: figure(held.into_iter().max().unwrap_or(0)),
+            memory: match passing[number] {
+                true => 0,
+                false => figure(held.into_iter().max().unwrap_or(0)),
+            },
             source: source(ia, relation.origin, texts),
             because: because(ia, RelationId(number as u32)),
             times: step.times,

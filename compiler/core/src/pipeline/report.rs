@@ -123,6 +123,12 @@ pub struct PlanStep {
     pub flops: u64,
     /// Bytes of the result at the site that holds most of it.
     pub memory: u64,
+    /// The steps that it is taken together with, itself included, block of rows by block of rows; empty for a step by itself.
+    #[serde(default)]
+    pub sweep: Vec<usize>,
+    /// Whether its result passes: read in its sweep only, and never held whole.
+    #[serde(default)]
+    pub passes: bool,
     /// The line of the program that asks for it.
     pub source: SourceLine,
     /// Why something moves; empty for local steps.

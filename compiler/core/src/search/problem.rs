@@ -12,7 +12,7 @@
 use crate::cost::flops_per_point;
 use crate::einsum::{Definition, LoopValue, Program, Role, TensorId};
 use crate::tra::operands::split_operands;
-use ein_plan::Kernel;
+use ein_plan::{IndexId, Kernel};
 use std::collections::HashMap;
 
 /// A program to be placed; tensors have the numbers that they have in the program.
@@ -283,8 +283,26 @@ fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
     });
     let mut extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
     let mut flops = flops_per_point(kernel).max(1) as f64;
-    // Nothing is gained by cutting a call of a library operation: it is one point.
-    for index in kernel.library().iter().flat_map(|library| &library.own) {
+    // Nothing is gained by cutting a call of a library operation: it is one point. Neither is anything gained by making calls
+    // elsewhere that share a matrix, where to factor it takes longer than the calls.
+    let library = kernel.library();
+    let mut together: Vec<IndexId> = library.iter().flat_map(|l| l.own.clone()).collect();
+    if let Some(library) = &library {
+        let factored = library.factored();
+        let shared = library
+            .batch
+            .iter()
+            .filter(|index| !factored.contains(index));
+        let calls: f64 = shared
+            .clone()
+            .map(|index| extents[index.0 as usize] as f64)
+            .product();
+        let (matrix, call) = library.flops_each(kernel);
+        if calls * call < matrix {
+            together.extend(shared);
+        }
+    }
+    for index in &together {
         let extent = std::mem::replace(&mut extents[index.0 as usize], 1);
         flops *= extent as f64;
     }

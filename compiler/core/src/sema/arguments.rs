@@ -21,6 +21,22 @@ use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Type};
 
 impl<'a> Checker<'a> {
+    /// Refuses named arguments of what takes them by position alone.
+    pub(super) fn by_position(&mut self, name: &str, arguments: &[Argument]) -> Option<()> {
+        let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) else {
+            return Some(());
+        };
+        self.report.push(
+            Diagnostic::error(
+                "E0502",
+                format!("`{name}` has no argument named `{}`", named.text),
+            )
+            .at(named.span, "named here")
+            .help("its arguments are given by position"),
+        );
+        None
+    }
+
     /// The argument of every formal; `None`: its default.
     pub(super) fn match_arguments(
         &mut self,

@@ -180,7 +180,7 @@ impl<'a> Checker<'a> {
                 let results = self.body(entity, &mut scope, callable, body, &prefix, hints);
                 if applied.is_some() {
                     let made = first..self.tensors.len();
-                    self.training.applications.insert(prefix, made);
+                    self.training.applications.insert(prefix, (made, span));
                 }
                 results
             }
@@ -207,7 +207,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The next number behind a name.
-    fn numbered(&mut self, base: String) -> String {
+    pub(super) fn numbered(&mut self, base: String) -> String {
         let number = self.instances.entry(base.clone()).or_insert(0);
         *number += 1;
         format!("{base}.{number}")

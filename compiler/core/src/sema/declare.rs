@@ -15,6 +15,7 @@ use super::{
     size::Size,
     slices::View,
     sources::SourceForm,
+    stacks::Stack,
     statement::{Definition, Target, Tensor},
 };
 use crate::einsum::Role;
@@ -388,26 +389,37 @@ impl<'a> Checker<'a> {
         if let Some(view) = self.replacement(&full, *dtype, &sizes, name.span)? {
             return Some(Binding::Tensor(view));
         }
-        if let Some(fed) =
-            self.fed_input((&full, name.span.to(*span)), *dtype, &sizes, &form, param)
-        {
+        let stack = (!self.stacked.is_empty()).then(|| Stack::new(&full, &self.stacked));
+        let (own, mut names) = (sizes.clone(), vec![full.clone()]);
+        let (mut full, mut sizes) = (full, sizes);
+        if let Some(stack) = &stack {
+            full = stack.name();
+            sizes.splice(0..0, self.stacked.iter().cloned());
+            names = stack.parts();
+            self.check_elements(&sizes, *dtype, name.span)?;
+        }
+        let place = (full.as_str(), name.span.to(*span));
+        if let Some(fed) = self.fed_input(place, *dtype, &sizes, &form, param) {
+            self.note_stack(fed, stack);
             return fed;
         }
-        if let Some((have, header)) = self.bindings.headers.get(&full) {
-            self.check_header(&full, *span, positions, &sizes, (*dtype, *have), header)?;
+        for name in names {
+            if let Some((have, header)) = self.bindings.headers.get(&name) {
+                self.check_header(&name, *span, positions, &own, (*dtype, *have), header)?;
+            }
+            self.inputs.push(InputInfo {
+                name,
+                dtype: *dtype,
+                shape: own
+                    .iter()
+                    .map(|s| s.known().and_then(|n| u64::try_from(n).ok()))
+                    .collect(),
+                source: match &form {
+                    SourceForm::Ready(source) => source.clone(),
+                    _ => Source::Unbound,
+                },
+            });
         }
-        self.inputs.push(InputInfo {
-            name: full.clone(),
-            dtype: *dtype,
-            shape: sizes
-                .iter()
-                .map(|s| s.known().and_then(|n| u64::try_from(n).ok()))
-                .collect(),
-            source: match &form {
-                SourceForm::Ready(source) => source.clone(),
-                _ => Source::Unbound,
-            },
-        });
         let tensor = self.add_tensor(Tensor {
             name: full,
             dtype: *dtype,
@@ -416,7 +428,15 @@ impl<'a> Checker<'a> {
             definition: Definition::Source(form),
             span: name.span.to(*span),
         });
-        Some(Binding::Tensor(View::of(tensor)))
+        let binding = Some(Binding::Tensor(View::of(tensor)));
+        self.note_stack(binding, stack);
+        binding
+    }
+
+    fn note_stack(&mut self, binding: Option<Binding>, stack: Option<Stack>) {
+        if let (Some(Binding::Tensor(view)), Some(stack)) = (binding, stack) {
+            self.stacks.insert(view.tensor, stack);
+        }
     }
 
     /// Compares the data bound to an input with its declaration.

@@ -182,39 +182,8 @@ fn position(position: &mut Position) {
 
 /// Expressions are as deep as the parser lets them be, and there is stack for that.
 fn expr(e: &mut Expr) {
-    match &mut *e.kind {
-        ExprKind::Next(name) => *e.kind = ExprKind::Name(next_name(&name.text)),
-        ExprKind::Access { base, positions } => {
-            expr(base);
-            positions.iter_mut().for_each(position);
-        }
-        ExprKind::Call { callee, arguments } => {
-            expr(callee);
-            arguments.iter_mut().for_each(|a| expr(&mut a.value));
-        }
-        ExprKind::Else { value, fallback } => {
-            expr(value);
-            expr(fallback);
-        }
-        ExprKind::Negate(a) | ExprKind::Not(a) | ExprKind::Bracket(a) => expr(a),
-        ExprKind::Binary { left, right, .. } => {
-            expr(left);
-            expr(right);
-        }
-        ExprKind::Chain { first, rest } => {
-            expr(first);
-            rest.iter_mut().for_each(|(_, e)| expr(e));
-        }
-        ExprKind::Reduce { indices, body, .. } => {
-            indices.iter_mut().for_each(position);
-            expr(body);
-        }
-        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter_mut().for_each(expr),
-        ExprKind::Integer(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::String(_)
-        | ExprKind::Name(_)
-        | ExprKind::Error => {}
+    if let ExprKind::Next(name) = &*e.kind {
+        *e.kind = ExprKind::Name(next_name(&name.text));
     }
+    e.kind.children_mut().into_iter().for_each(expr);
 }

@@ -350,17 +350,7 @@ impl<'a> Checker<'a> {
             Builtin::Library => return self.library_value(context, (callee, arguments), span),
             _ => {}
         }
-        if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {
-            self.report.push(
-                Diagnostic::error(
-                    "E0502",
-                    format!("`{name}` has no argument named `{}`", named.text),
-                )
-                .at(named.span, "named here")
-                .help("its arguments are given by position"),
-            );
-            return None;
-        }
+        self.by_position(name, arguments)?;
         if arguments.len() != builtin.arity() {
             let needs = builtin.arity();
             let mut error = Diagnostic::error(

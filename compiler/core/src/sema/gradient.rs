@@ -90,17 +90,7 @@ impl<'a> Checker<'a> {
             );
             return None;
         };
-        if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {
-            self.report.push(
-                Diagnostic::error(
-                    "E0502",
-                    format!("`grad` has no argument named `{}`", named.text),
-                )
-                .at(named.span, "named here")
-                .help("its arguments are given by position"),
-            );
-            return None;
-        }
+        self.by_position("grad", arguments)?;
         let loss = self.loss(context, &loss.value);
         let wrt = self.differentiated_by(context, &wrt.value);
         let (loss, wrt) = (loss?, wrt?);

@@ -30,7 +30,9 @@ pub(super) struct InstanceId(u32);
 pub(super) struct Instances<'a> {
     pub(super) module: EntityId,
     /// The counts of an array; empty: a single instance. Not known yet: one instance stands for all.
-    counts: Vec<Size>,
+    pub(super) counts: Vec<Size>,
+    /// Whether one element stands for all, whose params are those of all instances in one.
+    pub(super) stacked: bool,
     pub(super) elements: Vec<Element<'a>>,
 }
 
@@ -125,8 +127,19 @@ impl<'a> Checker<'a> {
         let mark = self.report.mark();
         let options = self.options(scope, entity, module, declared);
         let mut elements = vec![];
-        if let Some(options) = options {
-            for number in 0..total.unwrap_or(0) {
+        let stacked = self.is_stacked(scope.file, path, entity, &counts);
+        let wanted = if stacked { 1 } else { total.unwrap_or(0) };
+        if let (Some(options), true) = (&options, stacked) {
+            let path = format!("{path}.*");
+            self.stacked.push(counts[0].clone());
+            let members = self.members(scope, entity, module, declared, options, &path);
+            self.stacked.pop();
+            elements.extend(members.map(|members| Element {
+                path,
+                members: Rc::new(members),
+            }));
+        } else if let Some(options) = options {
+            for number in 0..wanted {
                 let path = element_path(path, &known, number);
                 let members = self.members(scope, entity, module, declared, &options, &path);
                 elements.extend(members.map(|members| Element {
@@ -136,17 +149,25 @@ impl<'a> Checker<'a> {
             }
         }
         self.report.called_from(mark, declared.span, name);
-        if self.report.mark() > mark || elements.len() as u64 != total.unwrap_or(0) {
+        if self.report.mark() > mark || elements.len() as u64 != wanted {
             return None;
         }
-        self.instances_made.push(Instances {
+        Some(Binding::Instance(self.add_instances(Instances {
             module: entity,
             counts,
+            stacked,
             elements,
-        });
-        Some(Binding::Instance(InstanceId(
-            self.instances_made.len() as u32 - 1,
-        )))
+        })))
+    }
+
+    pub(super) fn add_instances(&mut self, instances: Instances<'a>) -> InstanceId {
+        self.instances_made.push(instances);
+        InstanceId(self.instances_made.len() as u32 - 1)
+    }
+
+    /// The instances of that number.
+    pub(super) fn instances_of(&self, id: InstanceId) -> &Instances<'a> {
+        &self.instances_made[id.0 as usize]
     }
 
     /// The values of the first brackets.
@@ -303,6 +324,9 @@ impl<'a> Checker<'a> {
                     }),
             );
             return None;
+        }
+        if let (true, [Position::Expr(expr)]) = (self.instances_of(id).stacked, positions) {
+            return self.applied_stacked(scope, id, expr);
         }
         let mut number = 0;
         for (position, count) in positions.iter().zip(&counts) {

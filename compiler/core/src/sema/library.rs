@@ -246,17 +246,7 @@ impl<'a> Checker<'a> {
         hints: &[(String, Span)],
     ) -> Option<Results> {
         let name = operation.name;
-        if let Some(named) = arguments.iter().find_map(|a| a.name.as_ref()) {
-            self.report.push(
-                Diagnostic::error(
-                    "E0502",
-                    format!("`{name}` has no argument named `{}`", named.text),
-                )
-                .at(named.span, "named here")
-                .help("its arguments are given by position"),
-            );
-            return None;
-        }
+        self.by_position(name, arguments)?;
         let takes = operation.tensors + usize::from(operation.function == Function::Topk);
         if arguments.len() != takes {
             let given = arguments.len();

@@ -144,6 +144,17 @@ impl Checker<'_> {
 
     /// A source with what the uses of its tensor say.
     pub(super) fn settle_source(&mut self, tensor: TensorRef, form: SourceForm) -> Option<Source> {
+        if let Some(stack) = self.stacks.get(&tensor).cloned() {
+            let each = match form {
+                SourceForm::Ready(Source::Fed) => return Some(Source::Fed),
+                form => self.settle_one(tensor, form)?,
+            };
+            return Some(stack.source(&each, str::to_owned));
+        }
+        self.settle_one(tensor, form)
+    }
+
+    fn settle_one(&mut self, tensor: TensorRef, form: SourceForm) -> Option<Source> {
         let (fan, he) = match form {
             SourceForm::Ready(source) => return Some(source),
             SourceForm::HeNormal { fan } => (fan, true),
@@ -171,17 +182,19 @@ impl Checker<'_> {
     /// use that sums none of them (an update of the weights) says nothing, unless there is no other.
     pub(super) fn fans(&mut self, tensor: TensorRef) -> Option<(f64, f64)> {
         let record = self.tensors[tensor.0 as usize].clone();
+        let own = self.stacks.get(&tensor).map_or(0, |stack| stack.leading);
+        let read_as = self.used_as(tensor);
         let mut found: Option<(f64, f64)> = None;
         let mut unsummed = None;
         for (_, positions) in self
             .reads
             .clone()
             .iter()
-            .filter(|(read, _)| *read == tensor)
+            .filter(|(read, _)| read_as.contains(read))
         {
             let (mut inner, mut outer) = (1.0, 1.0);
             let mut sums = false;
-            for (position, size) in positions.iter().zip(&record.shape) {
+            for (position, size) in positions.iter().zip(&record.shape[own..]) {
                 let summed = self.arena.free(*position).iter().any(|var| {
                     matches!(
                         self.vars[var.0 as usize].reduction,

@@ -10,7 +10,7 @@
 //!
 //! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
 //! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
-//! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `states`,
+//! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `stacks`, `states`,
 //! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
 //! `repeat`, `round_states`, `after`, `unroll` (rounds); `types`, `guesses`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `training`, `passes`, `updates`, `schedules`, `step`, `update`, `rows` (blocks of
@@ -60,6 +60,7 @@ mod signature;
 mod size;
 mod slices;
 mod sources;
+mod stacks;
 mod statement;
 mod states;
 mod step;
@@ -265,6 +266,14 @@ struct Checker<'a> {
     slices: Vec<Rc<[ExprId]>>,
     slice_numbers: HashMap<Rc<[ExprId]>, slices::SliceId>,
     instances_made: Vec<instances::Instances<'a>>,
+    /// The counts of the arrays around the instances that are being declared, of those that are stored together.
+    stacked: Vec<Size>,
+    /// What holds a param of several instances.
+    stacks: HashMap<TensorRef, stacks::Stack>,
+    /// What it holds at one position of its first dimension.
+    stack_slices: HashMap<(TensorRef, ExprId), TensorRef>,
+    /// Instances with what they own at one more position.
+    instance_slices: HashMap<(instances::InstanceId, ExprId), instances::InstanceId>,
     /// The states of instances, by their names.
     states: HashMap<(instances::InstanceId, usize, &'a str), expr::Binding>,
     /// Whether a random source was met in the call that is being read.
@@ -354,6 +363,10 @@ impl<'a> Checker<'a> {
             slices: vec![Rc::from([])],
             slice_numbers: HashMap::from([(Rc::from([]), slices::SliceId(0))]),
             instances_made: vec![],
+            stacked: vec![],
+            stacks: HashMap::new(),
+            stack_slices: HashMap::new(),
+            instance_slices: HashMap::new(),
             states: HashMap::new(),
             drew: false,
             instances: HashMap::new(),
@@ -402,15 +415,21 @@ impl<'a> Checker<'a> {
         let mut inputs = std::mem::take(&mut self.inputs);
         if let Some(program) = &program {
             // Sources that the uses decide.
+            let mut settled: HashMap<&str, &Source> = HashMap::new();
+            for tensor in &program.tensors {
+                match &tensor.definition {
+                    einsum::Definition::Source(Source::Stacked { parts, .. }) => {
+                        settled.extend(parts.iter().map(|p| (p.name.as_str(), &p.source)));
+                    }
+                    einsum::Definition::Source(source) => {
+                        settled.insert(&tensor.name, source);
+                    }
+                    einsum::Definition::Statement { .. } | einsum::Definition::Loop(_) => {}
+                }
+            }
             for input in &mut inputs {
-                let tensor = program
-                    .tensors
-                    .iter()
-                    .find(|tensor| tensor.name == input.name);
-                if let Some(crate::einsum::Definition::Source(source)) =
-                    tensor.map(|t| &t.definition)
-                {
-                    input.source = source.clone();
+                if let Some(source) = settled.get(input.name.as_str()) {
+                    input.source = (*source).clone();
                 }
             }
         }

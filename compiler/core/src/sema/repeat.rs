@@ -1,8 +1,8 @@
 //! `repeat`: states, the statements of a round, when it ends, and what is seen after it.
 //!
 //! A state is a tensor that a round begins with; it has the type and shape of what it began with, where that says them, else
-//! of its `next`. Where a call says by the counter which instance it applies, the rounds are written one after the
-//! other. Must not know kernels.
+//! of its `next`. Where a call says by the counter which instance it applies, and the instances are not stored together, the rounds
+//! are written one after the other. Must not know kernels.
 //!
 //! ```text
 //! repeat t < 9 { state x = 1.0; next x = x / 2 }
@@ -17,8 +17,8 @@ use super::{
     ranges::Open,
     size::Size,
     slices::View,
+    stacks::applies_by_counter,
     statement::{Definition, Target, Tensor},
-    walk_repeat::applies_by_counter,
 };
 use crate::einsum::{BlockId, LoopValue, Role};
 use ein_plan::DType;
@@ -130,10 +130,27 @@ impl<'a> Checker<'a> {
             until: until.as_ref(),
             span: self.head(*span),
         };
-        if applies_by_counter(body, &counter.text) {
+        if applies_by_counter(body, &counter.text)
+            && !self.applies_stacks(place.scope, body, &counter.text)
+        {
             return self.unrolled(place, &mut frame, bound);
         }
+        let place_of_bound = bound.span;
         let bound = self.bound_of(place, &frame, bound);
+        if let (Some(Rounds::Unbounded), None) = (&bound, frame.until) {
+            self.report.push(
+                Diagnostic::error(
+                    "E0514",
+                    format!("the rounds of `{}` never end", counter.text),
+                )
+                .at(place_of_bound, "no bound, and no `until`")
+                .help(format!(
+                    "say when they end: `repeat {} < inf until …`",
+                    counter.text
+                )),
+            );
+            return None;
+        }
         let mut initial = vec![];
         for (target, ty, value) in states_of(body) {
             initial.push(self.initial(place, &frame, target, ty, value));

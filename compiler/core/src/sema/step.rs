@@ -9,6 +9,8 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
+    callee::Body,
+    schedules::Rule,
     size::Size,
     statement::{Definition, Tensor},
     train::Settings,
@@ -63,32 +65,44 @@ impl<'a> Checker<'a> {
         if task != Task::Apply {
             self.outputs.push((loss, None, settings.loss.1));
         }
-        let mut gradients = vec![];
-        for param in &params {
-            gradients.push(match task {
-                Task::Apply => self.accumulated(*param, head),
-                _ => self.gradient_of(loss, *param, head),
-            });
-        }
+        // Backwards: what only the gradients of late layers read is free behind them, and so is a gradient behind its update.
         if task == Task::Part {
-            for (param, gradient) in params.iter().zip(gradients) {
+            for param in params.iter().rev() {
+                let gradient = self.gradient_of(loss, *param, head);
                 self.accumulate(*param, gradient, head)?;
             }
         } else {
-            if let Some(clip) = settings.clip {
-                gradients = self.clipped(&gradients, clip, head)?;
-            }
             let factor = self.factor(&settings)?;
             let update = self.counter(UPDATE, head);
             let total = settings.total_steps;
             let total = total.map_or_else(|| Size::dim("total_steps"), Size::number);
             let total = self.arena.whole(total);
             let mut numbers = self.numbers(&settings, update, total);
-            let norm = self.global_norm(&gradients, head)?;
-            numbers.push((NORM, self.untyped(norm, false)));
-            for ((param, gradient), group) in params.iter().zip(gradients).zip(groups) {
-                let pair = (*param, gradient);
-                self.update(rule, pair, &group, factor, &numbers)?;
+            let gradient = |c: &mut Self, param: TensorRef| match task {
+                Task::Apply => c.accumulated(param, head),
+                _ => c.gradient_of(loss, param, head),
+            };
+            let mut gradients = vec![];
+            let norm = if settings.clip.is_some() || self.reads_norm(rule) {
+                let all = params.iter().rev();
+                gradients.extend(all.map(|param| gradient(self, *param)));
+                gradients.reverse();
+                if let Some(clip) = settings.clip {
+                    gradients = self.clipped(&gradients, clip, head)?;
+                }
+                let norm = self.global_norm(&gradients, head)?;
+                self.untyped(norm, false)
+            } else {
+                // Nobody reads it.
+                self.arena.whole(Size::number(0))
+            };
+            numbers.push((NORM, norm));
+            for (at, param) in params.iter().enumerate().rev() {
+                let gradient = match gradients.get(at) {
+                    Some(gradient) => *gradient,
+                    None => gradient(self, *param),
+                };
+                self.update(rule, (*param, gradient), &groups[at], factor, &numbers)?;
             }
             if let Some(rate) = self.training.rate {
                 self.outputs.push((rate, None, head));
@@ -98,6 +112,21 @@ impl<'a> Checker<'a> {
             self.module_states(&reached, head)?;
         }
         Some(())
+    }
+
+    /// Whether a rule names the norm of all gradients together.
+    fn reads_norm(&self, rule: Rule<'a>) -> bool {
+        let items = match rule.callable.body {
+            Body::Block(items) => items,
+            Body::Expression(_) => &[],
+        };
+        let defaults = rule
+            .callable
+            .formals
+            .iter()
+            .filter_map(|f| f.default.as_ref());
+        let mut spans = items.iter().map(|i| i.span).chain(defaults.map(|d| d.span));
+        spans.any(|span| self.text(span).contains(NORM))
     }
 
     fn is_trained(&self, at: TensorRef) -> bool {
@@ -113,10 +142,18 @@ impl<'a> Checker<'a> {
         settings: &Settings<'a>,
         params: &[TensorRef],
     ) -> Option<Vec<Vec<&'a Argument>>> {
-        let names: Vec<String> = params
-            .iter()
-            .map(|param| self.tensors[param.0 as usize].name.clone())
-            .collect();
+        // No pattern tells the params of one array apart.
+        let (mut names, mut shown) = (vec![], vec![]);
+        for param in params {
+            let stack = self.stacks.get(param);
+            let own = || self.tensors[param.0 as usize].name.clone();
+            names.push(
+                stack
+                    .and_then(|s| s.parts().into_iter().next())
+                    .unwrap_or_else(own),
+            );
+            shown.push(stack.map_or_else(own, |stack| stack.path().to_owned()));
+        }
         let mut found: Vec<Vec<&'a Argument>> = vec![vec![]; params.len()];
         for group in &settings.groups {
             let texts = group.patterns.iter().map(|p| p.text.trim_matches('"'));
@@ -133,7 +170,7 @@ impl<'a> Checker<'a> {
                 self.report.push(
                     Diagnostic::error("E0624", what)
                         .at(group.span, "a group of nothing")
-                        .help(format!("the loss depends on {}", names.join(", "))),
+                        .help(format!("the loss depends on {}", shown.join(", "))),
                 );
                 return None;
             }

@@ -197,8 +197,8 @@ pub(super) struct Findings<'a> {
     pub(super) rate: Option<TensorRef>,
     pub(super) state_tensors: Vec<TensorRef>,
     pub(super) next_states: Vec<NextState>,
-    /// What each application of an instance makes, by its prefix.
-    pub(super) applications: HashMap<String, std::ops::Range<usize>>,
+    /// What each application of an instance makes and where it stands, by its prefix.
+    pub(super) applications: HashMap<String, (std::ops::Range<usize>, Span)>,
     /// While an untyped number of the step is computed, or an optimizer's body is read.
     pub(super) hoisting: bool,
     pub(super) updating: bool,

@@ -8,14 +8,17 @@
 
 use super::{
     Checker,
-    arena::{ExprId, TensorRef},
+    arena::{ExprId, TensorRef, VarId},
     callee::{Body, Callable},
     expr::{Binding, Scope},
     schedules::{Rule, bind_numbers},
+    size::Size,
     slices::View,
     sources::SourceForm,
+    stacks::Stack,
     statement::Tensor,
     training::CarriedKind,
+    updates::state_name,
 };
 use crate::einsum::Role;
 use ein_plan::source::fed;
@@ -75,13 +78,24 @@ impl<'a> Checker<'a> {
                 Some(c.converted(value, dtype))
             })?,
         };
+        // Params that are stored together have the rule applied to each.
+        let stack = self.stacks.get(&param).cloned();
+        let leading = stack.as_ref().map_or(0, |stack| stack.leading);
+        self.open.push(super::ranges::Open::default());
+        let mut outer: Vec<VarId> = vec![];
+        for (at, size) in record.shape[..leading].iter().enumerate() {
+            outer.push(self.fresh_var(format!("p{}", at + 1), size.clone(), span));
+        }
+        self.close();
+        let each: Vec<ExprId> = outer.iter().map(|var| self.index(*var)).collect();
         let mut scope = Scope {
             depth: 1,
+            captured: outer.clone(),
             ..Scope::file(self.entity_files[rule.entity.0 as usize])
         };
         bind_numbers(&mut scope, callable, numbers);
-        let weight = Binding::Tensor(View::of(weight));
-        let gradient = Binding::Tensor(View::of(gradient));
+        let weight = Binding::Tensor(self.slice(weight, each.clone()));
+        let gradient = Binding::Tensor(self.slice(gradient, each.clone()));
         scope.locals.insert(&callable.formals[0].name.text, weight);
         scope
             .locals
@@ -116,8 +130,10 @@ impl<'a> Checker<'a> {
         let mut names = vec![format!("{name}_next")];
         let mut kinds = vec![(record.clone(), record.dtype)];
         for formal in &callable.formals[2..2 + states] {
-            let state = self.optimizer_state(&scope, rule, formal, &name, dtype)?;
-            let view = Binding::Tensor(View::of(state));
+            let of = (name.as_str(), stack.as_ref());
+            let counts = &record.shape[..leading];
+            let state = self.optimizer_state(&scope, rule, formal, of, (dtype, counts))?;
+            let view = Binding::Tensor(self.slice(state, each.clone()));
             scope.locals.insert(&formal.name.text, view);
             let like = self.tensors[state.0 as usize].clone();
             hints.push((format!("{}_next", like.name), span));
@@ -129,14 +145,20 @@ impl<'a> Checker<'a> {
         let Body::Block(body) = callable.body else {
             return None;
         };
-        let prefix = format!("{}.{name}", rule.name);
+        // `lamb.v.u` is the state `v` of the param `u`, and not the rule's own `u` for a param that is called `v`.
+        let first = name.split('.').next();
+        let mut carried = callable.formals[2..2 + states].iter();
+        let prefix = match carried.any(|state| first == Some(state.name.text.as_str())) {
+            true => format!("{name}.{}", rule.name),
+            false => format!("{}.{name}", rule.name),
+        };
         self.training.updating = true;
         let mark = self.report.mark();
         let results = self.body(rule.entity, &mut scope, callable, body, &prefix, &hints);
         self.report.called_from(mark, span, rule.name);
         self.training.updating = false;
         for ((binding, name), (like, dtype)) in results?.iter().zip(names).zip(kinds) {
-            let next = self.kept(*binding, name, &like, dtype, span)?;
+            let next = self.kept(*binding, name, &like, (dtype, &outer), span)?;
             self.outputs.push((next, None, span));
         }
         Some(())
@@ -148,8 +170,8 @@ impl<'a> Checker<'a> {
         scope: &Scope<'a>,
         rule: Rule<'a>,
         formal: &'a Formal,
-        param: &str,
-        dtype: DType,
+        (param, stack): (&str, Option<&Stack>),
+        (dtype, counts): (DType, &[Size]),
     ) -> Option<TensorRef> {
         let mut shape = vec![];
         for position in formal.shape.iter().flatten() {
@@ -178,7 +200,13 @@ impl<'a> Checker<'a> {
                 return None;
             }
         };
-        let name = format!("{}.{}.{param}", rule.name, formal.name.text);
+        let named = |param: &str| format!("{}.{}.{param}", rule.name, state_name(&formal.name));
+        let name = named(param);
+        let begin = match stack {
+            Some(stack) => stack.source(&begin, named),
+            None => begin,
+        };
+        shape.splice(0..0, counts.iter().cloned());
         self.training
             .carried
             .push((name.clone(), CarriedKind::State, begin));
@@ -193,22 +221,21 @@ impl<'a> Checker<'a> {
         binding: Binding,
         name: String,
         like: &Tensor,
-        dtype: DType,
+        (dtype, outer): (DType, &[VarId]),
         span: Span,
     ) -> Option<TensorRef> {
+        let each: Vec<ExprId> = outer.iter().map(|var| self.index(*var)).collect();
         let (value, from) = match binding {
             Binding::Tensor(view) => {
                 let made = &self.tensors[view.tensor.0 as usize];
-                if made.name == name && made.dtype == dtype && view.is_whole() {
+                let alike = made.name == name && made.dtype == dtype;
+                if alike && *self.leading(view) == *each {
                     return Some(view.tensor);
                 }
-                (view, made.dtype)
+                let from = made.dtype;
+                (Ok(view), from)
             }
-            Binding::Scalar(id) => {
-                let id = self.coerce(id, dtype, span)?;
-                let tensor = self.scalar_statement(id, span);
-                (View::of(tensor), dtype)
-            }
+            Binding::Scalar(id) => (Err(self.coerce(id, dtype, span)?), dtype),
             _ => return None,
         };
         if from != dtype && !from.is_float() {
@@ -221,12 +248,23 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        let leading = self.leading(value).to_vec();
-        self.pointwise(name, like, span, |c, at| {
-            let positions = leading.iter().chain(at).copied().collect();
-            let read = c.element(value.tensor, positions, from);
-            Some(c.converted(read, dtype))
-        })
+        self.open.push(super::ranges::Open::default());
+        let mut vars = outer.to_vec();
+        for (at, size) in like.shape.iter().enumerate().skip(outer.len()) {
+            vars.push(self.fresh_var(format!("i{}", at + 1), size.clone(), span));
+        }
+        self.close();
+        let root = match value {
+            Err(number) => number,
+            Ok(view) => {
+                let mut positions = self.leading(view).to_vec();
+                positions.extend(vars[outer.len()..].iter().map(|var| self.index(*var)));
+                let read = self.element(view.tensor, positions, from);
+                self.converted(read, dtype)
+            }
+        };
+        let shape = like.shape.clone();
+        Some(self.add_statement(name, root, vars, shape, span, Role::Hidden))
     }
 
     /// The `next` of the states of modules that the loss reaches.
@@ -234,30 +272,33 @@ impl<'a> Checker<'a> {
         let nexts = std::mem::take(&mut self.training.next_states);
         let mut taken: Vec<(TensorRef, Span)> = vec![];
         for next in nexts {
-            let range = self.training.applications.get(&next.application).cloned();
-            let used = range.is_some_and(|range| {
-                range
-                    .into_iter()
-                    .any(|at| reached.get(at).copied().unwrap_or(false))
-            });
-            if !used {
+            let Some((made, call)) = self.training.applications.get(&next.application).cloned()
+            else {
+                continue;
+            };
+            if !made
+                .into_iter()
+                .any(|at| reached.get(at).copied().unwrap_or(false))
+            {
                 continue;
             }
             if let Some((_, first)) = taken.iter().find(|(state, _)| *state == next.state) {
                 let name = self.tensors[next.state.0 as usize].name.clone();
                 self.report.push(
                     Diagnostic::error("E0512", format!("`{name}` has two values after a step"))
-                        .at(span, "the loss reaches two applications of its module")
-                        .at(*first, "this is its `next`")
+                        .at(call, "the loss reaches this application of its module")
+                        .at(*first, "and this one")
+                        .at(next.span, "each says what it is next")
+                        .at(span, "in these steps")
                         .help("apply the module once in a step, or declare two instances"),
                 );
                 return None;
             }
-            taken.push((next.state, next.span));
+            taken.push((next.state, call));
             let like = self.tensors[next.state.0 as usize].clone();
             let name = format!("{}_next", like.name);
             let value = Binding::Tensor(next.value);
-            let tensor = self.kept(value, name, &like, like.dtype, next.span)?;
+            let tensor = self.kept(value, name, &like, (like.dtype, &[]), next.span)?;
             self.outputs.push((tensor, None, next.span));
         }
         Some(())

@@ -17,7 +17,7 @@ use super::{
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Expr, ExprKind, FunctionBody, Item, ItemKind, Name, Position, Role, Statement, Target, Type,
+    Expr, ExprKind, FunctionBody, Item, ItemKind, Name, Role, Statement, Target, Type,
 };
 use std::collections::BTreeMap;
 
@@ -339,53 +339,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether the calls of a block say by its counter which instance of an array they apply.
-pub(super) fn applies_by_counter(items: &[Item], counter: &str) -> bool {
-    items.iter().any(|item| match &item.kind {
-        ItemKind::Statement(
-            Statement::Definition { value, .. } | Statement::Scatter { value, .. },
-        ) => in_expr(value, counter),
-        ItemKind::Statement(Statement::Repeat { body, .. }) => applies_by_counter(body, counter),
-        ItemKind::Const { value, .. } => in_expr(value, counter),
-        _ => false,
-    })
-}
-
-fn in_expr(e: &Expr, counter: &str) -> bool {
-    let inside = |e: &Expr| in_expr(e, counter);
-    let positions = |positions: &[Position]| {
-        positions.iter().any(|p| match p {
-            Position::Expr(e) => inside(e),
-            Position::Rest(_) => false,
-        })
-    };
-    match &*e.kind {
-        ExprKind::Call { callee, arguments } => {
-            let applies = match &*callee.kind {
-                ExprKind::Access { positions, .. } => positions.iter().any(|p| match p {
-                    Position::Expr(e) => names(e, counter),
-                    Position::Rest(_) => false,
-                }),
-                _ => false,
-            };
-            applies || arguments.iter().any(|a| inside(&a.value))
-        }
-        ExprKind::Access {
-            base,
-            positions: at,
-        } => inside(base) || positions(at),
-        ExprKind::Else { value, fallback } => inside(value) || inside(fallback),
-        ExprKind::Negate(a) | ExprKind::Not(a) | ExprKind::Bracket(a) => inside(a),
-        ExprKind::Binary { left, right, .. } => inside(left) || inside(right),
-        ExprKind::Chain { first, rest } => inside(first) || rest.iter().any(|(_, e)| inside(e)),
-        ExprKind::Reduce { indices, body, .. } => positions(indices) || inside(body),
-        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().any(inside),
-        _ => false,
-    }
-}
-
 /// Whether a name stands in an expression.
-fn names(e: &Expr, name: &str) -> bool {
+pub(super) fn names(e: &Expr, name: &str) -> bool {
     let mut found = vec![];
     super::order::names_in(e, &mut found);
     found.contains(&name)

@@ -11,7 +11,6 @@
 //! x.last of x: {i: 8/2} f32[i] = loop last b0.0
 //! ```
 
-use super::parse::Names;
 use ein_plan::lifetime::Event;
 use ein_plan::parse::{Line, ParseError, Result as Parsed};
 use ein_plan::print::{Name, list, origin};
@@ -19,6 +18,7 @@ use ein_plan::repeat::{alike, collected, includes, is_known};
 use ein_plan::{
     Block, BlockId, Bound, Collected, DType, LoopValue, Mesh, RelationId, RelationType, State,
 };
+use std::collections::HashMap;
 
 /// What the nesting depends on of a relation: the block that it is in, and the value of a loop that it is.
 pub(crate) type Place = (Option<BlockId>, Option<LoopValue>);
@@ -166,6 +166,28 @@ pub(crate) fn lines(
         depth += usize::from(matches!(event, Event::Enter(_)));
     }
     lines.concat()
+}
+
+/// The relations above, by name.
+#[derive(Default)]
+pub(crate) struct Names(HashMap<String, RelationId>);
+
+impl Names {
+    pub(crate) fn add(&mut self, name: &str) {
+        let number = RelationId(self.0.len() as u32);
+        self.0.insert(name.to_string(), number);
+    }
+
+    /// The relation of that name.
+    pub(crate) fn find(&self, name: &str) -> Option<RelationId> {
+        self.0.get(name).copied()
+    }
+
+    /// Reads the name of one of them.
+    pub(crate) fn read(&self, line: &mut Line<'_>) -> Parsed<RelationId> {
+        let error = line.error("a relation that stands above");
+        self.0.get(&line.name()?).copied().ok_or(error)
+    }
 }
 
 /// Blocks while a program is read: what they end with is only named until all of it is.
@@ -328,7 +350,10 @@ pub(crate) fn verify(
             {
                 (Some(kept), Bound::Rounds(rounds)) => {
                     let all = collected(&kinds[kept.value.0 as usize], kept.dim, rounds);
-                    includes(&all, own, mesh)
+                    if !includes(&all, own, mesh) {
+                        return Err(format!("`{value}` is {all}, not {own}"));
+                    }
+                    true
                 }
                 _ => false,
             },

@@ -8,11 +8,10 @@
 //! 3:18: expected a relation that stands above, found `D`
 //! ```
 
-use super::blocks::Reading;
+use super::blocks::{Names, Reading};
 use super::{Operation, Output, Program, Relation, Type};
 use ein_plan::parse::{Line, ParseError, Result, lines};
 use ein_plan::{JoinInput, KeyDim, Range, RelationId};
-use std::collections::HashMap;
 
 /// Parses a program.
 pub fn parse(text: &str) -> Result<Program> {
@@ -48,28 +47,6 @@ pub fn parse(text: &str) -> Result<Program> {
     }
     program.blocks = loops.finish(&names)?;
     Ok(program)
-}
-
-/// The relations above, by name.
-#[derive(Default)]
-pub(crate) struct Names(HashMap<String, RelationId>);
-
-impl Names {
-    pub(crate) fn add(&mut self, name: &str) {
-        let number = RelationId(self.0.len() as u32);
-        self.0.insert(name.to_string(), number);
-    }
-
-    /// The relation of that name.
-    pub(crate) fn find(&self, name: &str) -> Option<RelationId> {
-        self.0.get(name).copied()
-    }
-
-    /// Reads the name of one of them.
-    pub(crate) fn read(&self, line: &mut Line<'_>) -> Result<RelationId> {
-        let error = line.error("a relation that stands above");
-        self.0.get(&line.name()?).copied().ok_or(error)
-    }
 }
 
 /// `C.partial of C:` or `C:`.

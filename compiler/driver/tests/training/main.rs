@@ -5,9 +5,11 @@
 //! ```
 #![allow(clippy::unwrap_used, clippy::result_large_err)]
 
+mod modules;
 mod other_data;
 mod reference;
 mod rules;
+mod schedules;
 mod wrong;
 
 use ein_array::{Array, Data};
@@ -28,6 +30,7 @@ pub(crate) const COLUMNS: usize = 5;
 /// What a run of a program gave.
 pub(crate) struct Run {
     pub(crate) losses: Vec<f64>,
+    pub(crate) rates: Vec<f64>,
     pub(crate) validated: Vec<f64>,
     pub(crate) outputs: BTreeMap<String, Vec<f64>>,
 }
@@ -62,14 +65,18 @@ pub(crate) fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
             exit::drawn(failure.diagnostics, &program.texts(), Default::default())
         ),
     };
-    let told = Mutex::new((vec![], vec![]));
+    let told = Mutex::new((vec![], vec![], vec![]));
     let watch = |event: &Event| {
         let mut told = told.lock().unwrap();
         if let Event::Step {
-            loss, validated, ..
+            loss,
+            validated,
+            rate,
+            ..
         } = event
         {
             told.0.push(*loss);
+            told.2.extend(rate);
             told.1.extend(validated.as_ref().map(|(_, value)| *value));
         }
         Ok(())
@@ -79,10 +86,11 @@ pub(crate) fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
         ..ein_exec::Options::default()
     };
     let report: Report = train_in_process(&session, sites, &options, &watch)?;
-    let (losses, validated) = told.into_inner().unwrap();
+    let (losses, validated, rates) = told.into_inner().unwrap();
     let printed = report.printed.iter();
     Ok(Run {
         losses,
+        rates,
         validated,
         outputs: printed
             .map(|printed| (printed.name.clone(), numbers(&printed.values)))

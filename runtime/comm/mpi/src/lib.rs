@@ -4,7 +4,7 @@
 //! bytes and open the one that fits their launcher. Must not know arrays, plans or sites.
 //!
 //! ```text
-//! libein_mpi.so   ein_mpi_table() -> { version: 1, start, rank, size, exchange, … }
+//! libein_mpi.so   ein_mpi_table() -> { version: 2, start, rank, size, exchange, … }
 //! ```
 #![allow(unsafe_code)]
 
@@ -12,10 +12,12 @@
 #[allow(dead_code)]
 mod table;
 
+mod patient;
+
 use mpi::ffi;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
-use table::{Outcome, Segment, Table, VERSION};
+use table::{Outcome, Segment, Table, Tell, VERSION};
 
 /// The table; see its type for what the functions promise.
 #[unsafe(no_mangle)]
@@ -31,6 +33,7 @@ pub extern "C" fn ein_mpi_table() -> *const Table {
         barrier,
         abort,
         finish,
+        patience,
     };
     &TABLE
 }
@@ -180,11 +183,15 @@ unsafe extern "C" fn exchange(
         // What was posted is never waited for: the caller ends the job.
         return outcome(code);
     }
-    let Ok(count) = c_int::try_from(requests.len()) else {
+    if c_int::try_from(requests.len()).is_err() {
         return refused(c"more messages at once than MPI can count");
-    };
-    // SAFETY: `count` requests, all posted.
-    outcome(unsafe { ffi::MPI_Waitall(count, requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE) })
+    }
+    // Receives were posted first.
+    let ranks: Vec<u32> = receives
+        .iter()
+        .flat_map(|segment| messages(segment, round).map(|_| segment.rank))
+        .collect();
+    outcome(patient::all(&mut requests, &ranks))
 }
 
 unsafe extern "C" fn broadcast(root: u32, address: *mut u8, bytes: u64, round: u64) -> Outcome {
@@ -212,9 +219,11 @@ unsafe extern "C" fn broadcast(root: u32, address: *mut u8, bytes: u64, round: u
 }
 
 unsafe extern "C" fn all_gather(mine: u64, all: *mut u64) -> Outcome {
-    // SAFETY: `all` has room for one number of every rank.
-    outcome(unsafe {
-        ffi::MPI_Allgather(
+    // SAFETY: a constant of the library.
+    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+    // SAFETY: `all` has room for one number of every rank, and both places live until the call is waited for, below.
+    let code = unsafe {
+        ffi::MPI_Iallgather(
             (&raw const mine).cast::<c_void>(),
             1,
             ffi::RSMPI_UINT64_T,
@@ -222,8 +231,17 @@ unsafe extern "C" fn all_gather(mine: u64, all: *mut u64) -> Outcome {
             1,
             ffi::RSMPI_UINT64_T,
             ffi::RSMPI_COMM_WORLD,
+            &mut request,
         )
-    })
+    };
+    if code != ffi::MPI_SUCCESS as c_int {
+        return outcome(code);
+    }
+    outcome(patient::together(request))
+}
+
+unsafe extern "C" fn patience(nanoseconds: u64, tell: Tell) {
+    patient::set(nanoseconds, tell);
 }
 
 unsafe extern "C" fn barrier() -> Outcome {
@@ -239,6 +257,8 @@ unsafe extern "C" fn abort(status: i32) {
 }
 
 unsafe extern "C" fn finish() -> Outcome {
+    // What waiting ranks have said to this one and nobody has read.
+    patient::heard(0);
     // SAFETY: called once, when nothing is under way.
     outcome(unsafe { ffi::MPI_Finalize() })
 }

@@ -3,16 +3,17 @@
 //! All `unsafe` of this crate stands here. Must not know sites' arrays or launchers.
 //!
 //! ```text
-//! bytes of libein_mpi.so -> memfd -> dlopen("/proc/self/fd/5") -> table, version 1
+//! bytes of libein_mpi.so -> memfd -> dlopen("/proc/self/fd/5") -> table, version 2
 //! ```
 #![allow(unsafe_code)]
 
-use super::table::{Outcome, SYMBOL, Segment, Table, VERSION};
+use super::table::{Outcome, SYMBOL, Segment, Table, Tell, VERSION};
 use libloading::os::unix::{Library as Dynamic, RTLD_GLOBAL, RTLD_NOW};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 /// Most bytes of one MPI message: counts are 32-bit, and some implementations compute with them.
 const ROUND: u64 = 1 << 30;
@@ -151,6 +152,23 @@ impl Library {
     pub fn abort(&self, status: i32) {
         // SAFETY: MPI is started. Where another thread than MPI's calls it, nothing else is done any more.
         unsafe { (self.table.abort)(status) }
+    }
+
+    /// How long exchanges and agreements wait without telling for which ranks; none: for ever.
+    pub fn set_patience(&self, patience: Option<Duration>) {
+        /// See [`super::missing`].
+        unsafe extern "C" fn told(ranks: *const u32, count: u64) {
+            // SAFETY: the shim passes that many numbers; an empty list may have any address.
+            let ranks = match count {
+                0 => &[],
+                _ => unsafe { std::slice::from_raw_parts(ranks, count as usize) },
+            };
+            super::missing(ranks);
+        }
+        let tell: Tell = told;
+        let nanoseconds = patience.map_or(0, |patience| patience.as_nanos() as u64);
+        // SAFETY: the function is there as long as the program.
+        unsafe { (self.table.patience)(nanoseconds, tell) }
     }
 
     /// Ends MPI; nothing may be called after it.

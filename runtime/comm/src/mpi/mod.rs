@@ -16,8 +16,9 @@ pub use launcher::{Launcher, launched};
 use crate::{ArrayKind, CommError, Communicator, check_kinds};
 use ein_array::Array;
 use library::Library;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A shim: a shared library that was built against one MPI.
 #[derive(Clone, Debug)]
@@ -288,6 +289,18 @@ impl Communicator for Mpi {
         Ok(Some((site, String::from_utf8_lossy(&bytes).into_owned())))
     }
 
+    fn doing(&self, what: String, patience: Option<Duration>) {
+        let mut doing = DOING.lock().unwrap_or_else(PoisonError::into_inner);
+        if doing.patience != patience {
+            self.library.set_patience(patience);
+        }
+        *doing = Doing {
+            site: self.site,
+            what,
+            patience,
+        };
+    }
+
     fn abort(&self, message: &str) {
         eprintln!("rank {}: {message}", self.site);
         self.failed.store(true, Ordering::Relaxed);
@@ -295,6 +308,29 @@ impl Communicator for Mpi {
         std::thread::sleep(TIME_TO_SPEAK);
         self.library.abort(1);
     }
+}
+
+/// What this rank's calls are for.
+static DOING: Mutex<Doing> = Mutex::new(Doing {
+    site: 0,
+    what: String::new(),
+    patience: None,
+});
+
+struct Doing {
+    site: u32,
+    what: String,
+    patience: Option<Duration>,
+}
+
+/// Says that a call waits for ranks.
+fn missing(ranks: &[u32]) {
+    let doing = DOING.lock().unwrap_or_else(PoisonError::into_inner);
+    let patience = doing.patience.unwrap_or_default();
+    eprintln!(
+        "{}",
+        crate::stall::told(doing.site, &doing.what, patience, ranks)
+    );
 }
 
 /// How long an aborting rank leaves its launcher to read what it printed.

@@ -4,7 +4,7 @@
 //! other side cannot be told from here.
 //!
 //! ```text
-//! ein_mpi_table() -> { version: 1, start, rank, size, exchange, broadcast, all_gather, barrier, abort, finish }
+//! ein_mpi_table() -> { version: 2, start, rank, size, exchange, broadcast, all_gather, barrier, abort, finish, patience }
 //! ```
 
 use std::ffi::c_char;
@@ -13,10 +13,13 @@ use std::ffi::c_char;
 pub const SYMBOL: &str = "ein_mpi_table";
 
 /// Raised with every change of [`Table`] or [`Segment`].
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Null if all went well, else a text that ends in NUL and stays valid.
 pub type Outcome = *const c_char;
+
+/// Is told for which ranks a call waits.
+pub type Tell = unsafe extern "C" fn(ranks: *const u32, count: u64);
 
 /// Bytes that go to a rank or come from one.
 #[repr(C)]
@@ -61,4 +64,6 @@ pub struct Table {
     pub abort: unsafe extern "C" fn(status: i32),
     /// `MPI_Finalize`.
     pub finish: unsafe extern "C" fn() -> Outcome,
+    /// From now on `exchange` and `all_gather` call `tell`, once each, when they have waited so many nanoseconds (0: never).
+    pub patience: unsafe extern "C" fn(nanoseconds: u64, tell: Tell),
 }

@@ -16,7 +16,7 @@ use crate::walk::agree;
 use ein_array::Array;
 use ein_data::checkpoint::{self, Checkpoint, CheckpointWriter};
 use ein_data::{DataError, Named, Reader, SetWriter};
-use ein_plan::{ArrayDim, ArrayType, Mesh, Placement, RelationType};
+use ein_plan::{ArrayDim, ArrayType, Mesh, Placement, RelationType, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,17 +112,43 @@ impl Session {
         self.named(|carried| carried.saved)
     }
 
+    /// Tensors that are stored together are each one in a file.
     fn named(&self, which: impl Fn(&super::Carried) -> bool) -> Vec<Named> {
         let carried = self.carried.iter().filter(|(_, carried)| which(carried));
+        let named = |name: &str, carried: &super::Carried, leading: usize| Named {
+            name: name.to_owned(),
+            header: ein_data::Header {
+                dtype: carried.dtype,
+                shape: carried.shape[leading..].to_vec(),
+            },
+        };
         carried
-            .map(|(name, carried)| Named {
-                name: name.clone(),
-                header: ein_data::Header {
-                    dtype: carried.dtype,
-                    shape: carried.shape.clone(),
-                },
+            .flat_map(|(name, carried)| match &carried.begin {
+                Source::Stacked { leading, parts } => parts
+                    .iter()
+                    .map(|part| named(&part.name, carried, *leading as usize))
+                    .collect(),
+                _ => vec![named(name, carried, 0)],
             })
             .collect()
+    }
+
+    /// What holds a tensor of a file: the name under which it is carried, and its place there.
+    fn holders(&self) -> BTreeMap<&str, (&str, Vec<u64>)> {
+        let mut holders = BTreeMap::new();
+        for (name, carried) in &self.carried {
+            let Source::Stacked { leading, parts } = &carried.begin else {
+                holders.insert(name.as_str(), (name.as_str(), vec![]));
+                continue;
+            };
+            let counts = &carried.shape[..*leading as usize];
+            let all: Vec<(u64, u64)> = counts.iter().map(|count| (0, *count)).collect();
+            let places = crate::source::places(&all);
+            for (part, at) in parts.iter().zip(places) {
+                holders.insert(part.name.as_str(), (name.as_str(), at));
+            }
+        }
+        holders
     }
 
     /// What must be the same for a run to continue.
@@ -325,8 +351,12 @@ impl Runner<'_> {
         attach: &dyn Fn() -> Result<T, DataError>,
         finish: impl FnOnce(T) -> Result<R, DataError>,
     ) -> Result<Option<R>, RunError> {
-        for tensor in tensors {
-            self.appear(tensor)?;
+        let holders = self.session.holders();
+        let whole = |tensor: &Named| holders.get(tensor.name.as_str()).map(|(name, _)| *name);
+        let mut names: Vec<&str> = tensors.iter().filter_map(whole).collect();
+        names.dedup();
+        for name in names {
+            self.appear(name)?;
         }
         let first = self.comm.site() == 0;
         let mut writer = None;
@@ -364,30 +394,46 @@ impl Runner<'_> {
 
     /// This site's tuples, or, where several sites hold the same, its share of them.
     fn boxes(&self, tensors: &[Named], target: &impl Target) -> Result<(), RunError> {
+        let holders = self.session.holders();
         for (at, tensor) in tensors.iter().enumerate() {
             let missing = || RunError::internal(format!("`{}` is not held anywhere", tensor.name));
-            let resident = self.residents.get(&tensor.name).ok_or_else(missing)?;
+            let (name, place) = holders.get(tensor.name.as_str()).ok_or_else(missing)?;
+            let resident = self.residents.get(name).ok_or_else(missing)?;
             let kind = &resident.kind;
             for (number, key) in kind.all_keys().enumerate() {
+                let ranges = kind.ranges(&key);
+                let (leading, own) = ranges.split_at(place.len());
+                let inside = |(at, (start, count)): (&u64, &(u64, u64))| {
+                    (*start..start + count).contains(at)
+                };
                 let holders = kind.holders(&key, &resident.mesh);
-                if holders[number % holders.len()] == self.comm.site() {
-                    let tuple = resident.tuples.get(&key).and_then(|tuple| tuple.first());
-                    let array = tuple.ok_or_else(missing)?;
-                    let written = target.write(at, &kind.ranges(&key), array);
-                    written.map_err(unwritten)?;
+                if !place.iter().zip(leading).all(inside)
+                    || holders[number % holders.len()] != self.comm.site()
+                {
+                    continue;
                 }
+                let tuple = resident.tuples.get(&key).and_then(|tuple| tuple.first());
+                let array = tuple.ok_or_else(missing)?;
+                let written = match place.is_empty() {
+                    true => target.write(at, own, array),
+                    false => target.write(at, own, &part_of(array, place, leading, own)),
+                };
+                written.map_err(unwritten)?;
             }
         }
         Ok(())
     }
 
     /// Makes what no plan has asked for yet, at the first site.
-    fn appear(&mut self, tensor: &Named) -> Result<(), RunError> {
-        if self.residents.contains(&tensor.name) {
+    fn appear(&mut self, name: &str) -> Result<(), RunError> {
+        let Some(carried) = self.session.carried.get(name) else {
+            return Ok(());
+        };
+        if self.residents.contains(name) {
             return Ok(());
         }
         let mesh = Mesh::row(self.comm.sites());
-        let dims = tensor.header.shape.iter();
+        let dims = carried.shape.iter();
         let kind = RelationType {
             keys: vec![],
             array: ArrayType {
@@ -397,14 +443,14 @@ impl Runner<'_> {
                         cut: None,
                     })
                     .collect(),
-                columns: vec![tensor.header.dtype],
+                columns: vec![carried.dtype],
             },
             placement: Placement::one(&mesh),
         };
-        let made = self.made(&tensor.name, &kind, &mesh);
+        let made = self.made(name, &kind, &mesh);
         agree(self.comm, made.as_ref().err().cloned())?;
         self.residents.insert(
-            tensor.name.clone(),
+            name.to_owned(),
             Resident {
                 tuples: made?,
                 kind,
@@ -421,13 +467,19 @@ impl Runner<'_> {
         kind: &RelationType,
         mesh: &Mesh,
     ) -> Result<Tuples, RunError> {
+        let place = (self.comm.site(), mesh);
         if let Some(reader) = self.restored.get(name) {
-            return read(reader, kind, (self.comm.site(), mesh));
+            return read(reader, kind, place);
         }
         let Some(carried) = self.session.carried.get(name) else {
             return Err(RunError::internal(format!("`{name}` is not carried")));
         };
-        let place = (self.comm.site(), mesh);
+        if let Source::Stacked { leading, parts } = &carried.begin {
+            let readers = parts.iter().map(|part| self.restored.get(&part.name));
+            if let Some(readers) = readers.collect::<Option<Vec<_>>>() {
+                return read_stacked(&readers, *leading as usize, kind, place);
+            }
+        }
         self.pool.install(|| {
             crate::source::source((name, name), &carried.begin, kind, place, &[], self.options)
         })
@@ -445,6 +497,50 @@ fn read(
         tuples.insert(key, vec![Arc::new(array)]);
     }
     Ok(tuples)
+}
+
+/// As [`read`], of tensors that are stored together.
+fn read_stacked(
+    readers: &[&Reader],
+    leading: usize,
+    kind: &RelationType,
+    (site, mesh): (u32, &Mesh),
+) -> Result<Tuples, RunError> {
+    let [dtype] = kind.array.columns.as_slice() else {
+        return Err(RunError::internal("what is carried has one column"));
+    };
+    let mut tuples = Tuples::new();
+    for key in kind.keys_at(site, mesh) {
+        let ranges = kind.ranges(&key);
+        let (first, own) = ranges.split_at(leading);
+        let extents: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let mut array = Array::zeros(*dtype, &extents);
+        for at in crate::source::places(first) {
+            let counts = kind.array.dims.iter().map(|dim| dim.extent);
+            let number = at
+                .iter()
+                .zip(counts)
+                .fold(0, |n, (at, count)| n * count + at);
+            let part = readers[number as usize].read(own).map_err(unread)?;
+            crate::source::put(&mut array, part, &at, first);
+        }
+        tuples.insert(key, vec![Arc::new(array)]);
+    }
+    Ok(tuples)
+}
+
+/// One of the tensors that an array holds behind each other: of the box `own`, that at `place`, where `leading` begins.
+fn part_of(array: &Array, place: &[u64], leading: &[(u64, u64)], own: &[(u64, u64)]) -> Array {
+    let extents: Vec<usize> = own.iter().map(|(_, n)| *n as usize).collect();
+    let ones = vec![1; place.len()];
+    let mut part = Array::zeros(array.dtype(), &[ones.as_slice(), &extents].concat());
+    let mut from = vec![0; part.shape().len()];
+    for (from, (at, (start, _))) in from.iter_mut().zip(place.iter().zip(leading)) {
+        *from = (at - start) as usize;
+    }
+    let extent = part.shape().to_vec();
+    part.copy_box(&vec![0; extent.len()], array, &from, &extent);
+    part.reshaped(extents)
 }
 
 /// There is no checkpoint to continue.

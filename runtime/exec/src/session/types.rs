@@ -44,6 +44,16 @@ pub struct Carried {
     pub shape: Vec<u64>,
 }
 
+impl Carried {
+    /// The tensors that it is to files and settings: itself under its name, or those that are stored together.
+    pub fn names<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
+        match &self.begin {
+            Source::Stacked { parts, .. } => parts.iter().map(|p| p.name.as_str()).collect(),
+            _ => vec![name],
+        }
+    }
+}
+
 /// One loop over steps.
 #[derive(Clone, Debug, Default)]
 pub struct Block {

@@ -12,7 +12,7 @@ use super::{Lowered, Lowering};
 use crate::einsum::{self, LoopValue, TensorId};
 use crate::tra::blocks::arranged;
 use crate::tra::{Cut, Operation};
-use ein_plan::{Block, BlockId, Bound, Collected, RelationId, State};
+use ein_plan::{ArrayDim, Block, BlockId, Bound, Collected, RelationId, State};
 
 /// The number of a block of the Einstein IR here.
 pub(super) fn block(id: einsum::BlockId) -> BlockId {
@@ -154,7 +154,21 @@ impl Lowering<'_> {
             }
         };
         let target = self.cuts(tensor);
-        let kind = self.kind(tensor, &form);
+        let mut kind = self.kind(tensor, &form);
+        if let LoopValue::Collected(id, number) = of {
+            // Its keys stand in the order in which those of one round's value do.
+            let block = &self.blocks[id.0 as usize];
+            if let (Some(kept), Bound::Rounds(rounds)) =
+                (block.collected.get(number as usize), block.bound)
+            {
+                let counts = ArrayDim {
+                    extent: rounds,
+                    cut: None,
+                };
+                kind = self.relations[kept.value.0 as usize].kind.clone();
+                kind.array.dims.insert(kept.dim as usize, counts);
+            }
+        }
         let suffix = if form == target { "" } else { "given" };
         let operation = Operation::Loop { value: value(of) };
         let relation = self.push(tensor, suffix, kind, operation);
