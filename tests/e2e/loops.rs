@@ -91,6 +91,23 @@ repeat t < 10_000 until worst < 1e-6 {
 output a
 ";
 
+const POINTS: &str = "dim N
+input v: f64[N]; input w: f64[N, 3]
+repeat t < 40 {
+  state a[i]    = v[i]
+  state seen[i] = v[i] > 1e300
+  at    = (7 * t) % N
+  worst = argmax[i] where(seen[i], -inf, w[i,0])
+  next a[i]    = where(i == at, v[worst], where(i == worst, a[at], a[i]))
+  next seen[i] = where(i == worst, true, seen[i])
+  picked[t]: f64[40]  = a[at]
+  row[t,d]: f64[40,3] = w[worst, d]
+  was[t]: f64[40]     = f64(seen[at])
+  place[t]: i64[40]   = worst
+}
+output a; output picked; output row; output was; output place; output v
+";
+
 /// Runs a program every way there is and hands the outputs of each run to `check`.
 fn everywhere(
     text: &str,
@@ -336,6 +353,113 @@ fn block_greedy_coordinate_descent() {
             assert!(step.abs() < 2e-6, "{how}: {i} {step}");
         }
     });
+}
+
+/// Elements and rows that a scalar names move alone, bit for bit, and what changes at single points changes in place.
+#[test]
+fn single_points() {
+    let n = 53;
+    let (noise, w) = (Tensor::noise(&[n], 3), Tensor::noise(&[n, 3], 4));
+    let odd = [
+        f64::INFINITY,
+        f64::NAN,
+        -0.0,
+        f64::NEG_INFINITY,
+        0.0,
+        5e-324,
+    ];
+    let v = Tensor::from_fn(&[n], |i| match i % 4 {
+        0 => odd[i / 4 % odd.len()],
+        _ => noise.data[i],
+    });
+    let mut a = v.data.clone();
+    let mut seen: Vec<bool> = v.data.iter().map(|v| *v > 1e300).collect();
+    let (mut picked, mut row, mut was, mut place) = (vec![], vec![], vec![], vec![]);
+    for t in 0..40 {
+        let at = 7 * t % n;
+        let value = |i: usize| match seen[i] {
+            true => f64::NEG_INFINITY,
+            false => w.at(&[i, 0]),
+        };
+        let worst = (1..n).fold(0, |best, i| if value(i) > value(best) { i } else { best });
+        picked.push(a[at]);
+        row.extend((0..3).map(|d| w.at(&[worst, d])));
+        was.push(f64::from(u8::from(seen[at])));
+        place.push(worst as f64);
+        let old = a[at];
+        a[worst] = old;
+        a[at] = v.data[worst];
+        seen[worst] = true;
+    }
+    let expected = [
+        ("a", a),
+        ("picked", picked),
+        ("row", row),
+        ("was", was),
+        ("place", place),
+        ("v", v.data.clone()),
+    ];
+    let names = expected.each_ref().map(|(name, _)| *name);
+    everywhere(POINTS, &[("v", &v), ("w", &w)], &names, |read, how| {
+        for (name, expected) in &expected {
+            let found = read(name).data;
+            let same =
+                |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+            let equal = found.len() == expected.len() && found.iter().zip(expected).all(same);
+            assert!(equal, "{how}: {name}: {found:?}\nexpected {expected:?}");
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("points.ein");
+    std::fs::write(&source, POINTS).unwrap();
+    let plan = [
+        "plan",
+        source.to_str().unwrap(),
+        "--sites",
+        "4",
+        "--dim",
+        "N=40000",
+    ];
+    let text = einc(&plan).success().stdout;
+    assert_eq!(text.matches("local update in place").count(), 2, "{text}");
+    let report: einc_core::pipeline::report::PlanReport = serde_json::from_str(
+        &einc(&[&plan[..], &["--format", "json"]].concat())
+            .success()
+            .stdout,
+    )
+    .unwrap();
+    // A round moves a few elements, not a tensor.
+    assert!(report.loops[0].transfer_per_round < 1000, "{text}");
+}
+
+#[test]
+fn a_loop_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("model.ein");
+    std::fs::write(&source, SOLVERS).unwrap();
+    let plan = |format: &str| {
+        let source = source.to_str().unwrap();
+        let size = ["--sites", "2", "--dim", "N=400", "--format", format];
+        einc(&[&["plan", source], &size[..]].concat())
+            .success()
+            .stdout
+    };
+    let dot = plan("dot");
+    assert_eq!(dot.matches("subgraph cluster_").count(), 2, "{dot}");
+    let lines = |end: &str| {
+        dot.lines()
+            .filter(|line| line.trim_end().ends_with(end))
+            .count()
+    };
+    assert_eq!((lines("{"), lines("}")), (3, 3), "{dot}");
+    assert!(dot.contains("[style=dashed, constraint=false]"), "{dot}");
+    let page = plan("html");
+    assert_eq!(
+        page.matches("<section class=\"loop\">").count(),
+        2,
+        "{page}"
+    );
+    assert!(page.contains("carried: x (from "), "{page}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! diagnostic. Must not know files, terminals or the command line.
 //!
 //! ```text
-//! share → layout → TRA → IA → plan → cost
+//! select → share → layout → TRA → IA → plan → cost
 //! ```
 
 mod choose;
@@ -138,7 +138,7 @@ fn passes(
     options: &Options,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Compiled, Stop> {
-    let shared = search::share::share(program);
+    let shared = search::share::share(&search::select::select(program));
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
     let limit = options.criteria.memory;
     let (first, mut missing) = match planned(&shared, options, limit, deadline) {

@@ -96,6 +96,10 @@ impl<C: Communicator> Communicator for Counting<C> {
         self.inner.sites()
     }
 
+    fn is_one_process(&self) -> bool {
+        self.inner.is_one_process()
+    }
+
     fn exchange(
         &self,
         outgoing: Vec<Vec<Arc<Array>>>,

@@ -187,6 +187,10 @@ impl Communicator for InProcess {
         self.senders.len() as u32
     }
 
+    fn is_one_process(&self) -> bool {
+        true
+    }
+
     fn exchange(
         &self,
         outgoing: Vec<Vec<Arc<Array>>>,

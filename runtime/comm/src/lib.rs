@@ -93,6 +93,11 @@ pub trait Communicator: Send + Sync {
     /// Number of sites, at least 1.
     fn sites(&self) -> u32;
 
+    /// Whether all sites are threads of one process, so that equal computations give equal bits at all of them.
+    fn is_one_process(&self) -> bool {
+        false
+    }
+
     /// All-to-all: `outgoing[s]` goes to site `s`; `incoming[s]` says what comes from `s`. The parcel to
     /// oneself is passed through.
     fn exchange(
@@ -133,6 +138,9 @@ impl<C: Communicator + ?Sized> Communicator for &C {
     }
     fn sites(&self) -> u32 {
         (**self).sites()
+    }
+    fn is_one_process(&self) -> bool {
+        (**self).is_one_process()
     }
     fn exchange(
         &self,

@@ -12,6 +12,7 @@
     reason = "a run has one error, and it ends the run"
 )]
 
+mod checks;
 mod corner;
 mod error;
 mod local;

@@ -14,7 +14,7 @@ use ein_array::Array;
 use ein_kernels::{Chunk, Fault, KernelError, Problem};
 use ein_plan::{
     Fold, Function, IndexId, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction,
-    RelationId, RelationType, Sweep, piece,
+    RelationId, RelationType, Sweep, Update, piece,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -191,6 +191,49 @@ fn options(plan: &Plan) -> ein_kernels::Options {
         deterministic: plan.deterministic,
         ..ein_kernels::Options::default()
     }
+}
+
+/// By tuple: the boxes of it that change, with the place of each.
+pub(crate) type Changes = Vec<(Vec<u32>, Vec<(Vec<usize>, Array)>)>;
+
+/// What an update ([`Plan::in_place`]) changes of the tuples that it gives back.
+pub(crate) fn changes(
+    place: &Place<'_>,
+    join: &Join<'_>,
+    update: &Update,
+    kind: &RelationType,
+) -> Result<Changes, RunError> {
+    let keys = place.keys(kind).into_iter();
+    let changes = keys.map(|key| {
+        let operands = join.inputs.iter().map(|input| chunk(place, input, &key));
+        let operands = operands.collect::<Result<Vec<_>, RunError>>()?;
+        let ranges = ranges_at(join, &kind.keys, &key);
+        let boxes = ein_kernels::update(
+            join.kernel,
+            update,
+            &ranges,
+            &operands,
+            &options(place.plan),
+        );
+        let boxes = boxes.map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))?;
+        Ok((key, boxes))
+    });
+    changes.collect()
+}
+
+/// Writes changes into the tuples; what somebody else holds too is copied first.
+pub(crate) fn change(tuples: &mut Tuples, changes: Changes) -> Result<(), RunError> {
+    for (key, boxes) in changes {
+        for (start, part) in boxes {
+            let column = tuples.get_mut(&key).and_then(|tuple| tuple.first_mut());
+            let column = column.ok_or_else(|| {
+                RunError::internal(format!("the tuple {key:?} is changed where it is not"))
+            })?;
+            let origin = vec![0; start.len()];
+            Arc::make_mut(column).copy_box(&start, &part, &origin, part.shape());
+        }
+    }
+    Ok(())
 }
 
 /// The range of each of the kernel's indices at a key.

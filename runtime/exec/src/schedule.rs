@@ -6,8 +6,12 @@
 //! step 0, step 1 broadcast, repeat b0 { step 2, step 3 }   ->   [quiet [0], 1, quiet [b0 [2, 3]]]
 //! ```
 
+use crate::checks::checks;
+use ein_comm::Communicator;
 use ein_plan::lifetime::{Event, events};
-use ein_plan::{BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType};
+use ein_plan::{
+    BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType, Step, Update,
+};
 
 /// A part of a plan.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,6 +31,12 @@ pub(crate) struct Schedule {
     pub items: Vec<Item>,
     /// By loop.
     pub loops: Vec<Loop>,
+    /// Whether sites have to agree on what decides how many rounds a loop makes.
+    pub agree: bool,
+    /// By step: whether sites agree before it that none has failed.
+    pub checks: Vec<bool>,
+    /// By step: the relation that it changes in place, and at which points.
+    pub updates: Vec<Option<(RelationId, Update)>>,
 }
 
 /// What is known of a loop.
@@ -48,20 +58,27 @@ pub(crate) struct Loop {
 }
 
 impl Schedule {
-    /// The schedule of a verified plan.
-    pub fn of(plan: &Plan, sites: u32) -> Schedule {
+    /// The schedule of a verified plan for the sites of a communicator.
+    pub fn of(plan: &Plan, comm: &dyn Communicator) -> Schedule {
+        Schedule::new(plan, comm.sites() > 1 && !comm.is_one_process())
+    }
+
+    /// The schedule of a verified plan; `agree`: whether sites may come to other values of the same scalar.
+    fn new(plan: &Plan, agree: bool) -> Schedule {
         let blocks = plan.blocks_of_steps();
         let mut schedule = Schedule {
             items: vec![],
             loops: vec![],
+            agree,
+            checks: checks(plan),
+            updates: plan.steps.iter().map(|step| update(plan, step)).collect(),
         };
         for (number, repeat) in (0u32..).zip(&plan.repeats) {
             let (id, block) = (BlockId(number), &repeat.block);
             let own = |relation: &RelationId| blocks[relation.0 as usize] == Some(id);
             let body = repeat.first as usize..repeat.end as usize;
             let agrees = |held: &ein_plan::Repeat| {
-                sites > 1
-                    && (held.block.until.is_some() || matches!(held.block.bound, Bound::Value(_)))
+                agree && (held.block.until.is_some() || matches!(held.block.bound, Bound::Value(_)))
             };
             let inner = plan.repeats.iter().enumerate();
             let mut inner = inner.filter(|(inner, other)| {
@@ -80,7 +97,7 @@ impl Schedule {
                 .collect();
             schedule.loops.push(Loop {
                 talks: plan.steps[body].iter().any(|step| moves(&step.operation))
-                    || (sites > 1 && block.until.is_some())
+                    || (agree && block.until.is_some())
                     || inner.next().is_some(),
                 moves: (block.states.iter().zip(&states))
                     .map(|(state, kind)| {
@@ -110,7 +127,7 @@ impl Schedule {
                 Event::Exit(block) => {
                     let (body, _) = parts.pop().unwrap_or_default();
                     let bound = plan.repeat(block).block.bound;
-                    let told = sites > 1 && matches!(bound, Bound::Value(_));
+                    let told = agree && matches!(bound, Bound::Value(_));
                     let talks = schedule.loops[block.0 as usize].talks || told;
                     let body = match talks {
                         true => body,
@@ -123,6 +140,15 @@ impl Schedule {
         schedule.items = parts.pop().unwrap_or_default().0;
         schedule
     }
+}
+
+/// What a step changes in place, if it does.
+fn update(plan: &Plan, step: &Step) -> Option<(RelationId, Update)> {
+    let Operation::LocalJoin { kernel, .. } = &step.operation else {
+        return None;
+    };
+    let relation = plan.in_place(step)?;
+    Some((relation, plan.kernels[kernel.0 as usize].update()?))
 }
 
 /// Whether a loop is in another one.
@@ -197,8 +223,8 @@ output x = r7: f64[]
         let quiet = Item::Quiet(vec![Item::Step(0), first, Item::Step(3)]);
         let second = Item::Repeat(BlockId(1), vec![Item::Quiet(steps(&[4, 5, 6]))]);
         let expected = vec![quiet, second, Item::Quiet(steps(&[7]))];
-        assert_eq!(Schedule::of(&plan, 2).items, expected);
-        // Alone, a site needs no agreement.
-        assert_eq!(Schedule::of(&plan, 1).items.len(), 1);
+        assert_eq!(Schedule::new(&plan, true).items, expected);
+        // Alone, or beside others of its process, a site needs no agreement.
+        assert_eq!(Schedule::new(&plan, false).items.len(), 1);
     }
 }

@@ -72,6 +72,15 @@ impl Store {
         Some((tuples, Addresses(addresses)))
     }
 
+    /// The tuples of a relation that is not needed any more; they do not count any longer.
+    pub fn give(&mut self, relation: RelationId) -> Option<Tuples> {
+        let tuples = self.relations.remove(&relation.into())?;
+        for (address, bytes) in addresses(&tuples) {
+            self.release(address, bytes);
+        }
+        Some(tuples)
+    }
+
     /// What was taken has become `made`, which is yet to be inserted. Until then both count, except for
     /// arrays that were taken over.
     pub fn forget(&mut self, taken: Addresses, made: &Tuples) {

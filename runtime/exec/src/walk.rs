@@ -1,7 +1,7 @@
 //! The walk: one step after the other, the same at every site.
 //!
 //! A mistake at one site does not stop the others at once: that site goes on without computing until the
-//! next step at which sites talk, and there all learn it. The lowest site's mistake wins, so that a run's
+//! next step at which sites agree, and there all learn it. The lowest site's mistake wins, so that a run's
 //! message does not depend on timing. Must not know what a step computes.
 //!
 //! ```text
@@ -37,7 +37,7 @@ pub(crate) fn walk(
         failure = output::check(plan, options, &token).err();
     }
     agree(comm, failure)?;
-    let schedule = Schedule::of(plan, comm.sites());
+    let schedule = Schedule::of(plan, comm);
     let recorder = Recorder::new(options.note);
     let mut walker = Walker::new(plan, &schedule, comm, options, current);
     walker.recorder = Some((&recorder, 0));
@@ -266,7 +266,13 @@ impl<'a> Walker<'a> {
                 .doing(self.described(number), self.options.patience);
         }
         let comm = *self.comm.inner();
-        agree(comm, self.failure.take())?;
+        if self.schedule.checks[number] {
+            agree(comm, self.failure.take())?;
+        } else if let Some(error) = self.failure.take() {
+            // Nothing was to fail here, so nobody asks.
+            comm.abort(&error.message);
+            return Err(error);
+        }
         let tuples = self.moved(step).map_err(|error| {
             if error.kind != ErrorKind::Lost {
                 // The others wait for what this site cannot send.
@@ -354,6 +360,10 @@ impl<'a> Walker<'a> {
                     kernel: &self.plan.kernels[kernel.0 as usize],
                     ranges,
                 };
+                if let Some((relation, update)) = &self.schedule.updates[step.result.0 as usize] {
+                    let changes = local::changes(&self.place(), &join, update, &step.kind)?;
+                    return self.change(*relation, changes);
+                }
                 match fold {
                     None => local::join(&self.place(), &join, &step.kind),
                     Some(fold) => local::fold(&self.place(), &join, fold, &step.kind),
@@ -383,6 +393,19 @@ impl<'a> Walker<'a> {
                 Err(RunError::internal("this step makes nothing here"))
             }
         }
+    }
+
+    /// The tuples of a relation that ends here, with these changes made where they lie.
+    fn change(
+        &mut self,
+        relation: RelationId,
+        changes: local::Changes,
+    ) -> Result<Tuples, RunError> {
+        let tuples = self.store.give(relation);
+        let mut tuples = tuples
+            .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))?;
+        local::change(&mut tuples, changes)?;
+        Ok(tuples)
     }
 
     /// Gives a step its input's tuples for good if this is their last use, else copies of the references.

@@ -27,6 +27,7 @@ mod machine;
 mod math;
 mod matrix;
 mod memory;
+mod narrow;
 mod nest;
 mod operations;
 mod pack;
@@ -39,6 +40,7 @@ mod store;
 mod stream;
 mod strided;
 mod sweep;
+mod update;
 mod wide;
 mod window;
 
@@ -48,6 +50,7 @@ pub use compiled::{groups_compiled, register};
 pub use generate::{generate, generate_in_round};
 pub use library::Problem;
 pub use sweep::{Member, Operand, sweep};
+pub use update::update;
 
 use ein_array::Array;
 use ein_fused::Group;
@@ -169,6 +172,8 @@ pub fn run(
     if let Some(library) = kernel.library() {
         return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);
     }
+    let narrowed = narrow::narrowed(kernel, ranges, operands);
+    let ranges = narrowed.as_deref().unwrap_or(ranges);
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }

@@ -18,6 +18,7 @@ pub mod memory;
 pub mod mesh;
 pub mod parse;
 pub mod plan;
+pub mod points;
 pub mod print;
 pub mod reduction;
 pub mod relation;
@@ -36,6 +37,7 @@ pub use mesh::Mesh;
 pub use plan::{
     Fold, JoinInput, KernelId, Operation, Origin, Output, Plan, Range, RelationId, Step, same_cut,
 };
+pub use points::{Point, Position, Update};
 pub use reduction::Reduction;
 pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, piece};
 pub use repeat::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};

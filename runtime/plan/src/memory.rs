@@ -2,7 +2,7 @@
 //!
 //! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
 //! SHUF leave where it is is one array with two names and counted once, and so is a state that is what the round
-//! before ended with. The members of a sweep are all there when the last one is; what passes in it is not. Copies at several sites are counted at each. What a loop collects is there from its beginning.
+//! before ended with, and what a step changes in place. The members of a sweep are all there when the last one is; what passes in it is not. Copies at several sites are counted at each. What a loop collects is there from its beginning.
 //! The working space of kernels and transports is not counted. Plans must be verified.
 //!
 //! ```text
@@ -203,7 +203,10 @@ impl Held<'_> {
             Operation::Loop {
                 value: LoopValue::Collected(block, part),
             } => self.rename(Name::Collected(block, part), own, &step.kind),
-            _ => self.make(own, &step.kind),
+            _ => match plan.in_place(step).map(Name::Relation) {
+                Some(changed) if self.is_alone(changed) => self.rename(changed, own, &step.kind),
+                _ => self.make(own, &step.kind),
+            },
         }
         for freed in &step.frees {
             self.drop(Name::Relation(*freed));
@@ -222,6 +225,12 @@ impl Held<'_> {
             Some(content) => self.name(to, *content, kind),
             None => self.make(to, kind),
         }
+    }
+
+    /// Whether what a name holds has no other name.
+    fn is_alone(&self, name: Name) -> bool {
+        let content = self.names.get(&name);
+        content.is_some_and(|content| self.contents[*content].names.len() == 1)
     }
 
     fn rename(&mut self, from: Name, to: Name, kind: &RelationType) {

@@ -146,19 +146,25 @@ fn step(line: &mut Line<'_>, plan: &Plan) -> Result<Step> {
     line.expect(":")?;
     let kind = line.relation_type()?;
     line.expect("=")?;
+    let updates = line.at_word("update");
     let operation = operation(line, plan, &kind)?;
     let frees = match line.eat(";") {
         true => line.freed()?,
         false => vec![],
     };
-    Ok(Step {
+    let step = Step {
         result,
         tensor,
         kind,
         operation,
         frees,
         origin: line.origin(&plan.files)?,
-    })
+    };
+    line.require(
+        !updates || plan.in_place(&step).is_some(),
+        "this step changes nothing in place",
+    )?;
+    Ok(step)
 }
 
 fn operation(line: &mut Line<'_>, plan: &Plan, kind: &RelationType) -> Result<Operation> {
@@ -180,7 +186,7 @@ fn operation(line: &mut Line<'_>, plan: &Plan, kind: &RelationType) -> Result<Op
         "shuffle" => Operation::Shuffle {
             input: line.relation()?,
         },
-        "join" | "fold" => {
+        "join" | "fold" | "update" => {
             let fold = line.fold(word)?;
             let keys = fold.as_ref().map_or(&kind.keys, |fold| &fold.keys);
             let kernel = KernelId(line.numbered('k')?);

@@ -372,7 +372,10 @@ impl Plan {
                     Range::Key(k) => key(keys, *k),
                 });
                 let (inputs, ranges) = (list(inputs), list(ranges));
-                let how = join_word(fold.as_ref());
+                let how = match self.in_place(step) {
+                    Some(_) => "update".into(),
+                    None => join_word(fold.as_ref()),
+                };
                 format!("{how} k{}({inputs}) over [{ranges}]", kernel.0)
             }
             Operation::LocalAggregate {

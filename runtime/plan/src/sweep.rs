@@ -77,7 +77,8 @@ impl Plan {
         passing
     }
 
-    /// Whether a step can be in a sweep at all: a kernel of whole tuples that strips compute.
+    /// Whether a step can be in a sweep at all: a kernel of whole tuples that strips compute, other than one that may
+    /// change its operand in place.
     pub fn may_sweep(&self, step: &Step) -> bool {
         let Operation::LocalJoin {
             kernel, fold: None, ..
@@ -92,6 +93,7 @@ impl Plan {
                 && kernel.output_rank > 0
                 && kernel.indices.iter().all(|index| index.extent > 0)
                 && !kernel.is_product()
+                && kernel.update().is_none()
         })
     }
 

@@ -66,7 +66,11 @@ pub fn flops(
         points.at_sites(&[&placement])
     };
     let Some(library) = kernel.library() else {
-        return at_points(u128::from(flops_per_point(kernel)), &|_| true);
+        // A fixed index has at most one value at each site.
+        let fixed: Vec<IndexId> = kernel.fixed().into_iter().map(|(index, _)| index).collect();
+        return at_points(u128::from(flops_per_point(kernel)), &|at| {
+            fixed.iter().all(|index| index.0 as usize != at)
+        });
     };
     // Every tuple has its matrices factored, however few of the calls are made there.
     let (matrix, call) = library.flops_each(kernel);

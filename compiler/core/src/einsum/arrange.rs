@@ -136,18 +136,7 @@ impl Program {
                 operands.iter_mut().for_each(new);
             }
         }
-        for block in &mut self.blocks {
-            block.until.iter_mut().for_each(new);
-            if let Bound::Value(bound) = &mut block.bound {
-                new(bound);
-            }
-            for state in &mut block.states {
-                new(&mut state.initial);
-                new(&mut state.next);
-            }
-            block.collected.iter_mut().for_each(|c| new(&mut c.value));
-        }
-        self.outputs.iter_mut().for_each(|o| new(&mut o.tensor));
+        self.rename_ends(new);
     }
 }
 

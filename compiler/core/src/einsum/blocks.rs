@@ -189,6 +189,22 @@ impl Program {
         made_of
     }
 
+    /// Gives the tensors that blocks begin and end with, and the outputs, other numbers.
+    pub fn rename_ends(&mut self, new: impl Fn(&mut TensorId)) {
+        for block in &mut self.blocks {
+            block.until.iter_mut().for_each(&new);
+            if let Bound::Value(bound) = &mut block.bound {
+                new(bound);
+            }
+            for state in &mut block.states {
+                new(&mut state.initial);
+                new(&mut state.next);
+            }
+            block.collected.iter_mut().for_each(|c| new(&mut c.value));
+        }
+        self.outputs.iter_mut().for_each(|o| new(&mut o.tensor));
+    }
+
     /// How the tensors nest. What is of a block stands together; an empty block stands before the first of its results.
     pub fn nest(&self) -> Nest {
         let mut nest = Nest {

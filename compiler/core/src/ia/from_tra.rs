@@ -28,10 +28,9 @@ use super::placement::{
 };
 use super::{Operation, Program, Relation, floats};
 use crate::tra;
+use crate::tra::blocks::Nesting;
 use ein_plan::amounts::Amounts;
-use ein_plan::{
-    AxisRole, Block, BlockId, JoinInput, KeyDim, Mesh, Placement, RelationId, RelationType,
-};
+use ein_plan::{AxisRole, Block, JoinInput, KeyDim, Mesh, Placement, RelationId, RelationType};
 use std::collections::BTreeMap;
 
 /// Where a TRA program's operators run and its relations rest.
@@ -68,20 +67,30 @@ pub fn placed(program: &tra::Program, sites: u32, places: &Places) -> Result<Pro
         bases: vec![None; program.relations.len()],
         relations: vec![],
         blocks: program.blocks.clone(),
-        open: vec![],
-        begun: vec![false; program.blocks.len()],
+        nesting: Nesting::new(program.blocks.len()),
         names: tra::Names::taken(program.relations.iter().map(|r| r.name.as_str())),
     };
+    let mut made = vec![];
     for number in 0..program.relations.len() {
         let id = RelationId(number as u32);
-        translation.go_to(program.relation(id))?;
+        translation.go_to(id)?;
         translation.operator(id)?;
-        if let Some(rest) = places.rests.get(&id) {
-            let base = translation.realize(id, &Required::At(rest.clone()))?;
-            translation.bases[number] = Some(base);
+        made.push(id);
+        // What a loop leaves stands together: it is taken elsewhere once all of it is there.
+        if loops::left_by(program, id).is_some_and(|block| {
+            loops::left_by(program, RelationId(number as u32 + 1)) == Some(block)
+        }) {
+            continue;
+        }
+        for id in made.drain(..) {
+            if let Some(rest) = places.rests.get(&id) {
+                let base = translation.realize(id, &Required::At(rest.clone()))?;
+                translation.bases[id.0 as usize] = Some(base);
+            }
         }
     }
-    translation.leave(0)?;
+    let left = translation.nesting.leave(0);
+    translation.moves(left)?;
     let mut outputs = vec![];
     for output in &program.outputs {
         outputs.push(tra::Output {
@@ -121,8 +130,7 @@ struct Translation<'a> {
     relations: Vec<Relation>,
     /// With physical relations where the loop has begun, or ended.
     blocks: Vec<Block>,
-    open: Vec<BlockId>,
-    begun: Vec<bool>,
+    nesting: Nesting,
     names: tra::Names,
 }
 

@@ -7,12 +7,13 @@
 //! ```
 
 use super::report::{
-    PlanCost, PlanLoop, PlanOutput, PlanReport, PlanStep, Rewrite, SCHEMA, Searched, SourceLine,
+    PlanCost, PlanLoop, PlanOutput, PlanReport, PlanState, PlanStep, Rewrite, SCHEMA, Searched,
+    SourceLine,
 };
 use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
-use ein_plan::{AxisRole, Block, Bound, LoopValue, Origin, RelationId, memory, traffic};
+use ein_plan::{AxisRole, Block, BlockId, Bound, LoopValue, Origin, RelationId, memory, traffic};
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
 pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanReport {
@@ -26,13 +27,20 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         let kind = relation.kind.to_string();
         let (kind, placement) = kind.rsplit_once(" @ ").unwrap_or((&kind, ""));
         let step = &cost.steps[number];
+        let in_place = plan.in_place(&plan.steps[number]).is_some();
         let held = Amounts::bytes(&relation.kind, &plan.mesh).at_sites(&[&relation.kind.placement]);
         PlanStep {
             step: number,
             name: relation.name.clone(),
             tensor: relation.tensor.clone(),
-            operator: operator(&relation.operation).into(),
+            operator: match in_place {
+                true => "local update".into(),
+                false => operator(&relation.operation).into(),
+            },
             text: match sweeps[number] {
+                None if in_place => {
+                    text(ia, relation).replacen("local join", "local update in place", 1)
+                }
                 None => text(ia, relation),
                 Some(sweep) => {
                     let passes = if passing[number] { ", passes" } else { "" };
@@ -113,8 +121,24 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
 fn loops(compiled: &Compiled) -> Vec<PlanLoop> {
     let plan = &compiled.plan;
     let times = plan.expected_times();
-    let loops = plan.repeats.iter().zip(times).map(|(repeat, times)| {
+    let numbered = (0..).map(BlockId).zip(&plan.repeats);
+    let loops = numbered.zip(times).map(|((id, repeat), times)| {
         let block = &repeat.block;
+        let is_state = |operation: &ein_plan::Operation, number: u32| match operation {
+            ein_plan::Operation::Loop { value } => {
+                *value == LoopValue::State(id, number) || *value == LoopValue::Last(id, number)
+            }
+            _ => false,
+        };
+        let states = (0..).zip(&block.states).map(|(number, state)| {
+            let numbered = plan.steps.iter().enumerate();
+            let values = numbered.filter(|(_, step)| is_state(&step.operation, number));
+            PlanState {
+                initial: state.initial.0 as usize,
+                next: state.next.0 as usize,
+                values: values.map(|(step, _)| step).collect(),
+            }
+        });
         let of = |relation: RelationId| plan.step(relation).tensor.as_str();
         let bound = match block.bound {
             Bound::Rounds(rounds) => rounds.to_string(),
@@ -135,6 +159,7 @@ fn loops(compiled: &Compiled) -> Vec<PlanLoop> {
             rounds: block.expected_rounds(),
             transfer_per_round: figure(transfer / u128::from(times.max(1))),
             transfer: figure(transfer),
+            states: states.collect(),
         }
     });
     loops.collect()

@@ -22,6 +22,7 @@ table { border-collapse: collapse; width: 100% } th, td { text-align: left; padd
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 code, svg text { font-family: ui-monospace, monospace; font-size: 12px } pre { background: #f6f8fa; padding: .7em; overflow-x: auto }
 .scroll { overflow-x: auto } .bar { background: #d97706; height: .7em; min-width: 1px } .move { background: #fff7ed }
+.loop { border: 1px solid #8c959f; border-radius: 6px; padding: 0 1em 1em; margin: 1em 0 }
 svg rect { fill: #f6f8fa; stroke: #8c959f } svg rect.move { fill: #ffedd5; stroke: #d97706 } svg path { stroke: #8c959f; fill: none }
 @media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #0d1117 } pre, .move { background: #161b22 } th, td { border-color: #30363d }
   svg text { fill: #e6edf3 } svg rect { fill: #161b22 } svg rect.move { fill: #3b2300 } }";
@@ -34,7 +35,7 @@ pub fn html(report: &PlanReport) -> String {
     );
     page.push_str(&summary(report));
     page.push_str("<h2>The plan</h2>\n");
-    page.push_str(&graph(report));
+    page.push_str(&graphs(report, None));
     page.push_str("<h2>What moves, and why</h2>\n");
     page.push_str(&collectives(report));
     page.push_str("<h2>Cost by step</h2>\n");
@@ -84,12 +85,53 @@ fn summary(report: &PlanReport) -> String {
     format!("<table>\n{rows}</table>\n")
 }
 
-/// The steps in layers: a step stands below everything that it reads.
-fn graph(report: &PlanReport) -> String {
+/// The steps of a loop, or outside all, and then those of each loop in it.
+fn graphs(report: &PlanReport, within: Option<usize>) -> String {
+    let mut text = graph(report, within);
+    for (at, of) in report.loops.iter().enumerate() {
+        if of.parent == within {
+            text.push_str(&format!(
+                "<section class=\"loop\">\n<h3><code>repeat {}</code></h3>\n<p>{} rounds expected, {} floats in each{}</p>\n{}</section>\n",
+                escaped(&of.text),
+                number(of.rounds),
+                number(of.transfer_per_round),
+                carried(report, at),
+                graphs(report, Some(at))
+            ));
+        }
+    }
+    text
+}
+
+/// `; carried: x (from x.0, then x.1)`.
+fn carried(report: &PlanReport, of: usize) -> String {
+    let name = |step: usize| report.steps.get(step).map_or("", |step| step.name.as_str());
+    let states = report.loops[of].states.iter().map(|state| {
+        let value = state.values.first().map_or(state.next, |value| *value);
+        let (value, initial, next) = (name(value), name(state.initial), name(state.next));
+        escaped(&format!("{value} (from {initial}, then {next})"))
+    });
+    let states: Vec<String> = states.collect();
+    match states.is_empty() {
+        true => String::new(),
+        false => format!("; carried: {}", states.join(", ")),
+    }
+}
+
+/// The steps of a loop, or outside all, in layers: a step stands below everything that it reads.
+fn graph(report: &PlanReport, within: Option<usize>) -> String {
+    let loops = report.loops_of_steps();
+    let is_here = |at: &usize| loops[*at] == within;
     let mut layer = vec![0usize; report.steps.len()];
     let mut rows: Vec<Vec<usize>> = vec![];
     for (at, step) in report.steps.iter().enumerate() {
-        let above = step.inputs.iter().filter(|input| **input < at);
+        if !is_here(&at) {
+            continue;
+        }
+        let above = step
+            .inputs
+            .iter()
+            .filter(|input| **input < at && is_here(input));
         layer[at] = above.map(|input| layer[*input] + 1).max().unwrap_or(0);
         if rows.len() <= layer[at] {
             rows.resize(layer[at] + 1, vec![]);
@@ -114,9 +156,17 @@ fn graph(report: &PlanReport) -> String {
     let mut svg = format!(
         "<div class=\"scroll\"><svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n"
     );
-    for (at, step) in report.steps.iter().enumerate() {
+    let here = || {
+        report
+            .steps
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| is_here(at))
+    };
+    for (at, step) in here() {
         let (x, y) = (place[at].0 + BOX.0 / 2, place[at].1);
-        for input in step.inputs.iter().filter(|input| **input < at) {
+        let inputs = step.inputs.iter();
+        for input in inputs.filter(|input| **input < at && is_here(input)) {
             let (from, bottom) = (place[*input].0 + BOX.0 / 2, place[*input].1 + BOX.1);
             svg.push_str(&format!(
                 "<path d=\"M{from} {bottom} C{from} {} {x} {} {x} {y}\"/>\n",
@@ -125,7 +175,7 @@ fn graph(report: &PlanReport) -> String {
             ));
         }
     }
-    for (at, step) in report.steps.iter().enumerate() {
+    for (at, step) in here() {
         svg.push_str(&boxed(step, place[at]));
     }
     svg.push_str("</svg></div>\n");

@@ -162,6 +162,35 @@ pub struct PlanLoop {
     pub transfer_per_round: u64,
     /// The same in all, with the rounds of the loops around it.
     pub transfer: u64,
+    /// What goes from round to round.
+    #[serde(default)]
+    pub states: Vec<PlanState>,
+}
+
+/// What goes from one round of a loop to the next, by the numbers of steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanState {
+    /// What the first round begins with.
+    pub initial: usize,
+    /// What a round ends with.
+    pub next: usize,
+    /// What a round begins with, and what is had behind the loop, where they are asked for.
+    pub values: Vec<usize>,
+}
+
+impl PlanReport {
+    /// By step: the innermost loop that it is in.
+    pub fn loops_of_steps(&self) -> Vec<Option<usize>> {
+        let mut loops = vec![None; self.steps.len()];
+        // Inner loops stand behind those around them.
+        for (number, of) in self.loops.iter().enumerate() {
+            let end = of.end.min(loops.len());
+            if let Some(body) = loops.get_mut(of.first..end) {
+                body.fill(Some(number));
+            }
+        }
+        loops
+    }
 }
 
 impl PlanStep {

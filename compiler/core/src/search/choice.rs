@@ -85,7 +85,7 @@ pub fn choice(
     let mut touched = made.max(addends);
     for (read, need) in statement.reads.iter().zip(&needs) {
         let operand = &problem.tensors[read.tensor];
-        touched += share(&operand.shape, counts, *need) * operand.width;
+        touched += share(&operand.shape, counts, *need) * operand.width / read.passed as f64;
     }
     Choice {
         run,

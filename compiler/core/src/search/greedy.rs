@@ -86,7 +86,10 @@ impl<'a> Chooser<'a> {
                 Definition::Statement { kernel, .. } => {
                     let each = u128::from(flops_per_point(kernel).max(1));
                     let extents = kernel.indices.iter().map(|i| u128::from(i.extent));
-                    extents.fold(each, u128::saturating_mul)
+                    let all = extents.fold(each, u128::saturating_mul);
+                    let fixed = kernel.fixed().into_iter();
+                    let fixed = fixed.map(|(i, _)| kernel.indices[i.0 as usize].extent.max(1));
+                    fixed.fold(all, |work, extent| work / u128::from(extent))
                 }
             })
             .collect();

@@ -30,6 +30,7 @@ pub mod reorder;
 mod reordered;
 pub mod report;
 pub mod residency;
+pub mod select;
 pub mod settle;
 pub mod share;
 pub mod solve;

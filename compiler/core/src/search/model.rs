@@ -173,6 +173,7 @@ fn signature(problem: &Problem, at: usize, statement: &Statement) -> Vec<u64> {
     for read in &statement.reads {
         let operand = &problem.tensors[read.tensor];
         key.push(operand.width.to_bits());
+        key.push(read.passed);
         key.push(operand.shape.len() as u64);
         key.extend(&operand.shape);
         key.extend(read.dims.iter().map(|dim| dim.map_or(u64::MAX, u64::from)));

@@ -87,6 +87,8 @@ pub struct Read {
     pub tensor: usize,
     /// By index: the dimension that is cut with it.
     pub dims: Vec<Option<u32>>,
+    /// Of how many elements one is looked at, in all: the others have an index that the statement fixes.
+    pub passed: u64,
 }
 
 impl Statement {
@@ -257,6 +259,7 @@ fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
     let reads = from.into_iter().map(|(tensor, dims)| Read {
         tensor: tensor.0 as usize,
         dims,
+        passed: 1,
     });
     let mut reads: Vec<Read> = reads.collect();
     reads.dedup();
@@ -272,8 +275,14 @@ fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
 fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
     let all_cut = vec![2; kernel.indices.len()];
     let (_, reads) = split_operands(kernel, &all_cut);
+    let fixed = kernel.fixed();
+    let extent_of = |index: &IndexId| kernel.indices[index.0 as usize].extent.max(1);
     let reads = reads.into_iter().map(|(operand, cuts)| Read {
         tensor: operands[operand as usize],
+        passed: (fixed.iter().map(|(index, _)| index))
+            .filter(|index| cuts.contains(&Some(**index)))
+            .map(extent_of)
+            .product(),
         dims: (0u32..kernel.indices.len() as u32)
             .map(|index| {
                 let dim = cuts.iter().position(|c| c.is_some_and(|c| c.0 == index))?;
@@ -305,6 +314,10 @@ fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
     for index in &together {
         let extent = std::mem::replace(&mut extents[index.0 as usize], 1);
         flops *= extent as f64;
+    }
+    // One value of a fixed index is looked at, wherever it is.
+    for (index, _) in &fixed {
+        flops /= extent_of(index) as f64;
     }
     let value = kernel.graph.dtype(kernel.root);
     let columns = kernel.reduction.map_or(1, |r| r.carrier(value).len());

@@ -8,7 +8,7 @@
 //! y = [i: 4] f32 a0[i] * 2.0 (x); z = [k: 4] f32 a0[k] * 2.0 (x)   gives   y, with z another name of it
 //! ```
 
-use crate::einsum::{Bound, Definition, LoopValue, Program, TensorId, canonical};
+use crate::einsum::{Definition, LoopValue, Program, TensorId, canonical};
 use ein_plan::{DType, Kernel, Scalar, Source};
 use std::collections::HashMap;
 
@@ -66,18 +66,7 @@ pub fn share(program: &Program) -> Shared {
             operands.iter_mut().for_each(one);
         }
     }
-    for block in &mut result.blocks {
-        block.until.iter_mut().for_each(one);
-        if let Bound::Value(bound) = &mut block.bound {
-            one(bound);
-        }
-        for state in &mut block.states {
-            one(&mut state.initial);
-            one(&mut state.next);
-        }
-        block.collected.iter_mut().for_each(|c| one(&mut c.value));
-    }
-    result.outputs.iter_mut().for_each(|o| one(&mut o.tensor));
+    result.rename_ends(one);
     let result = result.needed();
     Shared {
         program: result.canonical(),

@@ -31,6 +31,56 @@ pub(crate) fn path(blocks: &[Block], block: Option<BlockId>) -> Vec<BlockId> {
     path
 }
 
+/// A loop begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    Begin(BlockId),
+    End(BlockId),
+}
+
+/// Where a pass through a list of relations is among the loops.
+pub(crate) struct Nesting {
+    /// The loops that are open, outermost first.
+    open: Vec<BlockId>,
+    /// By loop: whether it has begun.
+    begun: Vec<bool>,
+}
+
+impl Nesting {
+    /// Before everything, with so many loops.
+    pub(crate) fn new(loops: usize) -> Nesting {
+        Nesting {
+            open: vec![],
+            begun: vec![false; loops],
+        }
+    }
+
+    /// What ends and begins so that these loops are open, outermost first, and that one has ended, in order. One without
+    /// relations begins and ends at once.
+    pub(crate) fn go_to(&mut self, path: &[BlockId], ended: Option<BlockId>) -> Vec<Move> {
+        let pairs = self.open.iter().zip(path);
+        let common = pairs.take_while(|(a, b)| a == b).count();
+        let mut moves = self.leave(common);
+        for block in &path[common..] {
+            self.begun[block.0 as usize] = true;
+            self.open.push(*block);
+            moves.push(Move::Begin(*block));
+        }
+        if let Some(block) = ended
+            && !std::mem::replace(&mut self.begun[block.0 as usize], true)
+        {
+            moves.extend([Move::Begin(block), Move::End(block)]);
+        }
+        moves
+    }
+
+    /// What ends if so many loops are to be left open.
+    pub(crate) fn leave(&mut self, left: usize) -> Vec<Move> {
+        let ended = self.open.split_off(left.min(self.open.len()));
+        ended.into_iter().rev().map(Move::End).collect()
+    }
+}
+
 /// What happens in order if every loop makes one round. An empty block begins and ends before its first value behind
 /// it. An error if a block's relations do not stand together.
 pub(crate) fn events(
@@ -38,40 +88,28 @@ pub(crate) fn events(
     places: impl Iterator<Item = Place>,
 ) -> Result<Vec<Event>, String> {
     let mut events = vec![];
-    let mut open: Vec<BlockId> = vec![];
-    let mut begun = vec![false; blocks.len()];
-    let mut begin = |block: BlockId, events: &mut Vec<Event>| {
-        if std::mem::replace(&mut begun[block.0 as usize], true) {
-            let name = &blocks[block.0 as usize].name;
-            return Err(format!(
-                "what is of the loop `{name}` does not stand together"
-            ));
-        }
-        events.push(Event::Enter(block));
-        Ok(())
+    let mut nesting = Nesting::new(blocks.len());
+    let event = |of: Move| match of {
+        Move::Begin(block) => Event::Enter(block),
+        Move::End(block) => Event::Exit(block),
     };
     for (step, (block, value)) in places.enumerate() {
-        let path = path(blocks, block);
-        let common = open.iter().zip(&path).take_while(|(a, b)| a == b).count();
-        while open.len() > common {
-            events.extend(open.pop().map(Event::Exit));
-        }
-        for block in &path[common..] {
-            begin(*block, &mut events)?;
-            open.push(*block);
-        }
-        let behind = value
-            .filter(LoopValue::is_behind)
-            .map(|value| value.block());
-        if let Some(block) = behind
-            && !events.contains(&Event::Enter(block))
-        {
-            begin(block, &mut events)?;
-            events.push(Event::Exit(block));
+        let behind = value.filter(LoopValue::is_behind);
+        let moves = nesting.go_to(&path(blocks, block), behind.map(|value| value.block()));
+        for event in moves.into_iter().map(event) {
+            if let Event::Enter(block) = event
+                && events.contains(&event)
+            {
+                let name = &blocks[block.0 as usize].name;
+                return Err(format!(
+                    "what is of the loop `{name}` does not stand together"
+                ));
+            }
+            events.push(event);
         }
         events.push(Event::Step(step));
     }
-    events.extend(open.into_iter().rev().map(Event::Exit));
+    events.extend(nesting.leave(0).into_iter().map(event));
     Ok(events)
 }
 

@@ -14,12 +14,13 @@
 
 mod loops;
 
+use super::blocks::Nesting;
 use super::names::dim_names;
 use super::operands::split_operands;
 use super::{Chunking, Cut, Names, Operation, Output, Program, Relation, Type, finish, typing};
 use crate::einsum::{self, Definition, TensorId};
 use ein_plan::{
-    ArrayDim, ArrayType, Block, BlockId, Fold, Index, JoinInput, Kernel, KeyDim, Range, Reduction,
+    ArrayDim, ArrayType, Block, Fold, Index, JoinInput, Kernel, KeyDim, Range, Reduction,
     RelationId,
 };
 
@@ -55,8 +56,7 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
         statements: none(),
         aggregates: none(),
         blocks: loops::headers(program),
-        open: vec![],
-        begun: vec![false; program.blocks.len()],
+        nesting: Nesting::new(program.blocks.len()),
     };
     for (number, tensor) in program.tensors.iter().enumerate() {
         let id = TensorId(number as u32);
@@ -69,7 +69,8 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
             }
         }
     }
-    lowering.leave(0)?;
+    let left = lowering.nesting.leave(0);
+    lowering.moves(left)?;
     let mut outputs = vec![];
     for output in &program.outputs {
         let cuts = &chunking.dims[output.tensor.0 as usize];
@@ -118,10 +119,7 @@ struct Lowering<'a> {
     statements: Vec<Option<RelationId>>,
     aggregates: Vec<Option<RelationId>>,
     blocks: Vec<Block>,
-    /// The blocks whose relations are being made, outermost first.
-    open: Vec<BlockId>,
-    /// By block: whether what it begins with is made.
-    begun: Vec<bool>,
+    nesting: Nesting,
 }
 
 impl Lowering<'_> {

@@ -198,10 +198,7 @@ fn check(text: &str) -> Program {
             );
         }
     }
-    // Plans of rounds have tests of their own.
-    if all.blocks.is_empty() {
-        on_two_sites(&all, &inputs, &found);
-    }
+    on_two_sites(&all, &inputs, &found);
     all
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn session(
     if let Some(plan) = &session.last {
         runner.prepare(plan)?;
         let feed = runner.feed(None);
-        let schedule = Schedule::of(plan, comm.sites());
+        let schedule = Schedule::of(plan, comm);
         let mut walker = Walker::new(plan, &schedule, comm, options, current);
         walker.feed = Some(&feed);
         walker.recorder = Some((&runner.recorder, runner.number(plan)));
@@ -280,7 +280,7 @@ impl Runner<'_> {
             self.data.gather(batch, &self.residents, self.comm)?;
         }
         let feed = self.feed(batch);
-        let schedule = Schedule::of(plan, self.comm.sites());
+        let schedule = Schedule::of(plan, self.comm);
         let mut walker = Walker::new(plan, &schedule, self.comm, self.options, self.current);
         walker.feed = Some(&feed);
         walker.recorder = Some((&self.recorder, self.number(plan)));

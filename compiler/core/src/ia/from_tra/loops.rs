@@ -9,46 +9,35 @@
 
 use super::{Required, Translation, spread};
 use crate::tra;
+use crate::tra::blocks::Move;
 use ein_plan::{BlockId, Bound, LoopValue, Placement, RelationId};
+
+/// The loop that a relation is left by, if it is a value behind one.
+pub(super) fn left_by(program: &tra::Program, relation: RelationId) -> Option<BlockId> {
+    let relation = program.relations.get(relation.0 as usize)?;
+    let value = relation.operation.loop_value()?;
+    value.is_behind().then(|| value.block())
+}
 
 impl Translation<'_> {
     /// Ends and begins loops, so that a relation can be made.
-    pub(super) fn go_to(&mut self, relation: &tra::Relation) -> Result<(), String> {
-        let path = tra::blocks::path(&self.program.blocks, relation.block);
-        let common = self
-            .open
-            .iter()
-            .zip(&path)
-            .take_while(|(a, b)| a == b)
-            .count();
-        self.leave(common)?;
-        for block in &path[common..] {
-            self.begin(*block)?;
-            self.open.push(*block);
-        }
-        if let Some(value) = relation.operation.loop_value()
-            && value.is_behind()
-            && !self.begun[value.block().0 as usize]
-        {
-            self.begin(value.block())?;
-            self.end(value.block())?;
-        }
-        Ok(())
+    pub(super) fn go_to(&mut self, id: RelationId) -> Result<(), String> {
+        let block = self.program.relation(id).block;
+        let path = tra::blocks::path(&self.program.blocks, block);
+        let moves = self.nesting.go_to(&path, left_by(self.program, id));
+        self.moves(moves)
     }
 
-    /// Ends the loops that are open but for so many.
-    pub(super) fn leave(&mut self, left: usize) -> Result<(), String> {
-        while self.open.len() > left {
-            if let Some(block) = self.open.pop() {
-                self.end(block)?;
-            }
-        }
-        Ok(())
+    /// Ends and begins loops.
+    pub(super) fn moves(&mut self, moves: Vec<Move>) -> Result<(), String> {
+        moves.into_iter().try_for_each(|of| match of {
+            Move::Begin(block) => self.begin(block),
+            Move::End(block) => self.ends(block, true),
+        })
     }
 
     /// What a loop begins with, and what its rounds end with but do not compute.
     fn begin(&mut self, block: BlockId) -> Result<(), String> {
-        self.begun[block.0 as usize] = true;
         let of = self.program.blocks[block.0 as usize].clone();
         for (number, state) in of.states.iter().enumerate() {
             let at = self.place_state(block, number as u32);
@@ -60,11 +49,6 @@ impl Translation<'_> {
             self.blocks[block.0 as usize].bound = Bound::Value(bound);
         }
         self.ends(block, false)
-    }
-
-    /// What the rounds of a loop end with.
-    fn end(&mut self, block: BlockId) -> Result<(), String> {
-        self.ends(block, true)
     }
 
     /// Takes what the rounds of a loop end with to where it is to be: all of it, or what is outside the loop.

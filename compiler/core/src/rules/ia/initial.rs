@@ -10,6 +10,7 @@
 use crate::ia::placement::{concat_key, image, position};
 use crate::ia::{Operation, Program, Relation};
 use crate::tra;
+use crate::tra::blocks::{Move, Nesting};
 use ein_plan::{
     AxisRole, Block, BlockId, Bound, Fold, JoinInput, KeyDim, Mesh, Placement, RelationId,
 };
@@ -25,14 +26,14 @@ pub fn initial(program: &tra::Program, sites: u32, mesh: &Mesh) -> Program {
         everywhere: vec![None; program.relations.len()],
         relations: vec![],
         blocks: program.blocks.clone(),
-        open: vec![],
-        begun: vec![false; program.blocks.len()],
+        nesting: Nesting::new(program.blocks.len()),
     };
     for (number, relation) in program.relations.iter().enumerate() {
         translation.go_to(relation);
         translation.operator(RelationId(number as u32));
     }
-    translation.leave(0);
+    let left = translation.nesting.leave(0);
+    translation.moves(left);
     let Translation {
         made,
         relations,
@@ -71,8 +72,7 @@ struct Translation<'a> {
     relations: Vec<Relation>,
     /// With physical relations where the loop has begun, or ended.
     blocks: Vec<Block>,
-    open: Vec<BlockId>,
-    begun: Vec<bool>,
+    nesting: Nesting,
 }
 
 impl Translation<'_> {
@@ -283,44 +283,32 @@ impl Translation<'_> {
     /// Ends and begins loops, so that a relation can be made.
     fn go_to(&mut self, relation: &tra::Relation) {
         let path = tra::blocks::path(&self.program.blocks, relation.block);
-        let common = self
-            .open
-            .iter()
-            .zip(&path)
-            .take_while(|(a, b)| a == b)
-            .count();
-        self.leave(common);
-        let behind = relation
-            .operation
-            .loop_value()
-            .filter(|value| value.is_behind());
-        let behind = behind.map(|value| value.block());
-        for block in path[common..].iter().copied().chain(behind) {
-            if std::mem::replace(&mut self.begun[block.0 as usize], true) {
-                continue;
-            }
-            let of = self.program.blocks[block.0 as usize].clone();
-            for (number, state) in of.states.iter().enumerate() {
-                self.blocks[block.0 as usize].states[number].initial = self.held(state.initial);
-            }
-            if let Bound::Value(bound) = of.bound {
-                self.blocks[block.0 as usize].bound = Bound::Value(self.broadcast(bound));
-            }
-            self.ends(block, false);
-            match Some(block) == behind {
-                true => self.ends(block, true),
-                false => self.open.push(block),
+        let value = relation.operation.loop_value();
+        let behind = value.filter(|value| value.is_behind());
+        let moves = self.nesting.go_to(&path, behind.map(|value| value.block()));
+        self.moves(moves);
+    }
+
+    /// Ends and begins loops.
+    fn moves(&mut self, moves: Vec<Move>) {
+        for of in moves {
+            match of {
+                Move::Begin(block) => self.begin(block),
+                Move::End(block) => self.ends(block, true),
             }
         }
     }
 
-    /// Ends the loops that are open but for so many.
-    fn leave(&mut self, left: usize) {
-        while self.open.len() > left {
-            if let Some(block) = self.open.pop() {
-                self.ends(block, true);
-            }
+    /// What a loop begins with, and what its rounds end with but do not compute.
+    fn begin(&mut self, block: BlockId) {
+        let of = self.program.blocks[block.0 as usize].clone();
+        for (number, state) in of.states.iter().enumerate() {
+            self.blocks[block.0 as usize].states[number].initial = self.held(state.initial);
         }
+        if let Bound::Value(bound) = of.bound {
+            self.blocks[block.0 as usize].bound = Bound::Value(self.broadcast(bound));
+        }
+        self.ends(block, false);
     }
 
     /// Takes what the rounds of a loop end with to where it is to be: all of it, or what is outside the loop.

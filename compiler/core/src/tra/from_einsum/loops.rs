@@ -10,7 +10,7 @@
 
 use super::{Lowered, Lowering};
 use crate::einsum::{self, LoopValue, TensorId};
-use crate::tra::blocks::arranged;
+use crate::tra::blocks::{Move, arranged};
 use crate::tra::{Cut, Operation};
 use ein_plan::{ArrayDim, Block, BlockId, Bound, Collected, RelationId, State};
 
@@ -50,47 +50,26 @@ fn value(of: LoopValue) -> ein_plan::LoopValue {
 impl Lowering<'_> {
     /// Ends and begins blocks, so that a tensor's relations can be made.
     pub(super) fn go_to(&mut self, tensor: &einsum::Tensor) -> Result<(), String> {
-        let path: Vec<BlockId> = self
-            .program
-            .path(tensor.block)
-            .into_iter()
-            .map(block)
-            .collect();
-        let common = self
-            .open
-            .iter()
-            .zip(&path)
-            .take_while(|(a, b)| a == b)
-            .count();
-        self.leave(common)?;
-        for id in &path[common..] {
-            self.begin(*id)?;
-            self.open.push(*id);
-        }
-        // A block without relations of its own ends as soon as it begins.
-        if let einsum::Definition::Loop(value) = &tensor.definition
-            && value.is_result()
-            && !self.begun[value.block().0 as usize]
-        {
-            self.begin(block(value.block()))?;
-            self.end(block(value.block()))?;
-        }
-        Ok(())
+        let path = self.program.path(tensor.block).into_iter();
+        let path: Vec<BlockId> = path.map(block).collect();
+        let ended = match &tensor.definition {
+            einsum::Definition::Loop(value) if value.is_result() => Some(block(value.block())),
+            _ => None,
+        };
+        let moves = self.nesting.go_to(&path, ended);
+        self.moves(moves)
     }
 
-    /// Ends the blocks that are open but for so many.
-    pub(super) fn leave(&mut self, left: usize) -> Result<(), String> {
-        while self.open.len() > left {
-            if let Some(id) = self.open.pop() {
-                self.end(id)?;
-            }
-        }
-        Ok(())
+    /// Ends and begins blocks.
+    pub(super) fn moves(&mut self, moves: Vec<Move>) -> Result<(), String> {
+        moves.into_iter().try_for_each(|of| match of {
+            Move::Begin(id) => self.begin(id),
+            Move::End(id) => self.end(id),
+        })
     }
 
     /// Makes what a block begins with, and what it reads at the end of its rounds but does not compute.
     fn begin(&mut self, id: BlockId) -> Result<(), String> {
-        self.begun[id.0 as usize] = true;
         let of = self.program.block(einsum::BlockId(id.0));
         let mut states = vec![];
         for state in &of.states {
