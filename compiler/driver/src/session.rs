@@ -77,6 +77,16 @@ pub struct Checked {
 /// # Errors
 /// Usage, when the settings name what the program does not have.
 pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result<Checked, Failure> {
+    check_for(program, settings, purpose, settings.sites)
+}
+
+/// Checks a program for a number of sites, if that is known.
+fn check_for(
+    program: &Program,
+    settings: &Settings,
+    purpose: Purpose,
+    sites: Option<u32>,
+) -> Result<Checked, Failure> {
     let mut diagnostics = program.diagnostics.clone();
     let parsed = !diagnostics.iter().any(Diagnostic::is_error);
     if parsed {
@@ -98,7 +108,10 @@ pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result
     } else {
         purpose
     };
-    let bindings = bind::bindings(settings, headers.clone(), purpose);
+    let bindings = sema::Bindings {
+        sites,
+        ..bind::bindings(settings, headers.clone(), purpose)
+    };
     let Analysis {
         diagnostics: found,
         program: mut checked,
@@ -176,7 +189,7 @@ pub fn plan(
     {
         return Ok((Prepared::Plan(ready.plan), vec![]));
     }
-    let mut checked = check(program, settings, purpose)?;
+    let mut checked = check_for(program, settings, purpose, Some(sites))?;
     if let (Some(training), Some(last)) = (checked.training.take(), &checked.program) {
         let options = checked_options(&checked.configuration, sites)?;
         let session = training::plan(&training, last, &options, settings.time_limit)?;

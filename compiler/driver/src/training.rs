@@ -12,9 +12,10 @@ use ein_plan::{Plan, Source, memory};
 use einc_core::{
     einsum,
     pipeline::Options,
-    sema::training::{CarriedKind, Every, Training},
+    sema::training::{self, CarriedKind, Every, Training},
 };
 use einc_diag::Diagnostic;
+use std::collections::BTreeMap;
 
 /// Plans everything that a session walks.
 ///
@@ -28,6 +29,14 @@ pub fn plan(
 ) -> Result<Session, Failure> {
     let plan = |program: &einsum::Program| -> Result<Plan, Failure> {
         Ok(compiled(program, options, time_limit)?.plan)
+    };
+    // What a site does by itself.
+    let one = Options {
+        sites: 1,
+        ..options.clone()
+    };
+    let alone = |program: &einsum::Program| -> Result<Plan, Failure> {
+        Ok(compiled(program, &one, time_limit)?.plan)
     };
     let mut session = Session {
         constants: training.constants.as_ref().map(&plan).transpose()?,
@@ -60,12 +69,8 @@ pub fn plan(
             steps: block.steps,
             parts: block.parts,
             optimizer: block.optimizer.clone(),
-            apply: block.apply.as_ref().map(&plan).transpose()?,
             ..run::Block::default()
         };
-        for (rows, program) in &block.step {
-            planned.step.insert(*rows, plan(program)?);
-        }
         for input in &block.inputs {
             planned.inputs.push(run::BatchInput {
                 name: input.name.clone(),
@@ -75,6 +80,16 @@ pub fn plan(
                 source: input.source.clone(),
                 constant: input.constant,
             });
+        }
+        match &block.rounds {
+            None => {
+                planned.step = steps(&block.step, &plan)?;
+                planned.apply = block.apply.as_ref().map(&plan).transpose()?;
+            }
+            Some(rounds) => planned.rounds = Some(of_rounds(rounds, &planned, &alone)?),
+        }
+        if let Some((rows, program)) = &block.statistics {
+            planned.statistics = Some((*rows, plan(program)?));
         }
         let often = |every: Every| match every {
             Every::Epochs(count) => run::Every::Epochs(count),
@@ -96,13 +111,52 @@ pub fn plan(
     Ok(session)
 }
 
+/// The plans of steps, by the number of their rows.
+fn steps(
+    step: &BTreeMap<u64, einsum::Program>,
+    plan: &dyn Fn(&einsum::Program) -> Result<Plan, Failure>,
+) -> Result<BTreeMap<u64, Plan>, Failure> {
+    step.iter().map(|(rows, program)| Ok((*rows, plan(program)?))).collect()
+}
+
+/// The rounds of a block; `alone` plans for one site.
+fn of_rounds(
+    rounds: &training::Rounds,
+    block: &run::Block,
+    alone: &dyn Fn(&einsum::Program) -> Result<Plan, Failure>,
+) -> Result<run::Rounds, Failure> {
+    let mut planned = run::Rounds {
+        local_steps: rounds.local_steps,
+        parts: rounds.parts,
+        states: match rounds.states {
+            training::States::Travel => run::States::Travel,
+            training::States::Reset => run::States::Reset,
+            training::States::Stay => run::States::Stay,
+        },
+        neurons: rounds.neurons.iter().map(|layer| (layer.name.clone(), layer.size)).collect(),
+        dealt: rounds.dealt.clone(),
+        learnt: rounds.learnt.clone(),
+        summed: rounds.summed.clone(),
+        subnets: vec![],
+        of_part: rounds.of_part.clone(),
+    };
+    for subnet in &rounds.subnets {
+        planned.subnets.push(run::Block {
+            step: steps(&subnet.step, alone)?,
+            apply: subnet.apply.as_ref().map(alone).transpose()?,
+            ..block.clone()
+        });
+    }
+    Ok(planned)
+}
+
 /// The most bytes that each site holds while a session runs: its plans, each beside what is carried and not read by it.
 pub fn peaks(session: &Session) -> Vec<u64> {
     let plans: Vec<&Plan> = session.plans().collect();
     let sites = plans.first().map_or(1, |plan| plan.sites as usize);
     let mut most = vec![0u64; sites];
     // What is carried rests where the plan that gives it, or first reads it, says.
-    let mut carried: std::collections::BTreeMap<&str, Vec<u64>> = Default::default();
+    let mut carried: BTreeMap<&str, Vec<u64>> = Default::default();
     for plan in &plans {
         for step in &plan.steps {
             if let ein_plan::Operation::Source {

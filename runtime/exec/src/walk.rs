@@ -28,7 +28,7 @@ pub(crate) fn walk(
     options: &Options,
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
-    let token = meet(&[plan], comm, options)?;
+    let token = meet((&[plan], &[]), comm, options)?;
     let pool = pool(options);
     let mut failure = pool.as_ref().err().cloned();
     if failure.is_none() && comm.site() == 0 {
@@ -131,6 +131,7 @@ impl<'a> Walker<'a> {
             peak_bytes,
             rounds: self.made.clone(),
             stopped: None,
+            exchanged: vec![],
         })
     }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use super::{
-    Analysis, Bindings, Text,
+    Analysis, Bindings, Text, subnet_steps,
     train::Settings,
     training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Task, Training},
 };
@@ -133,9 +133,16 @@ fn block(
     let known = analysis.program.is_some() && settings.total_steps.is_some();
     let mut counts: Vec<Option<i64>> = vec![None];
     if let (true, Some(_)) = (known, settings.over) {
-        let short = rows % batch;
+        let (sites, together) = (settings.sites, batch.saturating_mul(settings.sites));
+        let short = rows % together;
         let mut all: Vec<i64> = vec![];
-        for rows in [batch, short] {
+        // Of a short step some sites may have a row more than others.
+        let full = if rows >= together { batch } else { 0 };
+        let longer = short / sites + i64::from(short % sites > 0);
+        for rows in [full, short / sites, longer] {
+            if short < sites && rows != full {
+                continue;
+            }
             let (less, longer) = (rows / settings.parts, rows % settings.parts);
             all.extend([less, less + i64::from(longer > 0)]);
         }
@@ -158,6 +165,9 @@ fn block(
         steps_per_epoch: settings.steps_per_epoch.unwrap_or(1) as u64,
         steps: settings.total_steps.unwrap_or(0) as u64,
         parts: settings.parts as u64,
+        sites: settings.sites as u64,
+        rounds: None,
+        statistics: None,
         inputs: vec![],
         step: BTreeMap::new(),
         apply: None,
@@ -183,6 +193,17 @@ fn block(
         block.apply = Some(step(
             text, bindings, base, analysis, settings, how, &mut block, training,
         )?);
+    }
+    if let (Some(asked), true) = (&settings.strategy.rounds, known) {
+        let mut warnings = vec![];
+        match subnet_steps::rounds(asked, &block, training, &mut warnings) {
+            Ok(rounds) => block.rounds = Some(rounds),
+            Err(error) => {
+                analysis.diagnostics.push(error);
+                return None;
+            }
+        }
+        analysis.diagnostics.append(&mut warnings);
     }
     if let Some(validate) = &settings.validate {
         let name = validate.name.0.to_owned();

@@ -1,0 +1,361 @@
+//! Independent subnets and local SGD against plain loops in double precision: a net of three layers, every site's steps on its own rows and
+//! neurons, put together by index.
+//!
+//! ```text
+//! 3 sites, rounds of 4 steps, momentum that travels: losses of all steps and params at the end
+//! ```
+
+use crate::{attempt, close, made};
+use ein_plan::Source;
+use std::collections::BTreeMap;
+
+const ROWS: usize = 29;
+/// Features, neurons, neurons, outputs.
+const SIZES: [usize; 4] = [5, 7, 6, 3];
+const EPS: f64 = 1e-5;
+
+/// A rule and what it remembers.
+#[derive(Clone, Copy, PartialEq)]
+enum Rule {
+    Sgd,
+    Momentum,
+    Adam,
+}
+
+/// A way to train.
+#[derive(Clone, Copy)]
+struct Way {
+    rule: Rule,
+    /// Whether states begin anew with every round; `None`: they stay at their sites.
+    reset: Option<bool>,
+    local_steps: usize,
+    parts: usize,
+    sites: usize,
+    batch: usize,
+    epochs: usize,
+}
+
+fn text(strategy: &str, way: &Way) -> String {
+    let [d, h, k, c] = SIZES;
+    let rule = match way.rule {
+        Rule::Sgd => "sgd(lr: 0.3)",
+        Rule::Momentum => "momentum(lr: 0.1)",
+        Rule::Adam => "adam(lr: 0.02)",
+    };
+    format!(
+        "dim N = {ROWS}\ninput X: f32[N, {d}] = uniform(-1, 1)\ninput y: f32[N, {c}] = uniform(-1, 1)\n\
+         param W1: f32[{d}, {h}] = uniform(-1, 1)\nparam W2: f32[{h}, {k}] = uniform(-1, 1)\nparam W3: f32[{k}, {c}] = uniform(-1, 1)\n\
+         param g: f32[{k}] = uniform(0.5, 1.5)\nparam s: f32[{k}] = uniform(-1, 1)\nparam b: f32[{c}] = uniform(-1, 1)\n\
+         h[n,i] = tanh(X[n,d] * W1[d,i])\na[n,j] = h[n,i] * W2[i,j]\nmu[j] = mean[n] a[n,j]\nvar[j] = mean[n] (a[n,j] - mu[j])^2\n\
+         t[n,j] = tanh((a[n,j] - mu[j]) * rsqrt(var[j] + 1e-5) * g[j] + s[j])\nz[n,c] = t[n,j] * W3[j,c] + b[c]\n\
+         loss = mean[n] (sum[c] (z[n,c] - y[n,c])^2)\n\
+         train {{ loss: loss; data: (X, y) over N by {} shuffle; epochs: {}; optimizer: {rule}; strategy: {strategy} }}\n\
+         output W1; output W2; output W3; output g; output s; output b\n",
+        way.batch, way.epochs
+    )
+}
+
+/// The params, each with its shape and the layer of neurons of each dimension.
+fn layout() -> Vec<(&'static str, [usize; 2], [Option<usize>; 2])> {
+    let [d, h, k, c] = SIZES;
+    vec![
+        ("W1", [d, h], [None, Some(0)]),
+        ("W2", [h, k], [Some(0), Some(1)]),
+        ("W3", [k, c], [Some(1), None]),
+        ("g", [1, k], [None, Some(1)]),
+        ("s", [1, k], [None, Some(1)]),
+        ("b", [1, c], [None, None]),
+    ]
+}
+
+/// Matrices by name.
+type Params = BTreeMap<&'static str, Vec<f64>>;
+
+fn begin() -> Params {
+    let layout = layout();
+    let params = layout.iter().map(|(name, [rows, columns], _)| {
+        let source = match *name {
+            "g" => Source::Uniform { lo: 0.5, hi: 1.5 },
+            _ => Source::Uniform { lo: -1.0, hi: 1.0 },
+        };
+        let shape = match *rows {
+            1 => vec![*columns as u64],
+            rows => vec![rows as u64, *columns as u64],
+        };
+        (*name, made(&source, name, &shape))
+    });
+    params.collect()
+}
+
+/// The loss on some rows of a net of so many neurons, and the gradients.
+#[allow(clippy::needless_range_loop)] // the loops are the formulas
+fn gradient(p: &Params, (h, k): (usize, usize), rows: &[usize], x: &[f64], y: &[f64]) -> (f64, Params) {
+    let [d, _, _, c] = SIZES;
+    let n = rows.len();
+    let mut hidden = vec![0.0; n * h];
+    let mut a = vec![0.0; n * k];
+    for r in 0..n {
+        for i in 0..h {
+            let sum: f64 = (0..d).map(|f| x[rows[r] * d + f] * p["W1"][f * h + i]).sum();
+            hidden[r * h + i] = sum.tanh();
+        }
+        for j in 0..k {
+            a[r * k + j] = (0..h).map(|i| hidden[r * h + i] * p["W2"][i * k + j]).sum();
+        }
+    }
+    let m = n as f64;
+    let mu: Vec<f64> = (0..k).map(|j| (0..n).map(|r| a[r * k + j]).sum::<f64>() / m).collect();
+    let var: Vec<f64> = (0..k).map(|j| (0..n).map(|r| (a[r * k + j] - mu[j]).powi(2)).sum::<f64>() / m).collect();
+    let normal = |r: usize, j: usize| (a[r * k + j] - mu[j]) / (var[j] + EPS).sqrt();
+    let t = |r: usize, j: usize| (normal(r, j) * p["g"][j] + p["s"][j]).tanh();
+    let mut grads: Params = p.iter().map(|(name, values)| (*name, vec![0.0; values.len()])).collect();
+    let mut loss = 0.0;
+    // By the normalised values.
+    let mut dnormal = vec![0.0; n * k];
+    for r in 0..n {
+        for q in 0..c {
+            let z: f64 = (0..k).map(|j| t(r, j) * p["W3"][j * c + q]).sum::<f64>() + p["b"][q];
+            let error = z - y[rows[r] * c + q];
+            loss += error * error / m;
+            let dz = 2.0 * error / m;
+            grads.get_mut("b").unwrap()[q] += dz;
+            for j in 0..k {
+                let out = t(r, j);
+                grads.get_mut("W3").unwrap()[j * c + q] += dz * out;
+                let before = dz * p["W3"][j * c + q] * (1.0 - out * out);
+                grads.get_mut("s").unwrap()[j] += before;
+                grads.get_mut("g").unwrap()[j] += before * normal(r, j);
+                dnormal[r * k + j] += before * p["g"][j];
+            }
+        }
+    }
+    for j in 0..k {
+        let root = (var[j] + EPS).sqrt();
+        let mean: f64 = (0..n).map(|r| dnormal[r * k + j]).sum::<f64>() / m;
+        let along: f64 = (0..n).map(|r| dnormal[r * k + j] * normal(r, j)).sum::<f64>() / m;
+        for r in 0..n {
+            let da = (dnormal[r * k + j] - mean - normal(r, j) * along) / root;
+            for i in 0..h {
+                let unit = hidden[r * h + i];
+                grads.get_mut("W2").unwrap()[i * k + j] += da * unit;
+                let dh = da * p["W2"][i * k + j] * (1.0 - unit * unit);
+                for f in 0..d {
+                    grads.get_mut("W1").unwrap()[f * h + i] += dh * x[rows[r] * d + f];
+                }
+            }
+        }
+    }
+    (loss, grads)
+}
+
+/// One step of a rule; `count` updates were made before with these states.
+fn step(rule: Rule, params: &mut Params, states: &mut [Params; 2], grads: &Params, count: usize) {
+    for (name, values) in params.iter_mut() {
+        for (at, w) in values.iter_mut().enumerate() {
+            let g = grads[name][at];
+            let mut state = |which: usize| states[which].get_mut(name).unwrap()[at];
+            match rule {
+                Rule::Sgd => *w -= 0.3 * g,
+                Rule::Momentum => {
+                    let m = 0.9 * state(0) + g;
+                    states[0].get_mut(name).unwrap()[at] = m;
+                    *w -= 0.1 * m;
+                }
+                Rule::Adam => {
+                    let m = 0.9 * state(0) + 0.1 * g;
+                    let v = 0.999 * state(1) + 0.001 * g * g;
+                    states[0].get_mut(name).unwrap()[at] = m;
+                    states[1].get_mut(name).unwrap()[at] = v;
+                    let t = count as i32 + 1;
+                    let (m, v) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.999f64.powi(t)));
+                    *w -= 0.02 * m / (v.sqrt() + 1e-8);
+                }
+            }
+        }
+    }
+}
+
+/// The neurons of every layer and part in a round.
+fn deal(way: &Way, round: usize) -> Vec<Vec<Vec<usize>>> {
+    let layers = [("W1", SIZES[1]), ("W2", SIZES[2])];
+    let deal = layers.map(|(name, size)| {
+        let order = made(&Source::Permutation, &format!("train.1.round.{round}.{name}"), &[size as u64]);
+        let mut parts = vec![];
+        let mut at = 0;
+        for part in 0..way.parts {
+            let length = size / way.parts + usize::from(part < size % way.parts);
+            let mut own: Vec<usize> = order[at..at + length].iter().map(|n| *n as usize).collect();
+            own.sort_unstable();
+            parts.push(own);
+            at += length;
+        }
+        parts
+    });
+    deal.into()
+}
+
+/// The positions of a part's block in a whole param, in order.
+fn positions(name: &str, deal: &[Vec<Vec<usize>>], part: usize) -> Vec<usize> {
+    let layout = layout();
+    let (_, shape, layers) = layout.iter().find(|(own, ..)| *own == name).unwrap();
+    let list = |dim: usize| match layers[dim] {
+        Some(layer) => deal[layer][part].clone(),
+        None => (0..shape[dim]).collect(),
+    };
+    let columns = list(1);
+    list(0).iter().flat_map(|row| columns.iter().map(move |column| row * shape[1] + column)).collect()
+}
+
+/// The losses of all steps, and the params at the end.
+fn reference(way: &Way) -> (Vec<f64>, Params) {
+    let uniform = Source::Uniform { lo: -1.0, hi: 1.0 };
+    let x = made(&uniform, "X", &[ROWS as u64, SIZES[0] as u64]);
+    let y = made(&uniform, "y", &[ROWS as u64, SIZES[3] as u64]);
+    let mut params = begin();
+    let zeros = |like: &Params| -> Params { like.iter().map(|(name, values)| (*name, vec![0.0; values.len()])).collect() };
+    let mut states = [zeros(&params), zeros(&params)];
+    let mut stay: Vec<[Params; 2]> = vec![states.clone(); way.sites];
+    let all = way.batch * way.sites;
+    let mut steps: Vec<Vec<usize>> = vec![];
+    for epoch in 0..way.epochs {
+        let order = made(&Source::Permutation, &format!("train.1.epoch.{epoch}"), &[ROWS as u64]);
+        let order: Vec<usize> = order.iter().map(|row| *row as usize).collect();
+        steps.extend(order.chunks(all).filter(|rows| rows.len() >= way.sites).map(<[usize]>::to_vec));
+    }
+    let mut losses = vec![];
+    for (round, chunk) in steps.chunks(way.local_steps).enumerate() {
+        let deal = deal(way, round);
+        let mut ends: Vec<(Params, [Params; 2])> = vec![];
+        let mut of_steps = vec![0.0; chunk.len()];
+        for site in 0..way.sites {
+            let part = site % way.parts;
+            let take = |whole: &Params| -> Params {
+                let block = |(name, values): (&&'static str, &Vec<f64>)| {
+                    (*name, positions(name, &deal, part).iter().map(|at| values[*at]).collect())
+                };
+                whole.iter().map(block).collect()
+            };
+            let mut own = take(&params);
+            let mut kept = match way.reset {
+                Some(true) => [zeros(&own), zeros(&own)],
+                Some(false) => [take(&states[0]), take(&states[1])],
+                None => stay[site].clone(),
+            };
+            let sizes = (deal[0][part].len(), deal[1][part].len());
+            for (at, rows) in chunk.iter().enumerate() {
+                let start: usize = (0..site).map(|s| rows.len() / way.sites + usize::from(s < rows.len() % way.sites)).sum();
+                let count = rows.len() / way.sites + usize::from(site < rows.len() % way.sites);
+                let mine = &rows[start..start + count];
+                let (loss, grads) = gradient(&own, sizes, mine, &x, &y);
+                of_steps[at] += loss * count as f64 / rows.len() as f64;
+                let before = if way.reset == Some(true) { at } else { round * way.local_steps + at };
+                step(way.rule, &mut own, &mut kept, &grads, before);
+            }
+            if way.reset.is_none() {
+                stay[site] = kept.clone();
+            }
+            ends.push((own, kept));
+        }
+        losses.extend(of_steps);
+        // Every element is the mean over the sites that had it.
+        let together = |whole: &mut Params, of: &dyn Fn(usize) -> Params| {
+            for (name, values) in whole.iter_mut() {
+                let mut sums = vec![(0.0, 0usize); values.len()];
+                for site in 0..way.sites {
+                    let own = of(site);
+                    for (at, value) in positions(name, &deal, site % way.parts).iter().zip(&own[name]) {
+                        sums[*at].0 += value;
+                        sums[*at].1 += 1;
+                    }
+                }
+                for (value, (sum, count)) in values.iter_mut().zip(sums) {
+                    if count > 0 {
+                        *value = sum / count as f64;
+                    }
+                }
+            }
+        };
+        together(&mut params, &|site| ends[site].0.clone());
+        if way.reset == Some(false) {
+            for (which, state) in states.iter_mut().enumerate() {
+                together(state, &|site| ends[site].1[which].clone());
+            }
+        }
+    }
+    for w in params.get_mut("W3").unwrap() {
+        *w /= way.parts as f64;
+    }
+    (losses, params)
+}
+
+fn check(strategy: &str, way: Way) {
+    let text = text(strategy, &way);
+    let found = attempt(&text, way.sites as u32).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    let (losses, params) = reference(&way);
+    let what = format!("{strategy} on {}", way.sites);
+    close(&found.losses, &losses, &format!("losses, {what}"));
+    for (name, values) in params {
+        close(&found.outputs[name], &values, &format!("{name}, {what}"));
+    }
+}
+
+fn way(rule: Rule, reset: Option<bool>, sites: usize) -> Way {
+    Way {
+        rule,
+        reset,
+        local_steps: 3,
+        parts: sites,
+        sites,
+        batch: 3,
+        epochs: 3,
+    }
+}
+
+#[test]
+fn subnets_learn_what_loops_learn() {
+    for sites in 1..=4 {
+        check("ist(local_steps: 3)", way(Rule::Sgd, Some(false), sites));
+        check("ist(local_steps: 3)", way(Rule::Momentum, Some(false), sites));
+        check("ist(local_steps: 3, state: reset)", way(Rule::Momentum, Some(true), sites));
+    }
+    check("ist(local_steps: 3)", way(Rule::Adam, Some(false), 3));
+    check("ist(local_steps: 3, state: reset)", way(Rule::Adam, Some(true), 2));
+}
+
+#[test]
+fn sites_with_the_same_part_average_it() {
+    for (sites, parts) in [(4, 2), (5, 2), (3, 1)] {
+        let way = Way {
+            parts,
+            ..way(Rule::Momentum, Some(false), sites)
+        };
+        check(&format!("ist(local_steps: 3, parts: {parts})"), way);
+    }
+}
+
+#[test]
+fn local_sgd_averages_params_and_may_average_states() {
+    for sites in 1..=4 {
+        for (average, reset) in [("params", None), ("params_and_state", Some(false))] {
+            let way = Way {
+                parts: 1,
+                ..way(Rule::Momentum, reset, sites)
+            };
+            check(&format!("local_sgd(steps: 3, average: {average})"), way);
+        }
+    }
+}
+
+/// On one site rounds are ordinary training, to the last bit.
+#[test]
+fn alone_a_site_trains_as_ever() {
+    for rule in [Rule::Sgd, Rule::Momentum, Rule::Adam] {
+        let way = way(rule, Some(false), 1);
+        let sync = attempt(&text("sync", &way), 1).unwrap();
+        for strategy in ["ist(local_steps: 4)", "local_sgd(steps: 4)"] {
+            let found = attempt(&text(strategy, &way), 1).unwrap();
+            assert_eq!(found.losses, sync.losses, "{strategy}");
+            assert_eq!(found.outputs, sync.outputs, "{strategy}");
+        }
+    }
+}
