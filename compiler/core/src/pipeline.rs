@@ -17,6 +17,7 @@ mod explain;
 pub mod html;
 mod order;
 pub mod report;
+mod rounds;
 
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, lower, rules, search, tra};
@@ -29,6 +30,7 @@ pub use compare::compare;
 pub use criteria::{Criteria, Objective};
 pub use describe::describe;
 pub use explain::explain;
+pub use rounds::rounds;
 
 /// What is compiled for.
 #[derive(Clone, Debug, PartialEq)]

@@ -242,8 +242,12 @@ pub fn report(
     others: bool,
     time_limit: Option<f64>,
 ) -> Result<Told, Failure> {
-    let mut shown = None;
+    let (mut shown, mut rounds, mut sites) = (None, None, sites);
     if let Some(training) = checked.training.take() {
+        rounds = training.blocks.first().and_then(|block| pipeline::rounds(&training, block));
+        if rounds.is_some() {
+            sites = 1;
+        }
         let (text, program) = step_of(training)?;
         (shown, checked.program) = (Some(text), Some(program));
     }
@@ -258,6 +262,7 @@ pub fn report(
     let deadline = deadline(time_limit);
     compiled.prove(&options, &deadline);
     let mut report = pipeline::describe(&compiled, &options, &texts);
+    report.rounds = rounds;
     if others {
         report.alternatives = pipeline::compare(&compiled, &options, &deadline);
     }
@@ -267,9 +272,13 @@ pub fn report(
 /// The program whose plan is shown of a program that trains: a step of its first block.
 fn step_of(training: sema::training::Training) -> Result<(String, einsum::Program), Failure> {
     let of_block = |mut block: sema::training::Block| {
-        let (rows, program) = block.step.pop_last()?;
-        let what = match block.parts {
-            1 => "a step",
+        let own = block.rounds.take().and_then(|rounds| rounds.subnets.into_iter().next());
+        let alone = own.is_some();
+        let mut steps = own.map_or(block.step, |subnet| subnet.step);
+        let (rows, program) = steps.pop_last()?;
+        let what = match (alone, block.parts) {
+            (true, _) => "a step of one site",
+            (_, 1) => "a step",
             _ => "the gradients of a part",
         };
         let text = format!("{what} of `{}`, {rows} rows of {}", block.name, block.rows);

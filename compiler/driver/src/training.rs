@@ -8,7 +8,7 @@
 
 use crate::session::{Failure, compiled};
 use ein_exec::session::{self as run, Session};
-use ein_plan::{Plan, Source, memory};
+use ein_plan::{Plan, Source, memory, relation::piece};
 use einc_core::{
     einsum,
     pipeline::Options,
@@ -191,7 +191,72 @@ pub fn peaks(session: &Session) -> Vec<u64> {
             *most = (*most).max(own.saturating_add(beside));
         }
     }
+    for block in &session.blocks {
+        if let Some(rounds) = &block.rounds {
+            let evaluated = [block.validate.as_ref().map(|(_, plan, _)| plan), block.statistics.as_ref().map(|(_, plan)| plan)];
+            let evaluated: Vec<Vec<u64>> = evaluated.into_iter().flatten().map(|plan| bytes(memory::peaks(plan))).collect();
+            for (site, most) in (0..).zip(&mut most) {
+                let of_eval = evaluated.iter().filter_map(|peaks| peaks.get(site as usize)).max();
+                let own = of_rounds_at(session, block, rounds, (site, sites as u32), of_eval.copied().unwrap_or(0));
+                *most = (*most).max(own);
+            }
+        }
+    }
     most
+}
+
+fn bytes(peaks: Vec<memory::Peak>) -> Vec<u64> {
+    peaks.into_iter().map(|peak| peak.bytes).collect()
+}
+
+/// The most bytes that a site holds in the rounds of a block: its steps beside what rests at home, a tensor on its way beside all others, or an
+/// evaluation (`evaluated` bytes) beside its blocks.
+fn of_rounds_at(
+    session: &Session,
+    block: &run::Block,
+    rounds: &run::Rounds,
+    (site, sites): (u32, u32),
+    evaluated: u64,
+) -> u64 {
+    let part = site % rounds.parts.max(1);
+    let subnet = rounds.of_part.get(part as usize).and_then(|number| rounds.subnets.get(*number));
+    let plans = subnet.into_iter().flat_map(|subnet| subnet.step.values().chain(&subnet.apply));
+    let steps = plans.flat_map(memory::peaks).map(|peak| peak.bytes).max().unwrap_or(0);
+    // Blocks of this site, what rests at home, and what goes home to be evaluated or saved.
+    let (mut blocks, mut home, mut gathered, mut largest) = (0, 0, 0, 0);
+    for name in &rounds.learnt {
+        let Some(carried) = session.carried.get(name) else {
+            continue;
+        };
+        let size = carried.dtype.size() as u64;
+        let all: u64 = carried.shape.iter().product::<u64>() * size;
+        let (block, piece) = match rounds.dealt.get(name) {
+            None => (all, all),
+            Some(dims) => {
+                let of = |count, number| {
+                    let lengths = carried.shape.iter().enumerate();
+                    let length = |(dim, extent): (usize, &u64)| match dims.iter().any(|(own, _)| *own == dim) {
+                        true => piece(*extent, count, number).1,
+                        false => *extent,
+                    };
+                    lengths.map(length).product::<u64>() * size
+                };
+                let (first, _) = dims[0];
+                let extent = carried.shape[first].max(1);
+                (of(rounds.parts, part), all / extent * piece(extent, sites, site).1)
+            }
+        };
+        blocks += block;
+        largest = largest.max(block.max(piece));
+        match rounds.dealt.get(name) {
+            Some(dims) if dims.len() > 1 => home += piece,
+            _ => gathered += piece,
+        }
+    }
+    let saves = block.checkpoints.is_some() || block.validate.is_some();
+    let moving = blocks + home + 3 * largest;
+    let at_home = if saves || session.last.is_some() { blocks + home + gathered } else { 0 };
+    (steps + home).max(moving).max(at_home).max(evaluated + blocks + home)
 }
 
 fn fits(session: &Session, options: &Options) -> Result<(), Failure> {

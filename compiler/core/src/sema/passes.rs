@@ -194,6 +194,10 @@ fn block(
             text, bindings, base, analysis, settings, how, &mut block, training,
         )?);
     }
+    if known {
+        let found = statistics(text, bindings, base, analysis, settings, &mut block, training)?;
+        block.statistics = found;
+    }
     if let (Some(asked), true) = (&settings.strategy.rounds, known) {
         let mut warnings = vec![];
         match subnet_steps::rounds(asked, &block, training, &mut warnings) {
@@ -229,6 +233,52 @@ fn block(
     }
     Some(block)
 }
+
+/// The states of modules that are statistics of a step's rows, not of what they were before: steps leave them alone, and a program of its
+/// own estimates them.
+fn statistics(
+    text: Text<'_>,
+    bindings: &Bindings,
+    base: &Base<'_>,
+    analysis: &mut Analysis,
+    settings: &Settings<'_>,
+    block: &mut Block,
+    training: &mut Training,
+) -> Option<Option<(u64, Program)>> {
+    let Some(whole) = block.step.values().next_back() else {
+        return Some(None);
+    };
+    let running = |name: &String| {
+        let own = |carried: &&Carried| carried.name == *name && carried.kind == CarriedKind::Running;
+        training.carried.iter().any(|carried| own(&carried))
+    };
+    let mut names = subnet_steps::learnt(whole);
+    names.retain(running);
+    for program in block.step.values() {
+        let read = sources_of(program);
+        names.retain(|name| !read.contains_key(name));
+    }
+    if names.is_empty() {
+        return Some(None);
+    }
+    let nexts: Vec<String> = names.iter().map(|name| format!("{name}_next")).collect();
+    let is_one = |program: &Program, output: &einsum::Output| nexts.contains(&program.tensor(output.tensor).name);
+    for program in block.step.values_mut() {
+        let outputs = std::mem::take(&mut program.outputs);
+        program.outputs = outputs.into_iter().filter(|output| !is_one(program, output)).collect();
+        *program = std::mem::take(program).needed();
+    }
+    let rows = block.rows.min(settings.strategy.statistics.map_or(STATISTICS, |(rows, _)| rows));
+    let how = (settings.over.map(|_| rows as i64), Task::Step);
+    let mut scratch = block.clone();
+    let mut program = step(text, bindings, base, analysis, settings, how, &mut scratch, training)?;
+    let outputs = std::mem::take(&mut program.outputs);
+    program.outputs = outputs.into_iter().filter(|output| is_one(&program, output)).collect();
+    Some(Some((rows, program.needed())))
+}
+
+/// Rows that statistics are estimated with, where nothing else is said.
+const STATISTICS: u64 = 1024;
 
 /// The part of a program that one scalar needs.
 fn evaluating(program: &Program, name: &str) -> Option<Program> {
@@ -315,7 +365,15 @@ fn step(
     merge(analysis, &found);
     let program = found.program?;
     block.optimizer = optimizer;
-    let read = sources_of(&program);
+    let mut read = sources_of(&program);
+    for output in &program.outputs {
+        // What is learnt is carried, also where no step reads it.
+        let tensor = program.tensor(output.tensor);
+        if let Some(name) = tensor.name.strip_suffix("_next") {
+            let about = (tensor.dtype, tensor.shape.clone(), Source::Fed);
+            read.entry(name.to_owned()).or_insert(about);
+        }
+    }
     for input in inputs {
         if read.contains_key(&input.name) && block.inputs.iter().all(|i| i.name != input.name) {
             block.inputs.push(input);

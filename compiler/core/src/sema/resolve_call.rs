@@ -9,7 +9,6 @@
 use super::{
     builtins::{self, Builtin},
     callee::Callable,
-    expr::unsupported,
     names::{EntityId, EntityKind, Found, Shape},
     resolve::{Local, Meaning, Walk},
 };

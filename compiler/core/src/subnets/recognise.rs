@@ -55,7 +55,7 @@ pub enum Failure {
 /// What is known of an index.
 #[derive(Default)]
 struct About {
-    /// Weights that make it, with where.
+    /// Weights that make it.
     makers: BTreeSet<TensorId>,
     /// Weights that it is contracted with.
     takers: BTreeSet<TensorId>,
@@ -128,14 +128,14 @@ impl<'a> Net<'a> {
         let (mut weight, mut data, mut trained) = (vec![], vec![], vec![]);
         for tensor in &program.tensors {
             let own = params.contains(&tensor.name);
-            let (mut weighs, mut depends) = (own, false);
+            let (weighs, depends);
             match &tensor.definition {
-                Definition::Source(_) => depends = !own,
+                Definition::Source(_) => (weighs, depends) = (own, !own),
                 Definition::Statement { operands, .. } => {
                     weighs = operands.iter().any(|o| weight[o.0 as usize]);
                     depends = operands.iter().any(|o| data[o.0 as usize]);
                 }
-                Definition::Loop(_) => depends = true,
+                Definition::Loop(_) => (weighs, depends) = (own, true),
             }
             trained.push(own);
             weight.push(weighs);

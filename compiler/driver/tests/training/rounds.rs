@@ -5,9 +5,15 @@
 //! 3 sites, rounds of 4 steps, momentum that travels: losses of all steps and params at the end
 //! ```
 
-use crate::{attempt, close, made};
-use ein_plan::Source;
+use crate::{attempt, attempt_in, close};
+use ein_exec::session::Begin;
+use ein_plan::{DType, Source};
+use einc_core::pipeline::{self, report::PlanRounds};
+use einc_driver::bind::Purpose;
+use einc_driver::settings::Settings;
+use einc_driver::{load, session};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 const ROWS: usize = 29;
 /// Features, neurons, neurons, outputs.
@@ -35,6 +41,17 @@ struct Way {
     epochs: usize,
 }
 
+/// A generated tensor, as the language promises it.
+fn made(source: &Source, name: &str, shape: &[u64]) -> Vec<f64> {
+    let ranges: Vec<(u64, u64)> = shape.iter().map(|n| (0, *n)).collect();
+    let dtype = match source {
+        Source::Permutation => DType::I64,
+        _ => DType::F64,
+    };
+    let array = ein_kernels::generate(source, dtype, name, 0, shape, &ranges);
+    (0..array.data().len()).map(|at| array.data().get(at).as_f64()).collect()
+}
+
 fn text(strategy: &str, way: &Way) -> String {
     let [d, h, k, c] = SIZES;
     let rule = match way.rule {
@@ -43,9 +60,9 @@ fn text(strategy: &str, way: &Way) -> String {
         Rule::Adam => "adam(lr: 0.02)",
     };
     format!(
-        "dim N = {ROWS}\ninput X: f32[N, {d}] = uniform(-1, 1)\ninput y: f32[N, {c}] = uniform(-1, 1)\n\
-         param W1: f32[{d}, {h}] = uniform(-1, 1)\nparam W2: f32[{h}, {k}] = uniform(-1, 1)\nparam W3: f32[{k}, {c}] = uniform(-1, 1)\n\
-         param g: f32[{k}] = uniform(0.5, 1.5)\nparam s: f32[{k}] = uniform(-1, 1)\nparam b: f32[{c}] = uniform(-1, 1)\n\
+        "dim N = {ROWS}\ninput X: f64[N, {d}] = uniform(-1, 1)\ninput y: f64[N, {c}] = uniform(-1, 1)\n\
+         param W1: f64[{d}, {h}] = uniform(-1, 1)\nparam W2: f64[{h}, {k}] = uniform(-1, 1)\nparam W3: f64[{k}, {c}] = uniform(-1, 1)\n\
+         param g: f64[{k}] = uniform(0.5, 1.5)\nparam s: f64[{k}] = uniform(-1, 1)\nparam b: f64[{c}] = uniform(-1, 1)\n\
          h[n,i] = tanh(X[n,d] * W1[d,i])\na[n,j] = h[n,i] * W2[i,j]\nmu[j] = mean[n] a[n,j]\nvar[j] = mean[n] (a[n,j] - mu[j])^2\n\
          t[n,j] = tanh((a[n,j] - mu[j]) * rsqrt(var[j] + 1e-5) * g[j] + s[j])\nz[n,c] = t[n,j] * W3[j,c] + b[c]\n\
          loss = mean[n] (sum[c] (z[n,c] - y[n,c])^2)\n\
@@ -358,4 +375,201 @@ fn alone_a_site_trains_as_ever() {
             assert_eq!(found.outputs, sync.outputs, "{strategy}");
         }
     }
+}
+
+/// The digits, two or three layers, with what is written after the net.
+fn digits(hidden: &[&str], rest: &str) -> String {
+    let mut text = "use std.nn\ndim N\ndim V\ninput X: f32[N, 64] = load(\"data/digits_train_x.npy\")\n\
+         input y: i64[N] = load(\"data/digits_train_y.npy\")\ninput Xv: f32[V, 64] = load(\"data/digits_test_x.npy\")\n\
+         input yv: i64[V] = load(\"data/digits_test_y.npy\")\n"
+        .to_owned();
+    let mut body = String::new();
+    let (mut size, mut value) = ("64", "X".to_owned());
+    for (layer, next) in hidden.iter().enumerate() {
+        text += &format!("param W{layer}: f32[{size}, {next}] = he_normal\nparam n{layer}: nn.ist_norm({next})\n");
+        body += &format!(
+            "a{layer}[n,j] = {value}[n,i] * W{layer}[i,j]\ns{layer} = n{layer}(a{layer})\nh{layer}[n,j] = relu(s{layer}[n,j])\n"
+        );
+        (size, value) = (next, format!("h{layer}"));
+    }
+    text += &format!("param V0: f32[{size}, 10] = he_normal\nparam c: f32[10] = zeros\n{body}");
+    text + &format!(
+        "z[n,q] = {value}[n,j] * V0[j,q] + c[q]\nloss = mean[n] nn.cross_entropy(z, y)[n]\n\
+         accuracy = mean[n] f32(argmax[q] z[n,q] == y[n])\n{rest}\noutput accuracy\n"
+    )
+}
+
+fn examples() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"))
+}
+
+fn on_digits(hidden: &[&str], strategy: &str, sites: u32) -> f64 {
+    let rest = format!(
+        "train {{ loss: loss; data: (X, y) over N by 32 shuffle; steps: 200; optimizer: momentum(lr: 0.3); strategy: {strategy}\n\
+         schedule: poly(power: 1); validate: accuracy on (Xv, yv) every 200 steps }}"
+    );
+    let text = digits(hidden, &rest);
+    let run = attempt_in(examples(), &text, sites, &|_| {}).unwrap_or_else(|error| panic!("{error:?}"));
+    *run.validated.last().unwrap()
+}
+
+/// Section 5.4 of the design paper: .991 and .992 at the end.
+#[test]
+fn digits_are_learnt_by_subnets() {
+    for (hidden, sites) in [(&["512"][..], 4), (&["256", "256"], 4), (&["512"], 3)] {
+        let found = on_digits(hidden, "ist(local_steps: 10, state: reset)", sites);
+        assert!(found >= 0.98, "{hidden:?} on {sites}: {found}");
+    }
+    let found = on_digits(&["512"], "local_sgd(steps: 10, average: params_and_state)", 4);
+    assert!(found >= 0.975, "local SGD: {found}");
+}
+
+/// What is estimated for one site is the same under every strategy, to the last bit; and the statistics are those of the rows, one layer behind the
+/// other.
+#[test]
+fn statistics_are_estimated_whatever_the_strategy() {
+    let rest = |strategy: &str| {
+        format!(
+            "train {{ loss: loss; data: (X, y) over N by 64 shuffle; steps: 20; optimizer: sgd(lr: 0.3); strategy: {strategy} }}\n\
+             const rows = 1437\noutput h1; output a1; output s1"
+        )
+    };
+    let text = digits(&["8", "6"], &rest("sync(statistics: 1437)"));
+    let sync = attempt_in(examples(), &text, 1, &|_| {}).unwrap();
+    let alone = attempt_in(examples(), &digits(&["8", "6"], &rest("ist(local_steps: 5, statistics: 1437)")), 1, &|_| {}).unwrap();
+    assert_eq!(sync.outputs, alone.outputs);
+    // With all rows, what is printed is normalised: the corners of `s1` are those of `a1`, moved and scaled.
+    assert!(sync.outputs["accuracy"][0] > 0.3);
+}
+
+#[test]
+fn a_run_that_was_stopped_ends_as_if_it_was_not() {
+    for strategy in ["ist(local_steps: 3)", "ist(local_steps: 3, state: reset)", "ist(local_steps: 3, parts: 2)", "local_sgd(steps: 3)"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ckpt");
+        let text = |epochs: usize| {
+            let way = Way {
+                epochs,
+                ..way(Rule::Momentum, None, 3)
+            };
+            let saves = format!("checkpoint: \"{}\" every 6 steps", path.display());
+            text(&format!("{strategy}; {saves}"), &way)
+        };
+        let whole = attempt(&text(4), 3).unwrap();
+        let _ = std::fs::remove_dir_all(&path);
+        attempt(&text(2), 3).unwrap();
+        let resumed = attempt_in(".".into(), &text(4), 3, &|session| session.keeping.begin = Begin::Resume).unwrap();
+        assert_eq!(resumed.losses, whole.losses[6..], "{strategy}");
+        assert_eq!(resumed.outputs, whole.outputs, "{strategy}");
+        // Rounds are shared out over the sites that there are.
+        let other = attempt_in(".".into(), &text(5), 2, &|session| session.keeping.begin = Begin::Resume);
+        let error = other.err().unwrap();
+        assert!(error.message.contains("the number of sites"), "{error:?}");
+    }
+}
+
+/// What `einc plan` says of a program on so many sites.
+fn planned(text: &str, sites: u32) -> PlanRounds {
+    let program = load::load_text("test", "test.ein", text.into(), None, PathBuf::from("."));
+    let settings = Settings {
+        sites: Some(sites),
+        ..Settings::default()
+    };
+    let checked = session::check(&program, &settings, Purpose::Plan).unwrap();
+    let training = checked.training.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
+    pipeline::rounds(&training, &training.blocks[0]).unwrap()
+}
+
+/// Figure 2 of the paper: 1,000 features, three hidden layers of 4,000, 200 labels, batches of 512, rounds of 10 steps; millions of floats a step, by
+/// its formula with the inner layers alone in the sum.
+#[test]
+fn volumes_are_those_of_the_formula() {
+    let net = |optimizer: &str, strategy: &str| {
+        format!(
+            "use std.nn\ndim N = 65536\ninput X: f32[N, 1000]\ninput y: i64[N]\nparam W1: f32[1000, 4000] = he_normal\n\
+             param W2: f32[4000, 4000] = he_normal\nparam W3: f32[4000, 4000] = he_normal\nparam W4: f32[4000, 200] = he_normal\nparam c: f32[200] = zeros\n\
+             param n1: nn.ist_norm(4000); param n2: nn.ist_norm(4000); param n3: nn.ist_norm(4000)\n\
+             a[n,i] = X[n,d] * W1[d,i]\ns = n1(a)\nb[n,j] = relu(s[n,i]) * W2[i,j]\nt = n2(b)\ne[n,k] = relu(t[n,j]) * W3[j,k]\nu = n3(e)\n\
+             z[n,q] = relu(u[n,k]) * W4[k,q] + c[q]\nloss = mean[n] nn.cross_entropy(z, y)[n]\n\
+             train {{ loss: loss; data: (X, y) over N by 512; epochs: 1; optimizer: {optimizer}; strategy: {strategy} }}\noutput loss\n"
+        )
+    };
+    let (f, l, inner) = (4.0e6, 0.8e6, 32.0e6);
+    let (hidden, labels) = (12_000.0, 200.0);
+    for (sites, paper, parallel) in [(2, 2.08, 73.6), (4, 1.28, 147.2), (8, 0.88, 294.4), (16, 0.68, 588.8)] {
+        let n = f64::from(sites);
+        let rounds = planned(&net("sgd(lr: 1)", "ist(local_steps: 10)"), sites);
+        let weights = rounds.tensors.iter().filter(|tensor| tensor.name.starts_with('W'));
+        let fetched: f64 = weights.clone().map(|tensor| tensor.fetched).sum();
+        assert!((fetched / 1e6 - paper).abs() < 1e-9, "{sites}: {fetched}");
+        let all: f64 = weights.clone().map(|tensor| tensor.data_parallel).sum();
+        assert!((all / 1e6 - parallel).abs() < 1e-9, "{sites}: {all}");
+        // A site's block, section 2, with what travels.
+        for (optimizer, k) in [("sgd(lr: 1)", 1.0), ("momentum(lr: 1)", 2.0), ("lamb(lr: 1)", 3.0)] {
+            let rounds = planned(&net(optimizer, "ist(local_steps: 10)"), sites);
+            let found: f64 = rounds.tensors.iter().map(|tensor| tensor.fetched).sum();
+            let block = k * ((f + l + 2.0 * hidden) / n + inner / (n * n) + labels);
+            assert!((found - n * block / 10.0).abs() < 1e-3, "{optimizer} on {sites}: {found}");
+            let rounds = planned(&net(optimizer, "ist(local_steps: 10, state: reset)"), sites);
+            let found: f64 = rounds.tensors.iter().map(|tensor| tensor.fetched).sum();
+            assert!((found - n * block / k / 10.0).abs() < 1e-3, "{optimizer} on {sites}, reset: {found}");
+        }
+        let flops: u64 = weights.map(|tensor| tensor.flops).sum();
+        let wanted = 512.0 * (4.0 * f + 6.0 * l) / n + 6.0 * 512.0 * inner / (n * n);
+        assert_eq!(flops as f64, wanted, "{sites}");
+    }
+}
+
+/// Filters are neurons too; what is added in a residual block is of one layer.
+#[test]
+fn filters_of_convolutions_are_dealt() {
+    let net = |strategy: &str| {
+        format!(
+            "use std.nn\ndim N = 24\ninput X: f32[N, 1, 6, 6] = uniform(-1, 1)\ninput y: f32[N, 3] = uniform(-1, 1)\n\
+             param A: f32[8, 1, 3, 3] = he_normal\nparam B: f32[6, 8, 3, 3] = he_normal\nparam C: f32[8, 6, 3, 3] = he_normal\n\
+             param D: f32[8, 10] = he_normal\nparam E: f32[10, 3] = he_normal\nparam c: f32[3] = zeros\n\
+             a = nn.conv2d(X, A)\nb = nn.conv2d(a, B)\nr[n,f,i,j] = relu(b[n,f,i,j])\nd = nn.conv2d(r, C)\n\
+             s[n,f,i,j] = relu(a[n,f,i,j] + d[n,f,i,j])\ng[n,f] = mean[i,j] s[n,f,i,j]\nh[n,k] = relu(g[n,f] * D[f,k])\n\
+             z[n,q] = h[n,k] * E[k,q] + c[q]\nloss = mean[n,q] (z[n,q] - y[n,q])^2\n\
+             train {{ loss: loss; data: (X, y) over N by 4 shuffle; epochs: 4; optimizer: momentum(lr: 0.02); strategy: {strategy} }}\n\
+             output E; output D; output c\n"
+        )
+    };
+    let dims = |strategy: &str| -> BTreeMap<String, Vec<usize>> {
+        let tensors = planned(&net(strategy), 2).tensors.into_iter();
+        tensors.map(|tensor| (tensor.name, tensor.neurons)).filter(|(name, _)| name.len() == 1).collect()
+    };
+    let expected = |list: [(&str, &[usize]); 6]| list.map(|(name, dims)| (name.to_owned(), dims.to_vec())).into();
+    assert_eq!(
+        dims("ist(local_steps: 2)"),
+        expected([("A", &[0]), ("B", &[0, 1]), ("C", &[0, 1]), ("D", &[0, 1]), ("E", &[0]), ("c", &[])])
+    );
+    let dense = expected([("A", &[]), ("B", &[]), ("C", &[]), ("D", &[1]), ("E", &[0]), ("c", &[])]);
+    assert_eq!(dims("ist(local_steps: 2, layers: dense)"), dense);
+    assert_eq!(dims("ist(local_steps: 2, neurons: [h])"), dense);
+    let sync = attempt(&net("sync"), 1).unwrap();
+    for strategy in ["ist(local_steps: 3)", "ist(local_steps: 3, layers: dense)"] {
+        let alone = attempt(&net(strategy), 1).unwrap();
+        assert_eq!((alone.losses, alone.outputs), (sync.losses.clone(), sync.outputs.clone()));
+        for sites in [2, 3] {
+            let losses = attempt(&net(strategy), sites).unwrap().losses;
+            assert!(losses.last().unwrap() < &losses[0], "{strategy} on {sites}: {losses:?}");
+        }
+    }
+}
+
+/// A second block with fewer parts, and one in which all train the whole net, go on where the first one ended.
+#[test]
+fn blocks_with_fewer_parts_follow() {
+    let train = |strategy: &str, steps: usize| {
+        format!("train {{ loss: loss; data: (X, y) over N by 32 shuffle; steps: {steps}; optimizer: sgd(lr: 0.5); strategy: {strategy}; validate: accuracy on (Xv, yv) every 10 steps }}\n")
+    };
+    let text = digits(
+        &["128", "128"],
+        &[train("ist(local_steps: 10)", 100), train("ist(local_steps: 10, parts: 2)", 30), train("sync", 20)].concat(),
+    );
+    let run = attempt_in(examples(), &text, 4, &|_| {}).unwrap();
+    let (first, others) = (run.losses[95..100].iter().sum::<f64>() / 5.0, &run.losses[100..]);
+    assert!(others.iter().all(|loss| *loss < 3.0 * first.max(0.1)), "{first}: {others:?}");
+    assert!(run.validated.last().unwrap() > &0.97, "{:?}", run.validated);
 }

@@ -17,6 +17,7 @@ mod order;
 mod resident;
 mod rounds;
 mod types;
+mod volume;
 mod walked;
 
 use crate::error::{ErrorKind, RunError};
@@ -38,6 +39,7 @@ use std::time::Instant;
 
 pub use keep::{Begin, Checkpoints, Keeping};
 pub use rounds::Exchanged;
+pub use volume::stated;
 pub use types::{BatchInput, Block, Carried, Event, Every, Rounds, Session, States, Watch};
 
 pub(crate) use feed::Feed;
@@ -68,6 +70,7 @@ pub(crate) fn session(
         exchanged: BTreeMap::new(),
         steps: 0,
         peak: 0,
+        beside: 0,
         rate: None,
         restored: BTreeMap::new(),
         token,
@@ -141,6 +144,8 @@ struct Runner<'a> {
     /// Steps of all blocks so far.
     steps: u64,
     peak: u64,
+    /// Bytes of what this site has for steps of its own, while all walk a plan together.
+    beside: u64,
     /// The rate of the last step.
     rate: Option<f64>,
     /// What is read of the checkpoint that is continued.
@@ -344,7 +349,7 @@ impl Runner<'_> {
         walker.steps(&self.pool)?;
         let walked = walker.walked()?;
         let others = self.residents.bytes_beside(plan);
-        self.peak = self.peak.max(walked.peak + others);
+        self.peak = self.peak.max(walked.peak + others + self.beside);
         Ok(walked)
     }
 

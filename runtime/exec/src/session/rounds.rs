@@ -79,6 +79,7 @@ impl Runner<'_> {
                 exchanged: BTreeMap::new(),
                 steps: self.steps,
                 peak: 0,
+                beside: 0,
                 rate: None,
                 restored: BTreeMap::new(),
                 token: self.token.clone(),
@@ -104,6 +105,7 @@ impl Runner<'_> {
             let made = team.steps(self, step..end);
             agree(self.comm, made.as_ref().err().cloned())?;
             let losses = team.losses(self, &made?, step)?;
+            self.peak = self.peak.max(team.own.peak + self.residents.bytes());
             team.merge(self)?;
             let due = |every: super::Every| (step..end).any(|step| every.due(step, per_epoch));
             let validates = block.validate.as_ref().is_some_and(|(_, _, every)| due(*every));
@@ -144,7 +146,6 @@ impl Runner<'_> {
                 self.updates.remove(&block.optimizer);
             }
         }
-        self.peak = self.peak.max(team.own.peak);
         for (name, own) in team.exchanged {
             let key = (number, name);
             self.exchanged.insert(key, own);
@@ -256,6 +257,7 @@ impl Team<'_, '_> {
             tuples: [(key, vec![array])].into(),
         };
         all.residents.insert(name.to_owned(), resident);
+        all.peak = all.peak.max(all.residents.bytes() + self.own.residents.bytes());
         Ok(())
     }
 
@@ -294,6 +296,10 @@ impl Team<'_, '_> {
                     let counting = Counting::new(all.comm);
                     let block = moved(&dealt, (from, Rest::Dealt(&next)), &mine, None, &counting)?;
                     self.count(name, &block, &counting);
+                    // What is sent and what arrives is no more than a block each.
+                    let transient = 2 * block.data().bytes().len() + mine.data().bytes().len();
+                    let held = all.residents.bytes() + self.own.residents.bytes();
+                    all.peak = all.peak.max(held + transient as u64);
                     if dealt.dims.len() == 1 {
                         all.residents.remove(name);
                     }
@@ -405,14 +411,15 @@ impl Team<'_, '_> {
         for name in &self.rounds.learnt {
             let stays = self.rounds.states != States::Travel && self.is_state(name);
             if !stays {
-                self.agree_on(name, all)?;
+                self.agree_on(name, all, false)?;
             }
         }
         Ok(())
     }
 
     /// Averages one tensor over the sites that have it, and takes it home if it is between two layers.
-    fn agree_on(&mut self, name: &str, all: &mut Runner<'_>) -> Result<(), RunError> {
+    /// `gathering`: it is done to evaluate or save, not for a round.
+    fn agree_on(&mut self, name: &str, all: &mut Runner<'_>, gathering: bool) -> Result<(), RunError> {
         let Some(deal) = &self.deal else {
             return Ok(());
         };
@@ -439,9 +446,13 @@ impl Team<'_, '_> {
         }
         let sent: u64 = counting.moved().values().map(|moved| moved.floats).sum();
         let entry = self.exchanged.entry(name.to_owned()).or_default();
-        entry.sent += sent;
-        if dealt.is_none() {
-            entry.handed += array.data().len() as u64;
+        match (gathering, &dealt) {
+            (true, _) => entry.gathered += sent,
+            (false, Some(_)) => entry.sent += sent,
+            (false, None) => {
+                entry.sent += sent;
+                entry.handed += array.data().len() as u64;
+            }
         }
         self.own.residents.insert(name.to_owned(), whole_at_one(array));
         Ok(())
@@ -462,7 +473,7 @@ impl Team<'_, '_> {
                 continue;
             }
             if state && self.rounds.states == States::Stay {
-                self.agree_on(name, all)?;
+                self.agree_on(name, all, true)?;
             }
             let array = match self.dealt(name) {
                 None => self.block_of(name)?,
@@ -491,7 +502,9 @@ impl Team<'_, '_> {
             .filter_map(|name| Some((name.clone(), all.residents.get(name)?.clone())))
             .collect();
         self.scale(all, 1.0 / f64::from(self.rounds.parts))?;
+        all.beside = self.own.residents.bytes();
         let validated = all.validated(self.block)?;
+        all.beside = 0;
         for (name, resident) in kept {
             all.residents.insert(name, resident);
         }
