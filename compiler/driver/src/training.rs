@@ -254,7 +254,7 @@ fn of_rounds_at(
         }
     }
     let saves = block.checkpoints.is_some() || block.validate.is_some();
-    let moving = blocks + home + 3 * largest;
+    let moving = blocks.max(gathered) + home + 3 * largest;
     let at_home = if saves || session.last.is_some() { blocks + home + gathered } else { 0 };
     (steps + home).max(moving).max(at_home).max(evaluated + blocks + home)
 }

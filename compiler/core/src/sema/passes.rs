@@ -9,7 +9,7 @@
 use super::{
     Analysis, Bindings, Text, subnet_steps,
     train::Settings,
-    training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Task, Training},
+    training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Rounds, Task, Training},
 };
 use crate::einsum::{self, Program};
 use ein_plan::{DType, Source};
@@ -201,7 +201,13 @@ fn block(
     if let (Some(asked), true) = (&settings.strategy.rounds, known) {
         let mut warnings = vec![];
         match subnet_steps::rounds(asked, &block, training, &mut warnings) {
-            Ok(rounds) => block.rounds = Some(rounds),
+            Ok(rounds) => {
+                if let Some(error) = number_used(text, bindings, base, settings, &block, &rounds) {
+                    analysis.diagnostics.push(error);
+                    return None;
+                }
+                block.rounds = Some(rounds);
+            }
             Err(error) => {
                 analysis.diagnostics.push(error);
                 return None;
@@ -232,6 +238,51 @@ fn block(
         block.validate = Some((name, program, validate.every));
     }
     Some(block)
+}
+
+/// Whether the loss depends on how many neurons there are: the text is read with twice as many, one dim after the other.
+fn number_used(
+    text: Text<'_>,
+    bindings: &Bindings,
+    base: &Base<'_>,
+    settings: &Settings<'_>,
+    block: &Block,
+    rounds: &Rounds,
+) -> Option<Diagnostic> {
+    let (rows, whole) = block.step.iter().next_back()?;
+    let loss = |program: &Program| {
+        let mut loss = program.clone();
+        loss.outputs.truncate(1);
+        loss.needed()
+    };
+    let dims = text.sources.files.first().into_iter().flat_map(|file| &file.ast.items);
+    let dims = dims.filter_map(|item| match &item.kind {
+        einc_syntax::ast::ItemKind::Dim { name, .. } => Some(name.text.clone()),
+        _ => None,
+    });
+    let mut sizes: Vec<u64> = rounds.neurons.iter().map(|layer| layer.size).collect();
+    sizes.dedup();
+    let task = if settings.parts > 1 { Task::Part } else { Task::Step };
+    for dim in dims.filter(|dim| settings.over.is_none_or(|(over, _)| over != dim)) {
+        for size in &sizes {
+            let mut other = bindings.clone();
+            other.dims.insert(dim.clone(), 2 * *size as i64);
+            let over = settings.over.map(|(name, _)| (name.to_owned(), Some(*rows as i64)));
+            let mode = Mode {
+                over: over.into_iter().collect(),
+                step: Some((settings.number, task)),
+                constants: base.constants.clone(),
+                ..Mode::default()
+            };
+            let found = super::settle(text, &other, &mode).finish();
+            if let Some(program) = &found.program
+                && let Some(error) = subnet_steps::uses_number(&loss(whole), &loss(program), &rounds.neurons)
+            {
+                return Some(error);
+            }
+        }
+    }
+    None
 }
 
 /// The states of modules that are statistics of a step's rows, not of what they were before: steps leave them alone, and a program of its

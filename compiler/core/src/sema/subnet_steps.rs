@@ -10,9 +10,9 @@ use super::{
     strategy,
     training::{Block, CarriedKind, Rounds, Subnet, Training},
 };
-use crate::einsum::{Output, Program};
+use crate::einsum::{Definition, Output, Program, Tensor};
 use crate::subnets::{self, Failure, Found};
-use ein_plan::{Origin, relation::piece};
+use ein_plan::{Node, Origin, Scalar, relation::piece};
 use einc_diag::{Diagnostic, FileId, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,6 +139,40 @@ pub(super) fn rounds(
     rounds.neurons = neurons;
     rounds.summed = summed;
     Ok(rounds)
+}
+
+/// Where a loss computes with the number of neurons of a layer: `other` is the same loss with another number of them.
+pub(super) fn uses_number(loss: &Program, other: &Program, neurons: &[subnets::Neurons]) -> Option<Diagnostic> {
+    let named = |program: &Program, name: &str| {
+        let found = program.tensors.iter().find(|tensor| tensor.name == name);
+        found.map(|tensor| tensor.shape.clone())
+    };
+    let grown = |layer: &&subnets::Neurons| {
+        let (name, dim) = &layer.params[0];
+        let size = named(other, name).and_then(|shape| shape.get(*dim).copied());
+        size.is_some_and(|size| size != layer.size)
+    };
+    let layer = neurons.iter().find(grown)?;
+    let constants = |tensor: &Tensor| -> Vec<Scalar> {
+        let Definition::Statement { kernel, .. } = &tensor.definition else {
+            return vec![];
+        };
+        let nodes = kernel.graph.iter();
+        let of = nodes.filter_map(|(_, node, _)| match node {
+            Node::Constant(value) => Some(*value),
+            _ => None,
+        });
+        of.collect()
+    };
+    let mut pairs = loss.tensors.iter().zip(&other.tensors);
+    let (found, _) = pairs.find(|(a, b)| a.name == b.name && constants(a) != constants(b))?;
+    let message = format!("the neurons that `{}` makes cannot be cut: a value depends on how many there are", layer.name);
+    Some(
+        Diagnostic::error("E0628", message)
+            .at(span(found.origin), "this depends on how many neurons there are")
+            .note("a subnet has fewer, and would compute something else")
+            .help("write the number as a `const` of its own, if it is to stay as it is"),
+    )
 }
 
 /// Neurons of a site and layer below which a note is given.

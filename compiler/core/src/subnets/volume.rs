@@ -26,10 +26,8 @@ pub fn flops(step: &Program, params: &[String]) -> BTreeMap<String, u64> {
         let Definition::Statement { kernel, operands } = &tensor.definition else {
             continue;
         };
-        let product = matches!(
-            kernel.graph.node(kernel.root),
-            Node::Apply(Function::Mul, _)
-        );
+        let mut nodes = kernel.graph.iter();
+        let product = nodes.any(|(_, node, _)| matches!(node, Node::Apply(Function::Mul, _)));
         if kernel.reduction != Some(Reduction::Sum) || !product {
             continue;
         }

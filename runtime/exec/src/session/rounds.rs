@@ -277,6 +277,14 @@ impl Team<'_, '_> {
     fn deal(&mut self, all: &mut Runner<'_>, round: u64) -> Result<(), RunError> {
         let rounds = self.rounds;
         let next = Deal::of(&rounds.neurons, rounds.parts, &self.block.name, round, all.options.seed);
+        if self.deal.is_some() {
+            // What was taken home to be evaluated is a copy.
+            for name in &rounds.learnt {
+                if rounds.dealt.get(name).is_none_or(|dims| dims.len() == 1) {
+                    all.residents.remove(name);
+                }
+            }
+        }
         for name in &rounds.learnt {
             if self.is_state(name) && rounds.states == States::Reset {
                 self.own.residents.remove(name);
@@ -310,10 +318,7 @@ impl Team<'_, '_> {
                     all.residents.remove(name);
                     whole
                 }
-                (None, Some(_)) => {
-                    all.residents.remove(name);
-                    continue;
-                }
+                (None, Some(_)) => continue,
             };
             self.own.residents.insert(name.clone(), whole_at_one(array));
         }
