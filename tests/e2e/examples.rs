@@ -27,11 +27,17 @@ fn subnets_learn_digits_on_threads_and_ranks() {
         let first = std::cell::RefCell::new(std::collections::BTreeMap::new());
         with_ranks(2..=4, example, &[], &["accuracy", "test"], |output, how| {
             let (accuracy, test) = (output("accuracy").data[0], output("test").data[0]);
-            assert!(accuracy >= 0.98 && test >= 0.97, "{example}, {how}: {accuracy}, {test}");
+            assert!(
+                accuracy >= 0.98 && test >= 0.97,
+                "{example}, {how}: {accuracy}, {test}"
+            );
             let sites = how.rsplit(' ').next().unwrap_or_default().to_owned();
             let mut first = first.borrow_mut();
             let known = *first.entry(sites).or_insert(test);
-            assert!((test - known).abs() < 3e-3, "{example}, {how}: {test}, {known}");
+            assert!(
+                (test - known).abs() < 3e-3,
+                "{example}, {how}: {test}, {known}"
+            );
         });
     }
 }

@@ -78,7 +78,12 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
 }
 
 /// The same of a session: its plans are walked many times, so that memory is stated, and what sites exchange between rounds of their own.
-pub fn session_figures(session: &Session, report: &Report, resident: Option<u64>, seed: u64) -> String {
+pub fn session_figures(
+    session: &Session,
+    report: &Report,
+    resident: Option<u64>,
+    seed: u64,
+) -> String {
     let stated = crate::training::peaks(session);
     let mut text = String::new();
     for (number, block) in session.blocks.iter().enumerate() {
@@ -92,7 +97,10 @@ pub fn session_figures(session: &Session, report: &Report, resident: Option<u64>
             let expected = expected.get(name).copied().unwrap_or_default();
             let [fetched, sent] = [(found.handed, expected.handed), (found.sent, expected.sent)]
                 .map(|(found, expected)| format!("{found} floats (stated {expected})"));
-            text += &format!("stats: {}: {name}: fetched {fetched}, sent {sent}", block.name);
+            text += &format!(
+                "stats: {}: {name}: fetched {fetched}, sent {sent}",
+                block.name
+            );
             if found.gathered > 0 {
                 text += &format!(", gathered to evaluate {} floats", found.gathered);
             }

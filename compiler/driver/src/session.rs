@@ -244,7 +244,10 @@ pub fn report(
 ) -> Result<Told, Failure> {
     let (mut shown, mut rounds, mut sites) = (None, None, sites);
     if let Some(training) = checked.training.take() {
-        rounds = training.blocks.first().and_then(|block| pipeline::rounds(&training, block));
+        rounds = training
+            .blocks
+            .first()
+            .and_then(|block| pipeline::rounds(&training, block));
         if rounds.is_some() {
             sites = 1;
         }
@@ -272,7 +275,10 @@ pub fn report(
 /// The program whose plan is shown of a program that trains: a step of its first block.
 fn step_of(training: sema::training::Training) -> Result<(String, einsum::Program), Failure> {
     let of_block = |mut block: sema::training::Block| {
-        let own = block.rounds.take().and_then(|rounds| rounds.subnets.into_iter().next());
+        let own = block
+            .rounds
+            .take()
+            .and_then(|rounds| rounds.subnets.into_iter().next());
         let alone = own.is_some();
         let mut steps = own.map_or(block.step, |subnet| subnet.step);
         let (rows, program) = steps.pop_last()?;

@@ -116,7 +116,9 @@ fn steps(
     step: &BTreeMap<u64, einsum::Program>,
     plan: &dyn Fn(&einsum::Program) -> Result<Plan, Failure>,
 ) -> Result<BTreeMap<u64, Plan>, Failure> {
-    step.iter().map(|(rows, program)| Ok((*rows, plan(program)?))).collect()
+    step.iter()
+        .map(|(rows, program)| Ok((*rows, plan(program)?)))
+        .collect()
 }
 
 /// The rounds of a block; `alone` plans for one site.
@@ -133,7 +135,11 @@ fn of_rounds(
             training::States::Reset => run::States::Reset,
             training::States::Stay => run::States::Stay,
         },
-        neurons: rounds.neurons.iter().map(|layer| (layer.name.clone(), layer.size)).collect(),
+        neurons: rounds
+            .neurons
+            .iter()
+            .map(|layer| (layer.name.clone(), layer.size))
+            .collect(),
         dealt: rounds.dealt.clone(),
         learnt: rounds.learnt.clone(),
         summed: rounds.summed.clone(),
@@ -193,11 +199,27 @@ pub fn peaks(session: &Session) -> Vec<u64> {
     }
     for block in &session.blocks {
         if let Some(rounds) = &block.rounds {
-            let evaluated = [block.validate.as_ref().map(|(_, plan, _)| plan), block.statistics.as_ref().map(|(_, plan)| plan)];
-            let evaluated: Vec<Vec<u64>> = evaluated.into_iter().flatten().map(|plan| bytes(memory::peaks(plan))).collect();
+            let evaluated = [
+                block.validate.as_ref().map(|(_, plan, _)| plan),
+                block.statistics.as_ref().map(|(_, plan)| plan),
+            ];
+            let evaluated: Vec<Vec<u64>> = evaluated
+                .into_iter()
+                .flatten()
+                .map(|plan| bytes(memory::peaks(plan)))
+                .collect();
             for (site, most) in (0..).zip(&mut most) {
-                let of_eval = evaluated.iter().filter_map(|peaks| peaks.get(site as usize)).max();
-                let own = of_rounds_at(session, block, rounds, (site, sites as u32), of_eval.copied().unwrap_or(0));
+                let of_eval = evaluated
+                    .iter()
+                    .filter_map(|peaks| peaks.get(site as usize))
+                    .max();
+                let own = of_rounds_at(
+                    session,
+                    block,
+                    rounds,
+                    (site, sites as u32),
+                    of_eval.copied().unwrap_or(0),
+                );
                 *most = (*most).max(own);
             }
         }
@@ -219,9 +241,18 @@ fn of_rounds_at(
     evaluated: u64,
 ) -> u64 {
     let part = site % rounds.parts.max(1);
-    let subnet = rounds.of_part.get(part as usize).and_then(|number| rounds.subnets.get(*number));
-    let plans = subnet.into_iter().flat_map(|subnet| subnet.step.values().chain(&subnet.apply));
-    let steps = plans.flat_map(memory::peaks).map(|peak| peak.bytes).max().unwrap_or(0);
+    let subnet = rounds
+        .of_part
+        .get(part as usize)
+        .and_then(|number| rounds.subnets.get(*number));
+    let plans = subnet
+        .into_iter()
+        .flat_map(|subnet| subnet.step.values().chain(&subnet.apply));
+    let steps = plans
+        .flat_map(memory::peaks)
+        .map(|peak| peak.bytes)
+        .max()
+        .unwrap_or(0);
     // Blocks of this site, what rests at home, and what goes home to be evaluated or saved.
     let (mut blocks, mut home, mut gathered, mut largest) = (0, 0, 0, 0);
     for name in &rounds.learnt {
@@ -235,7 +266,10 @@ fn of_rounds_at(
             Some(dims) => {
                 let of = |count, number| {
                     let lengths = carried.shape.iter().enumerate();
-                    let length = |(dim, extent): (usize, &u64)| match dims.iter().any(|(own, _)| *own == dim) {
+                    let length = |(dim, extent): (usize, &u64)| match dims
+                        .iter()
+                        .any(|(own, _)| *own == dim)
+                    {
                         true => piece(*extent, count, number).1,
                         false => *extent,
                     };
@@ -243,7 +277,10 @@ fn of_rounds_at(
                 };
                 let (first, _) = dims[0];
                 let extent = carried.shape[first].max(1);
-                (of(rounds.parts, part), all / extent * piece(extent, sites, site).1)
+                (
+                    of(rounds.parts, part),
+                    all / extent * piece(extent, sites, site).1,
+                )
             }
         };
         blocks += block;
@@ -255,8 +292,15 @@ fn of_rounds_at(
     }
     let saves = block.checkpoints.is_some() || block.validate.is_some();
     let moving = blocks.max(gathered) + home + 3 * largest;
-    let at_home = if saves || session.last.is_some() { blocks + home + gathered } else { 0 };
-    (steps + home).max(moving).max(at_home).max(evaluated + blocks + home)
+    let at_home = if saves || session.last.is_some() {
+        blocks + home + gathered
+    } else {
+        0
+    };
+    (steps + home)
+        .max(moving)
+        .max(at_home)
+        .max(evaluated + blocks + home)
 }
 
 fn fits(session: &Session, options: &Options) -> Result<(), Failure> {

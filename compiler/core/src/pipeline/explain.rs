@@ -16,7 +16,11 @@ const WIDEST: usize = 60;
 
 /// The plan in words, with its cost.
 pub fn explain(report: &PlanReport) -> String {
-    let mut text = report.rounds.as_ref().map(super::rounds::table).unwrap_or_default();
+    let mut text = report
+        .rounds
+        .as_ref()
+        .map(super::rounds::table)
+        .unwrap_or_default();
     text.push_str(&header(report));
     let mut rows: Vec<Vec<String>> = vec![];
     for step in &report.steps {

@@ -17,15 +17,29 @@ pub fn rounds(training: &Training, block: &Block) -> Option<PlanRounds> {
     let rounds = block.rounds.as_ref()?;
     let mut tensors: Vec<(bool, PlanExchanged)> = vec![];
     let params: Vec<String> = of_kind(training, rounds, CarriedKind::Param);
-    let steps = rounds.subnets.first().and_then(|subnet| subnet.step.values().next_back());
-    let flops = steps.map(|step| volume::flops(step, &params)).unwrap_or_default();
+    let steps = rounds
+        .subnets
+        .first()
+        .and_then(|subnet| subnet.step.values().next_back());
+    let flops = steps
+        .map(|step| volume::flops(step, &params))
+        .unwrap_or_default();
     for name in &rounds.learnt {
-        let carried = training.carried.iter().find(|carried| carried.name == *name)?;
+        let carried = training
+            .carried
+            .iter()
+            .find(|carried| carried.name == *name)?;
         let state = carried.kind == CarriedKind::State;
         if state && rounds.states != States::Travel {
             continue;
         }
-        let neurons: Vec<usize> = rounds.dealt.get(name).into_iter().flatten().map(|(dim, _)| *dim).collect();
+        let neurons: Vec<usize> = rounds
+            .dealt
+            .get(name)
+            .into_iter()
+            .flatten()
+            .map(|(dim, _)| *dim)
+            .collect();
         let mut exchanged = of_tensor(&carried.shape, &neurons, rounds, block.sites as u32);
         exchanged.name.clone_from(name);
         exchanged.flops = flops.get(name).copied().unwrap_or(0);
@@ -41,7 +55,12 @@ pub fn rounds(training: &Training, block: &Block) -> Option<PlanRounds> {
 }
 
 fn of_kind(training: &Training, rounds: &Rounds, kind: CarriedKind) -> Vec<String> {
-    let of = |name: &&String| training.carried.iter().any(|c| c.name == **name && c.kind == kind);
+    let of = |name: &&String| {
+        training
+            .carried
+            .iter()
+            .any(|c| c.name == **name && c.kind == kind)
+    };
     rounds.learnt.iter().filter(of).cloned().collect()
 }
 
@@ -102,8 +121,17 @@ pub(super) fn table(rounds: &PlanRounds) -> String {
         1 => "of the whole net".to_owned(),
         _ => format!("of {parts} parts of the neurons"),
     };
-    let mut text = format!("rounds of {local_steps} steps at each of {sites} sites, {what}; floats a gradient step, of all sites\n\n");
-    let head = ["", "fetched", "sent (expected)", "local SGD", "data parallel", "flops of a site"];
+    let mut text = format!(
+        "rounds of {local_steps} steps at each of {sites} sites, {what}; floats a gradient step, of all sites\n\n"
+    );
+    let head = [
+        "",
+        "fetched",
+        "sent (expected)",
+        "local SGD",
+        "data parallel",
+        "flops of a site",
+    ];
     let mut rows: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
     let mut total = ([0.0; 4], 0u64);
     let number = |value: f64| match value.fract() == 0.0 {
@@ -114,11 +142,20 @@ pub(super) fn table(rounds: &PlanRounds) -> String {
         let mut name = format!("{} [", tensor.name);
         for (dim, extent) in tensor.shape.iter().enumerate() {
             let separator = if dim > 0 { ", " } else { "" };
-            let cut = if tensor.neurons.contains(&dim) && *parts > 1 { format!("/{parts}") } else { String::new() };
+            let cut = if tensor.neurons.contains(&dim) && *parts > 1 {
+                format!("/{parts}")
+            } else {
+                String::new()
+            };
             let _ = write!(name, "{separator}{extent}{cut}");
         }
         name.push(']');
-        let floats = [tensor.fetched, tensor.sent, tensor.local_sgd, tensor.data_parallel];
+        let floats = [
+            tensor.fetched,
+            tensor.sent,
+            tensor.local_sgd,
+            tensor.data_parallel,
+        ];
         for (sum, own) in total.0.iter_mut().zip(floats) {
             *sum += own;
         }
@@ -132,7 +169,10 @@ pub(super) fn table(rounds: &PlanRounds) -> String {
     last.extend(total.0.map(number));
     last.push(total.1.to_string());
     rows.push(last);
-    text.push_str(&super::explain::table(&rows, &[false, true, true, true, true, true]));
+    text.push_str(&super::explain::table(
+        &rows,
+        &[false, true, true, true, true, true],
+    ));
     text.push_str("\nthe plan of a step of one site:\n\n");
     text
 }

@@ -195,7 +195,9 @@ fn block(
         )?);
     }
     if known {
-        let found = statistics(text, bindings, base, analysis, settings, &mut block, training)?;
+        let found = statistics(
+            text, bindings, base, analysis, settings, &mut block, training,
+        )?;
         block.statistics = found;
     }
     if let (Some(asked), true) = (&settings.strategy.rounds, known) {
@@ -255,19 +257,30 @@ fn number_used(
         loss.outputs.truncate(1);
         loss.needed()
     };
-    let dims = text.sources.files.first().into_iter().flat_map(|file| &file.ast.items);
+    let dims = text
+        .sources
+        .files
+        .first()
+        .into_iter()
+        .flat_map(|file| &file.ast.items);
     let dims = dims.filter_map(|item| match &item.kind {
         einc_syntax::ast::ItemKind::Dim { name, .. } => Some(name.text.clone()),
         _ => None,
     });
     let mut sizes: Vec<u64> = rounds.neurons.iter().map(|layer| layer.size).collect();
     sizes.dedup();
-    let task = if settings.parts > 1 { Task::Part } else { Task::Step };
+    let task = if settings.parts > 1 {
+        Task::Part
+    } else {
+        Task::Step
+    };
     for dim in dims.filter(|dim| settings.over.is_none_or(|(over, _)| over != dim)) {
         for size in &sizes {
             let mut other = bindings.clone();
             other.dims.insert(dim.clone(), 2 * *size as i64);
-            let over = settings.over.map(|(name, _)| (name.to_owned(), Some(*rows as i64)));
+            let over = settings
+                .over
+                .map(|(name, _)| (name.to_owned(), Some(*rows as i64)));
             let mode = Mode {
                 over: over.into_iter().collect(),
                 step: Some((settings.number, task)),
@@ -276,7 +289,8 @@ fn number_used(
             };
             let found = super::settle(text, &other, &mode).finish();
             if let Some(program) = &found.program
-                && let Some(error) = subnet_steps::uses_number(&loss(whole), &loss(program), &rounds.neurons)
+                && let Some(error) =
+                    subnet_steps::uses_number(&loss(whole), &loss(program), &rounds.neurons)
             {
                 return Some(error);
             }
@@ -300,7 +314,8 @@ fn statistics(
         return Some(None);
     };
     let running = |name: &String| {
-        let own = |carried: &&Carried| carried.name == *name && carried.kind == CarriedKind::Running;
+        let own =
+            |carried: &&Carried| carried.name == *name && carried.kind == CarriedKind::Running;
         training.carried.iter().any(|carried| own(&carried))
     };
     let mut names = subnet_steps::learnt(whole);
@@ -313,18 +328,40 @@ fn statistics(
         return Some(None);
     }
     let nexts: Vec<String> = names.iter().map(|name| format!("{name}_next")).collect();
-    let is_one = |program: &Program, output: &einsum::Output| nexts.contains(&program.tensor(output.tensor).name);
+    let is_one = |program: &Program, output: &einsum::Output| {
+        nexts.contains(&program.tensor(output.tensor).name)
+    };
     for program in block.step.values_mut() {
         let outputs = std::mem::take(&mut program.outputs);
-        program.outputs = outputs.into_iter().filter(|output| !is_one(program, output)).collect();
+        program.outputs = outputs
+            .into_iter()
+            .filter(|output| !is_one(program, output))
+            .collect();
         *program = std::mem::take(program).needed();
     }
-    let rows = block.rows.min(settings.strategy.statistics.map_or(STATISTICS, |(rows, _)| rows));
+    let rows = block.rows.min(
+        settings
+            .strategy
+            .statistics
+            .map_or(STATISTICS, |(rows, _)| rows),
+    );
     let how = (settings.over.map(|_| rows as i64), Task::Step);
     let mut scratch = block.clone();
-    let mut program = step(text, bindings, base, analysis, settings, how, &mut scratch, training)?;
+    let mut program = step(
+        text,
+        bindings,
+        base,
+        analysis,
+        settings,
+        how,
+        &mut scratch,
+        training,
+    )?;
     let outputs = std::mem::take(&mut program.outputs);
-    program.outputs = outputs.into_iter().filter(|output| is_one(&program, output)).collect();
+    program.outputs = outputs
+        .into_iter()
+        .filter(|output| is_one(&program, output))
+        .collect();
     Some(Some((rows, program.needed())))
 }
 

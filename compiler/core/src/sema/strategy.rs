@@ -62,7 +62,14 @@ impl<'a> Checker<'a> {
         };
         let known: &[&str] = match name {
             "sync" => &["statistics"],
-            "ist" => &["local_steps", "parts", "state", "neurons", "layers", "statistics"],
+            "ist" => &[
+                "local_steps",
+                "parts",
+                "state",
+                "neurons",
+                "layers",
+                "statistics",
+            ],
             "local_sgd" => &["steps", "average", "statistics"],
             _ => {
                 let near = did_you_mean(name, NAMES);
@@ -70,7 +77,12 @@ impl<'a> Checker<'a> {
                     || format!("there are {}", NAMES.join(", ")),
                     |near| format!("did you mean `{near}`?"),
                 );
-                return self.not_so(value.span, "there is no such strategy", "not a strategy", &help);
+                return self.not_so(
+                    value.span,
+                    "there is no such strategy",
+                    "not a strategy",
+                    &help,
+                );
             }
         };
         let mut given: Vec<(&'a str, &'a Expr)> = vec![];
@@ -78,11 +90,21 @@ impl<'a> Checker<'a> {
             let key = self.argument_of(name, known, argument)?;
             if given.iter().any(|(other, _)| *other == key) {
                 let what = format!("`{key}` is given twice");
-                return self.not_so(argument.value.span, &what, "again here", "leave one of them out");
+                return self.not_so(
+                    argument.value.span,
+                    &what,
+                    "again here",
+                    "leave one of them out",
+                );
             }
             given.push((key, &argument.value));
         }
-        let find = |key: &str| given.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
+        let find = |key: &str| {
+            given
+                .iter()
+                .find(|(own, _)| *own == key)
+                .map(|(_, value)| *value)
+        };
         let mut strategy = Strategy::default();
         if let Some(value) = find("statistics") {
             let rows = self.strategy_number(value, "statistics")?;
@@ -91,7 +113,11 @@ impl<'a> Checker<'a> {
         if name == "sync" {
             return Some(strategy);
         }
-        let steps = if name == "ist" { "local_steps" } else { "steps" };
+        let steps = if name == "ist" {
+            "local_steps"
+        } else {
+            "steps"
+        };
         let Some(value) = find(steps) else {
             let what = format!("`{name}` does not say how many steps a site makes by itself");
             let help = format!("as in `{name}({steps}: 10)`");
@@ -102,7 +128,11 @@ impl<'a> Checker<'a> {
         let mut rounds = Rounds {
             local_steps,
             parts: (name == "ist").then_some(sites),
-            states: if name == "ist" { States::Travel } else { States::Stay },
+            states: if name == "ist" {
+                States::Travel
+            } else {
+                States::Stay
+            },
             asked: Asked::default(),
             sites,
             span: value.span.to(line.span),
@@ -112,20 +142,30 @@ impl<'a> Checker<'a> {
             if parts > sites && self.bindings.sites.is_some() {
                 let error = Diagnostic::error("E0627", format!("{parts} parts on {sites} sites"))
                     .at(value.span, "every part needs a site of its own");
-                self.report.push(error.help("fewer parts than sites are fine: sites with the same part then average it"));
+                self.report.push(error.help(
+                    "fewer parts than sites are fine: sites with the same part then average it",
+                ));
                 return None;
             }
             rounds.parts = Some(parts);
         }
         if let Some(value) = find("state") {
-            rounds.states = self.one_of(value, "state", &[("travel", States::Travel), ("reset", States::Reset)])?;
+            rounds.states = self.one_of(
+                value,
+                "state",
+                &[("travel", States::Travel), ("reset", States::Reset)],
+            )?;
         }
         if let Some(value) = find("average") {
-            let both = [("params", States::Stay), ("params_and_state", States::Travel)];
+            let both = [
+                ("params", States::Stay),
+                ("params_and_state", States::Travel),
+            ];
             rounds.states = self.one_of(value, "average", &both)?;
         }
         if let Some(value) = find("layers") {
-            rounds.asked.dense = self.one_of(value, "layers", &[("all", false), ("dense", true)])?;
+            rounds.asked.dense =
+                self.one_of(value, "layers", &[("all", false), ("dense", true)])?;
         }
         if let Some(value) = find("neurons") {
             rounds.asked.names = Some(self.names_of(value)?);
@@ -150,11 +190,19 @@ impl<'a> Checker<'a> {
         let list = known.join(", ");
         let Some(name) = &argument.name else {
             let what = format!("the settings of `{strategy}` have names");
-            return self.not_so(argument.value.span, &what, "no name", &format!("there are {list}"));
+            return self.not_so(
+                argument.value.span,
+                &what,
+                "no name",
+                &format!("there are {list}"),
+            );
         };
         if !known.contains(&name.text.as_str()) {
             let near = did_you_mean(&name.text, known.iter().copied());
-            let help = near.map_or_else(|| format!("there are {list}"), |near| format!("did you mean `{near}`?"));
+            let help = near.map_or_else(
+                || format!("there are {list}"),
+                |near| format!("did you mean `{near}`?"),
+            );
             let what = format!("`{strategy}` has no setting `{}`", name.text);
             return self.not_so(name.span, &what, "no such setting", &help);
         }
@@ -191,15 +239,26 @@ impl<'a> Checker<'a> {
 
     fn names_of(&mut self, value: &'a Expr) -> Option<Vec<String>> {
         let ExprKind::List(items) = &*value.kind else {
-            return self.not_so(value.span, "`neurons` is a list of names", "not a list", "as in `neurons: [h1, h2]`");
+            return self.not_so(
+                value.span,
+                "`neurons` is a list of names",
+                "not a list",
+                "as in `neurons: [h1, h2]`",
+            );
         };
         let mut names = vec![];
         for item in items {
             match &*item.kind {
                 ExprKind::Name(name) => names.push(name.clone()),
                 _ => {
-                    let help = "name definitions that have the neurons, or the weights that make them";
-                    return self.not_so(item.span, "`neurons` is a list of names", "not a name", help);
+                    let help =
+                        "name definitions that have the neurons, or the weights that make them";
+                    return self.not_so(
+                        item.span,
+                        "`neurons` is a list of names",
+                        "not a name",
+                        help,
+                    );
                 }
             }
         }

@@ -49,7 +49,10 @@ pub(super) fn rounds(
         given.extend(learnt(program));
     }
     let kind = |name: &String| {
-        let carried = training.carried.iter().find(|carried| carried.name == *name);
+        let carried = training
+            .carried
+            .iter()
+            .find(|carried| carried.name == *name);
         carried.map(|carried| carried.kind)
     };
     let mut seen = BTreeSet::new();
@@ -90,8 +93,16 @@ pub(super) fn rounds(
         if parts > layer.size {
             let message = format!("{parts} parts of {} neurons", layer.size);
             return Err(Diagnostic::error("E0627", message)
-                .at(asked.span, format!("the neurons that `{}` makes are fewer than the parts", layer.name))
-                .help("use fewer sites or `parts:`, or name the layers that are cut: `neurons: [h]`"));
+                .at(
+                    asked.span,
+                    format!(
+                        "the neurons that `{}` makes are fewer than the parts",
+                        layer.name
+                    ),
+                )
+                .help(
+                    "use fewer sites or `parts:`, or name the layers that are cut: `neurons: [h]`",
+                ));
         }
     }
     if parts > 1 {
@@ -120,17 +131,25 @@ pub(super) fn rounds(
     for part in 0..parts as u32 {
         let size = |layer: &subnets::Neurons| piece(layer.size, parts as u32, part).1;
         let sizes: Vec<u64> = neurons.iter().map(size).collect();
-        let known = rounds.subnets.iter().position(|subnet| subnet.sizes == sizes);
+        let known = rounds
+            .subnets
+            .iter()
+            .position(|subnet| subnet.sizes == sizes);
         rounds.of_part.push(known.unwrap_or(rounds.subnets.len()));
         if known.is_none() {
             let cut = |program: &Program| {
                 subnets::cut(program, &neurons, &sizes).map_err(|what| {
-                    Diagnostic::error("E0999", format!("internal error: a subnet does not verify: {what}"))
+                    Diagnostic::error(
+                        "E0999",
+                        format!("internal error: a subnet does not verify: {what}"),
+                    )
                 })
             };
             let step = block.step.iter();
             rounds.subnets.push(Subnet {
-                step: step.map(|(rows, program)| Ok((*rows, cut(program)?))).collect::<Result<_, Diagnostic>>()?,
+                step: step
+                    .map(|(rows, program)| Ok((*rows, cut(program)?)))
+                    .collect::<Result<_, Diagnostic>>()?,
                 apply: block.apply.as_ref().map(cut).transpose()?,
                 sizes,
             });
@@ -142,7 +161,11 @@ pub(super) fn rounds(
 }
 
 /// Where a loss computes with the number of neurons of a layer: `other` is the same loss with another number of them.
-pub(super) fn uses_number(loss: &Program, other: &Program, neurons: &[subnets::Neurons]) -> Option<Diagnostic> {
+pub(super) fn uses_number(
+    loss: &Program,
+    other: &Program,
+    neurons: &[subnets::Neurons],
+) -> Option<Diagnostic> {
     let named = |program: &Program, name: &str| {
         let found = program.tensors.iter().find(|tensor| tensor.name == name);
         found.map(|tensor| tensor.shape.clone())
@@ -166,10 +189,16 @@ pub(super) fn uses_number(loss: &Program, other: &Program, neurons: &[subnets::N
     };
     let mut pairs = loss.tensors.iter().zip(&other.tensors);
     let (found, _) = pairs.find(|(a, b)| a.name == b.name && constants(a) != constants(b))?;
-    let message = format!("the neurons that `{}` makes cannot be cut: a value depends on how many there are", layer.name);
+    let message = format!(
+        "the neurons that `{}` makes cannot be cut: a value depends on how many there are",
+        layer.name
+    );
     Some(
         Diagnostic::error("E0628", message)
-            .at(span(found.origin), "this depends on how many neurons there are")
+            .at(
+                span(found.origin),
+                "this depends on how many neurons there are",
+            )
             .note("a subnet has fewer, and would compute something else")
             .help("write the number as a `const` of its own, if it is to stay as it is"),
     )

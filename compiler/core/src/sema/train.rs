@@ -234,7 +234,10 @@ impl<'a> Checker<'a> {
             total_steps: None,
             parts,
             clip,
-            sites: strategy.rounds.as_ref().map_or(1, |rounds| rounds.sites as i64),
+            sites: strategy
+                .rounds
+                .as_ref()
+                .map_or(1, |rounds| rounds.sites as i64),
             strategy,
             optimizer,
             schedule: find("schedule").map_or(vec![], |line| {

@@ -46,11 +46,16 @@ impl Classes {
                 Definition::Source(_) => {}
                 Definition::Statement { kernel, operands } => {
                     for dim in 0..kernel.output_rank {
-                        classes.tie(classes.dim_at(id, dim as usize), classes.index_at(id, IndexId(dim)));
+                        classes.tie(
+                            classes.dim_at(id, dim as usize),
+                            classes.index_at(id, IndexId(dim)),
+                        );
                     }
                     for (operand, dim, index) in bare_reads(kernel) {
                         let read = operands[operand as usize];
-                        if program.tensor(read).shape[dim] == kernel.indices[index.0 as usize].extent {
+                        if program.tensor(read).shape[dim]
+                            == kernel.indices[index.0 as usize].extent
+                        {
                             classes.tie(classes.dim_at(read, dim), classes.index_at(id, index));
                         }
                     }

@@ -69,7 +69,11 @@ struct About {
 ///
 /// # Errors
 /// Why nothing can be cut.
-pub fn recognise(program: &Program, params: &BTreeSet<String>, asked: &Asked) -> Result<Found, Failure> {
+pub fn recognise(
+    program: &Program,
+    params: &BTreeSet<String>,
+    asked: &Asked,
+) -> Result<Found, Failure> {
     let net = Net::new(program, params);
     let mut about: BTreeMap<Class, About> = BTreeMap::new();
     net.look(&mut about);
@@ -155,14 +159,18 @@ impl<'a> Net<'a> {
         self.weight[id.0 as usize] && !self.data[id.0 as usize]
     }
 
-    fn statements(&self) -> impl Iterator<Item = (TensorId, &'a Tensor, &'a Kernel, &'a [TensorId])> {
+    fn statements(
+        &self,
+    ) -> impl Iterator<Item = (TensorId, &'a Tensor, &'a Kernel, &'a [TensorId])> {
         let program = self.program;
-        (0..).zip(&program.tensors).filter_map(|(at, tensor)| match &tensor.definition {
-            Definition::Statement { kernel, operands } => {
-                Some((TensorId(at), tensor, kernel, operands.as_slice()))
-            }
-            _ => None,
-        })
+        (0..)
+            .zip(&program.tensors)
+            .filter_map(|(at, tensor)| match &tensor.definition {
+                Definition::Statement { kernel, operands } => {
+                    Some((TensorId(at), tensor, kernel, operands.as_slice()))
+                }
+                _ => None,
+            })
     }
 
     /// Goes through all statements.
@@ -171,7 +179,10 @@ impl<'a> Net<'a> {
             let source = matches!(tensor.definition, Definition::Source(_));
             if source && !self.trained[at as usize] {
                 for dim in 0..tensor.shape.len() {
-                    about.entry(self.classes.of_dim(TensorId(at), dim)).or_default().data = true;
+                    about
+                        .entry(self.classes.of_dim(TensorId(at), dim))
+                        .or_default()
+                        .data = true;
                 }
             }
         }
@@ -194,7 +205,9 @@ impl<'a> Net<'a> {
                 } else if let (Some(weight), true) = (weight, other) {
                     entry.takers.insert(operands[*weight as usize]);
                 } else if self.data[id.0 as usize] || kernel.reduction != Some(Reduction::Sum) {
-                    let reduction = kernel.reduction.map_or("a reduction".into(), |r| format!("`{}`", r.name()));
+                    let reduction = kernel
+                        .reduction
+                        .map_or("a reduction".into(), |r| format!("`{}`", r.name()));
                     let name = shown(tensor);
                     let what = format!("{name} takes {reduction} over them without a weight");
                     entry.reason.get_or_insert((what, tensor.origin));
@@ -306,7 +319,11 @@ impl<'a> Net<'a> {
     }
 
     /// The classes that are asked for.
-    fn wanted(&self, candidates: &[(Class, &About)], asked: &Asked) -> Result<BTreeSet<Class>, Failure> {
+    fn wanted(
+        &self,
+        candidates: &[(Class, &About)],
+        asked: &Asked,
+    ) -> Result<BTreeSet<Class>, Failure> {
         let classes = || candidates.iter().map(|(class, _)| *class);
         let matrices = |class: Class| {
             let mut tensors = (0..).zip(&self.program.tensors);
@@ -358,12 +375,17 @@ impl<'a> Net<'a> {
             };
             let of = |index: u32| self.classes.of_index(id, IndexId(index));
             let reduced = kernel.output_rank..kernel.indices.len() as u32;
-            let weight = factors.iter().find(|o| self.is_weight(operands[**o as usize]));
-            let (Some(weight), true) = (weight, { reduced }.any(|i| wanted.contains(&of(i)))) else {
+            let weight = factors
+                .iter()
+                .find(|o| self.is_weight(operands[**o as usize]));
+            let (Some(weight), true) = (weight, { reduced }.any(|i| wanted.contains(&of(i))))
+            else {
                 continue;
             };
             let name = self.program.tensor(operands[*weight as usize]).name.clone();
-            let made = (0..kernel.output_rank).map(of).find(|class| wanted.contains(class));
+            let made = (0..kernel.output_rank)
+                .map(of)
+                .find(|class| wanted.contains(class));
             match made {
                 None if !found.summed.contains(&name) => found.summed.push(name),
                 Some(class) if !self.normalised(id, class) => {
@@ -406,7 +428,8 @@ trait HasIndex {
 
 impl HasIndex for Vec<(u32, usize, IndexId)> {
     fn contains_index(&self, operand: u32, index: IndexId) -> bool {
-        self.iter().any(|(own, _, at)| *own == operand && *at == index)
+        self.iter()
+            .any(|(own, _, at)| *own == operand && *at == index)
     }
 }
 

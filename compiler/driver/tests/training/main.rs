@@ -65,7 +65,11 @@ pub(crate) fn attempt_in(
     };
     let prepared = session::plan(&program, &settings, sites, Purpose::Run, None);
     let mut session = match prepared {
-        Ok((Prepared::Session(session), warnings)) if warnings.iter().all(|w| w.code == "E0629") => session,
+        Ok((Prepared::Session(session), warnings))
+            if warnings.iter().all(|w| w.code == "E0629") =>
+        {
+            session
+        }
         Ok((_, warnings)) => panic!("{warnings:?}"),
         Err(failure) => panic!(
             "{}",
@@ -102,14 +106,21 @@ pub(crate) fn attempt_in(
             for (of, name, found) in &report.exchanged {
                 let expected = stated.get(name).copied().unwrap_or_default();
                 if *of == number {
-                    assert_eq!((found.handed, found.sent), (expected.handed, expected.sent), "{name} on {sites}");
+                    assert_eq!(
+                        (found.handed, found.sent),
+                        (expected.handed, expected.sent),
+                        "{name} on {sites}"
+                    );
                 }
             }
         }
     }
     let peaks = einc_driver::training::peaks(&session);
     for (stated, held) in peaks.iter().zip(&report.peak_bytes) {
-        assert!(held <= stated, "a site holds {held} bytes, {stated} were stated\n{text}");
+        assert!(
+            held <= stated,
+            "a site holds {held} bytes, {stated} were stated\n{text}"
+        );
     }
     Ok(Run {
         losses,

@@ -49,7 +49,9 @@ fn made(source: &Source, name: &str, shape: &[u64]) -> Vec<f64> {
         _ => DType::F64,
     };
     let array = ein_kernels::generate(source, dtype, name, 0, shape, &ranges);
-    (0..array.data().len()).map(|at| array.data().get(at).as_f64()).collect()
+    (0..array.data().len())
+        .map(|at| array.data().get(at).as_f64())
+        .collect()
 }
 
 fn text(strategy: &str, way: &Way) -> String {
@@ -106,14 +108,22 @@ fn begin() -> Params {
 
 /// The loss on some rows of a net of so many neurons, and the gradients.
 #[allow(clippy::needless_range_loop)] // the loops are the formulas
-fn gradient(p: &Params, (h, k): (usize, usize), rows: &[usize], x: &[f64], y: &[f64]) -> (f64, Params) {
+fn gradient(
+    p: &Params,
+    (h, k): (usize, usize),
+    rows: &[usize],
+    x: &[f64],
+    y: &[f64],
+) -> (f64, Params) {
     let [d, _, _, c] = SIZES;
     let n = rows.len();
     let mut hidden = vec![0.0; n * h];
     let mut a = vec![0.0; n * k];
     for r in 0..n {
         for i in 0..h {
-            let sum: f64 = (0..d).map(|f| x[rows[r] * d + f] * p["W1"][f * h + i]).sum();
+            let sum: f64 = (0..d)
+                .map(|f| x[rows[r] * d + f] * p["W1"][f * h + i])
+                .sum();
             hidden[r * h + i] = sum.tanh();
         }
         for j in 0..k {
@@ -121,11 +131,18 @@ fn gradient(p: &Params, (h, k): (usize, usize), rows: &[usize], x: &[f64], y: &[
         }
     }
     let m = n as f64;
-    let mu: Vec<f64> = (0..k).map(|j| (0..n).map(|r| a[r * k + j]).sum::<f64>() / m).collect();
-    let var: Vec<f64> = (0..k).map(|j| (0..n).map(|r| (a[r * k + j] - mu[j]).powi(2)).sum::<f64>() / m).collect();
+    let mu: Vec<f64> = (0..k)
+        .map(|j| (0..n).map(|r| a[r * k + j]).sum::<f64>() / m)
+        .collect();
+    let var: Vec<f64> = (0..k)
+        .map(|j| (0..n).map(|r| (a[r * k + j] - mu[j]).powi(2)).sum::<f64>() / m)
+        .collect();
     let normal = |r: usize, j: usize| (a[r * k + j] - mu[j]) / (var[j] + EPS).sqrt();
     let t = |r: usize, j: usize| (normal(r, j) * p["g"][j] + p["s"][j]).tanh();
-    let mut grads: Params = p.iter().map(|(name, values)| (*name, vec![0.0; values.len()])).collect();
+    let mut grads: Params = p
+        .iter()
+        .map(|(name, values)| (*name, vec![0.0; values.len()]))
+        .collect();
     let mut loss = 0.0;
     // By the normalised values.
     let mut dnormal = vec![0.0; n * k];
@@ -149,7 +166,10 @@ fn gradient(p: &Params, (h, k): (usize, usize), rows: &[usize], x: &[f64], y: &[
     for j in 0..k {
         let root = (var[j] + EPS).sqrt();
         let mean: f64 = (0..n).map(|r| dnormal[r * k + j]).sum::<f64>() / m;
-        let along: f64 = (0..n).map(|r| dnormal[r * k + j] * normal(r, j)).sum::<f64>() / m;
+        let along: f64 = (0..n)
+            .map(|r| dnormal[r * k + j] * normal(r, j))
+            .sum::<f64>()
+            / m;
         for r in 0..n {
             let da = (dnormal[r * k + j] - mean - normal(r, j) * along) / root;
             for i in 0..h {
@@ -196,7 +216,11 @@ fn step(rule: Rule, params: &mut Params, states: &mut [Params; 2], grads: &Param
 fn deal(way: &Way, round: usize) -> Vec<Vec<Vec<usize>>> {
     let layers = [("W1", SIZES[1]), ("W2", SIZES[2])];
     let deal = layers.map(|(name, size)| {
-        let order = made(&Source::Permutation, &format!("train.1.round.{round}.{name}"), &[size as u64]);
+        let order = made(
+            &Source::Permutation,
+            &format!("train.1.round.{round}.{name}"),
+            &[size as u64],
+        );
         let mut parts = vec![];
         let mut at = 0;
         for part in 0..way.parts {
@@ -220,7 +244,10 @@ fn positions(name: &str, deal: &[Vec<Vec<usize>>], part: usize) -> Vec<usize> {
         None => (0..shape[dim]).collect(),
     };
     let columns = list(1);
-    list(0).iter().flat_map(|row| columns.iter().map(move |column| row * shape[1] + column)).collect()
+    list(0)
+        .iter()
+        .flat_map(|row| columns.iter().map(move |column| row * shape[1] + column))
+        .collect()
 }
 
 /// The losses of all steps, and the params at the end.
@@ -229,15 +256,28 @@ fn reference(way: &Way) -> (Vec<f64>, Params) {
     let x = made(&uniform, "X", &[ROWS as u64, SIZES[0] as u64]);
     let y = made(&uniform, "y", &[ROWS as u64, SIZES[3] as u64]);
     let mut params = begin();
-    let zeros = |like: &Params| -> Params { like.iter().map(|(name, values)| (*name, vec![0.0; values.len()])).collect() };
+    let zeros = |like: &Params| -> Params {
+        like.iter()
+            .map(|(name, values)| (*name, vec![0.0; values.len()]))
+            .collect()
+    };
     let mut states = [zeros(&params), zeros(&params)];
     let mut stay: Vec<[Params; 2]> = vec![states.clone(); way.sites];
     let all = way.batch * way.sites;
     let mut steps: Vec<Vec<usize>> = vec![];
     for epoch in 0..way.epochs {
-        let order = made(&Source::Permutation, &format!("train.1.epoch.{epoch}"), &[ROWS as u64]);
+        let order = made(
+            &Source::Permutation,
+            &format!("train.1.epoch.{epoch}"),
+            &[ROWS as u64],
+        );
         let order: Vec<usize> = order.iter().map(|row| *row as usize).collect();
-        steps.extend(order.chunks(all).filter(|rows| rows.len() >= way.sites).map(<[usize]>::to_vec));
+        steps.extend(
+            order
+                .chunks(all)
+                .filter(|rows| rows.len() >= way.sites)
+                .map(<[usize]>::to_vec),
+        );
     }
     let mut losses = vec![];
     for (round, chunk) in steps.chunks(way.local_steps).enumerate() {
@@ -248,7 +288,13 @@ fn reference(way: &Way) -> (Vec<f64>, Params) {
             let part = site % way.parts;
             let take = |whole: &Params| -> Params {
                 let block = |(name, values): (&&'static str, &Vec<f64>)| {
-                    (*name, positions(name, &deal, part).iter().map(|at| values[*at]).collect())
+                    (
+                        *name,
+                        positions(name, &deal, part)
+                            .iter()
+                            .map(|at| values[*at])
+                            .collect(),
+                    )
                 };
                 whole.iter().map(block).collect()
             };
@@ -260,12 +306,18 @@ fn reference(way: &Way) -> (Vec<f64>, Params) {
             };
             let sizes = (deal[0][part].len(), deal[1][part].len());
             for (at, rows) in chunk.iter().enumerate() {
-                let start: usize = (0..site).map(|s| rows.len() / way.sites + usize::from(s < rows.len() % way.sites)).sum();
+                let start: usize = (0..site)
+                    .map(|s| rows.len() / way.sites + usize::from(s < rows.len() % way.sites))
+                    .sum();
                 let count = rows.len() / way.sites + usize::from(site < rows.len() % way.sites);
                 let mine = &rows[start..start + count];
                 let (loss, grads) = gradient(&own, sizes, mine, &x, &y);
                 of_steps[at] += loss * count as f64 / rows.len() as f64;
-                let before = if way.reset == Some(true) { at } else { round * way.local_steps + at };
+                let before = if way.reset == Some(true) {
+                    at
+                } else {
+                    round * way.local_steps + at
+                };
                 step(way.rule, &mut own, &mut kept, &grads, before);
             }
             if way.reset.is_none() {
@@ -280,7 +332,10 @@ fn reference(way: &Way) -> (Vec<f64>, Params) {
                 let mut sums = vec![(0.0, 0usize); values.len()];
                 for site in 0..way.sites {
                     let own = of(site);
-                    for (at, value) in positions(name, &deal, site % way.parts).iter().zip(&own[name]) {
+                    for (at, value) in positions(name, &deal, site % way.parts)
+                        .iter()
+                        .zip(&own[name])
+                    {
                         sums[*at].0 += value;
                         sums[*at].1 += 1;
                     }
@@ -307,7 +362,8 @@ fn reference(way: &Way) -> (Vec<f64>, Params) {
 
 fn check(strategy: &str, way: Way) {
     let text = text(strategy, &way);
-    let found = attempt(&text, way.sites as u32).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    let found =
+        attempt(&text, way.sites as u32).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let (losses, params) = reference(&way);
     let what = format!("{strategy} on {}", way.sites);
     close(&found.losses, &losses, &format!("losses, {what}"));
@@ -332,11 +388,20 @@ fn way(rule: Rule, reset: Option<bool>, sites: usize) -> Way {
 fn subnets_learn_what_loops_learn() {
     for sites in 1..=4 {
         check("ist(local_steps: 3)", way(Rule::Sgd, Some(false), sites));
-        check("ist(local_steps: 3)", way(Rule::Momentum, Some(false), sites));
-        check("ist(local_steps: 3, state: reset)", way(Rule::Momentum, Some(true), sites));
+        check(
+            "ist(local_steps: 3)",
+            way(Rule::Momentum, Some(false), sites),
+        );
+        check(
+            "ist(local_steps: 3, state: reset)",
+            way(Rule::Momentum, Some(true), sites),
+        );
     }
     check("ist(local_steps: 3)", way(Rule::Adam, Some(false), 3));
-    check("ist(local_steps: 3, state: reset)", way(Rule::Adam, Some(true), 2));
+    check(
+        "ist(local_steps: 3, state: reset)",
+        way(Rule::Adam, Some(true), 2),
+    );
 }
 
 #[test]
@@ -386,7 +451,9 @@ fn digits(hidden: &[&str], rest: &str) -> String {
     let mut body = String::new();
     let (mut size, mut value) = ("64", "X".to_owned());
     for (layer, next) in hidden.iter().enumerate() {
-        text += &format!("param W{layer}: f32[{size}, {next}] = he_normal\nparam n{layer}: nn.ist_norm({next})\n");
+        text += &format!(
+            "param W{layer}: f32[{size}, {next}] = he_normal\nparam n{layer}: nn.ist_norm({next})\n"
+        );
         body += &format!(
             "a{layer}[n,j] = {value}[n,i] * W{layer}[i,j]\ns{layer} = n{layer}(a{layer})\nh{layer}[n,j] = relu(s{layer}[n,j])\n"
         );
@@ -409,7 +476,8 @@ fn on_digits(hidden: &[&str], strategy: &str, sites: u32) -> f64 {
          schedule: poly(power: 1); validate: accuracy on (Xv, yv) every 200 steps }}"
     );
     let text = digits(hidden, &rest);
-    let run = attempt_in(examples(), &text, sites, &|_| {}).unwrap_or_else(|error| panic!("{error:?}"));
+    let run =
+        attempt_in(examples(), &text, sites, &|_| {}).unwrap_or_else(|error| panic!("{error:?}"));
     *run.validated.last().unwrap()
 }
 
@@ -420,7 +488,11 @@ fn digits_are_learnt_by_subnets() {
         let found = on_digits(hidden, "ist(local_steps: 10, state: reset)", sites);
         assert!(found >= 0.98, "{hidden:?} on {sites}: {found}");
     }
-    let found = on_digits(&["512"], "local_sgd(steps: 10, average: params_and_state)", 4);
+    let found = on_digits(
+        &["512"],
+        "local_sgd(steps: 10, average: params_and_state)",
+        4,
+    );
     assert!(found >= 0.975, "local SGD: {found}");
 }
 
@@ -436,7 +508,13 @@ fn statistics_are_estimated_whatever_the_strategy() {
     };
     let text = digits(&["8", "6"], &rest("sync(statistics: 1437)"));
     let sync = attempt_in(examples(), &text, 1, &|_| {}).unwrap();
-    let alone = attempt_in(examples(), &digits(&["8", "6"], &rest("ist(local_steps: 5, statistics: 1437)")), 1, &|_| {}).unwrap();
+    let alone = attempt_in(
+        examples(),
+        &digits(&["8", "6"], &rest("ist(local_steps: 5, statistics: 1437)")),
+        1,
+        &|_| {},
+    )
+    .unwrap();
     assert_eq!(sync.outputs, alone.outputs);
     // With all rows, what is printed is normalised: the corners of `s1` are those of `a1`, moved and scaled.
     assert!(sync.outputs["accuracy"][0] > 0.3);
@@ -444,7 +522,12 @@ fn statistics_are_estimated_whatever_the_strategy() {
 
 #[test]
 fn a_run_that_was_stopped_ends_as_if_it_was_not() {
-    for strategy in ["ist(local_steps: 3)", "ist(local_steps: 3, state: reset)", "ist(local_steps: 3, parts: 2)", "local_sgd(steps: 3)"] {
+    for strategy in [
+        "ist(local_steps: 3)",
+        "ist(local_steps: 3, state: reset)",
+        "ist(local_steps: 3, parts: 2)",
+        "local_sgd(steps: 3)",
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ckpt");
         let text = |epochs: usize| {
@@ -458,11 +541,16 @@ fn a_run_that_was_stopped_ends_as_if_it_was_not() {
         let whole = attempt(&text(4), 3).unwrap();
         let _ = std::fs::remove_dir_all(&path);
         attempt(&text(2), 3).unwrap();
-        let resumed = attempt_in(".".into(), &text(4), 3, &|session| session.keeping.begin = Begin::Resume).unwrap();
+        let resumed = attempt_in(".".into(), &text(4), 3, &|session| {
+            session.keeping.begin = Begin::Resume
+        })
+        .unwrap();
         assert_eq!(resumed.losses, whole.losses[6..], "{strategy}");
         assert_eq!(resumed.outputs, whole.outputs, "{strategy}");
         // Rounds are shared out over the sites that there are.
-        let other = attempt_in(".".into(), &text(5), 2, &|session| session.keeping.begin = Begin::Resume);
+        let other = attempt_in(".".into(), &text(5), 2, &|session| {
+            session.keeping.begin = Begin::Resume
+        });
         let error = other.err().unwrap();
         assert!(error.message.contains("the number of sites"), "{error:?}");
     }
@@ -476,7 +564,9 @@ fn planned(text: &str, sites: u32) -> PlanRounds {
         ..Settings::default()
     };
     let checked = session::check(&program, &settings, Purpose::Plan).unwrap();
-    let training = checked.training.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
+    let training = checked
+        .training
+        .unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
     pipeline::rounds(&training, &training.blocks[0]).unwrap()
 }
 
@@ -496,23 +586,41 @@ fn volumes_are_those_of_the_formula() {
     };
     let (f, l, inner) = (4.0e6, 0.8e6, 32.0e6);
     let (hidden, labels) = (12_000.0, 200.0);
-    for (sites, paper, parallel) in [(2, 2.08, 73.6), (4, 1.28, 147.2), (8, 0.88, 294.4), (16, 0.68, 588.8)] {
+    for (sites, paper, parallel) in [
+        (2, 2.08, 73.6),
+        (4, 1.28, 147.2),
+        (8, 0.88, 294.4),
+        (16, 0.68, 588.8),
+    ] {
         let n = f64::from(sites);
         let rounds = planned(&net("sgd(lr: 1)", "ist(local_steps: 10)"), sites);
-        let weights = rounds.tensors.iter().filter(|tensor| tensor.name.starts_with('W'));
+        let weights = rounds
+            .tensors
+            .iter()
+            .filter(|tensor| tensor.name.starts_with('W'));
         let fetched: f64 = weights.clone().map(|tensor| tensor.fetched).sum();
         assert!((fetched / 1e6 - paper).abs() < 1e-9, "{sites}: {fetched}");
         let all: f64 = weights.clone().map(|tensor| tensor.data_parallel).sum();
         assert!((all / 1e6 - parallel).abs() < 1e-9, "{sites}: {all}");
         // A site's block, section 2, with what travels.
-        for (optimizer, k) in [("sgd(lr: 1)", 1.0), ("momentum(lr: 1)", 2.0), ("lamb(lr: 1)", 3.0)] {
+        for (optimizer, k) in [
+            ("sgd(lr: 1)", 1.0),
+            ("momentum(lr: 1)", 2.0),
+            ("lamb(lr: 1)", 3.0),
+        ] {
             let rounds = planned(&net(optimizer, "ist(local_steps: 10)"), sites);
             let found: f64 = rounds.tensors.iter().map(|tensor| tensor.fetched).sum();
             let block = k * ((f + l + 2.0 * hidden) / n + inner / (n * n) + labels);
-            assert!((found - n * block / 10.0).abs() < 1e-3, "{optimizer} on {sites}: {found}");
+            assert!(
+                (found - n * block / 10.0).abs() < 1e-3,
+                "{optimizer} on {sites}: {found}"
+            );
             let rounds = planned(&net(optimizer, "ist(local_steps: 10, state: reset)"), sites);
             let found: f64 = rounds.tensors.iter().map(|tensor| tensor.fetched).sum();
-            assert!((found - n * block / k / 10.0).abs() < 1e-3, "{optimizer} on {sites}, reset: {found}");
+            assert!(
+                (found - n * block / k / 10.0).abs() < 1e-3,
+                "{optimizer} on {sites}, reset: {found}"
+            );
         }
         let flops: u64 = weights.map(|tensor| tensor.flops).sum();
         let wanted = 512.0 * (4.0 * f + 6.0 * l) / n + 6.0 * 512.0 * inner / (n * n);
@@ -538,20 +646,43 @@ fn filters_of_convolutions_are_dealt() {
     let net = |strategy: &str| net_at("0.02", strategy);
     let dims = |strategy: &str| -> BTreeMap<String, Vec<usize>> {
         let tensors = planned(&net(strategy), 2).tensors.into_iter();
-        tensors.map(|tensor| (tensor.name, tensor.neurons)).filter(|(name, _)| name.len() == 1).collect()
+        tensors
+            .map(|tensor| (tensor.name, tensor.neurons))
+            .filter(|(name, _)| name.len() == 1)
+            .collect()
     };
-    let expected = |list: [(&str, &[usize]); 6]| list.map(|(name, dims)| (name.to_owned(), dims.to_vec())).into();
+    let expected = |list: [(&str, &[usize]); 6]| {
+        list.map(|(name, dims)| (name.to_owned(), dims.to_vec()))
+            .into()
+    };
     assert_eq!(
         dims("ist(local_steps: 2)"),
-        expected([("A", &[0]), ("B", &[0, 1]), ("C", &[0, 1]), ("D", &[0, 1]), ("E", &[0]), ("c", &[])])
+        expected([
+            ("A", &[0]),
+            ("B", &[0, 1]),
+            ("C", &[0, 1]),
+            ("D", &[0, 1]),
+            ("E", &[0]),
+            ("c", &[])
+        ])
     );
-    let dense = expected([("A", &[]), ("B", &[]), ("C", &[]), ("D", &[1]), ("E", &[0]), ("c", &[])]);
+    let dense = expected([
+        ("A", &[]),
+        ("B", &[]),
+        ("C", &[]),
+        ("D", &[1]),
+        ("E", &[0]),
+        ("c", &[]),
+    ]);
     assert_eq!(dims("ist(local_steps: 2, layers: dense)"), dense);
     assert_eq!(dims("ist(local_steps: 2, neurons: [h])"), dense);
     let sync = attempt(&net("sync"), 1).unwrap();
     for strategy in ["ist(local_steps: 3)", "ist(local_steps: 3, layers: dense)"] {
         let alone = attempt(&net(strategy), 1).unwrap();
-        assert_eq!((alone.losses, alone.outputs), (sync.losses.clone(), sync.outputs.clone()));
+        assert_eq!(
+            (alone.losses, alone.outputs),
+            (sync.losses.clone(), sync.outputs.clone())
+        );
         // What nobody changes is dealt and put back as it was; the last sums are those of a part.
         let still = attempt(&net_at("0", "sync"), 1).unwrap().outputs;
         for sites in [2, 3, 4] {
@@ -559,10 +690,18 @@ fn filters_of_convolutions_are_dealt() {
             for (name, values) in &still {
                 let parts = if name == "E" { f64::from(sites) } else { 1.0 };
                 let wanted: Vec<f64> = values.iter().map(|value| value / parts).collect();
-                close(&found[name], &wanted, &format!("{name}, {strategy} on {sites}"));
+                close(
+                    &found[name],
+                    &wanted,
+                    &format!("{name}, {strategy} on {sites}"),
+                );
             }
             let moving = attempt(&net(strategy), sites).unwrap();
-            assert!(moving.losses.iter().all(|loss| *loss < 1.0), "{:?}", moving.losses);
+            assert!(
+                moving.losses.iter().all(|loss| *loss < 1.0),
+                "{:?}",
+                moving.losses
+            );
         }
     }
 }
@@ -571,14 +710,57 @@ fn filters_of_convolutions_are_dealt() {
 #[test]
 fn blocks_with_fewer_parts_follow() {
     let train = |strategy: &str, steps: usize| {
-        format!("train {{ loss: loss; data: (X, y) over N by 32 shuffle; steps: {steps}; optimizer: sgd(lr: 0.5); strategy: {strategy}; validate: accuracy on (Xv, yv) every 10 steps }}\n")
+        format!(
+            "train {{ loss: loss; data: (X, y) over N by 32 shuffle; steps: {steps}; optimizer: sgd(lr: 0.5); strategy: {strategy}; validate: accuracy on (Xv, yv) every 10 steps }}\n"
+        )
     };
     let text = digits(
         &["128", "128"],
-        &[train("ist(local_steps: 10)", 100), train("ist(local_steps: 10, parts: 2)", 30), train("sync", 20)].concat(),
+        &[
+            train("ist(local_steps: 10)", 100),
+            train("ist(local_steps: 10, parts: 2)", 30),
+            train("sync", 20),
+        ]
+        .concat(),
     );
     let run = attempt_in(examples(), &text, 4, &|_| {}).unwrap();
-    let (first, others) = (run.losses[95..100].iter().sum::<f64>() / 5.0, &run.losses[100..]);
-    assert!(others.iter().all(|loss| *loss < 3.0 * first.max(0.1)), "{first}: {others:?}");
+    let (first, others) = (
+        run.losses[95..100].iter().sum::<f64>() / 5.0,
+        &run.losses[100..],
+    );
+    assert!(
+        others.iter().all(|loss| *loss < 3.0 * first.max(0.1)),
+        "{first}: {others:?}"
+    );
     assert!(run.validated.last().unwrap() > &0.97, "{:?}", run.validated);
+}
+
+/// A net of 4.1 MB on eight sites of 3.5 MB; one site of that size is refused.
+#[test]
+fn a_net_larger_than_a_site_is_trained() {
+    let memory = 3_500_000;
+    let text = "use std.nn\ndim N = 64\ninput X: f32[N, 2000] = uniform(-1, 1)\ninput y: i64[N] = 1\nparam W: f32[2000, 512] = he_normal\n\
+                param n1: nn.ist_norm(512)\nparam V: f32[512, 4] = he_normal\nparam c: f32[4] = zeros\na[n,k] = X[n,d] * W[d,k]\nt = n1(a)\n\
+                z[n,q] = relu(t[n,k]) * V[k,q] + c[q]\nloss = mean[n] nn.cross_entropy(z, y)[n]\n\
+                train { loss: loss; data: (X, y) over N by 4; epochs: 4; optimizer: sgd(lr: 0.1); strategy: ist(local_steps: 2) }\noutput loss\n";
+    let program = load::load_text("test", "test.ein", text.into(), None, PathBuf::from("."));
+    let mut settings = Settings::default();
+    settings.criteria.memory = Some(memory);
+    let refused = session::plan(&program, &settings, 1, Purpose::Run, None);
+    assert_eq!(refused.err().unwrap().diagnostics[0].code, "E0996");
+    let (prepared, _) = session::plan(&program, &settings, 8, Purpose::Run, None).unwrap();
+    let session::Prepared::Session(session) = prepared else {
+        unreachable!("the program trains");
+    };
+    let options = ein_exec::Options {
+        threads: 8,
+        ..ein_exec::Options::default()
+    };
+    let report = ein_exec::train_in_process(&session, 8, &options, &|_| Ok(())).unwrap();
+    assert!(
+        report.peak_bytes.iter().all(|held| *held <= memory),
+        "{:?}",
+        report.peak_bytes
+    );
+    assert!(report.printed[0].values.data().get(0).as_f64() < 1.0);
 }

@@ -14,7 +14,11 @@ use half::{bf16, f16};
 use std::sync::Arc;
 
 /// The mean over this site's group; summed in the order of the sites, so that all get the same bits. All sites call it.
-pub(super) fn mean(array: &Arc<Array>, group: &[u32], comm: &dyn Communicator) -> Result<Arc<Array>, RunError> {
+pub(super) fn mean(
+    array: &Arc<Array>,
+    group: &[u32],
+    comm: &dyn Communicator,
+) -> Result<Arc<Array>, RunError> {
     let (length, dtype) = (array.data().len() as u64, array.dtype());
     let count = group.len() as u32;
     let bounds = |number: usize| {
@@ -67,7 +71,10 @@ fn of(arrays: &[&Array]) -> Array {
     let mut sums = vec![0.0f64; first.data().len()];
     for array in arrays {
         match array.data() {
-            Data::F32(values) => sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += f64::from(*x)),
+            Data::F32(values) => sums
+                .iter_mut()
+                .zip(values)
+                .for_each(|(sum, x)| *sum += f64::from(*x)),
             Data::F64(values) => sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += x),
             other => {
                 for (at, sum) in sums.iter_mut().enumerate() {
@@ -84,7 +91,9 @@ fn of(arrays: &[&Array]) -> Array {
 /// Every element times a number.
 pub(super) fn times(array: &Array, factor: f64) -> Array {
     let data = array.data();
-    let values: Vec<f64> = (0..data.len()).map(|at| data.get(at).as_f64() * factor).collect();
+    let values: Vec<f64> = (0..data.len())
+        .map(|at| data.get(at).as_f64() * factor)
+        .collect();
     like(array, &values)
 }
 
@@ -92,13 +101,31 @@ pub(super) fn times(array: &Array, factor: f64) -> Array {
 fn like(other: &Array, values: &[f64]) -> Array {
     let mut array = other.clone();
     match array.data_mut() {
-        Data::F32(to) => to.iter_mut().zip(values).for_each(|(to, x)| *to = *x as f32),
+        Data::F32(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = *x as f32),
         Data::F64(to) => to.copy_from_slice(values),
-        Data::F16(to) => to.iter_mut().zip(values).for_each(|(to, x)| *to = f16::from_f64(*x)),
-        Data::BF16(to) => to.iter_mut().zip(values).for_each(|(to, x)| *to = bf16::from_f64(*x)),
-        Data::I32(to) => to.iter_mut().zip(values).for_each(|(to, x)| *to = x.round() as i32),
-        Data::I64(to) => to.iter_mut().zip(values).for_each(|(to, x)| *to = x.round() as i64),
-        Data::U8(to) | Data::Bool(to) => to.iter_mut().zip(values).for_each(|(to, x)| *to = x.round() as u8),
+        Data::F16(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = f16::from_f64(*x)),
+        Data::BF16(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = bf16::from_f64(*x)),
+        Data::I32(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = x.round() as i32),
+        Data::I64(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = x.round() as i64),
+        Data::U8(to) | Data::Bool(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = x.round() as u8),
     }
     array
 }
@@ -116,14 +143,18 @@ mod tests {
                     let threads = in_process(sites).into_iter().map(|comm| {
                         scope.spawn(move || {
                             let me = comm.site();
-                            let group: Vec<u32> = (me % parts..sites).step_by(parts as usize).collect();
+                            let group: Vec<u32> =
+                                (me % parts..sites).step_by(parts as usize).collect();
                             let values = (0..7).map(|at| (me * 10 + at) as f32).collect();
                             let mine = Array::new(vec![7], Data::F32(values)).expect("seven");
                             mean(&Arc::new(mine), &group, &comm).expect("no site is lost")
                         })
                     });
                     let threads: Vec<_> = threads.collect();
-                    threads.into_iter().map(|t| t.join().expect("no thread fails")).collect()
+                    threads
+                        .into_iter()
+                        .map(|t| t.join().expect("no thread fails"))
+                        .collect()
                 });
                 for (me, array) in (0..sites).zip(&found) {
                     let group: Vec<u32> = (me % parts..sites).step_by(parts as usize).collect();

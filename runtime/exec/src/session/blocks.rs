@@ -68,7 +68,9 @@ impl Dealt {
 
     fn extents(&self, selection: &Selection) -> Vec<usize> {
         let pairs = selection.iter().zip(&self.shape);
-        pairs.map(|(list, extent)| list.as_ref().map_or(*extent as usize, |list| list.len())).collect()
+        pairs
+            .map(|(list, extent)| list.as_ref().map_or(*extent as usize, |list| list.len()))
+            .collect()
     }
 
     /// Extents of a site's block.
@@ -89,7 +91,9 @@ struct Parcel {
 fn parcels(tensor: &Dealt, from: Rest<'_>, to: Rest<'_>, receiver: u32, sites: u32) -> Vec<Parcel> {
     let wanted = tensor.selection(to, receiver, sites);
     let holders: Vec<(u32, Selection)> = match from {
-        Rest::Home => (0..sites).map(|site| (site, tensor.at_home(site, sites))).collect(),
+        Rest::Home => (0..sites)
+            .map(|site| (site, tensor.at_home(site, sites)))
+            .collect(),
         Rest::Dealt(deal) => (0..deal.parts())
             .map(|part| {
                 // Of the sites that have a part the receiver itself, else each serves as many as the others.
@@ -111,7 +115,9 @@ fn parcels(tensor: &Dealt, from: Rest<'_>, to: Rest<'_>, receiver: u32, sites: u
             to.push(b);
         }
         let lists = from.iter().zip(&tensor.shape);
-        let extent = |(list, extent): (&Option<Arc<[u32]>>, &u64)| list.as_ref().map_or(*extent as usize, |l| l.len());
+        let extent = |(list, extent): (&Option<Arc<[u32]>>, &u64)| {
+            list.as_ref().map_or(*extent as usize, |l| l.len())
+        };
         let shape: Vec<usize> = lists.map(extent).collect();
         if !shape.contains(&0) {
             found.push(Parcel {
@@ -182,8 +188,13 @@ pub(super) fn moved(
             shape: parcel.shape.clone(),
         });
     }
-    let mut arrived: Vec<_> = comm.exchange(outgoing, &incoming)?.into_iter().map(Vec::into_iter).collect();
-    let mut block = onto.unwrap_or_else(|| Array::zeros(tensor.dtype, &tensor.block(to, me, sites)));
+    let mut arrived: Vec<_> = comm
+        .exchange(outgoing, &incoming)?
+        .into_iter()
+        .map(Vec::into_iter)
+        .collect();
+    let mut block =
+        onto.unwrap_or_else(|| Array::zeros(tensor.dtype, &tensor.block(to, me, sites)));
     for parcel in &expected {
         let part = arrived[parcel.sender as usize].next();
         let part = part.ok_or_else(|| RunError::internal("a box that was to come did not"))?;
@@ -208,7 +219,10 @@ fn copy(to: (&mut Array, &Selection), from: (&Array, &Selection), shape: &[usize
     let offsets = |at: &Selection, strides: &[usize]| -> Vec<Vec<usize>> {
         (0..inner)
             .map(|dim| match &at[dim] {
-                Some(list) => list.iter().map(|p| *p as usize * strides[dim] * size).collect(),
+                Some(list) => list
+                    .iter()
+                    .map(|p| *p as usize * strides[dim] * size)
+                    .collect(),
                 None => (0..shape[dim]).map(|p| p * strides[dim] * size).collect(),
             })
             .collect()
@@ -233,7 +247,8 @@ fn along<const N: usize>(target: &mut [u8], origin: &[u8], to: &[Vec<usize>], fr
 
 /// Calls with the sums of offsets of every point.
 fn each(to: &[Vec<usize>], from: &[Vec<usize>], call: &mut impl FnMut(usize, usize)) {
-    let (Some((to_last, to)), Some((from_last, from))) = (to.split_last(), from.split_last()) else {
+    let (Some((to_last, to)), Some((from_last, from))) = (to.split_last(), from.split_last())
+    else {
         call(0, 0);
         return;
     };
@@ -242,7 +257,9 @@ fn each(to: &[Vec<usize>], from: &[Vec<usize>], call: &mut impl FnMut(usize, usi
         return;
     }
     loop {
-        let base = |lists: &[Vec<usize>]| -> usize { lists.iter().zip(&at).map(|(list, at)| list[*at]).sum() };
+        let base = |lists: &[Vec<usize>]| -> usize {
+            lists.iter().zip(&at).map(|(list, at)| list[*at]).sum()
+        };
         let (t, f) = (base(to), base(from));
         for (a, b) in to_last.iter().zip(from_last) {
             call(t + a, f + b);
@@ -271,7 +288,8 @@ mod tests {
     fn numbered(shape: &[u64]) -> Array {
         let count: u64 = shape.iter().product();
         let shape = shape.iter().map(|n| *n as usize).collect();
-        Array::new(shape, Data::I64((0..count as i64).collect())).expect("as many elements as the shape says")
+        Array::new(shape, Data::I64((0..count as i64).collect()))
+            .expect("as many elements as the shape says")
     }
 
     /// The box of a selection, element by element.
@@ -307,14 +325,18 @@ mod tests {
             dims: dims.to_vec(),
         };
         for (sites, parts) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 2), (4, 1)] {
-            let deals: Vec<Deal> = (0..2).map(|round| Deal::of(layers, parts, "b", round, 3)).collect();
+            let deals: Vec<Deal> = (0..2)
+                .map(|round| Deal::of(layers, parts, "b", round, 3))
+                .collect();
             std::thread::scope(|scope| {
                 for comm in in_process(sites) {
                     let (tensor, whole, deals) = (&tensor, &whole, &deals);
                     scope.spawn(move || {
                         let me = comm.site();
                         let home = taken(whole, &tensor.at_home(me, sites));
-                        let go = |from, to, mine: &Array, onto| moved(tensor, (from, to), mine, onto, &comm).expect("no site is lost");
+                        let go = |from, to, mine: &Array, onto| {
+                            moved(tensor, (from, to), mine, onto, &comm).expect("no site is lost")
+                        };
                         let (first, second) = (Rest::Dealt(&deals[0]), Rest::Dealt(&deals[1]));
                         let block = go(Rest::Home, first, &home, None);
                         assert_eq!(block, taken(whole, &tensor.of_part(&deals[0], me % parts)));

@@ -24,7 +24,14 @@ impl Deal {
         let neurons = layers.iter().map(|(name, size)| {
             let stream = format!("{block}.round.{round}.{name}");
             let (shape, all) = ([*size], [(0, *size)]);
-            let order = ein_kernels::generate(&Source::Permutation, DType::I64, &stream, seed, &shape, &all);
+            let order = ein_kernels::generate(
+                &Source::Permutation,
+                DType::I64,
+                &stream,
+                seed,
+                &shape,
+                &all,
+            );
             let order: Vec<u32> = match order.data() {
                 Data::I64(order) => order.iter().map(|neuron| *neuron as u32).collect(),
                 _ => (0..*size as u32).collect(),
@@ -73,9 +80,14 @@ mod tests {
         let layers = [("W1".to_owned(), 23), ("W2".to_owned(), 7)];
         let deal = |round, seed| Deal::of(&layers, 4, "train.1", round, seed);
         for (layer, (_, size)) in layers.iter().enumerate() {
-            let parts: Vec<Arc<[u32]>> = (0..4).map(|part| deal(0, 0).neurons(layer, part)).collect();
+            let parts: Vec<Arc<[u32]>> =
+                (0..4).map(|part| deal(0, 0).neurons(layer, part)).collect();
             let mut all: Vec<u32> = parts.iter().flat_map(|p| p.iter().copied()).collect();
-            assert!(parts.iter().all(|p| p.is_sorted() && p.len() as u64 - size / 4 <= 1));
+            assert!(
+                parts
+                    .iter()
+                    .all(|p| p.is_sorted() && p.len() as u64 - size / 4 <= 1)
+            );
             all.sort_unstable();
             assert_eq!(all, (0..*size as u32).collect::<Vec<_>>());
         }

@@ -141,7 +141,10 @@ impl Session {
                 fact("the number of sites", sites.to_string());
                 fact("the number of parts", rounds.parts.to_string());
                 fact("the steps of a round", rounds.local_steps.to_string());
-                fact("what becomes of states", format!("{:?}", rounds.states).to_lowercase());
+                fact(
+                    "what becomes of states",
+                    format!("{:?}", rounds.states).to_lowercase(),
+                );
             }
         }
         facts
@@ -203,7 +206,10 @@ impl Runner<'_> {
 
     /// Finds the newest good checkpoint, at site 0, and opens it at every site.
     fn resume(&mut self) -> Result<Position, RunError> {
-        let (tensors, facts) = (self.session.saved(), self.session.facts(self.options.seed, self.comm.sites()));
+        let (tensors, facts) = (
+            self.session.saved(),
+            self.session.facts(self.options.seed, self.comm.sites()),
+        );
         let folders = self.session.folders();
         let mut best: Option<(usize, u64)> = None;
         let mut failure = None;

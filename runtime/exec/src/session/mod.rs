@@ -39,8 +39,8 @@ use std::time::Instant;
 
 pub use keep::{Begin, Checkpoints, Keeping};
 pub use rounds::Exchanged;
-pub use volume::stated;
 pub use types::{BatchInput, Block, Carried, Event, Every, Rounds, Session, States, Watch};
+pub use volume::stated;
 
 pub(crate) use feed::Feed;
 pub(crate) use resident::Resident;

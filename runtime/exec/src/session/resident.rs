@@ -48,7 +48,10 @@ impl Residents {
 
     /// Bytes that this site holds.
     pub fn bytes(&self) -> u64 {
-        let arrays = self.0.values().flat_map(|resident| resident.tuples.values().flatten());
+        let arrays = self
+            .0
+            .values()
+            .flat_map(|resident| resident.tuples.values().flatten());
         arrays.map(|array| array.data().bytes().len() as u64).sum()
     }
 

@@ -64,7 +64,9 @@ impl Runner<'_> {
         from: u64,
     ) -> Result<Option<usize>, RunError> {
         let ends = in_process(1);
-        let alone = ends.first().ok_or_else(|| RunError::internal("a site is alone with itself"))?;
+        let alone = ends
+            .first()
+            .ok_or_else(|| RunError::internal("a site is alone with itself"))?;
         let mut team = Team {
             rounds,
             block,
@@ -108,7 +110,10 @@ impl Runner<'_> {
             self.peak = self.peak.max(team.own.peak + self.residents.bytes());
             team.merge(self)?;
             let due = |every: super::Every| (step..end).any(|step| every.due(step, per_epoch));
-            let validates = block.validate.as_ref().is_some_and(|(_, _, every)| due(*every));
+            let validates = block
+                .validate
+                .as_ref()
+                .is_some_and(|(_, _, every)| due(*every));
             let mut validated = None;
             if validates {
                 validated = team.evaluated(self)?;
@@ -144,6 +149,9 @@ impl Runner<'_> {
             team.scale(self, 1.0 / f64::from(rounds.parts))?;
             if rounds.states == States::Reset {
                 self.updates.remove(&block.optimizer);
+                for name in rounds.learnt.iter().filter(|name| team.is_state(name)) {
+                    self.residents.remove(name);
+                }
             }
         }
         for (name, own) in team.exchanged {
@@ -193,7 +201,9 @@ impl Team<'_, '_> {
                 continue;
             }
             if let Some(whole) = all.residents.whole(name, all.comm)? {
-                self.own.residents.insert(name.clone(), whole_at_one(Arc::new(whole)));
+                self.own
+                    .residents
+                    .insert(name.clone(), whole_at_one(Arc::new(whole)));
             }
         }
         let batch = Batch {
@@ -211,7 +221,8 @@ impl Team<'_, '_> {
     /// What a tensor rests like at home, whole at every site or in pieces.
     fn at_home(&self, name: &str, all: &Runner<'_>) -> Result<(RelationType, Mesh), RunError> {
         let carried = self.own.session.carried.get(name);
-        let carried = carried.ok_or_else(|| RunError::internal(format!("`{name}` is not carried")))?;
+        let carried =
+            carried.ok_or_else(|| RunError::internal(format!("`{name}` is not carried")))?;
         let mesh = Mesh::row(all.comm.sites());
         let mut kind = whole_kind(&carried.shape, carried.dtype, &mesh);
         if let Some(dealt) = self.dealt(name) {
@@ -244,7 +255,9 @@ impl Team<'_, '_> {
         all.residents.place(name, &kind, &mesh, all.comm)?;
         let resident = all.residents.get(name);
         let array = resident.and_then(|resident| resident.tuples.values().flatten().next());
-        array.cloned().ok_or_else(|| RunError::internal(format!("`{name}` has no piece here")))
+        array
+            .cloned()
+            .ok_or_else(|| RunError::internal(format!("`{name}` has no piece here")))
     }
 
     /// Puts this site's piece of a tensor at home.
@@ -257,7 +270,9 @@ impl Team<'_, '_> {
             tuples: [(key, vec![array])].into(),
         };
         all.residents.insert(name.to_owned(), resident);
-        all.peak = all.peak.max(all.residents.bytes() + self.own.residents.bytes());
+        all.peak = all
+            .peak
+            .max(all.residents.bytes() + self.own.residents.bytes());
         Ok(())
     }
 
@@ -276,7 +291,13 @@ impl Team<'_, '_> {
     /// Hands every site its neurons for a round.
     fn deal(&mut self, all: &mut Runner<'_>, round: u64) -> Result<(), RunError> {
         let rounds = self.rounds;
-        let next = Deal::of(&rounds.neurons, rounds.parts, &self.block.name, round, all.options.seed);
+        let next = Deal::of(
+            &rounds.neurons,
+            rounds.parts,
+            &self.block.name,
+            round,
+            all.options.seed,
+        );
         if self.deal.is_some() {
             // What was taken home to be evaluated is a copy.
             for name in &rounds.learnt {
@@ -288,6 +309,7 @@ impl Team<'_, '_> {
         for name in &rounds.learnt {
             if self.is_state(name) && rounds.states == States::Reset {
                 self.own.residents.remove(name);
+                all.residents.remove(name);
                 continue;
             }
             let array = match (self.dealt(name), &self.deal) {
@@ -329,7 +351,11 @@ impl Team<'_, '_> {
     fn count(&mut self, name: &str, block: &Array, counting: &Counting<&dyn Communicator>) {
         let entry = self.exchanged.entry(name.to_owned()).or_default();
         entry.handed += block.data().len() as u64;
-        entry.sent += counting.moved().values().map(|moved| moved.floats).sum::<u64>();
+        entry.sent += counting
+            .moved()
+            .values()
+            .map(|moved| moved.floats)
+            .sum::<u64>();
     }
 
     /// The rows of a step, of all sites.
@@ -337,7 +363,10 @@ impl Team<'_, '_> {
         let per_epoch = self.block.steps_per_epoch.max(1);
         let epoch = step / per_epoch;
         if self.order.0 != epoch {
-            self.order = (epoch, order::of_epoch(self.block, epoch, self.own.options.seed));
+            self.order = (
+                epoch,
+                order::of_epoch(self.block, epoch, self.own.options.seed),
+            );
         }
         let all = self.block.batch * u64::from(sites);
         order::of_batch(&self.order.1, all, step % per_epoch).to_vec()
@@ -351,7 +380,11 @@ impl Team<'_, '_> {
     }
 
     /// Makes steps at this site alone.
-    fn steps(&mut self, all: &Runner<'_>, steps: std::ops::Range<u64>) -> Result<Vec<Made>, RunError> {
+    fn steps(
+        &mut self,
+        all: &Runner<'_>,
+        steps: std::ops::Range<u64>,
+    ) -> Result<Vec<Made>, RunError> {
         let (me, sites) = (all.comm.site(), all.comm.sites());
         let first = steps.start;
         let part = me % self.rounds.parts;
@@ -392,7 +425,12 @@ impl Team<'_, '_> {
     }
 
     /// The losses of the steps over all rows, and the rates.
-    fn losses(&self, all: &Runner<'_>, made: &[Made], first: u64) -> Result<Vec<(f64, Option<f64>)>, RunError> {
+    fn losses(
+        &self,
+        all: &Runner<'_>,
+        made: &[Made],
+        first: u64,
+    ) -> Result<Vec<(f64, Option<f64>)>, RunError> {
         let mine: Vec<i64> = made.iter().map(|made| made.loss.to_bits() as i64).collect();
         let shared = share_numbers(all.comm, mine)?;
         let sites = all.comm.sites();
@@ -424,7 +462,12 @@ impl Team<'_, '_> {
 
     /// Averages one tensor over the sites that have it, and takes it home if it is between two layers.
     /// `gathering`: it is done to evaluate or save, not for a round.
-    fn agree_on(&mut self, name: &str, all: &mut Runner<'_>, gathering: bool) -> Result<(), RunError> {
+    fn agree_on(
+        &mut self,
+        name: &str,
+        all: &mut Runner<'_>,
+        gathering: bool,
+    ) -> Result<(), RunError> {
         let Some(deal) = &self.deal else {
             return Ok(());
         };
@@ -459,7 +502,9 @@ impl Team<'_, '_> {
                 entry.handed += array.data().len() as u64;
             }
         }
-        self.own.residents.insert(name.to_owned(), whole_at_one(array));
+        self.own
+            .residents
+            .insert(name.to_owned(), whole_at_one(array));
         Ok(())
     }
 
@@ -474,7 +519,9 @@ impl Team<'_, '_> {
                 continue;
             }
             if state && self.rounds.states == States::Reset {
+                // The next round begins with new ones, and so does a run that continues.
                 all.residents.remove(name);
+                self.piece(name, all)?;
                 continue;
             }
             if state && self.rounds.states == States::Stay {
@@ -486,7 +533,13 @@ impl Team<'_, '_> {
                 Some(dealt) => {
                     let mine = self.block_of(name)?;
                     let counting = Counting::new(all.comm);
-                    let home = moved(&dealt, (Rest::Dealt(&deal), Rest::Home), &mine, None, &counting)?;
+                    let home = moved(
+                        &dealt,
+                        (Rest::Dealt(&deal), Rest::Home),
+                        &mine,
+                        None,
+                        &counting,
+                    )?;
                     let gathered: u64 = counting.moved().values().map(|moved| moved.floats).sum();
                     self.exchanged.entry(name.clone()).or_default().gathered += gathered;
                     Arc::new(home)

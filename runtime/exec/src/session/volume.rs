@@ -14,7 +14,13 @@ use std::collections::BTreeMap;
 
 /// By tensor what all rounds of a block exchange on so many sites, if it is walked from its beginning. What is gathered to evaluate is not
 /// among it.
-pub fn stated(session: &Session, block: &Block, rounds: &Rounds, sites: u32, seed: u64) -> BTreeMap<String, Exchanged> {
+pub fn stated(
+    session: &Session,
+    block: &Block,
+    rounds: &Rounds,
+    sites: u32,
+    seed: u64,
+) -> BTreeMap<String, Exchanged> {
     let mut found = BTreeMap::new();
     let mut before: Option<Vec<Vec<u32>>> = None;
     let count = block.steps.div_ceil(rounds.local_steps.max(1));
@@ -55,7 +61,9 @@ fn owners(block: &Block, rounds: &Rounds, round: u64, seed: u64) -> Vec<Vec<u32>
     let of_layer = |(layer, (_, size)): (usize, &(String, u64))| {
         let mut owners = vec![0; *size as usize];
         for part in 0..rounds.parts {
-            deal.neurons(layer, part).iter().for_each(|neuron| owners[*neuron as usize] = part);
+            deal.neurons(layer, part)
+                .iter()
+                .for_each(|neuron| owners[*neuron as usize] = part);
         }
         owners
     };
@@ -71,7 +79,8 @@ fn dealt(
     before: Option<&[Vec<u32>]>,
 ) -> Exchanged {
     let (first, layer) = dims[0];
-    let of_part = |layer: usize, part: u32| owners[layer].iter().filter(|own| **own == part).count() as u64;
+    let of_part =
+        |layer: usize, part: u32| owners[layer].iter().filter(|own| **own == part).count() as u64;
     // Elements that a part has for one of its neurons of the first dimension.
     let width = |part: u32| -> u64 {
         let widths = shape.iter().enumerate().filter(|(dim, _)| *dim != first);
