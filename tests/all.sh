@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the whole test suite needs on Debian (two MPIs and libclang, which the MPI bindings are made
-# with) and runs it: format, lints, documentation, unit, property, end-to-end and MPI tests. Nothing is
+# Installs what the whole test suite needs on Debian (two MPIs, libclang, which the MPI bindings are made
+# with, and OpenBLAS) and runs it: format, lints, documentation, unit, property, end-to-end and MPI tests. Nothing is
 # skipped silently: the last lines say what ran.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,6 +14,7 @@ for pair in mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin mpicc.mpich:
   command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
 find /usr/lib /usr/local/lib -name 'libclang*.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev"
+find /usr/lib* -name libopenblas.so.0 2>/dev/null | grep -q . || missing="$missing libopenblas0"
 if [ -n "$missing" ]; then
   echo "installing$missing"
   as_root apt-get update -qq

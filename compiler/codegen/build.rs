@@ -1,20 +1,25 @@
-//! Builds what is embedded: the launcher archive, and one MPI shim for each MPI found on this machine.
+//! Builds what is embedded: the launcher, and one MPI shim for each MPI found on this machine.
+//!
+//! The launcher's archive holds a whole standard library and every function of every crate; what the entry point
+//! reaches is a third of it. So it is linked into one object here, once, and packed.
 //!
 //! Both are built by nested runs of cargo in target folders of their own, shared by all profiles, so that they
 //! are built once and a build that changes nothing costs a tenth of a second. A shim that cannot be built is a warning: programs
 //! then run without that MPI.
 
+use flate2::{Compression, write::ZlibEncoder};
 use std::{
     env,
     error::Error,
-    fmt::Write,
+    fmt::Write as _,
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
 /// Everything that ends up in the archive or in a shim, and what says how.
-const INPUTS: [&str; 15] = [
+const INPUTS: [&str; 16] = [
     "Cargo.toml",
     "Cargo.lock",
     "compiler/core",
@@ -30,6 +35,7 @@ const INPUTS: [&str; 15] = [
     "runtime/fused",
     "runtime/kernels",
     "runtime/plan",
+    "runtime/records",
 ];
 
 /// The compiler wrappers of the MPIs that are looked for; the last only if there is none of the others.
@@ -72,10 +78,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         ],
         &[],
     )?;
-    let archive = embed(&built.join("libeinc_launch.a"), &out.join("launch.a"))?;
+    let object = reachable(&built.join("libeinc_launch.a"), &out)?;
+    let launcher = embed(pack(&fs::read(object)?)?, &out.join("launch.o.zlib"))?;
     writeln!(
         table,
-        "pub(crate) const ARCHIVE: &[u8] = include_bytes!({archive:?});"
+        "pub(crate) const LAUNCHER: &[u8] = include_bytes!({launcher:?});"
     )?;
     table.push_str("pub(crate) const SHIMS: &[(&str, &[u8])] = &[\n");
     let mut found = 0;
@@ -92,10 +99,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             &[("MPICC", wrapper)],
         )
         .and_then(|built| {
-            embed(
-                &built.join("libein_mpi.so"),
-                &out.join(format!("{name}.so")),
-            )
+            let library = built.join("libein_mpi.so");
+            let bytes = fs::read(&library).map_err(|e| format!("{}: {e}", library.display()))?;
+            embed(bytes, &out.join(format!("{name}.so")))
         });
         match shim {
             Ok(path) => writeln!(table, "    ({name:?}, include_bytes!({path:?})),")?,
@@ -170,9 +176,35 @@ fn cargo(
     Ok(built.join("release"))
 }
 
-/// Copies a file for `include_bytes!`, only if it differs, so that an unchanged one does not cause a build.
-fn embed(from: &Path, to: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let new = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
+/// One object of all that the launcher's entry point reaches in an archive.
+fn reachable(archive: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let object = out.join("launch.o");
+    let compiler = env::var_os("CC")
+        .filter(|name| !name.is_empty())
+        .unwrap_or("cc".into());
+    let output = Command::new(&compiler)
+        .args(["-r", "-nostdlib", "-Wl,--gc-sections", "-Wl,-u,ein_launch"])
+        .args(["-Wl,--strip-debug", "-Wl,--discard-all"])
+        .arg(archive)
+        .arg("-o")
+        .arg(&object)
+        .output()
+        .map_err(|error| format!("{}: {error}", compiler.to_string_lossy()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{} -r: {said}", compiler.to_string_lossy()).into());
+    }
+    Ok(object)
+}
+
+fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packed = ZlibEncoder::new(vec![], Compression::default());
+    packed.write_all(bytes)?;
+    packed.finish()
+}
+
+/// Writes a file for `include_bytes!`, only if it differs, so that an unchanged one does not cause a build.
+fn embed(new: Vec<u8>, to: &Path) -> Result<PathBuf, Box<dyn Error>> {
     if fs::read(to).ok().as_ref() != Some(&new) {
         fs::write(to, new)?;
     }

@@ -56,3 +56,36 @@ np.save("waves_s.npy", np.array([0.3, 0.5, 0.8, 1.2, 2.0]))
 x = np.load("classes_x.npy")
 np.save("classes_parts_x.npy", x.reshape(8, 250, 2))
 np.save("classes_parts_y.npy", np.load("classes_y.npy").reshape(8, 250))
+
+# Ratings of 120 items by 200 people: each has three hidden traits and a bias, and every rating is off by 0.3 (standard deviation).
+rng = np.random.default_rng(13)
+people, items, rated = 200, 120, 10_000
+p, q = rng.normal(size=(people, 3)), rng.normal(size=(items, 3))
+score = 3.5 + 0.4 * p @ q.T + rng.normal(0, 0.4, size=(people, 1)) + rng.normal(0, 0.4, size=(1, items))
+pairs = rng.permutation(people * items)[:rated]
+user, item = np.divmod(pairs, items)
+stars = score[user, item] + rng.normal(0, 0.3, size=rated)
+for name, rows in [("train", slice(0, 8000)), ("test", slice(8000, rated))]:
+    np.save(f"ratings_{name}_user.npy", user[rows].astype(np.int32))
+    np.save(f"ratings_{name}_item.npy", item[rows].astype(np.int32))
+    np.save(f"ratings_{name}_stars.npy", stars[rows].astype(np.float32))
+
+# Six fields of 30 words each, words of a field as common as 1, 1/2, 1/3, …; a weight a word says how likely the answer is yes. Words are
+# numbered through all fields, so that a row is a vector of 180 zeros and ones, of which six are ones, written as the places of the ones.
+rng = np.random.default_rng(14)
+fields, words = 6, 30
+share = 1 / np.arange(1, words + 1)
+weight = rng.normal(0, 1.5, size=fields * words)
+places = rng.choice(words, size=(5000, fields), p=share / share.sum()) + words * np.arange(fields)
+chance = 1 / (1 + np.exp(-weight[places].sum(1)))
+answer = rng.random(5000) < chance
+for name, rows in [("train", slice(0, 4000)), ("test", slice(4000, 5000))]:
+    np.save(f"words_{name}_x.npy", places[rows].astype(np.int32))
+    np.save(f"words_{name}_y.npy", answer[rows].astype(np.float32))
+print("best accuracy on the words of the test set:", np.mean((chance > 0.5)[4000:] == answer[4000:]))
+
+# The documentation of this project as bytes; what is not ASCII is left out.
+pages = ["stdlib/nn.ein", "stdlib/optim.ein", "stdlib/schedule.ein", "stdlib/README.md", "compiler/STYLE.md", "compiler/ADDING.md"]
+pages += ["compiler/ARCHITECTURE.md", "compiler/PLAN.md", "README.md", "compiler/LANGUAGE.md"]
+text = "".join(open(f"../../{page}", encoding="utf-8").read() for page in pages)
+np.save("text.npy", np.frombuffer(text.encode("ascii", "ignore"), dtype=np.uint8))

@@ -176,7 +176,7 @@ pub fn balanced(x: &[Row], near: &[usize], centres: &[Row], room: usize) -> Vec<
 // Kernel ridge regression.
 
 /// Solves a small system by elimination with pivots.
-fn solve(mut a: Vec<Row>, mut b: Row) -> Row {
+pub fn solve(mut a: Vec<Row>, mut b: Row) -> Row {
     let n = b.len();
     for k in 0..n {
         let pivot = k + least((k..n).map(|i| -a[i][k].abs()));

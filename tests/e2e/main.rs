@@ -1,16 +1,20 @@
 //! The `einc` command and what it builds, end to end, as a user meets them.
 #![allow(clippy::unwrap_used)]
 
+mod blas;
 mod examples;
 mod families;
 mod fuzz;
 mod language;
+mod learning;
 mod loops;
 mod machines;
 mod methods;
 mod operations;
+mod other_data;
 mod plans;
 mod properties;
 mod readme;
+mod recompute;
 mod resume;
 mod wrong_input;

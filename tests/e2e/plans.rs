@@ -5,15 +5,18 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 22] = [
+const EXAMPLES: [&str; 26] = [
     "attention",
     "block_inverse",
     "ccsd",
     "chain",
+    "charlm",
+    "cnn",
     "conv",
     "conv1d",
     "digits",
     "digits_knn",
+    "embedding",
     "ffnn_step",
     "gaussian_mixture",
     "gcd",
@@ -22,6 +25,7 @@ const EXAMPLES: [&str; 22] = [
     "linear_solvers",
     "logistic",
     "lstm",
+    "matfac",
     "matmul",
     "moe",
     "nearest",

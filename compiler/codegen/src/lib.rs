@@ -3,7 +3,7 @@
 //! No rustc and no cargo is needed for this, only a C compiler as linker. Must not know what a bundle holds.
 //!
 //! ```text
-//! bundle.bin -> object with `main` -> cc object libeinc_launch.a -> ./model
+//! bundle.bin -> object with `main` -> cc object launch.o -> ./model
 //! ```
 
 pub mod link;
@@ -11,7 +11,8 @@ pub mod object;
 
 use ein_fused::Group;
 use einc_diag::Diagnostic;
-use std::path::Path;
+use flate2::read::ZlibDecoder;
+use std::{io::Read, path::Path};
 
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -31,5 +32,9 @@ pub fn build(bundle: &[u8], groups: &[Group], output: &Path) -> Result<(), Diagn
     let shims = postcard::to_stdvec(embedded::SHIMS)
         .map_err(|error| Diagnostic::error("E0902", format!("encoding failed: {error}")))?;
     let object = object::main(bundle, &shims, groups)?;
-    link::executable(&object, embedded::ARCHIVE, output)
+    let mut launcher = vec![];
+    ZlibDecoder::new(embedded::LAUNCHER)
+        .read_to_end(&mut launcher)
+        .map_err(|error| Diagnostic::error("E0902", format!("unpacking failed: {error}")))?;
+    link::executable(&object, &launcher, output)
 }

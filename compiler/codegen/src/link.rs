@@ -1,10 +1,10 @@
-//! Linking: the object and the launcher archive become an executable.
+//! Linking: the object and the launcher become an executable.
 //!
 //! Works in a temporary folder beside the output, which is replaced in one go at the end. Must not know what
 //! is linked.
 //!
 //! ```text
-//! cc program.o libeinc_launch.a -ldl … -Wl,--gc-sections -s -o .einc-a1b2c3/model && mv … ./model
+//! cc program.o launch.o -ldl … -Wl,--gc-sections -s -o .einc-a1b2c3/model && mv … ./model
 //! ```
 
 use einc_diag::Diagnostic;
@@ -14,7 +14,7 @@ use std::{
     process::Command,
 };
 
-/// What the Rust standard library in the archive needs of the system, and what keeps the result small.
+/// What the Rust standard library in the launcher needs of the system, and what keeps the result small.
 const FLAGS: [&str; 9] = [
     "-ldl",
     "-lgcc_s",
@@ -31,7 +31,7 @@ const FLAGS: [&str; 9] = [
 ///
 /// # Errors
 /// E0901 no C compiler; E0902 the link failed; E0903 the output cannot be written; E0904 no space left.
-pub fn executable(object: &[u8], archive: &[u8], output: &Path) -> Result<(), Diagnostic> {
+pub fn executable(object: &[u8], launcher: &[u8], output: &Path) -> Result<(), Diagnostic> {
     if output.is_dir() {
         return Err(Diagnostic::error(
             "E0903",
@@ -57,7 +57,7 @@ pub fn executable(object: &[u8], archive: &[u8], output: &Path) -> Result<(), Di
         .prefix("einc-")
         .tempdir()
         .map_err(|error| unwritable(&std::env::temp_dir(), &error))?;
-    let inputs = [("program.o", object), ("libeinc_launch.a", archive)];
+    let inputs = [("program.o", object), ("launch.o", launcher)];
     for (name, bytes) in inputs {
         let path = scratch.path().join(name);
         fs::write(&path, bytes).map_err(|error| unwritable(&path, &error))?;

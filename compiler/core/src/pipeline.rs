@@ -16,11 +16,12 @@ pub mod dot;
 mod explain;
 pub mod html;
 mod order;
+mod recompute;
 pub mod report;
 mod rounds;
 
 use crate::cost::{self, Cost, Machine};
-use crate::{einsum, ia, lower, rules, search, tra};
+use crate::{einsum, ia, rules, search, tra};
 use ein_plan::Plan;
 use ein_plan::verify::MOST_SITES;
 use einc_diag::Diagnostic;
@@ -74,12 +75,13 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Proves the plan equal to the table 3.1 translation of its program.
-    pub fn prove(&mut self, options: &Options, deadline: &dyn Fn() -> bool) {
+    /// Proves the plan equal to the table 3.1 translation of its program; `explain` says whether its steps are written down.
+    pub fn prove(&mut self, options: &Options, explain: bool, deadline: &dyn Fn() -> bool) {
         let initial = rules::ia::initial(&self.tra, options.sites, &self.plan.mesh);
         let bounds = rules::ia::Options {
             node_limit: PROOF_NODES,
             disabled: &options.criteria.disabled_rules,
+            explain,
             deadline,
         };
         self.proof = Some(rules::ia::prove(&initial, &self.ia, &bounds));
@@ -107,7 +109,7 @@ pub fn compile(
         )]);
     }
     passes(program, options, deadline).map_err(|stop| match stop {
-        Stop::NoPlan(diagnostic) => vec![diagnostic],
+        Stop::NoPlan(diagnostic) | Stop::TooLarge(diagnostic, _) => vec![diagnostic],
         Stop::Internal(what) => vec![
             Diagnostic::error("E0999", format!("internal error: {what}")).help(
                 "this is a defect of einc, not of the program; please report it with the program",
@@ -120,6 +122,8 @@ pub fn compile(
 enum Stop {
     /// There can be none; what to tell the user.
     NoPlan(Diagnostic),
+    /// A plan does not fit in memory, also with values computed again; what to tell the user, and how many bytes are missing.
+    TooLarge(Diagnostic, u64),
     /// A pass gave what does not verify.
     Internal(String),
 }
@@ -137,20 +141,54 @@ fn passes(
 ) -> Result<Compiled, Stop> {
     let shared = search::share::share(program);
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
-    let (program, chosen) = choose::choose(&shared.program, options, deadline)?;
+    let limit = options.criteria.memory;
+    let (first, mut missing) = match planned(&shared, options, limit, deadline) {
+        Err(Stop::NoPlan(refusal)) => (refusal, None),
+        Err(Stop::TooLarge(refusal, bytes)) => (refusal, Some(bytes)),
+        other => return other,
+    };
+    // A layout for more memory may fit where values are computed again instead of kept.
+    let more = limit.map(|limit| [Some(limit.saturating_mul(2)), None]);
+    for memory in more.into_iter().flatten() {
+        match planned(&shared, options, memory, deadline) {
+            Err(Stop::NoPlan(_)) => {}
+            Err(Stop::TooLarge(_, bytes)) => {
+                missing = Some(missing.map_or(bytes, |known| known.min(bytes)));
+            }
+            other => return other,
+        }
+    }
+    Err(Stop::NoPlan(match missing {
+        None => first,
+        Some(bytes) => first.note(format!(
+            "also with values computed again instead of kept, {} are missing",
+            explain::scaled(bytes, "B")
+        )),
+    }))
+}
+
+/// The program laid out for that much memory of a site, and its plan, which keeps to the limit that was asked for.
+fn planned(
+    shared: &search::share::Shared,
+    options: &Options,
+    memory: Option<u64>,
+    deadline: &dyn Fn() -> bool,
+) -> Result<Compiled, Stop> {
+    let mut wanted = options.clone();
+    wanted.criteria.memory = memory;
+    let (program, chosen) = choose::choose(&shared.program, &wanted, deadline)?;
 
     let chunking = ia::from_layout::chunking(&program, &chosen.layout, options.deterministic)?;
     let mut lowered = tra::from_einsum::lower(&program, &chunking)?;
-    for (output, name) in lowered.program.outputs.iter_mut().zip(shared.output_names) {
-        output.name = name;
+    for (output, name) in lowered.program.outputs.iter_mut().zip(&shared.output_names) {
+        output.name.clone_from(name);
     }
     tra::verify::verify(&lowered.program).map_err(|what| format!("TRA: {what}"))?;
 
     let places = ia::from_layout::places(&program, &chosen.layout, &lowered);
     let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
-
-    let plan = lower::lower(&ia, options.deterministic)?;
+    let (ia, plan) = recompute::fitted(ia, options)?;
     ein_plan::verify::verify(&plan).map_err(|what| format!("plan: {what}"))?;
     choose::check_memory(&plan, options)?;
 

@@ -210,7 +210,7 @@ fn chosen_plans_are_right_and_proved() {
                 );
                 let total = traffic::total(&compiled.plan);
                 assert_eq!(u128::from(total.transfer), compiled.cost.transfer);
-                compiled.prove(&options, &|| false);
+                compiled.prove(&options, false, &|| false);
                 let proof = compiled.proof.as_ref().unwrap();
                 assert!(
                     proof.proved,

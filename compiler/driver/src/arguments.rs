@@ -98,13 +98,16 @@ pub struct RunArguments {
         help_heading = "Execution"
     )]
     pub seed: u64,
-    /// Threads of this process, for all its sites together (default: its share of the cores)
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
+    /// Threads of this process, for all its sites together (default: its share of the cores that it may use)
+    #[arg(long, env = "EIN_THREADS", value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
     pub threads: Option<u32>,
-    /// After the run, say what the plan stated and what was measured: memory of each site, floats and bytes moved, by
-    /// line of the program (on standard error)
+    /// After the run, say what the plan stated and what was measured: memory of each site, floats and bytes moved by
+    /// line of the program, and the time, arithmetic and memory of each step (on standard error)
     #[arg(long, help_heading = "Messages")]
     pub stats: bool,
+    /// Write a trace of every step at every site, for Perfetto (ui.perfetto.dev) or chrome://tracing
+    #[arg(long, value_name = "FILE.json", help_heading = "Messages")]
+    pub profile: Option<PathBuf>,
     /// How training is run on and recorded
     #[command(flatten)]
     pub training: TrainingArguments,

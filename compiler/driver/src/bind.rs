@@ -11,7 +11,7 @@ use ein_data::{DataError, Reader};
 use ein_plan::{DType, FileRef};
 use einc_core::sema::Bindings;
 use einc_diag::{Diagnostic, Span, did_you_mean};
-use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Name};
+use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Name, output_name};
 use std::{collections::BTreeMap, path::Path};
 
 /// Element types and shapes of data, by the name of the input.
@@ -49,7 +49,7 @@ pub struct Names<'a> {
     /// Inputs, then params.
     pub inputs: Vec<Input<'a>>,
     /// Outputs.
-    pub outputs: Vec<&'a Name>,
+    pub outputs: Vec<String>,
 }
 
 /// The names that the program's own file declares.
@@ -65,7 +65,9 @@ pub fn names(program: &Program) -> Names<'_> {
         match &item.kind {
             ItemKind::Dim { name, .. } => names.dims.push(name),
             ItemKind::Const { target, .. } => names.constants.push(&target.name),
-            ItemKind::Output { name, .. } => names.outputs.push(name),
+            ItemKind::Output { name, on, .. } => {
+                names.outputs.push(output_name(name, on.as_deref()));
+            }
             ItemKind::Input { name, source, .. } => names.inputs.push(Input {
                 name,
                 file: source.as_ref().and_then(load),
@@ -150,7 +152,7 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
         "--save",
         "output",
         settings.saves.keys().collect(),
-        &list(&names.outputs),
+        &names.outputs,
     );
     found
 }

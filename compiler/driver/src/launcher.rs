@@ -15,7 +15,7 @@ use crate::{
     run::{self, EmbeddedShim},
 };
 use clap::{CommandFactory, FromArgMatches, Parser};
-use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Position, Type};
+use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Position, Type, output_name};
 use std::ffi::OsString;
 
 #[derive(Parser)]
@@ -126,10 +126,13 @@ fn after_help(program: &Program) -> String {
                     source.unwrap_or_default()
                 ));
             }
-            ItemKind::Output { name, file, .. } => outputs.push(match file {
-                Some(file) => format!("{} -> {:?}", name.text, file.text),
-                None => name.text.clone(),
-            }),
+            ItemKind::Output { name, on, file } => {
+                let name = output_name(name, on.as_deref());
+                outputs.push(match file {
+                    Some(file) => format!("{name} -> {:?}", file.text),
+                    None => name,
+                });
+            }
             _ => {}
         }
     }

@@ -23,6 +23,7 @@ pub mod launcher;
 #[cfg(feature = "parser")]
 pub mod load;
 pub mod machine;
+pub mod profile;
 pub mod program;
 pub mod records;
 pub mod render;

@@ -3,10 +3,33 @@
 //! Must not know what they compute.
 //!
 //! ```text
-//! 16 cores, 4 ranks on this machine -> 4 threads a rank
+//! 16 cores that 4 ranks may use -> 4 threads a rank
 //! ```
 
+use crate::session::Failure;
+use einc_diag::Diagnostic;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::{env, fs, thread};
+
+/// The library that matrix products are left to: `openblas`, `blis`, `mkl` or the path of a file.
+pub const BLAS: &str = "EIN_BLAS";
+
+/// Loads the system's BLAS that `EIN_BLAS` names, if it names one.
+///
+/// # Errors
+/// `E0716` if it cannot be used.
+pub fn blas() -> Result<(), Failure> {
+    let Some(wanted) = env::var_os(BLAS).filter(|wanted| !wanted.is_empty()) else {
+        return Ok(());
+    };
+    let wanted = wanted.to_string_lossy();
+    ein_kernels::load_blas(&wanted).map_err(|why| {
+        let message = format!("the BLAS that {BLAS} names cannot be used: {why}");
+        Failure::wrong(vec![Diagnostic::error("E0716", message).help(format!(
+            "unset {BLAS} to compute without one, or name openblas, blis, mkl or the path of a library"
+        ))])
+    })
+}
 
 /// Memory of this process, in bytes, as the kernel counts it.
 #[derive(Clone, Copy, Debug)]
@@ -48,26 +71,6 @@ pub fn cores() -> usize {
     listed.map_or(mine, |all| all.max(mine))
 }
 
-/// The threads of a process that shares the machine with `neighbours` processes of the same job, itself included:
-/// never more than its share, nor than it may use.
-pub fn threads(neighbours: usize) -> usize {
-    let mine = thread::available_parallelism().map_or(1, usize::from);
-    mine.min((cores() / neighbours.max(1)).max(1))
-}
-
-/// How many ranks of the job a launcher put on this machine, if it says so.
-pub fn local_ranks() -> usize {
-    [
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "MPI_LOCALNRANKS",
-        "PALS_LOCAL_SIZE",
-        "SLURM_NTASKS_PER_NODE",
-    ]
-    .iter()
-    .find_map(|name| env::var(name).ok()?.parse().ok())
-    .unwrap_or(1)
-}
-
 /// The numbers in a list such as `0-3,8`.
 fn count(list: &str) -> Option<usize> {
     list.split(',')
@@ -81,6 +84,50 @@ fn count(list: &str) -> Option<usize> {
         .sum()
 }
 
+/// What a rank tells the others of where it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Stands for the machine.
+    pub machine: u64,
+    /// Stands for the cores of it that the rank may use.
+    pub cores: u64,
+    /// How many threads may run at once there, by those cores and by what its group of processes is given.
+    pub threads: usize,
+}
+
+impl Place {
+    /// Where this process runs.
+    pub fn here() -> Place {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let status = read("/proc/self/status");
+        let mut lines = status.lines();
+        let allowed = lines.find(|line| line.starts_with("Cpus_allowed:"));
+        Place {
+            machine: named(&[
+                &read("/proc/sys/kernel/hostname"),
+                &read("/proc/sys/kernel/random/boot_id"),
+            ]),
+            cores: named(&[allowed.unwrap_or_default()]),
+            threads: thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    /// This rank's share of the threads, given where all ranks are, itself included: ranks that may use the same cores share
+    /// them, ranks that a launcher has bound to cores of their own have those.
+    pub fn share(&self, all: &[Place]) -> usize {
+        let same = |other: &&Place| (other.machine, other.cores) == (self.machine, self.cores);
+        let neighbours = all.iter().filter(same).count();
+        (self.threads / neighbours.max(1)).max(1)
+    }
+}
+
+/// A number that stands for texts; the same in every process of a program.
+fn named(texts: &[&str]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    texts.hash(&mut hasher);
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +137,27 @@ mod tests {
         assert_eq!(count("0-3,8"), Some(5));
         assert_eq!(count("0"), Some(1));
         assert_eq!(count("x"), None);
-        assert!(threads(1) >= 1 && threads(10_000) == 1);
+    }
+
+    #[test]
+    fn ranks_share_the_cores_that_they_have_in_common() {
+        let place = |machine, cores, threads| Place {
+            machine,
+            cores,
+            threads,
+        };
+        // Four on 16 cores, not bound, and one alone on another machine.
+        let free = place(1, 7, 16);
+        let alone = place(2, 7, 16);
+        let all = [free, free, free, free, alone];
+        assert_eq!((free.share(&all), alone.share(&all)), (4, 16));
+        // More ranks than cores.
+        assert_eq!(place(1, 7, 2).share(&[place(1, 7, 2); 4]), 1);
+        // Bound to four cores each.
+        let bound = [place(1, 1, 4), place(1, 2, 4), place(1, 3, 4)];
+        assert!(bound.iter().all(|rank| rank.share(&bound) == 4));
+        let here = Place::here();
+        assert_eq!(here, Place::here());
+        assert!(here.share(&[here]) >= 1);
     }
 }

@@ -13,7 +13,8 @@ use crate::{
     bundle::Planned,
     exit,
     interrupt::{Interrupt, Signal},
-    machine::{self, Resident},
+    machine::{self, Place, Resident},
+    profile,
     program::Program,
     records::Records,
     report,
@@ -25,8 +26,9 @@ use ein_comm::{
     mpi::{self, Launcher, Shim},
 };
 use ein_exec::session::{Begin, Event, Keeping, Session, Watch};
-use ein_exec::{Options, Report, RunError};
+use ein_exec::{Note, Options, Report, RunError};
 use ein_plan::FileRef;
+use ein_records::{RecordError, Trace};
 use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
@@ -43,6 +45,9 @@ pub fn run(
     shims: &[EmbeddedShim],
     format: Format,
 ) -> i32 {
+    // Before there are threads.
+    let blas = machine::blas();
+    let load = || blas.and_then(|()| load());
     match mpi::launched() {
         Some(launcher) => on_ranks(&launcher, load, settings, shims, format),
         None => here(load, settings, format),
@@ -75,7 +80,13 @@ fn here(
         Err(failure) => return exit::fail(failure, &program, format),
     };
     let before = Resident::now();
-    let options = options(&program, settings, weights, 1);
+    let threads = Place::here().threads;
+    exit::show(crowded(settings, threads), &program.texts(), format);
+    let options = options(&program, settings, weights, threads);
+    let trace = match trace(settings, true) {
+        Ok(trace) => trace,
+        Err(error) => return unwritten(&error, format),
+    };
     let (found, recorded) = match &planned {
         Prepared::Plan(plan) => (ein_exec::run_in_process(plan, &options), 0),
         Prepared::Session(session) => {
@@ -84,6 +95,8 @@ fn here(
             recorded(session, settings, format, walk)
         }
     };
+    let profiled = traced(trace, &planned, &found, format);
+    let recorded = recorded.max(profiled);
     match found {
         Ok(Report {
             stopped: Some((signal, steps)),
@@ -115,17 +128,43 @@ fn recorded(
     let found = walk(&watch);
     let status = match records.finish() {
         Ok(()) => 0,
-        Err(error) => {
-            let code = if error.full { "E0707" } else { "E0705" };
-            exit::show(
-                vec![Diagnostic::error(code, error.to_string())],
-                &[],
-                format,
-            );
-            1
-        }
+        Err(error) => unwritten(&error, format),
     };
     (found, status)
+}
+
+/// Says that a record cannot be written, and returns the exit status.
+fn unwritten(error: &RecordError, format: Format) -> i32 {
+    let code = if error.full { "E0707" } else { "E0705" };
+    exit::show(
+        vec![Diagnostic::error(code, error.to_string())],
+        &[],
+        format,
+    );
+    1
+}
+
+/// The trace that is asked for, of the process that writes it.
+fn trace(settings: &Settings, first: bool) -> Result<Option<Trace>, RecordError> {
+    let path = settings.profile.as_ref().filter(|_| first);
+    path.map(|path| Trace::new(path)).transpose()
+}
+
+/// Writes the trace of a run; the exit status that this calls for.
+fn traced(
+    trace: Option<Trace>,
+    planned: &Prepared,
+    found: &Result<Report, RunError>,
+    format: Format,
+) -> i32 {
+    let profile = found.as_ref().ok().and_then(|found| found.profile.as_ref());
+    let written = trace
+        .zip(profile)
+        .map(|(trace, profile)| profile::write(trace, planned, profile));
+    match written {
+        Some(Err(error)) => unwritten(&error, format),
+        _ => 0,
+    }
 }
 
 /// Says that a session ended early, if this process is to speak, and returns the exit status.
@@ -214,10 +253,13 @@ fn weights(settings: &Settings) -> Result<BTreeMap<String, FileRef>, Failure> {
 
 /// What was stated and measured.
 fn stated(planned: &Prepared, found: &Report, resident: Option<u64>, seed: u64) -> String {
-    match planned {
-        Prepared::Plan(plan) => report::figures(plan, found, resident),
-        Prepared::Session(session) => report::session_figures(session, found, resident, seed),
-    }
+    let steps = found.profile.as_ref();
+    let steps = steps.map_or(String::new(), |steps| profile::figures(planned, steps));
+    steps
+        + &match planned {
+            Prepared::Plan(plan) => report::figures(plan, found, resident),
+            Prepared::Session(session) => report::session_figures(session, found, resident, seed),
+        }
 }
 
 /// Prints why a run stopped, if this process is to speak, and returns the exit status.
@@ -234,23 +276,49 @@ fn stopped(error: &RunError, program: &Program, format: Format, speak: bool) -> 
     }
 }
 
+/// A warning if a process is given more threads than it has cores to itself.
+fn crowded(settings: &Settings, own: usize) -> Vec<Diagnostic> {
+    let asked = settings.threads.filter(|asked| *asked > own);
+    let warning = asked.map(|asked| {
+        let message =
+            format!("{asked} threads, but this process has {own} of the machine's cores to itself");
+        Diagnostic::warning("E0733", message).help(
+            "leave `--threads` and EIN_THREADS out: each process then takes its share of the cores",
+        )
+    });
+    warning.into_iter().collect()
+}
+
+/// Where a rank is, by what it told.
+fn place(told: &[i64]) -> Place {
+    let number = |at: usize| told.get(at).copied().unwrap_or(0);
+    Place {
+        machine: number(0) as u64,
+        cores: number(1) as u64,
+        threads: number(2) as usize,
+    }
+}
+
 fn options(
     program: &Program,
     settings: &Settings,
     weights: BTreeMap<String, FileRef>,
-    neighbours: usize,
+    threads: usize,
 ) -> Options {
     // What is named by itself wins.
     let mut inputs = weights;
     inputs.extend(settings.inputs.clone());
     Options {
         seed: settings.seed,
-        threads: settings
-            .threads
-            .unwrap_or_else(|| machine::threads(neighbours)),
+        threads: settings.threads.unwrap_or(threads),
         base: program.base.clone(),
         inputs,
         saves: settings.saves.clone(),
+        note: match (&settings.profile, settings.stats) {
+            (Some(_), _) => Note::Steps,
+            (None, true) => Note::Totals,
+            (None, false) => Note::Nothing,
+        },
     }
 }
 
@@ -375,7 +443,23 @@ fn as_site(
     if first {
         exit::show(warnings, &program.texts(), format);
     }
-    let options = options(&program, settings, weights, machine::local_ranks());
+    let here = Place::here();
+    let mine = [here.machine as i64, here.cores as i64, here.threads as i64];
+    let threads = match ein_exec::share_numbers(site, mine.to_vec()) {
+        Ok(all) => here.share(&all.iter().map(|told| place(told)).collect::<Vec<_>>()),
+        Err(error) => return stopped(&error, &program, format, first),
+    };
+    if first {
+        exit::show(crowded(settings, threads), &program.texts(), format);
+    }
+    let options = options(&program, settings, weights, threads);
+    let trace = trace(settings, first);
+    let unwritable = trace.as_ref().err().map(ToString::to_string);
+    match (site.agree(unwritable), &trace) {
+        (Ok(None), _) => {}
+        (_, Err(error)) => return unwritten(error, format),
+        _ => return 1,
+    }
     let (found, recorded) = match &planned {
         Prepared::Plan(plan) => (ein_exec::run_site(plan, site, &options), 0),
         Prepared::Session(session) => {
@@ -383,6 +467,8 @@ fn as_site(
             recorded(session, settings, format, walk)
         }
     };
+    let profiled = traced(trace.ok().flatten(), &planned, &found, format);
+    let recorded = recorded.max(profiled);
     match found {
         Ok(Report {
             stopped: Some((signal, steps)),

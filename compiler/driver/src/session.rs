@@ -231,7 +231,16 @@ pub(crate) fn compiled(
 /// What is told about a plan, warnings, and, of a program that trains, which of its plans it is.
 pub type Told = (PlanReport, Vec<Diagnostic>, Option<String>);
 
-/// Compiles a checked program for a number of sites and tells about its plan, beside others if they are asked for.
+/// What is to be told about a plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Telling {
+    /// Other plans beside it.
+    pub others: bool,
+    /// The rewrites by which it was found and proved.
+    pub rewrites: bool,
+}
+
+/// Compiles a checked program for a number of sites and tells about its plan.
 ///
 /// # Errors
 /// As [`compile`].
@@ -239,7 +248,7 @@ pub fn report(
     mut checked: Checked,
     program: &Program,
     sites: u32,
-    others: bool,
+    telling: Telling,
     time_limit: Option<f64>,
 ) -> Result<Told, Failure> {
     let (mut shown, mut rounds, mut sites) = (None, None, sites);
@@ -263,10 +272,10 @@ pub fn report(
         .map(|f| f.text.as_str())
         .collect();
     let deadline = deadline(time_limit);
-    compiled.prove(&options, &deadline);
+    compiled.prove(&options, telling.rewrites, &deadline);
     let mut report = pipeline::describe(&compiled, &options, &texts);
     report.rounds = rounds;
-    if others {
+    if telling.others {
         report.alternatives = pipeline::compare(&compiled, &options, &deadline);
     }
     Ok((report, warnings, shown))

@@ -39,6 +39,8 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// Whether the run ends with figures.
     pub stats: bool,
+    /// A file for a trace of the run.
+    pub profile: Option<PathBuf>,
     /// How training begins where checkpoints are written.
     pub begin: Begin,
     /// A file for the trained params.
@@ -87,6 +89,7 @@ impl Settings {
         self.seed = arguments.seed;
         self.threads = arguments.threads.map(|threads| threads as usize);
         self.stats = arguments.stats;
+        self.profile = arguments.profile;
         let training = arguments.training;
         self.begin = match (training.resume, training.restart) {
             (true, _) => Begin::Resume,

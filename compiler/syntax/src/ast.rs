@@ -92,6 +92,21 @@ pub enum ItemKind {
     Error,
 }
 
+/// What `output x on (Xv, yv)` is called, in what is printed and behind `--save`: `x.on.Xv.yv`; without `on` it is the name.
+pub fn output_name(name: &Name, on: Option<&[Name]>) -> String {
+    let mut full = name.text.clone();
+    if let Some(on) = on {
+        full.push_str(&on_suffix(on));
+    }
+    full
+}
+
+/// `.on.Xv.yv`: what is behind the names of what is computed of other data.
+pub fn on_suffix(on: &[Name]) -> String {
+    let names: Vec<&str> = on.iter().map(|name| name.text.as_str()).collect();
+    format!(".on.{}", names.join("."))
+}
+
 /// `fn`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Function {

@@ -6,6 +6,10 @@
 //! f32[2, 3]: 0 1 2 3 4 5
 //! ```
 
+mod reuse;
+
+pub use reuse::release;
+
 use ein_plan::{DType, Scalar};
 use half::{bf16, f16};
 
@@ -62,6 +66,11 @@ impl Data {
         }
     }
 
+    /// `n` elements with any values, for a writer of all of them: in the buffer of an array that is gone, if there is one.
+    pub fn room(dtype: DType, n: usize) -> Data {
+        reuse::room(dtype, n).0
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
         each_data!(self, v => v.len())
@@ -111,25 +120,56 @@ impl Data {
     }
 }
 
-/// A dense row-major array.
-#[derive(Clone, Debug, PartialEq)]
+/// A dense row-major array. The buffer of a large one is used again when it is gone.
+#[derive(Debug, PartialEq)]
 pub struct Array {
     shape: Vec<usize>,
     data: Data,
 }
 
+impl Drop for Array {
+    fn drop(&mut self) {
+        reuse::keep(self.taken());
+    }
+}
+
+impl Clone for Array {
+    fn clone(&self) -> Array {
+        let mut copy = Array::room(self.dtype(), &self.shape);
+        let bytes = self.data.bytes();
+        copy.data.bytes_mut().copy_from_slice(bytes);
+        copy
+    }
+}
+
 impl Array {
     /// An array of that shape; `None` if the number of elements does not fit.
     pub fn new(shape: Vec<usize>, data: Data) -> Option<Array> {
-        (shape.iter().product::<usize>() == data.len()).then_some(Array { shape, data })
+        (shape.iter().product::<usize>() == data.len()).then(|| Array::of(shape, data))
     }
 
     /// Zeros.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Array {
-        Array {
-            shape: shape.to_vec(),
-            data: Data::zeros(dtype, shape.iter().product()),
+        let (mut data, zeros) = reuse::room(dtype, shape.iter().product());
+        if !zeros {
+            data.bytes_mut().fill(0);
         }
+        Array::of(shape.to_vec(), data)
+    }
+
+    /// Any values, for a writer of all of them: in the buffer of an array that is gone, if there is one.
+    pub fn room(dtype: DType, shape: &[usize]) -> Array {
+        let data = Data::room(dtype, shape.iter().product());
+        Array::of(shape.to_vec(), data)
+    }
+
+    fn of(shape: Vec<usize>, data: Data) -> Array {
+        reuse::begins(&data);
+        Array { shape, data }
+    }
+
+    fn taken(&mut self) -> Data {
+        std::mem::replace(&mut self.data, Data::Bool(vec![]))
     }
 
     /// Extents.
@@ -153,8 +193,10 @@ impl Array {
     }
 
     /// The elements themselves.
-    pub fn into_data(self) -> Data {
-        self.data
+    pub fn into_data(mut self) -> Data {
+        let data = self.taken();
+        reuse::ends(&data);
+        data
     }
 
     /// Row-major strides, in elements.

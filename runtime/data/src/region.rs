@@ -46,7 +46,7 @@ impl Region {
         check_box(&self.header.shape, ranges).map_err(|why| place.error(UNREADABLE, why))?;
         let shape: Vec<usize> = ranges.iter().map(|(_, len)| *len as usize).collect();
         let dtype = self.header.dtype;
-        let mut array = Array::zeros(dtype, &shape);
+        let mut array = Array::room(dtype, &shape);
         let mut filler = Filler {
             file,
             offset: self.offset,

@@ -20,6 +20,7 @@ mod movement;
 mod number;
 mod output;
 pub mod print;
+mod profile;
 mod repeat;
 mod schedule;
 pub mod session;
@@ -28,7 +29,9 @@ mod store;
 mod walk;
 
 pub use error::{ErrorKind, RunError};
+pub use meet::share_numbers;
 pub use print::Printed;
+pub use profile::{Note, Profile, SiteProfile, Slice, Total};
 pub use session::{Event, Session, Watch};
 
 use ein_comm::{Communicator, Moved, in_process};
@@ -52,6 +55,8 @@ pub struct Options {
     pub inputs: BTreeMap<String, FileRef>,
     /// Files for outputs, by name; they replace the program's.
     pub saves: BTreeMap<String, PathBuf>,
+    /// What is noted of every step.
+    pub note: Note,
 }
 
 /// The groups of operations that running a plan would compile: what an executable built for it brings along.
@@ -74,6 +79,8 @@ pub struct Report {
     pub rounds: Vec<u64>,
     /// By block of a session, from 0, and tensor: what sites exchanged between rounds of steps of their own.
     pub exchanged: Vec<(usize, String, session::Exchanged)>,
+    /// What every step took, by site, if that was noted. Site 0 only.
+    pub profile: Option<Profile>,
     /// The signal that ended a session early, after it was saved, and the steps that had been made.
     pub stopped: Option<(usize, u64)>,
 }
@@ -209,6 +216,7 @@ fn caught(
 ) -> Result<Report, RunError> {
     let step = AtomicUsize::new(usize::MAX);
     let walked = catch_unwind(AssertUnwindSafe(|| body(&step)));
+    ein_array::release();
     walked.unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<&str>()

@@ -14,7 +14,7 @@ use ein_array::Array;
 use ein_kernels::{Chunk, Fault, KernelError, Problem};
 use ein_plan::{
     Fold, Function, IndexId, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction,
-    RelationId, RelationType, piece,
+    RelationId, RelationType, Sweep, piece,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -27,18 +27,18 @@ pub(crate) struct Place<'a> {
     pub store: &'a Store,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
     fn keys(&self, kind: &RelationType) -> Vec<Vec<u32>> {
         kind.keys_at(self.site, &self.plan.mesh).collect()
     }
 
-    fn tuples(&self, relation: RelationId) -> Result<&Tuples, RunError> {
+    fn tuples(&self, relation: RelationId) -> Result<&'a Tuples, RunError> {
         self.store
             .get(relation)
             .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))
     }
 
-    fn tuple(&self, relation: RelationId, key: &[u32]) -> Result<&Tuple, RunError> {
+    fn tuple(&self, relation: RelationId, key: &[u32]) -> Result<&'a Tuple, RunError> {
         self.tuples(relation)?
             .get(key)
             .ok_or_else(|| absent(relation, key))
@@ -72,6 +72,72 @@ pub(crate) fn join(
     in_key_order(place.keys(kind).into_par_iter().map(one))
 }
 
+/// The joins of a sweep, tuple by tuple; what is not kept is made in passing. An error comes with the number of its member.
+pub(crate) fn sweep(
+    place: &Place<'_>,
+    sweep: &Sweep,
+    kept: &[bool],
+) -> Result<Vec<Option<Tuples>>, (usize, RunError)> {
+    let plan = place.plan;
+    let mut joins = vec![];
+    for member in &sweep.members {
+        let Operation::LocalJoin {
+            inputs,
+            kernel,
+            ranges,
+            ..
+        } = &plan.step(*member).operation
+        else {
+            return Err((0, RunError::internal("a sweep is of joins")));
+        };
+        joins.push(Join {
+            inputs,
+            kernel: &plan.kernels[kernel.0 as usize],
+            ranges,
+        });
+    }
+    let mut made: Vec<Option<Tuples>> = kept.iter().map(|kept| kept.then(Tuples::new)).collect();
+    let mut worst = None;
+    for key in place.keys(plan.kind(sweep.last())) {
+        let mut members = vec![];
+        for (number, join) in joins.iter().enumerate() {
+            let kind = plan.kind(sweep.members[number]);
+            let operand =
+                |input: &JoinInput| match sweep.members.iter().position(|m| *m == input.relation) {
+                    Some(made) => Ok(ein_kernels::Operand::Made(made)),
+                    None => chunk(place, input, &key).map(ein_kernels::Operand::Given),
+                };
+            let operands = join.inputs.iter().map(operand).collect::<Result<_, _>>();
+            members.push(ein_kernels::Member {
+                kernel: join.kernel,
+                ranges: ranges_at(join, &kind.keys, &key),
+                operands: operands.map_err(|error| (number, error))?,
+                kept: kept[number],
+            });
+        }
+        let columns = match ein_kernels::sweep(&members, sweep.rows as usize, &options(plan)) {
+            Ok(columns) => columns,
+            Err((number, error)) => {
+                // That of the first member counts, as if they were taken one after another.
+                if worst.as_ref().is_none_or(|(worst, _)| number < *worst) {
+                    let join = &joins[number];
+                    worst = Some((number, fault(plan, join.inputs, join.kernel, &error)));
+                }
+                continue;
+            }
+        };
+        for (tuples, columns) in made.iter_mut().zip(columns) {
+            if let (Some(tuples), Some(columns)) = (tuples, columns) {
+                tuples.insert(key.clone(), columns.into_iter().map(Arc::new).collect());
+            }
+        }
+    }
+    match worst {
+        None => Ok(made),
+        Some(error) => Err(error),
+    }
+}
+
 /// Σᴸ after ⋈ᴸ: the joined tuples of a group are combined as they are made, in key order; no more than one of
 /// them is held beside the result.
 pub(crate) fn fold(
@@ -102,26 +168,29 @@ fn joined(
     keys: &[KeyDim],
     key: &[u32],
 ) -> Result<Vec<Array>, RunError> {
-    let options = ein_kernels::Options {
-        deterministic: place.plan.deterministic,
-        ..ein_kernels::Options::default()
-    };
-    let operands = join
-        .inputs
-        .iter()
-        .map(|input| {
-            let input_key: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
-            let tuple = place.tuple(input.relation, &input_key)?;
-            let ranges = place.plan.kind(input.relation).ranges(&input_key);
-            Ok(Chunk {
-                columns: tuple.iter().map(|column| &**column).collect(),
-                start: ranges.iter().map(|(start, _)| *start).collect(),
-            })
-        })
-        .collect::<Result<Vec<_>, RunError>>()?;
+    let operands = join.inputs.iter().map(|input| chunk(place, input, key));
+    let operands = operands.collect::<Result<Vec<_>, RunError>>()?;
     let ranges = ranges_at(join, keys, key);
-    ein_kernels::run(join.kernel, &ranges, &operands, &options)
+    ein_kernels::run(join.kernel, &ranges, &operands, &options(place.plan))
         .map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
+}
+
+/// What a join reads of an input at a key.
+fn chunk<'a>(place: &Place<'a>, input: &JoinInput, key: &[u32]) -> Result<Chunk<'a>, RunError> {
+    let input_key: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
+    let tuple = place.tuple(input.relation, &input_key)?;
+    let ranges = place.plan.kind(input.relation).ranges(&input_key);
+    Ok(Chunk {
+        columns: tuple.iter().map(|column| &**column).collect(),
+        start: ranges.iter().map(|(start, _)| *start).collect(),
+    })
+}
+
+fn options(plan: &Plan) -> ein_kernels::Options {
+    ein_kernels::Options {
+        deterministic: plan.deterministic,
+        ..ein_kernels::Options::default()
+    }
 }
 
 /// The range of each of the kernel's indices at a key.
@@ -357,7 +426,7 @@ pub(crate) fn concat(
             .array
             .columns
             .iter()
-            .map(|dtype| Array::zeros(*dtype, &shape))
+            .map(|dtype| Array::room(*dtype, &shape))
             .collect();
         for (from, member) in members {
             let mut start = vec![0; shape.len()];
@@ -390,7 +459,7 @@ pub(crate) fn tile(
             if column.shape() == shape {
                 return Arc::clone(column);
             }
-            let mut part = Array::zeros(column.dtype(), &shape);
+            let mut part = Array::room(column.dtype(), &shape);
             part.copy_box(&vec![0; shape.len()], column, &start, &shape);
             Arc::new(part)
         });

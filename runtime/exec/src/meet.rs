@@ -39,8 +39,9 @@ pub(crate) fn meet(
         base: _,
         inputs,
         saves,
+        note,
     } = options;
-    let given = hash(format!("{seed} {inputs:?} {saves:?}").as_bytes());
+    let given = hash(format!("{seed} {inputs:?} {saves:?} {note:?}").as_bytes());
     let mine = vec![fingerprint as i64, given as i64, token as i64];
     let all = share_numbers(comm, mine)?;
     let differs = |what: usize| all.iter().position(|site| site[what] != all[0][what]);
@@ -74,10 +75,10 @@ pub(crate) fn meet(
 }
 
 /// Every site's numbers, by site; the lists are equally long.
-pub(crate) fn share_numbers(
-    comm: &dyn Communicator,
-    mine: Vec<i64>,
-) -> Result<Vec<Vec<i64>>, RunError> {
+///
+/// # Errors
+/// Another site is gone.
+pub fn share_numbers(comm: &dyn Communicator, mine: Vec<i64>) -> Result<Vec<Vec<i64>>, RunError> {
     let kind = ArrayKind {
         dtype: DType::I64,
         shape: vec![mine.len()],

@@ -109,6 +109,11 @@ impl Store {
         }
     }
 
+    /// The bytes that are held.
+    pub fn held(&self) -> u64 {
+        self.bytes
+    }
+
     /// The most bytes that were held at once.
     pub fn peak(&self) -> u64 {
         self.peak

@@ -12,14 +12,16 @@ use crate::error::{ErrorKind, RunError};
 use crate::local::{self, Place};
 use crate::meet::{meet, share_numbers};
 use crate::output;
+use crate::profile::Recorder;
 use crate::schedule::{Item, Schedule};
 use crate::session::Feed;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic, movement, source};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
-use ein_plan::{BlockId, Operation, Plan, RelationId, Source, Step};
+use ein_plan::{BlockId, Operation, Plan, RelationId, Source, Step, Sweep};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// Walks the plan at this site. `current` is kept at the number of the step that is being taken.
 pub(crate) fn walk(
@@ -36,9 +38,13 @@ pub(crate) fn walk(
     }
     agree(comm, failure)?;
     let schedule = Schedule::of(plan, comm.sites());
+    let recorder = Recorder::new(options.note);
     let mut walker = Walker::new(plan, &schedule, comm, options, current);
+    walker.recorder = Some((&recorder, 0));
     walker.steps(&pool?)?;
-    walker.report(&token)
+    let mut report = walker.report(&token)?;
+    report.profile = recorder.gathered(comm)?;
+    Ok(report)
 }
 
 /// The threads of a site.
@@ -61,6 +67,8 @@ pub(crate) struct Walker<'a> {
     current: &'a AtomicUsize,
     /// What a session gives; none outside of sessions.
     pub feed: Option<&'a Feed<'a>>,
+    /// Notes what steps take, and the number of the plan in the run.
+    pub recorder: Option<(&'a Recorder, u32)>,
     pub store: Store,
     pub failure: Option<RunError>,
     /// The loops that are being walked, outermost first, and the number of the round of each.
@@ -70,6 +78,9 @@ pub(crate) struct Walker<'a> {
     /// By loop: the rounds that it made when it was walked last.
     pub counts: Vec<u64>,
     pub schedule: &'a Schedule,
+    /// By step: the sweep that it is in, and whether its result is never held.
+    sweeps: Vec<Option<usize>>,
+    passing: Vec<bool>,
     /// Whether values that are not finite are looked for.
     pub looking: bool,
     /// The first step with NaN or infinity, and with minus infinity alone, which masks hold.
@@ -99,12 +110,15 @@ impl<'a> Walker<'a> {
             options,
             current,
             feed: None,
+            recorder: None,
             store: Store::default(),
             failure: None,
             rounds: vec![],
             made: vec![0; plan.repeats.len()],
             counts: vec![0; plan.repeats.len()],
             schedule,
+            sweeps: plan.sweeps_of_steps(),
+            passing: plan.passing(),
             looking: false,
             faulty: (None, None),
         }
@@ -130,6 +144,7 @@ impl<'a> Walker<'a> {
             traffic,
             peak_bytes,
             rounds: self.made.clone(),
+            profile: None,
             stopped: None,
             exchanged: vec![],
         })
@@ -176,13 +191,58 @@ impl<'a> Walker<'a> {
     }
 
     fn one(&mut self, number: usize) {
+        let began = self.recorder.and_then(|(recorder, _)| recorder.begins());
+        if self.taken(number) {
+            self.note(number, began);
+        }
+    }
+
+    /// Notes a step that has been taken.
+    fn note(&self, number: usize, began: Option<Instant>) {
+        if let Some((recorder, plan)) = self.recorder {
+            recorder.ends((plan, number), began, self.store.held());
+        }
+    }
+
+    /// Takes a local step, if it is to be taken where it stands.
+    fn taken(&mut self, number: usize) -> bool {
         let plan = self.plan;
         let step = &plan.steps[number];
+        if let Some(sweep) = self.sweeps[number] {
+            let here = plan.sweeps[sweep].last() == step.result;
+            if here {
+                self.sweep(&plan.sweeps[sweep], step);
+            }
+            return here;
+        }
         self.current.store(number, Ordering::Relaxed);
         match self.local(step) {
             Ok(Some(tuples)) => self.keep(number, step, tuples),
             Ok(None) => self.free(step),
             Err(error) => self.failure = Some(self.located(error, number)),
+        }
+        true
+    }
+
+    /// Takes the steps of a sweep together, where its last one stands.
+    fn sweep(&mut self, sweep: &Sweep, last: &Step) {
+        let plan = self.plan;
+        let numbers: Vec<usize> = sweep.members.iter().map(|m| m.0 as usize).collect();
+        self.current
+            .store(last.result.0 as usize, Ordering::Relaxed);
+        let kept: Vec<bool> = numbers.iter().map(|n| !self.passing[*n]).collect();
+        match local::sweep(&self.place(), sweep, &kept) {
+            Ok(made) => {
+                for (number, tuples) in numbers.into_iter().zip(made) {
+                    if let Some(tuples) = tuples
+                        && self.failure.is_none()
+                    {
+                        self.hold(number, &plan.steps[number], tuples);
+                    }
+                }
+                self.free(last);
+            }
+            Err((member, error)) => self.failure = Some(self.located(error, numbers[member])),
         }
     }
 
@@ -190,6 +250,7 @@ impl<'a> Walker<'a> {
         let plan = self.plan;
         let step = &plan.steps[number];
         self.current.store(number, Ordering::Relaxed);
+        let began = self.recorder.and_then(|(recorder, _)| recorder.begins());
         self.comm.begin(number);
         let comm = *self.comm.inner();
         agree(comm, self.failure.take())?;
@@ -201,6 +262,7 @@ impl<'a> Walker<'a> {
             self.located(error, number)
         })?;
         self.keep(number, step, tuples);
+        self.note(number, began);
         Ok(())
     }
 
@@ -322,6 +384,13 @@ impl<'a> Walker<'a> {
 
     /// Checks what a step made, keeps it, and frees what is not needed any more.
     fn keep(&mut self, number: usize, step: &Step, tuples: Tuples) {
+        self.hold(number, step, tuples);
+        if self.failure.is_none() {
+            self.free(step);
+        }
+    }
+
+    fn hold(&mut self, number: usize, step: &Step, tuples: Tuples) {
         if let Err(error) = fits(step, &tuples) {
             self.failure = Some(self.located(error, number));
             return;
@@ -330,7 +399,6 @@ impl<'a> Walker<'a> {
             self.look(number, &tuples);
         }
         self.store.insert(step.result.into(), tuples);
-        self.free(step);
     }
 
     fn free(&mut self, step: &Step) {

@@ -15,7 +15,7 @@ use crate::nest::Axis;
 use crate::program::{Program, Request};
 use crate::segment::Segment;
 use crate::store::store_values;
-use crate::{Chunk, Fusion, KernelError, fuse, memory, wide};
+use crate::{Chunk, Fusion, KernelError, fuse, memory, stream, wide};
 use ein_array::Array;
 use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ pub(crate) fn run(
     let mut columns: Vec<Array> = kernel
         .output
         .iter()
-        .map(|dtype| memory::zeros(*dtype, &shape))
+        .map(|dtype| memory::room(*dtype, &shape))
         .collect();
     let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
@@ -55,6 +55,7 @@ pub(crate) fn run(
         reduced: &reduced,
         ranges: &ranges,
         lengths: &lengths,
+        lanes: None,
     });
     let points = lengths
         .iter()
@@ -64,7 +65,10 @@ pub(crate) fn run(
         .iter()
         .map(|index| index.extent as i64)
         .collect();
-    let driver = Driver::new(&program, &ranges, &extents, kernel.finish);
+    let far = columns
+        .iter()
+        .any(|column| column.data().bytes().len() >= stream::FAR);
+    let driver = Driver::new(&program, &ranges, &extents, kernel.finish).streaming(far);
     let segments = columns
         .iter_mut()
         .map(|array| Segment::of(array.data_mut()))
@@ -106,6 +110,12 @@ impl Odometer<'_> {
 /// One run of a program over ranges.
 pub(crate) struct Driver<'p, 'a> {
     program: &'p Program<'a>,
+    /// What is read, and how many first elements of each operand are not there (see [`Machine::on`]).
+    operands: (&'a [Chunk<'a>], &'p [i64]),
+    /// Into how many parts a reduction is cut, if that is decided.
+    parts: Option<u64>,
+    /// Whether values are written past the caches.
+    streams: bool,
     ranges: &'p [(i64, i64)],
     /// Global extents of the reduced indices: what the numbers of `argmax` count.
     extents: &'p [i64],
@@ -123,11 +133,28 @@ impl<'p, 'a> Driver<'p, 'a> {
     ) -> Self {
         Driver {
             program,
+            operands: (program.operands, &[]),
+            parts: None,
+            streams: false,
             ranges,
             extents,
             finish,
             faulty: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// The same on these operands, each reduction cut into so many parts.
+    pub(crate) fn on(self, operands: (&'a [Chunk<'a>], &'p [i64]), parts: u64) -> Self {
+        Driver {
+            operands,
+            parts: Some(parts),
+            ..self
+        }
+    }
+
+    /// The same, writing past the caches if that is asked for.
+    pub(crate) fn streaming(self, streams: bool) -> Self {
+        Driver { streams, ..self }
     }
 
     fn odometer<'b>(&self, axes: &'b [Axis]) -> Odometer<'b> {
@@ -178,15 +205,10 @@ impl<'p, 'a> Driver<'p, 'a> {
         if units == 0 || outputs == 0 {
             return None;
         }
-        let points = self
-            .ranges
-            .iter()
-            .fold(1u64, |n, (_, l)| n.saturating_mul(*l as u64));
-        if self.program.reduction.is_some() && units < 16 && steps > 1 && points >= 4 * TASK {
-            let parts = (points / units).div_ceil(TASK).min(PARTS).min(steps);
-            if parts > 1 {
-                return self.run_parts(columns, units, steps, parts);
-            }
+        let points = self.points();
+        let parts = self.parts();
+        if parts > 1 {
+            return self.run_parts(columns, units, steps, parts);
         }
         let each = (TASK / (points / units).max(1)).max(1);
         let tasks = units.div_ceil(each);
@@ -207,6 +229,35 @@ impl<'p, 'a> Driver<'p, 'a> {
             .into_par_iter()
             .filter_map(|(range, columns)| self.run_task(range, columns))
             .min()
+    }
+
+    /// All units, one after another; the lowest faulty point, if there is one.
+    pub(crate) fn run_here(&self, columns: Vec<Segment<'_>>) -> Option<Vec<i64>> {
+        let units = self.units();
+        match self.parts() {
+            1 => self.run_task(0..units, columns),
+            parts => self.run_parts(columns, units, self.count(&self.program.nest.step), parts),
+        }
+    }
+
+    fn points(&self) -> u64 {
+        let lengths = self.ranges.iter().map(|(_, length)| *length as u64);
+        lengths.fold(1, u64::saturating_mul)
+    }
+
+    /// Into how many parts each reduction is cut: more than one where there are few long ones.
+    pub(crate) fn parts(&self) -> u64 {
+        if let Some(parts) = self.parts {
+            return parts;
+        }
+        let nest = &self.program.nest;
+        let (units, steps) = (self.count(&nest.unit), self.count(&nest.step));
+        let points = self.points();
+        if self.program.reduction.is_none() || units >= 16 || steps <= 1 || points < 4 * TASK {
+            return 1;
+        }
+        let each = (points / units.max(1)).div_ceil(TASK);
+        each.min(PARTS).min(steps).max(1)
     }
 
     /// All units, one after another, into one column; the lowest faulty point, if there is one.
@@ -285,7 +336,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         let steps = self.count(&self.program.nest.step);
         let rule = self.rule();
         let mut at = 0;
-        self.walk(units, 0..steps, |machine, accumulator, _| {
+        let fault = self.walk(units, 0..steps, |machine, accumulator, _| {
             let lanes = self.results(machine);
             match rule {
                 Some(rule) => {
@@ -294,10 +345,12 @@ impl<'p, 'a> Driver<'p, 'a> {
                         self.store(rule, &carrier, &mut columns, at + lane);
                     }
                 }
-                None => store_values(machine, &mut columns[0], at),
+                None => store_values(machine, &mut columns[0], at, self.streams),
             }
             at += lanes;
-        })
+        });
+        stream::fence(self.streams);
+        fault
     }
 
     /// Walks through some steps of some units; `done` sees each unit at its end. The lowest faulty point.
@@ -313,7 +366,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         let program = self.program;
         let nest = &program.nest;
         let start = self.ranges.iter().map(|(start, _)| *start).collect();
-        let mut machine = Machine::new(program, start, false);
+        let mut machine = Machine::on(program, self.operands, start, false);
         machine.extents.sizes = vec![1; nest.strip.len()];
         let mut accumulator = Accumulator::new(
             self.rule().unwrap_or(Rule {

@@ -25,6 +25,7 @@ pub(crate) fn explain(kernel: &Kernel, operands: &[Chunk<'_>], point: Vec<i64>) 
         reduced: &[],
         ranges: &ranges,
         lengths: &lengths,
+        lanes: None,
     });
     let mut machine = Machine::new(&program, point.clone(), true);
     wide::execute(&mut machine, 0);

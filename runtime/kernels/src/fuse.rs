@@ -67,6 +67,7 @@ pub(crate) fn groups(
         reduced: &reduced,
         ranges: &ranges,
         lengths: &lengths,
+        lanes: None,
     };
     let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
     let mut found = vec![];

@@ -45,7 +45,7 @@ pub fn generate_in_round(
     ranges: &[(u64, u64)],
 ) -> Array {
     let extents: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let mut array = crate::memory::zeros(dtype, &extents);
+    let mut array = crate::memory::room(dtype, &extents);
     if array.data().is_empty() {
         return array;
     }

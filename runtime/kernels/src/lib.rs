@@ -10,6 +10,7 @@
 //! ```
 
 mod accumulate;
+mod blas;
 mod branches;
 mod carrier;
 mod combine;
@@ -35,12 +36,18 @@ mod scan;
 mod scatter;
 mod segment;
 mod store;
+mod stream;
+mod strided;
+mod sweep;
 mod wide;
+mod window;
 
+pub use blas::{blas_in_use, load_blas};
 pub use combine::combine;
 pub use compiled::{groups_compiled, register};
 pub use generate::{generate, generate_in_round};
 pub use library::Problem;
+pub use sweep::{Member, Operand, sweep};
 
 use ein_array::Array;
 use ein_fused::Group;

@@ -10,11 +10,11 @@ mod convert;
 mod groups;
 mod reads;
 
-use crate::Fault;
 use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
 use crate::program::{Kind, Operation, Program, Register};
+use crate::{Chunk, Fault};
 use ein_plan::{DType, Function, Scalar};
 
 /// Registers of one type, `WIDTH` lanes each. A register that holds neighbouring elements of a chunk as they are
@@ -79,6 +79,10 @@ impl<'a, T: Copy + Default> Bank<'a, T> {
 /// The state of one task.
 pub(crate) struct Machine<'p, 'a> {
     pub program: &'p Program<'a>,
+    /// What is read.
+    operands: &'a [Chunk<'a>],
+    /// By operand: how many elements before its first one the part that is there begins; none for operands that are there.
+    skipped: &'p [i64],
     /// The value of each index; of an index of the strip, its first lane's.
     pub point: Vec<i64>,
     /// The present strip.
@@ -100,9 +104,21 @@ pub(crate) struct Machine<'p, 'a> {
 impl<'p, 'a> Machine<'p, 'a> {
     /// A machine whose indices have the values `point`. `traced`: it remembers which fault poisons what.
     pub(crate) fn new(program: &'p Program<'a>, point: Vec<i64>, traced: bool) -> Self {
+        Machine::on(program, (program.operands, &[]), point, traced)
+    }
+
+    /// The same on these operands, of which `skipped` first elements (by operand; none: 0) are not there.
+    pub(crate) fn on(
+        program: &'p Program<'a>,
+        (operands, skipped): (&'a [Chunk<'a>], &'p [i64]),
+        point: Vec<i64>,
+        traced: bool,
+    ) -> Self {
         let [f32s, f64s, i32s, i64s, truths, poison] = program.banks;
         Machine {
             program,
+            operands,
+            skipped,
             point,
             extents: Extents::default(),
             f32s: Bank::new(f32s),

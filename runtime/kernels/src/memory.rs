@@ -1,4 +1,4 @@
-//! Fresh memory for results: zeros that the system backs by huge pages where it can.
+//! Memory for results: buffers of arrays that are gone, else fresh ones that the system backs by huge pages where it can.
 //!
 //! The first touch of a page costs a fault; with pages of 4 KiB, filling a large result takes several times as long
 //! for the faults as for the values. Must not know what is computed.
@@ -18,7 +18,15 @@ const HUGE: usize = 1 << 21;
 
 /// An array of zeros.
 pub(crate) fn zeros(dtype: DType, shape: &[usize]) -> Array {
-    let mut array = Array::zeros(dtype, shape);
+    backed(Array::zeros(dtype, shape))
+}
+
+/// An array with any values, for a writer of all of them.
+pub(crate) fn room(dtype: DType, shape: &[usize]) -> Array {
+    backed(Array::room(dtype, shape))
+}
+
+fn backed(mut array: Array) -> Array {
     let bytes = array.data_mut().bytes_mut();
     if bytes.len() >= LARGE {
         ask_for_huge_pages(bytes);

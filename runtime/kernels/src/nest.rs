@@ -43,14 +43,19 @@ pub(crate) type Strides = Vec<i64>;
 
 impl Nest {
     /// The loops for `output` and `reduced` indices (in order) of lengths `lengths`; `reads` are the strides of
-    /// the reads, `work` about how many other operations a point takes.
+    /// the reads, `work` about how many other operations a point takes. `lanes` says whether lanes are output points, where
+    /// that is decided.
     pub(crate) fn choose(
         output: &[usize],
         reduced: &[usize],
         lengths: &[usize],
         reads: &[Strides],
         work: usize,
+        lanes: Option<bool>,
     ) -> Nest {
+        if let Some(output_lanes) = lanes {
+            return Nest::new(output, reduced, lengths, output_lanes);
+        }
         let priced = |output_lanes: bool| {
             let mut nest = Nest::new(output, reduced, lengths, output_lanes);
             nest.price = nest.cost(lengths, reads, work);

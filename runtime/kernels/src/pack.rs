@@ -1,35 +1,41 @@
-//! One factor of a contraction as a matrix: in place where its strides allow it, else packed block by block.
+//! One factor of a contraction as matrices: in place where its strides allow it, else copied or evaluated block by block.
 //!
-//! A packed block is evaluated by the strip program of the factor, so a factor may be anything: a read of
-//! another type, a diagonal, a gather, a convolution's window (then packing is im2col). Must not know the
-//! other factor.
+//! A factor may be anything: what is no box of a stored array is evaluated by its strip program (another type, a gather), a
+//! window with a margin is copied line by line (then copying is im2col). Must not know the other factor.
 //!
 //! ```text
 //! I[n, c, 2*y + r - 1, 2*x + s - 1] else 0  at n = 3  ->  288 x 784 matrix (c r s, y x)
 //! ```
+#![allow(unsafe_code)]
 
 use crate::Chunk;
 use crate::drive::Driver;
 use crate::forms::affine_forms;
-use crate::nest::WIDTH;
-use crate::product::{Element, Matrix};
+use crate::product::Element;
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
-use ein_array::Data;
+use crate::strided::{Axis, Copying, Plain};
+use crate::window::Window;
+use ein_array::{Array, Data};
 use ein_plan::{DType, Graph, Node, NodeId};
-
-/// Elements of a packed block.
-pub(crate) const BLOCK: usize = 1 << 20;
+use std::borrow::Cow;
 
 /// A type that factors are packed in.
-pub(crate) trait Packed: Element {
+pub(crate) trait Packed: Element + Plain {
+    const DTYPE: DType;
     fn slice(data: &Data) -> Option<&[Self]>;
+    fn slice_mut(data: &mut Data) -> Option<&mut [Self]>;
     fn segment(slice: &mut [Self]) -> Segment<'_>;
-    /// The elements as an array's, if `dtype` is their type.
-    fn owned(values: Vec<Self>, dtype: DType) -> Result<Data, Vec<Self>>;
 }
 impl Packed for f32 {
+    const DTYPE: DType = DType::F32;
     fn slice(data: &Data) -> Option<&[f32]> {
+        match data {
+            Data::F32(v) => Some(v),
+            _ => None,
+        }
+    }
+    fn slice_mut(data: &mut Data) -> Option<&mut [f32]> {
         match data {
             Data::F32(v) => Some(v),
             _ => None,
@@ -38,16 +44,16 @@ impl Packed for f32 {
     fn segment(slice: &mut [f32]) -> Segment<'_> {
         Segment::F32(slice)
     }
-    fn owned(values: Vec<f32>, dtype: DType) -> Result<Data, Vec<f32>> {
-        if dtype == DType::F32 {
-            Ok(Data::F32(values))
-        } else {
-            Err(values)
-        }
-    }
 }
 impl Packed for f64 {
+    const DTYPE: DType = DType::F64;
     fn slice(data: &Data) -> Option<&[f64]> {
+        match data {
+            Data::F64(v) => Some(v),
+            _ => None,
+        }
+    }
+    fn slice_mut(data: &mut Data) -> Option<&mut [f64]> {
         match data {
             Data::F64(v) => Some(v),
             _ => None,
@@ -56,29 +62,119 @@ impl Packed for f64 {
     fn segment(slice: &mut [f64]) -> Segment<'_> {
         Segment::F64(slice)
     }
-    fn owned(values: Vec<f64>, dtype: DType) -> Result<Data, Vec<f64>> {
-        if dtype == DType::F64 {
-            Ok(Data::F64(values))
-        } else {
-            Err(values)
+}
+
+/// The part of each index that a block covers: first values, counted from the ranges' starts, and numbers of values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub start: Vec<usize>,
+    pub size: Vec<usize>,
+}
+
+impl Part {
+    /// Number of points along some indices.
+    pub(crate) fn count(&self, indices: &[usize]) -> usize {
+        indices.iter().map(|i| self.size[*i]).product()
+    }
+}
+
+/// A factor in memory: the place of its first point and the step along each index.
+pub(crate) struct Strided<'a, T> {
+    pub data: Memory<'a, T>,
+    pub offset: i64,
+    pub steps: Vec<i64>,
+}
+
+/// Elements of a chunk, or a copy.
+pub(crate) enum Memory<'a, T> {
+    Chunk(&'a [T]),
+    Copy(Array),
+}
+
+impl<T: Packed> Memory<'_, T> {
+    /// The elements.
+    pub(crate) fn slice(&self) -> &[T] {
+        match self {
+            Memory::Chunk(slice) => slice,
+            Memory::Copy(array) => T::slice(array.data()).expect("a copy has the factor's type"),
         }
     }
 }
 
-/// A factor that stands in memory as it is: offset of its first point and the step along each index.
-pub(crate) struct InPlace<'a, T> {
-    pub data: &'a [T],
-    offset: i64,
-    pub steps: Vec<i64>,
+impl<T: Packed> Strided<'_, T> {
+    /// Where a point lies.
+    pub(crate) fn at(&self, point: &[usize]) -> usize {
+        let steps = self.steps.iter().zip(point);
+        steps.fold(self.offset, |sum, (s, p)| sum + s * *p as i64) as usize
+    }
+
+    /// Whether a part is inside the data, which steps of at least 0 make easy to tell.
+    fn holds(&self, part: &Part) -> bool {
+        let mut low = self.offset;
+        let mut high = self.offset;
+        for ((step, start), size) in self.steps.iter().zip(&part.start).zip(&part.size) {
+            if *size == 0 {
+                return false;
+            }
+            let first = step * *start as i64;
+            let last = first + step * (*size as i64 - 1);
+            low += first.min(last);
+            high += first.max(last);
+        }
+        low >= 0 && high < self.data.slice().len() as i64
+    }
+}
+
+/// The one step of several indices (outermost first) that are counted through as one, of which a block has `sizes` values;
+/// 1 if there is only one point, `None` if there is no such step.
+pub(crate) fn merged(steps: &[i64], indices: &[usize], sizes: &[usize]) -> Option<usize> {
+    let mut counted = indices.iter().rev().filter(|i| sizes[**i] > 1);
+    let Some(inner) = counted.next() else {
+        return Some(1);
+    };
+    let step = steps[*inner];
+    let mut next = step * sizes[*inner] as i64;
+    for index in counted {
+        if steps[*index] != next {
+            return None;
+        }
+        next *= sizes[*index] as i64;
+    }
+    usize::try_from(step).ok()
+}
+
+/// A factor, as it can be had.
+pub(crate) enum Factor<'a, T: Packed> {
+    /// Elements of a chunk at evenly spaced places.
+    Strided(Strided<'a, T>),
+    /// The same, with a margin of one value around the chunk.
+    Window(Window<'a, T>),
+    /// Anything else.
+    Evaluated,
+}
+
+impl<'a, T: Packed> Factor<'a, T> {
+    /// What a node is.
+    pub(crate) fn of(
+        graph: &Graph,
+        id: NodeId,
+        operands: &'a [Chunk<'a>],
+        ranges: &[(i64, i64)],
+    ) -> Factor<'a, T> {
+        strided(graph, id, operands, ranges)
+            .map(Factor::Strided)
+            .or_else(|| Window::of(graph, id, operands, ranges).map(Factor::Window))
+            .unwrap_or(Factor::Evaluated)
+    }
 }
 
 /// A node as elements of a chunk, if it is a read with affine positions that are all inside.
-pub(crate) fn in_place<'a, T: Packed>(
+fn strided<'a, T: Packed>(
     graph: &Graph,
     id: NodeId,
     operands: &'a [Chunk<'a>],
     ranges: &[(i64, i64)],
-) -> Option<InPlace<'a, T>> {
+) -> Option<Strided<'a, T>> {
     let Node::Read {
         operand,
         column,
@@ -109,107 +205,140 @@ pub(crate) fn in_place<'a, T: Packed>(
             steps[*index] += coefficient * stride;
         }
     }
-    Some(InPlace {
-        data,
+    Some(Strided {
+        data: Memory::Chunk(data),
         offset,
         steps,
     })
 }
 
-impl<T> InPlace<'_, T> {
-    /// The one step of several indices (outermost first) that are counted through as one; `None` if there is none.
-    pub(crate) fn merged(&self, indices: &[usize], lengths: &[usize]) -> Option<usize> {
-        for pair in indices.windows(2) {
-            if self.steps[pair[0]] != self.steps[pair[1]] * lengths[pair[1]] as i64 {
-                return None;
-            }
-        }
-        let step = indices.last().map_or(1, |i| self.steps[*i]);
-        usize::try_from(step).ok()
-    }
-
-    /// Offset of the point that lies `from` past the ranges' starts.
-    pub(crate) fn offset(&self, from: &[usize]) -> usize {
-        let steps = self.steps.iter().zip(from);
-        steps.fold(self.offset, |sum, (s, f)| sum + s * *f as i64) as usize
-    }
+/// Makes dense blocks of a factor, whose dimensions are `order`.
+pub(crate) struct Packer<'f, 'a, T: Packed> {
+    pub order: Vec<usize>,
+    /// The indices that the factor depends on.
+    pub reads: Vec<usize>,
+    source: Source<'f, 'a, T>,
+    /// The usual part's sizes and the copy of it.
+    usual: Option<(Vec<usize>, Copying)>,
+    ranges: &'f [(i64, i64)],
 }
 
-/// A factor that is evaluated block by block.
-pub(crate) struct Evaluated<'a> {
-    program: Program<'a>,
-    /// Whether a block's rows are its outer dimensions.
-    rows_outside: bool,
+enum Source<'f, 'a, T: Packed> {
+    Strided(&'f Strided<'a, T>),
+    Window(&'f Window<'a, T>),
+    Evaluated(Box<Program<'a>>),
 }
 
-impl<'a> Evaluated<'a> {
-    /// The factor `root` with the given row and column indices, which usually come in such numbers.
+impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
+    /// A packer of the factor `root`, whose blocks usually have so many values of each index (1 of those not in `order`).
     pub(crate) fn new(
-        graph: &Graph,
-        root: NodeId,
+        factor: &'f Factor<'a, T>,
+        (graph, root): (&Graph, NodeId),
         operands: &'a [Chunk<'a>],
-        ranges: &[(i64, i64)],
-        lengths: &[usize],
-        rows: &[usize],
-        columns: &[usize],
-    ) -> Evaluated<'a> {
-        let compile = |outer: &[usize], inner: &[usize]| {
-            let output: Vec<usize> = outer.iter().chain(inner).copied().collect();
-            Program::new(&Request {
+        ranges: &'f [(i64, i64)],
+        order: Vec<usize>,
+        reads: Vec<usize>,
+        usual: &[usize],
+    ) -> Packer<'f, 'a, T> {
+        let mut sizes = vec![1; ranges.len()];
+        order.iter().for_each(|i| sizes[*i] = usual[*i]);
+        let source = match factor {
+            Factor::Strided(strided) => Source::Strided(strided),
+            Factor::Window(window) => Source::Window(window),
+            Factor::Evaluated => Source::Evaluated(Box::new(Program::new(&Request {
                 graph,
                 operands,
                 root,
                 guard: None,
                 reduction: None,
-                output: &output,
+                output: &order,
                 reduced: &[],
                 ranges,
-                lengths,
-            })
+                lengths: &sizes,
+                lanes: None,
+            }))),
         };
-        let (by_rows, by_columns) = (compile(rows, columns), compile(columns, rows));
-        let cost = |program: &Program<'_>, inner: &[usize]| {
-            let run = inner.last().map_or(1, |i| lengths[*i]).clamp(1, WIDTH);
-            program.nest.price * (1.0 + 16.0 / run as f64)
+        let mut packer = Packer {
+            order,
+            reads,
+            source,
+            usual: None,
+            ranges,
         };
-        if cost(&by_rows, columns) <= cost(&by_columns, rows) {
-            Evaluated {
-                program: by_rows,
-                rows_outside: true,
-            }
-        } else {
-            Evaluated {
-                program: by_columns,
-                rows_outside: false,
-            }
+        if let Source::Strided(strided) = packer.source {
+            packer.usual = Some((sizes.clone(), packer.copying(strided, &sizes)));
         }
+        packer
     }
 
-    /// The block at `ranges`, of `rows` by `columns` points, in `scratch`; `None` if a point faults.
-    pub(crate) fn block<'s, T: Packed>(
-        &self,
-        ranges: &[(i64, i64)],
-        (rows, columns): (usize, usize),
-        scratch: &'s mut Vec<T>,
-    ) -> Option<Matrix<'s, T>> {
-        let n = rows * columns;
-        if scratch.len() < n {
-            scratch.resize(n, T::default());
+    fn copying(&self, strided: &Strided<'a, T>, sizes: &[usize]) -> Copying {
+        let mut to = 1;
+        let mut axes = vec![];
+        for index in self.order.iter().rev() {
+            axes.push(Axis {
+                extent: sizes[*index],
+                from: strided.steps[*index] as isize,
+                to,
+            });
+            to *= sizes[*index] as isize;
         }
-        let driver = Driver::new(&self.program, ranges, &[], true);
-        if driver.fill(T::segment(&mut scratch[..n])).is_some() {
-            return None;
-        }
-        let (row, column) = if self.rows_outside {
-            (columns, 1)
-        } else {
-            (1, rows)
+        Copying::new(&axes)
+    }
+
+    /// Writes all of the factor, by all threads, if it is in memory; whether it is.
+    pub(crate) fn copy(&self, whole: &Part, to: &mut [T]) -> bool {
+        let Source::Strided(strided) = self.source else {
+            return false;
         };
-        Some(Matrix {
-            data: &scratch[..n],
-            offset: 0,
-            row,
-            column,
-        })
+        assert!(strided.holds(whole), "the factor is inside its memory");
+        assert_eq!(
+            whole.count(&self.order),
+            to.len(),
+            "as many as the factor has"
+        );
+        let copying = self.copying(strided, &whole.size);
+        // SAFETY: every element of the factor is inside `data` (asserted), and `to` holds a dense box of its sizes.
+        unsafe {
+            let from = strided.data.slice().as_ptr().add(strided.at(&whole.start));
+            copying.copy_by_all(from, to.as_mut_ptr());
+        }
+        true
+    }
+
+    /// Writes a part of the factor; only the indices of `order` may have several values. Whether no point faulted.
+    pub(crate) fn pack(&self, part: &Part, to: &mut [T]) -> bool {
+        debug_assert_eq!(part.count(&self.order), to.len(), "as many as the part has");
+        match &self.source {
+            Source::Strided(strided) => {
+                let mut own = Part {
+                    start: part.start.clone(),
+                    size: vec![1; part.size.len()],
+                };
+                self.order.iter().for_each(|i| own.size[*i] = part.size[*i]);
+                assert!(strided.holds(&own), "the part is inside the factor");
+                let copying = match &self.usual {
+                    Some((sizes, copying)) if *sizes == own.size => Cow::Borrowed(copying),
+                    _ => Cow::Owned(self.copying(strided, &own.size)),
+                };
+                // SAFETY: every element of the part is inside `data` (asserted), and `to` holds a dense box of its sizes
+                // in this order.
+                unsafe {
+                    let from = strided.data.slice().as_ptr().add(strided.at(&part.start));
+                    copying.copy(from, to.as_mut_ptr());
+                }
+                true
+            }
+            Source::Window(window) => {
+                window.copy(part, &self.order, to);
+                true
+            }
+            Source::Evaluated(program) => {
+                let ranges: Vec<(i64, i64)> = (0..part.start.len())
+                    .map(|i| (self.ranges[i].0 + part.start[i] as i64, part.size[i] as i64))
+                    .collect();
+                let driver = Driver::new(program, &ranges, &[], true);
+                driver.fill(T::segment(to)).is_none()
+            }
+        }
     }
 }

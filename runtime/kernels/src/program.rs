@@ -35,6 +35,8 @@ pub(crate) struct Request<'a, 'r> {
     pub ranges: &'r [(i64, i64)],
     /// The usual number of values in one run.
     pub lengths: &'r [usize],
+    /// Whether lanes are output points, if that is not to be chosen by these lengths.
+    pub lanes: Option<bool>,
 }
 
 /// What is known of a node's register.
@@ -206,6 +208,7 @@ impl<'a> Program<'a> {
             request.lengths,
             &reads,
             work,
+            request.lanes,
         );
 
         // The level of a node is one more than the innermost axis that it depends on.

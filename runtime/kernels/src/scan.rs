@@ -76,6 +76,7 @@ pub(crate) fn run(
         reduced: &reduced,
         ranges: &ranges,
         lengths: &lengths,
+        lanes: None,
     });
     let wide = match value.is_float() {
         true => DType::F64,

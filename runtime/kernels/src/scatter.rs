@@ -63,6 +63,7 @@ pub(crate) fn run(
         reduced: &[],
         ranges: &ranges,
         lengths: &lengths,
+        lanes: None,
     });
     let mut strides = vec![0; ranges.len()];
     let mut size = 1;

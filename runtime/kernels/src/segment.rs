@@ -6,6 +6,7 @@
 //! f32[6] -> f32[0..2], f32[2..6]
 //! ```
 
+use crate::stream;
 use ein_array::Data;
 use half::{bf16, f16};
 
@@ -81,6 +82,19 @@ impl<'a> Segment<'a> {
             let (head, tail) = v.split_at_mut(n);
             (Wrap(head), Wrap(tail))
         })
+    }
+
+    /// Copies elements of the same type, past the caches if there are many in all.
+    pub(crate) fn copy(&mut self, from: &Data, streams: bool) {
+        macro_rules! copied {
+            ($($kind:ident)*) => {
+                match (self, from) {
+                    $((Segment::$kind(to), Data::$kind(from)) => stream::copy(to, from, streams),)*
+                    _ => {}
+                }
+            };
+        }
+        copied!(F16 BF16 F32 F64 U8 I32 I64 Bool);
     }
 
     /// Writes a floating-point value at `at`, converted to the element type.

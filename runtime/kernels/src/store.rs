@@ -8,6 +8,7 @@
 
 use crate::machine::Machine;
 use crate::segment::Segment;
+use crate::stream;
 use ein_plan::DType;
 use half::{bf16, slice::HalfFloatSliceExt};
 
@@ -20,16 +21,30 @@ fn narrowed(x: f32) -> bf16 {
     bf16::from_bits(if x.is_nan() { quiet } else { rounded } as u16)
 }
 
-/// The values of a kernel without reduction, from element `at` on.
-pub(crate) fn store_values(machine: &Machine<'_, '_>, to: &mut Segment<'_>, at: usize) {
+/// The values of a kernel without reduction, from element `at` on; `streams`: past the caches.
+pub(crate) fn store_values(
+    machine: &Machine<'_, '_>,
+    to: &mut Segment<'_>,
+    at: usize,
+    streams: bool,
+) {
+    let streams = streams && machine.program.guard.is_none();
     let program = machine.program;
     let n = machine.extents.lanes();
     let root = program.root;
     match (program.value(), &mut *to) {
-        (DType::F32, Segment::F32(v)) => v[at..at + n].copy_from_slice(machine.f32s(root)),
-        (DType::F64, Segment::F64(v)) => v[at..at + n].copy_from_slice(machine.f64s(root)),
-        (DType::I32, Segment::I32(v)) => v[at..at + n].copy_from_slice(machine.i32s(root)),
-        (DType::I64, Segment::I64(v)) => v[at..at + n].copy_from_slice(machine.i64s(root)),
+        (DType::F32, Segment::F32(v)) => {
+            stream::copy(&mut v[at..at + n], machine.f32s(root), streams)
+        }
+        (DType::F64, Segment::F64(v)) => {
+            stream::copy(&mut v[at..at + n], machine.f64s(root), streams)
+        }
+        (DType::I32, Segment::I32(v)) => {
+            stream::copy(&mut v[at..at + n], machine.i32s(root), streams)
+        }
+        (DType::I64, Segment::I64(v)) => {
+            stream::copy(&mut v[at..at + n], machine.i64s(root), streams)
+        }
         (DType::Bool, Segment::Bool(v)) => v[at..at + n].copy_from_slice(machine.truths(root)),
         (DType::F32, Segment::F16(v)) => v[at..at + n].convert_from_f32_slice(machine.f32s(root)),
         (DType::F32, Segment::BF16(v)) => {

@@ -23,8 +23,10 @@ pub mod reduction;
 pub mod relation;
 pub mod repeat;
 pub mod source;
+pub mod sweep;
 pub mod traffic;
 pub mod verify;
+pub mod work;
 
 pub use dtype::{DType, Scalar};
 pub use function::Function;
@@ -38,3 +40,4 @@ pub use reduction::Reduction;
 pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, piece};
 pub use repeat::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
 pub use source::{FileRef, Source};
+pub use sweep::Sweep;

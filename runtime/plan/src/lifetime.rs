@@ -77,6 +77,12 @@ pub fn ends(plan: &Plan) -> Ends {
             Event::Step(step) => time_of_step[*step] = time,
         }
     }
+    // A sweep is taken where its last member stands; what passes is never held.
+    for sweep in &plan.sweeps {
+        for member in &sweep.members {
+            time_of_step[member.0 as usize] = time_of_step[sweep.last().0 as usize];
+        }
+    }
     let parent = |block: BlockId| plan.repeat(block).block.parent;
     let mut last: Vec<Option<usize>> = time_of_step.iter().map(|time| Some(*time)).collect();
     // A use in a loop is one by the outermost loop that the relation is outside of.
@@ -112,6 +118,11 @@ pub fn ends(plan: &Plan) -> Ends {
     }
     for output in &plan.outputs {
         last[output.relation.0 as usize] = None;
+    }
+    for (last, passes) in last.iter_mut().zip(plan.passing()) {
+        if passes {
+            *last = None;
+        }
     }
     let mut ends = Ends {
         steps: vec![vec![]; steps],

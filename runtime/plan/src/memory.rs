@@ -2,7 +2,7 @@
 //!
 //! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
 //! SHUF leave where it is is one array with two names and counted once, and so is a state that is what the round
-//! before ended with; copies at several sites are counted at each. What a loop collects is there from its beginning.
+//! before ended with. The members of a sweep are all there when the last one is; what passes in it is not. Copies at several sites are counted at each. What a loop collects is there from its beginning.
 //! The working space of kernels and transports is not counted. Plans must be verified.
 //!
 //! ```text
@@ -27,6 +27,22 @@ pub struct Peak {
 
 /// By site: its peak.
 pub fn peaks(plan: &Plan) -> Vec<Peak> {
+    held(plan).peaks
+}
+
+/// By step and site: the most bytes that it holds when the step has been taken, before anything is freed.
+pub fn by_step(plan: &Plan) -> Vec<Vec<u64>> {
+    held(plan).by_step
+}
+
+/// Bytes of a relation at the site that holds most of it.
+pub fn of(plan: &Plan, kind: &RelationType) -> u64 {
+    let held = Amounts::bytes(kind, &plan.mesh).at_sites(&[&kind.placement]);
+    let most = held.into_iter().max().unwrap_or(0);
+    u64::try_from(most).unwrap_or(u64::MAX)
+}
+
+fn held(plan: &Plan) -> Held<'_> {
     let sites = plan.sites as usize;
     let mut held = Held {
         plan,
@@ -35,9 +51,12 @@ pub fn peaks(plan: &Plan) -> Vec<Peak> {
         contents: vec![],
         names: BTreeMap::new(),
         step: 0,
+        by_step: vec![vec![0; sites]; plan.steps.len()],
+        sweeps: plan.sweeps_of_steps(),
+        passing: plan.passing(),
     };
     held.walk(&events(plan));
-    held.peaks
+    held
 }
 
 /// What tuples are held as.
@@ -66,6 +85,10 @@ struct Held<'a> {
     /// By name: which content.
     names: BTreeMap<Name, usize>,
     step: usize,
+    by_step: Vec<Vec<u64>>,
+    /// By step: its sweep, and whether its result is never held.
+    sweeps: Vec<Option<usize>>,
+    passing: Vec<bool>,
 }
 
 impl Held<'_> {
@@ -155,6 +178,21 @@ impl Held<'_> {
         let step = &plan.steps[number];
         self.step = number;
         let own = Name::Relation(step.result);
+        if let Some(sweep) = self.sweeps[number] {
+            let sweep = &plan.sweeps[sweep];
+            if sweep.last() != step.result {
+                return;
+            }
+            for member in &sweep.members {
+                if !self.passing[member.0 as usize] {
+                    self.make(Name::Relation(*member), plan.kind(*member));
+                }
+            }
+            for freed in &step.frees {
+                self.drop(Name::Relation(*freed));
+            }
+            return;
+        }
         match step.operation {
             Operation::Broadcast { input } | Operation::Shuffle { input } => {
                 self.share(Name::Relation(input), own, &step.kind);
@@ -201,6 +239,11 @@ impl Held<'_> {
                     bytes: *bytes,
                     step: self.step,
                 };
+            }
+        }
+        if let Some(most) = self.by_step.get_mut(self.step) {
+            for (most, bytes) in most.iter_mut().zip(&self.total) {
+                *most = (*most).max(*bytes);
             }
         }
     }

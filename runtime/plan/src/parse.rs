@@ -20,6 +20,7 @@ use crate::print::AXES;
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType};
 use crate::source::{FileRef, Source};
+use crate::sweep::Sweep;
 use expression::{body, indices};
 pub use line::{Line, ParseError, Result, lines};
 use std::str::FromStr;
@@ -84,6 +85,7 @@ fn plan(text: &str) -> Result<Plan> {
         kernels: vec![],
         steps: vec![],
         repeats: vec![],
+        sweeps: vec![],
         outputs: vec![],
     };
     let mut open = repeat::Open::default();
@@ -102,6 +104,8 @@ fn plan(text: &str) -> Result<Plan> {
             plan.kernels.push(line.kernel()?);
             line.end()?;
         } else if open.read(&mut line, &mut plan)? {
+        } else if line.at_words("sweep") {
+            plan.sweeps.push(line.sweep()?);
         } else if line.at_words("output") {
             plan.outputs.push(output(&mut line, &plan)?);
         } else {
@@ -241,6 +245,19 @@ fn operation(line: &mut Line<'_>, plan: &Plan, kind: &RelationType) -> Result<Op
 }
 
 impl Line<'_> {
+    /// `sweep r1, r2, r4 rows 1`.
+    fn sweep(&mut self) -> Result<Sweep> {
+        self.expect_word("sweep")?;
+        let mut members = vec![self.relation()?];
+        while self.eat(",") {
+            members.push(self.relation()?);
+        }
+        self.expect_word("rows")?;
+        let rows = self.integer()?;
+        self.end()?;
+        Ok(Sweep { members, rows })
+    }
+
     /// `r3`.
     pub fn relation(&mut self) -> Result<RelationId> {
         self.numbered('r').map(RelationId)

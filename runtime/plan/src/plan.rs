@@ -14,6 +14,7 @@ use crate::reduction::Reduction;
 use crate::relation::{KeyDim, RelationType};
 use crate::repeat::{LoopValue, Repeat};
 use crate::source::Source;
+use crate::sweep::Sweep;
 use serde::{Deserialize, Serialize};
 
 /// A relation of a plan.
@@ -227,6 +228,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The loops, in the order in which they begin.
     pub repeats: Vec<Repeat>,
+    /// Steps that are taken together; no step is in two.
+    pub sweeps: Vec<Sweep>,
     /// What is given out, in the order of the program.
     pub outputs: Vec<Output>,
 }

@@ -291,6 +291,9 @@ impl Display for Plan {
             writeln!(f, "{:1$}{text}", "", 2 * depth)?;
             depth += usize::from(matches!(event, Event::Enter(_)));
         }
+        for sweep in &self.sweeps {
+            writeln!(f, "sweep {} rows {}", list(&sweep.members), sweep.rows)?;
+        }
         for output in &self.outputs {
             writeln!(f, "{}", self.output_text(output))?;
         }

@@ -23,6 +23,7 @@
 pub mod kernel;
 pub mod location;
 mod repeat;
+mod sweep;
 pub mod types;
 
 use crate::kernel::{Kernel, Node};
@@ -75,6 +76,7 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
         self::output(plan, output).map_err(at(format!("output {}", output.name)))?;
     }
     repeat::loops(plan)?;
+    sweep::sweeps(plan).map_err(at("sweeps".into()))?;
     repeat::lifetimes(plan)
 }
 

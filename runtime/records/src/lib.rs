@@ -1,4 +1,5 @@
-//! What a training run tells of itself: a progress line, JSON lines, CSV, TensorBoard events and learning curves.
+//! What a training run tells of itself: a progress line, JSON lines, CSV, TensorBoard events and learning curves; and a
+//! trace of any run's steps.
 //!
 //! A [`Recorder`] takes one [`Record`] a step and writes it wherever it was asked to. One process of a run has one. Must not know
 //! programs, plans, sites, or clocks: the time is part of a record.
@@ -12,9 +13,11 @@ mod lines;
 mod progress;
 mod record;
 mod tensorboard;
+mod trace;
 
 pub use progress::{Progress, Show};
 pub use record::{Extent, Record};
+pub use trace::{Slice, Trace};
 
 use curves::Curves;
 use lines::Lines;

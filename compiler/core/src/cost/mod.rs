@@ -10,11 +10,10 @@
 //! ```
 
 use crate::ia::{self, Operation, floats};
-use ein_plan::amounts::Amounts;
 use ein_plan::traffic::Received;
-use ein_plan::{
-    AxisRole, Function, Kernel, Mesh, Node, Placement, Plan, Range, memory, piece, traffic,
-};
+use ein_plan::{Mesh, Plan, memory, traffic, work};
+
+pub use ein_plan::work::flops_per_point;
 
 /// What a program runs on.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,22 +104,8 @@ pub fn transfer(relation: &ia::Relation, mesh: &Mesh) -> u128 {
     }
 }
 
-/// Floating-point operations of a kernel at one point.
-pub fn flops_per_point(kernel: &Kernel) -> u64 {
-    if let Some(library) = kernel.library() {
-        let extents = kernel.indices.iter().map(|index| index.extent as f64);
-        let points = extents.product::<f64>().max(1.0);
-        return (library.flops(kernel) / points).ceil() as u64;
-    }
-    let functions = kernel.graph.iter().map(|(_, node, _)| match node {
-        Node::Apply(function, _) => Function::flops(*function),
-        _ => 0,
-    });
-    functions.sum::<u64>() + u64::from(kernel.reduction.is_some())
-}
-
 /// By site of the mesh: floating-point operations that making a relation takes.
-fn flops(relation: &ia::Relation, mesh: &Mesh) -> Vec<u128> {
+pub fn flops(relation: &ia::Relation, mesh: &Mesh) -> Vec<u128> {
     let kind = &relation.kind;
     let (kernel, ranges, fold) = match &relation.operation {
         Operation::LocalJoin {
@@ -135,26 +120,5 @@ fn flops(relation: &ia::Relation, mesh: &Mesh) -> Vec<u128> {
         } => (kernel, ranges, None),
         _ => return vec![],
     };
-    // What is computed is the join's tuples, where the result's tuples are that they belong to.
-    let keys = fold.map_or(&kind.keys, |fold| &fold.keys);
-    let role = |role: &AxisRole| match (role, fold) {
-        (AxisRole::Key(key), Some(fold)) => AxisRole::Key(fold.keep[*key as usize]),
-        _ => *role,
-    };
-    let placement = Placement {
-        roles: kind.placement.roles.iter().map(role).collect(),
-    };
-    let indices = || kernel.indices.iter().zip(ranges);
-    let whole = indices().filter(|(_, range)| **range == Range::Whole);
-    let each = whole.fold(u128::from(flops_per_point(kernel)), |n, (index, _)| {
-        n.saturating_mul(index.extent.into())
-    });
-    let points = Amounts::new(keys, mesh, each, |key, coordinate| {
-        let cut = indices().filter(|(_, range)| **range == Range::Key(key));
-        cut.fold(1, |n: u128, (index, _)| {
-            let (_, length) = piece(index.extent, keys[key as usize].pieces, coordinate);
-            n.saturating_mul(length.into())
-        })
-    });
-    points.at_sites(&[&placement])
+    work::flops(kernel, ranges, fold, kind, mesh)
 }

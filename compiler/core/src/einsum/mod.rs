@@ -12,6 +12,7 @@ mod blocks;
 pub mod canonical;
 mod carried;
 pub mod interpret;
+mod join;
 pub mod library;
 mod needed;
 pub mod parse;

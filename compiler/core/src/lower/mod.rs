@@ -1,12 +1,14 @@
 //! Lowering: IA → the plan that every site walks.
 //!
-//! Steps stand in the order of the IA program; equal kernels are one; a relation is freed at its last use, loops are
-//! numbered as they begin. Must
+//! Steps stand in the order of the IA program; equal kernels are one; steps that can be one pass over memory are taken together
+//! (`sweep.rs`); a relation is freed at its last use, loops are numbered as they begin. Must
 //! not know costs, nor how steps are carried out.
 //!
 //! ```text
 //! r3 = join k0 (r2, r1)   {i: 10/4} f32[10/i, 8] @ PART(i)   // model.ein:7
 //! ```
+
+mod sweep;
 
 use crate::ia::{self, Operation};
 use crate::tra::blocks;
@@ -55,10 +57,31 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
         kernels: kernels.list,
         steps,
         repeats: vec![],
+        sweeps: vec![],
         outputs,
     };
     loops(program, &mut plan)?;
-    let ends = ends(&plan);
+    let whole = held(&plan);
+    plan.sweeps = sweep::sweeps(&plan);
+    if held(&plan) > whole {
+        // What is kept until a sweep is taken must not cost more than what passes saves.
+        plan.sweeps.clear();
+    }
+    free(&mut plan);
+    Ok(plan)
+}
+
+/// The most bytes that a site of a plan holds.
+fn held(plan: &Plan) -> u64 {
+    let mut plan = plan.clone();
+    free(&mut plan);
+    let peaks = ein_plan::memory::peaks(&plan);
+    peaks.iter().map(|peak| peak.bytes).max().unwrap_or(0)
+}
+
+/// Frees every relation where it is used last.
+fn free(plan: &mut Plan) {
+    let ends = ends(plan);
     for (step, frees) in plan.steps.iter_mut().zip(ends.steps) {
         step.frees = frees;
     }
@@ -66,7 +89,6 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
     for (repeat, (enters, frees)) in plan.repeats.iter_mut().zip(ends) {
         (repeat.enters, repeat.frees) = (enters, frees);
     }
-    Ok(plan)
 }
 
 /// Gives a plan the loops of a program, in the order in which they begin.

@@ -278,7 +278,7 @@ fn located(diagnostic: Diagnostic, origin: ein_plan::Origin) -> Diagnostic {
     diagnostic.at(span, "here a site holds most")
 }
 
-/// The plan itself must keep the limit that its layout was chosen for.
+/// The plan itself must keep to the limit that was asked for.
 pub(super) fn check_memory(plan: &Plan, options: &Options) -> Result<(), Stop> {
     let Some(limit) = options.criteria.memory else {
         return Ok(());
@@ -304,5 +304,6 @@ pub(super) fn check_memory(plan: &Plan, options: &Options) -> Result<(), Stop> {
         ),
     )
     .help("more sites (`--sites`) or a higher `--memory` help");
-    Err(Stop::NoPlan(located(diagnostic, step.origin)))
+    let missing = peak.bytes - limit;
+    Err(Stop::TooLarge(located(diagnostic, step.origin), missing))
 }

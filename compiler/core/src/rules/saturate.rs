@@ -68,6 +68,7 @@ fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<
     graph.refresh();
     let mut classes: Vec<Id> = graph.egraph.classes().map(|class| class.id).collect();
     classes.sort();
+    let mut nodes = Nodes::of(graph);
     for class in classes {
         if (options.deadline)() {
             return Some(Stop::Deadline);
@@ -76,7 +77,7 @@ fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<
         for row in rows {
             let terms = if row.loose { &terms.1 } else { &terms.0 };
             for term in terms.iter().take(MOST_TERMS) {
-                if graph.egraph.total_number_of_nodes() >= options.node_limit {
+                if nodes.now(graph) >= options.node_limit {
                     return Some(Stop::NodeLimit);
                 }
                 let steps = graph.steps.get(term).copied().unwrap_or(0);
@@ -89,4 +90,27 @@ fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<
     }
     graph.egraph.rebuild();
     None
+}
+
+/// How many terms the classes of a graph hold. Counting them goes through all classes, and within a round, where nothing is
+/// rebuilt, there are others only if some were added.
+struct Nodes {
+    added: usize,
+    count: usize,
+}
+
+impl Nodes {
+    fn of(graph: &Graph) -> Nodes {
+        Nodes {
+            added: graph.egraph.total_size(),
+            count: graph.egraph.total_number_of_nodes(),
+        }
+    }
+
+    fn now(&mut self, graph: &Graph) -> usize {
+        if self.added != graph.egraph.total_size() {
+            *self = Nodes::of(graph);
+        }
+        self.count
+    }
 }

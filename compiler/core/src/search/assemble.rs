@@ -17,6 +17,7 @@ use super::settle;
 use super::tariff::Tariff;
 use crate::ia::layout::TensorRole;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::rc::Rc;
 
 /// What a variable may be; equal numbers mean equal lists.
@@ -301,11 +302,15 @@ impl<'a> Workspace<'a> {
         if let Some(run) = model.run[at] {
             let pair = [&domains[run], &domains[rest]];
             let prices = self.table(key(6, goods, &pair, &[]), |space| {
-                let gives = pair[0].runs().iter().map(|choice| choice.gives);
-                let places = pair[1].places();
-                gives
-                    .flat_map(|gives| places.iter().map(move |place| (gives, *place)))
-                    .map(|(gives, place)| space.tariff.settle(goods, gives, place))
+                let (of, gives) = distinct(pair[0].runs().iter().map(|choice| choice.gives));
+                let rows = gives.into_iter().map(|gives| -> Vec<f64> {
+                    let places = pair[1].places().iter();
+                    let price = |place: &Roles| space.tariff.settle(goods, gives, *place);
+                    places.map(price).collect()
+                });
+                let rows: Vec<Vec<f64>> = rows.collect();
+                of.into_iter()
+                    .flat_map(|row| rows[row].iter().copied())
                     .collect()
             });
             network.add(vec![run, rest], prices);
@@ -329,19 +334,17 @@ impl<'a> Workspace<'a> {
             };
             let pair = [&domains[from], &domains[run]];
             let prices = self.table(key(8, goods, &pair, numbers), |space| {
-                let mut prices = vec![];
-                let needs: Vec<Vec<Roles>> = pair[1]
-                    .runs()
-                    .iter()
-                    .map(|choice| wanted(choice, numbers))
-                    .collect();
+                let needs = pair[1].runs().iter();
+                let (of, needs) = distinct(needs.map(|choice| wanted(choice, numbers)));
+                let mut prices = Vec::with_capacity(pair[0].len() * of.len());
                 for place in pair[0].places() {
-                    for needs in &needs {
-                        let moves = needs
-                            .iter()
-                            .map(|n| space.tariff.convert(goods, *place, *n));
-                        prices.push(moves.sum());
-                    }
+                    let moves = needs.iter().map(|needs| {
+                        let moves = needs.iter();
+                        let moves = moves.map(|n| space.tariff.convert(goods, *place, *n));
+                        moves.sum()
+                    });
+                    let row: Vec<f64> = moves.collect();
+                    prices.extend(of.iter().map(|column| row[*column]));
                 }
                 prices
             });
@@ -411,29 +414,34 @@ impl<'a> Workspace<'a> {
         pair: [&Domain; 2],
         numbers: &[usize],
     ) -> Vec<f64> {
-        let needs: Vec<Vec<Roles>> = pair[1]
-            .runs()
-            .iter()
-            .map(|choice| wanted(choice, numbers))
-            .collect();
-        let mut known: HashMap<(Roles, &[Roles]), f64> = HashMap::new();
-        let mut prices = Vec::with_capacity(pair[0].len() * needs.len());
-        for choice in pair[0].runs() {
+        let (rows, gives) = distinct(pair[0].runs().iter().map(|choice| choice.gives));
+        let needs = pair[1].runs().iter();
+        let (columns, needs) = distinct(needs.map(|choice| wanted(choice, numbers)));
+        let mut least = Vec::with_capacity(gives.len() * needs.len());
+        for gives in &gives {
             for needs in &needs {
-                let key = (choice.gives, needs.as_slice());
-                let price = match known.get(&key) {
-                    Some(price) => *price,
-                    None => {
-                        let price = self.least(at, goods, rests, choice.gives, needs);
-                        known.insert(key, price);
-                        price
-                    }
-                };
-                prices.push(price);
+                least.push(self.least(at, goods, rests, *gives, needs));
             }
+        }
+        let mut prices = Vec::with_capacity(rows.len() * columns.len());
+        for row in rows {
+            let row = &least[row * needs.len()..][..needs.len()];
+            prices.extend(columns.iter().map(|column| row[*column]));
         }
         prices
     }
+}
+
+/// The different items in the order in which they first stand, and for each item which of them it is.
+fn distinct<T: Eq + Hash + Clone>(items: impl Iterator<Item = T>) -> (Vec<usize>, Vec<T>) {
+    let (mut numbers, mut found) = (HashMap::new(), vec![]);
+    let of = items.map(|item| {
+        *numbers.entry(item).or_insert_with_key(|item| {
+            found.push(item.clone());
+            found.len() - 1
+        })
+    });
+    (of.collect(), found)
 }
 
 impl Network {

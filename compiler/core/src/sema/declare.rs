@@ -136,6 +136,9 @@ impl<'a> Checker<'a> {
         for id in self.order.clone() {
             self.define_entity(id);
         }
+        if !self.mode.wanted.is_empty() {
+            return;
+        }
         for name in self.bindings.headers.keys() {
             let Found::Member(id) = self.find(FileId(0), name) else {
                 continue;
@@ -234,7 +237,8 @@ impl<'a> Checker<'a> {
                     .bindings
                     .constants
                     .get(&entity.name.text)
-                    .filter(|_| constant && file.0 == 0);
+                    .filter(|_| constant && file.0 == 0)
+                    .or_else(|| self.mode.numbers.get(&id));
                 match set {
                     Some(scalar) if target.positions.is_none() => {
                         self.set_constant(entity.name, ty, *scalar)

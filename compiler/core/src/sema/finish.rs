@@ -8,12 +8,12 @@
 
 use super::{
     Checker,
-    expr::{Binding, Scope, unsupported},
+    expr::{Binding, Scope},
     names::{EntityId, EntityKind, Shape},
 };
 use crate::einsum::Role;
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Expr, ItemKind, Name, StringLiteral};
+use einc_syntax::ast::{Expr, ItemKind, Name, StringLiteral, output_name};
 
 impl<'a> Checker<'a> {
     /// Checks assertions and outputs.
@@ -24,10 +24,17 @@ impl<'a> Checker<'a> {
             self.open_source |= self.assemble_step().is_none();
             return;
         }
+        if !self.mode.wanted.is_empty() {
+            let mode = self.mode;
+            for name in &mode.wanted {
+                self.output(name, None, name.span);
+            }
+            return;
+        }
         let Some(program) = sources.files.first() else {
             return;
         };
-        let mut seen: Vec<&'a Name> = vec![];
+        let mut seen: Vec<(String, Span)> = vec![];
         let (mut outputs, mut trains, mut library) = (0, false, true);
         for (number, item) in program.ast.items.iter().enumerate() {
             match &item.kind {
@@ -39,24 +46,20 @@ impl<'a> Checker<'a> {
                 }
                 ItemKind::Output { name, on, file } => {
                     outputs += 1;
-                    if on.is_some() {
-                        self.report
-                            .push(unsupported("E0610", "`output … on`", item.span));
-                        continue;
-                    }
-                    if let Some(first) = seen.iter().find(|n| n.text == name.text) {
+                    let full = output_name(name, on.as_deref());
+                    if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == full) {
                         self.report.push(
-                            Diagnostic::error(
-                                "E0202",
-                                format!("`{}` is given out twice", name.text),
-                            )
-                            .at(name.span, "again here")
-                            .at(first.span, "first here"),
+                            Diagnostic::error("E0202", format!("`{full}` is given out twice"))
+                                .at(name.span, "again here")
+                                .at(*first, "first here"),
                         );
                         continue;
                     }
-                    seen.push(name);
-                    self.output(name, file.as_ref(), item.span);
+                    seen.push((full, name.span));
+                    match on {
+                        None => self.output(name, file.as_ref(), item.span),
+                        Some(on) => self.output_on(name, on, file.as_ref(), item.span),
+                    }
                 }
                 ItemKind::Train(_) => trains = true,
                 ItemKind::Input { .. } | ItemKind::Param { .. } | ItemKind::Statement(_) => {

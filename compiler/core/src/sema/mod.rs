@@ -14,7 +14,7 @@
 //! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
 //! `repeat`, `round_states`, `after`, `unroll` (rounds); `types`, `guesses`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `strategy`, `training`, `passes`, `subnet_steps`, `updates`, `schedules`, `step`, `update`, `rows` (blocks of
-//! `train`, and the further passes that read the text as a step).
+//! `train`, and the further passes that read the text as a step); `on` (passes over other data).
 
 mod access;
 mod after;
@@ -38,6 +38,7 @@ mod lower;
 mod lower_blocks;
 mod lower_parts;
 mod names;
+mod on;
 mod order;
 mod passes;
 mod plan;
@@ -172,17 +173,23 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
     let checker = settle(text, bindings, &mode);
     let base = checker.base();
     let mut analysis = checker.finish();
-    if !base.is_empty() && analysis.diagnostics.iter().all(|d| !d.is_error()) {
-        let known = analysis.program.is_some();
+    if analysis.diagnostics.iter().any(Diagnostic::is_error) {
+        return analysis;
+    }
+    let known = analysis.program.is_some();
+    let complete = if base.is_empty() {
+        on::outputs(text, bindings, &base, &[], &mut analysis).is_some()
+    } else {
         analysis.training = passes::passes(text, bindings, &base, &mut analysis);
-        let failed = analysis.diagnostics.iter().any(Diagnostic::is_error);
-        if known && !failed && analysis.training.is_none() {
-            let what = "internal error: a step of training has no program";
-            analysis.diagnostics.push(Diagnostic::error("E0999", what));
-        }
-        if failed || analysis.training.is_none() {
-            analysis.program = None;
-        }
+        analysis.training.is_some()
+    };
+    let failed = analysis.diagnostics.iter().any(Diagnostic::is_error);
+    if known && !failed && !complete {
+        let what = "internal error: a pass over the text has no program";
+        analysis.diagnostics.push(Diagnostic::error("E0999", what));
+    }
+    if failed || !complete {
+        analysis.program = None;
     }
     analysis
 }

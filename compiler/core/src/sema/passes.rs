@@ -7,13 +7,14 @@
 //! ```
 
 use super::{
-    Analysis, Bindings, Text, subnet_steps,
+    Analysis, Bindings, Text, on, subnet_steps,
     train::Settings,
     training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Rounds, Task, Training},
 };
 use crate::einsum::{self, Program};
 use ein_plan::{DType, Source};
-use einc_diag::{Diagnostic, Span};
+use einc_diag::Diagnostic;
+use einc_syntax::ast::Name;
 use std::collections::BTreeMap;
 
 /// Reads the program in every way that training needs. `base` and `analysis` are of the text as it stands; errors go to
@@ -25,10 +26,13 @@ pub(super) fn passes(
     analysis: &mut Analysis,
 ) -> Option<Training> {
     let mut training = Training::default();
+    let mut data = vec![];
     for (at, settings) in base.blocks.iter().enumerate() {
         let block = block(text, bindings, base, analysis, settings, at, &mut training)?;
+        data.push(listed(settings, &block));
         training.blocks.push(block);
     }
+    on::outputs(text, bindings, base, &data, analysis)?;
     let program = analysis.program.as_mut()?;
     let begins: BTreeMap<String, (DType, Vec<u64>, Source)> = sources_of(program);
     let mut names: Vec<String> = vec![];
@@ -88,7 +92,7 @@ pub(super) fn passes(
 }
 
 /// The sources of a program by name.
-fn sources_of(program: &Program) -> BTreeMap<String, (DType, Vec<u64>, Source)> {
+pub(super) fn sources_of(program: &Program) -> BTreeMap<String, (DType, Vec<u64>, Source)> {
     program
         .tensors
         .iter()
@@ -222,19 +226,16 @@ fn block(
         let program = match validate.on {
             None => evaluating(analysis.program.as_ref()?, &name)?,
             Some(on) => {
-                let found = block.inputs.iter().filter(|input| !input.constant);
-                let listed: Vec<&str> = match &settings.listed {
-                    Some((names, _)) => names.clone(),
-                    None => found.map(|input| input.name.as_str()).collect(),
+                let listed = listed(settings, &block);
+                let wanted = Name {
+                    text: name.clone(),
+                    span: validate.name.1,
                 };
-                let mode = replacing(base, analysis, &listed, on, settings.head)?;
-                let mut checker = super::settle(text, bindings, &mode);
-                let carried = std::mem::take(&mut checker.training.carried);
-                let found = checker.finish();
-                merge(analysis, &found);
-                let read = sources_of(found.program.as_ref()?);
-                carry(training, carried, &read);
-                evaluating(found.program.as_ref()?, &name)?
+                let mode = on::replacing(base, analysis, &listed, on, wanted)?;
+                let (found, carried) = on::pass(text, bindings, base, analysis, &mode);
+                let program = found.filter(|_| known)?;
+                carry(training, carried, &sources_of(&program));
+                evaluating(&program, &name)?
             }
         };
         block.validate = Some((name, program, validate.every));
@@ -381,47 +382,13 @@ fn evaluating(program: &Program, name: &str) -> Option<Program> {
     (!program.outputs.is_empty()).then(|| program.needed())
 }
 
-/// The mode in which the listed data are replaced by others, in order.
-pub(super) fn replacing(
-    base: &Base<'_>,
-    analysis: &mut Analysis,
-    listed: &[&str],
-    on: &[einc_syntax::ast::Name],
-    head: Span,
-) -> Option<Mode> {
-    let span = on.first().map_or(head, |name| name.span);
-    if listed.len() != on.len() {
-        analysis.diagnostics.push(
-            Diagnostic::error(
-                "E0621",
-                format!("{} tensors in place of {}", on.len(), listed.len()),
-            )
-            .at(span, "these replace the data")
-            .help("name one tensor for each of the data of `train`, in the same order"),
-        );
-        return None;
+/// The data of a block: those that are listed, or all that its steps read by rows.
+fn listed(settings: &Settings<'_>, block: &Block) -> Vec<String> {
+    let found = block.inputs.iter().filter(|input| !input.constant);
+    match &settings.listed {
+        Some((names, _)) => names.iter().map(|name| (*name).to_owned()).collect(),
+        None => found.map(|input| input.name.clone()).collect(),
     }
-    let mut mode = Mode {
-        constants: base.constants.clone(),
-        ..Mode::default()
-    };
-    for (old, new) in listed.iter().zip(on) {
-        let (Some(from), Some(to)) = (base.inputs.get(*old), base.inputs.get(&new.text)) else {
-            analysis.diagnostics.push(
-                Diagnostic::error("E0621", format!("`{}` is not an input", new.text))
-                    .at(new.span, "only inputs are data"),
-            );
-            return None;
-        };
-        mode.replaced.insert((*old).to_owned(), new.text.clone());
-        for (from, to) in from.iter().zip(to) {
-            let name = from.as_rows().map(|(name, _)| name).or(from.as_dim());
-            if let Some(name) = name {
-                mode.dims.insert(name.to_string(), to.plain());
-            }
-        }
-    }
-    Some(mode)
 }
 
 /// One program of a step, checked.
@@ -494,7 +461,7 @@ fn carry(
 }
 
 /// Adds what another pass found, once.
-fn merge(analysis: &mut Analysis, found: &Analysis) {
+pub(super) fn merge(analysis: &mut Analysis, found: &Analysis) {
     for diagnostic in &found.diagnostics {
         let known = analysis.diagnostics.iter().any(|known| {
             known.code == diagnostic.code

@@ -31,7 +31,7 @@ impl<'a> Checker<'a> {
             units.push(unit);
         }
         self.walk_items();
-        let edges: Vec<Vec<(usize, Span)>> = units
+        let mut edges: Vec<Vec<(usize, Span)>> = units
             .iter()
             .map(|unit| {
                 unit.uses
@@ -40,6 +40,7 @@ impl<'a> Checker<'a> {
                     .collect()
             })
             .collect();
+        self.use_replacements(&mut edges);
         let (order, cycles) = sort(&edges);
         for cycle in cycles {
             let members: Vec<EntityId> = cycle
@@ -57,8 +58,10 @@ impl<'a> Checker<'a> {
             });
             self.failed.extend(members);
         }
+        let needed = self.needed_by_wanted(&edges);
         self.order = order
             .into_iter()
+            .filter(|number| needed[*number])
             .map(|number| EntityId(number as u32))
             .collect();
     }

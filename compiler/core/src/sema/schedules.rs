@@ -279,7 +279,7 @@ impl<'a> Checker<'a> {
             Some(id) => {
                 let callable = self.callable(id)?;
                 let length = self.evaluated_rule(settings, *rule, (id, callable), step, total)?;
-                Some(length)
+                Some(self.whole_steps(length))
             }
         };
         let this = (rule.entity, rule.callable);
@@ -300,6 +300,18 @@ impl<'a> Checker<'a> {
                 let first = self.apply(Function::Lt, vec![step, length], span)?;
                 self.apply(Function::Select, vec![first, value, other], span)
             }
+        }
+    }
+
+    /// A length in whole steps: a part of a step is one.
+    fn whole_steps(&mut self, length: ExprId) -> ExprId {
+        match self.arena.as_number(length) {
+            Some(number) if number.fract() != 0.0 && number.is_finite() => {
+                let near = (number - number.round()).abs() <= 1e-9 * number.abs();
+                let steps = if near { number.round() } else { number.ceil() };
+                self.arena.whole(Size::number(steps as i64))
+            }
+            _ => length,
         }
     }
 

@@ -9,6 +9,8 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
+    callee::Body,
+    schedules::Rule,
     size::Size,
     statement::{Definition, Tensor},
     train::Settings,
@@ -63,32 +65,44 @@ impl<'a> Checker<'a> {
         if task != Task::Apply {
             self.outputs.push((loss, None, settings.loss.1));
         }
-        let mut gradients = vec![];
-        for param in &params {
-            gradients.push(match task {
-                Task::Apply => self.accumulated(*param, head),
-                _ => self.gradient_of(loss, *param, head),
-            });
-        }
+        // Backwards: what only the gradients of late layers read is free behind them, and so is a gradient behind its update.
         if task == Task::Part {
-            for (param, gradient) in params.iter().zip(gradients) {
+            for param in params.iter().rev() {
+                let gradient = self.gradient_of(loss, *param, head);
                 self.accumulate(*param, gradient, head)?;
             }
         } else {
-            if let Some(clip) = settings.clip {
-                gradients = self.clipped(&gradients, clip, head)?;
-            }
             let factor = self.factor(&settings)?;
             let update = self.counter(UPDATE, head);
             let total = settings.total_steps;
             let total = total.map_or_else(|| Size::dim("total_steps"), Size::number);
             let total = self.arena.whole(total);
             let mut numbers = self.numbers(&settings, update, total);
-            let norm = self.global_norm(&gradients, head)?;
-            numbers.push((NORM, self.untyped(norm, false)));
-            for ((param, gradient), group) in params.iter().zip(gradients).zip(groups) {
-                let pair = (*param, gradient);
-                self.update(rule, pair, &group, factor, &numbers)?;
+            let gradient = |c: &mut Self, param: TensorRef| match task {
+                Task::Apply => c.accumulated(param, head),
+                _ => c.gradient_of(loss, param, head),
+            };
+            let mut gradients = vec![];
+            let norm = if settings.clip.is_some() || self.reads_norm(rule) {
+                let all = params.iter().rev();
+                gradients.extend(all.map(|param| gradient(self, *param)));
+                gradients.reverse();
+                if let Some(clip) = settings.clip {
+                    gradients = self.clipped(&gradients, clip, head)?;
+                }
+                let norm = self.global_norm(&gradients, head)?;
+                self.untyped(norm, false)
+            } else {
+                // Nobody reads it.
+                self.arena.whole(Size::number(0))
+            };
+            numbers.push((NORM, norm));
+            for (at, param) in params.iter().enumerate().rev() {
+                let gradient = match gradients.get(at) {
+                    Some(gradient) => *gradient,
+                    None => gradient(self, *param),
+                };
+                self.update(rule, (*param, gradient), &groups[at], factor, &numbers)?;
             }
             if let Some(rate) = self.training.rate {
                 self.outputs.push((rate, None, head));
@@ -98,6 +112,21 @@ impl<'a> Checker<'a> {
             self.module_states(&reached, head)?;
         }
         Some(())
+    }
+
+    /// Whether a rule names the norm of all gradients together.
+    fn reads_norm(&self, rule: Rule<'a>) -> bool {
+        let items = match rule.callable.body {
+            Body::Block(items) => items,
+            Body::Expression(_) => &[],
+        };
+        let defaults = rule
+            .callable
+            .formals
+            .iter()
+            .filter_map(|f| f.default.as_ref());
+        let mut spans = items.iter().map(|i| i.span).chain(defaults.map(|d| d.span));
+        spans.any(|span| self.text(span).contains(NORM))
     }
 
     fn is_trained(&self, at: TensorRef) -> bool {

@@ -13,15 +13,16 @@ use super::{
     arena::TensorRef,
     expr::Binding,
     names::{EntityId, EntityKind, Found},
+    on::Other,
     size::Size,
-    statement::Definition,
     train::Settings,
     update::NextState,
 };
 use crate::einsum::Program;
 use crate::subnets::Neurons;
-use ein_plan::{DType, Source};
+use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::Name;
 use std::collections::{BTreeMap, HashMap};
 
 pub use super::strategy::States;
@@ -186,6 +187,10 @@ pub(super) struct Mode {
     pub(super) dims: BTreeMap<String, Size>,
     /// Constants that are tensors: they have their values of the whole data.
     pub(super) constants: HashMap<EntityId, (String, DType, Vec<Size>)>,
+    /// Constants that are numbers, where dims are bound anew.
+    pub(super) numbers: HashMap<EntityId, Scalar>,
+    /// All that is asked for; empty: everything that the text asks for.
+    pub(super) wanted: Vec<Name>,
 }
 
 impl Mode {
@@ -222,6 +227,8 @@ pub(super) struct Findings<'a> {
     /// What batched dims are for the whole data.
     pub(super) whole: BTreeMap<EntityId, Binding>,
     pub(super) blocks: Vec<Settings<'a>>,
+    /// Outputs on other data, with their tensors.
+    pub(super) others: Vec<(Other<'a>, TensorRef)>,
     /// In a step: what of the data is read by rows, and what is carried, with how it begins.
     pub(super) batch: Vec<BatchInput>,
     pub(super) carried: Vec<(String, CarriedKind, Source)>,
@@ -244,8 +251,12 @@ pub(super) struct Findings<'a> {
 pub(super) struct Base<'a> {
     pub(super) blocks: Vec<Settings<'a>>,
     pub(super) constants: HashMap<EntityId, (String, DType, Vec<Size>)>,
-    /// Shapes of the program's inputs and params.
-    pub(super) inputs: BTreeMap<String, Vec<Size>>,
+    /// Constants that are numbers.
+    pub(super) numbers: HashMap<EntityId, Scalar>,
+    /// Shapes of the program's inputs; a dimension that is a dim with its name.
+    pub(super) inputs: BTreeMap<String, Vec<(Option<&'a str>, Size)>>,
+    /// The outputs on other data.
+    pub(super) others: Vec<Other<'a>>,
 }
 
 impl Base<'_> {
@@ -258,28 +269,30 @@ impl Base<'_> {
 impl<'a> Checker<'a> {
     /// What the other passes need of this one.
     pub(super) fn base(&self) -> Base<'a> {
-        let mut constants = HashMap::new();
+        let (mut constants, mut numbers) = (HashMap::new(), HashMap::new());
         for (id, binding) in &self.values {
             let constant = matches!(
                 self.entity(*id).kind,
                 EntityKind::Definition { constant: true, .. }
             );
-            if let (true, Binding::Tensor(view)) = (constant, binding) {
-                let tensor = &self.tensors[view.tensor.0 as usize];
-                let about = (tensor.name.clone(), tensor.dtype, tensor.shape.clone());
-                constants.insert(*id, about);
+            match binding {
+                Binding::Tensor(view) if constant => {
+                    let tensor = &self.tensors[view.tensor.0 as usize];
+                    let about = (tensor.name.clone(), tensor.dtype, tensor.shape.clone());
+                    constants.insert(*id, about);
+                }
+                Binding::Scalar(value) if constant && self.entity_files[id.0 as usize].0 == 0 => {
+                    numbers.extend(self.number_of(*value).map(|number| (*id, number)));
+                }
+                _ => {}
             }
         }
-        let inputs = self
-            .tensors
-            .iter()
-            .filter(|t| matches!(t.definition, Definition::Source(_)))
-            .map(|t| (t.name.clone(), t.shape.clone()))
-            .collect();
         Base {
             blocks: self.training.blocks.clone(),
             constants,
-            inputs,
+            numbers,
+            inputs: self.shapes_of_inputs(),
+            others: self.others(),
         }
     }
 

@@ -16,6 +16,7 @@ use super::{
     sources::SourceForm,
     statement::Tensor,
     training::CarriedKind,
+    updates::state_name,
 };
 use crate::einsum::Role;
 use ein_plan::source::fed;
@@ -129,7 +130,13 @@ impl<'a> Checker<'a> {
         let Body::Block(body) = callable.body else {
             return None;
         };
-        let prefix = format!("{}.{name}", rule.name);
+        // `lamb.v.u` is the state `v` of the param `u`, and not the rule's own `u` for a param that is called `v`.
+        let first = name.split('.').next();
+        let mut carried = callable.formals[2..2 + states].iter();
+        let prefix = match carried.any(|state| first == Some(state.name.text.as_str())) {
+            true => format!("{name}.{}", rule.name),
+            false => format!("{}.{name}", rule.name),
+        };
         self.training.updating = true;
         let mark = self.report.mark();
         let results = self.body(rule.entity, &mut scope, callable, body, &prefix, &hints);
@@ -178,7 +185,7 @@ impl<'a> Checker<'a> {
                 return None;
             }
         };
-        let name = format!("{}.{}.{param}", rule.name, formal.name.text);
+        let name = format!("{}.{}.{param}", rule.name, state_name(&formal.name));
         self.training
             .carried
             .push((name.clone(), CarriedKind::State, begin));

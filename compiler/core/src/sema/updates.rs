@@ -2,18 +2,22 @@
 //!
 //! Must not know parameters, steps or types. An optimizer becomes a function of the parameter, its gradient, its
 //! states, its own arguments and the numbers of a step; it gives `next w` and the `next` of every state, in that order. A
-//! schedule becomes two: its factor and, with `for`, its length. Their names have a blank, so that no text can call them.
+//! schedule becomes two: its factor and, with `for`, its length. Their names have a blank, so that no text can call them. A state that
+//! begins with something computed is stored as zeros, and its first update finds what was computed.
 //!
 //! ```text
 //! optimizer o(lr) for w[..], g[..] { state m[..] = zeros; … }
 //!   =>   fn `optimizer o`(w[..], g[..], m[..], lr, step, …) -> `next w`[..], `next m`[..] { … }
 //! ```
 
-use super::Sources;
+use super::{
+    Sources,
+    order::{names_in, takes_whole},
+};
 use einc_diag::Span;
 use einc_syntax::ast::{
-    Argument, Expr, ExprKind, Formal, Function, FunctionBody, Item, ItemKind, Name, Optimizer,
-    Position, Role, Schedule, Statement, Target,
+    Argument, Binary, Expr, ExprKind, Formal, Function, FunctionBody, Item, ItemKind, Name,
+    Optimizer, Position, Role, Schedule, Statement, Target,
 };
 
 /// The numbers of a step that optimizers and schedules may name, in the order in which they stand in signatures.
@@ -35,6 +39,14 @@ pub(super) fn schedule_name(name: &str) -> String {
 /// The name of the function that a schedule's length becomes.
 pub(super) fn length_name(name: &str) -> String {
     format!("length of schedule {name}")
+}
+
+/// How the name begins that a state has in a signature if it begins with something computed.
+const STORED: &str = "stored ";
+
+/// The state of the text that a formal stands for.
+pub(super) fn state_name(formal: &Name) -> &str {
+    formal.text.strip_prefix(STORED).unwrap_or(&formal.text)
 }
 
 /// The files with functions in place of optimizers and schedules; `None` where there are none.
@@ -91,22 +103,46 @@ fn of_optimizer(optimizer: Optimizer) -> Function {
         ..optimizer.weight
     }];
     let mut body = vec![];
+    let mut tensors = vec![
+        optimizer.weight.name.text.clone(),
+        formals[1].name.text.clone(),
+    ];
+    for item in &optimizer.body {
+        if let Some((targets, _)) = states_of(item) {
+            tensors.extend(targets.iter().map(|target| target.name.text.clone()));
+        }
+    }
     for mut item in optimizer.body {
-        if let ItemKind::Statement(Statement::Definition {
-            role: Role::State,
-            targets,
-            value,
-            ..
-        }) = &item.kind
-        {
+        if let Some((targets, value)) = states_of(&item) {
             for target in targets {
+                let computed = is_computed(value, &tensors);
                 // How it begins stands where a default would.
                 formals.push(Formal {
-                    name: target.name.clone(),
+                    name: match computed {
+                        true => stored(&target.name),
+                        false => target.name.clone(),
+                    },
                     shape: target.positions.clone(),
                     ty: None,
-                    default: Some(value.clone()),
+                    default: Some(match computed {
+                        true => named("zeros", value.span),
+                        false => value.clone(),
+                    }),
                 });
+                if computed {
+                    let value = begun(target, value);
+                    body.push(Item {
+                        kind: ItemKind::Statement(Statement::Definition {
+                            role: Role::Plain,
+                            targets: vec![target.clone()],
+                            ty: None,
+                            value,
+                            span: item.span,
+                        }),
+                        span: item.span,
+                        doc: None,
+                    });
+                }
                 results.push(Formal {
                     name: next(&target.name),
                     shape: target.positions.clone(),
@@ -131,6 +167,72 @@ fn of_optimizer(optimizer: Optimizer) -> Function {
         formals,
         body: FunctionBody::Block { results, body },
     }
+}
+
+/// `state m[..] = value`.
+fn states_of(item: &Item) -> Option<(&[Target], &Expr)> {
+    match &item.kind {
+        ItemKind::Statement(Statement::Definition {
+            role: Role::State,
+            targets,
+            value,
+            ..
+        }) => Some((targets, value)),
+        _ => None,
+    }
+}
+
+/// Whether what a state begins with is known in a step only: it reads the param, its gradient, another state or a number of the step.
+fn is_computed(value: &Expr, tensors: &[String]) -> bool {
+    let mut names = vec![];
+    names_in(value, &mut names);
+    let counts = |name: &str| NUMBERS.contains(&name) || name == NORM;
+    tensors.iter().any(|name| takes_whole(value, name))
+        || names
+            .iter()
+            .any(|name| counts(name) || tensors.iter().any(|t| t == name))
+}
+
+fn stored(name: &Name) -> Name {
+    Name {
+        text: format!("{STORED}{}", name.text),
+        span: name.span,
+    }
+}
+
+fn named(name: &str, span: Span) -> Expr {
+    Expr {
+        kind: Box::new(ExprKind::Name(name.into())),
+        span,
+    }
+}
+
+/// `where(step == 0, value, stored m[..])`: a state as its first update finds it, and as it was left.
+fn begun(target: &Target, value: &Expr) -> Expr {
+    let span = value.span;
+    let make = |kind| Expr {
+        kind: Box::new(kind),
+        span,
+    };
+    let argument = |value| Argument { name: None, value };
+    let first = make(ExprKind::Binary {
+        operator: Binary::Equal,
+        operator_span: span,
+        left: named(NUMBERS[0], span),
+        right: make(ExprKind::Integer(0)),
+    });
+    let base = named(&stored(&target.name).text, span);
+    let stored = match &target.positions {
+        Some(positions) => make(ExprKind::Access {
+            base,
+            positions: positions.clone(),
+        }),
+        None => base,
+    };
+    make(ExprKind::Call {
+        callee: named("where", span),
+        arguments: [first, value.clone(), stored].map(argument).into(),
+    })
 }
 
 fn of_schedule(schedule: Schedule) -> Vec<Function> {

@@ -15,6 +15,7 @@ fn proof(first: &ia::Program, second: &ia::Program) -> Proof {
     let options = Options {
         node_limit: 20_000,
         disabled: &[],
+        explain: true,
         deadline: &|| false,
     };
     prove(first, second, &options)
@@ -104,6 +105,7 @@ fn what_is_not_so_is_not_proved() {
     let without = Options {
         node_limit: 20_000,
         disabled: &disabled,
+        explain: true,
         deadline: &|| false,
     };
     let refused = prove(&first, &chosen, &without);
@@ -116,6 +118,7 @@ fn what_is_not_so_is_not_proved() {
     let late = Options {
         node_limit: 20_000,
         disabled: &[],
+        explain: true,
         deadline: &|| true,
     };
     assert_eq!(

@@ -5,9 +5,11 @@
 //! ```
 #![allow(clippy::unwrap_used, clippy::result_large_err)]
 
+mod other_data;
 mod reference;
 mod rounds;
 mod rules;
+mod schedules;
 mod wrong;
 
 use ein_array::{Array, Data};
@@ -28,6 +30,7 @@ pub(crate) const COLUMNS: usize = 5;
 /// What a run of a program gave.
 pub(crate) struct Run {
     pub(crate) losses: Vec<f64>,
+    pub(crate) rates: Vec<f64>,
     pub(crate) validated: Vec<f64>,
     pub(crate) outputs: BTreeMap<String, Vec<f64>>,
 }
@@ -77,14 +80,18 @@ pub(crate) fn attempt_in(
         ),
     };
     change(&mut session);
-    let told = Mutex::new((vec![], vec![]));
+    let told = Mutex::new((vec![], vec![], vec![]));
     let watch = |event: &Event| {
         let mut told = told.lock().unwrap();
         if let Event::Step {
-            loss, validated, ..
+            loss,
+            validated,
+            rate,
+            ..
         } = event
         {
             told.0.push(*loss);
+            told.2.extend(rate);
             told.1.extend(validated.as_ref().map(|(_, value)| *value));
         }
         Ok(())
@@ -95,7 +102,7 @@ pub(crate) fn attempt_in(
         ..ein_exec::Options::default()
     };
     let report: Report = train_in_process(&session, sites, &options, &watch)?;
-    let (losses, validated) = told.into_inner().unwrap();
+    let (losses, validated, rates) = told.into_inner().unwrap();
     let printed = report.printed.iter();
     // What is stated of an exchange is what was exchanged, to the float.
     for (number, block) in session.blocks.iter().enumerate() {
@@ -124,6 +131,7 @@ pub(crate) fn attempt_in(
     }
     Ok(Run {
         losses,
+        rates,
         validated,
         outputs: printed
             .map(|printed| (printed.name.clone(), numbers(&printed.values)))

@@ -182,3 +182,40 @@ fn params_of_other_types_are_kept_in_them() {
         assert!((a - b).abs() < 2e-3 && half::f16::from_f64(*a).to_f64() == *a);
     }
 }
+
+#[test]
+fn a_state_may_begin_with_what_the_first_update_finds() {
+    let mut reference = Regression::new();
+    let (mut losses, mut slow, mut first) = (vec![], vec![], vec![]);
+    let mut top = [0.0, 0.0];
+    for (step, rows) in Regression::batches(6, 3, None).into_iter().enumerate() {
+        let (loss, gradient) = reference.gradient(&rows);
+        losses.push(loss);
+        let norm = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>().sqrt();
+        if step == 0 {
+            slow = reference.params.clone();
+            first = gradient.clone();
+            top = [norm(&slow[..COLUMNS]), norm(&slow[COLUMNS..])];
+        }
+        for (at, g) in gradient.iter().enumerate() {
+            let top = top[usize::from(at == COLUMNS)];
+            let w = reference.params[at];
+            slow[at] = 0.5 * slow[at] + 0.5 * w;
+            reference.params[at] = w - 0.1 * (g + 0.2 * first[at]) + 0.1 * (slow[at] - w) / top;
+        }
+    }
+    // Two blocks: the second goes on with the states of the first.
+    let block = |epochs: usize| {
+        format!(
+            "train {{ loss: loss; data: (X, y) over N by 6; epochs: {epochs}; optimizer: pulled(lr: 0.1) }}\n"
+        )
+    };
+    let text = regression(&format!(
+        "optimizer pulled(lr) for w[..], g[..] {{\n  state slow[..] = w[..]\n  state first[..] = g[..]\n  state top = norm[..] w[..]\n  \
+         next slow[..] = 0.5 * slow[..] + 0.5 * w[..]\n  next first[..] = first[..]\n  next top = top\n  \
+         next w[..] = w[..] - lr * (g[..] + 0.2 * first[..]) + 0.1 * (next slow[..] - w[..]) / top\n}}\n{}{}",
+        block(1),
+        block(2)
+    ));
+    compare(&text, &losses, &reference.params.clone());
+}

@@ -9,7 +9,7 @@
 //! ```
 
 use clap::Args;
-use einc_driver::exit;
+use einc_driver::{exit, machine};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -39,6 +39,7 @@ pub fn perform(_: Arguments) -> i32 {
     for (name, commands, packages) in MPIS {
         report += &mpi(name, commands, packages);
     }
+    report += &blas();
     report += &gpu();
     exit::say(&report);
     0
@@ -120,6 +121,25 @@ fn mpi(name: &str, commands: &[&str], packages: &str) -> String {
                 + &hint(&format!(
                     "apt-get install {packages} libclang-dev, then install einc again"
                 ))
+        }
+    }
+}
+
+fn blas() -> String {
+    let wanted = env::var(machine::BLAS).unwrap_or_default();
+    match (machine::blas(), ein_kernels::blas_in_use()) {
+        (Ok(()), Some(name)) => line("BLAS", &format!("{name}, by {}={wanted}", machine::BLAS)),
+        (Ok(()), None) => line(
+            "BLAS",
+            &format!(
+                "the built-in one; {}=openblas, blis, mkl or a path chooses a library",
+                machine::BLAS
+            ),
+        ),
+        (Err(failure), _) => {
+            let why = failure.diagnostics.first().map(|d| d.message.as_str());
+            line("BLAS", why.unwrap_or("none"))
+                + &hint("apt-get install libopenblas0    (dnf install openblas)")
         }
     }
 }

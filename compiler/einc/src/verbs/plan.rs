@@ -13,7 +13,8 @@ use einc_diag::Diagnostic;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
     bind::Purpose,
-    exit, session,
+    exit,
+    session::{self, Telling},
     settings::Settings,
 };
 use std::{
@@ -86,14 +87,12 @@ pub fn perform(arguments: Arguments) -> i32 {
         Err(diagnostic) => return super::complain(diagnostic, Format::Text),
     };
     let sites = settings.sites.unwrap_or(1);
+    let telling = Telling {
+        others: arguments.compare,
+        rewrites: arguments.explain_rewrites || matches!(arguments.format, Form::Json | Form::Html),
+    };
     let planned = session::check(&program, &settings, Purpose::Plan).and_then(|checked| {
-        session::report(
-            checked,
-            &program,
-            sites,
-            arguments.compare,
-            settings.time_limit,
-        )
+        session::report(checked, &program, sites, telling, settings.time_limit)
     });
     let (mut report, warnings, shown) = match planned {
         Ok(planned) => planned,

@@ -206,7 +206,7 @@ impl Parcel {
     fn new(kinds: &[ArrayKind]) -> Parcel {
         let arrays: Vec<Array> = kinds
             .iter()
-            .map(|kind| Array::zeros(kind.dtype, &kind.shape))
+            .map(|kind| Array::room(kind.dtype, &kind.shape))
             .collect();
         let sizes = arrays.iter().map(|array| array.data().bytes().len());
         Parcel {

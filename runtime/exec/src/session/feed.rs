@@ -39,6 +39,9 @@ pub(crate) struct Batch<'a> {
     pub inputs: &'a [BatchInput],
 }
 
+/// Data of at most so many bytes are read in one go when they are opened: the rows of a batch are then copied, not read one by one.
+const SMALL: u64 = 4 << 20;
+
 /// Data that rows are read of.
 enum Rows {
     File(Reader),
@@ -106,7 +109,12 @@ fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
     header
         .expect(&file.path, input.dtype, &extents)
         .map_err(failed)?;
-    Ok(Rows::File(reader))
+    let bytes = input.shape.iter().product::<u64>() * input.dtype.size() as u64;
+    if bytes > SMALL {
+        return Ok(Rows::File(reader));
+    }
+    let all: Vec<(u64, u64)> = input.shape.iter().map(|extent| (0, *extent)).collect();
+    Ok(Rows::Whole(reader.read(&all).map_err(failed)?))
 }
 
 /// Everything that a plan may ask for.
@@ -166,7 +174,7 @@ impl Feed<'_> {
         options: &Options,
     ) -> Result<Array, RunError> {
         let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let mut array = Array::zeros(input.dtype, &shape);
+        let mut array = Array::room(input.dtype, &shape);
         let data = self.data.0.get(&input.name);
         let data = data.ok_or_else(|| RunError::internal("the data are not open"))?;
         let (first, count) = ranges[input.axis];

@@ -22,6 +22,7 @@ mod walked;
 
 use crate::error::{ErrorKind, RunError};
 use crate::meet::{meet, share_numbers};
+use crate::profile::Recorder;
 use crate::schedule::Schedule;
 use crate::walk::{Walker, agree, pool};
 use crate::{Options, Report};
@@ -77,6 +78,7 @@ pub(crate) fn session(
         began: Instant::now(),
         watch,
         current,
+        recorder: Recorder::new(options.note),
     };
     if let Some(last) = &session.last {
         let failure = match comm.site() {
@@ -106,6 +108,7 @@ pub(crate) fn session(
         if let Some(signal) = signal {
             return Ok(Report {
                 stopped: Some((signal, runner.steps)),
+                profile: runner.recorder.gathered(comm)?,
                 ..Report::default()
             });
         }
@@ -118,10 +121,12 @@ pub(crate) fn session(
         let schedule = Schedule::of(plan, comm.sites());
         let mut walker = Walker::new(plan, &schedule, comm, options, current);
         walker.feed = Some(&feed);
+        walker.recorder = Some((&runner.recorder, runner.number(plan)));
         walker.steps(&runner.pool)?;
         report = walker.report(&runner.token)?;
     }
     report.exchanged = runner.exchanged()?;
+    report.profile = runner.recorder.gathered(comm)?;
     let peaks = share_numbers(comm, vec![runner.peak as i64])?;
     report.peak_bytes.resize(peaks.len(), 0);
     for (held, peak) in report.peak_bytes.iter_mut().zip(peaks) {
@@ -155,6 +160,7 @@ struct Runner<'a> {
     began: Instant,
     watch: &'a Watch<'a>,
     current: &'a AtomicUsize,
+    recorder: Recorder,
 }
 
 impl Runner<'_> {
@@ -345,12 +351,21 @@ impl Runner<'_> {
         let schedule = Schedule::of(plan, self.comm.sites());
         let mut walker = Walker::new(plan, &schedule, self.comm, self.options, self.current);
         walker.feed = Some(&feed);
+        walker.recorder = Some((&self.recorder, self.number(plan)));
         walker.looking = looking;
         walker.steps(&self.pool)?;
         let walked = walker.walked()?;
         let others = self.residents.bytes_beside(plan);
         self.peak = self.peak.max(walked.peak + others + self.beside);
         Ok(walked)
+    }
+
+    /// The number of a plan among the session's.
+    fn number(&self, plan: &Plan) -> u32 {
+        let mut plans = self.session.plans();
+        plans
+            .position(|known| std::ptr::eq(known, plan))
+            .unwrap_or(0) as u32
     }
 
     fn feed<'b>(&'b self, batch: Option<&'b Batch<'b>>) -> Feed<'b> {

@@ -16,6 +16,7 @@ use super::resident::{Resident, Residents};
 use super::{Block, Event, Rounds, Runner, States, order};
 use crate::error::RunError;
 use crate::meet::share_numbers;
+use crate::profile::{Note, Recorder};
 use crate::walk::agree;
 use ein_array::Array;
 use ein_comm::{Communicator, Counting, in_process};
@@ -82,6 +83,8 @@ impl Runner<'_> {
                 steps: self.steps,
                 peak: 0,
                 beside: 0,
+                // Steps of a site's own are no steps of the session's plans.
+                recorder: Recorder::new(Note::default()),
                 rate: None,
                 restored: BTreeMap::new(),
                 token: self.token.clone(),

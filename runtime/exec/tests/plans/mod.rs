@@ -77,6 +77,7 @@ impl Builder {
                 kernels: vec![],
                 steps: vec![],
                 repeats: vec![],
+                sweeps: vec![],
                 outputs: vec![],
             },
         }

@@ -1,7 +1,7 @@
 //! Which kernels are taken: the tests of results cannot tell, since strips compute everything.
 
 use super::*;
-use ein_plan::{Index, Operand, Scalar};
+use ein_plan::{Function, Graph, Index, IndexId, Node, NodeId, Operand, Scalar};
 
 struct Case {
     kernel: Kernel,
@@ -174,7 +174,7 @@ fn convolutions_are_taken() {
 }
 
 #[test]
-fn vectors_are_left_to_the_strips() {
+fn vectors_are_taken_where_one_factor_has_all_indices() {
     let f = DType::F32;
     let vector = case(
         &[200, 400],
@@ -185,5 +185,16 @@ fn vectors_are_left_to_the_strips() {
         ],
         product,
     );
-    assert!(!vector.taken());
+    assert!(vector.taken());
+    // Two factors of one row each: rows of a sweep.
+    let rows = case(
+        &[200, 400],
+        1,
+        &[
+            (f, &[200, 400], &[(&[0], 0), (&[1], 0)]),
+            (f, &[200, 400], &[(&[0], 0), (&[1], 0)]),
+        ],
+        product,
+    );
+    assert!(!rows.taken());
 }

@@ -30,7 +30,7 @@ impl Machine<'_, '_> {
     }
 
     fn fetch(&mut self, to: Register, read: &Read, first: usize, n: usize, pattern: &Pattern<'_>) {
-        let data = self.program.operands[read.operand].columns[read.column].data();
+        let data = self.operands[read.operand].columns[read.column].data();
         let at = to.slot as usize * WIDTH + first;
         match to.dtype {
             DType::F32 => f32::read(&mut self.f32s.values[at..at + n], data, pattern),
@@ -43,7 +43,7 @@ impl Machine<'_, '_> {
 
     /// Makes a register a view of neighbouring elements, or none any more. Whether it is one.
     fn view(&mut self, to: Register, read: &Read, offset: i64, n: usize) -> bool {
-        let data = self.program.operands[read.operand].columns[read.column].data();
+        let data = self.operands[read.operand].columns[read.column].data();
         let (slot, from) = (to.slot as usize, offset as usize);
         macro_rules! view {
             ($bank:ident, $t:ty) => {{
@@ -76,7 +76,8 @@ impl Machine<'_, '_> {
     fn read_strip(&mut self, node: u32, to: Register, read: &Read, strip: &Extents, n: usize) {
         self.unview(to);
         // Where the strip begins, and whether all of it is inside.
-        let (mut offset, mut inside) = (0i64, true);
+        let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
+        let (mut offset, mut inside) = (-skipped, true);
         let mut firsts = [0i64; 16];
         let wide = read.dims.len() > firsts.len();
         for (d, position) in read.dims.iter().enumerate() {

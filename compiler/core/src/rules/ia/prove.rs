@@ -27,6 +27,8 @@ pub struct Options<'a> {
     pub node_limit: usize,
     /// Rows that are not used, by name.
     pub disabled: &'a [String],
+    /// Whether the steps are written down: they take several times as long as the proof.
+    pub explain: bool,
     /// Whether the time is over.
     pub deadline: &'a dyn Fn() -> bool,
 }
@@ -38,7 +40,7 @@ pub struct Proof {
     pub proved: bool,
     /// Whether it went tensor by tensor.
     pub statement_by_statement: bool,
-    /// The applications of rows that it rests on, tensor by tensor.
+    /// The applications of rows that it rests on, tensor by tensor; none if they were not asked for.
     pub steps: Vec<ProofStep>,
     /// E-nodes, of all e-graphs together.
     pub nodes: usize,
@@ -176,9 +178,12 @@ impl Prover<'_> {
             mesh: mesh.clone(),
             ..Facts::default()
         };
-        let mut graph = Graph::new(facts)
-            .with_explanations_enabled()
-            .without_explanation_length_optimization();
+        let mut graph = Graph::new(facts);
+        if self.options.explain {
+            graph = graph
+                .with_explanations_enabled()
+                .without_explanation_length_optimization();
+        }
         let (mut ids, mut shown) = (HashMap::new(), vec![]);
         for chosen in [false, true] {
             let program = self.programs[usize::from(chosen)];
@@ -222,7 +227,7 @@ impl Prover<'_> {
             }
         }
         let goals = self.goals(&mut graph, &shown);
-        let ended = self.search(&mut graph, &goals);
+        let ended = self.search(&mut graph, &shown, &goals);
         self.proof.nodes += graph.total_number_of_nodes();
         self.proof.classes += graph.number_of_classes();
         if let Some(fault) = graph.analysis.faults.first() {
@@ -260,26 +265,33 @@ impl Prover<'_> {
         goals
     }
 
-    fn search(&self, graph: &mut Graph, goals: &[Vec<(usize, Id)>]) -> Ended {
+    /// Applies rows until the chosen program's relations are found. Whether the initial one's are equal to each other is
+    /// looked for by moves alone: where they are not, more rows would never come to an end.
+    fn search(
+        &self,
+        graph: &mut Graph,
+        shown: &[(Place, Id)],
+        goals: &[Vec<(usize, Id)>],
+    ) -> Ended {
         let mut ended = Ended::Saturated;
         let bounds = Bounds {
             nodes: self.options.node_limit,
             deadline: self.options.deadline,
         };
-        let mut done = |graph: &Graph| {
-            goals.iter().all(|goal| {
-                let own = goal.last().map(|(_, id)| graph.find(*id));
-                goal.len() == 1
-                    || goal[..goal.len() - 1]
-                        .iter()
-                        .any(|(_, id)| Some(graph.find(*id)) == own)
-            })
+        let found = |graph: &Graph, goal: &[(usize, Id)]| {
+            let own = goal.last().map(|(_, id)| graph.find(*id));
+            let earlier = &goal[..goal.len() - 1];
+            earlier.is_empty() || earlier.iter().any(|(_, id)| Some(graph.find(*id)) == own)
         };
         for (count, expand) in (1..=FAMILIES.len())
             .map(|n| (n, false))
             .chain([(FAMILIES.len(), true)])
         {
             let ways = ways(&FAMILIES[..count], expand, self.options.disabled);
+            let mut done = |graph: &Graph| {
+                let mut goals = shown.iter().zip(goals);
+                goals.all(|((place, _), goal)| !place.chosen && count > 1 || found(graph, goal))
+            };
             ended = saturate(graph, &ways, &bounds, &mut done);
             if ended != Ended::Saturated {
                 break;
@@ -315,7 +327,7 @@ impl Prover<'_> {
             let leaf = match equal {
                 Some((other, moved)) => {
                     let (left, right) = (*moved, *id);
-                    if place.chosen && left != right {
+                    if self.options.explain && place.chosen && left != right {
                         let proof = graph.explain_id_equivalence(left, right);
                         let about = tensor.unwrap_or(&relation.tensor);
                         let steps = explain::steps(proof, graph, &names, about);

@@ -135,10 +135,10 @@ pub fn matches(graph: &Graph, ways: &[Way]) -> Vec<(&'static str, Sides)> {
 
 /// Makes both sides one class; whether that was new. A side that is no relation is left alone.
 pub fn apply(graph: &mut Graph, name: &str, sides: &Sides) -> bool {
-    let before = graph.total_number_of_nodes();
+    let before = graph.total_size();
     let (left, right) = (sides.0.add(graph), sides.1.add(graph));
     let nothing = |id: Id| graph[graph.find(id)].data == Kind::Nothing;
-    let grown = graph.total_number_of_nodes() != before;
+    let grown = graph.total_size() != before;
     if nothing(left) || nothing(right) {
         return grown;
     }

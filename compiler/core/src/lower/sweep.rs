@@ -1,0 +1,113 @@
+//! Which steps of a plan are taken together, block of rows by block of rows ([`ein_plan::Sweep`]).
+//!
+//! A step joins a sweep that it shares memory with: it reads what a member makes, or what a member reads, at its own row.
+//! A sweep ends where something outside of it reads what it makes, and where a loop begins or ends. Must not know costs.
+//!
+//! ```text
+//! m[n] = max_d x[n,d]; e[n,d] = exp(x[n,d] - m[n]); s[n] = sum_d e[n,d]; y[n,d] = e[n,d] / s[n]   ->   sweep m, e, s, y rows 1
+//! ```
+
+use ein_plan::lifetime::{Event, events};
+use ein_plan::{Node, Operation, Plan, RelationId, RelationType, Step, Sweep};
+use std::collections::BTreeSet;
+
+/// Fewest elements of a tuple that are worth it: fewer stay in a cache between steps anyway.
+const LARGE: u64 = 1 << 16;
+/// Fewest rows of a tuple, so that there is work for every thread.
+const FEWEST_ROWS: u64 = 64;
+/// Most bytes of a row of all members together, so that it stays in a cache.
+const ROW: u64 = 1 << 20;
+/// Most members.
+const MOST: usize = 24;
+
+/// The sweeps of a plan that has none.
+pub(super) fn sweeps(plan: &Plan) -> Vec<Sweep> {
+    let (mut open, mut done): (Vec<Sweep>, Vec<Sweep>) = (vec![], vec![]);
+    for event in events(plan) {
+        let Event::Step(number) = event else {
+            done.append(&mut open);
+            continue;
+        };
+        let step = &plan.steps[number];
+        let joined = open
+            .iter()
+            .rposition(|sweep| with(plan, sweep, step).is_some());
+        let joined = joined.map(|at| open.remove(at));
+        // What it reads must have been made.
+        let inputs = step.operation.inputs();
+        let (read, others) = open
+            .into_iter()
+            .partition(|sweep| sweep.members.iter().any(|member| inputs.contains(member)));
+        open = others;
+        done.extend::<Vec<Sweep>>(read);
+        match joined {
+            Some(mut sweep) => {
+                sweep.rows = with(plan, &sweep, step).unwrap_or(sweep.rows);
+                sweep.members.push(step.result);
+                open.push(sweep);
+            }
+            None if plan.may_sweep(step) => open.push(Sweep {
+                members: vec![step.result],
+                rows: step.kind.array.dims.len() as u32,
+            }),
+            None => {}
+        }
+    }
+    done.append(&mut open);
+    done.retain(|sweep| sweep.members.len() > 1);
+    done.sort_by_key(Sweep::last);
+    done
+}
+
+/// The rows of a sweep with a step, if the step may join and that is worth it.
+fn with(plan: &Plan, sweep: &Sweep, step: &Step) -> Option<u32> {
+    if sweep.members.len() >= MOST {
+        return None;
+    }
+    let rows = plan.rows_with(sweep, step)?;
+    let members = || sweep.members.iter().map(|member| plan.step(*member));
+    let (mut row, mut large) = (0u64, false);
+    for kind in members().chain([step]).map(|step| &step.kind) {
+        let bytes: u64 = kind.array.columns.iter().map(|c| c.size() as u64).sum();
+        let (number, length) = tuple(kind, rows as usize);
+        row = row.saturating_add(bytes.saturating_mul(length));
+        large |= number.saturating_mul(length) >= LARGE;
+        if number < FEWEST_ROWS {
+            return None;
+        }
+    }
+    let own = aligned(plan, step, rows);
+    let shares = members().any(|member| {
+        own.contains(&member.result) || !own.is_disjoint(&aligned(plan, member, rows))
+    });
+    (row <= ROW && large && shares).then_some(rows)
+}
+
+/// The inputs of a step that it reads at its own row.
+fn aligned(plan: &Plan, step: &Step, rows: u32) -> BTreeSet<RelationId> {
+    let Operation::LocalJoin { inputs, kernel, .. } = &step.operation else {
+        return BTreeSet::new();
+    };
+    let kernel = &plan.kernels[kernel.0 as usize];
+    let reads = kernel.graph.iter().filter_map(|(_, node, _)| match node {
+        Node::Read {
+            operand, positions, ..
+        } if kernel.rows_read(positions) >= rows as usize => {
+            Some(inputs[*operand as usize].relation)
+        }
+        _ => None,
+    });
+    reads.collect()
+}
+
+/// Rows of the largest tuple, and elements of a row, with that many dimensions of rows.
+fn tuple(kind: &RelationType, rows: usize) -> (u64, u64) {
+    let extents = kind.array.dims.iter().map(|dim| match dim.cut {
+        None => dim.extent,
+        Some(cut) => dim.extent.div_ceil(kind.keys[cut as usize].pieces.into()),
+    });
+    let extents: Vec<u64> = extents.collect();
+    let (rows, row) = extents.split_at(rows.min(extents.len()));
+    let product = |extents: &[u64]| extents.iter().fold(1u64, |n, e| n.saturating_mul(*e));
+    (product(rows), product(row))
+}

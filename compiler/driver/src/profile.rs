@@ -1,0 +1,208 @@
+//! What a run's steps took, for `--profile` and `--stats`: each step by its line and tensor, with what the plan states of it.
+//!
+//! Must not know how steps are timed, nor the form of a trace.
+//!
+//! ```text
+//! stats: step 3 distance (model.ein:11): 1 time, 12.1 ms of 24.0 ms, 50.0 Mflop (4.1 Gflop/s), holds 1.3 MB (stated 1.3 MB)
+//! ```
+
+use crate::session::Prepared;
+use ein_exec::{Profile, Total};
+use ein_plan::{Operation, Plan, RelationId, memory, traffic, work};
+use ein_records::{RecordError, Slice, Trace};
+use std::collections::BTreeMap;
+
+/// The plans of a run, in the order in which a profile numbers them.
+fn plans(prepared: &Prepared) -> Vec<&Plan> {
+    match prepared {
+        Prepared::Plan(plan) => vec![plan],
+        Prepared::Session(session) => session.plans().collect(),
+    }
+}
+
+/// What is known of a step before the run.
+struct Known {
+    /// `distance · model.ein:11`.
+    name: String,
+    operation: &'static str,
+    /// Operations at the busiest site, each time.
+    flops: u64,
+    /// Bytes that change site, each time.
+    moved: u64,
+    /// Bytes that the step reads and makes at the site that has most of them.
+    touched: u64,
+    /// Bytes that the plan states for the time of the step, at the site that has most.
+    held: u64,
+}
+
+/// By plan and step.
+fn known(plans: &[&Plan]) -> Vec<Vec<Known>> {
+    plans.iter().map(|plan| of_plan(plan)).collect()
+}
+
+fn of_plan(plan: &Plan) -> Vec<Known> {
+    let (traffic, held) = (traffic::by_step(plan), memory::by_step(plan));
+    let of = plan.sweeps_of_steps();
+    let steps = plan.steps.iter().enumerate().map(|(number, step)| {
+        // A sweep is one slice: all its members' work.
+        let members = match of[number] {
+            Some(sweep) => plan.sweeps[sweep].members.clone(),
+            None => vec![step.result],
+        };
+        let tensors: Vec<&str> = members
+            .iter()
+            .map(|m| plan.step(*m).tensor.as_str())
+            .collect();
+        let file = plan.files.get(step.origin.file as usize);
+        let line = file.map_or(String::new(), |file| {
+            format!(" · {file}:{}", step.origin.line)
+        });
+        Known {
+            name: format!("{}{line}", tensors.join(", ")),
+            operation: operation(plan, members.len(), number),
+            flops: members
+                .iter()
+                .map(|m| work::of_step(plan, plan.step(*m)))
+                .sum(),
+            moved: traffic[number].bytes,
+            touched: touched(plan, &members),
+            held: held[number].iter().copied().max().unwrap_or(0),
+        }
+    });
+    steps.collect()
+}
+
+fn operation(plan: &Plan, members: usize, number: usize) -> &'static str {
+    match plan.steps[number].operation {
+        _ if members > 1 => "sweep",
+        Operation::Source { .. } => "source",
+        Operation::Broadcast { .. } => "broadcast",
+        Operation::Shuffle { .. } => "shuffle",
+        Operation::LocalJoin { .. } => "local join",
+        Operation::LocalAggregate { .. } => "local aggregate",
+        Operation::LocalConcat { .. } => "local concat",
+        Operation::LocalTile { .. } => "local tile",
+        Operation::LocalFilter { .. } => "local filter",
+        Operation::Loop { .. } => "loop",
+    }
+}
+
+/// Bytes of what steps read from outside and of what they make that is held.
+fn touched(plan: &Plan, members: &[RelationId]) -> u64 {
+    let passing = plan.passing();
+    let mut relations: Vec<RelationId> = vec![];
+    for member in members {
+        let inputs = plan.step(*member).operation.inputs();
+        relations.extend(inputs.iter().filter(|input| !members.contains(input)));
+        if !passing[member.0 as usize] {
+            relations.push(*member);
+        }
+    }
+    relations.sort_unstable();
+    relations.dedup();
+    let bytes = |relation: &RelationId| memory::of(plan, plan.kind(*relation));
+    relations.iter().map(bytes).sum()
+}
+
+/// Writes the trace of a run.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(trace: Trace, prepared: &Prepared, profile: &Profile) -> Result<(), RecordError> {
+    let plans = plans(prepared);
+    let known = known(&plans);
+    let args: Vec<Vec<BTreeMap<&'static str, serde_json::Value>>> = (known.iter())
+        .map(|steps| steps.iter().enumerate().map(arguments).collect())
+        .collect();
+    let program = plans.first().and_then(|plan| plan.files.first());
+    let left_out = profile.iter().map(|site| site.left_out).sum();
+    let slices = profile.iter().enumerate().flat_map(|(site, own)| {
+        let (known, args) = (&known, &args);
+        own.slices.iter().filter_map(move |slice| {
+            let (plan, step) = (slice.plan as usize, slice.step as usize);
+            let step_known = known.get(plan)?.get(step)?;
+            Some(Slice {
+                name: &step_known.name,
+                category: step_known.operation,
+                site,
+                start: slice.start as f64 / 1e3,
+                length: slice.length as f64 / 1e3,
+                args: args.get(plan)?.get(step)?,
+            })
+        })
+    });
+    let program = program.map_or("", String::as_str);
+    trace.write(program, profile.len(), left_out, slices)
+}
+
+fn arguments((number, step): (usize, &Known)) -> BTreeMap<&'static str, serde_json::Value> {
+    let mut args = BTreeMap::from([
+        ("step", serde_json::json!(number)),
+        ("bytes read and made", serde_json::json!(step.touched)),
+    ]);
+    if step.flops > 0 {
+        args.insert("flops", serde_json::json!(step.flops));
+    }
+    if step.moved > 0 {
+        args.insert("bytes moved", serde_json::json!(step.moved));
+    }
+    args
+}
+
+/// Every step in a line: what was stated and what was measured, at the site where it took longest.
+pub fn figures(prepared: &Prepared, profile: &Profile) -> String {
+    let plans = plans(prepared);
+    let known = known(&plans);
+    let mut worst: BTreeMap<(u32, u32), Total> = BTreeMap::new();
+    for site in profile {
+        for (step, total) in &site.totals {
+            let so_far = worst.entry(*step).or_default();
+            so_far.times = so_far.times.max(total.times);
+            so_far.length = so_far.length.max(total.length);
+            so_far.held = so_far.held.max(total.held);
+        }
+    }
+    let mut text = String::new();
+    for ((plan, step), total) in worst {
+        let Some(known) = known
+            .get(plan as usize)
+            .and_then(|steps| steps.get(step as usize))
+        else {
+            continue;
+        };
+        let which = match plans.len() {
+            1 => String::new(),
+            _ => format!("plan {plan} "),
+        };
+        let seconds = total.length as f64 / 1e9;
+        text += &format!(
+            "stats: {which}step {step} {}: {} times, {:.3} ms",
+            known.name,
+            total.times,
+            seconds * 1e3
+        );
+        let rate = |amount: u64| amount as f64 * total.times as f64 / seconds.max(1e-9) / 1e9;
+        if known.flops > 0 {
+            text += &format!(
+                ", stated {} flops, {:.2} Gflop/s",
+                known.flops,
+                rate(known.flops)
+            );
+        }
+        if known.moved > 0 {
+            text += &format!(
+                ", stated {} bytes moved, {:.2} GB/s",
+                known.moved,
+                rate(known.moved)
+            );
+        } else {
+            text += &format!(
+                ", {} bytes read and made, {:.2} GB/s",
+                known.touched,
+                rate(known.touched)
+            );
+        }
+        text += &format!(", held {} bytes (stated {})\n", total.held, known.held);
+    }
+    text
+}

@@ -1,0 +1,399 @@
+//! How a sum of products is cut into matrix products: which indices make rows, columns and inner terms of a block, what is
+//! copied beforehand, and where blocks go. The choice depends on the kernel and its sizes alone. Must not know values.
+//!
+//! ```text
+//! out[f, e, d, c, b, a] = left[a, g, e, d] * right[c, b, f, g]
+//! scattered: rows f c b, columns e d a in blocks of 144 x 240, copied to their places; both factors packed
+//! ```
+
+use crate::pack::merged;
+
+/// Elements of a factor up to which a copy of all of it is made, if parts of it would be copied several times.
+pub(crate) const HELD: usize = 1 << 25;
+/// Inner terms of a packed block.
+const INNER: usize = 512;
+/// Elements of a packed block.
+const PACKED: usize = 1 << 17;
+/// Rows and columns of a block that is copied to its place.
+const SIDE: usize = 256;
+/// Elements of a cache line.
+const LINE: usize = 16;
+/// Blocks that keep all threads busy.
+pub(crate) const BLOCKS: usize = 16;
+/// Multiplications that are worth a block of their own.
+const WORK: usize = 1 << 22;
+
+/// How the indices of more than one value meet: in the output and both factors, the output and one, both factors only.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Roles {
+    pub batch: Vec<usize>,
+    pub rows: Vec<usize>,
+    pub columns: Vec<usize>,
+    pub inner: Vec<usize>,
+}
+
+/// Where a factor's elements are.
+pub(crate) enum Lie<'s> {
+    /// In memory, at these steps.
+    Strided(&'s [i64]),
+    /// They are computed, or some of them.
+    Made,
+}
+
+/// What becomes of a factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Multiplied where it is.
+    InPlace,
+    /// Copied as a whole, then multiplied there.
+    Held,
+    /// Copied block by block.
+    Packed,
+}
+
+/// How the kernel is cut.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// The indices of a block's rows, columns and inner terms, outermost first.
+    pub rows: Vec<usize>,
+    pub columns: Vec<usize>,
+    pub inner: Vec<usize>,
+    /// Indices of the batch of which a block has several values.
+    pub many: Vec<usize>,
+    /// For each index the values in a usual block.
+    pub tile: Vec<usize>,
+    /// Whether a block is a matrix in the output; else it is copied there.
+    pub direct: bool,
+    pub left: Way,
+    pub right: Way,
+}
+
+/// The sizes that a layout is chosen for.
+pub(crate) struct Sizes<'s> {
+    pub lengths: &'s [usize],
+    /// How many indices are the output's.
+    pub rank: usize,
+    pub roles: &'s Roles,
+    pub left: Lie<'s>,
+    pub right: Lie<'s>,
+}
+
+impl Sizes<'_> {
+    fn count(&self, indices: &[usize]) -> usize {
+        indices.iter().map(|i| self.lengths[*i]).product()
+    }
+
+    /// The cheapest layout.
+    pub(crate) fn choose(&self) -> Layout {
+        let roles = self.roles;
+        let inners = [&self.left, &self.right].map(|lie| self.ordered(lie, &roles.inner));
+        let mut best: Option<(f64, Layout)> = None;
+        let mut offer = |layout: Option<(f64, Layout)>| {
+            if let Some((cost, layout)) = layout
+                && best.as_ref().is_none_or(|(least, _)| cost < *least)
+            {
+                best = Some((cost, layout));
+            }
+        };
+        for inner in &inners {
+            offer(self.direct(inner));
+            // In blocks that are copied, rows and columns may come in any order.
+            let rows = [roles.rows.clone(), self.ordered(&self.left, &roles.rows)];
+            let columns = [
+                roles.columns.clone(),
+                self.ordered(&self.right, &roles.columns),
+            ];
+            for (r, rows) in rows.iter().enumerate() {
+                for (c, columns) in columns.iter().enumerate() {
+                    // A part of a group is only near in the output if it is counted in its order.
+                    let whole = |at: usize, list: &[usize]| at == 0 || self.count(list) <= SIDE;
+                    if whole(r, rows) && whole(c, columns) {
+                        offer(self.scattered(rows, columns, inner));
+                    }
+                }
+            }
+        }
+        best.map(|(_, layout)| layout)
+            .expect("blocks that are copied are always possible")
+    }
+
+    /// Indices in the order in which a factor's own steps fall.
+    fn ordered(&self, lie: &Lie<'_>, indices: &[usize]) -> Vec<usize> {
+        let mut order = indices.to_vec();
+        if let Lie::Strided(steps) = lie {
+            order.sort_by_key(|i| std::cmp::Reverse(steps[*i]));
+        }
+        order
+    }
+
+    /// The output's indices of more than one value.
+    fn output(&self) -> Vec<usize> {
+        (0..self.rank).filter(|i| self.lengths[*i] > 1).collect()
+    }
+
+    /// Blocks that are matrices in the output: neighbouring indices of one role are rows, the last ones are columns.
+    fn direct(&self, inner: &[usize]) -> Option<(f64, Layout)> {
+        let output = self.output();
+        let is = |list: &[usize], at: usize| list.contains(&output[at]);
+        let mut first = output.len();
+        while first > 0 && is(&self.roles.columns, first - 1) {
+            first -= 1;
+        }
+        let columns = output[first..].to_vec();
+        let (mut rows, mut at) = (vec![], 0);
+        while at < first {
+            let start = at;
+            while at < first && is(&self.roles.rows, at) {
+                at += 1;
+            }
+            if self.count(&output[start..at]) > self.count(&rows) {
+                rows = output[start..at].to_vec();
+            }
+            at += usize::from(at == start);
+        }
+        if columns.is_empty() || rows.is_empty() != self.roles.rows.is_empty() {
+            return None;
+        }
+        let layout = self.cut(Layout {
+            rows,
+            columns,
+            inner: inner.to_vec(),
+            many: vec![],
+            tile: vec![1; self.lengths.len()],
+            direct: true,
+            left: Way::InPlace,
+            right: Way::InPlace,
+        });
+        Some((self.cost(&layout), layout))
+    }
+
+    /// Blocks that are copied to their places.
+    fn scattered(
+        &self,
+        rows: &[usize],
+        columns: &[usize],
+        inner: &[usize],
+    ) -> Option<(f64, Layout)> {
+        let last = self.output().last().copied();
+        let many = last.filter(|i| self.roles.batch.contains(i));
+        let layout = self.cut(Layout {
+            rows: rows.to_vec(),
+            columns: columns.to_vec(),
+            inner: inner.to_vec(),
+            many: many.into_iter().collect(),
+            tile: vec![1; self.lengths.len()],
+            direct: false,
+            left: Way::InPlace,
+            right: Way::InPlace,
+        });
+        Some((self.cost(&layout), layout))
+    }
+
+    /// Chooses tiles and what becomes of the factors.
+    fn cut(&self, mut layout: Layout) -> Layout {
+        let (m, n) = (self.count(&layout.rows), self.count(&layout.columns));
+        let many = self.count(&layout.many).min(16);
+        let (mut rows, mut columns) = (m, n);
+        let mut inner = self.count(&layout.inner);
+        if !layout.direct {
+            rows = m.min(SIDE);
+            // What one side lacks the other may have, and several matrices share a block.
+            let most = SIDE * SIDE * 2;
+            columns = n.min((most / (rows * many)).max(SIDE / 4));
+            rows = m.min((most / (columns * many)).max(SIDE / 4));
+        }
+        self.tile(&mut layout, rows, columns, inner, many);
+        let stands = |layout: &Layout, left: bool| self.stands(layout, left);
+        let visits = |layout: &Layout, left: bool| {
+            let mine = if left {
+                &self.roles.columns
+            } else {
+                &self.roles.rows
+            };
+            let blocks = |i: &usize| self.lengths[*i].div_ceil(layout.tile[*i]);
+            mine.iter().map(blocks).product::<usize>()
+        };
+        let way = |layout: &Layout, left: bool| {
+            let own = if left {
+                &self.roles.rows
+            } else {
+                &self.roles.columns
+            };
+            let size =
+                self.count(own) * self.count(&self.roles.inner) * self.count(&self.roles.batch);
+            if stands(layout, left) {
+                Way::InPlace
+            } else if size <= HELD && (visits(layout, left) > 1 || self.sparse(layout, left)) {
+                Way::Held
+            } else {
+                Way::Packed
+            }
+        };
+        (layout.left, layout.right) = (way(&layout, true), way(&layout, false));
+        if layout.left == Way::Packed || layout.right == Way::Packed {
+            // Packed blocks stay in the second cache.
+            inner = inner.div_ceil(inner.div_ceil(INNER));
+            let most = (PACKED / (inner * many)).max(16);
+            if layout.left == Way::Packed {
+                rows = rows.min(most);
+            }
+            if layout.right == Way::Packed {
+                columns = columns.min(most);
+            }
+            // Cut into more blocks than threads along the side that does not repeat the packing of the other.
+            let others = self.blocks(&layout) / (m.div_ceil(rows) * n.div_ceil(columns)).max(1);
+            while others * m.div_ceil(rows) * n.div_ceil(columns) < BLOCKS
+                && rows * columns * inner > WORK
+            {
+                let cut_rows = match (layout.left, layout.right) {
+                    (Way::Packed, Way::InPlace | Way::Held) => true,
+                    (Way::InPlace | Way::Held, Way::Packed) => false,
+                    _ => rows >= columns,
+                };
+                if cut_rows && rows > 32 {
+                    rows = rows.div_ceil(2);
+                } else if columns > 32 {
+                    columns = columns.div_ceil(2);
+                } else {
+                    break;
+                }
+            }
+            self.tile(&mut layout, rows, columns, inner, many);
+            // A side that had no need of it before may be visited several times now.
+            let again = |way_: Way, left: bool| {
+                if way_ == Way::Packed {
+                    way(&layout, left)
+                } else {
+                    way_
+                }
+            };
+            (layout.left, layout.right) = (again(layout.left, true), again(layout.right, false));
+        } else {
+            // The gemm crate shares a large product out among threads itself, but not one with a vector, nor does a
+            // system's library here.
+            let shares = m > 1 && n > 1 && crate::blas::loaded().is_none();
+            // Lines of a matrix that a vector is added up of are long enough for the memory's own reading ahead.
+            let along = match (&self.right, layout.right) {
+                (Lie::Strided(steps), Way::InPlace) if m == 1 => {
+                    merged(steps, &layout.columns, &layout.tile) == Some(1)
+                }
+                _ => false,
+            };
+            let least = if along { 4096 } else { 128 };
+            // What is bound by memory is worth a block sooner.
+            let work = if m == 1 || n == 1 { WORK / 16 } else { WORK };
+            while !(layout.direct && shares)
+                && self.blocks(&layout) < BLOCKS
+                && rows * columns * inner > work
+                && rows + columns > least
+            {
+                if rows >= columns {
+                    rows = rows.div_ceil(2);
+                } else {
+                    columns = columns.div_ceil(2);
+                }
+                self.tile(&mut layout, rows, columns, inner, many);
+            }
+        }
+        layout
+    }
+
+    fn tile(&self, layout: &mut Layout, rows: usize, columns: usize, inner: usize, many: usize) {
+        layout.tile.fill(1);
+        for (list, most) in [
+            (&layout.rows, rows),
+            (&layout.columns, columns),
+            (&layout.inner, inner),
+            (&layout.many, many),
+        ] {
+            tiles_of(list, self.lengths, most, &mut layout.tile);
+        }
+    }
+
+    /// Number of blocks.
+    fn blocks(&self, layout: &Layout) -> usize {
+        let along = |i: usize| self.lengths[i].div_ceil(layout.tile[i]);
+        (0..self.rank).map(along).product()
+    }
+
+    /// Whether a factor's blocks are matrices where they are, with neighbours along one side.
+    fn stands(&self, layout: &Layout, left: bool) -> bool {
+        let (lie, own) = if left {
+            (&self.left, &layout.rows)
+        } else {
+            (&self.right, &layout.columns)
+        };
+        let Lie::Strided(steps) = lie else {
+            return false;
+        };
+        let merge = |list: &[usize]| merged(steps, list, &layout.tile);
+        let (Some(own), Some(inner)) = (merge(own), merge(&layout.inner)) else {
+            return false;
+        };
+        let single = |list: &[usize]| list.iter().all(|i| layout.tile[*i] == 1);
+        own == 1 || inner == 1 || single(&layout.inner)
+    }
+
+    /// Whether a block of a factor would use a small part of each of its cache lines.
+    fn sparse(&self, layout: &Layout, left: bool) -> bool {
+        let roles = self.roles;
+        let (lie, own) = if left {
+            (&self.left, &roles.rows)
+        } else {
+            (&self.right, &roles.columns)
+        };
+        let Lie::Strided(steps) = lie else {
+            return false;
+        };
+        let indices = roles.batch.iter().chain(own).chain(&roles.inner);
+        let nearest = indices.min_by_key(|i| steps[**i].unsigned_abs());
+        nearest.is_some_and(|i| layout.tile[*i] < self.lengths[*i].min(LINE))
+    }
+
+    /// About how long it takes, in nanoseconds of one core.
+    fn cost(&self, layout: &Layout) -> f64 {
+        let roles = self.roles;
+        let counts = [&roles.batch, &roles.rows, &roles.columns, &roles.inner];
+        let [b, m, n, k] = counts.map(|list| self.count(list) as f64);
+        let of = |list: &[usize]| list.iter().map(|i| layout.tile[*i] as f64).product::<f64>();
+        let (mt, nt) = (of(&layout.rows), of(&layout.columns));
+        // Columns are multiplied by whole vectors.
+        let lanes = LINE as f64;
+        let full = (mt / (mt + 8.0)) * (nt / (nt + lanes)) * (nt / (nt / lanes).ceil() / lanes);
+        let mut cost = b * m * n * k / 120.0 / full;
+        // Each product has a cost of its own.
+        cost += b * m * n / (mt * nt) * 130.0;
+        let copied = |left: bool, size: f64, visits: f64| match if left {
+            layout.left
+        } else {
+            layout.right
+        } {
+            Way::InPlace => 0.0,
+            Way::Held => size * 0.6,
+            Way::Packed if self.sparse(layout, left) => size * visits * 4.0,
+            Way::Packed => size * visits * 0.5,
+        };
+        cost += copied(true, b * m * k, (n / nt).max(1.0));
+        cost += copied(false, b * k * n, (m / mt).max(1.0));
+        if !layout.direct {
+            cost += b * m * n * 0.3;
+        }
+        cost
+    }
+}
+
+/// Tiles of at most `most` points: whole inner indices, a part of one, one value of the outer ones.
+fn tiles_of(indices: &[usize], lengths: &[usize], most: usize, tiles: &mut [usize]) {
+    let mut left = most.max(1);
+    for index in indices.iter().rev() {
+        let n = lengths[*index];
+        if n <= left {
+            tiles[*index] = n;
+            left /= n.max(1);
+        } else {
+            // Equal parts.
+            tiles[*index] = n.div_ceil(n.div_ceil(left));
+            break;
+        }
+    }
+}

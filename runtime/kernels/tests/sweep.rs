@@ -1,0 +1,378 @@
+//! Sweeps give the bits of their members one by one, whatever the sizes, blocks and threads.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use ein_array::{Array, Data};
+use ein_kernels::{Chunk, Fault, Fusion, KernelError, Member, Operand, Options, run, sweep};
+use ein_plan::{DType, Kernel};
+
+/// A program of kernels: their texts, and where each operand comes from (given ones first, then members).
+struct Program {
+    kernels: Vec<Kernel>,
+    operands: Vec<Vec<usize>>,
+    given: Vec<Array>,
+}
+
+/// A generator of numbers; the same ones on every machine.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % below
+    }
+
+    fn array(&mut self, dtype: DType, shape: &[usize]) -> Array {
+        let n: usize = shape.iter().product();
+        let mut value = || self.next(4001) as f64 / 1000.0 - 2.0;
+        let data = match dtype {
+            DType::F32 => Data::F32((0..n).map(|_| value() as f32).collect()),
+            DType::F64 => Data::F64((0..n).map(|_| value()).collect()),
+            DType::I64 => Data::I64((0..n).map(|_| (value() * 10.0) as i64).collect()),
+            other => panic!("{other}"),
+        };
+        Array::new(shape.to_vec(), data).unwrap()
+    }
+}
+
+/// Runs the members one after another.
+fn one_by_one(
+    program: &Program,
+    ranges: &dyn Fn(&Kernel) -> Vec<(u64, u64)>,
+    options: &Options,
+) -> Result<Vec<Array>, (usize, KernelError)> {
+    let mut made: Vec<Array> = vec![];
+    for (number, (kernel, operands)) in program.kernels.iter().zip(&program.operands).enumerate() {
+        let chunks: Vec<Chunk<'_>> = operands
+            .iter()
+            .map(|at| match at.checked_sub(program.given.len()) {
+                None => whole(&program.given[*at]),
+                Some(member) => {
+                    let other = &program.kernels[member];
+                    let start = ranges(other).iter().map(|(start, _)| *start);
+                    Chunk {
+                        columns: vec![&made[member]],
+                        start: start.take(other.output_rank as usize).collect(),
+                    }
+                }
+            })
+            .collect();
+        let result = run(kernel, &ranges(kernel), &chunks, options);
+        made.extend(result.map_err(|error| (number, error))?);
+    }
+    Ok(made)
+}
+
+fn whole(array: &Array) -> Chunk<'_> {
+    Chunk {
+        columns: vec![array],
+        start: vec![0; array.shape().len()],
+    }
+}
+
+/// The same as a sweep; `kept` by member.
+fn together(
+    program: &Program,
+    rows: usize,
+    kept: &dyn Fn(usize) -> bool,
+    ranges: &dyn Fn(&Kernel) -> Vec<(u64, u64)>,
+    options: &Options,
+) -> Result<Vec<Option<Array>>, (usize, KernelError)> {
+    let members: Vec<Member<'_>> = (program.kernels.iter().zip(&program.operands))
+        .enumerate()
+        .map(|(number, (kernel, operands))| Member {
+            kernel,
+            ranges: ranges(kernel),
+            operands: operands
+                .iter()
+                .map(|at| match at.checked_sub(program.given.len()) {
+                    None => Operand::Given(whole(&program.given[*at])),
+                    Some(member) => Operand::Made(member),
+                })
+                .collect(),
+            kept: kept(number),
+        })
+        .collect();
+    let made = sweep(&members, rows, options)?;
+    let first = |columns: Option<Vec<Array>>| columns.map(|mut columns| columns.remove(0));
+    Ok(made.into_iter().map(first).collect())
+}
+
+fn everything(kernel: &Kernel) -> Vec<(u64, u64)> {
+    kernel
+        .indices
+        .iter()
+        .map(|index| (0, index.extent))
+        .collect()
+}
+
+fn same(
+    name: &str,
+    program: &Program,
+    rows: usize,
+    ranges: &(dyn Fn(&Kernel) -> Vec<(u64, u64)> + Sync),
+) {
+    for fusion in [Fusion::Never, Fusion::Always] {
+        let options = Options {
+            fusion,
+            ..Options::default()
+        };
+        let want = one_by_one(program, ranges, &options);
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            for all in [true, false] {
+                let last = program.kernels.len() - 1;
+                let kept = |number: usize| all || number == last;
+                let got = pool.install(|| together(program, rows, &kept, ranges, &options));
+                match (&want, got) {
+                    (Ok(want), Ok(got)) => {
+                        for (number, (want, got)) in want.iter().zip(got).enumerate() {
+                            let Some(got) = got else {
+                                assert!(!kept(number));
+                                continue;
+                            };
+                            assert_eq!(got.shape(), want.shape());
+                            let equal = got.data().bytes() == want.data().bytes();
+                            assert!(
+                                equal,
+                                "{name}: member {number}, {threads} threads, {fusion:?}"
+                            );
+                        }
+                    }
+                    (Err(want), Err(got)) => assert_eq!(*want, got, "{name}"),
+                    (want, got) => panic!("{name}: {got:?}, not {want:?}"),
+                }
+            }
+        }
+    }
+}
+
+fn program(texts: &[(String, &[usize])], given: Vec<Array>) -> Program {
+    let read = |text: &String| {
+        text.parse::<Kernel>()
+            .unwrap_or_else(|e| panic!("{text}: {e}"))
+    };
+    Program {
+        kernels: texts.iter().map(|(text, _)| read(text)).collect(),
+        operands: texts
+            .iter()
+            .map(|(_, operands)| operands.to_vec())
+            .collect(),
+        given,
+    }
+}
+
+fn softmax(n: usize, d: usize) -> Program {
+    let mut numbers = Numbers(7);
+    program(
+        &[
+            (
+                format!("(f32[{n}, {d}]) [n: {n} | d: {d}] f32 = max a0[n, d]"),
+                &[0],
+            ),
+            (
+                format!("(f32[{n}, {d}], f32[{n}]) [n: {n}, d: {d}] f32 = exp(a0[n, d] - a1[n])"),
+                &[0, 1],
+            ),
+            (
+                format!("(f32[{n}, {d}]) [n: {n} | d: {d}] f32 = sum a0[n, d]"),
+                &[2],
+            ),
+            (
+                format!("(f32[{n}, {d}], f32[{n}]) [n: {n}, d: {d}] f32 = a0[n, d] / a1[n]"),
+                &[2, 3],
+            ),
+        ],
+        vec![numbers.array(DType::F32, &[n, d])],
+    )
+}
+
+#[test]
+fn a_softmax_has_the_bits_of_its_parts() {
+    for (n, d) in [
+        (1, 1),
+        (5, 3),
+        (1000, 7),
+        (300, 1031),
+        (20, 70_001),
+        (3, 400_000),
+        (70_001, 4),
+    ] {
+        same(&format!("{n} x {d}"), &softmax(n, d), 1, &everything);
+    }
+}
+
+#[test]
+fn a_part_of_the_rows_is_swept_like_the_whole() {
+    let part = |kernel: &Kernel| {
+        let mut ranges: Vec<(u64, u64)> = everything(kernel);
+        ranges[0] = (100, 111);
+        ranges
+    };
+    same("rows 100 to 211", &softmax(300, 1031), 1, &part);
+    let none = |kernel: &Kernel| {
+        let mut ranges: Vec<(u64, u64)> = everything(kernel);
+        ranges[0] = (100, 0);
+        ranges
+    };
+    same("no rows", &softmax(300, 1031), 1, &none);
+}
+
+#[test]
+fn rows_of_several_indices_and_stored_types() {
+    let (b, h, d) = (5, 33, 700);
+    let mut numbers = Numbers(3);
+    let texts = [
+        (
+            format!("(f64[{b}, {h}, {d}]) [b: {b}, h: {h} | d: {d}] f64 = mean a0[b, h, d]"),
+            &[0][..],
+        ),
+        (
+            format!(
+                "(f64[{b}, {h}, {d}], f64[{b}, {h}]) [b: {b}, h: {h} | d: {d}] bf16 = mean (a0[b, h, d] - a1[b, h]) * (a0[b, h, d] - a1[b, h])"
+            ),
+            &[0, 2],
+        ),
+        (
+            format!(
+                "(f64[{b}, {h}, {d}], f64[{b}, {h}], bf16[{b}, {h}], f64[{d}]) [b: {b}, h: {h}, d: {d}] f16 = (a0[b, h, d] - a1[b, h]) * f64(a2[b, h]) + a3[d]"
+            ),
+            &[0, 2, 3, 1],
+        ),
+        (
+            format!("(f16[{b}, {h}, {d}]) [b: {b}, h: {h} | d: {d}] i64 = argmax a0[b, h, d]"),
+            &[4],
+        ),
+    ];
+    let given = vec![
+        numbers.array(DType::F64, &[b, h, d]),
+        numbers.array(DType::F64, &[d]),
+    ];
+    same("norm", &program(&texts, given), 2, &everything);
+}
+
+#[test]
+fn the_first_fault_of_the_first_member_is_told() {
+    let (n, d) = (400, 900);
+    let mut numbers = Numbers(5);
+    let mut x = numbers.array(DType::I64, &[n, d]);
+    if let Data::I64(values) = x.data_mut() {
+        values.iter_mut().for_each(|v| *v = v.abs() + 1);
+        values[399 * d + 5] = 0;
+        values[250 * d + 800] = 0;
+        values[250 * d + 3] = -7;
+    }
+    let texts = [
+        (
+            format!("(i64[{n}, {d}]) [n: {n}, d: {d}] i64 = a0[n, d] * 1"),
+            &[0][..],
+        ),
+        (
+            format!("(i64[{n}, {d}]) [n: {n} | d: {d}] i64 = sum 1000 // a0[n, d]"),
+            &[1],
+        ),
+        (
+            format!(
+                "(i64[{n}, {d}], i64[{n}], i64[{d}]) [n: {n}, d: {d}] i64 = a2[a0[n, d]] + a1[n]"
+            ),
+            &[1, 2, 0],
+        ),
+    ];
+    let mut program = program(&texts, vec![x, numbers.array(DType::I64, &[d])]);
+    program.operands = vec![vec![0], vec![2], vec![2, 3, 1]];
+    same("faults", &program, 1, &everything);
+    let error = together(&program, 1, &|_| true, &everything, &Options::default()).unwrap_err();
+    assert_eq!((error.0, error.1.fault), (1, Fault::DivisionByZero));
+    assert_eq!(error.1.point, [250, 800]);
+}
+
+/// Chains of random operations between whole tensors and rows.
+#[test]
+fn random_programs_have_the_bits_of_their_parts() {
+    for seed in 0..120 {
+        let mut numbers = Numbers(seed * 977 + 1);
+        let double = numbers.next(3) == 0;
+        let (name, dtype) = if double {
+            ("f64", DType::F64)
+        } else {
+            ("f32", DType::F32)
+        };
+        let rows = 1 + numbers.next(2);
+        let mut shape = vec![1 + numbers.next(400)];
+        if rows == 2 {
+            shape = vec![1 + numbers.next(20), 1 + numbers.next(30)];
+        }
+        let d = 1 + numbers.next([3, 40, 700, 9000][numbers.next(4)]);
+        let names: Vec<String> = (0..rows).map(|r| format!("r{r}")).collect();
+        let (row_shape, row_at) = (list(&shape), names.join(", "));
+        let row_index: Vec<String> = (0..rows).map(|r| format!("r{r}: {}", shape[r])).collect();
+        let row_index = row_index.join(", ");
+        shape.push(d);
+        let full_shape = list(&shape);
+        let given = vec![numbers.array(dtype, &shape), numbers.array(dtype, &[d])];
+        // Which tensors are whole: the first one, and members; the second one is a single row.
+        let mut whole: Vec<Option<bool>> = vec![Some(true), None];
+        let (mut kernels, mut operands) = (vec![], vec![]);
+        for _ in 0..2 + numbers.next(7) {
+            let (a, b) = (numbers.next(whole.len()), numbers.next(whole.len()));
+            let kind = |at: usize| match whole[at] {
+                Some(true) => (format!("{name}[{full_shape}]"), format!("[{row_at}, d]")),
+                Some(false) => (format!("{name}[{row_shape}]"), format!("[{row_at}]")),
+                None => (format!("{name}[{d}]"), "[d]".to_owned()),
+            };
+            let ((type_a, at_a), (type_b, at_b)) = (kind(a), kind(b));
+            let (x, y) = (format!("a0{at_a}"), format!("a1{at_b}"));
+            let value = [
+                format!("exp({x} - abs({y}))"),
+                format!("{x} * {y} + {x}"),
+                format!("max({x}, {y}) - tanh({x})"),
+                format!(
+                    "where({x} < {y}, {x}, {y} / ({x} * {x} + 1.0{}))",
+                    if double { "_f64" } else { "" }
+                ),
+            ];
+            let value = &value[numbers.next(4)];
+            let across = whole[a] == Some(true) || whole[b] == Some(true);
+            let reduced =
+                numbers.next(2) == 0 && whole[a] != Some(false) && whole[b] != Some(false);
+            let same = a == b;
+            let value = if same {
+                value.replace("a1[", "a0[")
+            } else {
+                value.clone()
+            };
+            let types = if same {
+                type_a
+            } else {
+                format!("{type_a}, {type_b}")
+            };
+            let text = if reduced && across {
+                let how = ["sum", "max", "min", "mean", "norm", "logsumexp"][numbers.next(6)];
+                whole.push(Some(false));
+                format!("({types}) [{row_index} | d: {d}] {name} = {how} {value}")
+            } else {
+                whole.push(Some(true));
+                format!("({types}) [{row_index}, d: {d}] {name} = {value}")
+            };
+            let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+            operands.push(if same { vec![a] } else { vec![a, b] });
+            kernels.push(kernel);
+        }
+        let program = Program {
+            kernels,
+            operands,
+            given,
+        };
+        same(&format!("seed {seed}"), &program, rows, &everything);
+    }
+}
+
+fn list(shape: &[usize]) -> String {
+    let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    extents.join(", ")
+}

@@ -1,0 +1,200 @@
+//! Sweeps: steps that are taken together, block of rows by block of rows, so that what one leaves is in a cache when the
+//! next one reads it.
+//!
+//! All members run over the same rows, their first `rows` output dimensions, and read each other at their own row only. They
+//! are taken where the last one stands. A result that nothing else reads is never held whole. Must not know how a block
+//! is computed.
+//!
+//! ```text
+//! sweep r1, r2, r3, r4 rows 1      r1 = row maxima, r2 = exp of the rest, r3 = row sums, r4 = the quotient; r1, r2, r3 pass
+//! ```
+
+use crate::function::Function;
+use crate::kernel::{IndexId, Kernel, Node, NodeId};
+use crate::plan::{Operation, Plan, RelationId, Step, same_cut};
+use crate::reduction::Reduction;
+use serde::{Deserialize, Serialize};
+
+/// Steps that are taken together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// What they make, ascending: two or more.
+    pub members: Vec<RelationId>,
+    /// How many of the first output dimensions number rows; from 1.
+    pub rows: u32,
+}
+
+impl Sweep {
+    /// The member where all are taken.
+    pub fn last(&self) -> RelationId {
+        self.members.last().copied().unwrap_or(RelationId(0))
+    }
+}
+
+impl Plan {
+    /// By step: the sweep that it is in.
+    pub fn sweeps_of_steps(&self) -> Vec<Option<usize>> {
+        let mut of = vec![None; self.steps.len()];
+        for (number, sweep) in self.sweeps.iter().enumerate() {
+            for member in &sweep.members {
+                if let Some(slot) = of.get_mut(member.0 as usize) {
+                    *slot = Some(number);
+                }
+            }
+        }
+        of
+    }
+
+    /// By step: whether its result passes, being read in its sweep only, and is never held whole.
+    pub fn passing(&self) -> Vec<bool> {
+        let of = self.sweeps_of_steps();
+        let mut passing: Vec<bool> = of.iter().map(Option::is_some).collect();
+        let mut stays = |relation: RelationId| {
+            if let Some(passes) = passing.get_mut(relation.0 as usize) {
+                *passes = false;
+            }
+        };
+        for (number, step) in self.steps.iter().enumerate() {
+            for input in step.operation.inputs() {
+                if of.get(input.0 as usize) != Some(&of[number]) {
+                    stays(input);
+                }
+            }
+        }
+        self.outputs
+            .iter()
+            .for_each(|output| stays(output.relation));
+        for repeat in &self.repeats {
+            let block = &repeat.block;
+            block
+                .begins_with()
+                .chain(block.ends_with())
+                .for_each(&mut stays);
+        }
+        passing
+    }
+
+    /// Whether a step can be in a sweep at all: a kernel of whole tuples that strips compute.
+    pub fn may_sweep(&self, step: &Step) -> bool {
+        let Operation::LocalJoin {
+            kernel, fold: None, ..
+        } = &step.operation
+        else {
+            return false;
+        };
+        self.kernels.get(kernel.0 as usize).is_some_and(|kernel| {
+            kernel.guard.is_none()
+                && kernel.library().is_none()
+                && (kernel.reduction.is_none() || kernel.finish)
+                && kernel.output_rank > 0
+                && kernel.indices.iter().all(|index| index.extent > 0)
+                && !kernel.is_product()
+        })
+    }
+
+    /// The rows of a sweep of these members after a step has joined it; none if it cannot. Where it stands is not
+    /// looked at.
+    pub fn rows_with(&self, sweep: &Sweep, step: &Step) -> Option<u32> {
+        let Operation::LocalJoin { inputs, kernel, .. } = &step.operation else {
+            return None;
+        };
+        if !self.may_sweep(step) {
+            return None;
+        }
+        let first = self.kind(*sweep.members.first()?);
+        let own = &step.kind;
+        let alike = first.keys.len() == own.keys.len()
+            && first
+                .keys
+                .iter()
+                .zip(&own.keys)
+                .all(|(a, b)| same_cut(a, b))
+            && first.placement == own.placement;
+        if !alike {
+            return None;
+        }
+        let dims = first.array.dims.iter().zip(&own.array.dims);
+        let mut rows = dims.take_while(|(a, b)| a == b).count();
+        rows = rows.min(sweep.rows as usize);
+        let kernel = &self.kernels[kernel.0 as usize];
+        for (_, node, _) in kernel.graph.iter() {
+            let Node::Read {
+                operand, positions, ..
+            } = node
+            else {
+                continue;
+            };
+            let input = &inputs[*operand as usize];
+            if !sweep.members.contains(&input.relation) {
+                continue;
+            }
+            if !(0u32..)
+                .zip(&input.keys)
+                .all(|(number, key)| number == *key)
+            {
+                return None;
+            }
+            let shape = &kernel.operands[*operand as usize].shape;
+            let inside = positions.iter().zip(shape).all(|(position, extent)| {
+                let index = kernel.graph.as_index(*position);
+                index.is_some_and(|i| kernel.indices[i.0 as usize].extent <= *extent)
+            });
+            if !inside {
+                return None;
+            }
+            rows = rows.min(kernel.rows_read(positions));
+        }
+        (rows > 0).then_some(rows as u32)
+    }
+}
+
+impl Kernel {
+    /// How many of the first positions of a read are the output's indices in order: the operand is read at the output's own row.
+    pub fn rows_read(&self, positions: &[NodeId]) -> usize {
+        let own = (0u32..self.output_rank).zip(positions);
+        own.take_while(|(d, position)| self.graph.as_index(**position) == Some(IndexId(*d)))
+            .count()
+    }
+
+    /// Whether it sums up a product of matrices, or of a matrix and a vector: two factors have output indices that the other
+    /// lacks, or at most one factor has all that they have together. Divisors do not count. Other kernels are never computed as such.
+    pub fn is_product(&self) -> bool {
+        if self.reduction != Some(Reduction::Sum) {
+            return false;
+        }
+        let mut depends: Vec<u128> = vec![];
+        for (_, node, _) in self.graph.iter() {
+            let own = match node {
+                Node::Index(index) => 1u128.checked_shl(index.0).unwrap_or(0),
+                _ => 0,
+            };
+            depends.push(
+                node.arguments()
+                    .fold(own, |mask, a| mask | depends[a.0 as usize]),
+            );
+        }
+        let output = 1u128
+            .checked_shl(self.output_rank)
+            .map_or(u128::MAX, |bit| bit - 1);
+        let (mut factors, mut open) = (vec![], vec![(self.root, false)]);
+        while let Some((node, divides)) = open.pop() {
+            let mask = depends[node.0 as usize];
+            match self.graph.node(node) {
+                Node::Apply(Function::Mul | Function::Neg, arguments) => {
+                    open.extend(arguments.iter().map(|a| (*a, divides)));
+                }
+                Node::Apply(Function::Div, arguments) => {
+                    let turned = arguments.iter().enumerate();
+                    open.extend(turned.map(|(at, a)| (*a, divides != (at == 1))));
+                }
+                _ if divides || mask == 0 => {}
+                _ => factors.push(mask & output),
+            }
+        }
+        let union = factors.iter().fold(0, |union, mask| union | mask);
+        let whole = factors.iter().filter(|mask| **mask == union).count();
+        let lacks = |a: &u128, b: &u128| a & !b != 0 && b & !a != 0;
+        let matrices = factors.iter().any(|a| factors.iter().any(|b| lacks(a, b)));
+        matrices || factors.len() > 1 && whole < 2
+    }
+}
