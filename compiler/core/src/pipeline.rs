@@ -18,6 +18,7 @@ pub mod html;
 mod order;
 mod recompute;
 pub mod report;
+mod rounds;
 
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, rules, search, tra};
@@ -30,6 +31,7 @@ pub use compare::compare;
 pub use criteria::{Criteria, Objective};
 pub use describe::describe;
 pub use explain::explain;
+pub use rounds::rounds;
 
 /// What is compiled for.
 #[derive(Clone, Debug, PartialEq)]
