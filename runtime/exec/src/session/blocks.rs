@@ -110,7 +110,7 @@ fn parcels(tensor: &Dealt, from: Rest<'_>, to: Rest<'_>, receiver: u32, sites: u
     for (sender, have) in holders {
         let (mut from, mut to) = (vec![], vec![]);
         for (have, wanted) in have.iter().zip(&wanted) {
-            let (a, b) = common(have.as_deref(), wanted.as_deref());
+            let [a, b] = common(have.as_deref(), wanted.as_deref());
             from.push(a);
             to.push(b);
         }
@@ -132,12 +132,12 @@ fn parcels(tensor: &Dealt, from: Rest<'_>, to: Rest<'_>, receiver: u32, sites: u
 }
 
 /// Where what two ascending lists have in common stands in each.
-fn common(a: Option<&[u32]>, b: Option<&[u32]>) -> (Option<Arc<[u32]>>, Option<Arc<[u32]>>) {
+fn common(a: Option<&[u32]>, b: Option<&[u32]>) -> [Option<Arc<[u32]>>; 2] {
     match (a, b) {
-        (None, None) => (None, None),
+        (None, None) => [None, None],
         // Of all positions, each stands at its own number.
-        (Some(a), None) => (Some((0..a.len() as u32).collect()), Some(a.into())),
-        (None, Some(b)) => (Some(b.into()), Some((0..b.len() as u32).collect())),
+        (Some(a), None) => [Some((0..a.len() as u32).collect()), Some(a.into())],
+        (None, Some(b)) => [Some(b.into()), Some((0..b.len() as u32).collect())],
         (Some(a), Some(b)) => {
             let (mut left, mut right) = (vec![], vec![]);
             let (mut i, mut j) = (0, 0);
@@ -153,7 +153,7 @@ fn common(a: Option<&[u32]>, b: Option<&[u32]>) -> (Option<Arc<[u32]>>, Option<A
                     }
                 }
             }
-            (Some(left.into()), Some(right.into()))
+            [Some(left.into()), Some(right.into())]
         }
     }
 }
