@@ -180,16 +180,17 @@ mod tests {
     #[test]
     fn a_guard_fixes_indices() {
         let text =
-            "(f64[9, 4], i64[]) [j: 4 | i: 9, k: 2] f64 = max a0[i, j] if i == a1[] and k < 1";
+            "(f64[9, 4], i64[]) [j: 4 | i: 9, k: 2] f64 = max a0[i, j] if and(i == a1[], k < 1)";
         assert_eq!(kernel(text).fixed(), [(IndexId(1), Position::Scalar(1))]);
-        let text = "(f64[9, 4], i64[]) [j: 4 | i: 9] f64 = max a0[i, j] if j == a1[] and i != a1[]";
+        let text =
+            "(f64[9, 4], i64[]) [j: 4 | i: 9] f64 = max a0[i, j] if and(j == a1[], i != a1[])";
         assert_eq!(kernel(text).fixed(), []);
     }
 
     #[test]
     fn an_update_gives_all_else_back() {
         let text = "(i64[], f64[], f64[9, 4]) [i: 9, j: 4] f64 = \
-            where(i == a0[] and j == 2, a1[], where(a0[] == j, 0.0_f64, a2[i, j]))";
+            where(and(i == a0[], j == 2), a1[], where(a0[] == j, 0.0_f64, a2[i, j]))";
         let (at, two) = (Position::Scalar(0), Position::Constant(2));
         let (i, j) = (IndexId(0), IndexId(1));
         let mut update = kernel(text).update().unwrap();

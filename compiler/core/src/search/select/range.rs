@@ -95,7 +95,9 @@ impl Reading<'_> {
                 operand, otherwise, ..
             } => {
                 let of = self.operands[*operand as usize];
-                let range = self.ranges.tensor(self.program, of, left)?;
+                let range = self.ranges.tensor(self.program, of, left);
+                // It can be anything; what is made of it may still be bounded.
+                let range = range.unwrap_or((i64::MIN, i64::MAX));
                 match otherwise {
                     None => range,
                     Some(otherwise) => union(range, self.node(*otherwise, left)?),
@@ -108,8 +110,13 @@ impl Reading<'_> {
             },
             Node::Apply(function, arguments) => self.apply(*function, arguments, left)?,
         };
-        let fits = |value: i64| graph.dtype(id) == DType::I64 || i32::try_from(value).is_ok();
-        (fits(range.0) && fits(range.1)).then_some(range)
+        let whole = (i64::from(i32::MIN), i64::from(i32::MAX));
+        Some(match graph.dtype(id) {
+            DType::I64 => range,
+            // Arithmetic of 32 bits wraps.
+            _ if range.0 < whole.0 || range.1 > whole.1 => whole,
+            _ => range,
+        })
     }
 
     fn apply(&self, function: Function, arguments: &[NodeId], left: &mut u32) -> Option<Range> {
