@@ -69,6 +69,7 @@ fn run(path: &Path, sites: u32) -> Result<(), String> {
         base: program.base.clone(),
         inputs: settings.inputs.clone(),
         saves: settings.saves.clone(),
+        ..ein_exec::Options::default()
     };
     let session::Prepared::Plan(plan) = planned else {
         return Err("a program without training has a plan".into());

@@ -20,6 +20,28 @@ fn digits_learns_at_least_98_of_100() {
     );
 }
 
+/// Independent subnets: what a site learns does not depend on how the sites talk.
+#[test]
+fn subnets_learn_digits_on_threads_and_ranks() {
+    for example in ["ist/digits2.ein", "ist/digits3.ein"] {
+        let first = std::cell::RefCell::new(std::collections::BTreeMap::new());
+        with_ranks(2..=4, example, &[], &["accuracy", "test"], |output, how| {
+            let (accuracy, test) = (output("accuracy").data[0], output("test").data[0]);
+            assert!(
+                accuracy >= 0.98 && test >= 0.97,
+                "{example}, {how}: {accuracy}, {test}"
+            );
+            let sites = how.rsplit(' ').next().unwrap_or_default().to_owned();
+            let mut first = first.borrow_mut();
+            let known = *first.entry(sites).or_insert(test);
+            assert!(
+                (test - known).abs() < 3e-3,
+                "{example}, {how}: {test}, {known}"
+            );
+        });
+    }
+}
+
 /// All runs agree, and have learned; the steps themselves are compared with plain loops in compiler/driver/tests/training.
 #[test]
 fn logistic_tells_zeros_from_the_rest() {

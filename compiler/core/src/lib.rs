@@ -1,7 +1,7 @@
 //! The compiler proper: from a syntax tree to a plan.
 //!
 //! Pure: no files, environment, clock, processes or MPI. Modules import downwards only:
-//! sema > autodiff > einsum > tra > ia > {rules, cost} > search > lower.
+//! sema > {autodiff, subnets} > einsum > tra > ia > {rules, cost} > search > lower.
 
 pub mod autodiff;
 pub mod cost;
@@ -12,4 +12,5 @@ pub mod pipeline;
 pub mod rules;
 pub mod search;
 pub mod sema;
+pub mod subnets;
 pub mod tra;

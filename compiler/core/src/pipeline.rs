@@ -18,6 +18,7 @@ pub mod html;
 mod order;
 mod recompute;
 pub mod report;
+mod rounds;
 
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, rules, search, tra};
@@ -30,6 +31,7 @@ pub use compare::compare;
 pub use criteria::{Criteria, Objective};
 pub use describe::describe;
 pub use explain::explain;
+pub use rounds::rounds;
 
 /// What is compiled for.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +109,8 @@ pub fn compile(
         )]);
     }
     passes(program, options, deadline).map_err(|stop| match stop {
-        Stop::NoPlan(diagnostic) | Stop::TooLarge(diagnostic, _) => vec![diagnostic],
+        Stop::NoPlan(diagnostic) => vec![diagnostic],
+        Stop::TooLarge(diagnostic, _) => vec![*diagnostic],
         Stop::Internal(what) => vec![
             Diagnostic::error("E0999", format!("internal error: {what}")).help(
                 "this is a defect of einc, not of the program; please report it with the program",
@@ -121,7 +124,7 @@ enum Stop {
     /// There can be none; what to tell the user.
     NoPlan(Diagnostic),
     /// A plan does not fit in memory, also with values computed again; what to tell the user, and how many bytes are missing.
-    TooLarge(Diagnostic, u64),
+    TooLarge(Box<Diagnostic>, u64),
     /// A pass gave what does not verify.
     Internal(String),
 }
@@ -142,7 +145,7 @@ fn passes(
     let limit = options.criteria.memory;
     let (first, mut missing) = match planned(&shared, options, limit, deadline) {
         Err(Stop::NoPlan(refusal)) => (refusal, None),
-        Err(Stop::TooLarge(refusal, bytes)) => (refusal, Some(bytes)),
+        Err(Stop::TooLarge(refusal, bytes)) => (*refusal, Some(bytes)),
         other => return other,
     };
     // A layout for more memory may fit where values are computed again instead of kept.

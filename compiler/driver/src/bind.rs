@@ -273,6 +273,7 @@ pub fn bindings(settings: &Settings, headers: Headers, purpose: Purpose) -> Bind
         constants: settings.constants.clone(),
         headers,
         require_sizes: purpose != Purpose::Look,
+        sites: settings.sites,
         params_given: settings.inference,
     }
 }

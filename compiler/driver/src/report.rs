@@ -77,10 +77,36 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
     text
 }
 
-/// The same of a session: its plans are walked many times, so that memory alone is stated.
-pub fn session_figures(session: &Session, report: &Report, resident: Option<u64>) -> String {
+/// The same of a session: its plans are walked many times, so that memory is stated, and what sites exchange between rounds of their own.
+pub fn session_figures(
+    session: &Session,
+    report: &Report,
+    resident: Option<u64>,
+    seed: u64,
+) -> String {
     let stated = crate::training::peaks(session);
     let mut text = String::new();
+    for (number, block) in session.blocks.iter().enumerate() {
+        let Some(rounds) = &block.rounds else {
+            continue;
+        };
+        let sites = report.peak_bytes.len() as u32;
+        let expected = ein_exec::session::stated(session, block, rounds, sites, seed);
+        let own = report.exchanged.iter().filter(|(of, ..)| *of == number);
+        for (_, name, found) in own {
+            let expected = expected.get(name).copied().unwrap_or_default();
+            let [fetched, sent] = [(found.handed, expected.handed), (found.sent, expected.sent)]
+                .map(|(found, expected)| format!("{found} floats (stated {expected})"));
+            text += &format!(
+                "stats: {}: {name}: fetched {fetched}, sent {sent}",
+                block.name
+            );
+            if found.gathered > 0 {
+                text += &format!(", gathered to evaluate {} floats", found.gathered);
+            }
+            text.push('\n');
+        }
+    }
     for (site, (stated, held)) in stated.iter().zip(&report.peak_bytes).enumerate() {
         text += &format!("stats: site {site}: stated peak {stated} bytes, held {held} bytes\n");
     }

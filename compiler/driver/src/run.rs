@@ -108,7 +108,7 @@ fn here(
                 let resident = Resident::now()
                     .zip(before)
                     .map(|(now, then)| now.beyond(&then));
-                exit::complain(&stated(&planned, &found, resident));
+                exit::complain(&stated(&planned, &found, resident, settings.seed));
             }
             recorded
         }
@@ -253,13 +253,13 @@ fn weights(settings: &Settings) -> Result<BTreeMap<String, FileRef>, Failure> {
 }
 
 /// What was stated and measured.
-fn stated(planned: &Prepared, found: &Report, resident: Option<u64>) -> String {
+fn stated(planned: &Prepared, found: &Report, resident: Option<u64>, seed: u64) -> String {
     let steps = found.profile.as_ref();
     let steps = steps.map_or(String::new(), |steps| profile::figures(planned, steps));
     steps
         + &match planned {
             Prepared::Plan(plan) => report::figures(plan, found, resident),
-            Prepared::Session(session) => report::session_figures(session, found, resident),
+            Prepared::Session(session) => report::session_figures(session, found, resident, seed),
         }
 }
 
@@ -480,7 +480,7 @@ fn as_site(
             if first {
                 exit::say(&report::results(&found));
                 if settings.stats {
-                    exit::complain(&stated(&planned, &found, None));
+                    exit::complain(&stated(&planned, &found, None, settings.seed));
                 }
             }
             recorded

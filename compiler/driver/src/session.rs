@@ -77,6 +77,16 @@ pub struct Checked {
 /// # Errors
 /// Usage, when the settings name what the program does not have.
 pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result<Checked, Failure> {
+    check_for(program, settings, purpose, settings.sites)
+}
+
+/// Checks a program for a number of sites, if that is known.
+fn check_for(
+    program: &Program,
+    settings: &Settings,
+    purpose: Purpose,
+    sites: Option<u32>,
+) -> Result<Checked, Failure> {
     let mut diagnostics = program.diagnostics.clone();
     let parsed = !diagnostics.iter().any(Diagnostic::is_error);
     if parsed {
@@ -98,7 +108,10 @@ pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result
     } else {
         purpose
     };
-    let bindings = bind::bindings(settings, headers.clone(), purpose);
+    let bindings = sema::Bindings {
+        sites,
+        ..bind::bindings(settings, headers.clone(), purpose)
+    };
     let Analysis {
         diagnostics: found,
         program: mut checked,
@@ -176,7 +189,7 @@ pub fn plan(
     {
         return Ok((Prepared::Plan(ready.plan), vec![]));
     }
-    let mut checked = check(program, settings, purpose)?;
+    let mut checked = check_for(program, settings, purpose, Some(sites))?;
     if let (Some(training), Some(last)) = (checked.training.take(), &checked.program) {
         let options = checked_options(&checked.configuration, sites)?;
         let session = training::plan(&training, last, &options, settings.time_limit)?;
@@ -238,8 +251,15 @@ pub fn report(
     telling: Telling,
     time_limit: Option<f64>,
 ) -> Result<Told, Failure> {
-    let mut shown = None;
+    let (mut shown, mut rounds, mut sites) = (None, None, sites);
     if let Some(training) = checked.training.take() {
+        rounds = training
+            .blocks
+            .first()
+            .and_then(|block| pipeline::rounds(&training, block));
+        if rounds.is_some() {
+            sites = 1;
+        }
         let (text, program) = step_of(training)?;
         (shown, checked.program) = (Some(text), Some(program));
     }
@@ -254,6 +274,7 @@ pub fn report(
     let deadline = deadline(time_limit);
     compiled.prove(&options, telling.rewrites, &deadline);
     let mut report = pipeline::describe(&compiled, &options, &texts);
+    report.rounds = rounds;
     if telling.others {
         report.alternatives = pipeline::compare(&compiled, &options, &deadline);
     }
@@ -263,9 +284,16 @@ pub fn report(
 /// The program whose plan is shown of a program that trains: a step of its first block.
 fn step_of(training: sema::training::Training) -> Result<(String, einsum::Program), Failure> {
     let of_block = |mut block: sema::training::Block| {
-        let (rows, program) = block.step.pop_last()?;
-        let what = match block.parts {
-            1 => "a step",
+        let own = block
+            .rounds
+            .take()
+            .and_then(|rounds| rounds.subnets.into_iter().next());
+        let alone = own.is_some();
+        let mut steps = own.map_or(block.step, |subnet| subnet.step);
+        let (rows, program) = steps.pop_last()?;
+        let what = match (alone, block.parts) {
+            (true, _) => "a step of one site",
+            (_, 1) => "a step",
             _ => "the gradients of a part",
         };
         let text = format!("{what} of `{}`, {rows} rows of {}", block.name, block.rows);

@@ -8,13 +8,14 @@
 
 use crate::session::{Failure, compiled};
 use ein_exec::session::{self as run, Session};
-use ein_plan::{Plan, Source, memory};
+use ein_plan::{Plan, Source, memory, relation::piece};
 use einc_core::{
     einsum,
     pipeline::Options,
-    sema::training::{CarriedKind, Every, Training},
+    sema::training::{self, CarriedKind, Every, Training},
 };
 use einc_diag::Diagnostic;
+use std::collections::BTreeMap;
 
 /// Plans everything that a session walks.
 ///
@@ -28,6 +29,14 @@ pub fn plan(
 ) -> Result<Session, Failure> {
     let plan = |program: &einsum::Program| -> Result<Plan, Failure> {
         Ok(compiled(program, options, time_limit)?.plan)
+    };
+    // What a site does by itself.
+    let one = Options {
+        sites: 1,
+        ..options.clone()
+    };
+    let alone = |program: &einsum::Program| -> Result<Plan, Failure> {
+        Ok(compiled(program, &one, time_limit)?.plan)
     };
     let mut session = Session {
         constants: training.constants.as_ref().map(&plan).transpose()?,
@@ -60,12 +69,8 @@ pub fn plan(
             steps: block.steps,
             parts: block.parts,
             optimizer: block.optimizer.clone(),
-            apply: block.apply.as_ref().map(&plan).transpose()?,
             ..run::Block::default()
         };
-        for (rows, program) in &block.step {
-            planned.step.insert(*rows, plan(program)?);
-        }
         for input in &block.inputs {
             planned.inputs.push(run::BatchInput {
                 name: input.name.clone(),
@@ -75,6 +80,16 @@ pub fn plan(
                 source: input.source.clone(),
                 constant: input.constant,
             });
+        }
+        match &block.rounds {
+            None => {
+                planned.step = steps(&block.step, &plan)?;
+                planned.apply = block.apply.as_ref().map(&plan).transpose()?;
+            }
+            Some(rounds) => planned.rounds = Some(of_rounds(rounds, &planned, &alone)?),
+        }
+        if let Some((rows, program)) = &block.statistics {
+            planned.statistics = Some((*rows, plan(program)?));
         }
         let often = |every: Every| match every {
             Every::Epochs(count) => run::Every::Epochs(count),
@@ -96,13 +111,58 @@ pub fn plan(
     Ok(session)
 }
 
+/// The plans of steps, by the number of their rows.
+fn steps(
+    step: &BTreeMap<u64, einsum::Program>,
+    plan: &dyn Fn(&einsum::Program) -> Result<Plan, Failure>,
+) -> Result<BTreeMap<u64, Plan>, Failure> {
+    step.iter()
+        .map(|(rows, program)| Ok((*rows, plan(program)?)))
+        .collect()
+}
+
+/// The rounds of a block; `alone` plans for one site.
+fn of_rounds(
+    rounds: &training::Rounds,
+    block: &run::Block,
+    alone: &dyn Fn(&einsum::Program) -> Result<Plan, Failure>,
+) -> Result<run::Rounds, Failure> {
+    let mut planned = run::Rounds {
+        local_steps: rounds.local_steps,
+        parts: rounds.parts,
+        states: match rounds.states {
+            training::States::Travel => run::States::Travel,
+            training::States::Reset => run::States::Reset,
+            training::States::Stay => run::States::Stay,
+        },
+        neurons: rounds
+            .neurons
+            .iter()
+            .map(|layer| (layer.name.clone(), layer.size))
+            .collect(),
+        dealt: rounds.dealt.clone(),
+        learnt: rounds.learnt.clone(),
+        summed: rounds.summed.clone(),
+        subnets: vec![],
+        of_part: rounds.of_part.clone(),
+    };
+    for subnet in &rounds.subnets {
+        planned.subnets.push(run::Block {
+            step: steps(&subnet.step, alone)?,
+            apply: subnet.apply.as_ref().map(alone).transpose()?,
+            ..block.clone()
+        });
+    }
+    Ok(planned)
+}
+
 /// The most bytes that each site holds while a session runs: its plans, each beside what is carried and not read by it.
 pub fn peaks(session: &Session) -> Vec<u64> {
     let plans: Vec<&Plan> = session.plans().collect();
     let sites = plans.first().map_or(1, |plan| plan.sites as usize);
     let mut most = vec![0u64; sites];
     // What is carried rests where the plan that gives it, or first reads it, says.
-    let mut carried: std::collections::BTreeMap<&str, Vec<u64>> = Default::default();
+    let mut carried: BTreeMap<&str, Vec<u64>> = Default::default();
     for plan in &plans {
         for step in &plan.steps {
             if let ein_plan::Operation::Source {
@@ -137,7 +197,110 @@ pub fn peaks(session: &Session) -> Vec<u64> {
             *most = (*most).max(own.saturating_add(beside));
         }
     }
+    for block in &session.blocks {
+        if let Some(rounds) = &block.rounds {
+            let evaluated = [
+                block.validate.as_ref().map(|(_, plan, _)| plan),
+                block.statistics.as_ref().map(|(_, plan)| plan),
+            ];
+            let evaluated: Vec<Vec<u64>> = evaluated
+                .into_iter()
+                .flatten()
+                .map(|plan| bytes(memory::peaks(plan)))
+                .collect();
+            for (site, most) in (0..).zip(&mut most) {
+                let of_eval = evaluated
+                    .iter()
+                    .filter_map(|peaks| peaks.get(site as usize))
+                    .max();
+                let own = of_rounds_at(
+                    session,
+                    block,
+                    rounds,
+                    (site, sites as u32),
+                    of_eval.copied().unwrap_or(0),
+                );
+                *most = (*most).max(own);
+            }
+        }
+    }
     most
+}
+
+fn bytes(peaks: Vec<memory::Peak>) -> Vec<u64> {
+    peaks.into_iter().map(|peak| peak.bytes).collect()
+}
+
+/// The most bytes that a site holds in the rounds of a block: its steps beside what rests at home, a tensor on its way beside all others, or an
+/// evaluation (`evaluated` bytes) beside its blocks.
+fn of_rounds_at(
+    session: &Session,
+    block: &run::Block,
+    rounds: &run::Rounds,
+    (site, sites): (u32, u32),
+    evaluated: u64,
+) -> u64 {
+    let part = site % rounds.parts.max(1);
+    let subnet = rounds
+        .of_part
+        .get(part as usize)
+        .and_then(|number| rounds.subnets.get(*number));
+    let plans = subnet
+        .into_iter()
+        .flat_map(|subnet| subnet.step.values().chain(&subnet.apply));
+    let steps = plans
+        .flat_map(memory::peaks)
+        .map(|peak| peak.bytes)
+        .max()
+        .unwrap_or(0);
+    // Blocks of this site, what rests at home, and what goes home to be evaluated or saved.
+    let (mut blocks, mut home, mut gathered, mut largest) = (0, 0, 0, 0);
+    for name in &rounds.learnt {
+        let Some(carried) = session.carried.get(name) else {
+            continue;
+        };
+        let size = carried.dtype.size() as u64;
+        let all: u64 = carried.shape.iter().product::<u64>() * size;
+        let (block, piece) = match rounds.dealt.get(name) {
+            None => (all, all),
+            Some(dims) => {
+                let of = |count, number| {
+                    let lengths = carried.shape.iter().enumerate();
+                    let length = |(dim, extent): (usize, &u64)| match dims
+                        .iter()
+                        .any(|(own, _)| *own == dim)
+                    {
+                        true => piece(*extent, count, number).1,
+                        false => *extent,
+                    };
+                    lengths.map(length).product::<u64>() * size
+                };
+                let (first, _) = dims[0];
+                let extent = carried.shape[first].max(1);
+                (
+                    of(rounds.parts, part),
+                    all / extent * piece(extent, sites, site).1,
+                )
+            }
+        };
+        blocks += block;
+        largest = largest.max(block.max(piece));
+        match rounds.dealt.get(name) {
+            Some(dims) if dims.len() > 1 => home += piece,
+            _ => gathered += piece,
+        }
+    }
+    let saves = block.checkpoints.is_some() || block.validate.is_some();
+    let moving = blocks.max(gathered) + home + 3 * largest;
+    let at_home = if saves || session.last.is_some() {
+        blocks + home + gathered
+    } else {
+        0
+    };
+    (steps + home)
+        .max(moving)
+        .max(at_home)
+        .max(evaluated + blocks + home)
 }
 
 fn fits(session: &Session, options: &Options) -> Result<(), Failure> {

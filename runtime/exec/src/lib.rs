@@ -81,6 +81,8 @@ pub struct Report {
     pub peak_bytes: Vec<u64>,
     /// By loop of the plan: the rounds that were made, over all rounds of the loops around it.
     pub rounds: Vec<u64>,
+    /// By block of a session, from 0, and tensor: what sites exchanged between rounds of steps of their own.
+    pub exchanged: Vec<(usize, String, session::Exchanged)>,
     /// What every step took, by site, if that was noted. Site 0 only.
     pub profile: Option<Profile>,
     /// The signal that ended a session early, after it was saved, and the steps that had been made.

@@ -14,9 +14,10 @@ use ein_plan::{DType, Plan};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Sites compare what they were started with; returns a token that tells this run from others.
+/// Sites compare what they were started with: plans that all walk together, and those that each walks by itself. Returns a token that tells
+/// this run from others.
 pub(crate) fn meet(
-    plans: &[&Plan],
+    (plans, own): (&[&Plan], &[&Plan]),
     comm: &dyn Communicator,
     options: &Options,
 ) -> Result<String, RunError> {
@@ -24,7 +25,7 @@ pub(crate) fn meet(
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| d.as_nanos() as u64);
     let token = now ^ (u64::from(std::process::id()) << 32);
-    let fingerprint = match postcard::to_stdvec(plans) {
+    let fingerprint = match postcard::to_stdvec(&(plans, own)) {
         Ok(bytes) => hash(&bytes),
         Err(error) => {
             return Err(RunError::internal(format!(

@@ -16,6 +16,9 @@ use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
+/// A tuple, or why there is none.
+type Made = Result<(Vec<u32>, Vec<Arc<Array>>), RunError>;
+
 /// The tuples of a source at a site, in these rounds of the loops around it; random ones are those of a stream. Runs on the current thread
 /// pool.
 pub(crate) fn source(
@@ -35,7 +38,7 @@ pub(crate) fn source(
     let made = |array: Result<Array, DataError>| {
         array.map_err(|error| RunError::data(ErrorKind::Data, error))
     };
-    let tuples: Vec<Result<(Vec<u32>, Vec<Arc<Array>>), RunError>> = match source {
+    let tuples: Vec<Made> = match source {
         Source::Stacked { leading, parts } => {
             let leading = *leading as usize;
             let (counts, own) = shape.split_at(leading);

@@ -30,7 +30,7 @@ pub(crate) fn walk(
     options: &Options,
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
-    let token = meet(&[plan], comm, options)?;
+    let token = meet((&[plan], &[]), comm, options)?;
     let pool = pool(options);
     let mut failure = pool.as_ref().err().cloned();
     if failure.is_none() && comm.site() == 0 {
@@ -150,6 +150,7 @@ impl<'a> Walker<'a> {
             rounds: self.made.clone(),
             profile: None,
             stopped: None,
+            exchanged: vec![],
         })
     }
 

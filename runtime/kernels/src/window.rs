@@ -160,8 +160,17 @@ impl<'a, T: Packed> Window<'a, T> {
             1 => {
                 copied(to, &self.data[begin..begin + to.len()]);
             }
+            2 => {
+                // Pairs are taken apart by vectors.
+                let (last, to) = to.split_last_mut().expect("a line is not empty");
+                let from = &self.data[begin..=begin + 2 * to.len()];
+                for (to, pair) in to.iter_mut().zip(from.chunks_exact(2)) {
+                    *to = pair[0];
+                }
+                *last = from[2 * to.len()];
+            }
             0 => to.fill(self.data[begin]),
-            2.. => {
+            3.. => {
                 let from = self.data[begin..].iter().step_by(step as usize);
                 to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
             }

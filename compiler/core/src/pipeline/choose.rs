@@ -305,5 +305,6 @@ pub(super) fn check_memory(plan: &Plan, options: &Options) -> Result<(), Stop> {
     )
     .help("more sites (`--sites`) or a higher `--memory` help");
     let missing = peak.bytes - limit;
-    Err(Stop::TooLarge(located(diagnostic, step.origin), missing))
+    let diagnostic = Box::new(located(diagnostic, step.origin));
+    Err(Stop::TooLarge(diagnostic, missing))
 }

@@ -103,6 +103,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         },
         steps: steps.collect(),
         loops: loops(compiled),
+        rounds: None,
         outputs: plan
             .outputs
             .iter()

@@ -16,7 +16,12 @@ const WIDEST: usize = 60;
 
 /// The plan in words, with its cost.
 pub fn explain(report: &PlanReport) -> String {
-    let mut text = header(report);
+    let mut text = report
+        .rounds
+        .as_ref()
+        .map(super::rounds::table)
+        .unwrap_or_default();
+    text.push_str(&header(report));
     let mut rows: Vec<Vec<String>> = vec![];
     for step in &report.steps {
         rows.extend(beginning(report, step.step));
@@ -188,7 +193,7 @@ fn rewrites(rewrites: &[Rewrite]) -> String {
 }
 
 /// Columns of text, each aligned to the right or to the left.
-fn table(rows: &[Vec<String>], right: &[bool]) -> String {
+pub(super) fn table(rows: &[Vec<String>], right: &[bool]) -> String {
     let width = |column: usize| {
         let longest = rows.iter().map(|row| row[column].chars().count()).max();
         longest.unwrap_or(0).min(WIDEST)

@@ -126,15 +126,13 @@ fn repeats(program: &ia::Program, plan: &Plan, most: &Most) -> Vec<Repeat> {
         all.into_iter().max().unwrap_or(0)
     };
     let mut found = vec![];
-    for id in 0..most.step.min(count) {
-        let used_here = uses[id].contains(&most.step);
-        let Some(before) = uses[id].iter().copied().find(|user| *user > most.step) else {
+    for (id, users) in uses.iter().enumerate().take(most.step) {
+        let used_here = users.contains(&most.step);
+        let Some(before) = users.iter().copied().find(|user| *user > most.step) else {
             continue;
         };
         let alone = |user: &usize| program.relations[*user].block.is_none();
-        let free = (uses[id].iter())
-            .filter(|user| **user > most.step)
-            .all(alone);
+        let free = users.iter().filter(|user| **user > most.step).all(alone);
         let place = &program.relations[before];
         let behind = matches!(place.operation, ia::Operation::Loop { .. });
         if used_here || !free || behind || lasting.contains(&id) {

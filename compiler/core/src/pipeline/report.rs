@@ -44,12 +44,51 @@ pub struct PlanReport {
     /// The loops, in the order in which they begin.
     #[serde(default)]
     pub loops: Vec<PlanLoop>,
+    /// If sites make steps by themselves: what they exchange. The plan is then that of a step of one site.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<PlanRounds>,
     /// What the program gives out.
     pub outputs: Vec<PlanOutput>,
     /// Other plans, cheapest first (`--compare`).
     pub alternatives: Vec<Alternative>,
     /// Every rewrite between the program as written and this plan (`--explain-rewrites`).
     pub rewrites: Vec<Rewrite>,
+}
+
+/// Rounds of steps that sites make by themselves, and what they fetch between them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanRounds {
+    /// Number of sites.
+    pub sites: u32,
+    /// Into how many parts the neurons are dealt; 1: every site has the whole net.
+    pub parts: u32,
+    /// Steps of a round.
+    pub local_steps: u64,
+    /// What is exchanged, params first.
+    pub tensors: Vec<PlanExchanged>,
+}
+
+/// A tensor that is exchanged between rounds. Floats are those of all sites together, fetched, per gradient step: a step in which every site
+/// has a batch of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanExchanged {
+    /// Its name.
+    pub name: String,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// The dimensions that count neurons.
+    pub neurons: Vec<usize>,
+    /// Floats where all sites have all params and fetch them in every step.
+    pub data_parallel: f64,
+    /// Floats where they fetch them in every round.
+    pub local_sgd: f64,
+    /// Floats of the blocks that sites begin rounds with.
+    pub fetched: f64,
+    /// Floats that are expected to change site for it: a site has some of its next block already, means are taken in two phases,
+    /// weights between two layers of neurons go home and back.
+    pub sent: f64,
+    /// Flops of the products with it, forward and backward, of the site with the largest block.
+    pub flops: u64,
 }
 
 /// What a plan costs.

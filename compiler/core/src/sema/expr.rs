@@ -23,11 +23,6 @@ use einc_syntax::ast::{Argument, Binary, Expr, ExprKind};
 
 pub(super) use super::scope::{Binding, Context, Scope};
 
-/// "… is not supported yet".
-pub(super) fn unsupported(code: &'static str, what: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(code, format!("{what} is not supported yet")).at(span, "not supported yet")
-}
-
 impl<'a> Checker<'a> {
     /// An expression; its implicit sum, if it has one, around it.
     pub(super) fn expr(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {

@@ -13,7 +13,7 @@
 //! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `stacks`, `states`,
 //! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
 //! `repeat`, `round_states`, `after`, `unroll` (rounds); `types`, `guesses`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
-//! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `training`, `passes`, `updates`, `schedules`, `step`, `update`, `rows` (blocks of
+//! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `strategy`, `training`, `passes`, `subnet_steps`, `updates`, `schedules`, `step`, `update`, `rows` (blocks of
 //! `train`, and the further passes that read the text as a step); `on` (passes over other data).
 
 mod access;
@@ -64,6 +64,8 @@ mod stacks;
 mod statement;
 mod states;
 mod step;
+mod strategy;
+mod subnet_steps;
 mod sums;
 mod train;
 mod train_data;
@@ -121,6 +123,8 @@ pub struct Bindings {
     pub headers: BTreeMap<String, (DType, Vec<u64>)>,
     /// Whether it is an error that a size is not known, or that nothing is given out.
     pub require_sizes: bool,
+    /// Sites that it will run on, where that is known: steps that sites make by themselves depend on it.
+    pub sites: Option<u32>,
     /// Whether params are given like inputs, and their own sources are of no account.
     pub params_given: bool,
 }

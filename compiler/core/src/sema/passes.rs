@@ -7,12 +7,13 @@
 //! ```
 
 use super::{
-    Analysis, Bindings, Text, on,
+    Analysis, Bindings, Text, on, subnet_steps,
     train::Settings,
-    training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Task, Training},
+    training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Rounds, Task, Training},
 };
 use crate::einsum::{self, Program};
 use ein_plan::{DType, Source};
+use einc_diag::Diagnostic;
 use einc_syntax::ast::Name;
 use std::collections::BTreeMap;
 
@@ -136,9 +137,16 @@ fn block(
     let known = analysis.program.is_some() && settings.total_steps.is_some();
     let mut counts: Vec<Option<i64>> = vec![None];
     if let (true, Some(_)) = (known, settings.over) {
-        let short = rows % batch;
+        let (sites, together) = (settings.sites, batch.saturating_mul(settings.sites));
+        let short = rows % together;
         let mut all: Vec<i64> = vec![];
-        for rows in [batch, short] {
+        // Of a short step some sites may have a row more than others.
+        let full = if rows >= together { batch } else { 0 };
+        let longer = short / sites + i64::from(short % sites > 0);
+        for rows in [full, short / sites, longer] {
+            if short < sites && rows != full {
+                continue;
+            }
             let (less, longer) = (rows / settings.parts, rows % settings.parts);
             all.extend([less, less + i64::from(longer > 0)]);
         }
@@ -161,6 +169,9 @@ fn block(
         steps_per_epoch: settings.steps_per_epoch.unwrap_or(1) as u64,
         steps: settings.total_steps.unwrap_or(0) as u64,
         parts: settings.parts as u64,
+        sites: settings.sites as u64,
+        rounds: None,
+        statistics: None,
         inputs: vec![],
         step: BTreeMap::new(),
         apply: None,
@@ -187,6 +198,29 @@ fn block(
             text, bindings, base, analysis, settings, how, &mut block, training,
         )?);
     }
+    if known {
+        let found = statistics(
+            text, bindings, base, analysis, settings, &mut block, training,
+        )?;
+        block.statistics = found;
+    }
+    if let (Some(asked), true) = (&settings.strategy.rounds, known) {
+        let mut warnings = vec![];
+        match subnet_steps::rounds(asked, &block, training, &mut warnings) {
+            Ok(rounds) => {
+                if let Some(error) = number_used(text, bindings, base, settings, &block, &rounds) {
+                    analysis.diagnostics.push(error);
+                    return None;
+                }
+                block.rounds = Some(rounds);
+            }
+            Err(error) => {
+                analysis.diagnostics.push(error);
+                return None;
+            }
+        }
+        analysis.diagnostics.append(&mut warnings);
+    }
     if let Some(validate) = &settings.validate {
         let name = validate.name.0.to_owned();
         let program = match validate.on {
@@ -208,6 +242,132 @@ fn block(
     }
     Some(block)
 }
+
+/// Whether the loss depends on how many neurons there are: the text is read with twice as many, one dim after the other.
+fn number_used(
+    text: Text<'_>,
+    bindings: &Bindings,
+    base: &Base<'_>,
+    settings: &Settings<'_>,
+    block: &Block,
+    rounds: &Rounds,
+) -> Option<Diagnostic> {
+    let (rows, whole) = block.step.iter().next_back()?;
+    let loss = |program: &Program| {
+        let mut loss = program.clone();
+        loss.outputs.truncate(1);
+        loss.needed()
+    };
+    let dims = text
+        .sources
+        .files
+        .first()
+        .into_iter()
+        .flat_map(|file| &file.ast.items);
+    let dims = dims.filter_map(|item| match &item.kind {
+        einc_syntax::ast::ItemKind::Dim { name, .. } => Some(name.text.clone()),
+        _ => None,
+    });
+    let mut sizes: Vec<u64> = rounds.neurons.iter().map(|layer| layer.size).collect();
+    sizes.dedup();
+    let task = if settings.parts > 1 {
+        Task::Part
+    } else {
+        Task::Step
+    };
+    for dim in dims.filter(|dim| settings.over.is_none_or(|(over, _)| over != dim)) {
+        for size in &sizes {
+            let mut other = bindings.clone();
+            other.dims.insert(dim.clone(), 2 * *size as i64);
+            let over = settings
+                .over
+                .map(|(name, _)| (name.to_owned(), Some(*rows as i64)));
+            let mode = Mode {
+                over: over.into_iter().collect(),
+                step: Some((settings.number, task)),
+                constants: base.constants.clone(),
+                ..Mode::default()
+            };
+            let found = super::settle(text, &other, &mode).finish();
+            if let Some(program) = &found.program
+                && let Some(error) =
+                    subnet_steps::uses_number(&loss(whole), &loss(program), &rounds.neurons)
+            {
+                return Some(error);
+            }
+        }
+    }
+    None
+}
+
+/// The states of modules that are statistics of a step's rows, not of what they were before: steps leave them alone, and a program of its
+/// own estimates them.
+fn statistics(
+    text: Text<'_>,
+    bindings: &Bindings,
+    base: &Base<'_>,
+    analysis: &mut Analysis,
+    settings: &Settings<'_>,
+    block: &mut Block,
+    training: &mut Training,
+) -> Option<Option<(u64, Program)>> {
+    let Some(whole) = block.step.values().next_back() else {
+        return Some(None);
+    };
+    let running = |name: &String| {
+        let own =
+            |carried: &&Carried| carried.name == *name && carried.kind == CarriedKind::Running;
+        training.carried.iter().any(|carried| own(&carried))
+    };
+    let mut names = subnet_steps::learnt(whole);
+    names.retain(running);
+    for program in block.step.values() {
+        let read = sources_of(program);
+        names.retain(|name| !read.contains_key(name));
+    }
+    if names.is_empty() {
+        return Some(None);
+    }
+    let nexts: Vec<String> = names.iter().map(|name| format!("{name}_next")).collect();
+    let is_one = |program: &Program, output: &einsum::Output| {
+        nexts.contains(&program.tensor(output.tensor).name)
+    };
+    for program in block.step.values_mut() {
+        let outputs = std::mem::take(&mut program.outputs);
+        program.outputs = outputs
+            .into_iter()
+            .filter(|output| !is_one(program, output))
+            .collect();
+        *program = std::mem::take(program).needed();
+    }
+    let rows = block.rows.min(
+        settings
+            .strategy
+            .statistics
+            .map_or(STATISTICS, |(rows, _)| rows),
+    );
+    let how = (settings.over.map(|_| rows as i64), Task::Step);
+    let mut scratch = block.clone();
+    let mut program = step(
+        text,
+        bindings,
+        base,
+        analysis,
+        settings,
+        how,
+        &mut scratch,
+        training,
+    )?;
+    let outputs = std::mem::take(&mut program.outputs);
+    program.outputs = outputs
+        .into_iter()
+        .filter(|output| is_one(&program, output))
+        .collect();
+    Some(Some((rows, program.needed())))
+}
+
+/// Rows that statistics are estimated with, where nothing else is said.
+const STATISTICS: u64 = 1024;
 
 /// The part of a program that one scalar needs.
 fn evaluating(program: &Program, name: &str) -> Option<Program> {
@@ -260,7 +420,15 @@ fn step(
     merge(analysis, &found);
     let program = found.program?;
     block.optimizer = optimizer;
-    let read = sources_of(&program);
+    let mut read = sources_of(&program);
+    for output in &program.outputs {
+        // What is learnt is carried, also where no step reads it.
+        let tensor = program.tensor(output.tensor);
+        if let Some(name) = tensor.name.strip_suffix("_next") {
+            let about = (tensor.dtype, tensor.shape.clone(), Source::Fed);
+            read.entry(name.to_owned()).or_insert(about);
+        }
+    }
     for input in inputs {
         if read.contains_key(&input.name) && block.inputs.iter().all(|i| i.name != input.name) {
             block.inputs.push(input);

@@ -9,7 +9,6 @@
 use super::{
     builtins::{self, Builtin},
     callee::Callable,
-    expr::unsupported,
     names::{EntityId, EntityKind, Found, Shape},
     resolve::{Local, Meaning, Walk},
 };
@@ -131,16 +130,8 @@ impl<'a> Walk<'_, 'a> {
                 }
                 // Its module has been reported.
                 EntityKind::Instance(_) => self.unit.failed = true,
-                EntityKind::Poison => {
-                    // Optimizers, schedules; in the program itself their definition has been reported.
-                    if self.checker.entity_files[id.0 as usize].0 != 0 {
-                        let what = format!("`{name}`");
-                        self.checker
-                            .report
-                            .push(unsupported("E0609", &what, callee.span));
-                    }
-                    self.unit.failed = true;
-                }
+                // Its definition has been reported.
+                EntityKind::Poison => self.unit.failed = true,
                 _ if builtins::find(name).is_some() => {}
                 _ => self.fail(
                     Diagnostic::error("E0204", format!("`{name}` is not a function"))

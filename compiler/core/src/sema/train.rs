@@ -6,7 +6,7 @@
 //! data: (X, y) over N by 64 shuffle, epochs: 3   =>   N: 1437 rows, 64 a batch, 23 steps an epoch, 69 in all
 //! ```
 
-use super::{Checker, expr::Scope, size::Size};
+use super::{Checker, expr::Scope, size::Size, strategy::Strategy};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, ItemKind, Name, Suffix, Train, TrainEntry};
 
@@ -73,6 +73,9 @@ pub(super) struct Settings<'a> {
     pub(super) total_steps: Option<i64>,
     pub(super) parts: i64,
     pub(super) clip: Option<f64>,
+    /// Rows of all sites in a step are so many times a batch.
+    pub(super) sites: i64,
+    pub(super) strategy: Strategy,
     pub(super) optimizer: &'a Expr,
     pub(super) schedule: Vec<&'a Expr>,
     pub(super) groups: Vec<Group<'a>>,
@@ -199,12 +202,14 @@ impl<'a> Checker<'a> {
             ),
             _ => {}
         }
-        if let Some(line) = find("strategy") {
-            self.strategy(line);
-        }
+        let strategy = match find("strategy") {
+            Some(line) => self.strategy(line),
+            None => Some(Strategy::default()),
+        };
         if self.report.mark() > mark || self.failed_items.contains(&number) {
             return None;
         }
+        let strategy = strategy?;
         let loss_line = find("loss")?;
         let loss = self.named(loss_line.value?, "the loss")?;
         let optimizer = find("optimizer")?.value?;
@@ -229,6 +234,11 @@ impl<'a> Checker<'a> {
             total_steps: None,
             parts,
             clip,
+            sites: strategy
+                .rounds
+                .as_ref()
+                .map_or(1, |rounds| rounds.sites as i64),
+            strategy,
             optimizer,
             schedule: find("schedule").map_or(vec![], |line| {
                 line.value.into_iter().chain(line.then).collect()
@@ -323,28 +333,6 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn strategy(&mut self, line: Line<'a>) {
-        let name = match line.value.map(|value| &*value.kind) {
-            Some(ExprKind::Name(name)) => name.as_str(),
-            Some(ExprKind::Call { callee, .. }) => self.text(callee.span),
-            _ => "",
-        };
-        match name {
-            "sync" => {}
-            "ist" | "local_sgd" => self.report.push(super::expr::unsupported(
-                "E0609",
-                &format!("the strategy `{name}`"),
-                line.span,
-            )),
-            _ => self.wrong(
-                line.span,
-                "there is no such strategy",
-                "not a strategy",
-                "there are sync, ist and local_sgd",
-            ),
-        }
-    }
-
     fn named(&mut self, value: &'a Expr, what: &str) -> Option<(&'a str, Span)> {
         if let ExprKind::Name(name) = &*value.kind {
             return Some((name, value.span));
@@ -430,10 +418,16 @@ pub(super) fn expressions_of(train: &Train) -> Vec<&Expr> {
                 ..
             } => (key.text.as_str(), value, then, suffixes),
         };
-        if ["optimizer", "schedule"].contains(&key) {
+        if ["optimizer", "schedule", "strategy"].contains(&key) {
             for rule in value.iter().chain(then) {
                 if let ExprKind::Call { arguments, .. } = &*rule.kind {
-                    values_of(arguments, &mut found);
+                    // Words of a strategy are no names of the program.
+                    let words = ["neurons", "state", "average", "layers"];
+                    let is_word = |a: &&Argument| {
+                        let name = a.name.as_ref().map_or("", |name| name.text.as_str());
+                        key == "strategy" && words.contains(&name)
+                    };
+                    values_of(arguments.iter().filter(|a| !is_word(a)), &mut found);
                 }
             }
         }
@@ -451,7 +445,7 @@ pub(super) fn expressions_of(train: &Train) -> Vec<&Expr> {
     found
 }
 
-fn values_of<'e>(arguments: &'e [Argument], found: &mut Vec<&'e Expr>) {
+fn values_of<'e>(arguments: impl IntoIterator<Item = &'e Argument>, found: &mut Vec<&'e Expr>) {
     for argument in arguments {
         match &*argument.value.kind {
             ExprKind::List(items) => found.extend(items),

@@ -72,7 +72,18 @@ impl<'a> Checker<'a> {
                 );
             }
             settings.batch = Some(batch.min(rows));
-            settings.steps_per_epoch = Some((rows + batch - 1) / batch);
+            // Every site has a batch; what is left for a last step has a row for every site, or is left out.
+            let all = batch.saturating_mul(settings.sites);
+            settings.steps_per_epoch = Some(rows / all + i64::from(rows % all >= settings.sites));
+            if settings.steps_per_epoch == Some(0) {
+                return refuse(
+                    self,
+                    over.span,
+                    format!("{rows} rows for {} sites", settings.sites),
+                    "every site needs a row of its own in a step",
+                    "use fewer sites",
+                );
+            }
         }
         let Some(value) = line.value else {
             return Some(());

@@ -19,11 +19,13 @@ use super::{
     update::NextState,
 };
 use crate::einsum::Program;
+use crate::subnets::Neurons;
 use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::Name;
 use std::collections::{BTreeMap, HashMap};
 
+pub use super::strategy::States;
 pub use super::train::Every;
 pub use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
 
@@ -108,6 +110,12 @@ pub struct Block {
     pub parts: u64,
     /// What of the data the steps read.
     pub inputs: Vec<BatchInput>,
+    /// Sites whose batches a step has side by side; 1 if all make one batch together.
+    pub sites: u64,
+    /// If the sites make steps by themselves: how. `step` and `apply` are then of the whole net.
+    pub rounds: Option<Rounds>,
+    /// Gives the states of modules that are statistics of rows, with how many rows.
+    pub statistics: Option<(u64, Program)>,
     /// By number of rows: a step or, with several parts, the gradients of a part. The first output is the loss; the others are
     /// `T_next` for carried tensors `T`.
     pub step: BTreeMap<u64, Program>,
@@ -119,6 +127,40 @@ pub struct Block {
     pub validate: Option<(String, Program, Every)>,
     /// Where checkpoints are written, how often, and how many are kept.
     pub checkpoint: Option<(String, Every, Option<u64>)>,
+}
+
+/// Rounds of steps that every site makes by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rounds {
+    /// Steps of a round.
+    pub local_steps: u64,
+    /// Into how many parts neurons are dealt; 1: every site has all.
+    pub parts: u32,
+    /// What becomes of the optimizer's states between rounds.
+    pub states: States,
+    /// The layers.
+    pub neurons: Vec<Neurons>,
+    /// What of the carried tensors is dealt: by name its dimensions that count neurons, with the number of the layer.
+    pub dealt: BTreeMap<String, Vec<(usize, usize)>>,
+    /// Everything that a step gives on, in the order of its outputs.
+    pub learnt: Vec<String>,
+    /// Weights of sums over neurons that no statistic follows.
+    pub summed: Vec<String>,
+    /// Steps of a subnet, by the sizes of its layers.
+    pub subnets: Vec<Subnet>,
+    /// By part, which subnet it is of.
+    pub of_part: Vec<usize>,
+}
+
+/// The programs of a net with some of the neurons.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subnet {
+    /// Neurons of each layer.
+    pub sizes: Vec<u64>,
+    /// By number of rows: a step or the gradients of a part.
+    pub step: BTreeMap<u64, Program>,
+    /// Applies the gradients of parts.
+    pub apply: Option<Program>,
 }
 
 /// What of a batch a program computes.

@@ -8,6 +8,7 @@
 mod modules;
 mod other_data;
 mod reference;
+mod rounds;
 mod rules;
 mod schedules;
 mod wrong;
@@ -51,20 +52,35 @@ fn numbers(values: &Array) -> Vec<f64> {
 
 /// Runs a text; what is wrong with it is a failure of the test.
 pub(crate) fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
-    let program = load::load_text("test", "test.ein", text.into(), None, PathBuf::from("."));
+    attempt_in(PathBuf::from("."), text, sites, &|_| {})
+}
+
+/// The same in a folder, with a session that is changed before it runs.
+pub(crate) fn attempt_in(
+    folder: PathBuf,
+    text: &str,
+    sites: u32,
+    change: &dyn Fn(&mut ein_exec::Session),
+) -> Result<Run, RunError> {
+    let program = load::load_text("test", "test.ein", text.into(), None, folder);
     let settings = Settings {
         sites: Some(sites),
         ..Settings::default()
     };
     let prepared = session::plan(&program, &settings, sites, Purpose::Run, None);
-    let session = match prepared {
-        Ok((Prepared::Session(session), warnings)) if warnings.is_empty() => session,
+    let mut session = match prepared {
+        Ok((Prepared::Session(session), warnings))
+            if warnings.iter().all(|w| w.code == "E0629") =>
+        {
+            session
+        }
         Ok((_, warnings)) => panic!("{warnings:?}"),
         Err(failure) => panic!(
             "{}",
             exit::drawn(failure.diagnostics, &program.texts(), Default::default())
         ),
     };
+    change(&mut session);
     let told = Mutex::new((vec![], vec![], vec![]));
     let watch = |event: &Event| {
         let mut told = told.lock().unwrap();
@@ -83,11 +99,37 @@ pub(crate) fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
     };
     let options = ein_exec::Options {
         threads: sites as usize,
+        base: program.base.clone(),
         ..ein_exec::Options::default()
     };
     let report: Report = train_in_process(&session, sites, &options, &watch)?;
     let (losses, validated, rates) = told.into_inner().unwrap();
     let printed = report.printed.iter();
+    // What is stated of an exchange is what was exchanged, to the float.
+    for (number, block) in session.blocks.iter().enumerate() {
+        if let Some(rounds) = &block.rounds
+            && session.keeping.begin != ein_exec::session::Begin::Resume
+        {
+            let stated = ein_exec::session::stated(&session, block, rounds, sites, 0);
+            for (of, name, found) in &report.exchanged {
+                let expected = stated.get(name).copied().unwrap_or_default();
+                if *of == number {
+                    assert_eq!(
+                        (found.handed, found.sent),
+                        (expected.handed, expected.sent),
+                        "{name} on {sites}"
+                    );
+                }
+            }
+        }
+    }
+    let peaks = einc_driver::training::peaks(&session);
+    for (stated, held) in peaks.iter().zip(&report.peak_bytes) {
+        assert!(
+            held <= stated,
+            "a site holds {held} bytes, {stated} were stated\n{text}"
+        );
+    }
     Ok(Run {
         losses,
         rates,

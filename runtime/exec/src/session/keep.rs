@@ -152,7 +152,7 @@ impl Session {
     }
 
     /// What must be the same for a run to continue.
-    fn facts(&self, seed: u64) -> BTreeMap<String, String> {
+    fn facts(&self, seed: u64, sites: u32) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::from([("--seed".to_owned(), seed.to_string())]);
         for block in &self.blocks {
             let mut fact = |what: &str, value: String| {
@@ -162,6 +162,16 @@ impl Session {
             fact("the batch", block.batch.to_string());
             fact("`shuffle`", block.shuffle.to_string());
             fact("the optimizer", block.optimizer.clone());
+            if let Some(rounds) = &block.rounds {
+                // Who makes which step on which rows depends on it.
+                fact("the number of sites", sites.to_string());
+                fact("the number of parts", rounds.parts.to_string());
+                fact("the steps of a round", rounds.local_steps.to_string());
+                fact(
+                    "what becomes of states",
+                    format!("{:?}", rounds.states).to_lowercase(),
+                );
+            }
         }
         facts
     }
@@ -222,7 +232,10 @@ impl Runner<'_> {
 
     /// Finds the newest good checkpoint, at site 0, and opens it at every site.
     fn resume(&mut self) -> Result<Position, RunError> {
-        let (tensors, facts) = (self.session.saved(), self.session.facts(self.options.seed));
+        let (tensors, facts) = (
+            self.session.saved(),
+            self.session.facts(self.options.seed, self.comm.sites()),
+        );
         let folders = self.session.folders();
         let mut best: Option<(usize, u64)> = None;
         let mut failure = None;
@@ -295,13 +308,29 @@ impl Runner<'_> {
         let Some(checkpoints) = &block.checkpoints else {
             return Ok(None);
         };
-        let mine = self.session.keeping.signal.load(Ordering::Relaxed);
-        let asked = self.comm.agree((mine != 0).then(|| mine.to_string()))?;
-        let signal = asked.map(|(_, signal)| signal.parse().unwrap_or(1));
+        let signal = self.asked()?;
         let last = step + 1 == block.steps;
         if signal.is_none() && !last && !checkpoints.every.due(step, block.steps_per_epoch) {
             return Ok(None);
         }
+        self.save(number, checkpoints, step)?;
+        Ok(signal)
+    }
+
+    /// The signal by which a site was asked to end.
+    pub(super) fn asked(&self) -> Result<Option<usize>, RunError> {
+        let mine = self.session.keeping.signal.load(Ordering::Relaxed);
+        let asked = self.comm.agree((mine != 0).then(|| mine.to_string()))?;
+        Ok(asked.map(|(_, signal)| signal.parse().unwrap_or(1)))
+    }
+
+    /// Writes a checkpoint after step `step` of a block.
+    pub(super) fn save(
+        &mut self,
+        number: usize,
+        checkpoints: &Checkpoints,
+        step: u64,
+    ) -> Result<(), RunError> {
         let tensors = self.session.saved();
         let mut counters = BTreeMap::from([
             (BLOCK.to_owned(), number as u64),
@@ -310,7 +339,7 @@ impl Runner<'_> {
         for (optimizer, count) in &self.updates {
             counters.insert(format!("{UPDATES}{optimizer}"), *count);
         }
-        let facts = self.session.facts(self.options.seed);
+        let facts = self.session.facts(self.options.seed, self.comm.sites());
         let (folder, made, token) = (&checkpoints.folder, self.steps, self.token.clone());
         let saved = self.store(
             &tensors,
@@ -322,7 +351,7 @@ impl Runner<'_> {
             let made = self.steps;
             let _ = self.tell(&Event::Saved { folder, made });
         }
-        Ok(signal)
+        Ok(())
     }
 
     /// Writes the params and the states of modules to the file that they are exported to.

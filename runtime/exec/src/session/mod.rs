@@ -8,11 +8,16 @@
 //! step 0: rows 17 3 60 … of X, y; W -> loss 2.31, W_next      step 1: W is what W_next was
 //! ```
 
+mod average;
+mod blocks;
+mod deal;
 mod feed;
 mod keep;
 mod order;
 mod resident;
+mod rounds;
 mod types;
+mod volume;
 mod walked;
 
 use crate::error::{ErrorKind, RunError};
@@ -29,11 +34,14 @@ use ein_plan::{Operation, Plan, RelationType, Source};
 use feed::{Batch, Data as Bound};
 use resident::Residents;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 pub use keep::{Begin, Checkpoints, Keeping};
-pub use types::{BatchInput, Block, Carried, Event, Every, Session, Watch};
+pub use rounds::Exchanged;
+pub use types::{BatchInput, Block, Carried, Event, Every, Rounds, Session, States, Watch};
+pub use volume::stated;
 
 pub(crate) use feed::Feed;
 pub(crate) use resident::Resident;
@@ -48,19 +56,22 @@ pub(crate) fn session(
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
     let plans: Vec<&Plan> = session.plans().collect();
-    let token = meet(&plans, comm, options)?;
+    let own: Vec<&Plan> = session.own_plans().collect();
+    let token = meet((&plans, &own), comm, options)?;
     let pool = pool(options);
     agree(comm, pool.as_ref().err().cloned())?;
     let mut runner = Runner {
         session,
         comm,
         options,
-        pool: pool?,
+        pool: Arc::new(pool?),
         residents: Residents::default(),
         data: Bound::default(),
         updates: BTreeMap::new(),
+        exchanged: BTreeMap::new(),
         steps: 0,
         peak: 0,
+        beside: 0,
         rate: None,
         restored: BTreeMap::new(),
         token,
@@ -90,7 +101,11 @@ pub(crate) fn session(
             std::cmp::Ordering::Equal => position.step,
             std::cmp::Ordering::Greater => 0,
         };
-        if let Some(signal) = runner.block(number, block, from)? {
+        let signal = match &block.rounds {
+            None => runner.block(number, block, from)?,
+            Some(rounds) => runner.rounds((number, block), rounds, from)?,
+        };
+        if let Some(signal) = signal {
             return Ok(Report {
                 stopped: Some((signal, runner.steps)),
                 profile: runner.recorder.gathered(comm)?,
@@ -110,6 +125,7 @@ pub(crate) fn session(
         walker.steps(&runner.pool)?;
         report = walker.report(&runner.token)?;
     }
+    report.exchanged = runner.exchanged()?;
     report.profile = runner.recorder.gathered(comm)?;
     let peaks = share_numbers(comm, vec![runner.peak as i64])?;
     report.peak_bytes.resize(peaks.len(), 0);
@@ -123,14 +139,18 @@ struct Runner<'a> {
     session: &'a Session,
     comm: &'a dyn Communicator,
     options: &'a Options,
-    pool: rayon::ThreadPool,
+    pool: Arc<rayon::ThreadPool>,
     residents: Residents,
     data: Bound,
     /// By optimizer: how many updates its states have seen.
     updates: BTreeMap<String, u64>,
+    /// By block and tensor: what this site has exchanged between rounds.
+    exchanged: BTreeMap<(usize, String), Exchanged>,
     /// Steps of all blocks so far.
     steps: u64,
     peak: u64,
+    /// Bytes of what this site has for steps of its own, while all walk a plan together.
+    beside: u64,
     /// The rate of the last step.
     rate: Option<f64>,
     /// What is read of the checkpoint that is continued.
@@ -144,6 +164,24 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
+    /// What all sites have exchanged between rounds.
+    fn exchanged(&self) -> Result<Vec<(usize, String, Exchanged)>, RunError> {
+        let own = self.exchanged.values();
+        let mine = own.flat_map(|own| [own.handed, own.sent, own.gathered].map(|n| n as i64));
+        let all = share_numbers(self.comm, mine.collect())?;
+        let names = self.exchanged.keys().enumerate();
+        let total = |number: usize| all.iter().map(|site| site[number] as u64).sum();
+        let found = names.map(|(at, (block, name))| {
+            let exchanged = Exchanged {
+                handed: total(3 * at),
+                sent: total(3 * at + 1),
+                gathered: total(3 * at + 2),
+            };
+            (*block, name.clone(), exchanged)
+        });
+        Ok(found.collect())
+    }
+
     /// Makes the steps of a block from step `from` on; returns the signal that ended it early.
     fn block(
         &mut self,
@@ -176,11 +214,10 @@ impl Runner<'_> {
             *self.updates.entry(block.optimizer.clone()).or_default() += 1;
             self.steps += 1;
             let mut validated = None;
-            if let Some((name, plan, every)) = &block.validate
+            if let Some((_, _, every)) = &block.validate
                 && every.due(step, per_epoch)
             {
-                let walked = self.walk(plan, None, false)?;
-                validated = Some((name.clone(), first_number(&walked)));
+                validated = self.validated(block)?;
             }
             // The run does not end because nobody could note that it goes on.
             let _ = self.tell(&Event::Step {
@@ -199,7 +236,38 @@ impl Runner<'_> {
                 return Ok(signal);
             }
         }
+        self.estimate(block)?;
         Ok(None)
+    }
+
+    /// Validates, if the block says what.
+    fn validated(&mut self, block: &Block) -> Result<Option<(String, f64)>, RunError> {
+        let Some((name, plan, _)) = &block.validate else {
+            return Ok(None);
+        };
+        self.estimate(block)?;
+        let walked = self.walk(plan, None, false)?;
+        Ok(Some((name.clone(), first_number(&walked))))
+    }
+
+    /// Estimates the statistics that modules keep, over some rows of the data that depend on the seed and the block alone.
+    fn estimate(&mut self, block: &Block) -> Result<(), RunError> {
+        let Some((count, plan)) = &block.statistics else {
+            return Ok(());
+        };
+        let order = order::of_statistics(block, self.options.seed);
+        let batch = Batch {
+            step: 0,
+            epoch: 0,
+            update: 0,
+            share: 1.0,
+            rows: order[..(*count as usize).min(order.len())].to_vec(),
+            round: "statistics".into(),
+            inputs: &block.inputs,
+        };
+        let walked = self.walk(plan, Some(&batch), false)?;
+        self.take(walked);
+        Ok(())
     }
 
     /// Tells of an event, at site 0.
@@ -288,7 +356,7 @@ impl Runner<'_> {
         walker.steps(&self.pool)?;
         let walked = walker.walked()?;
         let others = self.residents.bytes_beside(plan);
-        self.peak = self.peak.max(walked.peak + others);
+        self.peak = self.peak.max(walked.peak + others + self.beside);
         Ok(walked)
     }
 

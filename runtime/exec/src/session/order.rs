@@ -16,12 +16,20 @@ pub(super) fn of_epoch(block: &Block, epoch: u64, seed: u64) -> Vec<u64> {
     if !block.shuffle {
         return (0..block.rows).collect();
     }
-    let stream = format!("{}.epoch.{epoch}", block.name);
+    shuffled(block, &format!("{}.epoch.{epoch}", block.name), seed)
+}
+
+/// The rows in an order of which the first ones are a sample of all.
+pub(super) fn of_statistics(block: &Block, seed: u64) -> Vec<u64> {
+    shuffled(block, &format!("{}.statistics", block.name), seed)
+}
+
+fn shuffled(block: &Block, stream: &str, seed: u64) -> Vec<u64> {
     let shape = [block.rows];
     let order = ein_kernels::generate(
         &Source::Permutation,
         DType::I64,
-        &stream,
+        stream,
         seed,
         &shape,
         &[(0, block.rows)],

@@ -46,6 +46,15 @@ impl Residents {
         self.0.remove(name);
     }
 
+    /// Bytes that this site holds.
+    pub fn bytes(&self) -> u64 {
+        let arrays = self
+            .0
+            .values()
+            .flat_map(|resident| resident.tuples.values().flatten());
+        arrays.map(|array| array.data().bytes().len() as u64).sum()
+    }
+
     /// Bytes that this site holds of what a plan does not read.
     pub fn bytes_beside(&self, plan: &Plan) -> u64 {
         let read: BTreeSet<&str> = plan

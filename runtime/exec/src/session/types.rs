@@ -85,6 +85,45 @@ pub struct Block {
     pub validate: Option<(String, Plan, Every)>,
     /// Where checkpoints are written.
     pub checkpoints: Option<Checkpoints>,
+    /// If the sites make steps by themselves: how. `step` is empty then.
+    pub rounds: Option<Rounds>,
+    /// Gives states of modules that are statistics of so many rows; walked before anything is evaluated.
+    pub statistics: Option<(u64, Plan)>,
+}
+
+/// Rounds of steps that every site makes by itself, on rows of its own. Sites and parts: site `s` has part `s % parts`.
+#[derive(Clone, Debug, Default)]
+pub struct Rounds {
+    /// Steps of a round.
+    pub local_steps: u64,
+    /// Into how many parts the neurons are dealt; 1: every site has all.
+    pub parts: u32,
+    /// What becomes of the optimizer's states between rounds.
+    pub states: States,
+    /// The layers: names and numbers of neurons.
+    pub neurons: Vec<(String, u64)>,
+    /// By carried tensor its dimensions that count neurons, with the layer.
+    pub dealt: BTreeMap<String, Vec<(usize, usize)>>,
+    /// What a step gives on.
+    pub learnt: Vec<String>,
+    /// Weights of sums over neurons, which are as many times larger in the whole net as there are parts.
+    pub summed: Vec<String>,
+    /// Steps of subnets, for one site.
+    pub subnets: Vec<Block>,
+    /// By part, which of them it walks.
+    pub of_part: Vec<usize>,
+}
+
+/// What becomes of the optimizer's states between rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum States {
+    /// They go where their params go.
+    #[default]
+    Travel,
+    /// Every round begins with new ones.
+    Reset,
+    /// They stay at their sites; checkpoints and the end of the block average them.
+    Stay,
 }
 
 /// A tensor of the data.
@@ -171,14 +210,23 @@ pub enum Event {
 pub type Watch<'a> = dyn Fn(&Event) -> Result<(), RunError> + Sync + 'a;
 
 impl Session {
-    /// All plans.
+    /// The plans that all sites walk together.
     pub fn plans(&self) -> impl Iterator<Item = &Plan> {
         self.constants
             .iter()
             .chain(self.blocks.iter().flat_map(|block| {
                 let validate = block.validate.as_ref().map(|(_, plan, _)| plan);
-                block.step.values().chain(&block.apply).chain(validate)
+                let statistics = block.statistics.as_ref().map(|(_, plan)| plan);
+                let steps = block.step.values().chain(&block.apply);
+                steps.chain(validate).chain(statistics)
             }))
             .chain(&self.last)
+    }
+
+    /// The plans that sites walk by themselves, for one site each.
+    pub fn own_plans(&self) -> impl Iterator<Item = &Plan> {
+        let rounds = self.blocks.iter().filter_map(|block| block.rounds.as_ref());
+        let subnets = rounds.flat_map(|rounds| &rounds.subnets);
+        subnets.flat_map(|subnet| subnet.step.values().chain(&subnet.apply))
     }
 }

@@ -1,0 +1,442 @@
+//! Which indices of a loss count neurons, and why others that look like it cannot be cut.
+//!
+//! Must not know what a step computes besides the loss, nor blocks or sites.
+//!
+//! ```text
+//! W1 makes k, W2 contracts k   =>   neurons of W1
+//! ... and p[n,k] = h[n,k] / sum[k] h[n,k]   =>   `p` adds up over the neurons without a weight
+//! ```
+
+use super::Neurons;
+use super::classes::{Class, Classes, bare_reads};
+use crate::einsum::{Definition, Program, Role, Tensor, TensorId};
+use ein_plan::{Function, IndexId, Kernel, Node, NodeId, Origin, Reduction};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which neurons are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Tensors or params that have them, or all that can be found.
+    pub names: Option<Vec<String>>,
+    /// Whether only those of layers whose weights are matrices.
+    pub dense: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// In the order of the program.
+    pub neurons: Vec<Neurons>,
+    /// Weights that contract neurons, of which nothing but a sum reaches what is not neurons: the full net's sum is as many
+    /// times a subnet's as there are parts.
+    pub summed: Vec<String>,
+    /// Weights between two layers of neurons, after which no statistic of a neuron is taken; where the sum stands.
+    pub unnormalised: Vec<(String, Origin)>,
+}
+
+/// Why there are no subnets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// There are no neurons.
+    None,
+    /// What was named has none; the name.
+    Unknown(String),
+    /// Neurons that cannot be cut: whose, what is in the way, and where.
+    InTheWay {
+        /// The param that makes them.
+        neurons: String,
+        /// What is in the way.
+        reason: String,
+        /// Where.
+        origin: Origin,
+    },
+}
+
+/// What is known of an index.
+#[derive(Default)]
+struct About {
+    /// Weights that make it.
+    makers: BTreeSet<TensorId>,
+    /// Weights that it is contracted with.
+    takers: BTreeSet<TensorId>,
+    /// What is in the way of cutting it.
+    reason: Option<(String, Origin)>,
+    /// Whether data have it.
+    data: bool,
+}
+
+/// Finds the neurons of a program whose first output is the loss; `params` are those that are trained.
+///
+/// # Errors
+/// Why nothing can be cut.
+pub fn recognise(
+    program: &Program,
+    params: &BTreeSet<String>,
+    asked: &Asked,
+) -> Result<Found, Failure> {
+    let net = Net::new(program, params);
+    let mut about: BTreeMap<Class, About> = BTreeMap::new();
+    net.look(&mut about);
+    let candidates: Vec<(Class, &About)> = about
+        .iter()
+        .filter(|(_, a)| !a.data && !a.makers.is_empty() && !a.takers.is_empty())
+        .map(|(class, about)| (*class, about))
+        .collect();
+    let wanted = net.wanted(&candidates, asked)?;
+    let mut found = Found::default();
+    for (class, about) in &candidates {
+        if !wanted.contains(class) {
+            continue;
+        }
+        let neurons = net.neurons(*class, about);
+        let tied = (about.makers.len() == 1 && about.makers == about.takers)
+            || neurons.params.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        let reason = match (&about.reason, tied) {
+            (Some(reason), _) => Some(reason.clone()),
+            (None, true) => {
+                let origin = about.makers.first().map(|m| program.tensor(*m).origin);
+                let what = format!("the weight `{}` has them twice", neurons.name);
+                origin.map(|origin| (what, origin))
+            }
+            (None, false) => None,
+        };
+        if let Some((reason, origin)) = reason {
+            return Err(Failure::InTheWay {
+                neurons: neurons.name,
+                reason,
+                origin,
+            });
+        }
+        found.neurons.push(neurons);
+    }
+    if found.neurons.is_empty() {
+        return Err(Failure::None);
+    }
+    net.sums(&wanted, &mut found);
+    Ok(found)
+}
+
+/// A program, with what of it depends on data and on weights.
+struct Net<'a> {
+    program: &'a Program,
+    classes: Classes,
+    /// By tensor.
+    weight: Vec<bool>,
+    data: Vec<bool>,
+    trained: Vec<bool>,
+}
+
+impl<'a> Net<'a> {
+    fn new(program: &'a Program, params: &BTreeSet<String>) -> Net<'a> {
+        let classes = Classes::of(program);
+        let (mut weight, mut data, mut trained) = (vec![], vec![], vec![]);
+        for tensor in &program.tensors {
+            let own = params.contains(&tensor.name);
+            let (weighs, depends);
+            match &tensor.definition {
+                Definition::Source(_) => (weighs, depends) = (own, !own),
+                Definition::Statement { operands, .. } => {
+                    weighs = operands.iter().any(|o| weight[o.0 as usize]);
+                    depends = operands.iter().any(|o| data[o.0 as usize]);
+                }
+                Definition::Loop(_) => (weighs, depends) = (own, true),
+            }
+            trained.push(own);
+            weight.push(weighs);
+            data.push(depends);
+        }
+        Net {
+            program,
+            classes,
+            weight,
+            data,
+            trained,
+        }
+    }
+
+    /// A tensor made of params alone.
+    fn is_weight(&self, id: TensorId) -> bool {
+        self.weight[id.0 as usize] && !self.data[id.0 as usize]
+    }
+
+    fn statements(
+        &self,
+    ) -> impl Iterator<Item = (TensorId, &'a Tensor, &'a Kernel, &'a [TensorId])> {
+        let program = self.program;
+        (0..)
+            .zip(&program.tensors)
+            .filter_map(|(at, tensor)| match &tensor.definition {
+                Definition::Statement { kernel, operands } => {
+                    Some((TensorId(at), tensor, kernel, operands.as_slice()))
+                }
+                _ => None,
+            })
+    }
+
+    /// Goes through all statements.
+    fn look(&self, about: &mut BTreeMap<Class, About>) {
+        for (at, tensor) in (0..).zip(&self.program.tensors) {
+            let source = matches!(tensor.definition, Definition::Source(_));
+            if source && !self.trained[at as usize] {
+                for dim in 0..tensor.shape.len() {
+                    about
+                        .entry(self.classes.of_dim(TensorId(at), dim))
+                        .or_default()
+                        .data = true;
+                }
+            }
+        }
+        for (id, tensor, kernel, operands) in self.statements() {
+            self.positions(about, id, tensor, kernel, operands);
+            let contraction = self.contraction(kernel, operands);
+            for number in 0..kernel.indices.len() as u32 {
+                let index = IndexId(number);
+                let entry = about.entry(self.classes.of_index(id, index)).or_default();
+                let holds = |o: u32| bare_reads(kernel).contains_index(o, index);
+                let factors = contraction.iter().flatten();
+                let (of_weights, others): (Vec<u32>, Vec<u32>) =
+                    factors.partition(|o| self.is_weight(operands[**o as usize]));
+                let weight = of_weights.iter().find(|o| holds(**o));
+                let other = others.iter().any(|o| holds(*o));
+                if number < kernel.output_rank {
+                    if let (Some(weight), false) = (weight, others.is_empty() || other) {
+                        entry.makers.insert(operands[*weight as usize]);
+                    }
+                } else if let (Some(weight), true) = (weight, other) {
+                    entry.takers.insert(operands[*weight as usize]);
+                } else if self.data[id.0 as usize] || kernel.reduction != Some(Reduction::Sum) {
+                    let reduction = kernel
+                        .reduction
+                        .map_or("a reduction".into(), |r| format!("`{}`", r.name()));
+                    let name = shown(tensor);
+                    let what = format!("{name} takes {reduction} over them without a weight");
+                    entry.reason.get_or_insert((what, tensor.origin));
+                }
+            }
+        }
+    }
+
+    /// Positions that are more than an index, and indices that are read as numbers.
+    fn positions(
+        &self,
+        about: &mut BTreeMap<Class, About>,
+        id: TensorId,
+        tensor: &Tensor,
+        kernel: &Kernel,
+        operands: &[TensorId],
+    ) {
+        let graph = &kernel.graph;
+        let mut spoil = |class: Class, what: String| {
+            let entry = about.entry(class).or_default();
+            entry.reason.get_or_insert((what, tensor.origin));
+        };
+        let name = shown(tensor);
+        let mut number = |node: NodeId| {
+            if let Some(index) = graph.as_index(node) {
+                let what = format!("{name} uses their numbers");
+                spoil(self.classes.of_index(id, index), what);
+            }
+        };
+        number(kernel.root);
+        kernel.guard.into_iter().for_each(&mut number);
+        for (_, node, _) in graph.iter() {
+            match node {
+                Node::Read { otherwise, .. } => otherwise.iter().for_each(|o| number(*o)),
+                Node::Apply(_, arguments) => arguments.iter().for_each(|a| number(*a)),
+                Node::Convert(argument) => number(*argument),
+                Node::Constant(_) | Node::Index(_) => {}
+            }
+        }
+        for (_, node, _) in graph.iter() {
+            let Node::Read {
+                operand, positions, ..
+            } = node
+            else {
+                continue;
+            };
+            let read = operands[*operand as usize];
+            for (dim, position) in positions.iter().enumerate() {
+                let whole = graph.as_index(*position).is_some_and(|index| {
+                    let extent = kernel.indices[index.0 as usize].extent;
+                    extent == self.program.tensor(read).shape[dim]
+                });
+                if !whole {
+                    let what = format!("{name} reads them at positions of its own");
+                    spoil(self.classes.of_dim(read, dim), what);
+                }
+            }
+        }
+    }
+
+    /// The operands that are factors of a sum of products; `None` if the statement is something else.
+    fn contraction(&self, kernel: &Kernel, operands: &[TensorId]) -> Option<Vec<u32>> {
+        if kernel.reduction != Some(Reduction::Sum) {
+            return None;
+        }
+        let (mut factors, mut open) = (vec![], vec![kernel.root]);
+        while let Some(node) = open.pop() {
+            match kernel.graph.node(node) {
+                Node::Apply(Function::Mul, arguments) => open.extend(arguments),
+                Node::Apply(Function::Neg, arguments) => open.extend(arguments),
+                Node::Apply(Function::Div, arguments) => open.extend(arguments.first()),
+                Node::Convert(argument) => open.push(*argument),
+                Node::Read { operand, .. } => factors.push(*operand),
+                // Another factor may be anything that is no weight.
+                _ => {
+                    let mut below = vec![node];
+                    while let Some(node) = below.pop() {
+                        let node = kernel.graph.node(node);
+                        below.extend(node.arguments());
+                        if let Node::Read { operand, .. } = node
+                            && !self.is_weight(operands[*operand as usize])
+                        {
+                            factors.push(*operand);
+                        }
+                    }
+                }
+            }
+        }
+        Some(factors)
+    }
+
+    /// The params of a class.
+    fn neurons(&self, class: Class, about: &About) -> Neurons {
+        let mut params = vec![];
+        let mut size = 0;
+        for (at, tensor) in (0..).zip(&self.program.tensors) {
+            if self.trained[at as usize] {
+                for (dim, extent) in tensor.shape.iter().enumerate() {
+                    if self.classes.of_dim(TensorId(at), dim) == class {
+                        params.push((tensor.name.clone(), dim));
+                        size = *extent;
+                    }
+                }
+            }
+        }
+        let maker = about.makers.first().map(|m| self.program.tensor(*m));
+        let name = maker.map_or_else(String::new, |maker| maker.name.clone());
+        Neurons { name, size, params }
+    }
+
+    /// The classes that are asked for.
+    fn wanted(
+        &self,
+        candidates: &[(Class, &About)],
+        asked: &Asked,
+    ) -> Result<BTreeSet<Class>, Failure> {
+        let classes = || candidates.iter().map(|(class, _)| *class);
+        let matrices = |class: Class| {
+            let mut tensors = (0..).zip(&self.program.tensors);
+            tensors.all(|(at, tensor)| {
+                let has = |dim| self.classes.of_dim(TensorId(at), dim) == class;
+                !self.trained[at as usize]
+                    || tensor.shape.len() <= 2
+                    || !(0..tensor.shape.len()).any(has)
+            })
+        };
+        let allowed = |class: &Class| !asked.dense || matrices(*class);
+        let Some(names) = &asked.names else {
+            return Ok(classes().filter(allowed).collect());
+        };
+        let mut wanted = BTreeSet::new();
+        for name in names {
+            let last = |tensor: &&Tensor| tensor.name.rsplit('.').next() == Some(name.as_str());
+            let tensors = || self.program.tensors.iter();
+            let exact = tensors().any(|tensor| tensor.name == *name);
+            let before = wanted.len();
+            for (at, tensor) in (0..).zip(tensors()) {
+                if tensor.name != *name && (exact || !last(&tensor)) {
+                    continue;
+                }
+                for dim in 0..tensor.shape.len() {
+                    let class = self.classes.of_dim(TensorId(at), dim);
+                    let found = candidates.iter().find(|(other, _)| *other == class);
+                    // Of a weight between two layers those are meant that it makes.
+                    let own = |about: &About| {
+                        !self.trained[at as usize] || about.makers.contains(&TensorId(at))
+                    };
+                    if found.is_some_and(|(_, about)| own(about)) && allowed(&class) {
+                        wanted.insert(class);
+                    }
+                }
+            }
+            if wanted.len() == before {
+                return Err(Failure::Unknown(name.clone()));
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// What the sums over neurons become.
+    fn sums(&self, wanted: &BTreeSet<Class>, found: &mut Found) {
+        for (id, tensor, kernel, operands) in self.statements() {
+            let Some(factors) = self.contraction(kernel, operands) else {
+                continue;
+            };
+            let of = |index: u32| self.classes.of_index(id, IndexId(index));
+            let reduced = kernel.output_rank..kernel.indices.len() as u32;
+            let weight = factors
+                .iter()
+                .find(|o| self.is_weight(operands[**o as usize]));
+            let (Some(weight), true) = (weight, { reduced }.any(|i| wanted.contains(&of(i))))
+            else {
+                continue;
+            };
+            let name = self.program.tensor(operands[*weight as usize]).name.clone();
+            let made = (0..kernel.output_rank)
+                .map(of)
+                .find(|class| wanted.contains(class));
+            match made {
+                None if !found.summed.contains(&name) => found.summed.push(name),
+                Some(class) if !self.normalised(id, class) => {
+                    found.unnormalised.push((name, tensor.origin));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a statistic of each neuron, over all rows, is taken of a tensor before another weight is met.
+    fn normalised(&self, from: TensorId, class: Class) -> bool {
+        let rank = self.program.tensor(from).shape.len();
+        let mut reached = BTreeSet::from([from]);
+        for (id, tensor, kernel, operands) in self.statements() {
+            if !operands.iter().any(|operand| reached.contains(operand)) {
+                continue;
+            }
+            let weighed = self.contraction(kernel, operands).is_some_and(|factors| {
+                let mut factors = factors.iter().map(|o| operands[*o as usize]);
+                factors.any(|o| self.is_weight(o) && self.program.tensor(o).shape.len() > 1)
+            });
+            if weighed {
+                continue;
+            }
+            let own = (0..tensor.shape.len()).any(|dim| self.classes.of_dim(id, dim) == class);
+            if own && tensor.shape.len() < rank && kernel.reduction.is_some() {
+                return true;
+            }
+            reached.insert(id);
+        }
+        false
+    }
+}
+
+/// Whether an operand is read at an index.
+trait HasIndex {
+    fn contains_index(&self, operand: u32, index: IndexId) -> bool;
+}
+
+impl HasIndex for Vec<(u32, usize, IndexId)> {
+    fn contains_index(&self, operand: u32, index: IndexId) -> bool {
+        self.iter()
+            .any(|(own, _, at)| *own == operand && *at == index)
+    }
+}
+
+/// A tensor in a message.
+fn shown(tensor: &Tensor) -> String {
+    match tensor.role {
+        Role::Hidden => "this".into(),
+        _ => format!("`{}`", tensor.name),
+    }
+}
