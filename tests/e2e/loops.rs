@@ -459,7 +459,7 @@ fn a_loop_is_drawn() {
         2,
         "{page}"
     );
-    assert!(page.contains("carried: x (from "), "{page}");
+    assert!(page.contains("carried: k.x (from "), "{page}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Loops: rounds of a body until a bound or a condition ends them.
 //!
 //! Between rounds a loop's states are held under names of their own; a round takes them at once, so that each is gone
-//! as soon as nothing in the round reads it any more. All sites end a loop in the same round: those of one process find the
-//! same by themselves, of others site 0 says when. Must not know what a step computes.
+//! as soon as nothing in the round reads it any more. All sites end a loop in the same round: those of one process that
+//! all take part find the same by themselves, else site 0 says when. Must not know what a step computes.
 //!
 //! ```text
 //! repeat b0 k < 3; state r0 next r2   r0 -> state 0;  round 0: state 0 -> r1, r2 -> state 0;  …;  state 0 -> r3

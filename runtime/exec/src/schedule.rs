@@ -60,7 +60,9 @@ pub(crate) struct Loop {
 impl Schedule {
     /// The schedule of a verified plan for the sites of a communicator.
     pub fn of(plan: &Plan, comm: &dyn Communicator) -> Schedule {
-        Schedule::new(plan, comm.sites() > 1 && !comm.is_one_process())
+        // A site that takes no part has none of the values.
+        let idle = plan.mesh.sites() < comm.sites();
+        Schedule::new(plan, idle || (comm.sites() > 1 && !comm.is_one_process()))
     }
 
     /// The schedule of a verified plan; `agree`: whether sites may come to other values of the same scalar.

@@ -230,7 +230,7 @@ mod tests {
              param w: f32[3] = normal(0.0, 1.0)   // a.ein:1\n\
              input x: f32[4] = unbound   // a.ein:2\n\
              hidden s: f32[] = [| i: 3] sum w[i]   // a.ein:3\n\
-             y: f32[4] = [i: 4] x[i] * s   // a.ein:4\n\
+             y: f32[4] = [i: 4] x[i] * s[]   // a.ein:4\n\
              output y   // a.ein:5\n",
         )
         .unwrap();
