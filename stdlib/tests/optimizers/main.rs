@@ -232,6 +232,7 @@ fn run(session: &Session, settings: &Settings, base: &Path, sites: u32) {
         base: base.to_owned(),
         inputs: settings.inputs.clone(),
         saves: settings.saves.clone(),
+        ..ein_exec::Options::default()
     };
     ein_exec::train_in_process(session, sites, &options, &|_| Ok(())).unwrap();
 }

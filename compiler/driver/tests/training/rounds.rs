@@ -74,8 +74,10 @@ fn text(strategy: &str, way: &Way) -> String {
     )
 }
 
-/// The params, each with its shape and the layer of neurons of each dimension.
-fn layout() -> Vec<(&'static str, [usize; 2], [Option<usize>; 2])> {
+/// A param's name, its shape and the layer of neurons of each dimension.
+type Laid = (&'static str, [usize; 2], [Option<usize>; 2]);
+
+fn layout() -> Vec<Laid> {
     let [d, h, k, c] = SIZES;
     vec![
         ("W1", [d, h], [None, Some(0)]),
@@ -284,7 +286,7 @@ fn reference(way: &Way) -> (Vec<f64>, Params) {
         let deal = deal(way, round);
         let mut ends: Vec<(Params, [Params; 2])> = vec![];
         let mut of_steps = vec![0.0; chunk.len()];
-        for site in 0..way.sites {
+        for (site, at_home) in stay.iter_mut().enumerate() {
             let part = site % way.parts;
             let take = |whole: &Params| -> Params {
                 let block = |(name, values): (&&'static str, &Vec<f64>)| {
@@ -302,7 +304,7 @@ fn reference(way: &Way) -> (Vec<f64>, Params) {
             let mut kept = match way.reset {
                 Some(true) => [zeros(&own), zeros(&own)],
                 Some(false) => [take(&states[0]), take(&states[1])],
-                None => stay[site].clone(),
+                None => at_home.clone(),
             };
             let sizes = (deal[0][part].len(), deal[1][part].len());
             for (at, rows) in chunk.iter().enumerate() {
@@ -321,7 +323,7 @@ fn reference(way: &Way) -> (Vec<f64>, Params) {
                 step(way.rule, &mut own, &mut kept, &grads, before);
             }
             if way.reset.is_none() {
-                stay[site] = kept.clone();
+                *at_home = kept.clone();
             }
             ends.push((own, kept));
         }

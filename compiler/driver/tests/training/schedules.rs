@@ -28,8 +28,11 @@ impl At {
 
 const RATE: f64 = 0.03125;
 
-/// Runs blocks, each with a batch, how long it lasts and a schedule, and compares the recorded rates.
-fn rates(blocks: &[(usize, &str, &str, &dyn Fn(At) -> f64)]) {
+/// A batch, how long it lasts, a schedule and its factor.
+type Stretch<'a> = (usize, &'a str, &'a str, &'a dyn Fn(At) -> f64);
+
+/// Runs blocks and compares the recorded rates.
+fn rates(blocks: &[Stretch<'_>]) {
     let mut text = String::new();
     let mut wanted = vec![];
     for (batch, lasts, schedule, factor) in blocks {
