@@ -7,7 +7,8 @@ use einc_tests::{Tensor, einc, launchers, mpirun, run};
 use std::path::Path;
 use std::process::Command;
 
-const ROWS: usize = 331;
+/// So many that every site's part is worth a sweep.
+const ROWS: usize = 1103;
 const COLUMNS: usize = 257;
 
 const PROGRAM: &str = "use std.nn
@@ -210,16 +211,12 @@ exec {0}/rounds --stall 0.4 --profile {0}/t.json\n",
         let mut command = mpirun(launcher, 2, Path::new("/bin/sh"));
         let told = run(command.arg(&stopped)).success();
         assert!(told.stdout.contains("length = 1"), "{told}");
-        let lines: Vec<&str> = told
+        // The stopped rank, when it goes on, may find that it has waited too.
+        let line = told
             .stderr
             .lines()
-            .filter(|line| line.contains("has waited"))
-            .collect();
-        assert_eq!(lines.len(), 1, "{launcher}: {told}");
-        assert!(
-            lines[0].starts_with("site 0 has waited 0.4 s for site 1 at step"),
-            "{told}"
-        );
-        assert!(lines[0].contains("rounds.ein:"), "{told}");
+            .find(|line| line.contains("site 0 has waited 0.4 s for"));
+        let line = line.unwrap_or_else(|| panic!("{launcher}: {told}"));
+        assert!(line.contains("rounds.ein:"), "{told}");
     }
 }

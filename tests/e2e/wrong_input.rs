@@ -106,12 +106,6 @@ fn ill_formed_programs_are_explained() {
             "repeat t < 3 { state x = 0.0 }\noutput x\n",
             &["`x`", "`next`"],
         ),
-        (
-            "dim N\ninput X: f32[N, 2]\nparam w: f32[2] = zeros\nloss = mean[n] (X[n,d] * w[d])^2\n\
-             train { loss: loss; data: (X) over N by 4; epochs: 1; optimizer: sgd(lr: 0.1); strategy: ist(local_steps: 2) }\n\
-             output loss\n",
-            &["`ist`", "not supported yet"],
-        ),
     ];
     for (text, words) in programs {
         check(text).fails_with(1).says(words);

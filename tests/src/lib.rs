@@ -205,7 +205,7 @@ impl Tensor {
         write_npy(path, &self.shape, self.data.iter().map(|x| *x as i64));
     }
 
-    /// Reads an .npy file of `f32`, `f64` or `i64`.
+    /// Reads an .npy file of `f32`, `f64`, `u8`, `i32` or `i64`.
     #[track_caller]
     pub fn read(path: &Path) -> Tensor {
         let open = || {
@@ -219,10 +219,14 @@ impl Tensor {
             v.into_iter().map(f64::from).collect()
         } else if let Ok(v) = open().into_vec::<f64>() {
             v
+        } else if let Ok(v) = open().into_vec::<i32>() {
+            v.into_iter().map(f64::from).collect()
+        } else if let Ok(v) = open().into_vec::<u8>() {
+            v.into_iter().map(f64::from).collect()
         } else {
             open()
                 .into_vec::<i64>()
-                .expect("f32, f64 or i64")
+                .expect("f32, f64, u8, i32 or i64")
                 .into_iter()
                 .map(|x| x as f64)
                 .collect()

@@ -1,7 +1,7 @@
 //! The registry of codes: one page a code, a file in `codes/`; `einc explain E0301` prints it.
 //!
 //! A page begins with a line `# E0301: title`, then says what it means, shows a program that has it (a block
-//! marked `ein,wrong`) and one that does not (`ein`). Families: E01xx files and syntax, E02xx names and
+//! marked `ein,wrong`, or `ein,warned` for a warning) and one that does not (`ein`). Families: E01xx files and syntax, E02xx names and
 //! declarations, E03xx indices and sizes, E04xx types, E05xx functions and imports, E06xx not supported yet, gradients, training,
 //! E07xx data and bindings, E08xx running (gathers, ranks, memory), E09xx building and the machine. Must not know
 //! which pass reports which code.

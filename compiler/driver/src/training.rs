@@ -15,7 +15,7 @@ use einc_core::{
     sema::training::{self, CarriedKind, Every, Training},
 };
 use einc_diag::Diagnostic;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 /// Plans everything that a session walks.
 ///
@@ -156,7 +156,27 @@ fn of_rounds(
     Ok(planned)
 }
 
-/// The most bytes that each site holds while a session runs: its plans, each beside what is carried and not read by it.
+/// The steps at which a plan counts what is carried under a name: from where it takes it to where it would free it.
+fn counted(plan: &Plan, name: &str) -> Range<usize> {
+    let takes = |step: &ein_plan::Step| {
+        matches!(&step.operation,
+            ein_plan::Operation::Source { name: own, source: Source::Fed } if own == name)
+    };
+    let Some(first) = plan.steps.iter().position(takes) else {
+        return 0..0;
+    };
+    let id = plan.steps[first].result;
+    let step = plan.steps.iter().position(|step| step.frees.contains(&id));
+    let of_loop = plan.repeats.iter().find_map(|repeat| {
+        let entered = repeat.enters.contains(&id).then_some(repeat.first);
+        let left = repeat.frees.contains(&id).then_some(repeat.end);
+        entered.or(left).map(|end| end as usize)
+    });
+    let end = step.map(|step| step + 1).or(of_loop);
+    first..end.unwrap_or(plan.steps.len())
+}
+
+/// The most bytes that each site holds while a session runs: its plans, each beside what is carried and not held by it.
 pub fn peaks(session: &Session) -> Vec<u64> {
     let plans: Vec<&Plan> = session.plans().collect();
     let sites = plans.first().map_or(1, |plan| plan.sites as usize);
@@ -180,21 +200,24 @@ pub fn peaks(session: &Session) -> Vec<u64> {
         }
     }
     for plan in &plans {
-        let reads = |name: &str| {
-            plan.steps.iter().any(|step| {
-                matches!(&step.operation,
-                    ein_plan::Operation::Source { name: own, source: Source::Fed } if own == name)
-            })
-        };
-        let held = memory::peaks(plan);
+        let own = memory::peaks(plan);
+        let by_step = memory::by_step(plan);
         for (site, most) in most.iter_mut().enumerate() {
-            let beside: u64 = carried
-                .iter()
-                .filter(|(name, _)| !reads(name))
-                .map(|(_, bytes)| bytes.get(site).copied().unwrap_or(0))
-                .sum();
-            let own = held.get(site).map_or(0, |peak| peak.bytes);
-            *most = (*most).max(own.saturating_add(beside));
+            // At each step, what is carried is held beside what the plan holds by itself.
+            let mut beside = vec![0u64; plan.steps.len()];
+            for (name, bytes) in &carried {
+                let bytes = bytes.get(site).copied().unwrap_or(0);
+                let counted = counted(plan, name);
+                let steps = beside.iter_mut().enumerate();
+                for (_, beside) in steps.filter(|(at, _)| !counted.contains(at)) {
+                    *beside += bytes;
+                }
+            }
+            let peak = own.get(site).copied().unwrap_or_default();
+            *most = (*most).max(peak.bytes + beside.get(peak.step).copied().unwrap_or(0));
+            for (held, beside) in by_step.iter().zip(&beside) {
+                *most = (*most).max(held.get(site).copied().unwrap_or(0) + beside);
+            }
         }
     }
     for block in &session.blocks {

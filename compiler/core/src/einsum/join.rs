@@ -239,7 +239,7 @@ mod tests {
              param w: f32[3] = unbound   // a.ein:1\n\
              input v: f32[2] = unbound   // a.ein:2\n\
              hidden s: f32[] = [| i: 3] sum w[i]   // a.ein:3\n\
-             y: f32[2] = [i: 2] v[i] * s   // a.ein:4\n\
+             y: f32[2] = [i: 2] v[i] * s[]   // a.ein:4\n\
              output y   // a.ein:6\n",
         )
         .unwrap();
@@ -250,7 +250,10 @@ mod tests {
         verify(&one).unwrap();
         let names: Vec<&str> = one.tensors.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["w", "x", "s", "y", "v", "y.on.v"]);
-        assert!(one.to_string().contains("y.on.v: f32[2] = [i: 2] v[i] * s"));
+        assert!(
+            one.to_string()
+                .contains("y.on.v: f32[2] = [i: 2] v[i] * s[]")
+        );
     }
 
     #[test]
