@@ -286,7 +286,7 @@ fn a_run_moves_what_its_plan_states() {
     let moved: Vec<_> = finished
         .stderr
         .lines()
-        .filter(|line| line.contains(": moved "))
+        .filter(|line| line.contains(": moved ") && line.contains(" (stated "))
         .collect();
     assert!(moved.len() >= 2, "{finished}");
     for line in moved {

@@ -167,7 +167,8 @@ fn everywhere(
 /// Every line of the program moves what its plan says, over all rounds.
 fn moved_as_stated(finished: &Finished) {
     let lines = finished.stderr.lines().chain(finished.stdout.lines());
-    for line in lines.filter(|line| line.contains(": moved ")) {
+    let stated = |line: &&str| line.contains(": moved ") && line.contains(" (stated ");
+    for line in lines.filter(stated) {
         let (moved, stated) = line.split_once(" (stated ").unwrap();
         let stated = stated.strip_suffix(')').unwrap();
         assert!(moved.ends_with(&format!("moved {stated}")), "{finished}");

@@ -147,7 +147,7 @@ fn whole(c: &mut Criterion) {
     group.bench_function("proof of the transformer at 8", |b| {
         b.iter(|| {
             let mut compiled = compiled.clone();
-            compiled.prove(&options, &|| false);
+            compiled.prove(&options, false, &|| false);
             assert!(compiled.proof.unwrap().proved);
         })
     });

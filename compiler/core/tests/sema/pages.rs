@@ -42,7 +42,10 @@ fn programs(page: &str) -> Vec<(&str, &str)> {
             break;
         };
         programs.push((
-            if head == ",wrong" { "wrong" } else { "right" },
+            match head {
+                ",wrong" | ",warned" => "wrong",
+                _ => "right",
+            },
             &body[..end],
         ));
         rest = &body[end + 3..];
