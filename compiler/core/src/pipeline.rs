@@ -19,6 +19,7 @@ mod order;
 mod recompute;
 pub mod report;
 mod rounds;
+mod text;
 
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, rules, search, tra};
@@ -163,7 +164,7 @@ fn passes(
         None => first,
         Some(bytes) => first.note(format!(
             "also with values computed again instead of kept, {} are missing",
-            explain::scaled(bytes, "B")
+            text::scaled(bytes, "B")
         )),
     }))
 }

@@ -45,18 +45,9 @@ pub(crate) fn run(
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let output: Vec<usize> = (0..rank).collect();
     let reduced: Vec<usize> = (rank..ranges.len()).collect();
-    let mut program = Program::new(&Request {
-        graph: &kernel.graph,
-        operands,
-        root: kernel.root,
-        guard: kernel.guard,
-        reduction: kernel.reduction,
-        output: &output,
-        reduced: &reduced,
-        ranges: &ranges,
-        lengths: &lengths,
-        lanes: None,
-    });
+    let axes = (output.as_slice(), reduced.as_slice());
+    let request = Request::of_kernel(kernel, operands, axes, &ranges, &lengths);
+    let mut program = Program::new(&request);
     let points = lengths
         .iter()
         .fold(1u64, |n, l| n.saturating_mul(*l as u64));

@@ -15,17 +15,10 @@ use ein_plan::Kernel;
 pub(crate) fn explain(kernel: &Kernel, operands: &[Chunk<'_>], point: Vec<i64>) -> KernelError {
     let ranges: Vec<(i64, i64)> = point.iter().map(|p| (*p, 1)).collect();
     let lengths = vec![1; ranges.len()];
+    let request = Request::of_kernel(kernel, operands, (&[], &[]), &ranges, &lengths);
     let program = Program::new(&Request {
-        graph: &kernel.graph,
-        operands,
-        root: kernel.root,
-        guard: kernel.guard,
         reduction: None,
-        output: &[],
-        reduced: &[],
-        ranges: &ranges,
-        lengths: &lengths,
-        lanes: None,
+        ..request
     });
     let mut machine = Machine::new(&program, point.clone(), true);
     wide::execute(&mut machine, 0);

@@ -57,18 +57,8 @@ pub(crate) fn groups(
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let output: Vec<usize> = (0..rank).collect();
     let reduced: Vec<usize> = (rank..ranges.len()).collect();
-    let request = Request {
-        graph: &kernel.graph,
-        operands: &[],
-        root: kernel.root,
-        guard: kernel.guard,
-        reduction: kernel.reduction,
-        output: &output,
-        reduced: &reduced,
-        ranges: &ranges,
-        lengths: &lengths,
-        lanes: None,
-    };
+    let axes = (output.as_slice(), reduced.as_slice());
+    let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
     let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
     let mut found = vec![];
     replace(&mut Program::at(&request, &places), FEWEST, &mut |group| {

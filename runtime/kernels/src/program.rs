@@ -19,7 +19,7 @@ use crate::branches::Branches;
 use crate::forms::{Form64, affine_forms};
 use crate::fuse::Fused;
 use crate::nest::{Axis, Nest, Strides};
-use ein_plan::{DType, Function, Graph, IndexId, Node, NodeId, Reduction, Scalar};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 use places::{prepare_read, proved, read_strides};
 
 /// What is to be evaluated: `output` and `reduced` indices in order; all others keep one value a run.
@@ -37,6 +37,30 @@ pub(crate) struct Request<'a, 'r> {
     pub lengths: &'r [usize],
     /// Whether lanes are output points, if that is not to be chosen by these lengths.
     pub lanes: Option<bool>,
+}
+
+impl<'a, 'r> Request<'a, 'r> {
+    /// A whole kernel over these indices.
+    pub(crate) fn of_kernel(
+        kernel: &'r Kernel,
+        operands: &'a [Chunk<'a>],
+        (output, reduced): (&'r [usize], &'r [usize]),
+        ranges: &'r [(i64, i64)],
+        lengths: &'r [usize],
+    ) -> Request<'a, 'r> {
+        Request {
+            graph: &kernel.graph,
+            operands,
+            root: kernel.root,
+            guard: kernel.guard,
+            reduction: kernel.reduction,
+            output,
+            reduced,
+            ranges,
+            lengths,
+            lanes: None,
+        }
+    }
 }
 
 /// What is known of a node's register.

@@ -258,17 +258,10 @@ impl<'a> Part<'a> {
             .collect();
         let (output, reduced): (Vec<usize>, Vec<usize>) =
             ((0..rank).collect(), (rank..ranges.len()).collect());
+        let axes = (output.as_slice(), reduced.as_slice());
         let request = |lengths, lanes| Request {
-            graph: &kernel.graph,
-            operands: &[],
-            root: kernel.root,
-            guard: kernel.guard,
-            reduction: kernel.reduction,
-            output: &output,
-            reduced: &reduced,
-            ranges: &ranges,
-            lengths,
             lanes,
+            ..Request::of_kernel(kernel, &[], axes, &ranges, lengths)
         };
         let extents: Vec<i64> = kernel.indices[rank..]
             .iter()

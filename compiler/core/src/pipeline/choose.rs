@@ -254,8 +254,8 @@ fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
             )
         }
     };
-    let missing = super::explain::scaled(*shortfall, "B");
-    let limit = super::explain::scaled(options.criteria.memory.unwrap_or(0), "B");
+    let missing = super::text::scaled(*shortfall, "B");
+    let limit = super::text::scaled(options.criteria.memory.unwrap_or(0), "B");
     let diagnostic = Diagnostic::error(
         "E0996",
         format!(
@@ -291,7 +291,7 @@ pub(super) fn check_memory(plan: &Plan, options: &Options) -> Result<(), Stop> {
         return Ok(());
     }
     let step = &plan.steps[peak.step];
-    let scaled = super::explain::scaled;
+    let scaled = super::text::scaled;
     let diagnostic = Diagnostic::error(
         "E0996",
         format!(

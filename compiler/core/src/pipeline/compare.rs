@@ -10,8 +10,8 @@
 //! ```
 
 use super::choose::{objective_of, search_options};
-use super::explain::{scaled, seconds};
 use super::report::Alternative;
+use super::text::{scaled, seconds};
 use super::{Compiled, Objective, Options};
 use crate::ia::layout::Layout;
 use crate::search::{self, Pinned, Price, SearchOptions};

@@ -169,7 +169,7 @@ pub(super) fn table(rounds: &PlanRounds) -> String {
     last.extend(total.0.map(number));
     last.push(total.1.to_string());
     rows.push(last);
-    text.push_str(&super::explain::table(
+    text.push_str(&super::text::table(
         &rows,
         &[false, true, true, true, true, true],
     ));
