@@ -15,6 +15,7 @@
 mod checks;
 mod corner;
 mod error;
+mod fault;
 mod local;
 mod meet;
 mod movement;
