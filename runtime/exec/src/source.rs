@@ -56,10 +56,7 @@ pub(crate) fn source(
                 let mut array = Array::zeros(dtype, &extents);
                 let (first, inner) = ranges.split_at(leading);
                 for at in places(first) {
-                    let number = at
-                        .iter()
-                        .zip(counts)
-                        .fold(0, |n, (at, count)| n * count + at);
+                    let number = number_of(&at, counts);
                     let (stream, origin) = parts.get(number as usize).ok_or_else(|| {
                         RunError::internal("as many parts as their dimensions count")
                     })?;
@@ -166,6 +163,12 @@ pub(crate) fn places(ranges: &[(u64, u64)]) -> Vec<Vec<u64>> {
         });
         longer.collect()
     })
+}
+
+/// Which of parts that stand behind each other, in row-major order, is at a place.
+pub(crate) fn number_of(place: &[u64], counts: &[u64]) -> u64 {
+    let digits = place.iter().zip(counts);
+    digits.fold(0, |number, (at, count)| number * count + at)
 }
 
 pub(crate) fn join(base: &Path, path: &str) -> String {

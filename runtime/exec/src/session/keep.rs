@@ -1,22 +1,20 @@
-//! What of a session is kept on disk: checkpoints while it runs, the params at its end; and how it continues from a checkpoint.
+//! What of a session is kept on disk: checkpoints while it runs, the params at its end.
 //!
 //! What is carried is written by the sites that hold it, each box once, and read back as the plans ask for it, so a run continues on any
 //! number of sites and with any plans. Must not know how files are laid out.
 //!
 //! ```text
-//! after step 120 of train.1: W, b, W.m, W.v -> run/ckpt/step-000000120;   resume: train.1 goes on with step 121
+//! after step 120 of train.1: W, b, W.m, W.v -> run/ckpt/step-000000120
 //! ```
 
+use super::resident::{Resident, whole_kind};
 use super::{Block, Event, Every, Runner, Session};
 use crate::error::{ErrorKind, RunError};
-use crate::meet::share_numbers;
-use crate::session::Resident;
-use crate::store::Tuples;
 use crate::walk::agree;
 use ein_array::Array;
-use ein_data::checkpoint::{self, Checkpoint, CheckpointWriter};
-use ein_data::{DataError, Named, Reader, SetWriter};
-use ein_plan::{ArrayDim, ArrayType, Mesh, Placement, RelationType, Source};
+use ein_data::checkpoint::CheckpointWriter;
+use ein_data::{DataError, Named, SetWriter};
+use ein_plan::{Mesh, Placement, RelationType, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,9 +61,10 @@ pub(super) struct Position {
     pub step: u64,
 }
 
-const BLOCK: &str = "block";
-const STEP: &str = "step of the block";
-const UPDATES: &str = "updates of ";
+/// The counters of a checkpoint: the block, its next step, and, by optimizer, the updates that it has made.
+pub(super) const BLOCK: &str = "block";
+pub(super) const STEP: &str = "step of the block";
+pub(super) const UPDATES: &str = "updates of ";
 
 /// A writer of boxes of several tensors.
 trait Target: Sized {
@@ -98,17 +97,17 @@ impl Target for SetWriter {
     }
 }
 
-fn unwritten(error: DataError) -> RunError {
+pub(super) fn unwritten(error: DataError) -> RunError {
     RunError::data(ErrorKind::Output, error)
 }
 
-fn unread(error: DataError) -> RunError {
+pub(super) fn unread(error: DataError) -> RunError {
     RunError::data(ErrorKind::Data, error)
 }
 
 impl Session {
     /// What checkpoints hold, in their order.
-    fn saved(&self) -> Vec<Named> {
+    pub(super) fn saved(&self) -> Vec<Named> {
         self.named(|carried| carried.saved)
     }
 
@@ -152,7 +151,7 @@ impl Session {
     }
 
     /// What must be the same for a run to continue.
-    fn facts(&self, seed: u64, sites: u32) -> BTreeMap<String, String> {
+    pub(super) fn facts(&self, seed: u64, sites: u32) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::from([("--seed".to_owned(), seed.to_string())]);
         for block in &self.blocks {
             let mut fact = |what: &str, value: String| {
@@ -177,7 +176,7 @@ impl Session {
     }
 
     /// The folders of checkpoints, each once.
-    fn folders(&self) -> Vec<&Path> {
+    pub(super) fn folders(&self) -> Vec<&Path> {
         let mut folders: Vec<&Path> = vec![];
         for checkpoints in self.blocks.iter().filter_map(|b| b.checkpoints.as_ref()) {
             if !folders.contains(&checkpoints.folder.as_path()) {
@@ -189,115 +188,6 @@ impl Session {
 }
 
 impl Runner<'_> {
-    /// Finds where the session begins and looks whether what it will write can be written. Every site calls it first.
-    pub(super) fn begin(&mut self) -> Result<Position, RunError> {
-        let keeping = &self.session.keeping;
-        let first = self.comm.site() == 0;
-        let mut failure = None;
-        if let (true, Some(path)) = (first, &keeping.export) {
-            failure = ein_data::supported(path).err().map(unwritten);
-        }
-        agree(self.comm, failure)?;
-        match keeping.begin {
-            Begin::Resume => self.resume(),
-            begin => {
-                let mut failure = None;
-                if first {
-                    let ready = self.anew(begin == Begin::Restart);
-                    let begun = Event::Begun { resumed: None };
-                    failure = ready.and_then(|()| self.tell(&begun)).err();
-                }
-                agree(self.comm, failure)?;
-                Ok(Position::default())
-            }
-        }
-    }
-
-    /// Makes the folders of checkpoints ready for a run that begins anew (site 0).
-    fn anew(&self, restart: bool) -> Result<(), RunError> {
-        for folder in self.session.folders() {
-            let there = checkpoint::list(folder);
-            if let (false, Some((step, _))) = (restart, there.first()) {
-                let message = format!(
-                    "`{}` holds checkpoints of an earlier run, up to step {step}",
-                    folder.display()
-                );
-                return Err(RunError::new("E0709", ErrorKind::Output, message)
-                    .help("`--resume` continues that run; `--restart` removes its checkpoints and begins anew"));
-            }
-            checkpoint::prepare(folder, restart).map_err(unwritten)?;
-        }
-        Ok(())
-    }
-
-    /// Finds the newest good checkpoint, at site 0, and opens it at every site.
-    fn resume(&mut self) -> Result<Position, RunError> {
-        let (tensors, facts) = (
-            self.session.saved(),
-            self.session.facts(self.options.seed, self.comm.sites()),
-        );
-        let folders = self.session.folders();
-        let mut best: Option<(usize, u64)> = None;
-        let mut failure = None;
-        if self.comm.site() == 0 {
-            let mut refused = vec![];
-            for (number, folder) in folders.iter().enumerate() {
-                checkpoint::sweep(folder);
-                let found = checkpoint::newest(folder, &tensors, &facts);
-                refused.extend(found.refused);
-                if let Some(step) = found.checkpoint.map(|c| c.manifest().step)
-                    && best.is_none_or(|(_, other)| other < step)
-                {
-                    best = Some((number, step));
-                }
-            }
-            match best {
-                None => failure = Some(nothing(&folders, &refused)),
-                Some(_) => {
-                    let told = refused.iter();
-                    let mut told = told.map(|error| self.tell(&Event::Refused(error.to_string())));
-                    failure = told.find_map(Result::err);
-                }
-            }
-        }
-        agree(self.comm, failure)?;
-        let (number, step) = best.unwrap_or_default();
-        let all = share_numbers(self.comm, vec![number as i64, step as i64])?;
-        let (number, step) = (all[0][0] as usize, all[0][1] as u64);
-        let opened = folders
-            .get(number)
-            .ok_or_else(|| RunError::internal("site 0 has found a checkpoint in no folder"))
-            .and_then(|folder| self.open(&checkpoint::folder_of(folder, step), &tensors));
-        agree(self.comm, opened.as_ref().err().cloned())?;
-        opened
-    }
-
-    /// Opens a checkpoint that site 0 has found to be whole.
-    fn open(&mut self, folder: &Path, tensors: &[Named]) -> Result<Position, RunError> {
-        let found = Checkpoint::open(folder).map_err(unread)?;
-        // All are opened now: the checkpoint may be removed before the last is read.
-        for tensor in tensors {
-            let reader = found.reader(&tensor.name).map_err(unread)?;
-            self.restored.insert(tensor.name.clone(), reader);
-        }
-        let manifest = found.manifest();
-        let number = |name: &str| manifest.counters.get(name).copied().unwrap_or(0);
-        for (name, count) in &manifest.counters {
-            if let Some(optimizer) = name.strip_prefix(UPDATES) {
-                self.updates.insert(optimizer.to_owned(), *count);
-            }
-        }
-        self.steps = manifest.step;
-        let position = Position {
-            block: number(BLOCK),
-            step: number(STEP),
-        };
-        self.tell(&Event::Begun {
-            resumed: Some((folder.to_owned(), self.steps)),
-        })?;
-        Ok(position)
-    }
-
     /// Writes a checkpoint if it is time or a site was asked to end; returns the signal. `step` is the one that was made, from 0.
     pub(super) fn checkpoint(
         &mut self,
@@ -462,19 +352,9 @@ impl Runner<'_> {
             return Ok(());
         }
         let mesh = Mesh::row(self.comm.sites());
-        let dims = carried.shape.iter();
         let kind = RelationType {
-            keys: vec![],
-            array: ArrayType {
-                dims: dims
-                    .map(|extent| ArrayDim {
-                        extent: *extent,
-                        cut: None,
-                    })
-                    .collect(),
-                columns: vec![carried.dtype],
-            },
             placement: Placement::one(&mesh),
+            ..whole_kind(&carried.shape, carried.dtype, &mesh)
         };
         let made = self.made(name, &kind, &mesh);
         agree(self.comm, made.as_ref().err().cloned())?;
@@ -488,74 +368,6 @@ impl Runner<'_> {
         );
         Ok(())
     }
-
-    /// This site's tuples of something carried, as the session begins: from the checkpoint, or from its source.
-    pub(super) fn made(
-        &self,
-        name: &str,
-        kind: &RelationType,
-        mesh: &Mesh,
-    ) -> Result<Tuples, RunError> {
-        let place = (self.comm.site(), mesh);
-        if let Some(reader) = self.restored.get(name) {
-            return read(reader, kind, place);
-        }
-        let Some(carried) = self.session.carried.get(name) else {
-            return Err(RunError::internal(format!("`{name}` is not carried")));
-        };
-        if let Source::Stacked { leading, parts } = &carried.begin {
-            let readers = parts.iter().map(|part| self.restored.get(&part.name));
-            if let Some(readers) = readers.collect::<Option<Vec<_>>>() {
-                return read_stacked(&readers, *leading as usize, kind, place);
-            }
-        }
-        self.pool.install(|| {
-            crate::source::source((name, name), &carried.begin, kind, place, &[], self.options)
-        })
-    }
-}
-
-fn read(
-    reader: &Reader,
-    kind: &RelationType,
-    (site, mesh): (u32, &Mesh),
-) -> Result<Tuples, RunError> {
-    let mut tuples = Tuples::new();
-    for key in kind.keys_at(site, mesh) {
-        let array = reader.read(&kind.ranges(&key)).map_err(unread)?;
-        tuples.insert(key, vec![Arc::new(array)]);
-    }
-    Ok(tuples)
-}
-
-/// As [`read`], of tensors that are stored together.
-fn read_stacked(
-    readers: &[&Reader],
-    leading: usize,
-    kind: &RelationType,
-    (site, mesh): (u32, &Mesh),
-) -> Result<Tuples, RunError> {
-    let [dtype] = kind.array.columns.as_slice() else {
-        return Err(RunError::internal("what is carried has one column"));
-    };
-    let mut tuples = Tuples::new();
-    for key in kind.keys_at(site, mesh) {
-        let ranges = kind.ranges(&key);
-        let (first, own) = ranges.split_at(leading);
-        let extents: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let mut array = Array::zeros(*dtype, &extents);
-        for at in crate::source::places(first) {
-            let counts = kind.array.dims.iter().map(|dim| dim.extent);
-            let number = at
-                .iter()
-                .zip(counts)
-                .fold(0, |n, (at, count)| n * count + at);
-            let part = readers[number as usize].read(own).map_err(unread)?;
-            crate::source::put(&mut array, part, &at, first);
-        }
-        tuples.insert(key, vec![Arc::new(array)]);
-    }
-    Ok(tuples)
 }
 
 /// One of the tensors that an array holds behind each other: of the box `own`, that at `place`, where `leading` begins.
@@ -570,32 +382,4 @@ fn part_of(array: &Array, place: &[u64], leading: &[(u64, u64)], own: &[(u64, u6
     let extent = part.shape().to_vec();
     part.copy_box(&vec![0; extent.len()], array, &from, &extent);
     part.reshaped(extents)
-}
-
-/// There is no checkpoint to continue.
-fn nothing(folders: &[&Path], refused: &[DataError]) -> RunError {
-    let error = |message: String| RunError::new("E0709", ErrorKind::Data, message);
-    match (folders, refused) {
-        ([], _) => error("there is nothing to resume: no `train` block has a `checkpoint:`".into())
-            .help("checkpoint: \"run/ckpt\" every 1 epoch"),
-        (folders, []) => {
-            let names: Vec<_> = folders
-                .iter()
-                .map(|f| format!("`{}`", f.display()))
-                .collect();
-            error(format!(
-                "there is nothing to resume: no checkpoint is in {}",
-                names.join(", ")
-            ))
-            .help("leave `--resume` out to begin anew")
-        }
-        (_, refused) => {
-            let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
-            error(format!(
-                "no checkpoint can be resumed: {}",
-                reasons.join("; ")
-            ))
-            .help("leave `--resume` out and give `--restart` to begin anew")
-        }
-    }
 }

@@ -15,6 +15,7 @@ mod feed;
 mod keep;
 mod order;
 mod resident;
+mod restore;
 mod rounds;
 mod types;
 mod volume;

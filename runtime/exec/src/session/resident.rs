@@ -10,7 +10,9 @@ use crate::error::RunError;
 use crate::store::Tuples;
 use ein_array::Array;
 use ein_comm::{ArrayKind, Communicator};
-use ein_plan::{Mesh, Operation, Plan, RelationType, Source};
+use ein_plan::{
+    ArrayDim, ArrayType, DType, Mesh, Operation, Placement, Plan, RelationType, Source,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -248,4 +250,20 @@ fn moved(
     Ok(tuples
         .map(|(key, array)| (key, vec![Arc::new(array)]))
         .collect())
+}
+
+/// A relation that every site of a mesh has whole.
+pub(super) fn whole_kind(shape: &[u64], dtype: DType, mesh: &Mesh) -> RelationType {
+    let dims = shape.iter().map(|extent| ArrayDim {
+        extent: *extent,
+        cut: None,
+    });
+    RelationType {
+        keys: vec![],
+        array: ArrayType {
+            dims: dims.collect(),
+            columns: vec![dtype],
+        },
+        placement: Placement::all(mesh),
+    }
 }

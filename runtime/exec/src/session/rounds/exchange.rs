@@ -10,7 +10,7 @@
 use super::super::average::mean;
 use super::super::blocks::{Dealt, Rest, moved};
 use super::super::deal::Deal;
-use super::super::resident::Resident;
+use super::super::resident::{Resident, whole_kind};
 use super::super::{Runner, States};
 use super::Team;
 use crate::error::RunError;
@@ -18,7 +18,7 @@ use crate::walk::agree;
 use ein_array::Array;
 use ein_comm::{Communicator, Counting};
 use ein_plan::relation::KeyDim;
-use ein_plan::{ArrayDim, ArrayType, DType, Mesh, Placement, RelationType};
+use ein_plan::{Mesh, Placement, RelationType};
 use std::sync::Arc;
 
 impl Team<'_, '_> {
@@ -283,22 +283,6 @@ impl Team<'_, '_> {
             self.keep(name, array, all)?;
         }
         Ok(())
-    }
-}
-
-/// A relation that every site of a mesh has whole.
-fn whole_kind(shape: &[u64], dtype: DType, mesh: &Mesh) -> RelationType {
-    let dims = shape.iter().map(|extent| ArrayDim {
-        extent: *extent,
-        cut: None,
-    });
-    RelationType {
-        keys: vec![],
-        array: ArrayType {
-            dims: dims.collect(),
-            columns: vec![dtype],
-        },
-        placement: Placement::all(mesh),
     }
 }
 
