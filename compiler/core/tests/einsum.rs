@@ -242,8 +242,8 @@ fn values_are_rounded_where_they_are_stored() {
 }
 
 /// A chunk of one column as values.
-fn values(chunks: Vec<tra::chunks::Chunk>) -> Vec<Values> {
-    let one = |mut chunk: tra::chunks::Chunk| Values {
+fn values(chunks: Vec<tra::chunk::Chunk>) -> Vec<Values> {
+    let one = |mut chunk: tra::chunk::Chunk| Values {
         shape: chunk.shape,
         data: chunk.columns.remove(0),
     };
@@ -256,7 +256,7 @@ fn random_programs_keep_their_meaning_on_one_to_five_sites() {
         let case = random::case(seed);
         let text = case.program.to_string();
         let expected = interpret(&case.program, &|tensor| case.input(tensor)).unwrap();
-        let input = |name: &str| tra::chunks::Chunk {
+        let input = |name: &str| tra::chunk::Chunk {
             shape: case.inputs[name].shape.clone(),
             columns: vec![case.inputs[name].data.clone()],
         };

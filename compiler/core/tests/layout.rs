@@ -9,7 +9,7 @@ use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::random::case;
 use einc_core::ia::from_layout::{Placed, place};
 use einc_core::ia::layout::{Layout, StatementRole, TensorRole};
-use einc_core::tra::chunks::Chunk;
+use einc_core::tra::chunk::Chunk;
 use einc_core::{cost, ia, lower, tra};
 use support::build::{conv, gather, matmul, nearest, softmax};
 use support::{Given, given, inputs, same};

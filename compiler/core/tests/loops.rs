@@ -8,7 +8,7 @@ use einc_core::einsum::{Program, Tensor, parse::parse, verify::verify};
 use einc_core::ia::from_layout::place;
 use einc_core::ia::layout::Layout;
 use einc_core::pipeline::{Options, compile, describe};
-use einc_core::tra::chunks::Chunk;
+use einc_core::tra::chunk::Chunk;
 use einc_core::{ia, lower, tra};
 
 /// Power iteration: rows of A are read in every round, x goes round; every x is kept.

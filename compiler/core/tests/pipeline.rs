@@ -9,7 +9,7 @@ use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::random::case;
 use einc_core::pipeline::{Options, compile};
 use einc_core::search::share::share;
-use einc_core::tra::chunks::Chunk;
+use einc_core::tra::chunk::Chunk;
 use einc_core::{ia, tra};
 use support::build::{conv, gather, matmul, nearest, softmax};
 use support::{Given, Numbers, check_chunking, chunking_by, given, inputs, random, same, uncut};

@@ -107,7 +107,7 @@ fn every_operator_has_a_text_and_a_translation() {
     let program = tra::parse::parse(ALL_OF_TRA).unwrap();
     tra::verify::verify(&program).unwrap();
     assert_eq!(program.to_string(), ALL_OF_TRA);
-    let inputs = |_: &str| tra::chunks::Chunk {
+    let inputs = |_: &str| tra::chunk::Chunk {
         shape: vec![4, 6],
         columns: vec![
             (0..24)

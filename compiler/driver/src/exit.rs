@@ -9,9 +9,9 @@
 
 use crate::{
     arguments::Format,
+    failure::{Failure, INTERNAL, shorten},
     program::Program,
     render::{self, Text},
-    session::{Failure, shorten},
 };
 use einc_diag::Diagnostic;
 use std::{
@@ -19,9 +19,6 @@ use std::{
     panic,
     sync::{Mutex, PoisonError},
 };
-
-/// The exit status of an internal error.
-pub const INTERNAL: i32 = 3;
 
 /// Bytes of stack that the deepest program needs; what is not used is not there.
 const STACK: usize = 256 << 20;

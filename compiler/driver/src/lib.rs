@@ -17,6 +17,7 @@ pub mod bind;
 pub mod bundle;
 pub mod calibration;
 pub mod exit;
+pub mod failure;
 pub mod infer;
 pub mod interrupt;
 pub mod launcher;

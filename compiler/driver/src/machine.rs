@@ -6,7 +6,7 @@
 //! 16 cores that 4 ranks may use -> 4 threads a rank
 //! ```
 
-use crate::session::Failure;
+use crate::failure::Failure;
 use einc_diag::Diagnostic;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::{env, fs, thread};

@@ -12,6 +12,7 @@ use crate::{
     bind::Purpose,
     bundle::Planned,
     exit,
+    failure::{Failure, INTERNAL},
     interrupt::{Interrupt, Signal},
     machine::{self, Place, Resident},
     profile,
@@ -31,8 +32,6 @@ use ein_plan::FileRef;
 use ein_records::{RecordError, Trace};
 use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
-
-pub use crate::session::Failure;
 
 /// A shared library that connects to one MPI: its name and its bytes.
 pub type EmbeddedShim = (&'static str, &'static [u8]);
@@ -267,7 +266,7 @@ fn stated(planned: &Prepared, found: &Report, resident: Option<u64>, seed: u64) 
 fn stopped(error: &RunError, program: &Program, format: Format, speak: bool) -> i32 {
     match report::diagnostic(error) {
         None if speak => exit::internal(&error.to_string()),
-        None => exit::INTERNAL,
+        None => INTERNAL,
         Some(diagnostic) => {
             if speak {
                 exit::show(vec![diagnostic], &program.texts(), format);

@@ -10,7 +10,7 @@
 use crate::{
     bind::{self, Purpose},
     bundle::{Configuration, Planned},
-    exit,
+    failure::Failure,
     program::Program,
     settings::Settings,
     training,
@@ -23,41 +23,8 @@ use einc_core::{
     rules,
     sema::{self, Analysis},
 };
-use einc_diag::{Diagnostic, Severity, did_you_mean};
+use einc_diag::{Diagnostic, did_you_mean};
 use std::{collections::BTreeMap, time::Instant};
-
-/// No more errors than this are shown at once.
-pub const MOST_ERRORS: usize = 20;
-
-/// The code of a compiler pass whose result does not verify.
-const INTERNAL: &str = "E0999";
-
-/// Why something was not done.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// What to tell the user.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The exit status: 1 the program or its data is wrong, 2 usage, 3 a mistake of einc's own.
-    pub status: i32,
-}
-
-impl Failure {
-    /// The program or its data is wrong.
-    pub fn wrong(diagnostics: Vec<Diagnostic>) -> Failure {
-        Failure {
-            diagnostics,
-            status: 1,
-        }
-    }
-
-    /// The command line is wrong.
-    pub fn usage(diagnostics: Vec<Diagnostic>) -> Failure {
-        Failure {
-            diagnostics,
-            status: 2,
-        }
-    }
-}
 
 /// What was found in a program.
 #[derive(Debug)]
@@ -192,7 +159,10 @@ pub fn plan(
     let mut checked = check_for(program, settings, purpose, Some(sites))?;
     if let (Some(training), Some(last)) = (checked.training.take(), &checked.program) {
         let options = checked_options(&checked.configuration, sites)?;
-        let session = training::plan(&training, last, &options, settings.time_limit)?;
+        let compile = |program: &einsum::Program, options: &pipeline::Options| {
+            Ok(compiled(program, options, settings.time_limit)?.plan)
+        };
+        let session = training::plan(&training, last, &options, &compile)?;
         return Ok((Prepared::Session(session), checked.diagnostics));
     }
     let (compiled, _, warnings) = compile(checked, sites, settings.time_limit)?;
@@ -212,20 +182,13 @@ fn checked_options(
     }
 }
 
-/// Compiles a program.
-pub(crate) fn compiled(
+/// Compiles a program; each has the time limit for itself.
+fn compiled(
     program: &einsum::Program,
     options: &pipeline::Options,
     time_limit: Option<f64>,
 ) -> Result<pipeline::Compiled, Failure> {
-    pipeline::compile(program, options, &deadline(time_limit)).map_err(|diagnostics| Failure {
-        status: if diagnostics.iter().any(|d| d.code == INTERNAL) {
-            exit::INTERNAL
-        } else {
-            1
-        },
-        diagnostics,
-    })
+    pipeline::compile(program, options, &deadline(time_limit)).map_err(Failure::of_compiler)
 }
 
 /// What is told about a plan, warnings, and, of a program that trains, which of its plans it is.
@@ -300,13 +263,7 @@ fn step_of(training: sema::training::Training) -> Result<(String, einsum::Progra
         Some((text, program))
     };
     let first = training.blocks.into_iter().next().and_then(of_block);
-    first.ok_or_else(|| {
-        let what = "the program trains, and its step has no program";
-        Failure {
-            diagnostics: vec![Diagnostic::error(INTERNAL, what)],
-            status: exit::INTERNAL,
-        }
-    })
+    first.ok_or_else(|| Failure::internal("the program trains, and its step has no program"))
 }
 
 /// Whether a number of seconds from now has passed.
@@ -358,14 +315,4 @@ pub fn compile(
         ..checked.configuration
     };
     Ok((compiled, configuration, checked.diagnostics))
-}
-
-/// Leaves out the errors beyond the first [`MOST_ERRORS`] and returns how many those were.
-pub fn shorten(diagnostics: &mut Vec<Diagnostic>) -> usize {
-    let mut errors = 0;
-    diagnostics.retain(|diagnostic| {
-        errors += usize::from(diagnostic.severity == Severity::Error);
-        diagnostic.severity != Severity::Error || errors <= MOST_ERRORS
-    });
-    errors.saturating_sub(MOST_ERRORS)
 }

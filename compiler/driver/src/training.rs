@@ -6,7 +6,7 @@
 //! steps with 64 and 29 rows, validation, what is evaluated at the end   ->   4 plans for 2 sites
 //! ```
 
-use crate::session::{Failure, compiled};
+use crate::failure::Failure;
 use ein_exec::session::{self as run, Session};
 use ein_plan::{Plan, Source, memory, relation::piece};
 use einc_core::{
@@ -20,24 +20,20 @@ use std::{collections::BTreeMap, ops::Range};
 /// Plans everything that a session walks.
 ///
 /// # Errors
-/// As [`crate::session::compile`].
+/// What `compile` finds, and a session that does not fit.
 pub fn plan(
     training: &Training,
     last: &einsum::Program,
     options: &Options,
-    time_limit: Option<f64>,
+    compile: &dyn Fn(&einsum::Program, &Options) -> Result<Plan, Failure>,
 ) -> Result<Session, Failure> {
-    let plan = |program: &einsum::Program| -> Result<Plan, Failure> {
-        Ok(compiled(program, options, time_limit)?.plan)
-    };
+    let plan = |program: &einsum::Program| compile(program, options);
     // What a site does by itself.
     let one = Options {
         sites: 1,
         ..options.clone()
     };
-    let alone = |program: &einsum::Program| -> Result<Plan, Failure> {
-        Ok(compiled(program, &one, time_limit)?.plan)
-    };
+    let alone = |program: &einsum::Program| compile(program, &one);
     let mut session = Session {
         constants: training.constants.as_ref().map(&plan).transpose()?,
         last: (!last.outputs.is_empty()).then(|| plan(last)).transpose()?,

@@ -7,6 +7,7 @@ use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
 use einc_driver::arguments::Format;
+use einc_driver::failure::Failure;
 use einc_driver::settings::Settings;
 use einc_driver::{load, run};
 use std::path::Path;
@@ -79,7 +80,7 @@ impl Place {
         };
         let file = self.0.path().join("net.ein");
         let load = || {
-            let program = load::load(&file).map_err(|error| run::Failure::wrong(vec![error]))?;
+            let program = load::load(&file).map_err(|error| Failure::wrong(vec![error]))?;
             Ok((program, None))
         };
         run::run(load, &settings, &[], Format::Text)
@@ -194,7 +195,7 @@ fn params_of_an_array_are_tensors_of_their_own_in_files() {
             ..Settings::default()
         };
         let load = || {
-            let program = load::load(&file).map_err(|error| run::Failure::wrong(vec![error]))?;
+            let program = load::load(&file).map_err(|error| Failure::wrong(vec![error]))?;
             Ok((program, None))
         };
         assert_eq!(run::run(load, &settings, &[], Format::Text), 0, "{name}");

@@ -9,7 +9,8 @@
 //! ```
 
 use super::{Operation, Program, Relation, content};
-use crate::tra::chunks::{self, Chunk, Content, Stop};
+use crate::tra::chunk::{self, Chunk, Content, Stop};
+use crate::tra::chunks;
 use crate::tra::{Type, rounds};
 use ein_plan::{JoinInput, RelationId};
 
@@ -28,7 +29,7 @@ pub fn interpret(program: &Program, inputs: &dyn Fn(&str) -> Chunk) -> Result<Ve
         for site in relations[output.relation.0 as usize].iter().flatten() {
             all.extend(site.iter().map(|(key, chunk)| (key.clone(), chunk.clone())));
         }
-        chunks::whole(&all, &kind)
+        chunk::whole(&all, &kind)
     });
     Ok(outputs.collect())
 }
@@ -105,7 +106,7 @@ fn operator(
     match &relation.operation {
         Operation::Source { name, source } => {
             let whole = chunks::source(source, name, &kind, inputs);
-            Ok(chunks::cut(&whole, &kind, &keys))
+            Ok(chunk::cut(&whole, &kind, &keys))
         }
         Operation::Broadcast { input } | Operation::Shuffle { input } => {
             let anywhere = |key: &Vec<u32>| {

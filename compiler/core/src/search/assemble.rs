@@ -246,9 +246,10 @@ impl<'a> Workspace<'a> {
                 if let Some(run) = model.run[at] {
                     let rests = self.resting(at, true);
                     let prices = self.table(key(2, goods, &[&domains[run]], &[]), |space| {
+                        let onward = space.onward(at, goods, &rests, &[]);
                         let runs = domains[run].runs().iter();
-                        runs.map(|choice| space.least(at, goods, &rests, choice.gives, &[]))
-                            .collect()
+                        let there = runs.map(|choice| space.settling(goods, choice.gives, &rests));
+                        there.map(|there| least_sum(&there, &onward)).collect()
                     });
                     network.add(vec![run], prices);
                 }
@@ -371,39 +372,26 @@ impl<'a> Workspace<'a> {
         choice: &Choice,
         numbers: &[usize],
     ) -> f64 {
-        let needs = wanted(choice, numbers);
-        let tensor = &self.problem.tensors[at];
-        let mut best = f64::INFINITY;
-        for start in starts {
-            let moves = needs.iter().map(|n| self.tariff.convert(goods, *start, *n));
-            best = best.min(moves.sum::<f64>() + self.tariff.rest(tensor, *start));
-        }
-        best
+        let onward = self.onward(at, goods, starts, &wanted(choice, numbers));
+        onward.into_iter().fold(f64::INFINITY, f64::min)
     }
 
-    /// The price of taking what a run gives to the best resting place and from there to its readers.
-    fn least(
-        &mut self,
-        at: usize,
-        goods: usize,
-        rests: &[Roles],
-        gives: Roles,
-        needs: &[Roles],
-    ) -> f64 {
+    /// By resting place: the price of taking there what a run gives.
+    fn settling(&mut self, goods: usize, gives: Roles, rests: &[Roles]) -> Vec<f64> {
+        let prices = rests
+            .iter()
+            .map(|rest| self.tariff.settle(goods, gives, *rest));
+        prices.collect()
+    }
+
+    /// By resting place: the price of resting there and of going on to readers.
+    fn onward(&mut self, at: usize, goods: usize, rests: &[Roles], needs: &[Roles]) -> Vec<f64> {
         let tensor = &self.problem.tensors[at];
-        let mut best = f64::INFINITY;
-        for rest in rests {
-            let first = self.tariff.settle(goods, gives, *rest);
-            if first >= best {
-                continue;
-            }
+        let prices = rests.iter().map(|rest| {
             let moves = needs.iter().map(|n| self.tariff.convert(goods, *rest, *n));
-            best = best.min(first + moves.sum::<f64>() + self.tariff.rest(tensor, *rest));
-            if best == 0.0 {
-                break;
-            }
-        }
-        best
+            moves.sum::<f64>() + self.tariff.rest(tensor, *rest)
+        });
+        prices.collect()
     }
 
     fn passing(
@@ -417,11 +405,18 @@ impl<'a> Workspace<'a> {
         let (rows, gives) = distinct(pair[0].runs().iter().map(|choice| choice.gives));
         let needs = pair[1].runs().iter();
         let (columns, needs) = distinct(needs.map(|choice| wanted(choice, numbers)));
+        // By resting place: the way there, and the way on from there.
+        let there: Vec<Vec<f64>> = gives
+            .iter()
+            .map(|gives| self.settling(goods, *gives, rests))
+            .collect();
+        let onward: Vec<Vec<f64>> = needs
+            .iter()
+            .map(|needs| self.onward(at, goods, rests, needs))
+            .collect();
         let mut least = Vec::with_capacity(gives.len() * needs.len());
-        for gives in &gives {
-            for needs in &needs {
-                least.push(self.least(at, goods, rests, *gives, needs));
-            }
+        for there in &there {
+            least.extend(onward.iter().map(|onward| least_sum(there, onward)));
         }
         let mut prices = Vec::with_capacity(rows.len() * columns.len());
         for row in rows {
@@ -430,6 +425,24 @@ impl<'a> Workspace<'a> {
         }
         prices
     }
+}
+
+/// The least sum of entries at the same place. Four minima side by side, as a vector unit takes them.
+fn least_sum(left: &[f64], right: &[f64]) -> f64 {
+    let mut least = [f64::INFINITY; 4];
+    let (left, left_rest) = left.as_chunks::<4>();
+    let (right, right_rest) = right.as_chunks::<4>();
+    for (left, right) in left.iter().zip(right) {
+        for (least, (left, right)) in least.iter_mut().zip(left.iter().zip(right)) {
+            let sum = left + right;
+            *least = if sum < *least { sum } else { *least };
+        }
+    }
+    let rest = left_rest
+        .iter()
+        .zip(right_rest)
+        .map(|(left, right)| left + right);
+    rest.chain(least).fold(f64::INFINITY, f64::min)
 }
 
 /// The different items in the order in which they first stand, and for each item which of them it is.

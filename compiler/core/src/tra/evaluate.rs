@@ -8,7 +8,7 @@
 //! ```
 
 use super::carrier;
-use super::chunks::{Chunk, offset, positions};
+use super::chunk::{Chunk, offset, positions};
 use crate::einsum::library;
 use crate::einsum::scalar::{self, convert, stored, truth};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};

@@ -7,7 +7,8 @@
 //! C = {(0): [[…]], (1): [[…]]}   gives   the tensor C
 //! ```
 
-use super::chunks::{self, Chunk, Content, Stop};
+use super::chunk::{self, Chunk, Content, Stop};
+use super::chunks;
 use super::{Operation, Program, Relation, Type, rounds};
 use ein_plan::{JoinInput, RelationId};
 
@@ -21,7 +22,7 @@ pub fn interpret(program: &Program, inputs: &dyn Fn(&str) -> Chunk) -> Result<Ve
         let kind = &program.relation(output.relation).kind;
         let content = contents[output.relation.0 as usize].as_ref();
         let content = content.ok_or_else(|| Stop::Absent(output.name.clone()))?;
-        Ok(chunks::whole(content, kind))
+        Ok(chunk::whole(content, kind))
     });
     outputs.collect()
 }
@@ -76,7 +77,7 @@ fn operator(
     match &relation.operation {
         Operation::Source { name, source } => {
             let whole = chunks::source(source, name, kind, inputs);
-            Ok(chunks::cut(&whole, kind, &keys))
+            Ok(chunk::cut(&whole, kind, &keys))
         }
         Operation::Join {
             inputs,

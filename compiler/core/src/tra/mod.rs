@@ -13,6 +13,7 @@
 
 pub(crate) mod blocks;
 mod carrier;
+pub mod chunk;
 pub mod chunks;
 pub mod classes;
 mod evaluate;

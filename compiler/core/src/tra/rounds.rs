@@ -7,7 +7,7 @@
 //! ```
 
 use super::blocks::{Place, events};
-use super::chunks::{Chunk, Content, Stop};
+use super::chunk::{Chunk, Content, Stop};
 use ein_plan::lifetime::Event;
 use ein_plan::{Block, BlockId, Bound, LoopValue, RelationId, Scalar};
 use std::collections::HashMap;
@@ -198,9 +198,9 @@ pub(crate) fn collected(
         let mut column = vec![zero; total as usize];
         for (round, part) in (0u64..).zip(parts) {
             let Some(part) = part.get(&key) else { continue };
-            for (from, mut at) in super::chunks::positions(&part.shape).enumerate() {
+            for (from, mut at) in super::chunk::positions(&part.shape).enumerate() {
                 at.insert(dim as usize, round);
-                column[super::chunks::offset(&shape, &at)] = part.columns[0][from];
+                column[super::chunk::offset(&shape, &at)] = part.columns[0][from];
             }
         }
         let columns = vec![column];

@@ -216,7 +216,7 @@ fn on_two_sites(program: &Program, inputs: &Inputs, expected: &[Vec<f64>]) {
     let chunk = |name: &str| {
         let tensor = program.tensors.iter().find(|t| t.name == name).unwrap();
         let values = values(tensor, inputs);
-        tra::chunks::Chunk {
+        tra::chunk::Chunk {
             shape: values.shape,
             columns: vec![values.data],
         }

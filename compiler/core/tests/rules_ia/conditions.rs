@@ -3,9 +3,10 @@
 use crate::terms::{self, binary, content, kernel, key, leaf, unary};
 use egg::Id;
 use ein_plan::{DType, Function, Reduction};
-use einc_core::rules::ia::content::{Content, KeyRange};
+use einc_core::rules::ia::content::Content;
 use einc_core::rules::ia::function::ArrayFunction;
 use einc_core::rules::ia::graph::{Graph, Kind, Tree};
+use einc_core::rules::ia::keys::KeyRange;
 use einc_core::rules::ia::language::{Algebra, Operator};
 use einc_core::rules::ia::predicate::{Atom, Predicate};
 use einc_core::rules::ia::rows::{matches, rows};

@@ -4,13 +4,15 @@ use crate::support::Numbers;
 use ein_plan::{
     ArrayDim, ArrayType, DType, JoinInput, KeyDim, Mesh, Range, Reduction, RelationId, Scalar,
 };
-use einc_core::rules::ia::content::{self, Content, KeyRange};
+use einc_core::rules::ia::content::{self, Content};
 use einc_core::rules::ia::function::{ArrayFunction, Kernels};
 use einc_core::rules::ia::graph::{Facts, Kind};
+use einc_core::rules::ia::keys::KeyRange;
 use einc_core::rules::ia::language::{Algebra, Operator};
 use einc_core::rules::ia::{Placement, Role};
 use einc_core::tra::Type;
-use einc_core::tra::chunks::{self, Chunk};
+use einc_core::tra::chunk::Chunk;
+use einc_core::tra::chunks;
 use std::collections::BTreeMap;
 
 /// Pairs (key, array).

@@ -6,9 +6,10 @@ use ein_plan::{
     ArrayDim, DType, Function, Graph as Expression, Index, IndexId, Kernel, Mesh, Node, NodeId,
     Operand, Reduction,
 };
-use einc_core::rules::ia::content::{Content, KeyRange};
+use einc_core::rules::ia::content::Content;
 use einc_core::rules::ia::function::ArrayFunction;
 use einc_core::rules::ia::graph::{Facts, Graph, Kind, Leaf, Tree};
+use einc_core::rules::ia::keys::KeyRange;
 use einc_core::rules::ia::language::{Algebra, Operator};
 use einc_core::rules::ia::local::required;
 use einc_core::rules::ia::predicate::{Atom, Predicate};

@@ -7,7 +7,7 @@ pub mod random;
 use ein_plan::Scalar;
 use einc_core::einsum::Program;
 use einc_core::ia;
-use einc_core::tra::chunks::Chunk;
+use einc_core::tra::chunk::Chunk;
 use einc_core::tra::{self, Chunking, Cut};
 
 /// A small generator of numbers, good enough to vary tests.
@@ -102,11 +102,11 @@ pub fn check_chunking(program: &Program, chunking: &Chunking, sites: &[u32], exp
     }
 }
 
-pub fn given(result: Result<Vec<Chunk>, tra::chunks::Stop>) -> Given {
+pub fn given(result: Result<Vec<Chunk>, tra::chunk::Stop>) -> Given {
     match result {
         Ok(chunks) => Ok(chunks),
-        Err(tra::chunks::Stop::Fault(_)) => Err("stopped"),
-        Err(tra::chunks::Stop::Absent(what)) => panic!("{what}"),
+        Err(tra::chunk::Stop::Fault(_)) => Err("stopped"),
+        Err(tra::chunk::Stop::Absent(what)) => panic!("{what}"),
     }
 }
 

@@ -12,7 +12,9 @@ use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
     bind::Purpose,
     bundle::{Bundle, Planned},
-    exit, infer, session,
+    exit,
+    failure::Failure,
+    infer, session,
     settings::Settings,
 };
 use std::path::PathBuf;
@@ -69,7 +71,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     if let Some(wanted) = &arguments.infer {
         settings.inference = true;
         if let Err(diagnostic) = infer::reduce(&mut program, wanted) {
-            let failure = session::Failure::usage(vec![diagnostic]);
+            let failure = Failure::usage(vec![diagnostic]);
             return exit::fail(failure, &program, format);
         }
     }

@@ -10,6 +10,7 @@
 use clap::Args;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments, RunArguments},
+    failure::Failure,
     run,
     settings::Settings,
 };
@@ -58,7 +59,7 @@ pub fn perform(arguments: Arguments) -> i32 {
         || {
             einc_driver::load::load(&file)
                 .map(|program| (program, None))
-                .map_err(|diagnostic| run::Failure::wrong(vec![diagnostic]))
+                .map_err(|diagnostic| Failure::wrong(vec![diagnostic]))
         },
         &settings,
         einc_codegen::shims(),

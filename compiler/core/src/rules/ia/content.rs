@@ -9,21 +9,11 @@
 //! ```
 
 use super::function::{Kernels, Shape};
+use super::keys::KeyRange;
 use super::language::Algebra;
 use super::predicate::{Atom, Predicate};
 use ein_plan::{ArrayDim, DType, piece};
 use std::fmt;
-
-/// A key dimension without its name: a range cut into balanced pieces.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KeyRange {
-    /// Length of the range.
-    pub extent: u64,
-    /// Number of pieces, from 1.
-    pub pieces: u32,
-    /// The axes of the mesh that can cut it by themselves, the most significant first.
-    pub axes: Vec<u8>,
-}
 
 /// The type of a relation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,16 +26,6 @@ pub struct Content {
     pub dims: Vec<ArrayDim>,
     /// Element types of the arrays' columns.
     pub columns: Vec<DType>,
-}
-
-impl From<&ein_plan::KeyDim> for KeyRange {
-    fn from(key: &ein_plan::KeyDim) -> KeyRange {
-        KeyRange {
-            extent: key.extent,
-            pieces: key.pieces,
-            axes: key.axes.clone(),
-        }
-    }
 }
 
 impl From<&crate::tra::Type> for Content {

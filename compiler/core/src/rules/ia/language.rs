@@ -8,8 +8,8 @@
 //! Σᴸ(⟨0⟩, sum)(SHUF(⟨0⟩)(⋈ᴸ(A⟨0,1⟩, B⟨1⟩, a0[i, k] * a1[k])(BCAST(At(⟨0⟩, A)), At(⟨0⟩, B))))
 //! ```
 
-use super::content::KeyRange;
 use super::function::{ArrayFunction, Kernels};
+use super::keys::KeyRange;
 use super::placement::Placement;
 use super::predicate::Predicate;
 use egg::{Id, Language};

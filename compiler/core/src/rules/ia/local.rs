@@ -8,8 +8,9 @@
 //! ⋈ᴸ(ALL, ⟨0⟩) is at ⟨0⟩;   Σᴸ(⟨0⟩, sum) of a relation cut by key dimension 1 is partial;   ⋈ᴸ(⟨0⟩, ⟨1⟩) of unjoined keys is nowhere
 //! ```
 
-use super::content::{Content, KeyRange};
+use super::content::Content;
 use super::function::Kernels;
+use super::keys::KeyRange;
 use super::language::Algebra;
 use super::placement::{Placement, Role};
 use ein_plan::{Mesh, Reduction};

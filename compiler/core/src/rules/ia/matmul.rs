@@ -7,8 +7,9 @@
 //! BMM  Σᴸ(SHUF(⋈ᴸ(BCAST(L), R)))   CMM  Σᴸ(SHUF(⋈ᴸ(SHUF(K)(L), SHUF(K)(R))))   RMM  Σᴸ(⋈ᴸ(SHUF(G)(dup(L)), SHUF(G)(dup(R))))
 //! ```
 
-use super::content::{Content, KeyRange};
+use super::content::Content;
 use super::graph::{Kind, Tree, View};
+use super::keys::KeyRange;
 use super::language::{Algebra, Operator, Term};
 use super::local;
 use super::placement::{Placement, Role};

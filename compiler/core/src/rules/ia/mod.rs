@@ -16,6 +16,7 @@ pub mod explain;
 pub mod function;
 pub mod graph;
 pub mod initial;
+pub mod keys;
 pub mod language;
 pub mod local;
 pub mod matmul;

@@ -8,7 +8,7 @@
 //! mesh 2x2   ⟨0⟩ × every: key dimension 0 cut along axis 0, copies along axis 1;   ⟨⟩ × every: only coordinate 0 of axis 0 holds it
 //! ```
 
-use super::content::KeyRange;
+use super::keys::KeyRange;
 use ein_plan::{Mesh, Reduction};
 use std::fmt;
 

@@ -8,9 +8,10 @@
 //! C @ PART(i) = local join(A.all{i}, B.all{j})   ⋈ᴸ(⟨0⟩, ⟨1⟩, …)(SHUF(⟨0⟩)(A.all), B.all)
 //! ```
 
-use super::content::{Content, KeyRange};
+use super::content::Content;
 use super::function::{ArrayFunction, Kernels};
 use super::graph::{Graph, Kind, Leaf, Tree};
+use super::keys::KeyRange;
 use super::language::{Algebra, Operator};
 use super::local;
 use super::placement::{Placement, Role};
