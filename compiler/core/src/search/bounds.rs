@@ -33,11 +33,20 @@ const PATIENCE: usize = 8;
 /// What a pass has to add to the bound, as a part of it.
 const LEAST_GAIN: f64 = 1e-7;
 
+/// A table between two variables without its repetitions: values whose rows are equal are one class.
+struct Distinct {
+    /// By end and value: its class.
+    classes: [Vec<usize>; 2],
+    /// Prices of classes, with those of the first variable slowest, and of the second slowest.
+    prices: [Vec<f64>; 2],
+    /// The least entry.
+    least: f64,
+}
+
 /// A table between two variables, and what has been handed to each.
 struct Edge {
     ends: [usize; 2],
-    /// Prices with the first variable slowest, and with the second slowest.
-    prices: [Rc<Vec<f64>>; 2],
+    table: Rc<Distinct>,
     /// What each end has taken out of the table (negative: put in), by its value.
     taken: [Vec<f64>; 2],
     /// The least entry of the table as it is now.
@@ -45,14 +54,14 @@ struct Edge {
 }
 
 /// Bounds of a network whose tables speak of at most two variables each. `price`: a price that some choice has; what
-/// is above it several times counts as forbidden. Stops early when the deadline passes.
-pub fn bounds(network: &Network, price: f64, deadline: &dyn Fn() -> bool) -> Bounds {
+/// is above it several times counts as forbidden. Stops early when the deadline passes, or when no choice is left up to `enough`.
+pub fn bounds(network: &Network, price: f64, enough: f64, deadline: &dyn Fn() -> bool) -> Bounds {
     let forbidden = (price * 16.0).max(1.0);
     let mut passing = Passing::new(network, forbidden);
     let mut best = f64::NEG_INFINITY;
     let mut stale = 0;
-    let tables = network.tables.iter();
-    let entries: f64 = tables.map(|table| table.prices.values.len() as f64).sum();
+    let tables = passing.edges.iter();
+    let entries: f64 = tables.map(|edge| edge.table.prices[0].len() as f64).sum();
     let mut operations = 0.0;
     for _ in 0..MOST_PASSES / 2 {
         if deadline() {
@@ -68,7 +77,7 @@ pub fn bounds(network: &Network, price: f64, deadline: &dyn Fn() -> bool) -> Bou
             stale = 0;
         }
         best = best.max(least);
-        if stale >= PATIENCE {
+        if stale >= PATIENCE || best > enough {
             break;
         }
     }
@@ -151,31 +160,24 @@ impl Passing {
                 .collect(),
             constant: 0.0,
         };
-        let mut finite: HashMap<u64, [Rc<Vec<f64>>; 2]> = HashMap::new();
+        let mut distinct: HashMap<u64, Rc<Distinct>> = HashMap::new();
         for table in &network.tables {
             let values = table.prices.values.iter().map(|price| price.min(forbidden));
             match table.variables.as_slice() {
                 [x, y] => {
                     let (rows, columns) = (network.domains[*x], network.domains[*y]);
-                    let prices = finite.entry(table.prices.number).or_insert_with(|| {
-                        let straight: Vec<f64> = values.collect();
-                        let mut turned = vec![0.0; straight.len()];
-                        for row in 0..rows {
-                            for column in 0..columns {
-                                turned[column * rows + row] = straight[row * columns + column];
-                            }
-                        }
-                        [Rc::new(straight), Rc::new(turned)]
+                    let table = distinct.entry(table.prices.number).or_insert_with(|| {
+                        let values: Vec<f64> = values.collect();
+                        Rc::new(Distinct::new(&values, rows, columns))
                     });
-                    let least = prices[0].iter().copied().fold(f64::INFINITY, f64::min);
                     let number = passing.edges.len();
                     passing.around[*x].push((number, 0));
                     passing.around[*y].push((number, 1));
                     passing.edges.push(Edge {
                         ends: [*x, *y],
-                        prices: prices.clone(),
+                        table: table.clone(),
                         taken: [vec![0.0; rows], vec![0.0; columns]],
-                        least,
+                        least: table.least,
                     });
                 }
                 [x] => passing.own[*x]
@@ -235,22 +237,69 @@ impl Passing {
     }
 }
 
+impl Distinct {
+    /// Of a table in row-major order.
+    fn new(values: &[f64], rows: usize, columns: usize) -> Distinct {
+        let (of_row, first_rows) = classes(rows, |row| {
+            let row = &values[row * columns..(row + 1) * columns];
+            row.iter().map(|price| price.to_bits()).collect()
+        });
+        let (of_column, first_columns) = classes(columns, |column| {
+            let prices = first_rows.iter().map(|row| values[row * columns + column]);
+            prices.map(f64::to_bits).collect()
+        });
+        let at = |row: usize, column: usize| values[row * columns + column];
+        let straight = first_rows
+            .iter()
+            .flat_map(|row| first_columns.iter().map(move |column| at(*row, *column)));
+        let straight: Vec<f64> = straight.collect();
+        let turned = first_columns
+            .iter()
+            .flat_map(|column| first_rows.iter().map(move |row| at(*row, *column)));
+        Distinct {
+            least: straight.iter().copied().fold(f64::INFINITY, f64::min),
+            prices: [straight, turned.collect()],
+            classes: [of_row, of_column],
+        }
+    }
+}
+
+/// By value: which class it is in; by class: its first value. `of` is what values of one class share.
+fn classes(count: usize, of: impl Fn(usize) -> Vec<u64>) -> (Vec<usize>, Vec<usize>) {
+    let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
+    let mut first = vec![];
+    let numbers = (0..count).map(|value| {
+        *known.entry(of(value)).or_insert_with(|| {
+            first.push(value);
+            first.len() - 1
+        })
+    });
+    (numbers.collect(), first)
+}
+
 impl Edge {
     /// Takes out of the table what every value of one end pays at least, and adds it to `own`.
     fn collect(&mut self, end: usize, own: &mut [f64]) {
-        let others = &self.taken[1 - end];
-        let mut least = vec![f64::INFINITY; own.len()];
-        // Rows of the other end's values, so that the inner loop runs over this end's.
-        let rows = self.prices[1 - end].chunks_exact(own.len().max(1));
-        for (row, taken) in rows.zip(others) {
+        let turned = &self.table.prices[1 - end];
+        let mine = &self.table.classes[end];
+        let others = &self.table.classes[1 - end];
+        let count = mine.iter().max().map_or(0, |most| most + 1);
+        // Of values with the same prices only the one that has taken most can be the cheapest.
+        let mut most = vec![f64::NEG_INFINITY; turned.len() / count.max(1)];
+        for (class, taken) in others.iter().zip(&self.taken[1 - end]) {
+            most[*class] = most[*class].max(*taken);
+        }
+        let mut least = vec![f64::INFINITY; count];
+        // Rows of the other end's classes, so that the inner loop runs over this end's.
+        for (row, taken) in turned.chunks_exact(count.max(1)).zip(most) {
             for (least, price) in least.iter_mut().zip(row) {
                 let price = price - taken;
                 *least = if price < *least { price } else { *least };
             }
         }
-        for ((own, taken), least) in own.iter_mut().zip(&mut self.taken[end]).zip(least) {
-            *own += least - *taken;
-            *taken = least;
+        for ((own, taken), class) in own.iter_mut().zip(&mut self.taken[end]).zip(mine) {
+            *own += least[*class] - *taken;
+            *taken = least[*class];
         }
     }
 }

@@ -61,7 +61,7 @@ pub fn solve(
         return result;
     }
     result.largest = 0.0;
-    let known = bounds(network, scale, deadline);
+    let known = bounds(network, scale, ceiling + ceiling.abs() * 2e-9, deadline);
     eliminated.operations += known.operations;
     // The bound is a sum of many rounded parts.
     result.bound = known.least - known.least.abs() * 1e-9;

@@ -148,7 +148,7 @@ fn elimination_finds_what_exhaustive_search_and_an_integer_program_find() {
             feasible += 1;
             assert_eq!(network.price(&solution.choice), least, "{seed}");
             // Bounds hold, however small the tables are kept.
-            let known = bounds(&network, 2000.0, &|| false);
+            let known = bounds(&network, 2000.0, f64::INFINITY, &|| false);
             assert!(
                 known.least <= least + 1e-6,
                 "{seed}: {} {least}",

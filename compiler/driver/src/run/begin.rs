@@ -1,0 +1,131 @@
+//! What is asked of a run besides its plans: where its params begin, what it keeps, with how many threads.
+//!
+//! Must not know how a run ends.
+//!
+//! ```text
+//! --weights w.safetensors   ->   W1 begins with w.safetensors:W1
+//! ```
+
+use crate::{
+    exit, failure::Failure, interrupt::Interrupt, program::Program, session::Prepared,
+    settings::Settings,
+};
+use ein_exec::session::{Begin, Keeping};
+use ein_exec::{Note, Options};
+use ein_plan::FileRef;
+use einc_diag::Diagnostic;
+use std::collections::BTreeMap;
+
+/// What is asked of a run besides its plans. Returns the files of params that begin with weights.
+pub(super) fn keep(
+    planned: &mut Prepared,
+    settings: &Settings,
+) -> Result<BTreeMap<String, FileRef>, Failure> {
+    let weights = weights(settings)?;
+    match planned {
+        Prepared::Session(session) => {
+            let params = session.carried.iter().filter(|(_, carried)| carried.model);
+            let mut params = params.flat_map(|(name, carried)| carried.names(name));
+            if let Some(path) = &settings.weights
+                && let Some(missing) = params.find(|name| !weights.contains_key(*name))
+            {
+                let message = format!("{}: holds no param `{missing}`", path.display());
+                let names: Vec<&str> = weights.keys().map(String::as_str).collect();
+                return Err(Failure::wrong(vec![
+                    Diagnostic::error("E0706", message)
+                        .help(format!("it holds {}", names.join(", "))),
+                ]));
+            }
+            let saves = session
+                .blocks
+                .iter()
+                .any(|block| block.checkpoints.is_some());
+            // Without checkpoints a signal ends the process at once, as ever.
+            let interrupt = match saves.then(Interrupt::listen) {
+                None => Interrupt::default(),
+                Some(Ok(interrupt)) => interrupt,
+                Some(Err(error)) => {
+                    exit::complain(&format!("signals cannot be listened to: {error}\n"));
+                    Interrupt::default()
+                }
+            };
+            session.keeping = Keeping {
+                begin: settings.begin,
+                export: settings.export.clone(),
+                signal: interrupt.flag(),
+            };
+        }
+        Prepared::Plan(_) => {
+            let asked = [
+                (settings.begin == Begin::Resume, "--resume"),
+                (settings.begin == Begin::Restart, "--restart"),
+                (settings.export.is_some(), "--export"),
+            ];
+            if let Some((_, flag)) = asked.iter().find(|(asked, _)| *asked) {
+                return Err(Failure::usage(vec![
+                    Diagnostic::error("E0709", format!("`{flag}`, but the program trains nothing"))
+                        .help("it has no `train` block"),
+                ]));
+            }
+        }
+    }
+    Ok(weights)
+}
+
+/// The options of a run.
+pub(super) fn options(
+    program: &Program,
+    settings: &Settings,
+    weights: BTreeMap<String, FileRef>,
+    threads: usize,
+) -> Options {
+    // What is named by itself wins.
+    let mut inputs = weights;
+    inputs.extend(settings.inputs.clone());
+    Options {
+        seed: settings.seed,
+        threads: settings.threads.unwrap_or(threads),
+        base: program.base.clone(),
+        inputs,
+        saves: settings.saves.clone(),
+        patience: settings.patience,
+        note: match (&settings.profile, settings.stats) {
+            (Some(_), _) => Note::Steps,
+            (None, true) => Note::Totals,
+            (None, false) => Note::Nothing,
+        },
+    }
+}
+
+/// A warning if a process is given more threads than it has cores to itself.
+pub(super) fn crowded(settings: &Settings, own: usize) -> Vec<Diagnostic> {
+    let asked = settings.threads.filter(|asked| *asked > own);
+    let warning = asked.map(|asked| {
+        let message =
+            format!("{asked} threads, but this process has {own} of the machine's cores to itself");
+        Diagnostic::warning("E0733", message).help(
+            "leave `--threads` and EIN_THREADS out: each process then takes its share of the cores",
+        )
+    });
+    warning.into_iter().collect()
+}
+
+/// Where each array of the file of weights is.
+fn weights(settings: &Settings) -> Result<BTreeMap<String, FileRef>, Failure> {
+    let Some(path) = &settings.weights else {
+        return Ok(BTreeMap::new());
+    };
+    let keys = ein_data::keys(path).map_err(|error| {
+        let message = format!("{}: {}", error.file, error.message);
+        let diagnostic = Diagnostic::error(error.code, message);
+        Failure::wrong(vec![match error.help {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        }])
+    })?;
+    let file = |key: &String| FileRef {
+        path: path.display().to_string(),
+        key: Some(key.clone()),
+    };
+    Ok(keys.iter().map(|key| (key.clone(), file(key))).collect())
+}

@@ -1,0 +1,84 @@
+//! A run in one process: all sites are its threads. Must not know MPI.
+//!
+//! ```text
+//! load -> plan for 4 sites -> run in process -> results, figures
+//! ```
+
+use super::begin::{crowded, keep, options};
+use super::end::{ended, recorded, stated, stopped, trace, traced, unwritten};
+use crate::{
+    arguments::Format,
+    bind::Purpose,
+    bundle::Planned,
+    exit,
+    failure::Failure,
+    machine::{Place, Resident},
+    program::Program,
+    report,
+    session::{self, Prepared},
+    settings::Settings,
+};
+use ein_exec::Report;
+use ein_exec::session::Watch;
+
+/// All sites are threads of this process.
+pub(super) fn run(
+    load: impl FnOnce() -> Result<(Program, Option<Planned>), Failure>,
+    settings: &Settings,
+    format: Format,
+) -> i32 {
+    let (program, ready) = match load() {
+        Ok(loaded) => loaded,
+        Err(failure) => {
+            exit::show(failure.diagnostics, &[], format);
+            return failure.status;
+        }
+    };
+    let sites = settings.sites.unwrap_or(1);
+    let mut planned = match session::plan(&program, settings, sites, Purpose::Run, ready) {
+        Ok((planned, warnings)) => {
+            exit::show(warnings, &program.texts(), format);
+            planned
+        }
+        Err(failure) => return exit::fail(failure, &program, format),
+    };
+    let weights = match keep(&mut planned, settings) {
+        Ok(weights) => weights,
+        Err(failure) => return exit::fail(failure, &program, format),
+    };
+    let before = Resident::now();
+    let threads = Place::here().threads;
+    exit::show(crowded(settings, threads), &program.texts(), format);
+    let options = options(&program, settings, weights, threads);
+    let trace = match trace(settings, true) {
+        Ok(trace) => trace,
+        Err(error) => return unwritten(&error, format),
+    };
+    let (found, recorded) = match &planned {
+        Prepared::Plan(plan) => (ein_exec::run_in_process(plan, &options), 0),
+        Prepared::Session(session) => {
+            let walk =
+                |watch: &Watch<'_>| ein_exec::train_in_process(session, sites, &options, watch);
+            recorded(session, settings, format, walk)
+        }
+    };
+    let profiled = traced(trace, &planned, &found, format);
+    let recorded = recorded.max(profiled);
+    match found {
+        Ok(Report {
+            stopped: Some((signal, steps)),
+            ..
+        }) => ended(signal, steps, true),
+        Ok(found) => {
+            exit::say(&report::results(&found));
+            if settings.stats {
+                let resident = Resident::now()
+                    .zip(before)
+                    .map(|(now, then)| now.beyond(&then));
+                exit::complain(&stated(&planned, &found, resident, settings.seed));
+            }
+            recorded
+        }
+        Err(error) => stopped(&error, &program, format, true),
+    }
+}
