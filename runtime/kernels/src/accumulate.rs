@@ -5,7 +5,7 @@
 //! know programs.
 //!
 //! ```text
-//! sum, one result:  x0 .. x9  ->  (x0 + x8) + (x1 + x9) + x2 + … + x7
+//! sum, one result:  x0 .. x9  ->  (x0 + x8 + x1 + x9) + (x2 + x3) + …
 //! ```
 
 use crate::carrier::{Carrier, Rule};
@@ -156,6 +156,66 @@ fn extreme<T: Float>(
     update(folds, to, x, mask, |s, x| choose(T::from_wide(s), x).into());
 }
 
+/// Adds `of` of each lane, all lanes into one result: several slots for each of the result's, so that sums need not wait for
+/// each other.
+#[inline(always)]
+fn sums<T: Float>(to: &mut [f64], x: &[T], of: impl Fn(f64) -> f64) {
+    let mut slots = [0.0; 4 * FOLD];
+    let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
+    for chunk in chunks {
+        for (slot, x) in slots.iter_mut().zip(chunk) {
+            *slot += of((*x).into());
+        }
+    }
+    let (chunks, rest) = rest.as_chunks::<FOLD>();
+    for chunk in chunks {
+        for (slot, x) in slots.iter_mut().zip(chunk) {
+            *slot += of((*x).into());
+        }
+    }
+    for (slot, x) in slots.iter_mut().zip(rest) {
+        *slot += of((*x).into());
+    }
+    for s in 0..FOLD {
+        let first = slots[s] + slots[s + FOLD];
+        to[s] += first + (slots[s + 2 * FOLD] + slots[s + 3 * FOLD]);
+    }
+}
+
+/// The extreme of all lanes (NaN if one is), and the first lane that has it.
+#[inline(always)]
+fn first_extreme<T: Float>(x: &[T], keeps: impl Fn(T, T) -> bool) -> Option<(T, usize)> {
+    let start = *x.first()?;
+    let choose = |s: T, x: T| {
+        let nan = s.partial_cmp(&s).is_none();
+        if keeps(s, x) | nan { s } else { x }
+    };
+    let mut slots = [start; 4 * FOLD];
+    let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
+    for chunk in chunks {
+        for (slot, x) in slots.iter_mut().zip(chunk) {
+            *slot = choose(*slot, *x);
+        }
+    }
+    for (slot, x) in slots.iter_mut().zip(rest) {
+        *slot = choose(*slot, *x);
+    }
+    let mut half = 2 * FOLD;
+    while half > 0 {
+        for s in 0..half {
+            slots[s] = choose(slots[s], slots[s + half]);
+        }
+        half /= 2;
+    }
+    let best = slots[0];
+    let is = |x: &T| *x == best || (best.partial_cmp(&best).is_none() && x.partial_cmp(x).is_none());
+    // Whole vectors are looked at before their lanes are.
+    let found = |x: &[T]| x.iter().fold(false, |found, x| found | is(x));
+    let from = x.chunks(2 * FOLD).position(found)? * 2 * FOLD;
+    let lane = from + x[from..].iter().position(is)?;
+    Some((best, lane))
+}
+
 impl Accumulator {
     /// For a reduction; `folds`: all lanes go into one result.
     pub(crate) fn new(rule: Rule, folds: bool) -> Accumulator {
@@ -206,6 +266,12 @@ impl Accumulator {
             return at(lane);
         }
         let mut total = at(0);
+        if self.rule.value.is_float() && matches!(self.rule.reduction, Reduction::Sum | Reduction::Mean) {
+            let pair = |l: usize| self.float[l] + self.float[l + 1];
+            total.float = (pair(0) + pair(2)) + (pair(4) + pair(6));
+            total.number = self.number[..FOLD].iter().sum();
+            return total;
+        }
         for l in 1..FOLD {
             self.rule.merge(&mut total, &at(l));
         }
@@ -237,6 +303,11 @@ impl Accumulator {
         use Reduction as R;
         let folds = self.folds;
         match self.rule.reduction {
+            R::Sum | R::Mean if folds && mask.is_none() => sums(&mut self.float, x, |x| x),
+            R::Norm1 if folds && mask.is_none() => sums(&mut self.float, x, f64::abs),
+            R::Norm if folds && mask.is_none() && self.squares() => {
+                sums(&mut self.second, x, |x| x * x);
+            }
             R::Sum | R::Mean => update(folds, &mut self.float, x, mask, |s, x| s + x.into()),
             R::Norm1 => update(folds, &mut self.float, x, mask, |s, x| s + x.into().abs()),
             R::Prod => update(folds, &mut self.float, x, mask, |s, x| s * x.into()),
@@ -264,10 +335,25 @@ impl Accumulator {
             R::ArgMax | R::ArgMin => {
                 let largest = self.rule.reduction == R::ArgMax;
                 let (values, numbers) = (&mut self.float, &mut self.number);
+                let better = |x: f64, best: f64, number: i64| {
+                    let better = if largest { x > best } else { x < best };
+                    better || number < 0 || (x.is_nan() && !best.is_nan())
+                };
+                if folds && mask.is_none() {
+                    let found = match largest {
+                        true => first_extreme(x, |s, x| s >= x),
+                        false => first_extreme(x, |s, x| s <= x),
+                    };
+                    if let Some((x, lane)) = found
+                        && better(x.into(), values[0], numbers[0])
+                    {
+                        (values[0], numbers[0]) = (x.into(), number(lane));
+                    }
+                    return;
+                }
                 each(folds, x, mask, |s, l, x| {
                     let (x, best) = (x.into(), values[s]);
-                    let better = if largest { x > best } else { x < best };
-                    if better || numbers[s] < 0 || (x.is_nan() && !best.is_nan()) {
+                    if better(x, best, numbers[s]) {
                         (values[s], numbers[s]) = (x, number(l));
                     }
                 });
