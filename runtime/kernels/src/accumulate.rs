@@ -115,45 +115,84 @@ fn update<A: Copy, T: Copy>(
     *to = sums;
 }
 
-/// Keeps `s` or takes `of(x)`, in each lane's own precision: what is compared came from lanes. NaN if either is, the first
-/// one if both are.
+/// Lanes that extremes are looked for in.
+const SIDES: usize = 16;
+
+/// The value of all lanes that comes first in the order that `before` is of; none if there is no lane, or a NaN.
+#[inline(always)]
+fn extreme_of<T: Float>(x: &[T], before: impl Fn(T, T) -> bool, of: impl Fn(T) -> T) -> Option<T> {
+    let start = of(*x.first()?);
+    let choose = |s: T, x: T| if before(x, s) { x } else { s };
+    let (mut best, mut nans) = ([start; SIDES], [0u32; SIDES]);
+    let (chunks, rest) = x.as_chunks::<SIDES>();
+    for chunk in chunks {
+        for l in 0..SIDES {
+            best[l] = choose(best[l], of(chunk[l]));
+            nans[l] |= u32::from(is_nan(chunk[l]));
+        }
+    }
+    for (l, x) in rest.iter().enumerate() {
+        best[l] = choose(best[l], of(*x));
+        nans[l] |= u32::from(is_nan(*x));
+    }
+    let mut half = SIDES / 2;
+    while half > 0 {
+        for l in 0..half {
+            best[l] = choose(best[l], best[l + half]);
+            nans[l] |= nans[l + half];
+        }
+        half /= 2;
+    }
+    (nans[0] == 0).then_some(best[0])
+}
+
+/// The first lane that has a value.
+#[inline(always)]
+fn first_lane<T: Float>(x: &[T], value: T) -> Option<usize> {
+    let (chunks, rest) = x.as_chunks::<SIDES>();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let mut found = 0u32;
+        for l in 0..SIDES {
+            found |= u32::from(chunk[l] == value) << l;
+        }
+        if found != 0 {
+            return Some(number * SIDES + found.trailing_zeros() as usize);
+        }
+    }
+    let lane = rest.iter().position(|x| *x == value)?;
+    Some(chunks.len() * SIDES + lane)
+}
+
+#[inline(always)]
+fn is_nan<T: Float>(x: T) -> bool {
+    x.partial_cmp(&x).is_none()
+}
+
+/// Keeps `s` or takes `of(x)` if it is `before` it, in each lane's own precision: what is compared came from lanes. NaN if
+/// either is, the first one if both are.
 #[inline(always)]
 fn extreme<T: Float>(
     folds: bool,
     to: &mut [f64],
     x: &[T],
     mask: Option<&[u8]>,
-    keeps: impl Fn(T, T) -> bool,
+    before: impl Fn(T, T) -> bool,
     of: impl Fn(T) -> T,
 ) {
     let choose = |s: T, x: T| {
-        let x = of(x);
-        let nan = s.partial_cmp(&s).is_none();
-        if keeps(s, x) | nan { s } else { x }
+        let takes = before(x, s) | is_nan(x);
+        if takes & !is_nan(s) { x } else { s }
     };
-    if folds && mask.is_none() {
-        // Several slots for each of the result's, so that comparisons need not wait for each other.
-        let mut slots = [T::from_wide(0.0); 4 * FOLD];
-        for (k, slot) in slots.iter_mut().enumerate() {
-            *slot = T::from_wide(to[k % FOLD]);
-        }
-        let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
-        for chunk in chunks {
-            for (slot, x) in slots.iter_mut().zip(chunk) {
-                *slot = choose(*slot, *x);
-            }
-        }
-        for (slot, x) in slots.iter_mut().zip(rest) {
-            *slot = choose(*slot, *x);
-        }
-        for (s, to) in to[..FOLD].iter_mut().enumerate() {
-            let first = choose(slots[s], slots[s + FOLD]);
-            let second = choose(slots[s + 2 * FOLD], slots[s + 3 * FOLD]);
-            *to = choose(first, second).into();
-        }
+    if folds
+        && mask.is_none()
+        && let Some(best) = extreme_of(x, &before, &of)
+    {
+        to[0] = choose(T::from_wide(to[0]), best).into();
         return;
     }
-    update(folds, to, x, mask, |s, x| choose(T::from_wide(s), x).into());
+    update(folds, to, x, mask, |s, x| {
+        choose(T::from_wide(s), of(x)).into()
+    });
 }
 
 /// Adds `of` of each lane, all lanes into one result: several slots for each of the result's, so that sums need not wait for
@@ -163,14 +202,13 @@ fn sums<T: Float>(to: &mut [f64], x: &[T], of: impl Fn(f64) -> f64) {
     let mut slots = [0.0; 4 * FOLD];
     let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
     for chunk in chunks {
-        for (slot, x) in slots.iter_mut().zip(chunk) {
-            *slot += of((*x).into());
+        // Converted as a whole, so that vectors are.
+        let mut wide = [0.0; 4 * FOLD];
+        for l in 0..4 * FOLD {
+            wide[l] = of(chunk[l].into());
         }
-    }
-    let (chunks, rest) = rest.as_chunks::<FOLD>();
-    for chunk in chunks {
-        for (slot, x) in slots.iter_mut().zip(chunk) {
-            *slot += of((*x).into());
+        for l in 0..4 * FOLD {
+            slots[l] += wide[l];
         }
     }
     for (slot, x) in slots.iter_mut().zip(rest) {
@@ -180,40 +218,6 @@ fn sums<T: Float>(to: &mut [f64], x: &[T], of: impl Fn(f64) -> f64) {
         let first = slots[s] + slots[s + FOLD];
         to[s] += first + (slots[s + 2 * FOLD] + slots[s + 3 * FOLD]);
     }
-}
-
-/// The extreme of all lanes (NaN if one is), and the first lane that has it.
-#[inline(always)]
-fn first_extreme<T: Float>(x: &[T], keeps: impl Fn(T, T) -> bool) -> Option<(T, usize)> {
-    let start = *x.first()?;
-    let choose = |s: T, x: T| {
-        let nan = s.partial_cmp(&s).is_none();
-        if keeps(s, x) | nan { s } else { x }
-    };
-    let mut slots = [start; 4 * FOLD];
-    let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
-    for chunk in chunks {
-        for (slot, x) in slots.iter_mut().zip(chunk) {
-            *slot = choose(*slot, *x);
-        }
-    }
-    for (slot, x) in slots.iter_mut().zip(rest) {
-        *slot = choose(*slot, *x);
-    }
-    let mut half = 2 * FOLD;
-    while half > 0 {
-        for s in 0..half {
-            slots[s] = choose(slots[s], slots[s + half]);
-        }
-        half /= 2;
-    }
-    let best = slots[0];
-    let is = |x: &T| *x == best || (best.partial_cmp(&best).is_none() && x.partial_cmp(x).is_none());
-    // Whole vectors are looked at before their lanes are.
-    let found = |x: &[T]| x.iter().fold(false, |found, x| found | is(x));
-    let from = x.chunks(2 * FOLD).position(found)? * 2 * FOLD;
-    let lane = from + x[from..].iter().position(is)?;
-    Some((best, lane))
 }
 
 impl Accumulator {
@@ -266,7 +270,9 @@ impl Accumulator {
             return at(lane);
         }
         let mut total = at(0);
-        if self.rule.value.is_float() && matches!(self.rule.reduction, Reduction::Sum | Reduction::Mean) {
+        if self.rule.value.is_float()
+            && matches!(self.rule.reduction, Reduction::Sum | Reduction::Mean)
+        {
             let pair = |l: usize| self.float[l] + self.float[l + 1];
             total.float = (pair(0) + pair(2)) + (pair(4) + pair(6));
             total.number = self.number[..FOLD].iter().sum();
@@ -311,14 +317,14 @@ impl Accumulator {
             R::Sum | R::Mean => update(folds, &mut self.float, x, mask, |s, x| s + x.into()),
             R::Norm1 => update(folds, &mut self.float, x, mask, |s, x| s + x.into().abs()),
             R::Prod => update(folds, &mut self.float, x, mask, |s, x| s * x.into()),
-            R::Max => extreme(folds, &mut self.float, x, mask, |s: T, x: T| s >= x, |x| x),
-            R::Min => extreme(folds, &mut self.float, x, mask, |s: T, x: T| s <= x, |x| x),
+            R::Max => extreme(folds, &mut self.float, x, mask, |x: T, s: T| x > s, |x| x),
+            R::Min => extreme(folds, &mut self.float, x, mask, |x: T, s: T| x < s, |x| x),
             R::NormInf => extreme(
                 folds,
                 &mut self.float,
                 x,
                 mask,
-                |s: T, x: T| s >= x,
+                |x: T, s: T| x > s,
                 T::magnitude,
             ),
             R::Norm if self.squares() => update(folds, &mut self.second, x, mask, |s, x| {
@@ -339,15 +345,16 @@ impl Accumulator {
                     let better = if largest { x > best } else { x < best };
                     better || number < 0 || (x.is_nan() && !best.is_nan())
                 };
-                if folds && mask.is_none() {
-                    let found = match largest {
-                        true => first_extreme(x, |s, x| s >= x),
-                        false => first_extreme(x, |s, x| s <= x),
-                    };
-                    if let Some((x, lane)) = found
-                        && better(x.into(), values[0], numbers[0])
+                let best = match (folds && mask.is_none(), largest) {
+                    (false, _) => None,
+                    (true, true) => extreme_of(x, |x, s| x > s, |x| x),
+                    (true, false) => extreme_of(x, |x, s| x < s, |x| x),
+                };
+                if let Some(best) = best {
+                    if better(best.into(), values[0], numbers[0])
+                        && let Some(lane) = first_lane(x, best)
                     {
-                        (values[0], numbers[0]) = (x.into(), number(lane));
+                        (values[0], numbers[0]) = (best.into(), number(lane));
                     }
                     return;
                 }

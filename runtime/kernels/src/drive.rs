@@ -514,8 +514,12 @@ impl<'p, 'a> Driver<'p, 'a> {
         match program.value() {
             DType::F32 => accumulator.add_floats(&machine.f32s(root)[lanes.clone()], mask, number),
             DType::F64 => accumulator.add_floats(&machine.f64s(root)[lanes.clone()], mask, number),
-            DType::I32 => accumulator.add_integers(&machine.i32s(root)[lanes.clone()], mask, number),
-            DType::I64 => accumulator.add_integers(&machine.i64s(root)[lanes.clone()], mask, number),
+            DType::I32 => {
+                accumulator.add_integers(&machine.i32s(root)[lanes.clone()], mask, number)
+            }
+            DType::I64 => {
+                accumulator.add_integers(&machine.i64s(root)[lanes.clone()], mask, number)
+            }
             _ => accumulator.add_integers(&machine.truths(root)[lanes.clone()], mask, number),
         }
     }

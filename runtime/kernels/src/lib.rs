@@ -176,11 +176,11 @@ pub fn run(
     }
     let narrowed = narrow::narrowed(kernel, ranges, operands);
     let ranges = narrowed.as_deref().unwrap_or(ranges);
-    if let Some(product) = contraction::run(kernel, ranges, operands) {
-        return Ok(vec![product]);
-    }
     if let Some(result) = pairs::run(kernel, ranges, operands) {
         return Ok(vec![result]);
+    }
+    if let Some(product) = contraction::run(kernel, ranges, operands) {
+        return Ok(vec![product]);
     }
     if kernel.guard.is_some() {
         let fast = scatter::run(kernel, ranges, operands);

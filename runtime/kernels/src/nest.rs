@@ -11,7 +11,7 @@
 //! ```
 
 /// Most lanes of a strip.
-pub(crate) const WIDTH: usize = 256;
+pub(crate) const WIDTH: usize = 512;
 
 /// Fewest points of a reduction that are a run of lanes beside others.
 const LEAST_RUN: usize = 8;
@@ -89,7 +89,7 @@ impl Nest {
         } else {
             fill(&mut strip, &mut tiles, reduced, lengths);
             let points: usize = reduced.iter().map(|i| lengths[*i]).product();
-            if (LEAST_RUN..=WIDTH / 2).contains(&points) {
+            if (LEAST_RUN..=WIDTH / 4).contains(&points) {
                 let before = strip.len();
                 fill(&mut strip, &mut tiles, output, lengths);
                 outputs = strip.len() - before;

@@ -8,6 +8,7 @@
 //! ```text
 //! [n, k | d] sum (a0[n, d] - a1[k, d])^2   rows n, columns k: blocks of 4 x 64, a1 copied
 //! [i | d]    sum a0[i, d] * a1[i, d]       lines
+//! [j | d]    sum a0[d] * a1[d, j]          sums of rows
 //! ```
 
 mod blocks;
@@ -18,8 +19,8 @@ use crate::forms::affine_forms;
 use crate::pack::merged;
 use crate::program::Place;
 use crate::segment::Segment;
-use crate::{Chunk, memory, wide};
-use blocks::{Panels, Task};
+use crate::{Chunk, blas, memory, wide};
+use blocks::{Panels, SUMS, Task};
 use ein_array::Array;
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
 use rayon::prelude::*;
@@ -27,8 +28,12 @@ use term::{Each, LINE, Number, part_of_line};
 
 /// Fewest rows, and columns, that are worth blocks.
 const LEAST_SIDE: usize = 4;
-/// Fewest terms of a line.
+/// Fewest terms of a line, and of one that a contraction could take.
 const LEAST_LINE: usize = 16;
+const LEAST_PRODUCT: usize = 64;
+/// Fewest columns that rows are added up over, and most rows.
+const LEAST_COLUMNS: usize = 1024;
+const MOST_ROWS: usize = 1 << 20;
 /// Most elements that are copied.
 const MOST_COPIED: usize = 1 << 25;
 /// Points that are worth a task of their own.
@@ -51,6 +56,17 @@ pub(crate) enum Term {
     LargestSum,
     /// min (x + y)
     LeastSum,
+}
+
+/// How it is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Rows and columns in blocks, columns copied to panels.
+    Blocks,
+    /// Line by line of neighbouring terms.
+    Lines,
+    /// All columns term by term: neighbouring columns of one row.
+    Sums,
 }
 
 /// Where the elements of a read lie: element `base + Σ step · index` of a column, indices counted from 0.
@@ -79,8 +95,7 @@ pub(crate) struct Pairs {
     /// The length of each index over the whole, and how many are the output's.
     lengths: Vec<usize>,
     rank: usize,
-    /// Whether lines are reduced.
-    lines: bool,
+    way: Way,
 }
 
 /// The result, if the kernel has this form.
@@ -135,15 +150,33 @@ impl Pairs {
         }
         let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
         let (m, n, k) = (count(&rows), count(&columns), count(&terms));
+        let product = term == Term::SumOfProducts;
         let neighbours = |lie: &Lie| merged(&lie.steps, &terms, &lengths) == Some(1);
-        let lines = m.min(n) < LEAST_SIDE;
-        let fits = match lines {
-            true => k >= LEAST_LINE && neighbours(&left) && neighbours(&right),
+        let mut steps = vec![1; lengths.len()];
+        for i in (1..rank).rev() {
+            steps[i - 1] = steps[i] * lengths[i] as i64;
+        }
+        let run = |steps: &[i64]| merged(steps, &columns, &lengths) == Some(1);
+        let least = if product && m.max(n) > 1 {
+            LEAST_PRODUCT
+        } else {
+            LEAST_LINE
+        };
+        let way = if m.min(n) >= LEAST_SIDE {
             // Other products are the business of contractions.
-            false => term != Term::SumOfProducts && n.checked_mul(k)? <= MOST_COPIED,
+            (!product && n.checked_mul(k)? <= MOST_COPIED).then_some(Way::Blocks)?
+        } else if product && (m.min(n) > 1 || blas::loaded().is_some()) {
+            return None;
+        } else if k >= least && neighbours(&left) && neighbours(&right) {
+            Way::Lines
+        } else if m == 1 && n >= LEAST_COLUMNS && k <= MOST_ROWS && run(&right.steps) && run(&steps)
+        {
+            Way::Sums
+        } else {
+            return None;
         };
         let reduced: usize = lengths[rank..].iter().product();
-        fits.then_some(Pairs {
+        Some(Pairs {
             term,
             dtype,
             divisor: match reduction {
@@ -158,13 +191,13 @@ impl Pairs {
             terms,
             lengths,
             rank,
-            lines,
+            way,
         })
     }
 
     /// The fewest rows that should be computed together.
     pub(crate) fn least_rows(&self) -> usize {
-        if self.lines { 1 } else { ROWS }
+        if self.way == Way::Blocks { ROWS } else { 1 }
     }
 
     fn count(&self, indices: &[usize]) -> usize {
@@ -174,7 +207,7 @@ impl Pairs {
     /// All of it, by all threads.
     fn all<T: Number>(&self, ranges: &[(i64, i64)], operands: &[Chunk<'_>], to: &mut [T]) {
         let terms = self.count(&self.terms);
-        if self.lines && to.len() < 16 && terms > 2 * LINE {
+        if self.way == Way::Lines && to.len() < 16 && terms > 2 * LINE {
             return self.few(ranges, operands, to);
         }
         let panels = self.panels(ranges, &operands[self.right.operand]);
@@ -182,7 +215,12 @@ impl Pairs {
         if self.rank == 0 {
             return self.part(ranges, (operands, &[]), panels.as_ref(), to);
         }
-        let wanted = (TASK / terms.max(1)).max(ROWS * self.count(&self.columns));
+        let columns = self.count(&self.columns);
+        let wanted = (TASK / terms.max(1)).max(match self.way {
+            Way::Blocks => ROWS * columns,
+            Way::Lines => 1,
+            Way::Sums => (columns / 4).min(SUMS),
+        });
         let boxes = Boxes::new(extents, wanted);
         let (mut tasks, mut rest) = (Vec::with_capacity(boxes.count()), to);
         for number in 0..boxes.count() {
@@ -214,7 +252,7 @@ impl Pairs {
 
     /// The columns as panels, if all boxes read the same ones.
     fn panels<T: Number>(&self, ranges: &[(i64, i64)], right: &Chunk<'_>) -> Option<Panels<T>> {
-        if self.lines || !self.batch.is_empty() {
+        if self.way != Way::Blocks || !self.batch.is_empty() {
             return None;
         }
         let steps = self.right.steps.iter().zip(ranges);
@@ -254,7 +292,9 @@ impl Pairs {
         let first = |lie: &Lie| {
             let skipped = skipped.get(lie.operand).copied().unwrap_or(0);
             let steps = lie.steps.iter().zip(ranges);
-            steps.fold(lie.base - skipped, |sum, (step, range)| sum + step * range.0)
+            steps.fold(lie.base - skipped, |sum, (step, range)| {
+                sum + step * range.0
+            })
         };
         let data = |lie: &Lie| {
             let array: &'t Array = operands[lie.operand].columns[lie.column];
@@ -286,8 +326,12 @@ impl Boxed {
         let right = given[pairs.right.operand];
         let double = pairs.dtype == DType::F64;
         Boxed {
-            single: right.filter(|_| !double).and_then(|right| pairs.panels(ranges, right)),
-            double: right.filter(|_| double).and_then(|right| pairs.panels(ranges, right)),
+            single: right
+                .filter(|_| !double)
+                .and_then(|right| pairs.panels(ranges, right)),
+            double: right
+                .filter(|_| double)
+                .and_then(|right| pairs.panels(ranges, right)),
             pairs,
         }
     }

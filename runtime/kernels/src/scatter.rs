@@ -258,7 +258,9 @@ impl Scatter<'_, '_> {
         self.in_parts(size, start, f, |machine, lanes, sums| {
             let root = self.program.root;
             if self.program.value() == DType::F32 {
-                self.add_strip(machine, lanes, machine.f32s(root), sums, |s, x| f(s, x.into()));
+                self.add_strip(machine, lanes, machine.f32s(root), sums, |s, x| {
+                    f(s, x.into())
+                });
             } else {
                 self.add_strip(machine, lanes, machine.f64s(root), sums, f);
             }
@@ -280,7 +282,9 @@ impl Scatter<'_, '_> {
         self.in_parts(size, start, f, |machine, lanes, sums| {
             let root = self.program.root;
             if self.program.value() == DType::I32 {
-                self.add_strip(machine, lanes, machine.i32s(root), sums, |s, x| f(s, x.into()));
+                self.add_strip(machine, lanes, machine.i32s(root), sums, |s, x| {
+                    f(s, x.into())
+                });
             } else {
                 self.add_strip(machine, lanes, machine.i64s(root), sums, f);
             }
@@ -392,10 +396,14 @@ impl Scatter<'_, '_> {
                 (machine.first_i64(place.0) - start) as usize * stride
             })
             .sum();
-        let varied: Vec<_> = places.iter().filter(|(values, ..)| !values.is_empty()).collect();
+        let varied: Vec<_> = places
+            .iter()
+            .filter(|(values, ..)| !values.is_empty())
+            .collect();
         let place = |lane: usize| {
             let along = varied.iter();
-            let along = along.map(|(values, start, stride)| (values[lane] - start) as usize * stride);
+            let along =
+                along.map(|(values, start, stride)| (values[lane] - start) as usize * stride);
             first + fixed + lanes.distances[lane] + along.sum::<usize>()
         };
         let run = match self.runs {
@@ -462,9 +470,11 @@ impl Scatter<'_, '_> {
         let before = found.at.len();
         let holds = |lane: &usize| guard[*lane] != 0;
         let count = lanes.distances.len();
-        found
-            .at
-            .extend((0..count).filter(holds).map(|lane| first + lanes.distances[lane]));
+        found.at.extend(
+            (0..count)
+                .filter(holds)
+                .map(|lane| first + lanes.distances[lane]),
+        );
         for (v, place) in self.places {
             let uniform = program.registers[place.0 as usize].uniform;
             let values = match uniform {

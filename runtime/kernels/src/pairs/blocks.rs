@@ -6,14 +6,17 @@
 //! 10 rows, 100 columns of f32, AVX-512: panels of 64, 16, 16, 16 columns (the last has 4); rows 0..4, 4..8, 8, 9
 //! ```
 
-use super::Pairs;
 use super::term::{Number, RUN, Rule, line};
+use super::{Pairs, Way};
 use crate::wide;
 
 /// Rows of a block.
 const HIGH: usize = 4;
 /// Bytes of the panels that are gone through for each few rows: they stay in the second cache.
 const GROUP: usize = 1 << 18;
+
+/// Columns that are added up together: their sums stay in the first cache.
+pub(super) const SUMS: usize = 2048;
 
 /// Columns, copied: panel by panel, term by term, lanes side by side. The last panel may have more lanes than columns.
 pub(crate) struct Panels<T>(Vec<T>);
@@ -45,7 +48,11 @@ fn distances(indices: &[usize], lengths: &[usize], steps: &[i64]) -> Vec<usize> 
 
 /// Panels for so many columns: the first column of each, and whether it is a wide one.
 fn cut(columns: usize, wide: usize, narrow: usize) -> Vec<(usize, bool)> {
-    let many = if wide::has_widest() { columns / wide } else { 0 };
+    let many = if wide::has_widest() {
+        columns / wide
+    } else {
+        0
+    };
     let panels = (0..many).map(|p| (p * wide, true));
     let rest = (many * wide..columns).step_by(narrow);
     panels.chain(rest.map(|first| (first, false))).collect()
@@ -89,10 +96,10 @@ impl<T: Number> Task<'_, T> {
     /// Computes the box.
     #[inline(always)]
     pub(super) fn run<R: Rule, const W: usize, const N: usize>(self, rule: R) {
-        if self.pairs.lines {
-            self.lines(rule);
-        } else {
-            self.blocks::<R, W, N>(rule);
+        match self.pairs.way {
+            Way::Blocks => self.blocks::<R, W, N>(rule),
+            Way::Lines => self.lines(rule),
+            Way::Sums => self.sums(rule),
         }
     }
 
@@ -102,6 +109,59 @@ impl<T: Number> Task<'_, T> {
         for (at, x, y) in self.points() {
             let value = line(rule, &self.x[x..x + terms], &self.y[y..y + terms]);
             self.to[at] = T::from_f64(value / self.pairs.divisor);
+        }
+    }
+
+    /// Rows of neighbouring columns, added up.
+    #[inline(always)]
+    fn sums<R: Rule>(self, rule: R) {
+        let pairs = self.pairs;
+        let steps = [&pairs.left.steps, &pairs.right.steps, &self.steps()];
+        let [xs, ys, _] = steps.map(|steps| self.along(&pairs.terms, steps));
+        let [of_x, of_y, places] = steps.map(|steps| self.along(&pairs.batch, steps));
+        let columns = pairs
+            .columns
+            .iter()
+            .map(|i| self.lengths[*i])
+            .product::<usize>();
+        let (mut sums, mut totals) = (vec![T::default(); SUMS], vec![0.0; SUMS]);
+        for ((x, y), at) in of_x.iter().zip(&of_y).zip(&places) {
+            let x = (self.first.0 as usize).wrapping_add(*x);
+            let y = (self.first.1 as usize).wrapping_add(*y);
+            for first in (0..columns).step_by(SUMS) {
+                let width = SUMS.min(columns - first);
+                let (sums, totals) = (&mut sums[..width], &mut totals[..width]);
+                let term = |x_at: &usize| self.x[x.wrapping_add(*x_at)];
+                let row = |y_at: &usize| &self.y[y.wrapping_add(*y_at) + first..][..width];
+                for (number, (xs, ys)) in xs.chunks(RUN).zip(ys.chunks(RUN)).enumerate() {
+                    sums.fill(rule.start());
+                    let ((fours, x), (rows, y)) = (xs.as_chunks::<4>(), ys.as_chunks::<4>());
+                    for (four, rows) in fours.iter().zip(rows) {
+                        let (x, [a, b, c, d]) =
+                            (four.each_ref().map(term), rows.each_ref().map(row));
+                        for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                            let half = rule.add(rule.add(*sum, x[0], *a), x[1], *b);
+                            *sum = rule.add(rule.add(half, x[2], *c), x[3], *d);
+                        }
+                    }
+                    for (x, y) in x.iter().map(term).zip(y.iter().map(row)) {
+                        for (sum, y) in sums.iter_mut().zip(y) {
+                            *sum = rule.add(*sum, x, *y);
+                        }
+                    }
+                    for (total, sum) in totals.iter_mut().zip(sums.iter()) {
+                        let sum = sum.to_f64();
+                        *total = if number == 0 {
+                            sum
+                        } else {
+                            rule.join(*total, sum)
+                        };
+                    }
+                }
+                for (to, total) in self.to[at + first..][..width].iter_mut().zip(totals.iter()) {
+                    *to = T::from_f64(*total / pairs.divisor);
+                }
+            }
         }
     }
 
@@ -288,7 +348,11 @@ fn block<T: Number, R: Rule, const H: usize, const W: usize>(
         for h in 0..H {
             for w in 0..W {
                 let sum = sums[h][w].to_f64();
-                totals[h][w] = if number == 0 { sum } else { rule.join(totals[h][w], sum) };
+                totals[h][w] = if number == 0 {
+                    sum
+                } else {
+                    rule.join(totals[h][w], sum)
+                };
             }
         }
     }

@@ -184,7 +184,9 @@ pub(super) fn line<T: Number, R: Rule>(rule: R, x: &[T], y: &[T]) -> f64 {
         return rule.start::<f64>();
     };
     let first = T::line(rule, terms, x, y);
-    parts.fold(first, |sum, (x, y)| rule.join(sum, T::line(rule, terms, x, y)))
+    parts.fold(first, |sum, (x, y)| {
+        rule.join(sum, T::line(rule, terms, x, y))
+    })
 }
 
 #[inline(always)]
