@@ -317,7 +317,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     let (before, to) = self.f32s.split(to, n);
                     return op::whole_power_f32(to, before.lanes(a, n), power.into());
                 }
-                DType::F64 if power >= 0 => {
+                DType::F64 if (0..=op::MOST_WHOLE_F64).contains(&power) => {
                     let (before, to) = self.f64s.split(to, n);
                     return op::whole_power_f64(
                         to,

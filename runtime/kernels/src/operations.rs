@@ -170,6 +170,9 @@ pub(crate) fn whole_power_f32(to: &mut [f32], a: &[f32], n: i32) {
     }
 }
 
+/// The largest whole exponent of [`whole_power_f64`]: four roundings.
+pub(crate) const MOST_WHOLE_F64: i8 = 5;
+
 /// The same in double precision for exponents from 0 on, with n - 1 roundings at most.
 #[inline(always)]
 pub(crate) fn whole_power_f64(to: &mut [f64], a: &[f64], n: u32) {

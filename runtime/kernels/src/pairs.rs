@@ -28,9 +28,8 @@ use term::{Each, LINE, Number, part_of_line};
 
 /// Fewest rows, and columns, that are worth blocks.
 const LEAST_SIDE: usize = 4;
-/// Fewest terms of a line, and of one that a contraction could take.
+/// Fewest terms of a line.
 const LEAST_LINE: usize = 16;
-const LEAST_PRODUCT: usize = 64;
 /// Fewest columns that rows are added up over, and most rows.
 const LEAST_COLUMNS: usize = 1024;
 const MOST_ROWS: usize = 1 << 20;
@@ -157,17 +156,14 @@ impl Pairs {
             steps[i - 1] = steps[i] * lengths[i] as i64;
         }
         let run = |steps: &[i64]| merged(steps, &columns, &lengths) == Some(1);
-        let least = if product && m.max(n) > 1 {
-            LEAST_PRODUCT
-        } else {
-            LEAST_LINE
-        };
         let way = if m.min(n) >= LEAST_SIDE {
             // Other products are the business of contractions.
             (!product && n.checked_mul(k)? <= MOST_COPIED).then_some(Way::Blocks)?
         } else if product && (m.min(n) > 1 || blas::loaded().is_some()) {
             return None;
-        } else if k >= least && neighbours(&left) && neighbours(&right) {
+        } else if k >= LEAST_LINE && !(product && m > 1) && neighbours(&left) && neighbours(&right)
+        {
+            // A matrix times a vector is a contraction's business too: several lines at a time are faster.
             Way::Lines
         } else if m == 1 && n >= LEAST_COLUMNS && k <= MOST_ROWS && run(&right.steps) && run(&steps)
         {
