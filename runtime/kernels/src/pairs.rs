@@ -161,7 +161,7 @@ impl Pairs {
             (!product && n.checked_mul(k)? <= MOST_COPIED).then_some(Way::Blocks)?
         } else if product && (m.min(n) > 1 || blas::loaded().is_some()) {
             return None;
-        } else if k >= LEAST_LINE && !(product && m > 1) && neighbours(&left) && neighbours(&right)
+        } else if k >= LEAST_LINE && !(product && n > 1) && neighbours(&left) && neighbours(&right)
         {
             // A matrix times a vector is a contraction's business too: several lines at a time are faster.
             Way::Lines
