@@ -126,14 +126,14 @@ fn extreme_of<T: Float>(x: &[T], before: impl Fn(T, T) -> bool, of: impl Fn(T) -
     let (mut best, mut nans) = ([start; SIDES], [0u32; SIDES]);
     let (chunks, rest) = x.as_chunks::<SIDES>();
     for chunk in chunks {
-        for l in 0..SIDES {
-            best[l] = choose(best[l], of(chunk[l]));
-            nans[l] |= u32::from(is_nan(chunk[l]));
+        for ((best, nans), x) in best.iter_mut().zip(&mut nans).zip(chunk) {
+            *best = choose(*best, of(*x));
+            *nans |= u32::from(is_nan(*x));
         }
     }
-    for (l, x) in rest.iter().enumerate() {
-        best[l] = choose(best[l], of(*x));
-        nans[l] |= u32::from(is_nan(*x));
+    for ((best, nans), x) in best.iter_mut().zip(&mut nans).zip(rest) {
+        *best = choose(*best, of(*x));
+        *nans |= u32::from(is_nan(*x));
     }
     let mut half = SIDES / 2;
     while half > 0 {
