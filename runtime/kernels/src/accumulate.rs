@@ -152,8 +152,8 @@ fn first_lane<T: Float>(x: &[T], value: T) -> Option<usize> {
     let (chunks, rest) = x.as_chunks::<SIDES>();
     for (number, chunk) in chunks.iter().enumerate() {
         let mut found = 0u32;
-        for l in 0..SIDES {
-            found |= u32::from(chunk[l] == value) << l;
+        for (l, x) in chunk.iter().enumerate() {
+            found |= u32::from(*x == value) << l;
         }
         if found != 0 {
             return Some(number * SIDES + found.trailing_zeros() as usize);

@@ -184,7 +184,7 @@ fn sweeps_have_the_bits_of_their_steps() {
             columns: vec![made],
             start: vec![0, 0],
         };
-        let near = evaluated(&nearest, &whole(&nearest), &[columns.clone()]);
+        let near = evaluated(&nearest, &whole(&nearest), std::slice::from_ref(&columns));
         let Data::I64(found) = near.data() else {
             panic!("argmin is i64");
         };
