@@ -35,8 +35,14 @@ pub(crate) trait Float: Copy + Into<f64> + PartialOrd {
     fn magnitude(self) -> Self;
     /// e^x for x that is a difference of lanes.
     fn exp(x: f64) -> f64;
+    /// Whether it is NaN.
+    fn nan(self) -> bool;
 }
 impl Float for f32 {
+    #[inline(always)]
+    fn nan(self) -> bool {
+        self.is_nan()
+    }
     #[inline(always)]
     fn from_wide(x: f64) -> f32 {
         x as f32
@@ -51,6 +57,10 @@ impl Float for f32 {
     }
 }
 impl Float for f64 {
+    #[inline(always)]
+    fn nan(self) -> bool {
+        self.is_nan()
+    }
     #[inline(always)]
     fn from_wide(x: f64) -> f64 {
         x
@@ -128,12 +138,12 @@ fn extreme_of<T: Float>(x: &[T], before: impl Fn(T, T) -> bool, of: impl Fn(T) -
     for chunk in chunks {
         for ((best, nans), x) in best.iter_mut().zip(&mut nans).zip(chunk) {
             *best = choose(*best, of(*x));
-            *nans |= u32::from(is_nan(*x));
+            *nans |= u32::from(x.nan());
         }
     }
     for ((best, nans), x) in best.iter_mut().zip(&mut nans).zip(rest) {
         *best = choose(*best, of(*x));
-        *nans |= u32::from(is_nan(*x));
+        *nans |= u32::from(x.nan());
     }
     let mut half = SIDES / 2;
     while half > 0 {
@@ -163,11 +173,6 @@ fn first_lane<T: Float>(x: &[T], value: T) -> Option<usize> {
     Some(chunks.len() * SIDES + lane)
 }
 
-#[inline(always)]
-fn is_nan<T: Float>(x: T) -> bool {
-    x.partial_cmp(&x).is_none()
-}
-
 /// Keeps `s` or takes `of(x)` if it is `before` it, in each lane's own precision: what is compared came from lanes. NaN if
 /// either is, the first one if both are.
 #[inline(always)]
@@ -180,8 +185,8 @@ fn extreme<T: Float>(
     of: impl Fn(T) -> T,
 ) {
     let choose = |s: T, x: T| {
-        let takes = before(x, s) | is_nan(x);
-        if takes & !is_nan(s) { x } else { s }
+        let takes = before(x, s) | x.nan();
+        if takes & !s.nan() { x } else { s }
     };
     if folds
         && mask.is_none()

@@ -30,6 +30,8 @@ pub(crate) trait Number:
     fn fused(self, a: Self, b: Self) -> Self;
     /// |self|.
     fn magnitude(self) -> Self;
+    /// Whether it is NaN.
+    fn nan(self) -> bool;
     /// A task with the widths of panels that suit the type.
     fn run<R: Rule>(task: Task<'_, Self>, rule: R);
     /// Columns as panels of the same widths.
@@ -49,6 +51,10 @@ macro_rules! number {
             #[inline(always)]
             fn magnitude(self) -> Self {
                 self.abs()
+            }
+            #[inline(always)]
+            fn nan(self) -> bool {
+                self.is_nan()
             }
             #[inline(always)]
             fn run<R: Rule>(task: Task<'_, Self>, rule: R) {
@@ -85,8 +91,7 @@ pub(crate) trait Rule: Copy {
 /// Keeps `s` or takes `x`: NaN if either is, the first one if both are.
 #[inline(always)]
 fn chosen<T: Number>(keeps: bool, s: T, x: T) -> T {
-    let nan = s.partial_cmp(&s).is_none();
-    if keeps | nan { s } else { x }
+    if keeps | s.nan() { s } else { x }
 }
 
 macro_rules! rules {
