@@ -5,7 +5,7 @@
 //! know programs.
 //!
 //! ```text
-//! sum, one result:  x0 .. x9  ->  (x0 + x8) + (x1 + x9) + x2 + … + x7
+//! sum, one result:  x0 .. x9  ->  (x0 + x8 + x1 + x9) + (x2 + x3) + …
 //! ```
 
 use crate::carrier::{Carrier, Rule};
@@ -35,8 +35,14 @@ pub(crate) trait Float: Copy + Into<f64> + PartialOrd {
     fn magnitude(self) -> Self;
     /// e^x for x that is a difference of lanes.
     fn exp(x: f64) -> f64;
+    /// Whether it is NaN.
+    fn nan(self) -> bool;
 }
 impl Float for f32 {
+    #[inline(always)]
+    fn nan(self) -> bool {
+        self.is_nan()
+    }
     #[inline(always)]
     fn from_wide(x: f64) -> f32 {
         x as f32
@@ -51,6 +57,10 @@ impl Float for f32 {
     }
 }
 impl Float for f64 {
+    #[inline(always)]
+    fn nan(self) -> bool {
+        self.is_nan()
+    }
     #[inline(always)]
     fn from_wide(x: f64) -> f64 {
         x
@@ -115,45 +125,104 @@ fn update<A: Copy, T: Copy>(
     *to = sums;
 }
 
-/// Keeps `s` or takes `of(x)`, in each lane's own precision: what is compared came from lanes. NaN if either is, the first
-/// one if both are.
+/// Lanes that extremes are looked for in.
+const SIDES: usize = 16;
+
+/// The value of all lanes that comes first in the order that `before` is of; none if there is no lane, or a NaN.
+#[inline(always)]
+fn extreme_of<T: Float>(x: &[T], before: impl Fn(T, T) -> bool, of: impl Fn(T) -> T) -> Option<T> {
+    let start = of(*x.first()?);
+    let choose = |s: T, x: T| if before(x, s) { x } else { s };
+    let (mut best, mut nans) = ([start; SIDES], [0u32; SIDES]);
+    let (chunks, rest) = x.as_chunks::<SIDES>();
+    for chunk in chunks {
+        for ((best, nans), x) in best.iter_mut().zip(&mut nans).zip(chunk) {
+            *best = choose(*best, of(*x));
+            *nans |= u32::from(x.nan());
+        }
+    }
+    for ((best, nans), x) in best.iter_mut().zip(&mut nans).zip(rest) {
+        *best = choose(*best, of(*x));
+        *nans |= u32::from(x.nan());
+    }
+    let mut half = SIDES / 2;
+    while half > 0 {
+        for l in 0..half {
+            best[l] = choose(best[l], best[l + half]);
+            nans[l] |= nans[l + half];
+        }
+        half /= 2;
+    }
+    (nans[0] == 0).then_some(best[0])
+}
+
+/// The first lane that has a value.
+#[inline(always)]
+fn first_lane<T: Float>(x: &[T], value: T) -> Option<usize> {
+    let (chunks, rest) = x.as_chunks::<SIDES>();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let mut found = 0u32;
+        for (l, x) in chunk.iter().enumerate() {
+            found |= u32::from(*x == value) << l;
+        }
+        if found != 0 {
+            return Some(number * SIDES + found.trailing_zeros() as usize);
+        }
+    }
+    let lane = rest.iter().position(|x| *x == value)?;
+    Some(chunks.len() * SIDES + lane)
+}
+
+/// Keeps `s` or takes `of(x)` if it is `before` it, in each lane's own precision: what is compared came from lanes. NaN if
+/// either is, the first one if both are.
 #[inline(always)]
 fn extreme<T: Float>(
     folds: bool,
     to: &mut [f64],
     x: &[T],
     mask: Option<&[u8]>,
-    keeps: impl Fn(T, T) -> bool,
+    before: impl Fn(T, T) -> bool,
     of: impl Fn(T) -> T,
 ) {
     let choose = |s: T, x: T| {
-        let x = of(x);
-        let nan = s.partial_cmp(&s).is_none();
-        if keeps(s, x) | nan { s } else { x }
+        let takes = before(x, s) | x.nan();
+        if takes & !s.nan() { x } else { s }
     };
-    if folds && mask.is_none() {
-        // Several slots for each of the result's, so that comparisons need not wait for each other.
-        let mut slots = [T::from_wide(0.0); 4 * FOLD];
-        for (k, slot) in slots.iter_mut().enumerate() {
-            *slot = T::from_wide(to[k % FOLD]);
-        }
-        let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
-        for chunk in chunks {
-            for (slot, x) in slots.iter_mut().zip(chunk) {
-                *slot = choose(*slot, *x);
-            }
-        }
-        for (slot, x) in slots.iter_mut().zip(rest) {
-            *slot = choose(*slot, *x);
-        }
-        for (s, to) in to[..FOLD].iter_mut().enumerate() {
-            let first = choose(slots[s], slots[s + FOLD]);
-            let second = choose(slots[s + 2 * FOLD], slots[s + 3 * FOLD]);
-            *to = choose(first, second).into();
-        }
+    if folds
+        && mask.is_none()
+        && let Some(best) = extreme_of(x, &before, &of)
+    {
+        to[0] = choose(T::from_wide(to[0]), best).into();
         return;
     }
-    update(folds, to, x, mask, |s, x| choose(T::from_wide(s), x).into());
+    update(folds, to, x, mask, |s, x| {
+        choose(T::from_wide(s), of(x)).into()
+    });
+}
+
+/// Adds `of` of each lane, all lanes into one result: several slots for each of the result's, so that sums need not wait for
+/// each other.
+#[inline(always)]
+fn sums<T: Float>(to: &mut [f64], x: &[T], of: impl Fn(f64) -> f64) {
+    let mut slots = [0.0; 4 * FOLD];
+    let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
+    for chunk in chunks {
+        // Converted as a whole, so that vectors are.
+        let mut wide = [0.0; 4 * FOLD];
+        for l in 0..4 * FOLD {
+            wide[l] = of(chunk[l].into());
+        }
+        for l in 0..4 * FOLD {
+            slots[l] += wide[l];
+        }
+    }
+    for (slot, x) in slots.iter_mut().zip(rest) {
+        *slot += of((*x).into());
+    }
+    for s in 0..FOLD {
+        let first = slots[s] + slots[s + FOLD];
+        to[s] += first + (slots[s + 2 * FOLD] + slots[s + 3 * FOLD]);
+    }
 }
 
 impl Accumulator {
@@ -206,6 +275,14 @@ impl Accumulator {
             return at(lane);
         }
         let mut total = at(0);
+        if self.rule.value.is_float()
+            && matches!(self.rule.reduction, Reduction::Sum | Reduction::Mean)
+        {
+            let pair = |l: usize| self.float[l] + self.float[l + 1];
+            total.float = (pair(0) + pair(2)) + (pair(4) + pair(6));
+            total.number = self.number[..FOLD].iter().sum();
+            return total;
+        }
         for l in 1..FOLD {
             self.rule.merge(&mut total, &at(l));
         }
@@ -237,17 +314,22 @@ impl Accumulator {
         use Reduction as R;
         let folds = self.folds;
         match self.rule.reduction {
+            R::Sum | R::Mean if folds && mask.is_none() => sums(&mut self.float, x, |x| x),
+            R::Norm1 if folds && mask.is_none() => sums(&mut self.float, x, f64::abs),
+            R::Norm if folds && mask.is_none() && self.squares() => {
+                sums(&mut self.second, x, |x| x * x);
+            }
             R::Sum | R::Mean => update(folds, &mut self.float, x, mask, |s, x| s + x.into()),
             R::Norm1 => update(folds, &mut self.float, x, mask, |s, x| s + x.into().abs()),
             R::Prod => update(folds, &mut self.float, x, mask, |s, x| s * x.into()),
-            R::Max => extreme(folds, &mut self.float, x, mask, |s: T, x: T| s >= x, |x| x),
-            R::Min => extreme(folds, &mut self.float, x, mask, |s: T, x: T| s <= x, |x| x),
+            R::Max => extreme(folds, &mut self.float, x, mask, |x: T, s: T| x > s, |x| x),
+            R::Min => extreme(folds, &mut self.float, x, mask, |x: T, s: T| x < s, |x| x),
             R::NormInf => extreme(
                 folds,
                 &mut self.float,
                 x,
                 mask,
-                |s: T, x: T| s >= x,
+                |x: T, s: T| x > s,
                 T::magnitude,
             ),
             R::Norm if self.squares() => update(folds, &mut self.second, x, mask, |s, x| {
@@ -264,10 +346,26 @@ impl Accumulator {
             R::ArgMax | R::ArgMin => {
                 let largest = self.rule.reduction == R::ArgMax;
                 let (values, numbers) = (&mut self.float, &mut self.number);
+                let better = |x: f64, best: f64, number: i64| {
+                    let better = if largest { x > best } else { x < best };
+                    better || number < 0 || (x.is_nan() && !best.is_nan())
+                };
+                let best = match (folds && mask.is_none(), largest) {
+                    (false, _) => None,
+                    (true, true) => extreme_of(x, |x, s| x > s, |x| x),
+                    (true, false) => extreme_of(x, |x, s| x < s, |x| x),
+                };
+                if let Some(best) = best {
+                    if better(best.into(), values[0], numbers[0])
+                        && let Some(lane) = first_lane(x, best)
+                    {
+                        (values[0], numbers[0]) = (best.into(), number(lane));
+                    }
+                    return;
+                }
                 each(folds, x, mask, |s, l, x| {
                     let (x, best) = (x.into(), values[s]);
-                    let better = if largest { x > best } else { x < best };
-                    if better || numbers[s] < 0 || (x.is_nan() && !best.is_nan()) {
+                    if better(x, best, numbers[s]) {
                         (values[s], numbers[s]) = (x, number(l));
                     }
                 });

@@ -178,11 +178,11 @@ impl<'p, 'a> Driver<'p, 'a> {
     /// Number of output points before a unit.
     fn outputs_before(&self, unit: u64) -> usize {
         let nest = &self.program.nest;
-        if !nest.output_lanes || nest.strip.is_empty() {
+        if nest.outputs == 0 {
             return unit as usize;
         }
         let length = |d: usize| self.ranges[nest.strip[d]].1 as u64;
-        let rest: u64 = (1..nest.strip.len()).map(length).product();
+        let rest: u64 = (1..nest.outputs).map(length).product();
         let tiles = length(0).div_ceil(nest.tiles[0] as u64).max(1);
         let within = ((unit % tiles) * nest.tiles[0] as u64).min(length(0));
         (((unit / tiles) * length(0) + within) * rest) as usize
@@ -307,13 +307,11 @@ impl<'p, 'a> Driver<'p, 'a> {
 
     /// How many results a unit has.
     fn results(&self, machine: &Machine<'_, '_>) -> usize {
-        if self.program.nest.output_lanes {
-            machine.extents.lanes()
-        } else {
-            1
-        }
+        let sizes = &machine.extents.sizes;
+        sizes[..self.program.nest.outputs].iter().product()
     }
 
+    #[inline(always)]
     fn store(&self, rule: Rule, carrier: &Carrier, columns: &mut [Segment<'_>], at: usize) {
         if self.finish {
             rule.finish(carrier, &mut columns[0], at);
@@ -330,6 +328,9 @@ impl<'p, 'a> Driver<'p, 'a> {
         let fault = self.walk(units, 0..steps, |machine, accumulator, _| {
             let lanes = self.results(machine);
             match rule {
+                Some(_) if self.program.nest.several() => {
+                    wide::accumulate_runs(self, machine, accumulator, (&mut columns, at));
+                }
                 Some(rule) => {
                     for lane in 0..lanes {
                         let carrier = accumulator.carrier(lane);
@@ -349,7 +350,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         &self,
         units: Range<u64>,
         steps: Range<u64>,
-        mut done: impl FnMut(&Machine<'_, '_>, &Accumulator, u64),
+        mut done: impl FnMut(&Machine<'_, '_>, &mut Accumulator, u64),
     ) -> Option<Vec<i64>> {
         if units.is_empty() || units.start > self.faulty.load(Ordering::Relaxed) {
             return None;
@@ -378,7 +379,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 wide::execute(&mut machine, level);
             }
             if program.reduction.is_some() {
-                accumulator.reset(machine.extents.lanes());
+                accumulator.reset(self.results(&machine));
             }
             if !steps.is_empty() {
                 step_loops.set(steps.start);
@@ -398,7 +399,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                         break;
                     }
                 }
-                if program.reduction.is_some() && fault.is_none() {
+                if program.reduction.is_some() && fault.is_none() && !nest.several() {
                     wide::accumulate(self, &machine, &mut accumulator);
                 }
                 moved_step = step_loops.advance();
@@ -407,7 +408,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 self.faulty.fetch_min(unit, Ordering::Relaxed);
                 return fault;
             }
-            done(&machine, &accumulator, unit);
+            done(&machine, &mut accumulator, unit);
             moved = unit_loops.advance();
         }
         None
@@ -460,8 +461,35 @@ impl<'p, 'a> Driver<'p, 'a> {
     /// Adds the present strip to the accumulator, in the instructions of the caller.
     #[inline(always)]
     pub(crate) fn accumulate_here(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
+        self.add(machine, accumulator, 0..machine.extents.lanes());
+    }
+
+    /// Reduces each run of lanes of the present strip into a result, from element `at` of the columns on.
+    #[inline(always)]
+    pub(crate) fn accumulate_runs_here(
+        &self,
+        machine: &Machine<'_, '_>,
+        accumulator: &mut Accumulator,
+        (columns, at): (&mut [Segment<'_>], usize),
+    ) {
+        let results = self.results(machine);
+        let points = machine.extents.lanes() / results.max(1);
+        for result in 0..results {
+            accumulator.reset(1);
+            self.add(machine, accumulator, result * points..(result + 1) * points);
+            let carrier = accumulator.carrier(0);
+            self.store(accumulator.rule, &carrier, columns, at + result);
+        }
+    }
+
+    /// Adds some lanes to the accumulator.
+    #[inline(always)]
+    fn add(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator, lanes: Range<usize>) {
         let program = self.program;
-        let mask = program.guard.map(|guard| machine.truths(guard));
+        let nest = &program.nest;
+        let mask = program
+            .guard
+            .map(|guard| &machine.truths(guard)[lanes.clone()]);
         let mask = mask.filter(|mask| mask.contains(&0));
         // The numbers of the lanes' points among the reduced ones; only argmax and argmin look at them.
         let rank = self.ranges.len() - self.extents.len();
@@ -472,22 +500,27 @@ impl<'p, 'a> Driver<'p, 'a> {
             })
         };
         let first = number_of(&machine.point);
-        let simple = program.nest.output_lanes || program.nest.strip.len() == 1;
-        let step = i64::from(!program.nest.output_lanes);
+        let reduced = &nest.strip[nest.outputs..];
+        let simple = nest.output_lanes || *reduced == [self.ranges.len() - 1];
+        let step = i64::from(!nest.output_lanes);
         let number = |lane: usize| {
             if simple {
                 first + step * lane as i64
             } else {
-                number_of(&self.point_of(machine, lane))
+                number_of(&self.point_of(machine, lanes.start + lane))
             }
         };
         let root = program.root;
         match program.value() {
-            DType::F32 => accumulator.add_floats(machine.f32s(root), mask, number),
-            DType::F64 => accumulator.add_floats(machine.f64s(root), mask, number),
-            DType::I32 => accumulator.add_integers(machine.i32s(root), mask, number),
-            DType::I64 => accumulator.add_integers(machine.i64s(root), mask, number),
-            _ => accumulator.add_integers(machine.truths(root), mask, number),
+            DType::F32 => accumulator.add_floats(&machine.f32s(root)[lanes.clone()], mask, number),
+            DType::F64 => accumulator.add_floats(&machine.f64s(root)[lanes.clone()], mask, number),
+            DType::I32 => {
+                accumulator.add_integers(&machine.i32s(root)[lanes.clone()], mask, number)
+            }
+            DType::I64 => {
+                accumulator.add_integers(&machine.i64s(root)[lanes.clone()], mask, number)
+            }
+            _ => accumulator.add_integers(&machine.truths(root)[lanes.clone()], mask, number),
         }
     }
 }

@@ -11,6 +11,7 @@
 
 mod accumulate;
 mod blas;
+mod boxes;
 mod branches;
 mod carrier;
 mod combine;
@@ -31,6 +32,7 @@ mod narrow;
 mod nest;
 mod operations;
 mod pack;
+mod pairs;
 mod product;
 mod program;
 mod scan;
@@ -174,6 +176,9 @@ pub fn run(
     }
     let narrowed = narrow::narrowed(kernel, ranges, operands);
     let ranges = narrowed.as_deref().unwrap_or(ranges);
+    if let Some(result) = pairs::run(kernel, ranges, operands) {
+        return Ok(vec![result]);
+    }
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
     }

@@ -311,6 +311,23 @@ impl<'p, 'a> Machine<'p, 'a> {
                 _ => op::compare(f, to, self.i64s.lanes(a, n), self.i64s.lanes(b, n)),
             };
         }
+        if let (F::Pow, Some(power)) = (f, b.whole) {
+            match to.dtype {
+                DType::F32 => {
+                    let (before, to) = self.f32s.split(to, n);
+                    return op::whole_power_f32(to, before.lanes(a, n), power.into());
+                }
+                DType::F64 if (0..=op::MOST_WHOLE_F64).contains(&power) => {
+                    let (before, to) = self.f64s.split(to, n);
+                    return op::whole_power_f64(
+                        to,
+                        before.lanes(a, n),
+                        power.unsigned_abs().into(),
+                    );
+                }
+                _ => {}
+            }
+        }
         macro_rules! arithmetic {
             ($bank:ident, $unary:ident, $binary:ident) => {{
                 let (before, to) = self.$bank.split(to, n);

@@ -2,15 +2,19 @@
 //!
 //! A *unit* is the output points that are worked on together, a *step* one strip of the reduction into them.
 //! Either the strip runs over output indices (each lane its own result) or over reduced ones (all lanes one
-//! result). The choice depends on the kernel and its sizes alone. Must not know what is computed.
+//! result; several results if they are short). The choice depends on the kernel and its sizes alone. Must not know what is computed.
 //!
 //! ```text
 //! [n, d | k] lanes over d:  unit axes n, tile(d)   step axes k
 //! [n | k]    lanes over k:  unit axes n            step axes tile(k)
+//! [n | k: 50]  over n, k:   unit axes tile(n)      step axes tile(k)    5 results
 //! ```
 
 /// Most lanes of a strip.
-pub(crate) const WIDTH: usize = 256;
+pub(crate) const WIDTH: usize = 512;
+
+/// Fewest points of a reduction that are a run of lanes beside others.
+const LEAST_RUN: usize = 8;
 
 /// One loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,9 @@ pub(crate) struct Nest {
     pub step: Vec<Axis>,
     /// Whether lanes are output points (else they are points of the reduction).
     pub output_lanes: bool,
+    /// How many of the strip's first indices are the output's: all if lanes are output points; some if there is room for
+    /// several short reductions in a strip, each a run of lanes.
+    pub outputs: usize,
     /// About how long a point takes; only comparisons mean something.
     pub price: f64,
 }
@@ -74,48 +81,42 @@ impl Nest {
     }
 
     fn new(output: &[usize], reduced: &[usize], lengths: &[usize], output_lanes: bool) -> Nest {
-        let from = if output_lanes { output } else { reduced };
-        // Innermost first: what fits in a strip as a whole, then a part of the next one. An index of one value
-        // is left outside.
-        let (mut strip, mut tiles, mut lanes) = (Vec::new(), Vec::new(), 1);
-        let mut first = from.len();
-        while first > 0 && lanes < WIDTH {
-            let length = lengths[from[first - 1]];
-            if length > 1 {
-                let most = WIDTH / lanes;
-                if most == 1 {
-                    break;
-                }
-                strip.insert(0, from[first - 1]);
-                if length > most {
-                    // Equal tiles rather than full ones and a short rest.
-                    let tile = length.div_ceil(length.div_ceil(most));
-                    let round = if lanes == 1 { 8 } else { 1 };
-                    tiles.insert(0, tile.next_multiple_of(round).min(most));
-                    break;
-                }
-                tiles.insert(0, length);
-                lanes *= length;
-            }
-            first -= 1;
-        }
-        let outer = from.iter().filter(|i| !strip.contains(i));
-        let outer = outer.map(|i| Axis::Index(*i));
-        let looped: Vec<Axis> = outer.chain((0..strip.len()).map(Axis::Tile)).collect();
-        let whole = |indices: &[usize]| indices.iter().map(|i| Axis::Index(*i)).collect();
-        let (unit, step) = if output_lanes {
-            (looped, whole(reduced))
+        let (mut strip, mut tiles) = (vec![], vec![]);
+        let mut outputs = 0;
+        if output_lanes {
+            fill(&mut strip, &mut tiles, output, lengths);
+            outputs = strip.len();
         } else {
-            (whole(output), looped)
+            fill(&mut strip, &mut tiles, reduced, lengths);
+            let points: usize = reduced.iter().map(|i| lengths[*i]).product();
+            if (LEAST_RUN..=WIDTH / 4).contains(&points) {
+                let before = strip.len();
+                fill(&mut strip, &mut tiles, output, lengths);
+                outputs = strip.len() - before;
+            }
+        }
+        let index = |i: &usize| Axis::Index(*i);
+        let outer = |list: &[usize]| -> Vec<Axis> {
+            let left = list.iter().filter(|i| !strip.contains(i));
+            left.map(index).collect()
         };
+        let (mut unit, mut step) = (outer(output), outer(reduced));
+        unit.extend((0..outputs).map(Axis::Tile));
+        step.extend((outputs..strip.len()).map(Axis::Tile));
         Nest {
             strip,
             tiles,
             unit,
             step,
             output_lanes,
+            outputs,
             price: 0.0,
         }
+    }
+
+    /// Whether a strip holds several whole reductions.
+    pub(crate) fn several(&self) -> bool {
+        !self.output_lanes && self.outputs > 0
     }
 
     /// A rough time a point, in arbitrary units.
@@ -137,6 +138,37 @@ impl Nest {
                 _ => 6.0,
             };
         }
+        if !self.output_lanes {
+            // What it takes to make one result of the lanes of a run.
+            let points = self.strip[self.outputs..].iter();
+            let points: usize = points.map(|i| lengths[*i]).product();
+            cost += 150.0 / points.max(1) as f64;
+        }
         cost * (1.0 + 24.0 / lanes)
+    }
+}
+
+/// Puts indices before those of a strip, the last one first: as a whole while there is room, then a part of the next one. An
+/// index of one value is left outside.
+fn fill(strip: &mut Vec<usize>, tiles: &mut Vec<usize>, from: &[usize], lengths: &[usize]) {
+    let mut lanes: usize = tiles.iter().product();
+    for index in from.iter().rev() {
+        let (length, most) = (lengths[*index], WIDTH / lanes.max(1));
+        if length <= 1 {
+            continue;
+        }
+        if most <= 1 {
+            break;
+        }
+        strip.insert(0, *index);
+        if length > most {
+            // Equal tiles rather than full ones and a short rest.
+            let tile = length.div_ceil(length.div_ceil(most));
+            let round = if lanes == 1 { 8 } else { 1 };
+            tiles.insert(0, tile.next_multiple_of(round).min(most));
+            break;
+        }
+        tiles.insert(0, length);
+        lanes *= length;
     }
 }

@@ -132,13 +132,7 @@ macro_rules! floats {
                 Function::Div => zip(to, a, b, |x, y| x / y),
                 Function::FloorDiv => zip(to, a, b, |x: $t, y: $t| (x / y).floor()),
                 Function::Rem => zip(to, a, b, |x: $t, y: $t| x - y * (x / y).floor()),
-                Function::Pow => {
-                    if b.iter().all(|y| *y == 2.0) {
-                        map(to, a, |x| x * x);
-                    } else {
-                        $power(to, a, b);
-                    }
-                }
+                Function::Pow => $power(to, a, b),
                 Function::Min => zip(to, a, b, |x: $t, y: $t| {
                     let m = if x < y { x } else { y };
                     if x.is_nan() { x } else { m }
@@ -155,14 +149,39 @@ macro_rules! floats {
 
 #[inline(always)]
 fn power_f32(to: &mut [f32], a: &[f32], b: &[f32]) {
-    let ok = |x: f32, y: f32| x > 0.0 && x < f32::INFINITY && y.abs() < f32::INFINITY;
     direct!(to, a, b => math::pow_f32);
-    patch(to, a, b, ok, f32::powf);
 }
 
 #[inline(always)]
 fn power_f64(to: &mut [f64], a: &[f64], b: &[f64]) {
     zip(to, a, b, |x: f64, y: f64| x.powf(y));
+}
+
+/// Powers with a constant whole exponent from -8 to 8, each rounded once.
+#[inline(always)]
+pub(crate) fn whole_power_f32(to: &mut [f32], a: &[f32], n: i32) {
+    // A loop for each usual exponent, so that cases are decided outside it.
+    match n {
+        2 => map(to, a, |x| x * x),
+        3 => map(to, a, |x| math::whole_power_f32(x, 3)),
+        4 => map(to, a, |x| math::whole_power_f32(x, 4)),
+        -1 => map(to, a, |x| 1.0 / x),
+        n => map(to, a, |x| math::whole_power_f32(x, n)),
+    }
+}
+
+/// The largest whole exponent of [`whole_power_f64`]: four roundings.
+pub(crate) const MOST_WHOLE_F64: i8 = 5;
+
+/// The same in double precision for exponents from 0 on, with n - 1 roundings at most.
+#[inline(always)]
+pub(crate) fn whole_power_f64(to: &mut [f64], a: &[f64], n: u32) {
+    match n {
+        2 => map(to, a, |x| x * x),
+        3 => map(to, a, |x| math::power_by_squares(x, 3)),
+        4 => map(to, a, |x| math::power_by_squares(x, 4)),
+        n => map(to, a, |x| math::power_by_squares(x, n)),
+    }
 }
 
 floats!(

@@ -73,6 +73,8 @@ pub(crate) struct Register {
     pub poison: Option<u32>,
     /// Whether all lanes have one value.
     pub uniform: bool,
+    /// The value, if it is a constant whole number from -8 to 8.
+    pub whole: Option<i8>,
 }
 
 /// One operation; its result goes to the register of `node`.
@@ -256,6 +258,12 @@ impl<'a> Program<'a> {
                 slot: 0,
                 poison: None,
                 uniform: depends[id] & strip == 0,
+                whole: match graph.node(NodeId(id as u32)) {
+                    Node::Constant(value) => Some(value.as_f64())
+                        .filter(|x| x.trunc() == *x && x.abs() <= 8.0)
+                        .map(|x| x as i8),
+                    _ => None,
+                },
             };
             if needed[id] {
                 let bank = bank_of(dtype);

@@ -24,6 +24,10 @@ use rayon::prelude::*;
 const TASK: u64 = 1 << 14;
 /// Tasks that are evaluated before what they found is added.
 const BATCH: u64 = 16;
+/// Most parts that are added up in outputs of their own.
+const PARTS: u64 = 16;
+/// Points for each of an output's elements, from which on a part has an output of its own.
+const MANY: u64 = 4;
 
 /// Output indices that the guard gives a value, with the expressions of the values; and the rest of the guard.
 struct Solved {
@@ -71,7 +75,14 @@ pub(crate) fn run(
         strides[d] = size;
         size *= lengths[d];
     }
+    // Whether the last dimension of a strip is a run of the output.
+    let depends = dependencies(&graph);
+    let runs = program.nest.strip.last().is_some_and(|last| {
+        let fixed = |(_, place): &(usize, NodeId)| depends[place.0 as usize] >> last & 1 == 0;
+        strides[*last] == 1 && *last < rank && solved.places.iter().all(fixed)
+    });
     let scatter = Scatter {
+        runs,
         driver: Driver::new(&program, &ranges, &[], false),
         program: &program,
         ranges: &ranges,
@@ -91,26 +102,26 @@ pub(crate) fn run(
     let neutral = rule.neutral();
     let mut to = [Segment::of(column.data_mut())];
     if value.is_float() {
-        let mut sums = vec![neutral.float; size];
-        scatter.all(|found| match reduction {
-            Reduction::Max => add(&mut sums, &found.at, &found.floats, max_nan),
-            Reduction::Min => add(&mut sums, &found.at, &found.floats, min_nan),
-            Reduction::Prod => add(&mut sums, &found.at, &found.floats, |x, y| x * y),
-            _ => add(&mut sums, &found.at, &found.floats, |x, y| x + y),
-        })?;
-        for (at, float) in sums.into_iter().enumerate() {
+        let start = neutral.float;
+        let sums = match reduction {
+            Reduction::Max => scatter.floats(size, start, max_nan),
+            Reduction::Min => scatter.floats(size, start, min_nan),
+            Reduction::Prod => scatter.floats(size, start, |x, y| x * y),
+            _ => scatter.floats(size, start, |x, y| x + y),
+        };
+        for (at, float) in sums?.into_iter().enumerate() {
             let carrier = Carrier { float, ..neutral };
             store(at, carrier, &mut to);
         }
     } else {
-        let mut sums = vec![neutral.integer; size];
-        scatter.all(|found| match reduction {
-            Reduction::Max => add(&mut sums, &found.at, &found.integers, i64::max),
-            Reduction::Min => add(&mut sums, &found.at, &found.integers, i64::min),
-            Reduction::Prod => add(&mut sums, &found.at, &found.integers, i64::wrapping_mul),
-            _ => add(&mut sums, &found.at, &found.integers, i64::wrapping_add),
-        })?;
-        for (at, integer) in sums.into_iter().enumerate() {
+        let start = neutral.integer;
+        let sums = match reduction {
+            Reduction::Max => scatter.integers(size, start, i64::max),
+            Reduction::Min => scatter.integers(size, start, i64::min),
+            Reduction::Prod => scatter.integers(size, start, i64::wrapping_mul),
+            _ => scatter.integers(size, start, i64::wrapping_add),
+        };
+        for (at, integer) in sums?.into_iter().enumerate() {
             let carrier = Carrier { integer, ..neutral };
             store(at, carrier, &mut to);
         }
@@ -205,6 +216,13 @@ fn bounded(kernel: &Kernel, solved: &Solved, ranges: &[(i64, i64)]) -> (Graph, N
     (graph, guard)
 }
 
+/// The lanes of a strip: its extents, and how far each lane is in the output from the first one, but for what the guard says.
+#[derive(Default)]
+struct Lanes {
+    sizes: Vec<usize>,
+    distances: Vec<usize>,
+}
+
 /// Values and the output points that they go to, in the order of the points.
 #[derive(Default)]
 struct Found {
@@ -214,6 +232,8 @@ struct Found {
 }
 
 struct Scatter<'p, 'a> {
+    /// Whether neighbours along the last dimension of a strip go to neighbours in the output.
+    runs: bool,
     driver: Driver<'p, 'a>,
     program: &'p Program<'a>,
     ranges: &'p [(i64, i64)],
@@ -223,13 +243,191 @@ struct Scatter<'p, 'a> {
 }
 
 impl Scatter<'_, '_> {
+    /// Floating-point values, reduced by output element.
+    fn floats(
+        &self,
+        size: usize,
+        start: f64,
+        f: impl Fn(f64, f64) -> f64 + Copy + Sync,
+    ) -> Option<Vec<f64>> {
+        if self.parts(size) == 0 {
+            let mut sums = vec![start; size];
+            self.all(|found| add(&mut sums, &found.at, &found.floats, f))?;
+            return Some(sums);
+        }
+        self.in_parts(size, start, f, |machine, lanes, sums| {
+            let root = self.program.root;
+            if self.program.value() == DType::F32 {
+                self.add_strip(machine, lanes, machine.f32s(root), sums, |s, x| {
+                    f(s, x.into())
+                });
+            } else {
+                self.add_strip(machine, lanes, machine.f64s(root), sums, f);
+            }
+        })
+    }
+
+    /// Integers, reduced by output element.
+    fn integers(
+        &self,
+        size: usize,
+        start: i64,
+        f: impl Fn(i64, i64) -> i64 + Copy + Sync,
+    ) -> Option<Vec<i64>> {
+        if self.parts(size) == 0 {
+            let mut sums = vec![start; size];
+            self.all(|found| add(&mut sums, &found.at, &found.integers, f))?;
+            return Some(sums);
+        }
+        self.in_parts(size, start, f, |machine, lanes, sums| {
+            let root = self.program.root;
+            if self.program.value() == DType::I32 {
+                self.add_strip(machine, lanes, machine.i32s(root), sums, |s, x| {
+                    f(s, x.into())
+                });
+            } else {
+                self.add_strip(machine, lanes, machine.i64s(root), sums, f);
+            }
+        })
+    }
+
+    /// Number of points that are gone through.
+    fn points(&self) -> u64 {
+        let free = self.ranges.iter().enumerate();
+        free.filter(|(i, _)| self.places.iter().all(|(v, _)| v != i))
+            .fold(1u64, |n, (_, (_, length))| n.saturating_mul(*length as u64))
+    }
+
+    /// How many parts have outputs of their own; none if the output is too large for that.
+    fn parts(&self, size: usize) -> u64 {
+        let each = (size as u64).saturating_mul(MANY);
+        match self.points() / each.max(1) {
+            0 => 0,
+            many => many.min(self.points() / TASK).clamp(1, PARTS),
+        }
+    }
+
+    /// Adds up parts of the points in outputs of their own, and those in order; `None` after a fault.
+    fn in_parts<A: Copy + Send + Sync>(
+        &self,
+        size: usize,
+        start: A,
+        f: impl Fn(A, A) -> A,
+        strip: impl Fn(&Machine<'_, '_>, &mut Lanes, &mut [A]) + Sync,
+    ) -> Option<Vec<A>> {
+        let (units, parts) = (self.driver.units(), self.parts(size));
+        let sums: Vec<Option<Vec<A>>> = (0..parts)
+            .into_par_iter()
+            .map(|part| {
+                let (mut sums, mut lanes) = (vec![start; size], Lanes::default());
+                let own = part * units / parts..(part + 1) * units / parts;
+                let fault = self.driver.walk(own, 0..1, |machine, _, _| {
+                    self.measure(machine, &mut lanes);
+                    strip(machine, &mut lanes, &mut sums);
+                });
+                fault.is_none().then_some(sums)
+            })
+            .collect();
+        let mut sums = sums.into_iter();
+        let mut total = sums.next()??;
+        for part in sums {
+            for (total, x) in total.iter_mut().zip(part?) {
+                *total = f(*total, x);
+            }
+        }
+        Some(total)
+    }
+
+    /// The place in the output of a strip's first lane, but for what the guard says.
+    fn first(&self, machine: &Machine<'_, '_>) -> usize {
+        (machine.point.iter().zip(self.ranges).zip(self.strides))
+            .enumerate()
+            .filter(|(index, _)| self.places.iter().all(|(v, _)| v != index))
+            .map(|(_, ((at, (start, _)), stride))| (at - start) as usize * stride)
+            .sum()
+    }
+
+    /// Finds out how far the strip's lanes are from its first one.
+    fn measure(&self, machine: &Machine<'_, '_>, lanes: &mut Lanes) {
+        if lanes.sizes == machine.extents.sizes && !lanes.distances.is_empty() {
+            return;
+        }
+        lanes.sizes.clone_from(&machine.extents.sizes);
+        lanes.distances = vec![0];
+        for (index, size) in self.program.nest.strip.iter().zip(&lanes.sizes) {
+            let stride = self.strides[*index];
+            let before = std::mem::take(&mut lanes.distances);
+            let along = |x: usize| (0..*size).map(move |n| x + n * stride);
+            lanes.distances = before.into_iter().flat_map(along).collect();
+        }
+    }
+
+    /// Adds the values of a strip to an output, run by run.
+    fn add_strip<A: Copy, T: Copy>(
+        &self,
+        machine: &Machine<'_, '_>,
+        lanes: &Lanes,
+        values: &[T],
+        sums: &mut [A],
+        f: impl Fn(A, T) -> A,
+    ) {
+        let program = self.program;
+        let guard = program
+            .guard
+            .map(|guard| machine.truths(guard))
+            .unwrap_or_default();
+        if guard.iter().all(|lane| *lane == 0) {
+            return;
+        }
+        let first = self.first(machine);
+        let places: Vec<(&[i64], i64, usize)> = (self.places.iter())
+            .map(|(v, place)| {
+                let values = match program.registers[place.0 as usize].uniform {
+                    true => &[][..],
+                    false => machine.i64s(place.0),
+                };
+                (values, self.ranges[*v].0, self.strides[*v])
+            })
+            .collect();
+        // What is the same in all lanes.
+        let fixed: usize = (self.places.iter().zip(&places))
+            .filter(|(_, (values, ..))| values.is_empty())
+            .map(|((_, place), (_, start, stride))| {
+                (machine.first_i64(place.0) - start) as usize * stride
+            })
+            .sum();
+        let varied: Vec<_> = places
+            .iter()
+            .filter(|(values, ..)| !values.is_empty())
+            .collect();
+        let place = |lane: usize| {
+            let along = varied.iter();
+            let along =
+                along.map(|(values, start, stride)| (values[lane] - start) as usize * stride);
+            first + fixed + lanes.distances[lane] + along.sum::<usize>()
+        };
+        let run = match self.runs {
+            true => machine.extents.run().max(1),
+            false => 1,
+        };
+        for (number, (guard, values)) in guard.chunks(run).zip(values.chunks(run)).enumerate() {
+            if guard.contains(&0) {
+                for (lane, value) in values.iter().enumerate().filter(|(l, _)| guard[*l] != 0) {
+                    let at = place(number * run + lane);
+                    sums[at] = f(sums[at], *value);
+                }
+                continue;
+            }
+            let at = place(number * run);
+            for (sum, value) in sums[at..at + values.len()].iter_mut().zip(values) {
+                *sum = f(*sum, *value);
+            }
+        }
+    }
+
     /// Evaluates all points; `add` sees what they give, in order. `None` after a fault.
     fn all(&self, mut add: impl FnMut(&Found)) -> Option<()> {
-        let units = self.driver.units();
-        let free = self.ranges.iter().enumerate();
-        let points = free
-            .filter(|(i, _)| self.places.iter().all(|(v, _)| v != i))
-            .fold(1u64, |n, (_, (_, length))| n.saturating_mul(*length as u64));
+        let (units, points) = (self.driver.units(), self.points());
         let each = (TASK / (points / units.max(1)).max(1)).max(1);
         let tasks = units.div_ceil(each);
         let mut first = 0;
@@ -249,37 +447,18 @@ impl Scatter<'_, '_> {
 
     fn task(&self, units: std::ops::Range<u64>) -> Option<Found> {
         let mut found = Found::default();
-        let mut lanes: (Vec<usize>, Vec<usize>) = Default::default();
+        let mut lanes = Lanes::default();
         let fault = self.driver.walk(units, 0..1, |machine, _, _| {
-            self.strip(machine, &mut lanes, &mut found);
+            self.measure(machine, &mut lanes);
+            self.strip(machine, &lanes, &mut found);
         });
         fault.is_none().then_some(found)
     }
 
-    /// The points of one strip. `lanes`: extents of the last strip, and the distances of its lanes from the first one.
-    fn strip(
-        &self,
-        machine: &Machine<'_, '_>,
-        lanes: &mut (Vec<usize>, Vec<usize>),
-        found: &mut Found,
-    ) {
+    /// The points of one strip.
+    fn strip(&self, machine: &Machine<'_, '_>, lanes: &Lanes, found: &mut Found) {
         let program = self.program;
-        let strip = &program.nest.strip;
-        if lanes.0 != machine.extents.sizes || lanes.1.is_empty() {
-            lanes.0.clone_from(&machine.extents.sizes);
-            lanes.1 = vec![0];
-            for (index, size) in strip.iter().zip(&lanes.0) {
-                let stride = self.strides[*index];
-                let before = std::mem::take(&mut lanes.1);
-                let along = |x: usize| (0..*size).map(move |n| x + n * stride);
-                lanes.1 = before.into_iter().flat_map(along).collect();
-            }
-        }
-        let first: usize = (machine.point.iter().zip(self.ranges).zip(self.strides))
-            .enumerate()
-            .filter(|(index, _)| self.places.iter().all(|(v, _)| v != index))
-            .map(|(_, ((at, (start, _)), stride))| (at - start) as usize * stride)
-            .sum();
+        let first = self.first(machine);
         let guard = program
             .guard
             .map(|guard| machine.truths(guard))
@@ -290,10 +469,12 @@ impl Scatter<'_, '_> {
         }
         let before = found.at.len();
         let holds = |lane: &usize| guard[*lane] != 0;
-        let count = lanes.1.len();
-        found
-            .at
-            .extend((0..count).filter(holds).map(|lane| first + lanes.1[lane]));
+        let count = lanes.distances.len();
+        found.at.extend(
+            (0..count)
+                .filter(holds)
+                .map(|lane| first + lanes.distances[lane]),
+        );
         for (v, place) in self.places {
             let uniform = program.registers[place.0 as usize].uniform;
             let values = match uniform {

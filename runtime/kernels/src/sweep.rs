@@ -8,8 +8,10 @@
 //! [n] max a0[n, d]; [n, d] exp(a0[n, d] - m0[n]); [n] sum m1[n, d]; [n, d] m1[n, d] / m2[n]   rows 4 5 6 7, rows 8 9 10 11, …
 //! ```
 
+use crate::boxes::Boxes;
 use crate::drive::Driver;
 use crate::explain::explain;
+use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use crate::{Chunk, KernelError, Options, fuse, memory, stream};
@@ -69,10 +71,17 @@ pub fn sweep<'a>(
     if extents.iter().any(|extent| extent.1 == 0) {
         return Ok(results);
     }
-    let blocks = Blocks::new(&extents, row_bytes(members, &extents));
+    let pairs: Vec<Option<Pairs>> = members
+        .iter()
+        .map(|m| Pairs::of(m.kernel, &signed(&m.ranges), &places(members, m)))
+        .collect();
+    let least = pairs.iter().flatten().map(Pairs::least_rows).max();
+    let wanted = (BLOCK / row_bytes(members, &extents).max(1)).max(least.unwrap_or(1));
+    let blocks = Boxes::new(&extents, wanted);
     let parts: Vec<Part<'_>> = members
         .iter()
-        .map(|member| Part::new(members, member, &blocks, options))
+        .zip(pairs)
+        .map(|(member, pairs)| Part::new(members, (member, pairs), &blocks, options))
         .collect();
     let mut rest: Vec<Vec<Segment<'_>>> = results
         .iter_mut()
@@ -154,75 +163,24 @@ struct State {
     found: Mutex<Option<(usize, usize, KernelError)>>,
 }
 
-/// The blocks of rows: boxes of the row indices that lie one behind the other.
-struct Blocks<'a> {
-    /// Start and length of each row index.
-    extents: &'a [(i64, i64)],
-    /// The index that is cut; those before it have one value in a block, those behind it all.
-    cut: usize,
-    /// How many of its values a block has at most.
-    most: usize,
-}
-
-impl<'a> Blocks<'a> {
-    fn new(extents: &'a [(i64, i64)], row_bytes: usize) -> Blocks<'a> {
-        let mut wanted = (BLOCK / row_bytes.max(1)).max(1);
-        let mut cut = extents.len().saturating_sub(1);
-        while cut > 0 && extents[cut].1 as usize <= wanted {
-            wanted /= (extents[cut].1 as usize).max(1);
-            cut -= 1;
+/// Where a member's operands lie.
+fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> {
+    let operands = member.operands.iter();
+    let place = |operand: &Operand<'_>| match operand {
+        Operand::Given(chunk) => Place::of(chunk),
+        Operand::Made(other) => {
+            let other = &members[*other];
+            Place::new(&other.ranges[..other.kernel.output_rank as usize])
         }
-        let length = extents
-            .get(cut)
-            .map_or(1, |extent| extent.1 as usize)
-            .max(1);
-        // Equal blocks rather than full ones and a short rest.
-        let most = length.div_ceil(length.div_ceil(wanted.max(1)));
-        Blocks { extents, cut, most }
-    }
-
-    fn pieces(&self) -> usize {
-        self.extents
-            .get(self.cut)
-            .map_or(1, |extent| (extent.1 as usize).div_ceil(self.most))
-    }
-
-    /// Number of blocks.
-    fn count(&self) -> usize {
-        let outer = self.extents.iter().take(self.cut);
-        self.pieces() * outer.map(|extent| extent.1 as usize).product::<usize>()
-    }
-
-    /// Start and length of each row index in a block.
-    fn ranges(&self, block: usize) -> Vec<(i64, i64)> {
-        let mut ranges = self.extents.to_vec();
-        let (mut outer, piece) = (block / self.pieces(), block % self.pieces());
-        let first = piece * self.most;
-        let (start, length) = ranges[self.cut];
-        let here = (length as usize - first).min(self.most);
-        ranges[self.cut] = (start + first as i64, here as i64);
-        for range in ranges[..self.cut].iter_mut().rev() {
-            let length = range.1 as usize;
-            *range = (range.0 + (outer % length) as i64, 1);
-            outer /= length;
-        }
-        ranges
-    }
-
-    /// The number of a block's first row, and how many rows it has.
-    fn rows(&self, block: usize) -> (usize, usize) {
-        let ranges = self.ranges(block);
-        let within = ranges.iter().zip(self.extents);
-        let first = within.fold(0, |n, (range, extent)| {
-            n * extent.1 as usize + (range.0 - extent.0) as usize
-        });
-        (first, ranges.iter().map(|range| range.1 as usize).product())
-    }
+    };
+    operands.map(place).collect()
 }
 
 /// A member, ready to run.
 struct Part<'a> {
     member: &'a Member<'a>,
+    /// Instead of the program, if it is of that form.
+    pairs: Option<Boxed>,
     program: Program<'static>,
     ranges: Vec<(i64, i64)>,
     extents: Vec<i64>,
@@ -239,21 +197,19 @@ struct Part<'a> {
 impl<'a> Part<'a> {
     fn new(
         members: &[Member<'a>],
-        member: &'a Member<'a>,
-        blocks: &Blocks<'_>,
+        (member, pairs): (&'a Member<'a>, Option<Pairs>),
+        blocks: &Boxes<'_>,
         options: &Options,
     ) -> Part<'a> {
         let kernel = member.kernel;
         let rank = kernel.output_rank as usize;
         let ranges = signed(&member.ranges);
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let places: Vec<Place> = (member.operands.iter())
+        let places = places(members, member);
+        let given: Vec<Option<&Chunk<'_>>> = (member.operands.iter())
             .map(|operand| match operand {
-                Operand::Given(chunk) => Place::of(chunk),
-                Operand::Made(other) => {
-                    let other = &members[*other];
-                    Place::new(&other.ranges[..other.kernel.output_rank as usize])
-                }
+                Operand::Given(chunk) => Some(chunk),
+                Operand::Made(_) => None,
             })
             .collect();
         let (output, reduced): (Vec<usize>, Vec<usize>) =
@@ -290,6 +246,7 @@ impl<'a> Part<'a> {
                 .sum::<usize>();
         Part {
             member,
+            pairs: pairs.map(|pairs| Boxed::new(pairs, &ranges, &given)),
             program,
             extents,
             parts,
@@ -314,7 +271,7 @@ impl<'a> Part<'a> {
 /// All members on one block; `columns`: of each that is kept, its part of the columns. `scratch`: room for what they make.
 fn run_block(
     parts: &[Part<'_>],
-    (blocks, block): (&Blocks<'_>, usize),
+    (blocks, block): (&Boxes<'_>, usize),
     columns: Vec<Vec<Segment<'_>>>,
     scratch: &mut [Vec<Array>],
     state: &State,
@@ -329,8 +286,19 @@ fn run_block(
         let own = part.block(&ranges);
         let (made, rest) = scratch.split_at_mut(number);
         let (operands, skipped) = operands(parts, part, (&ranges, first), made);
-        let driver = Driver::new(&part.program, &own, &part.extents, kernel.finish)
-            .on((&operands, &skipped), part.parts);
+        let into = |mut to: Vec<Segment<'_>>, streams: bool| match (&part.pairs, to.pop()) {
+            (Some(pairs), Some(to)) => {
+                pairs.run(&own, (&operands, &skipped), to);
+                None
+            }
+            (_, last) => {
+                to.extend(last);
+                Driver::new(&part.program, &own, &part.extents, kernel.finish)
+                    .on((&operands, &skipped), part.parts)
+                    .streaming(streams)
+                    .run_here(to)
+            }
+        };
         let point = if part.read || columns.is_empty() {
             let shape: Vec<usize> = own[..kernel.output_rank as usize]
                 .iter()
@@ -342,13 +310,13 @@ fn run_block(
                 *room = types.map(|dtype| Array::zeros(*dtype, &shape)).collect();
             }
             let to = room.iter_mut().map(|array| Segment::of(array.data_mut()));
-            let point = driver.run_here(to.collect());
+            let point = into(to.collect(), false);
             for (column, array) in columns.iter_mut().zip(&*room) {
                 column.copy(array.data(), part.streams);
             }
             point
         } else {
-            driver.streaming(part.streams).run_here(columns)
+            into(columns, part.streams)
         };
         stream::fence(part.streams);
         if let Some(point) = point {

@@ -166,6 +166,54 @@ fn powers_in_single_precision_are_within_two_ulps() {
 }
 
 #[test]
+fn whole_powers_are_within_two_ulps_and_four() {
+    let bases: Vec<f32> = singles(4_009_141);
+    let known = |x: &f32| !x.is_nan() || x.to_bits() == f32::NAN.to_bits();
+    let bases: Vec<f32> = bases.into_iter().filter(known).collect();
+    let wide: Vec<f64> = (0..200_000)
+        .map(|e| f64::from_bits((e as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        .filter(|x| !x.is_nan())
+        .collect();
+    for power in -9i32..=9 {
+        let Data::F32(got) = to_the(power, Data::F32(bases.clone())) else {
+            panic!("a power of f32 is f32");
+        };
+        for (x, got) in bases.iter().zip(got) {
+            let want = f64::from(*x).powf(f64::from(power));
+            let error = ulps_f32(got, want);
+            assert!(error <= 2.0, "{x:e} ^ {power} = {got:e}, not {want:e}");
+        }
+        let Data::F64(got) = to_the(power, Data::F64(wide.clone())) else {
+            panic!("a power of f64 is f64");
+        };
+        for (x, got) in wide.iter().zip(got) {
+            let want = x.powf(f64::from(power));
+            let error = got.to_bits().abs_diff(want.to_bits());
+            assert!(error <= 4, "{x:e} ^ {power} = {got:e}, not {want:e}");
+        }
+    }
+}
+
+/// Every element to a constant power.
+fn to_the(power: i32, values: Data) -> Data {
+    let (n, dtype) = (values.len(), values.dtype());
+    let number = match dtype {
+        DType::F64 => format!("{power}.0_f64"),
+        _ => format!("{power}.0"),
+    };
+    let dtype = dtype.name();
+    let text = format!("({dtype}[{n}]) [i: {n}] {dtype} = pow(a0[i], {number})");
+    let kernel: Kernel = text.parse().unwrap();
+    let array = Array::new(vec![n], values).unwrap();
+    let chunk = Chunk {
+        columns: vec![&array],
+        start: vec![0],
+    };
+    let result = run(&kernel, &[(0, n as u64)], &[chunk], &Options::default()).unwrap();
+    result[0].data().clone()
+}
+
+#[test]
 fn double_precision_is_within_four_ulps() {
     let mut cases: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for line in include_str!("accuracy/double.txt").lines() {

@@ -237,9 +237,46 @@ pub(crate) fn cos_f32(x: f32) -> f32 {
     circular(x, 1)
 }
 
-/// x^y for 0 < x < ∞ and finite y.
+/// x^y.
 #[inline(always)]
 pub(crate) fn pow_f32(x: f32, y: f32) -> f32 {
-    let exponent = f64::from(y) * log_f64(f64::from(x));
-    exp_short(within(exponent, 150.0)) as f32
+    let exponent = f64::from(y) * log_f64(f64::from(x.abs()));
+    let power = exp_short(within(exponent, 150.0)) as f32;
+    // Whole numbers, infinities among them; from 2^24 on they are even.
+    let (whole, half) = (y.trunc() == y, 0.5 * y);
+    let odd = whole & (half.trunc() != half);
+    let power = if x.is_sign_negative() & odd {
+        -power
+    } else {
+        power
+    };
+    let none = (x < 0.0) & (x != f32::NEG_INFINITY) & !whole;
+    let power = if none { f32::NAN } else { power };
+    let one = (x == 1.0) | (y == 0.0) | ((x == -1.0) & (y.abs() == f32::INFINITY));
+    if one { 1.0 } else { power }
+}
+
+/// x^n for -8 <= n <= 8, rounded once.
+#[inline(always)]
+pub(crate) fn whole_power_f32(x: f32, n: i32) -> f32 {
+    let power = power_by_squares(f64::from(x), n.unsigned_abs());
+    (if n < 0 { 1.0 / power } else { power }) as f32
+}
+
+/// x^n for n <= 8, with n - 1 roundings at most.
+#[inline(always)]
+pub(crate) fn power_by_squares(x: f64, n: u32) -> f64 {
+    let square = x * x;
+    let fourth = square * square;
+    let low = match n & 3 {
+        0 => 1.0,
+        1 => x,
+        2 => square,
+        _ => x * square,
+    };
+    match n >> 2 {
+        0 => low,
+        1 => fourth * low,
+        _ => fourth * fourth,
+    }
 }

@@ -1,0 +1,242 @@
+//! What is done with two elements, and lines of them.
+//!
+//! Lanes add up to [`RUN`] terms in the elements' own type, what comes of them is added up in double precision. Must not know
+//! kernels.
+//!
+//! ```text
+//! sum of squares of x = 1 2 3, y = 1 1 1   ->   5
+//! ```
+
+use super::Term;
+use super::blocks::{Panels, Task};
+use crate::pack::Packed;
+use crate::wide::Job;
+use std::ops::{Add, Mul, Sub};
+
+/// Terms that are added up in the elements' own type.
+pub(super) const RUN: usize = 64;
+/// Terms of a part of a line.
+pub(super) const LINE: usize = 1 << 16;
+/// Lines of fewer terms have fewer lanes.
+const SHORT: usize = 256;
+
+/// An element.
+pub(crate) trait Number:
+    Packed + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+    /// Whether sums are kept in this type.
+    const WIDE: bool;
+    /// `self · a + b`, rounded once.
+    fn fused(self, a: Self, b: Self) -> Self;
+    /// |self|.
+    fn magnitude(self) -> Self;
+    /// Whether it is NaN.
+    fn nan(self) -> bool;
+    /// A task with the widths of panels that suit the type.
+    fn run<R: Rule>(task: Task<'_, Self>, rule: R);
+    /// Columns as panels of the same widths.
+    fn pack(task: &Task<'_, Self>, batch: usize) -> Panels<Self>;
+    /// Part of a line of `terms` terms.
+    fn line<R: Rule>(rule: R, terms: usize, x: &[Self], y: &[Self]) -> f64;
+}
+
+macro_rules! number {
+    ($t:ty, $wide:literal, $panel:literal, $narrow:literal) => {
+        impl Number for $t {
+            const WIDE: bool = $wide;
+            #[inline(always)]
+            fn fused(self, a: Self, b: Self) -> Self {
+                self.mul_add(a, b)
+            }
+            #[inline(always)]
+            fn magnitude(self) -> Self {
+                self.abs()
+            }
+            #[inline(always)]
+            fn nan(self) -> bool {
+                self.is_nan()
+            }
+            #[inline(always)]
+            fn run<R: Rule>(task: Task<'_, Self>, rule: R) {
+                task.run::<R, $panel, $narrow>(rule);
+            }
+            fn pack(task: &Task<'_, Self>, batch: usize) -> Panels<Self> {
+                task.pack_to::<$panel, $narrow>(batch)
+            }
+            #[inline(always)]
+            fn line<R: Rule>(rule: R, terms: usize, x: &[Self], y: &[Self]) -> f64 {
+                if terms < SHORT {
+                    part::<$t, R, $narrow>(rule, x, y)
+                } else {
+                    part::<$t, R, $panel>(rule, x, y)
+                }
+            }
+        }
+    };
+}
+
+number!(f32, false, 64, 16);
+number!(f64, true, 32, 8);
+
+/// One row of the table of terms.
+pub(crate) trait Rule: Copy {
+    /// What no term gives.
+    fn start<T: Number>(self) -> T;
+    /// One term more.
+    fn add<T: Number>(self, s: T, x: T, y: T) -> T;
+    /// Two results as one.
+    fn join(self, a: f64, b: f64) -> f64;
+}
+
+/// Keeps `s` or takes `x`: NaN if either is, the first one if both are.
+#[inline(always)]
+fn chosen<T: Number>(keeps: bool, s: T, x: T) -> T {
+    if keeps | s.nan() { s } else { x }
+}
+
+macro_rules! rules {
+    ($($name:ident: $start:expr, |$s:ident, $x:ident, $y:ident| $add:expr, |$a:ident, $b:ident| $join:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            struct $name;
+            impl Rule for $name {
+                #[inline(always)]
+                fn start<T: Number>(self) -> T {
+                    T::from_f64($start)
+                }
+                #[inline(always)]
+                fn add<T: Number>(self, $s: T, $x: T, $y: T) -> T {
+                    $add
+                }
+                #[inline(always)]
+                fn join(self, $a: f64, $b: f64) -> f64 {
+                    $join
+                }
+            }
+        )*
+        /// Calls a function with a term's rule.
+        macro_rules! with_rule {
+            ($term:expr, $rule:ident => $body:expr) => {
+                match $term {
+                    $(Term::$name => {
+                        let $rule = $name;
+                        $body
+                    })*
+                }
+            };
+        }
+    };
+}
+
+rules! {
+    SumOfSquares: 0.0, |s, x, y| { let d = x - y; d.fused(d, s) }, |a, b| a + b;
+    SumOfDistances: 0.0, |s, x, y| s + (x - y).magnitude(), |a, b| a + b;
+    SumOfProducts: 0.0, |s, x, y| x.fused(y, s), |a, b| a + b;
+    LargestDistance: f64::NEG_INFINITY, |s, x, y| { let d = (x - y).magnitude(); chosen(s >= d, s, d) }, |a, b| chosen(a >= b, a, b);
+    LargestSum: f64::NEG_INFINITY, |s, x, y| { let d = x + y; chosen(s >= d, s, d) }, |a, b| chosen(a >= b, a, b);
+    LeastSum: f64::INFINITY, |s, x, y| { let d = x + y; chosen(s <= d, s, d) }, |a, b| chosen(a <= b, a, b);
+}
+
+impl Term {
+    /// Two results as one.
+    pub(super) fn join(self, a: f64, b: f64) -> f64 {
+        with_rule!(self, rule => rule.join(a, b))
+    }
+}
+
+/// A task, to be run in the widest instructions.
+pub(super) struct Each<'t, T: Number>(pub Task<'t, T>);
+
+impl<T: Number> Job for Each<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        with_rule!(self.0.pairs.term, rule => T::run(self.0, rule))
+    }
+}
+
+struct Part<'t, T> {
+    term: Term,
+    terms: usize,
+    x: &'t [T],
+    y: &'t [T],
+}
+
+/// A part, of at most [`LINE`] terms, of a line of `terms` terms.
+pub(super) fn part_of_line<'t, T: Number>(
+    term: Term,
+    terms: usize,
+    x: &'t [T],
+    y: &'t [T],
+) -> impl Job<Output = f64> + 't {
+    Part { term, terms, x, y }
+}
+
+impl<T: Number> Job for Part<'_, T> {
+    type Output = f64;
+    #[inline(always)]
+    fn run(self) -> f64 {
+        with_rule!(self.term, rule => T::line(rule, self.terms, self.x, self.y))
+    }
+}
+
+/// A whole line.
+#[inline(always)]
+pub(super) fn line<T: Number, R: Rule>(rule: R, x: &[T], y: &[T]) -> f64 {
+    let terms = x.len();
+    let mut parts = x.chunks(LINE).zip(y.chunks(LINE));
+    let Some((x, y)) = parts.next() else {
+        return rule.start::<f64>();
+    };
+    let first = T::line(rule, terms, x, y);
+    parts.fold(first, |sum, (x, y)| {
+        rule.join(sum, T::line(rule, terms, x, y))
+    })
+}
+
+#[inline(always)]
+fn part<T: Number, R: Rule, const L: usize>(rule: R, x: &[T], y: &[T]) -> f64 {
+    let near = L * RUN;
+    let mut total: Option<f64> = None;
+    for (x, y) in x.chunks(near).zip(y.chunks(near)) {
+        let next = folded(rule, &lanes::<T, R, L>(rule, x, y));
+        total = Some(match total {
+            None => next,
+            Some(total) => rule.join(total, next),
+        });
+    }
+    total.unwrap_or(rule.start())
+}
+
+/// What each lane makes of the terms whose number it has modulo `L`.
+#[inline(always)]
+fn lanes<T: Number, R: Rule, const L: usize>(rule: R, x: &[T], y: &[T]) -> [T; L] {
+    let mut lanes = [rule.start::<T>(); L];
+    let ((xs, x), (ys, y)) = (x.as_chunks::<L>(), y.as_chunks::<L>());
+    for (x, y) in xs.iter().zip(ys) {
+        for l in 0..L {
+            lanes[l] = rule.add(lanes[l], x[l], y[l]);
+        }
+    }
+    for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
+        *lane = rule.add(*lane, *x, *y);
+    }
+    lanes
+}
+
+/// All lanes as one: halves are joined.
+#[inline(always)]
+fn folded<T: Number, R: Rule, const L: usize>(rule: R, lanes: &[T; L]) -> f64 {
+    let mut wide = [0.0; L];
+    for l in 0..L {
+        wide[l] = lanes[l].to_f64();
+    }
+    let mut half = L / 2;
+    while half > 0 {
+        for l in 0..half {
+            wide[l] = rule.join(wide[l], wide[l + half]);
+        }
+        half /= 2;
+    }
+    wide[0]
+}
