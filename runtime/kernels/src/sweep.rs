@@ -12,15 +12,13 @@ use crate::drive::Driver;
 use crate::explain::explain;
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
-use crate::{Chunk, KernelError, Options, fuse, memory, stream};
+use crate::{Chunk, KernelError, Options, contraction, fuse, memory, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
+use ein_plan::sweep::BLOCK;
 use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Bytes of a block, of all that is read and made at its rows: what stays in the second cache.
-const BLOCK: usize = 1 << 19;
 
 /// Where an operand of a member comes from.
 #[derive(Clone, Debug)]
@@ -166,7 +164,7 @@ struct Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     fn new(extents: &'a [(i64, i64)], row_bytes: usize) -> Blocks<'a> {
-        let mut wanted = (BLOCK / row_bytes.max(1)).max(1);
+        let mut wanted = (BLOCK as usize / row_bytes.max(1)).max(1);
         let mut cut = extents.len().saturating_sub(1);
         while cut > 0 && extents[cut].1 as usize <= wanted {
             wanted /= (extents[cut].1 as usize).max(1);
@@ -234,6 +232,8 @@ struct Part<'a> {
     streams: bool,
     /// Whether a later member reads it.
     read: bool,
+    /// Whether it is a product of matrices.
+    product: bool,
 }
 
 impl<'a> Part<'a> {
@@ -280,7 +280,7 @@ impl<'a> Part<'a> {
         let points = lengths
             .iter()
             .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-        fuse::fuse(&mut program, points, options.fusion);
+        fuse::fuse(&mut program, (points, 1), options.fusion);
         let elements: usize = lengths[..rank].iter().product();
         let bytes = elements
             * kernel
@@ -300,7 +300,20 @@ impl<'a> Part<'a> {
                 operands.any(|operand| matches!(operand, Operand::Made(made) if std::ptr::eq(&members[*made], member)))
             }),
             ranges,
+            product: kernel.is_product(),
         }
+    }
+
+    /// Its result in a block, if it is a product of matrices.
+    fn product(
+        &self,
+        ranges: &[(i64, i64)],
+        operands: &[Chunk<'_>],
+        room: Option<Array>,
+    ) -> Option<Array> {
+        let ranges = ranges.iter().map(|(s, n)| (*s as u64, *n as u64));
+        let ranges: Vec<(u64, u64)> = ranges.collect();
+        contraction::run(self.member.kernel, &ranges, operands, room)
     }
 
     /// Its ranges in a block.
@@ -329,6 +342,16 @@ fn run_block(
         let own = part.block(&ranges);
         let (made, rest) = scratch.split_at_mut(number);
         let (operands, skipped) = operands(parts, part, (&ranges, first), made);
+        if part.product
+            && let Some(product) = part.product(&own, &operands, rest[0].pop())
+        {
+            for column in &mut columns {
+                column.copy(product.data(), part.streams);
+            }
+            stream::fence(part.streams);
+            rest[0] = vec![product];
+            continue;
+        }
         let driver = Driver::new(&part.program, &own, &part.extents, kernel.finish)
             .on((&operands, &skipped), part.parts);
         let point = if part.read || columns.is_empty() {
