@@ -90,29 +90,155 @@ fn rows_are_what_loops_say() {
     );
 }
 
+/// Products whose other factor is small, what is done to their elements, and totals of it.
+const LAYERS: &str = "dim N
+dim D
+dim H = 96
+input X: f64[N, D]
+input A: f64[D, H]
+input B: f64[H, 33]
+h[n,k] = tanh(X[n,d] * A[d,k]) + 0.25
+z[n,l] = (h[n,k] * B[k,l])^2
+total  = sum[n,l] z[n,l]
+size   = norm[n,k] h[n,k]
+output h
+output z
+output total
+output size
+";
+
+#[test]
+fn products_and_totals_in_a_sweep_are_what_loops_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let (x, a, b) = (
+        Tensor::noise(&[ROWS, COLUMNS], 1),
+        Tensor::noise(&[COLUMNS, 96], 2),
+        Tensor::noise(&[96, 33], 3),
+    );
+    let arguments = inputs(folder.path(), &[("X", &x), ("A", &a), ("B", &b)]);
+    let (mut h, mut z) = (vec![], vec![]);
+    for row in x.data.chunks(COLUMNS) {
+        let times = |row: &[f64], by: &Tensor, k: usize| -> f64 {
+            (0..row.len()).map(|d| row[d] * by.at(&[d, k])).sum()
+        };
+        let hidden: Vec<f64> = (0..96).map(|k| times(row, &a, k).tanh() + 0.25).collect();
+        z.extend((0..33).map(|l| times(&hidden, &b, l).powi(2)));
+        h.extend(hidden);
+    }
+    let total = vec![z.iter().sum()];
+    let size = vec![h.iter().map(|h| h * h).sum::<f64>().sqrt()];
+    in_process(
+        &write(folder.path(), LAYERS),
+        &arguments,
+        &["h", "z", "total", "size"],
+        |output, how| {
+            for (name, want) in [("h", &h), ("z", &z), ("total", &total), ("size", &size)] {
+                close(&output(name).data, want, name, how);
+            }
+        },
+    );
+    let text = planned(&folder.path().join("rows.ein"), "1");
+    assert!(step(&text, "h").contains("in sweep 0"), "{text}");
+    assert!(step(&text, "size.rows").contains("in sweep 0"), "{text}");
+    assert!(!step(&text, "size").contains("sweep"), "{text}");
+}
+
+fn close(got: &[f64], want: &[f64], name: &str, how: &str) {
+    assert_eq!(got.len(), want.len(), "{name}, {how}");
+    for (at, (got, want)) in got.iter().zip(want).enumerate() {
+        let close = (got - want).abs() <= 1e-10 * (1.0 + want.abs());
+        assert!(close, "{name}[{at}] is {got}, not {want}, {how}");
+    }
+}
+
+/// What `einc plan` shows.
+fn planned(source: &Path, sites: &str) -> String {
+    let mut command = vec!["plan".to_string(), source.display().to_string()];
+    for (name, size) in [("N", ROWS), ("D", COLUMNS)] {
+        command.extend(["--dim".into(), format!("{name}={size}")]);
+    }
+    command.extend(["--sites".into(), sites.to_string()]);
+    einc(&command).success().stdout
+}
+
+/// The line of a step.
+fn step(plan: &str, name: &str) -> String {
+    let mut lines = plan.lines();
+    let found = lines.find(|line| line.split_whitespace().nth(1) == Some(name));
+    found
+        .unwrap_or_else(|| panic!("no step `{name}` in\n{plan}"))
+        .to_owned()
+}
+
+/// A rule with states and norms over a large param, whose gradient is given.
+const RULE: &str = "dim N
+dim D
+input G: f64[N, D]
+param W: f64[N, D] = zeros
+loss = sum[n,d] W[n,d] * G[n,d]
+train {
+  loss:      loss
+  steps:     3
+  optimizer: lamb(lr: 0.01, weight_decay: 0.1)
+}
+out[n,d] = W[n,d]
+output out
+";
+
+#[test]
+fn a_rule_with_norms_is_one_pass_and_what_loops_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let (g, w) = (
+        Tensor::noise(&[ROWS, COLUMNS], 1),
+        Tensor::noise(&[ROWS, COLUMNS], 2),
+    );
+    let arguments = inputs(folder.path(), &[("G", &g), ("W", &w)]);
+    let mut w = w.data;
+    let (mut m, mut v) = (vec![0.0; w.len()], vec![0.0; w.len()]);
+    let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+    for step in 1..4 {
+        let mut u = vec![];
+        for (at, g) in g.data.iter().enumerate() {
+            m[at] = 0.9 * m[at] + 0.1 * g;
+            v[at] = 0.999 * v[at] + 0.001 * g * g;
+            let (mh, vh) = (
+                m[at] / (1.0 - 0.9f64.powi(step)),
+                v[at] / (1.0 - 0.999f64.powi(step)),
+            );
+            u.push(mh / (vh.sqrt() + 1e-6) + 0.1 * w[at]);
+        }
+        let ratio = norm(&w) / norm(&u);
+        w.iter_mut()
+            .zip(&u)
+            .for_each(|(w, u)| *w -= 0.01 * ratio * u);
+    }
+    in_process(
+        &write(folder.path(), RULE),
+        &arguments,
+        &["out"],
+        |output, how| close(&output("out").data, &w, "out", how),
+    );
+    let text = planned(&folder.path().join("rows.ein"), "1");
+    for name in [
+        "lamb.m.W_next",
+        "lamb.v.W_next",
+        "lamb.W.u",
+        "lamb.W.un.rows",
+    ] {
+        assert!(step(&text, name).contains("in sweep 0"), "{text}");
+    }
+    for name in ["lamb.W.mh", "lamb.W.vh"] {
+        assert!(step(&text, name).contains("in sweep 0, passes"), "{text}");
+    }
+}
+
 #[test]
 fn a_plan_shows_what_passes_and_does_not_count_it() {
     let folder = tempfile::tempdir().unwrap();
     let source = write(folder.path(), SOFTMAX);
-    let sizes = [
-        "--dim".to_string(),
-        format!("N={ROWS}"),
-        "--dim".into(),
-        format!("D={COLUMNS}"),
-    ];
     for sites in ["1", "2", "4"] {
-        let mut command = vec!["plan".to_string(), source.display().to_string()];
-        command.extend(sizes.iter().cloned());
-        command.extend(["--sites".into(), sites.to_string()]);
-        let text = einc(&command).success().stdout;
-        let line = |name: &str| {
-            let found = text
-                .lines()
-                .find(|line| line.split_whitespace().nth(1) == Some(name));
-            found
-                .unwrap_or_else(|| panic!("no step `{name}` in\n{text}"))
-                .to_owned()
-        };
+        let text = planned(&source, sites);
+        let line = |name: &str| step(&text, name);
         assert!(line("e").contains("in sweep 0, passes"), "{text}");
         assert!(line("p").contains("in sweep 0"), "{text}");
         assert!(!line("p").contains("passes"), "{text}");

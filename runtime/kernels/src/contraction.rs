@@ -29,18 +29,24 @@ const LEAST_WORK: usize = 4096;
 /// Parts in which a factor is copied as a whole.
 const PARTS: usize = 32;
 
-/// The product, if the kernel is one that matrix products compute, and no point of it faults.
-pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Option<Array> {
+/// The product, if the kernel is one that matrix products compute, and no point of it faults; it takes the place of `room`, if
+/// that is of its shape.
+pub(crate) fn run(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    room: Option<Array>,
+) -> Option<Array> {
     if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
         return None;
     }
-    // Others may be taken in a sweep, by strips, and have the bits of strips everywhere.
+    // Others are taken by strips, in a sweep and by themselves.
     if ranges.iter().any(|(_, n)| *n == 0) || ranges.len() > 127 || !kernel.is_product() {
         return None;
     }
     match kernel.graph.dtype(kernel.root) {
-        DType::F32 => typed::<f32>(kernel, ranges, operands),
-        DType::F64 => typed::<f64>(kernel, ranges, operands),
+        DType::F32 => typed::<f32>(kernel, ranges, operands, room),
+        DType::F64 => typed::<f64>(kernel, ranges, operands, room),
         _ => None,
     }
 }
@@ -49,6 +55,7 @@ fn typed<T: Packed>(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
+    room: Option<Array>,
 ) -> Option<Array> {
     let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
@@ -100,7 +107,8 @@ fn typed<T: Packed>(
     };
 
     let dtype = kernel.output[0];
-    let mut result = memory::room(dtype, &lengths[..rank]);
+    let room = room.filter(|room| room.dtype() == dtype && room.shape() == &lengths[..rank]);
+    let mut result = room.unwrap_or_else(|| memory::room(dtype, &lengths[..rank]));
     if let Some(output) = T::slice_mut(result.data_mut()) {
         return blocks.run(output).then_some(result);
     }

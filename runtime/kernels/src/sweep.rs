@@ -14,15 +14,13 @@ use crate::explain::explain;
 use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
-use crate::{Chunk, KernelError, Options, fuse, memory, stream};
+use crate::{Chunk, KernelError, Options, contraction, fuse, memory, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
+use ein_plan::sweep::BLOCK;
 use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Bytes of a block, of all that is read and made at its rows: what stays in the second cache.
-const BLOCK: usize = 1 << 19;
 
 /// Where an operand of a member comes from.
 #[derive(Clone, Debug)]
@@ -76,7 +74,7 @@ pub fn sweep<'a>(
         .map(|m| Pairs::of(m.kernel, &signed(&m.ranges), &places(members, m)))
         .collect();
     let least = pairs.iter().flatten().map(Pairs::least_rows).max();
-    let wanted = (BLOCK / row_bytes(members, &extents).max(1)).max(least.unwrap_or(1));
+    let wanted = (BLOCK as usize / row_bytes(members, &extents).max(1)).max(least.unwrap_or(1));
     let blocks = Boxes::new(&extents, wanted);
     let parts: Vec<Part<'_>> = members
         .iter()
@@ -192,6 +190,8 @@ struct Part<'a> {
     streams: bool,
     /// Whether a later member reads it.
     read: bool,
+    /// Whether it is a product of matrices.
+    product: bool,
 }
 
 impl<'a> Part<'a> {
@@ -236,7 +236,7 @@ impl<'a> Part<'a> {
         let points = lengths
             .iter()
             .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-        fuse::fuse(&mut program, points, options.fusion);
+        fuse::fuse(&mut program, (points, 1), options.fusion);
         let elements: usize = lengths[..rank].iter().product();
         let bytes = elements
             * kernel
@@ -257,7 +257,20 @@ impl<'a> Part<'a> {
                 operands.any(|operand| matches!(operand, Operand::Made(made) if std::ptr::eq(&members[*made], member)))
             }),
             ranges,
+            product: kernel.is_product(),
         }
+    }
+
+    /// Its result in a block, if it is a product of matrices.
+    fn product(
+        &self,
+        ranges: &[(i64, i64)],
+        operands: &[Chunk<'_>],
+        room: Option<Array>,
+    ) -> Option<Array> {
+        let ranges = ranges.iter().map(|(s, n)| (*s as u64, *n as u64));
+        let ranges: Vec<(u64, u64)> = ranges.collect();
+        contraction::run(self.member.kernel, &ranges, operands, room)
     }
 
     /// Its ranges in a block.
@@ -286,6 +299,16 @@ fn run_block(
         let own = part.block(&ranges);
         let (made, rest) = scratch.split_at_mut(number);
         let (operands, skipped) = operands(parts, part, (&ranges, first), made);
+        if part.product
+            && let Some(product) = part.product(&own, &operands, rest[0].pop())
+        {
+            for column in &mut columns {
+                column.copy(product.data(), part.streams);
+            }
+            stream::fence(part.streams);
+            rest[0] = vec![product];
+            continue;
+        }
         let into = |mut to: Vec<Segment<'_>>, streams: bool| match (&part.pairs, to.pop()) {
             (Some(pairs), Some(to)) => {
                 pairs.run(&own, (&operands, &skipped), to);

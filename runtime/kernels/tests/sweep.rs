@@ -223,6 +223,70 @@ fn a_part_of_the_rows_is_swept_like_the_whole() {
     same("no rows", &softmax(300, 1031), 1, &none);
 }
 
+/// Products of matrices are not cut as the whole is, so their sums may be taken in another order.
+#[test]
+fn products_are_close_to_their_parts() {
+    let (b, h, q, k, d) = (2, 3, 301, 77, 40);
+    let mut numbers = Numbers(11);
+    let row = format!("b: {b}, h: {h}, q: {q}");
+    let scores = format!("f32[{b}, {h}, {q}, {k}]");
+    let texts = [
+        (
+            format!(
+                "(f32[{b}, {h}, {q}, {d}], f32[{b}, {h}, {k}, {d}]) [{row}, k: {k} | d: {d}] f32 = sum a0[b, h, q, d] * a1[b, h, k, d]"
+            ),
+            &[0, 1][..],
+        ),
+        (
+            format!("({scores}) [{row} | k: {k}] f32 = max a0[b, h, q, k]"),
+            &[3],
+        ),
+        (
+            format!(
+                "({scores}, f32[{b}, {h}, {q}]) [{row}, k: {k}] f32 = exp(a0[b, h, q, k] - a1[b, h, q])"
+            ),
+            &[3, 4],
+        ),
+        (
+            format!(
+                "({scores}, f32[{b}, {k}, {h}, {d}]) [{row}, d: {d} | k: {k}] f32 = sum a0[b, h, q, k] * a1[b, k, h, d]"
+            ),
+            &[5, 2],
+        ),
+    ];
+    let given = vec![
+        numbers.array(DType::F32, &[b, h, q, d]),
+        numbers.array(DType::F32, &[b, h, k, d]),
+        numbers.array(DType::F32, &[b, k, h, d]),
+    ];
+    let program = program(&texts, given);
+    let part = |kernel: &Kernel| {
+        let mut ranges: Vec<(u64, u64)> = everything(kernel);
+        ranges[2] = (9, 250);
+        ranges
+    };
+    for ranges in [&everything as &dyn Fn(&Kernel) -> Vec<(u64, u64)>, &part] {
+        let options = Options::default();
+        let want = one_by_one(&program, ranges, &options).unwrap();
+        for all in [true, false] {
+            let kept = |number: usize| all || number == 3;
+            let got = together(&program, 3, &kept, ranges, &options).unwrap();
+            for (number, (want, got)) in want.iter().zip(got).enumerate() {
+                let Some(got) = got else {
+                    assert!(!kept(number));
+                    continue;
+                };
+                let (want, got) = (want.data(), got.data());
+                for at in 0..want.len() {
+                    let (want, got) = (want.get(at).as_f64(), got.get(at).as_f64());
+                    let far = (want - got).abs() > 1e-4 * (1.0 + want.abs());
+                    assert!(!far, "member {number} at {at}: {got}, not {want}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_of_several_indices_and_stored_types() {
     let (b, h, d) = (5, 33, 700);

@@ -7,8 +7,9 @@
 //! r0 | repeat … state r0 next r3 { r1 = loop state; r2 = f(r1); r3 = g(r2) }   after step 2: r1; after step 3: r2; begun: r0
 //! ```
 
-use crate::plan::{Plan, RelationId};
+use crate::plan::{Operation, Plan, RelationId};
 use crate::repeat::BlockId;
+use crate::source::{Source, fed};
 
 /// The relations whose last use is somewhere, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub fn events(plan: &Plan) -> Vec<Event> {
     events
 }
 
-/// Where every relation of a plan is used last. What is given out is never free.
+/// Where every relation of a plan is used last. What is given out is never free, nor what it is to replace.
 pub fn ends(plan: &Plan) -> Ends {
     let blocks = plan.blocks_of_steps();
     let events = events(plan);
@@ -119,6 +120,9 @@ pub fn ends(plan: &Plan) -> Ends {
     for output in &plan.outputs {
         last[output.relation.0 as usize] = None;
     }
+    for carried in plan.carried() {
+        last[carried.0 as usize] = None;
+    }
     for (last, passes) in last.iter_mut().zip(plan.passing()) {
         if passes {
             *last = None;
@@ -139,4 +143,24 @@ pub fn ends(plan: &Plan) -> Ends {
         .push(RelationId(relation));
     }
     ends
+}
+
+impl Plan {
+    /// What a session feeds and replaces by what the plan gives out: it keeps these tensors until it knows that the step was
+    /// sound.
+    pub fn carried(&self) -> impl Iterator<Item = RelationId> + '_ {
+        let replaced = |name: &str| {
+            let mut outputs = self.outputs.iter();
+            outputs.any(|output| output.name.strip_suffix(fed::NEXT) == Some(name))
+        };
+        self.steps
+            .iter()
+            .filter_map(move |step| match &step.operation {
+                Operation::Source {
+                    name,
+                    source: Source::Fed,
+                } => replaced(name).then_some(step.result),
+                _ => None,
+            })
+    }
 }

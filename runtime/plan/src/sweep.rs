@@ -15,6 +15,8 @@ use crate::plan::{Operation, Plan, RelationId, Step, same_cut};
 use crate::reduction::Reduction;
 use serde::{Deserialize, Serialize};
 
+/// Bytes of a block of rows, of all that is read and made at them: what stays in the second cache.
+pub const BLOCK: u64 = 1 << 19;
 /// Nodes of a product that are looked at: powers of powers, written out, have no end.
 const MOST_VISITED: usize = 256;
 
@@ -77,8 +79,8 @@ impl Plan {
         passing
     }
 
-    /// Whether a step can be in a sweep at all: a kernel of whole tuples that strips compute, other than one that may
-    /// change its operand in place.
+    /// Whether a step can be in a sweep at all: a kernel of whole tuples, other than one that may change its operand in place.
+    /// What a product of matrices adds up depends on how many rows it has, so it is left out where the order is promised.
     pub fn may_sweep(&self, step: &Step) -> bool {
         let Operation::LocalJoin {
             kernel, fold: None, ..
@@ -92,7 +94,7 @@ impl Plan {
                 && (kernel.reduction.is_none() || kernel.finish)
                 && kernel.output_rank > 0
                 && kernel.indices.iter().all(|index| index.extent > 0)
-                && !kernel.is_product()
+                && !(self.deterministic && kernel.is_product())
                 && kernel.update().is_none()
         })
     }

@@ -1,7 +1,7 @@
 //! Lowering: IA → the plan that every site walks.
 //!
 //! Steps stand in the order of the IA program; equal kernels are one; steps that can be one pass over memory are taken together
-//! (`sweep.rs`); a relation is freed at its last use, loops are numbered as they begin. Must
+//! (`sweep.rs`), totals of what they make by rows among them (`total.rs`); a relation is freed at its last use, loops are numbered as they begin. Must
 //! not know costs, nor how steps are carried out.
 //!
 //! ```text
@@ -9,13 +9,15 @@
 //! ```
 
 mod sweep;
+mod total;
 
 use crate::ia::{self, Operation};
 use crate::tra::blocks;
 use ein_plan::lifetime::{Event, ends};
+use ein_plan::memory::Peak;
 use ein_plan::{
     ArrayDim, BlockId, Graph, Index, IndexId, JoinInput, Kernel, KernelId, Node, Operand, Output,
-    Plan, Range, RelationId, RelationType, Repeat, Step,
+    Plan, Range, RelationId, RelationType, Repeat, Step, Sweep,
 };
 use std::collections::HashMap;
 
@@ -62,26 +64,51 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
     };
     loops(program, &mut plan)?;
     free(&mut plan);
-    let whole = held(&plan);
-    plan.sweeps = sweep::sweeps(&plan);
-    free(&mut plan);
+    let whole = peak(&plan).map_or(0, |peak| peak.bytes);
+    sweep(&mut plan);
     // What is kept until a sweep is taken must not cost much more than what passes saves.
     within(&mut plan, whole + whole / 8);
     Ok(plan)
 }
 
-/// Takes the steps of a plan one by one if it needs more than so many bytes with sweeps.
+/// Finds the sweeps of a plan that has none, and takes totals by rows where a sweep has the rows.
+fn sweep(plan: &mut Plan) {
+    // That is another order of summation, and sweeps depend on the number of sites.
+    if !plan.deterministic {
+        let (split, rows) = total::by_rows(plan, |_| true);
+        let sweeps = sweep::sweeps(&split);
+        let is_swept = |rows: &RelationId| sweeps.iter().any(|s| s.members.contains(rows));
+        let wanted = |total| rows.get(&total).is_some_and(is_swept);
+        if rows.values().any(is_swept) {
+            *plan = total::by_rows(plan, wanted).0;
+        }
+    }
+    plan.sweeps = sweep::sweeps(plan);
+    free(plan);
+}
+
+/// Takes steps one by one where sweeps make a plan need more than so many bytes.
 pub fn within(plan: &mut Plan, bytes: u64) {
-    if !plan.sweeps.is_empty() && held(plan) > bytes {
-        plan.sweeps.clear();
+    while let Some(peak) = peak(plan)
+        && peak.bytes > bytes
+    {
+        let spans = |sweep: &Sweep| {
+            let first = sweep.members.first().map_or(0, |member| member.0 as usize);
+            (first..=sweep.last().0 as usize).contains(&peak.step)
+        };
+        // Outside of sweeps as much is held without them.
+        let Some(at) = plan.sweeps.iter().position(spans) else {
+            return;
+        };
+        plan.sweeps.remove(at);
         free(plan);
     }
 }
 
-/// The most bytes that a site of a plan holds.
-fn held(plan: &Plan) -> u64 {
+/// The most that a site of a plan holds, and when.
+fn peak(plan: &Plan) -> Option<Peak> {
     let peaks = ein_plan::memory::peaks(plan);
-    peaks.iter().map(|peak| peak.bytes).max().unwrap_or(0)
+    peaks.into_iter().max_by_key(|peak| peak.bytes)
 }
 
 /// Frees every relation where it is used last.

@@ -1,6 +1,7 @@
 //! Which steps of a plan are taken together, block of rows by block of rows ([`ein_plan::Sweep`]).
 //!
 //! A step joins a sweep that it shares memory with: it reads what a member makes, or what a member reads, at its own row.
+//! A product of matrices joins if a block of rows is enough for it and what all its rows read stays in a cache beside them.
 //! A sweep ends where something outside of it reads what it makes, and where a loop begins or ends. Must not know costs.
 //!
 //! ```text
@@ -8,7 +9,10 @@
 //! ```
 
 use ein_plan::lifetime::{Event, events};
-use ein_plan::{Node, Operation, Plan, RelationId, RelationType, Step, Sweep};
+use ein_plan::sweep::BLOCK;
+use ein_plan::{
+    JoinInput, Kernel, Node, NodeId, Operation, Plan, RelationId, RelationType, Step, Sweep,
+};
 use std::collections::BTreeSet;
 
 /// Fewest elements of a tuple that are worth it: fewer stay in a cache between steps anyway.
@@ -19,6 +23,10 @@ const FEWEST_ROWS: u64 = 64;
 const ROW: u64 = 1 << 20;
 /// Most members.
 const MOST: usize = 24;
+/// Fewest rows of a block that are worth a product of matrices.
+const BLOCK_ROWS: u64 = 32;
+/// Most bytes that all rows of a block read of a product's operands.
+const SHARED: u64 = 1 << 18;
 
 /// The sweeps of a plan that has none.
 pub(super) fn sweeps(plan: &Plan) -> Vec<Sweep> {
@@ -80,7 +88,51 @@ fn with(plan: &Plan, sweep: &Sweep, step: &Step) -> Option<u32> {
     let shares = members().any(|member| {
         own.contains(&member.result) || !own.is_disjoint(&aligned(plan, member, rows))
     });
-    (row <= ROW && large && shares).then_some(rows)
+    let mut most = ROW;
+    for (inputs, kernel) in members()
+        .chain([step])
+        .filter_map(|step| product(plan, step))
+    {
+        if shared(plan, inputs, kernel, rows) > SHARED {
+            return None;
+        }
+        most = BLOCK / BLOCK_ROWS;
+    }
+    (row <= most && large && shares).then_some(rows)
+}
+
+/// The inputs and the kernel of a step that is a product of matrices.
+fn product<'a>(plan: &'a Plan, step: &'a Step) -> Option<(&'a [JoinInput], &'a Kernel)> {
+    let Operation::LocalJoin { inputs, kernel, .. } = &step.operation else {
+        return None;
+    };
+    let kernel = &plan.kernels[kernel.0 as usize];
+    kernel.is_product().then_some((inputs, kernel))
+}
+
+/// Bytes that a kernel reads at all the rows of a block, whose last index alone differs.
+fn shared(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, rows: u32) -> u64 {
+    let reads = kernel.graph.iter().filter_map(|(_, node, _)| match node {
+        Node::Read {
+            operand, positions, ..
+        } => Some((&inputs[*operand as usize], positions)),
+        _ => None,
+    });
+    let bytes = reads.map(|(input, positions)| {
+        let kind = plan.kind(input.relation);
+        let size: u64 = kind.array.columns.iter().map(|c| c.size() as u64).sum();
+        let row = |position: &NodeId| {
+            let index = kernel.graph.as_index(*position)?;
+            (index.0 < rows).then_some(index.0)
+        };
+        if positions.iter().any(|p| row(p) == Some(rows - 1)) {
+            return 0;
+        }
+        let extents = positions.iter().zip(extents(kind));
+        let whole = extents.filter(|(position, _)| row(position).is_none());
+        whole.fold(size, |n, (_, extent)| n.saturating_mul(extent))
+    });
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// The inputs of a step that it reads at its own row.
@@ -102,12 +154,16 @@ fn aligned(plan: &Plan, step: &Step, rows: u32) -> BTreeSet<RelationId> {
 
 /// Rows of the largest tuple, and elements of a row, with that many dimensions of rows.
 fn tuple(kind: &RelationType, rows: usize) -> (u64, u64) {
-    let extents = kind.array.dims.iter().map(|dim| match dim.cut {
-        None => dim.extent,
-        Some(cut) => dim.extent.div_ceil(kind.keys[cut as usize].pieces.into()),
-    });
-    let extents: Vec<u64> = extents.collect();
+    let extents: Vec<u64> = extents(kind).collect();
     let (rows, row) = extents.split_at(rows.min(extents.len()));
     let product = |extents: &[u64]| extents.iter().fold(1u64, |n, e| n.saturating_mul(*e));
     (product(rows), product(row))
+}
+
+/// Extents of the largest tuple.
+fn extents(kind: &RelationType) -> impl Iterator<Item = u64> + '_ {
+    kind.array.dims.iter().map(|dim| match dim.cut {
+        None => dim.extent,
+        Some(cut) => dim.extent.div_ceil(kind.keys[cut as usize].pieces.into()),
+    })
 }

@@ -24,13 +24,13 @@ mod walked;
 use crate::error::{ErrorKind, RunError};
 use crate::meet::{meet, share_numbers};
 use crate::profile::Recorder;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Schedules};
 use crate::walk::{Walker, agree, pool};
 use crate::{Options, Report};
 use ein_array::Data;
 use ein_comm::Communicator;
 use ein_data::Reader;
-use ein_plan::source::fed::RATE;
+use ein_plan::source::fed::{NEXT, RATE};
 use ein_plan::{Operation, Plan, RelationType, Source};
 use feed::{Batch, Data as Bound};
 use resident::Residents;
@@ -80,6 +80,7 @@ pub(crate) fn session(
         watch,
         current,
         recorder: Recorder::new(options.note),
+        schedules: Schedules::default(),
     };
     if let Some(last) = &session.last {
         let failure = match comm.site() {
@@ -162,6 +163,7 @@ struct Runner<'a> {
     watch: &'a Watch<'a>,
     current: &'a AtomicUsize,
     recorder: Recorder,
+    schedules: Schedules,
 }
 
 impl Runner<'_> {
@@ -330,7 +332,7 @@ impl Runner<'_> {
                 let first = resident.tuples.values().flatten().next();
                 self.rate = first.map(|array| array.data().get(0).as_f64());
             }
-            if let Some(name) = name.strip_suffix("_next") {
+            if let Some(name) = name.strip_suffix(NEXT) {
                 self.residents.insert(name.to_owned(), resident);
             }
         }
@@ -348,8 +350,8 @@ impl Runner<'_> {
             agree(self.comm, opened.err())?;
             self.data.gather(batch, &self.residents, self.comm)?;
         }
+        let schedule = self.schedules.of(plan, self.comm);
         let feed = self.feed(batch);
-        let schedule = Schedule::of(plan, self.comm);
         let mut walker = Walker::new(plan, &schedule, self.comm, self.options, self.current);
         walker.feed = Some(&feed);
         walker.recorder = Some((&self.recorder, self.number(plan)));
