@@ -30,7 +30,7 @@ use ein_exec::{Note, Options, Report, RunError};
 use ein_plan::FileRef;
 use ein_records::{RecordError, Trace};
 use einc_diag::Diagnostic;
-use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread, time::Duration};
 
 pub use crate::session::Failure;
 
@@ -316,6 +316,7 @@ fn options(
         inputs,
         saves: settings.saves.clone(),
         patience: settings.patience,
+        spill: (settings.spill.clone()).unwrap_or_else(|| PathBuf::from("/var/tmp")),
         note: match (&settings.profile, settings.stats) {
             (Some(_), _) => Note::Steps,
             (None, true) => Note::Totals,

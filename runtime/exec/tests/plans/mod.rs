@@ -78,6 +78,8 @@ impl Builder {
                 steps: vec![],
                 repeats: vec![],
                 sweeps: vec![],
+                exchanges: vec![],
+                spills: vec![],
                 outputs: vec![],
             },
         }
