@@ -112,7 +112,9 @@ fn a_full_disk_is_told() {
     let refused = run(einc_command(&["run", "back.ein", "--memory", &limit])
         .arg("--spill=nowhere")
         .current_dir(folder));
-    refused.fails_with(1).says(&["E0705", "nowhere", "--spill=FOLDER"]);
+    refused
+        .fails_with(1)
+        .says(&["E0705", "nowhere", "--spill=FOLDER"]);
     // A file may have no more than 32 KiB, as on a disk without room.
     let einc = einc_command(&[]);
     let full = run(Command::new("sh")
@@ -120,7 +122,8 @@ fn a_full_disk_is_told() {
         .arg(einc.get_program())
         .args(["run", "back.ein", "--spill=.", "--memory", &limit])
         .current_dir(folder));
-    full.fails_with(1).says(&["E0707", "ulimit", "--spill=FOLDER"]);
+    full.fails_with(1)
+        .says(&["E0707", "ulimit", "--spill=FOLDER"]);
     let left = fs::read_dir(folder).unwrap().count();
     assert_eq!(left, 1, "files are left behind");
 }

@@ -29,10 +29,10 @@ dim M; dim K; dim N
 input A: f32[M, K] = uniform(-1, 1)
 input B: f32[K, N] = uniform(-1, 1)
 repeat t < ROUNDS {
-  state bound = 1.0f32
+  state bound = f32(1.0)
   S[m,k] = min(A[m,k], bound)
   C[m,n] = S[m,k] * B[k,n]
-  next bound = 1.0f32 + 1e-30f32 * max[m,n] C[m,n]
+  next bound = 1.0 + 1e-30 * max[m,n] C[m,n]
 }
 output bound
 """

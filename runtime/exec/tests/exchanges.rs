@@ -26,7 +26,8 @@ fn results_and_figures_are_those_of_single_movements() {
             assert!(*held <= peak.bytes, "{held} held, {} stated", peak.bytes);
         }
         // r1, r2 once, r4, r5 in each of three rounds; r4 is written once a round and read twice.
-        let sum = |of: &dyn Fn(&ein_exec::Spilled) -> u64| found.spilled.iter().map(of).sum::<u64>();
+        let sum =
+            |of: &dyn Fn(&ein_exec::Spilled) -> u64| found.spilled.iter().map(of).sum::<u64>();
         assert_eq!(sum(&|site| site.written), 72 * (2 + 2 * 3));
         assert_eq!(sum(&|site| site.read), 72 * (2 + 3 * 3));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -72,10 +73,7 @@ fn plans_that_use_what_is_not_there_are_refused() {
         message,
         "exchanges: the exchange of r6 is nothing but a step"
     );
-    assert_eq!(
-        with(0, exchange(&[7, 8], 8)),
-        "exchanges: r8 moves nothing"
-    );
+    assert_eq!(with(0, exchange(&[7, 8], 8)), "exchanges: r8 moves nothing");
     assert!(with(0, exchange(&[6, 7], 12)).contains("a loop begins or ends"));
     assert!(with(1, exchange(&[7], 8)).contains("shares members"));
     // What is sent is not freed, and does not rest, before it has gone.
@@ -86,7 +84,12 @@ fn plans_that_use_what_is_not_there_are_refused() {
         before: RelationId(before),
         until: RelationId(until),
     };
-    for wrong in [spill(1, 2, 17), spill(3, 4, 6), spill(13, 15, 17), spill(0, 1, 2)] {
+    for wrong in [
+        spill(1, 2, 17),
+        spill(3, 4, 6),
+        spill(13, 15, 17),
+        spill(0, 1, 2),
+    ] {
         let message = refused(&|plan| plan.spills = vec![wrong]);
         assert!(message.starts_with("spills: r"), "{message}");
     }

@@ -9,8 +9,8 @@
 mod plans;
 
 use ein_array::{Array, Data};
-use ein_comm::{ArrayKind, Communicator};
 use ein_comm::mpi::{self, Mpi, Shim};
+use ein_comm::{ArrayKind, Communicator};
 use ein_exec::{Options, run_in_process, run_site};
 use ein_plan::{DType, Plan};
 use plans::*;
@@ -108,7 +108,11 @@ fn stalls(job: &Job) {
         let lines: Vec<&str> = job.text.lines().filter(told).collect();
         let expected = format!("has waited 0.4 s for site {late} at {what}");
         let right = lines.iter().all(|line| line.ends_with(&expected));
-        assert!(right && !lines.is_empty(), "{what}: {lines:?}\n{}", job.text);
+        assert!(
+            right && !lines.is_empty(),
+            "{what}: {lines:?}\n{}",
+            job.text
+        );
     }
 }
 
