@@ -61,6 +61,9 @@ enum Message {
     Gone,
 }
 
+/// The own parcel, and what comes from each site.
+type Open = (Vec<Arc<Array>>, Vec<Vec<ArrayKind>>);
+
 struct State {
     inbox: Receiver<Sent>,
     /// Messages that came before they were asked for, by sender, each with the number of the call that it belongs to.
@@ -68,8 +71,8 @@ struct State {
     gone: Vec<bool>,
     /// Calls so far in which all sites talk; the same number at all sites that are at the same call.
     calls: u64,
-    /// What was begun: the own parcel, and what comes from each site.
-    open: BTreeMap<Ticket, (Vec<Arc<Array>>, Vec<Vec<ArrayKind>>)>,
+    /// What was begun and not ended.
+    open: BTreeMap<Ticket, Open>,
     failure: Option<CommError>,
     /// What messages are waited for now, and for how long without a word.
     doing: String,

@@ -8,14 +8,18 @@
 //! ```
 
 use crate::error::{ErrorKind, RunError};
+use crate::meet::share_numbers;
 use crate::store::Tuples;
+use crate::walk::Walker;
 use ein_array::Array;
+use ein_comm::Communicator;
 use ein_plan::{RelationId, RelationType};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind as Io, Read, Seek, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What went to disk and came back at a site, and how long it took.
@@ -127,7 +131,13 @@ impl Disk {
                 "E0707",
                 "a file may not be that large here (see `ulimit -f`)".to_owned(),
             ),
-            _ => ("E0705", error.to_string()),
+            _ => {
+                let text = error.to_string();
+                let words = text
+                    .split_once(" (os error")
+                    .map(|(words, _)| words.to_lowercase());
+                ("E0705", words.unwrap_or(text))
+            }
         };
         let mut failure = RunError::new(
             code,
@@ -140,6 +150,62 @@ impl Disk {
         );
         failure
     }
+}
+
+impl Walker<'_> {
+    /// Puts on disk what rests from a step on, and fetches what is needed from it on.
+    pub fn rest(&mut self, number: usize) {
+        self.current.store(number, Ordering::Relaxed);
+        if let Err(error) = self.rested(RelationId(number as u32)) {
+            self.failure = Some(self.located(error, number));
+        }
+    }
+
+    fn rested(&mut self, at: RelationId) -> Result<(), RunError> {
+        let plan = self.plan;
+        for spill in plan.spills.iter().filter(|spill| spill.before == at) {
+            let tuples = self.store.give(spill.relation);
+            let tuples = tuples.ok_or_else(|| {
+                RunError::internal(format!("r{} rests after its end", spill.relation.0))
+            })?;
+            self.disk.write(spill.relation, &tuples)?;
+        }
+        for spill in plan.spills.iter().filter(|spill| spill.until == at) {
+            let kind = plan.kind(spill.relation);
+            let keys = kind.keys_at(self.comm.site(), &plan.mesh);
+            let again = !plan.is_last(spill);
+            let tuples = self.disk.read(spill.relation, kind, keys, again)?;
+            self.store.insert(spill.relation.into(), tuples);
+        }
+        Ok(())
+    }
+
+    /// What rested at every site; known at every site.
+    pub fn spilled(&self) -> Result<Vec<Spilled>, RunError> {
+        if self.plan.spills.is_empty() {
+            return Ok(vec![]);
+        }
+        let own = self.disk.spilled;
+        let mine = [
+            own.written,
+            own.read,
+            nanoseconds(own.time),
+            nanoseconds(self.took),
+        ];
+        let mine = mine.into_iter().map(|number| number as i64).collect();
+        let all = share_numbers(*self.comm.inner(), mine)?;
+        let of = |site: &Vec<i64>| Spilled {
+            written: site[0] as u64,
+            read: site[1] as u64,
+            time: Duration::from_nanos(site[2] as u64),
+            whole: Duration::from_nanos(site[3] as u64),
+        };
+        Ok(all.iter().map(of).collect())
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::output;
 use crate::profile::Recorder;
 use crate::schedule::{Item, Schedule};
 use crate::session::Feed;
-use crate::spill::{Disk, Spilled};
+use crate::spill::Disk;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic, movement, source};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
@@ -70,7 +70,7 @@ pub(crate) struct Walker<'a> {
     pub plan: &'a Plan,
     pub comm: Counting<&'a dyn Communicator>,
     options: &'a Options,
-    current: &'a AtomicUsize,
+    pub current: &'a AtomicUsize,
     /// What a session gives; none outside of sessions.
     pub feed: Option<&'a Feed<'a>>,
     /// Notes what steps take, and the number of the plan in the run.
@@ -88,9 +88,9 @@ pub(crate) struct Walker<'a> {
     sweeps: Vec<Option<usize>>,
     passing: Vec<bool>,
     /// What rests on disk.
-    disk: Disk,
+    pub disk: Disk,
     /// How long all steps took.
-    took: Duration,
+    pub took: Duration,
     /// The exchanges that have begun and not ended.
     pub begun: Vec<Begun>,
     /// Whether values that are not finite are looked for.
@@ -237,56 +237,6 @@ impl<'a> Walker<'a> {
                 }
             }
         }
-    }
-
-    /// Puts on disk what rests from a step on, and fetches what is needed from it on.
-    fn rest(&mut self, number: usize) {
-        self.current.store(number, Ordering::Relaxed);
-        if let Err(error) = self.rested(RelationId(number as u32)) {
-            self.failure = Some(self.located(error, number));
-        }
-    }
-
-    fn rested(&mut self, at: RelationId) -> Result<(), RunError> {
-        let plan = self.plan;
-        for spill in plan.spills.iter().filter(|spill| spill.before == at) {
-            let tuples = self.store.give(spill.relation);
-            let tuples = tuples.ok_or_else(|| {
-                RunError::internal(format!("r{} rests after its end", spill.relation.0))
-            })?;
-            self.disk.write(spill.relation, &tuples)?;
-        }
-        for spill in plan.spills.iter().filter(|spill| spill.until == at) {
-            let kind = plan.kind(spill.relation);
-            let keys = kind.keys_at(self.comm.site(), &plan.mesh);
-            let again = !plan.is_last(spill);
-            let tuples = self.disk.read(spill.relation, kind, keys, again)?;
-            self.store.insert(spill.relation.into(), tuples);
-        }
-        Ok(())
-    }
-
-    /// What rested at every site; known at every site.
-    fn spilled(&self) -> Result<Vec<Spilled>, RunError> {
-        if self.plan.spills.is_empty() {
-            return Ok(vec![]);
-        }
-        let own = self.disk.spilled;
-        let mine = [
-            own.written,
-            own.read,
-            nanoseconds(own.time),
-            nanoseconds(self.took),
-        ];
-        let mine = mine.into_iter().map(|number| number as i64).collect();
-        let all = share_numbers(*self.comm.inner(), mine)?;
-        let of = |site: &Vec<i64>| Spilled {
-            written: site[0] as u64,
-            read: site[1] as u64,
-            time: Duration::from_nanos(site[2] as u64),
-            whole: Duration::from_nanos(site[3] as u64),
-        };
-        Ok(all.iter().map(of).collect())
     }
 
     fn one(&mut self, number: usize) {
@@ -599,10 +549,6 @@ impl<'a> Walker<'a> {
         let peak = all.iter().map(|site| site[2 * (steps + 1)] as u64);
         Ok((traffic, peak.collect()))
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Whether the tuples are what the step's type says.
