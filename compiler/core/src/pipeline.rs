@@ -22,9 +22,9 @@ mod rounds;
 mod text;
 
 use crate::cost::{self, Cost, Machine};
-use crate::{einsum, ia, rules, search, tra};
-use ein_plan::Plan;
+use crate::{einsum, ia, lower, rules, search, tra};
 use ein_plan::verify::MOST_SITES;
+use ein_plan::{Plan, memory};
 use einc_diag::Diagnostic;
 
 pub use choose::Chosen;
@@ -111,7 +111,7 @@ pub fn compile(
     }
     passes(program, options, deadline).map_err(|stop| match stop {
         Stop::NoPlan(diagnostic) => vec![diagnostic],
-        Stop::TooLarge(diagnostic, _) => vec![*diagnostic],
+        Stop::TooLarge(diagnostic, ..) => vec![*diagnostic],
         Stop::Internal(what) => vec![
             Diagnostic::error("E0999", format!("internal error: {what}")).help(
                 "this is a defect of einc, not of the program; please report it with the program",
@@ -124,8 +124,8 @@ pub fn compile(
 enum Stop {
     /// There can be none; what to tell the user.
     NoPlan(Diagnostic),
-    /// A plan does not fit in memory, also with values computed again; what to tell the user, and how many bytes are missing.
-    TooLarge(Box<Diagnostic>, u64),
+    /// A plan does not fit in memory, also with values computed again; what to tell the user, how many bytes are missing, and the plan.
+    TooLarge(Box<Diagnostic>, u64, Box<Compiled>),
     /// A pass gave what does not verify.
     Internal(String),
 }
@@ -144,9 +144,13 @@ fn passes(
     let shared = search::share::share(&search::select::select(program));
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
     let limit = options.criteria.memory;
+    let mut large: Vec<Compiled> = vec![];
     let (first, mut missing) = match planned(&shared, options, limit, deadline) {
         Err(Stop::NoPlan(refusal)) => (refusal, None),
-        Err(Stop::TooLarge(refusal, bytes)) => (*refusal, Some(bytes)),
+        Err(Stop::TooLarge(refusal, bytes, compiled)) => {
+            large.push(*compiled);
+            (*refusal, Some(bytes))
+        }
         other => return other,
     };
     // A layout for more memory may fit where values are computed again instead of kept.
@@ -154,19 +158,59 @@ fn passes(
     for memory in more.into_iter().flatten() {
         match planned(&shared, options, memory, deadline) {
             Err(Stop::NoPlan(_)) => {}
-            Err(Stop::TooLarge(_, bytes)) => {
+            Err(Stop::TooLarge(_, bytes, compiled)) => {
+                large.push(*compiled);
                 missing = Some(missing.map_or(bytes, |known| known.min(bytes)));
             }
             other => return other,
         }
     }
-    Err(Stop::NoPlan(match missing {
+    let refusal = match missing {
         None => first,
         Some(bytes) => first.note(format!(
             "also with values computed again instead of kept, {} are missing",
             text::scaled(bytes, "B")
         )),
-    }))
+    };
+    match (resting(large, options)?, options.criteria.spill) {
+        (Some(compiled), true) => Ok(compiled),
+        (None, true) => Err(Stop::NoPlan(refusal.note(
+            "also with values that rest on disk between two uses: a step works on more than that",
+        ))),
+        (None, false) => Err(Stop::NoPlan(refusal)),
+        (Some(compiled), false) => {
+            let volume = compiled.plan.spilled();
+            Err(Stop::NoPlan(refusal.help(format!(
+                "or let values rest on disk between two uses, `--spill`: it fits, with {} written and {} read at a site",
+                text::scaled(volume.written, "B"),
+                text::scaled(volume.read, "B")
+            ))))
+        }
+    }
+}
+
+/// Of plans that do not fit, the one that does with the least to write and read if values may rest on disk.
+fn resting(large: Vec<Compiled>, options: &Options) -> Result<Option<Compiled>, String> {
+    let Some(limit) = options.criteria.memory else {
+        return Ok(None);
+    };
+    let fitting = large.into_iter().filter_map(|compiled| {
+        let plan = lower::spilled(&compiled.plan, limit)?;
+        Some(Compiled { plan, ..compiled })
+    });
+    let least = fitting.min_by_key(|compiled| {
+        let volume = compiled.plan.spilled();
+        volume.written.saturating_add(volume.read)
+    });
+    let Some(mut compiled) = least else {
+        return Ok(None);
+    };
+    ein_plan::verify::verify(&compiled.plan).map_err(|what| format!("plan: {what}"))?;
+    let machine = Machine {
+        sites: options.sites,
+    };
+    compiled.cost = cost::of(&compiled.ia, &compiled.plan, &machine);
+    Ok(Some(compiled))
 }
 
 /// The program laid out for that much memory of a site, and its plan, which keeps to the limit that was asked for.
@@ -191,14 +235,14 @@ fn planned(
     let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
     let (ia, plan) = recompute::fitted(ia, options)?;
+    let (ia, plan) = gathered(ia, plan, options)?;
     ein_plan::verify::verify(&plan).map_err(|what| format!("plan: {what}"))?;
-    choose::check_memory(&plan, options)?;
 
     let machine = Machine {
         sites: options.sites,
     };
     let cost = cost::of(&ia, &plan, &machine);
-    Ok(Compiled {
+    let compiled = Compiled {
         program,
         chosen,
         tra: lowered.program,
@@ -206,5 +250,29 @@ fn planned(
         plan,
         cost,
         proof: None,
+    };
+    match choose::missing(&compiled.plan, options) {
+        None => Ok(compiled),
+        Some((refusal, bytes)) => Err(Stop::TooLarge(Box::new(refusal), bytes, Box::new(compiled))),
+    }
+}
+
+/// The plan in an order in which small movements go together, if sites meet less often then and hold hardly more.
+fn gathered(ia: ia::Program, plan: Plan, options: &Options) -> Result<(ia::Program, Plan), Stop> {
+    let Some(next) = lower::gathered(&ia)? else {
+        return Ok((ia, plan));
+    };
+    ia::verify::verify(&next).map_err(|what| format!("order: {what}"))?;
+    let planned = lower::lower(&next, options.deterministic)?;
+    let most = |plan: &Plan| {
+        let peaks = memory::peaks(plan);
+        peaks.iter().map(|peak| peak.bytes).max().unwrap_or(0)
+    };
+    let held = most(&plan);
+    let allowed = options.criteria.memory.unwrap_or(held + held / 8);
+    let fewer = planned.expected_meetings() < plan.expected_meetings();
+    Ok(match fewer && most(&planned) <= allowed {
+        true => (next, planned),
+        false => (ia, plan),
     })
 }

@@ -50,6 +50,9 @@ pub struct PlanArguments {
     /// Bytes that a site may hold, such as 8GiB: a plan that needs more is not chosen
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Planning")]
     pub memory: Option<u64>,
+    /// Let values rest on disk between two uses where no plan fits in `--memory`; in this folder, by default /var/tmp
+    #[arg(long, env = "EIN_SPILL", value_name = "FOLDER", num_args = 0..=1, require_equals = true, default_missing_value = "/var/tmp", help_heading = "Planning")]
+    pub spill: Option<PathBuf>,
     /// How many times its even share of the arithmetic a site may do (default: 1.25)
     #[arg(long, value_name = "TIMES", value_parser = balance, help_heading = "Planning")]
     pub balance: Option<f64>,

@@ -42,12 +42,13 @@ fn known(plans: &[&Plan]) -> Vec<Vec<Known>> {
 
 fn of_plan(plan: &Plan) -> Vec<Known> {
     let (traffic, held) = (traffic::by_step(plan), memory::by_step(plan));
-    let of = plan.sweeps_of_steps();
+    let (of, exchanges) = (plan.sweeps_of_steps(), plan.exchanges_of_steps());
     let steps = plan.steps.iter().enumerate().map(|(number, step)| {
-        // A sweep is one slice: all its members' work.
-        let members = match of[number] {
-            Some(sweep) => plan.sweeps[sweep].members.clone(),
-            None => vec![step.result],
+        // A sweep or an exchange is one slice: all its members' work.
+        let members = match (of[number], exchanges[number]) {
+            (Some(sweep), _) => plan.sweeps[sweep].members.clone(),
+            (_, Some(exchange)) => plan.exchanges[exchange].members.clone(),
+            _ => vec![step.result],
         };
         let tensors: Vec<&str> = members
             .iter()
@@ -64,7 +65,7 @@ fn of_plan(plan: &Plan) -> Vec<Known> {
                 .iter()
                 .map(|m| work::of_step(plan, plan.step(*m)))
                 .sum(),
-            moved: traffic[number].bytes,
+            moved: members.iter().map(|m| traffic[m.0 as usize].bytes).sum(),
             touched: touched(plan, &members),
             held: held[number].iter().copied().max().unwrap_or(0),
         }
@@ -74,6 +75,7 @@ fn of_plan(plan: &Plan) -> Vec<Known> {
 
 fn operation(plan: &Plan, members: usize, number: usize) -> &'static str {
     match plan.steps[number].operation {
+        Operation::Broadcast { .. } | Operation::Shuffle { .. } if members > 1 => "exchange",
         _ if members > 1 => "sweep",
         Operation::Source { .. } => "source",
         Operation::Broadcast { .. } => "broadcast",

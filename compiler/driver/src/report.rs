@@ -44,6 +44,16 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
             stated.bytes
         ));
     }
+    for (site, found) in report.spilled.iter().enumerate() {
+        line(format!(
+            "site {site}: wrote {} bytes to disk and read {} in {:.3} s of {:.3} s: {:.2} times as long as without",
+            found.written,
+            found.read,
+            found.time.as_secs_f64(),
+            found.whole.as_secs_f64(),
+            found.slowdown()
+        ));
+    }
     let mut stated: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
     let times = plan.times_of_steps(&report.rounds);
     for ((step, traffic), times) in plan.steps.iter().zip(traffic::by_step(plan)).zip(times) {

@@ -158,7 +158,9 @@ pub fn plan(
     }
     let mut checked = check_for(program, settings, purpose, Some(sites))?;
     if let (Some(training), Some(last)) = (checked.training.take(), &checked.program) {
-        let options = checked_options(&checked.configuration, sites)?;
+        let mut options = checked_options(&checked.configuration, sites)?;
+        // Params and states stay in memory between steps.
+        options.criteria.spill = false;
         let compile = |program: &einsum::Program, options: &pipeline::Options| {
             Ok(compiled(program, options, settings.time_limit)?.plan)
         };

@@ -31,6 +31,8 @@ pub struct Settings {
     pub deterministic: bool,
     /// What the plan is chosen by.
     pub criteria: Criteria,
+    /// Folder for what rests on disk; `None`: /var/tmp.
+    pub spill: Option<PathBuf>,
     /// Seconds after which planning takes the best so far.
     pub time_limit: Option<f64>,
     /// Seed of random sources.
@@ -77,6 +79,8 @@ impl Settings {
             criteria.objective = objective;
         }
         criteria.memory = arguments.memory.or(criteria.memory);
+        criteria.spill |= arguments.spill.is_some();
+        self.spill = arguments.spill.clone().or(self.spill.take());
         criteria.balance = arguments.balance.unwrap_or(criteria.balance);
         if !arguments.disabled_rules.is_empty() {
             criteria.disabled_rules = arguments.disabled_rules.clone();

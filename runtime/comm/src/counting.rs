@@ -7,7 +7,7 @@
 //! step 3: 1024 floats, 4096 bytes
 //! ```
 
-use crate::{ArrayKind, CommError, Communicator};
+use crate::{ArrayKind, CommError, Communicator, Ticket};
 use ein_array::Array;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +60,16 @@ impl<C: Communicator> Counting<C> {
         self.lock().by_tag.clone()
     }
 
+    /// Counts parcels, by the site that each goes to, which are then sent by what is wrapped.
+    pub fn count(&self, outgoing: &[Vec<Arc<Array>>]) {
+        let me = self.site() as usize;
+        for (site, parcel) in outgoing.iter().enumerate() {
+            if site != me {
+                self.add(parcel, 1);
+            }
+        }
+    }
+
     /// What is wrapped.
     pub fn inner(&self) -> &C {
         &self.inner
@@ -100,18 +110,21 @@ impl<C: Communicator> Communicator for Counting<C> {
         self.inner.is_one_process()
     }
 
-    fn exchange(
+    fn begin(
         &self,
         outgoing: Vec<Vec<Arc<Array>>>,
         incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
-        let me = self.site() as usize;
-        for (site, parcel) in outgoing.iter().enumerate() {
-            if site != me {
-                self.add(parcel, 1);
-            }
-        }
-        self.inner.exchange(outgoing, incoming)
+    ) -> Result<Ticket, CommError> {
+        self.count(&outgoing);
+        self.inner.begin(outgoing, incoming)
+    }
+
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        self.inner.end(ticket)
+    }
+
+    fn progress(&self) {
+        self.inner.progress();
     }
 
     fn share(

@@ -7,10 +7,10 @@
 //! in_process(2) -> [site 0 of 2, site 1 of 2]
 //! ```
 
-use crate::{ArrayKind, CommError, Communicator, check_kinds, stall};
+use crate::{ArrayKind, CommError, Communicator, Ticket, check_kinds, stall};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use ein_array::Array;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,8 @@ pub fn in_process(sites: u32) -> Vec<InProcess> {
                 inbox,
                 waiting: (0..sites).map(|_| VecDeque::new()).collect(),
                 gone: vec![false; sites as usize],
+                calls: 0,
+                open: BTreeMap::new(),
                 failure: None,
                 doing: String::new(),
                 patience: None,
@@ -41,9 +43,12 @@ pub fn in_process(sites: u32) -> Vec<InProcess> {
 /// One site's end.
 pub struct InProcess {
     site: u32,
-    senders: Vec<Sender<(u32, Message)>>,
+    senders: Vec<Sender<Sent>>,
     state: Mutex<State>,
 }
+
+/// The sender, the number of its call, and what it says.
+type Sent = (u32, u64, Message);
 
 enum Message {
     /// Arrays of `exchange` and `share`.
@@ -56,11 +61,18 @@ enum Message {
     Gone,
 }
 
+/// The own parcel, and what comes from each site.
+type Open = (Vec<Arc<Array>>, Vec<Vec<ArrayKind>>);
+
 struct State {
-    inbox: Receiver<(u32, Message)>,
-    /// Messages that came before they were asked for, by sender.
-    waiting: Vec<VecDeque<Message>>,
+    inbox: Receiver<Sent>,
+    /// Messages that came before they were asked for, by sender, each with the number of the call that it belongs to.
+    waiting: Vec<VecDeque<(u64, Message)>>,
     gone: Vec<bool>,
+    /// Calls so far in which all sites talk; the same number at all sites that are at the same call.
+    calls: u64,
+    /// What was begun and not ended.
+    open: BTreeMap<Ticket, Open>,
     failure: Option<CommError>,
     /// What messages are waited for now, and for how long without a word.
     doing: String,
@@ -70,8 +82,14 @@ struct State {
 }
 
 impl State {
-    /// The next message of one site. Fails as soon as any site is known to have failed.
-    fn next(&mut self, me: u32, from: u32) -> Result<Message, CommError> {
+    /// The number of the call that begins.
+    fn call(&mut self) -> u64 {
+        self.calls += 1;
+        self.calls
+    }
+
+    /// The message of one site that belongs to a call. Fails as soon as any site is known to have failed.
+    fn next(&mut self, me: u32, from: u32, call: u64) -> Result<Message, CommError> {
         let mut patience = self
             .patience
             .map(|patience| (Instant::now() + patience, patience));
@@ -79,8 +97,14 @@ impl State {
             if let Some(failure) = &self.failure {
                 return Err(failure.clone());
             }
-            if let Some(message) = self.waiting[from as usize].pop_front() {
+            let waiting = &mut self.waiting[from as usize];
+            let found = waiting.iter().position(|(number, _)| *number == call);
+            if let Some((_, message)) = found.and_then(|at| waiting.remove(at)) {
                 return Ok(message);
+            }
+            // A site's messages come in the order of its calls.
+            if waiting.iter().any(|(number, _)| *number > call) {
+                return Err(CommError::of(from, "is at another step of the plan"));
             }
             if self.gone[from as usize] {
                 return Err(CommError::of(from, "ended before the run was over"));
@@ -93,14 +117,16 @@ impl State {
                 Some((until, _)) => self.inbox.recv_deadline(until),
             };
             match received {
-                Ok((site, Message::Failed(text))) => {
+                Ok((site, _, Message::Failed(text))) => {
                     self.failure = Some(CommError::of(site, text));
                 }
-                Ok((site, Message::Gone)) => self.gone[site as usize] = true,
-                Ok((site, message)) => self.waiting[site as usize].push_back(message),
+                Ok((site, _, Message::Gone)) => self.gone[site as usize] = true,
+                Ok((site, number, message)) => {
+                    self.waiting[site as usize].push_back((number, message));
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some((_, waited)) = patience.take() {
-                        self.tell(me, from, waited);
+                        self.tell(me, (from, call), waited);
                     }
                 }
                 // Every end holds a sender to every inbox, this one's own included.
@@ -112,14 +138,16 @@ impl State {
     }
 
     /// Says for whom this site waits, unless another one has said it. Messages are taken by site, from 0 on.
-    fn tell(&self, me: u32, from: u32, waited: Duration) {
+    fn tell(&self, me: u32, (from, call): (u32, u64), waited: Duration) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if *said == self.doing {
             return;
         }
         said.clone_from(&self.doing);
         let others = (from..).zip(&self.waiting[from as usize..]);
-        let missing = others.filter(|(site, messages)| *site != me && messages.is_empty());
+        let missing = others.filter(|(site, messages)| {
+            *site != me && messages.iter().all(|(number, _)| *number != call)
+        });
         let missing: Vec<u32> = missing.map(|(site, _)| site).collect();
         eprintln!("{}", stall::told(me, &self.doing, waited, &missing));
     }
@@ -127,10 +155,10 @@ impl State {
     fn parcel(
         &mut self,
         me: u32,
-        from: u32,
+        (from, call): (u32, u64),
         kinds: &[ArrayKind],
     ) -> Result<Vec<Arc<Array>>, CommError> {
-        match self.next(me, from)? {
+        match self.next(me, from, call)? {
             Message::Parcel(arrays) => {
                 check_kinds(from, &arrays, kinds)?;
                 Ok(arrays)
@@ -146,22 +174,23 @@ impl InProcess {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, to: usize, message: Message) {
+    fn send(&self, to: usize, call: u64, message: Message) {
         // A receiver that is gone has said so, or will be noticed when something is expected from it.
-        let _ = self.senders[to].send((self.site, message));
+        let _ = self.senders[to].send((self.site, call, message));
     }
 
-    fn send_others(&self, message: impl Fn() -> Message) {
+    fn send_others(&self, call: u64, message: impl Fn() -> Message) {
         for to in 0..self.senders.len() {
             if to != self.site as usize {
-                self.send(to, message());
+                self.send(to, call, message());
             }
         }
     }
 
-    /// Each site's parcel; the own one is `own`.
+    /// Each site's parcel of a call; the own one is `own`.
     fn receive(
         &self,
+        call: u64,
         own: Vec<Arc<Array>>,
         incoming: &[Vec<ArrayKind>],
     ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
@@ -172,7 +201,7 @@ impl InProcess {
             .zip(incoming)
             .map(|(from, kinds)| match own.take_if(|_| from == self.site) {
                 Some(own) => Ok(own),
-                None => state.parcel(self.site, from, kinds),
+                None => state.parcel(self.site, (from, call), kinds),
             })
             .collect()
     }
@@ -191,20 +220,30 @@ impl Communicator for InProcess {
         true
     }
 
-    fn exchange(
+    fn begin(
         &self,
         outgoing: Vec<Vec<Arc<Array>>>,
         incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    ) -> Result<Ticket, CommError> {
+        let call = self.state().call();
         let mut own = vec![];
         for (to, parcel) in outgoing.into_iter().enumerate() {
             if to == self.site as usize {
                 own = parcel;
             } else {
-                self.send(to, Message::Parcel(parcel));
+                self.send(to, call, Message::Parcel(parcel));
             }
         }
-        self.receive(own, incoming)
+        let ticket = Ticket(call);
+        self.state().open.insert(ticket, (own, incoming.to_vec()));
+        Ok(ticket)
+    }
+
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        let open = self.state().open.remove(&ticket);
+        let (own, incoming) =
+            open.ok_or_else(|| CommError::of(self.site, "ends what it has not begun"))?;
+        self.receive(ticket.0, own, &incoming)
     }
 
     fn share(
@@ -212,8 +251,9 @@ impl Communicator for InProcess {
         mine: Vec<Arc<Array>>,
         incoming: &[Vec<ArrayKind>],
     ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
-        self.send_others(|| Message::Parcel(mine.clone()));
-        self.receive(mine, incoming)
+        let call = self.state().call();
+        self.send_others(call, || Message::Parcel(mine.clone()));
+        self.receive(call, mine, incoming)
     }
 
     fn barrier(&self) -> Result<(), CommError> {
@@ -221,14 +261,15 @@ impl Communicator for InProcess {
     }
 
     fn agree(&self, mine: Option<String>) -> Result<Option<(u32, String)>, CommError> {
-        self.send_others(|| Message::Text(mine.clone()));
         let mut state = self.state();
+        let call = state.call();
+        self.send_others(call, || Message::Text(mine.clone()));
         let mut lowest = None;
         for from in 0..self.sites() {
             let text = if from == self.site {
                 mine.clone()
             } else {
-                match state.next(self.site, from)? {
+                match state.next(self.site, from, call)? {
                     Message::Text(text) => text,
                     _ => return Err(CommError::of(from, "is at another step of the plan")),
                 }
@@ -247,16 +288,16 @@ impl Communicator for InProcess {
 
     fn abort(&self, message: &str) {
         self.state().failure = Some(CommError::of(self.site, message));
-        self.send_others(|| Message::Failed(message.to_owned()));
+        self.send_others(0, || Message::Failed(message.to_owned()));
     }
 }
 
 impl Drop for InProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.send_others(|| Message::Failed("panicked".to_owned()));
+            self.send_others(0, || Message::Failed("panicked".to_owned()));
         } else {
-            self.send_others(|| Message::Gone);
+            self.send_others(0, || Message::Gone);
         }
     }
 }

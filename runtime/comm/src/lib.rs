@@ -38,6 +38,11 @@ impl ArrayKind {
             shape: array.shape().to_vec(),
         }
     }
+
+    /// Bytes of its elements.
+    pub fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.size()
+    }
 }
 
 impl fmt::Display for ArrayKind {
@@ -84,6 +89,10 @@ impl fmt::Display for CommError {
 
 impl std::error::Error for CommError {}
 
+/// An all-to-all that was begun at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
 /// One site's end of the line to all sites. Every method but `site`, `sites` and `abort` is collective:
 /// all sites call it, in the same order. It is called by one thread of the site, the one that made it.
 pub trait Communicator: Send + Sync {
@@ -98,13 +107,29 @@ pub trait Communicator: Send + Sync {
         false
     }
 
-    /// All-to-all: `outgoing[s]` goes to site `s`; `incoming[s]` says what comes from `s`. The parcel to
-    /// oneself is passed through.
+    /// Begins an all-to-all: `outgoing[s]` goes to site `s`; `incoming[s]` says what comes from `s`. The parcel to
+    /// oneself is passed through. Other calls may be made before it is ended.
+    fn begin(
+        &self,
+        outgoing: Vec<Vec<Arc<Array>>>,
+        incoming: &[Vec<ArrayKind>],
+    ) -> Result<Ticket, CommError>;
+
+    /// What has come, by site, in an all-to-all that was begun; waits for it.
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError>;
+
+    /// Lets what was begun go on; returns at once.
+    fn progress(&self) {}
+
+    /// An all-to-all, begun and ended.
     fn exchange(
         &self,
         outgoing: Vec<Vec<Arc<Array>>>,
         incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError>;
+    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        let ticket = self.begin(outgoing, incoming)?;
+        self.end(ticket)
+    }
 
     /// All-gather: `mine` goes to every site; `incoming[s]` says what comes from `s` and is the same list
     /// at every site.
@@ -142,12 +167,18 @@ impl<C: Communicator + ?Sized> Communicator for &C {
     fn is_one_process(&self) -> bool {
         (**self).is_one_process()
     }
-    fn exchange(
+    fn begin(
         &self,
         outgoing: Vec<Vec<Arc<Array>>>,
         incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
-        (**self).exchange(outgoing, incoming)
+    ) -> Result<Ticket, CommError> {
+        (**self).begin(outgoing, incoming)
+    }
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        (**self).end(ticket)
+    }
+    fn progress(&self) {
+        (**self).progress();
     }
     fn share(
         &self,

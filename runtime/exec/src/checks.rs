@@ -7,6 +7,7 @@
 //! source A from load, broadcast A (agree), join A[i, k] * B[k, j], broadcast C (no need)
 //! ```
 
+use crate::schedule::rests;
 use ein_plan::lifetime::{Event, events};
 use ein_plan::{DType, Function, IndexId, Kernel, Node, Operation, Plan, Scalar, Source, Step};
 
@@ -25,6 +26,7 @@ pub(crate) fn checks(plan: &Plan) -> Vec<bool> {
         plan,
         fallible,
         checks: vec![false; plan.steps.len()],
+        rests: rests(plan),
     };
     checking.walk(&events(plan), false);
     checking.checks
@@ -34,6 +36,8 @@ struct Checking<'a> {
     plan: &'a Plan,
     fallible: Vec<bool>,
     checks: Vec<bool>,
+    /// By step: whether something goes to disk in front of it or comes back, for which there may be no room.
+    rests: Vec<bool>,
 }
 
 impl Checking<'_> {
@@ -43,13 +47,16 @@ impl Checking<'_> {
         while let Some(event) = events.get(at) {
             at += 1;
             match *event {
-                Event::Step(step) => match self.plan.steps[step].operation {
-                    Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
-                        self.checks[step] |= open;
-                        open &= !self.checks[step];
+                Event::Step(step) => {
+                    open |= self.rests[step];
+                    match self.plan.steps[step].operation {
+                        Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
+                            self.checks[step] |= open;
+                            open &= !self.checks[step];
+                        }
+                        _ => open |= self.fallible[step],
                     }
-                    _ => open |= self.fallible[step],
-                },
+                }
                 Event::Exit(_) => {}
                 Event::Enter(block) => {
                     let length = events[at..].iter().position(|e| *e == Event::Exit(block));

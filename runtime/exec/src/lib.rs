@@ -15,6 +15,7 @@
 mod checks;
 mod corner;
 mod error;
+mod exchange;
 mod fault;
 mod local;
 mod meet;
@@ -27,6 +28,7 @@ mod repeat;
 mod schedule;
 pub mod session;
 mod source;
+mod spill;
 mod store;
 mod walk;
 
@@ -35,6 +37,7 @@ pub use meet::share_numbers;
 pub use print::Printed;
 pub use profile::{Note, Profile, SiteProfile, Slice, Total};
 pub use session::{Event, Session, Watch};
+pub use spill::Spilled;
 
 use ein_comm::{Communicator, Moved, in_process};
 use ein_plan::{FileRef, Plan};
@@ -60,6 +63,8 @@ pub struct Options {
     pub saves: BTreeMap<String, PathBuf>,
     /// What is noted of every step.
     pub note: Note,
+    /// Folder for what rests on disk, if the plan says so.
+    pub spill: PathBuf,
     /// After how long a site that waits for others says so; none: never.
     pub patience: Option<Duration>,
 }
@@ -80,6 +85,8 @@ pub struct Report {
     pub traffic: Traffic,
     /// The most bytes of arrays that each site held at once.
     pub peak_bytes: Vec<u64>,
+    /// By site: what rested on disk; empty if the plan lets nothing rest.
+    pub spilled: Vec<Spilled>,
     /// By loop of the plan: the rounds that were made, over all rounds of the loops around it.
     pub rounds: Vec<u64>,
     /// By block of a session, from 0, and tensor: what sites exchanged between rounds of steps of their own.

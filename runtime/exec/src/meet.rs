@@ -41,6 +41,7 @@ pub(crate) fn meet(
         saves,
         note,
         patience: _,
+        spill: _,
     } = options;
     let given = hash(format!("{seed} {inputs:?} {saves:?} {note:?}").as_bytes());
     let mine = vec![fingerprint as i64, given as i64, token as i64];

@@ -27,6 +27,46 @@ pub(crate) fn movement(
     if one_to_all && mesh.sites() == comm.sites() && comm.sites() > 1 {
         return gather(comm, mesh, from, tuples);
     }
+    let parcels = parcels(comm, mesh, from, to, tuples)?;
+    let arrived = comm.exchange(parcels.outgoing, &parcels.incoming)?;
+    Ok(parcels.place.filled(from, arrived))
+}
+
+/// What a site sends and gets in a movement.
+pub(crate) struct Parcels {
+    /// By site: what goes to it.
+    pub outgoing: Vec<Tuple>,
+    /// By site: what comes from it.
+    pub incoming: Vec<Vec<ArrayKind>>,
+    /// Where that belongs.
+    pub place: Place,
+}
+
+/// Where what arrives belongs.
+pub(crate) struct Place {
+    /// What is here already.
+    kept: Tuples,
+    /// By site: the keys of what comes from it.
+    keys: Vec<Vec<Vec<u32>>>,
+}
+
+impl Place {
+    /// The result: what is kept, and what has arrived.
+    pub fn filled(self, from: &RelationType, arrived: Vec<Tuple>) -> Tuples {
+        let mut tuples = self.kept;
+        tuples.extend(together(from, self.keys, arrived));
+        tuples
+    }
+}
+
+/// What this site sends and gets when tuples go from one placement to another.
+pub(crate) fn parcels(
+    comm: &dyn Communicator,
+    mesh: &Mesh,
+    from: &RelationType,
+    to: &RelationType,
+    tuples: &Tuples,
+) -> Result<Parcels, RunError> {
     let (me, sites) = (comm.site(), comm.sites() as usize);
     let mut kept = Tuples::new();
     let mut keys = vec![vec![]; sites];
@@ -45,10 +85,11 @@ pub(crate) fn movement(
             outgoing[receiver as usize].extend(tuple(tuples, &key)?);
         }
     }
-    let incoming: Vec<Vec<ArrayKind>> = keys.iter().map(|keys| kinds(from, keys)).collect();
-    let arrived = comm.exchange(outgoing, &incoming)?;
-    kept.extend(together(from, keys, arrived));
-    Ok(kept)
+    Ok(Parcels {
+        outgoing,
+        incoming: keys.iter().map(|keys| kinds(from, keys)).collect(),
+        place: Place { kept, keys },
+    })
 }
 
 /// Every tuple, of which there is one copy, to every site.

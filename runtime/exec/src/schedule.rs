@@ -21,6 +21,12 @@ use std::sync::Arc;
 pub(crate) enum Item {
     /// A step: in a quiet part a local one, else one that moves tuples.
     Step(usize),
+    /// What rests on disk from this step on goes there, and what is needed from it on comes back.
+    Rest(usize),
+    /// An exchange begins.
+    Begin(usize),
+    /// The exchanges end that end with this step.
+    End(usize),
     /// Parts at which no site talks.
     Quiet(Vec<Item>),
     /// A loop, its body.
@@ -38,6 +44,8 @@ pub(crate) struct Schedule {
     pub agree: bool,
     /// By step: whether sites agree before it that none has failed.
     pub checks: Vec<bool>,
+    /// By step: whether an exchange ends with it.
+    pub ends: Vec<bool>,
     /// By step: the relation that it changes in place, and at which points.
     pub updates: Vec<Option<(RelationId, Update)>>,
     /// By step: the sweep that it is in.
@@ -95,6 +103,7 @@ impl Schedule {
             loops: vec![],
             agree,
             checks: checks(plan),
+            ends: vec![false; plan.steps.len()],
             updates: plan.steps.iter().map(|step| update(plan, step)).collect(),
             sweeps: plan.sweeps_of_steps(),
             passing: plan.passing(),
@@ -123,7 +132,7 @@ impl Schedule {
                 })
                 .collect();
             schedule.loops.push(Loop {
-                talks: plan.steps[body].iter().any(|step| moves(&step.operation))
+                talks: plan.steps[body].iter().any(|step| step.operation.moves())
                     || (agree && block.until.is_some())
                     || inner.next().is_some(),
                 moves: (block.states.iter().zip(&states))
@@ -143,13 +152,34 @@ impl Schedule {
                     .collect(),
             });
         }
+        let exchanges = plan.exchanges_of_steps();
+        for exchange in &plan.exchanges {
+            schedule.ends[exchange.until.0 as usize] = true;
+        }
+        let rests = rests(plan);
         let mut parts = vec![(vec![], true)];
         for event in events(plan) {
             match event {
                 Event::Enter(_) => parts.push((vec![], true)),
                 Event::Step(step) => {
-                    let quiet = !moves(&plan.steps[step].operation);
-                    add(&mut parts, Item::Step(step), quiet);
+                    if rests[step] {
+                        add(&mut parts, Item::Rest(step), true);
+                    }
+                    match exchanges[step] {
+                        None => {
+                            let quiet = !plan.steps[step].operation.moves();
+                            add(&mut parts, Item::Step(step), quiet);
+                        }
+                        Some(exchange) => {
+                            let last = plan.exchanges[exchange].last();
+                            if last.0 as usize == step {
+                                add(&mut parts, Item::Begin(exchange), false);
+                            }
+                        }
+                    }
+                    if schedule.ends[step] {
+                        add(&mut parts, Item::End(step), false);
+                    }
                 }
                 Event::Exit(block) => {
                     let (body, _) = parts.pop().unwrap_or_default();
@@ -190,11 +220,14 @@ fn is_inside(plan: &Plan, inner: BlockId, outer: BlockId) -> bool {
     false
 }
 
-fn moves(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::Broadcast { .. } | Operation::Shuffle { .. }
-    )
+/// By step: whether something goes to disk in front of it, or comes back.
+pub(crate) fn rests(plan: &Plan) -> Vec<bool> {
+    let mut rests = vec![false; plan.steps.len()];
+    for spill in &plan.spills {
+        rests[spill.before.0 as usize] = true;
+        rests[spill.until.0 as usize] = true;
+    }
+    rests
 }
 
 /// Adds a part to the innermost body that is open.

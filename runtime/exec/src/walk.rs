@@ -9,19 +9,22 @@
 //! ```
 
 use crate::error::{ErrorKind, RunError};
+use crate::exchange::Begun;
 use crate::local::{self, Place};
 use crate::meet::{meet, share_numbers};
 use crate::output;
 use crate::profile::Recorder;
 use crate::schedule::{Item, Schedule};
 use crate::session::Feed;
+use crate::spill::Disk;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic, movement, source};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
 use ein_plan::{BlockId, Operation, Plan, RelationId, Source, Step, Sweep};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
 
 /// Walks the plan at this site. `current` is kept at the number of the step that is being taken.
 pub(crate) fn walk(
@@ -59,12 +62,15 @@ pub(crate) fn pool(options: &Options) -> Result<ThreadPool, RunError> {
         })
 }
 
+/// How often what has begun is kept going beside steps.
+const PROGRESS: Duration = Duration::from_micros(500);
+
 /// One walk of a plan.
 pub(crate) struct Walker<'a> {
     pub plan: &'a Plan,
     pub comm: Counting<&'a dyn Communicator>,
     options: &'a Options,
-    current: &'a AtomicUsize,
+    pub current: &'a AtomicUsize,
     /// What a session gives; none outside of sessions.
     pub feed: Option<&'a Feed<'a>>,
     /// Notes what steps take, and the number of the plan in the run.
@@ -78,6 +84,12 @@ pub(crate) struct Walker<'a> {
     /// By loop: the rounds that it made when it was walked last.
     pub counts: Vec<u64>,
     pub schedule: &'a Schedule,
+    /// What rests on disk.
+    pub disk: Disk,
+    /// How long all steps took.
+    pub took: Duration,
+    /// The exchanges that have begun and not ended.
+    pub begun: Vec<Begun>,
     /// Whether values that are not finite are looked for.
     pub looking: bool,
     /// The first step with NaN or infinity, and with minus infinity alone, which masks hold.
@@ -114,6 +126,9 @@ impl<'a> Walker<'a> {
             made: vec![0; plan.repeats.len()],
             counts: vec![0; plan.repeats.len()],
             schedule,
+            disk: Disk::new(options.spill.clone()),
+            took: Duration::ZERO,
+            begun: vec![],
             looking: false,
             faulty: (None, None),
         }
@@ -124,7 +139,9 @@ impl<'a> Walker<'a> {
         let patience = self.options.patience;
         self.comm
             .doing("the beginning of a plan".to_owned(), patience);
+        let began = Instant::now();
         self.items(&self.schedule.items, pool)?;
+        self.took = began.elapsed();
         self.comm.doing("the end of a plan".to_owned(), patience);
         agree(*self.comm.inner(), self.failure.take())?;
         self.current.store(usize::MAX, Ordering::Relaxed);
@@ -142,6 +159,7 @@ impl<'a> Walker<'a> {
             saved,
             traffic,
             peak_bytes,
+            spilled: self.spilled()?,
             rounds: self.made.clone(),
             profile: None,
             stopped: None,
@@ -155,16 +173,38 @@ impl<'a> Walker<'a> {
             match item {
                 Item::Quiet(items) => {
                     if self.failure.is_none() {
-                        pool.install(|| self.quiet(items));
+                        self.beside(items, pool);
                     }
                 }
                 Item::Step(number) => self.movement(*number)?,
+                Item::Rest(step) => self.rest(*step),
+                Item::Begin(exchange) => self.begin_exchange(*exchange)?,
+                Item::End(step) => self.end_exchanges(*step)?,
                 Item::Repeat(block, body) => {
                     self.repeat(*block, true, |walker| walker.items(body, pool))?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Takes steps at which no site talks, in the pool, while this thread keeps going what has begun.
+    fn beside(&mut self, items: &[Item], pool: &ThreadPool) {
+        if self.begun.is_empty() {
+            return pool.install(|| self.quiet(items));
+        }
+        let comm = *self.comm.inner();
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        pool.in_place_scope(|scope| {
+            scope.spawn(|_| {
+                // Dropped also in a panic, which the scope passes on.
+                let _done = done;
+                self.quiet(items);
+            });
+            while is_done.recv_timeout(PROGRESS) == Err(RecvTimeoutError::Timeout) {
+                comm.progress();
+            }
+        });
     }
 
     /// Takes steps at which no site talks, in the pool, up to the first mistake.
@@ -175,6 +215,7 @@ impl<'a> Walker<'a> {
             }
             match item {
                 Item::Step(number) => self.one(*number),
+                Item::Rest(step) => self.rest(*step),
                 Item::Quiet(items) => self.quiet(items),
                 Item::Repeat(block, body) => {
                     let walked = self.repeat(*block, false, |walker| {
@@ -184,6 +225,10 @@ impl<'a> Walker<'a> {
                     if let Err(error) = walked {
                         self.failure = Some(error);
                     }
+                }
+                Item::Begin(_) | Item::End(_) => {
+                    let what = "sites talk where they do not";
+                    self.failure = Some(RunError::internal(what));
                 }
             }
         }
@@ -197,7 +242,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Notes a step that has been taken.
-    fn note(&self, number: usize, began: Option<Instant>) {
+    pub fn note(&self, number: usize, began: Option<Instant>) {
         if let Some((recorder, plan)) = self.recorder {
             recorder.ends((plan, number), began, self.store.held());
         }
@@ -256,21 +301,10 @@ impl<'a> Walker<'a> {
     fn movement(&mut self, number: usize) -> Result<(), RunError> {
         let plan = self.plan;
         let step = &plan.steps[number];
-        self.current.store(number, Ordering::Relaxed);
         let began = self.recorder.and_then(|(recorder, _)| recorder.begins());
+        self.enter(number, 1)?;
         self.comm.begin(number);
-        if self.options.patience.is_some() && self.comm.sites() > 1 {
-            self.comm
-                .doing(self.described(number), self.options.patience);
-        }
         let comm = *self.comm.inner();
-        if self.schedule.checks[number] {
-            agree(comm, self.failure.take())?;
-        } else if let Some(error) = self.failure.take() {
-            // Nothing was to fail here, so nobody asks.
-            comm.abort(&error.message);
-            return Err(error);
-        }
         let tuples = self.moved(step).map_err(|error| {
             if error.kind != ErrorKind::Lost {
                 // The others wait for what this site cannot send.
@@ -281,6 +315,33 @@ impl<'a> Walker<'a> {
         self.keep(number, step, tuples);
         self.note(number, began);
         Ok(())
+    }
+
+    /// Comes to so many steps, from this one on, at which sites talk, and agrees with them that none has failed.
+    pub fn enter(&mut self, first: usize, count: usize) -> Result<(), RunError> {
+        self.current.store(first, Ordering::Relaxed);
+        self.waits_for(first, count);
+        let comm = *self.comm.inner();
+        if self.schedule.checks[first..first + count].contains(&true) {
+            agree(comm, self.failure.take())?;
+        } else if let Some(error) = self.failure.take() {
+            // Nothing was to fail here, so nobody asks.
+            comm.abort(&error.message);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Says which steps are waited for.
+    pub fn waits_for(&self, first: usize, count: usize) {
+        if self.options.patience.is_some() && self.comm.sites() > 1 {
+            let others = match count {
+                1 => String::new(),
+                more => format!(" and {} more", more - 1),
+            };
+            let what = format!("{}{others}", self.described(first));
+            self.comm.doing(what, self.options.patience);
+        }
     }
 
     /// `step 7, `W` (model.ein:5)`.
@@ -294,7 +355,7 @@ impl<'a> Walker<'a> {
     }
 
     /// An error with the step and the rounds in which it happened.
-    fn located(&self, error: RunError, number: usize) -> RunError {
+    pub fn located(&self, error: RunError, number: usize) -> RunError {
         let names = self.rounds.iter().map(|(block, round)| {
             let name = self.plan.repeat(*block).block.name.as_str();
             (name, *round)
@@ -435,7 +496,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn hold(&mut self, number: usize, step: &Step, tuples: Tuples) {
+    pub fn hold(&mut self, number: usize, step: &Step, tuples: Tuples) {
         if let Err(error) = fits(step, &tuples) {
             self.failure = Some(self.located(error, number));
             return;
@@ -446,8 +507,15 @@ impl<'a> Walker<'a> {
         self.store.insert(step.result.into(), tuples);
     }
 
+    /// Frees what a step frees, unless an exchange ends with it.
     fn free(&mut self, step: &Step) {
-        for relation in &step.frees {
+        if !self.schedule.ends[step.result.0 as usize] {
+            self.free_all(&step.frees);
+        }
+    }
+
+    pub fn free_all(&mut self, relations: &[RelationId]) {
+        for relation in relations {
             self.store.free((*relation).into());
         }
     }

@@ -8,14 +8,16 @@
 
 mod plans;
 
-use ein_comm::Communicator;
+use ein_array::{Array, Data};
 use ein_comm::mpi::{self, Mpi, Shim};
+use ein_comm::{ArrayKind, Communicator};
 use ein_exec::{Options, run_in_process, run_site};
-use ein_plan::Plan;
+use ein_plan::{DType, Plan};
 use plans::*;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SCENARIO: &str = "EIN_TEST_SCENARIO";
@@ -46,6 +48,7 @@ fn all() {
             job(name, ranks, "same", path).succeeds();
         }
         job(name, 3, "fault", path).succeeds();
+        stalls(&job(name, 4, "stall", path));
         job(name, 3, "panic", path).fails_with("rank 1: panicked: on purpose");
         job(name, 3, "kernel", path).fails_with(": panicked: index out of bounds");
         job(name, 3, "leave", path).fails_with("");
@@ -88,6 +91,29 @@ fn shim(name: &str) -> Result<PathBuf, String> {
         return Err(format!("its shim does not build: {text}"));
     }
     Ok(target.join("release/libein_mpi.so"))
+}
+
+/// Each wait names the rank that was late, and no other; it is told once.
+fn stalls(job: &Job) {
+    job.succeeds();
+    for (what, late) in [
+        ("an exchange", 2),
+        ("a broadcast", 2),
+        ("a broadcast from its root", 1),
+        ("an agreement", 2),
+        ("a barrier", 2),
+        ("a large message", 1),
+    ] {
+        let told = |line: &&str| line.ends_with(&format!(" at {what}"));
+        let lines: Vec<&str> = job.text.lines().filter(told).collect();
+        let expected = format!("has waited 0.4 s for site {late} at {what}");
+        let right = lines.iter().all(|line| line.ends_with(&expected));
+        assert!(
+            right && !lines.is_empty(),
+            "{what}: {lines:?}\n{}",
+            job.text
+        );
+    }
 }
 
 struct Job {
@@ -191,6 +217,7 @@ fn rank(scenario: &str) {
 fn options() -> Options {
     Options {
         threads: 1,
+        spill: std::env::temp_dir(),
         ..Options::default()
     }
 }
@@ -204,6 +231,7 @@ fn connected(scenario: &str, mpi: Mpi) {
             same(&mpi, &cut_product(sites, [0, 5, 6], 2));
             same(&mpi, &rechunk(sites, [5, 7], 3, 8));
             same(&mpi, &lookup(sites, 9, 9, 4));
+            same(&mpi, &meetings(sites, true));
             // One sender, and arrays that are not packed.
             same(&mpi, &broadcast_product(sites, [3, 300, 100], 1));
             same(&mpi, &cut_product(sites, [200, 90, 30], 2));
@@ -216,6 +244,7 @@ fn connected(scenario: &str, mpi: Mpi) {
             same(&mpi, &broadcast_product(sites, [3, 300, 100], 1));
             same(&mpi, &cut_product(sites, [200, 90, 30], 2));
             mpi.barrier().unwrap();
+            several_at_once(&mpi.with_messages_of(100));
         }
         "fault" => {
             let plan = lookup(sites, 9, 7, 4);
@@ -223,6 +252,7 @@ fn connected(scenario: &str, mpi: Mpi) {
             let here = run_in_process(&plan, &options()).unwrap_err();
             assert_eq!(there, here);
         }
+        "stall" => stall(&mpi),
         // In the middle of a run, at a rank that others wait for.
         "panic" => {
             let reached = mpi.agree(None).unwrap();
@@ -266,4 +296,81 @@ fn same(mpi: &Mpi, plan: &Plan) {
     } else {
         assert!(there.printed.is_empty());
     }
+}
+
+fn array(values: Vec<i64>) -> Arc<Array> {
+    Arc::new(Array::new(vec![values.len()], Data::I64(values)).unwrap())
+}
+
+fn kinds(lengths: impl IntoIterator<Item = usize>) -> Vec<ArrayKind> {
+    let kind = |length| ArrayKind {
+        dtype: DType::I64,
+        shape: vec![length],
+    };
+    lengths.into_iter().map(kind).collect()
+}
+
+/// Exchanges that are begun together, ended in another order, with other calls between.
+fn several_at_once(mpi: &Mpi) {
+    let (me, sites) = (i64::from(mpi.site()), mpi.sites() as usize);
+    let begin = |number: i64, length: usize| {
+        let outgoing = (0..sites as i64).map(|to| vec![array(vec![number + 10 * me + to; length])]);
+        let incoming = vec![kinds([length]); sites];
+        mpi.begin(outgoing.collect(), &incoming).unwrap()
+    };
+    let first = begin(1000, 3);
+    let second = begin(2000, 20_000);
+    assert_eq!(mpi.agree(None).unwrap(), None);
+    mpi.progress();
+    for (ticket, number, length) in [(second, 2000, 20_000), (first, 1000, 3)] {
+        let come = mpi.end(ticket).unwrap();
+        for (from, parcel) in (0..).zip(come) {
+            assert_eq!(*parcel[0], *array(vec![number + 10 * from + me; length]));
+        }
+    }
+}
+
+/// In every kind of call, one rank is late.
+fn stall(mpi: &Mpi) {
+    let (me, sites) = (mpi.site(), mpi.sites() as usize);
+    let late = |what: &str, rank: u32| {
+        // Nobody is late any more.
+        mpi.doing(String::new(), None);
+        mpi.barrier().unwrap();
+        mpi.doing(what.into(), Some(Duration::from_millis(400)));
+        if me == rank {
+            std::thread::sleep(Duration::from_millis(2500));
+        }
+    };
+    late("an exchange", 2);
+    let all = vec![kinds([1]); sites];
+    mpi.share(vec![array(vec![1])], &all).unwrap();
+    // A tree may hand a broadcast to some before others have come.
+    for (what, rank) in [("a broadcast", 2), ("a broadcast from its root", 1)] {
+        late(what, rank);
+        let mut one = vec![vec![]; sites];
+        one[1] = kinds([5]);
+        let mine = match me {
+            1 => vec![array(vec![7; 5])],
+            _ => vec![],
+        };
+        mpi.share(mine, &one).unwrap();
+    }
+    late("an agreement", 2);
+    mpi.agree(None).unwrap();
+    late("a barrier", 2);
+    mpi.barrier().unwrap();
+    // Rank 0 gets nothing, and waits until rank 1 takes what it sends.
+    late("a large message", 1);
+    let length = 4_000_000;
+    let mut outgoing = vec![vec![]; sites];
+    let mut incoming = vec![vec![]; sites];
+    match me {
+        0 => outgoing[1] = vec![array(vec![3; length])],
+        1 => incoming[0] = kinds([length]),
+        _ => {}
+    }
+    mpi.exchange(outgoing, &incoming).unwrap();
+    mpi.doing(String::new(), None);
+    mpi.barrier().unwrap();
 }

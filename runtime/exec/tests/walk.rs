@@ -4,7 +4,7 @@
 mod plans;
 
 use ein_array::{Array, Data};
-use ein_comm::{ArrayKind, CommError, Communicator, InProcess, in_process};
+use ein_comm::{ArrayKind, CommError, Communicator, InProcess, Ticket, in_process};
 use ein_exec::{ErrorKind, Options, Report, RunError, run_in_process, run_site};
 use ein_plan::*;
 use plans::*;
@@ -296,13 +296,16 @@ impl Communicator for Failing {
     fn sites(&self) -> u32 {
         self.inner.sites()
     }
-    fn exchange(
+    fn begin(
         &self,
         outgoing: Vec<Vec<Arc<Array>>>,
         incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    ) -> Result<Ticket, CommError> {
         self.count();
-        self.inner.exchange(outgoing, incoming)
+        self.inner.begin(outgoing, incoming)
+    }
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        self.inner.end(ticket)
     }
     fn share(
         &self,

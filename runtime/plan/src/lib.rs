@@ -10,6 +10,7 @@
 pub mod amounts;
 pub mod dtype;
 pub mod encode;
+pub mod exchange;
 pub mod function;
 pub mod kernel;
 pub mod library;
@@ -24,12 +25,14 @@ pub mod reduction;
 pub mod relation;
 pub mod repeat;
 pub mod source;
+pub mod spill;
 pub mod sweep;
 pub mod traffic;
 pub mod verify;
 pub mod work;
 
 pub use dtype::{DType, Scalar};
+pub use exchange::Exchange;
 pub use function::Function;
 pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
 pub use library::Library;
@@ -42,4 +45,5 @@ pub use reduction::Reduction;
 pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, piece};
 pub use repeat::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
 pub use source::{FileRef, Part, Source};
+pub use spill::Spill;
 pub use sweep::Sweep;

@@ -84,6 +84,12 @@ pub fn ends(plan: &Plan) -> Ends {
             time_of_step[member.0 as usize] = time_of_step[sweep.last().0 as usize];
         }
     }
+    // What an exchange sends and what arrives is there until it has come.
+    for exchange in &plan.exchanges {
+        for member in &exchange.members {
+            time_of_step[member.0 as usize] = time_of_step[exchange.until.0 as usize];
+        }
+    }
     let parent = |block: BlockId| plan.repeat(block).block.parent;
     let mut last: Vec<Option<usize>> = time_of_step.iter().map(|time| Some(*time)).collect();
     // A use in a loop is one by the outermost loop that the relation is outside of.

@@ -2,7 +2,8 @@
 //!
 //! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
 //! SHUF leave where it is is one array with two names and counted once, and so is a state that is what the round
-//! before ended with, and what a step changes in place. The members of a sweep are all there when the last one is; what passes in it is not. Copies at several sites are counted at each. What a loop collects is there from its beginning.
+//! before ended with, and what a step changes in place. The members of a sweep are all there when the last one is; what passes in it is not.
+//! The members of an exchange are there, beside what they are sent from, from its beginning. What rests on disk is not there. Copies at several sites are counted at each. What a loop collects is there from its beginning.
 //! The working space of kernels and transports is not counted. Plans must be verified.
 //!
 //! ```text
@@ -11,7 +12,7 @@
 
 use crate::amounts::Amounts;
 use crate::lifetime::{Event, events};
-use crate::plan::{Operation, Plan, RelationId};
+use crate::plan::{Operation, Plan, RelationId, Step};
 use crate::relation::RelationType;
 use crate::repeat::{BlockId, Bound, LoopValue};
 use std::collections::BTreeMap;
@@ -54,6 +55,7 @@ fn held(plan: &Plan) -> Held<'_> {
         by_step: vec![vec![0; sites]; plan.steps.len()],
         sweeps: plan.sweeps_of_steps(),
         passing: plan.passing(),
+        exchanges: plan.exchanges_of_steps(),
     };
     held.walk(&events(plan));
     held
@@ -89,6 +91,8 @@ struct Held<'a> {
     /// By step: its sweep, and whether its result is never held.
     sweeps: Vec<Option<usize>>,
     passing: Vec<bool>,
+    /// By step: its exchange.
+    exchanges: Vec<Option<usize>>,
 }
 
 impl Held<'_> {
@@ -98,7 +102,10 @@ impl Held<'_> {
         while let Some(event) = events.get(at) {
             at += 1;
             match *event {
-                Event::Step(step) => self.step(step),
+                Event::Step(step) => {
+                    self.rest(step);
+                    self.step(step);
+                }
                 Event::Exit(_) => {}
                 Event::Enter(block) => {
                     let length = events[at..].iter().position(|e| *e == Event::Exit(block));
@@ -173,6 +180,19 @@ impl Held<'_> {
         }
     }
 
+    /// What goes to disk in front of a step, and what is back.
+    fn rest(&mut self, number: usize) {
+        let plan = self.plan;
+        self.step = number;
+        let at = RelationId(number as u32);
+        for spill in plan.spills.iter().filter(|spill| spill.before == at) {
+            self.drop(Name::Relation(spill.relation));
+        }
+        for spill in plan.spills.iter().filter(|spill| spill.until == at) {
+            self.make(Name::Relation(spill.relation), plan.kind(spill.relation));
+        }
+    }
+
     fn step(&mut self, number: usize) {
         let plan = self.plan;
         let step = &plan.steps[number];
@@ -193,10 +213,21 @@ impl Held<'_> {
             }
             return;
         }
-        match step.operation {
-            Operation::Broadcast { input } | Operation::Shuffle { input } => {
-                self.share(Name::Relation(input), own, &step.kind);
+        if let Some(exchange) = self.exchanges[number] {
+            let exchange = &plan.exchanges[exchange];
+            if exchange.last() != step.result {
+                return;
             }
+            for member in &exchange.members {
+                self.moved(plan.step(*member));
+            }
+            for freed in &step.frees {
+                self.drop(Name::Relation(*freed));
+            }
+            return;
+        }
+        match step.operation {
+            Operation::Broadcast { .. } | Operation::Shuffle { .. } => self.moved(step),
             Operation::Loop {
                 value: LoopValue::State(block, state) | LoopValue::Last(block, state),
             } => self.rename(Name::State(block, state), own, &step.kind),
@@ -210,6 +241,14 @@ impl Held<'_> {
         }
         for freed in &step.frees {
             self.drop(Name::Relation(*freed));
+        }
+    }
+
+    /// What a movement leaves where it is has two names.
+    fn moved(&mut self, step: &Step) {
+        if let Some(input) = step.operation.inputs().first() {
+            let own = Name::Relation(step.result);
+            self.share(Name::Relation(*input), own, &step.kind);
         }
     }
 

@@ -13,6 +13,7 @@ mod repeat;
 mod token;
 
 use crate::dtype::DType;
+use crate::exchange::Exchange;
 use crate::kernel::{Graph, Kernel, NodeId, Operand};
 use crate::mesh::Mesh;
 use crate::plan::{Fold, JoinInput, KernelId, Operation, Output, Plan, Range, RelationId, Step};
@@ -20,6 +21,7 @@ use crate::print::AXES;
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType};
 use crate::source::{FileRef, Part, Source};
+use crate::spill::Spill;
 use crate::sweep::Sweep;
 use expression::{body, indices};
 pub use line::{Line, ParseError, Result, lines};
@@ -86,6 +88,8 @@ fn plan(text: &str) -> Result<Plan> {
         steps: vec![],
         repeats: vec![],
         sweeps: vec![],
+        exchanges: vec![],
+        spills: vec![],
         outputs: vec![],
     };
     let mut open = repeat::Open::default();
@@ -106,6 +110,10 @@ fn plan(text: &str) -> Result<Plan> {
         } else if open.read(&mut line, &mut plan)? {
         } else if line.at_words("sweep") {
             plan.sweeps.push(line.sweep()?);
+        } else if line.at_words("exchange") {
+            plan.exchanges.push(line.exchange()?);
+        } else if line.at_words("spill") {
+            plan.spills.push(line.spill()?);
         } else if line.at_words("output") {
             plan.outputs.push(output(&mut line, &plan)?);
         } else {
@@ -262,6 +270,35 @@ impl Line<'_> {
         let rows = self.integer()?;
         self.end()?;
         Ok(Sweep { members, rows })
+    }
+
+    /// `exchange r3, r4 until r7`.
+    fn exchange(&mut self) -> Result<Exchange> {
+        self.expect_word("exchange")?;
+        let mut members = vec![self.relation()?];
+        while self.eat(",") {
+            members.push(self.relation()?);
+        }
+        self.expect_word("until")?;
+        let until = self.relation()?;
+        self.end()?;
+        Ok(Exchange { members, until })
+    }
+
+    /// `spill r3 before r5 until r9`.
+    fn spill(&mut self) -> Result<Spill> {
+        self.expect_word("spill")?;
+        let relation = self.relation()?;
+        self.expect_word("before")?;
+        let before = self.relation()?;
+        self.expect_word("until")?;
+        let until = self.relation()?;
+        self.end()?;
+        Ok(Spill {
+            relation,
+            before,
+            until,
+        })
     }
 
     /// `r3`.

@@ -8,12 +8,14 @@
 //! ```
 
 use crate::dtype::DType;
+use crate::exchange::Exchange;
 use crate::kernel::Kernel;
 use crate::mesh::Mesh;
 use crate::reduction::Reduction;
 use crate::relation::{KeyDim, RelationType};
 use crate::repeat::{LoopValue, Repeat};
 use crate::source::Source;
+use crate::spill::Spill;
 use crate::sweep::Sweep;
 use serde::{Deserialize, Serialize};
 
@@ -230,6 +232,10 @@ pub struct Plan {
     pub repeats: Vec<Repeat>,
     /// Steps that are taken together; no step is in two.
     pub sweeps: Vec<Sweep>,
+    /// Movements that go together or meanwhile, in the order in which they begin; no step is in two.
+    pub exchanges: Vec<Exchange>,
+    /// What rests on disk, ascending.
+    pub spills: Vec<Spill>,
     /// What is given out, in the order of the program.
     pub outputs: Vec<Output>,
 }

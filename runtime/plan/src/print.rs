@@ -301,6 +301,14 @@ impl Display for Plan {
         for sweep in &self.sweeps {
             writeln!(f, "sweep {} rows {}", list(&sweep.members), sweep.rows)?;
         }
+        for exchange in &self.exchanges {
+            let members = list(&exchange.members);
+            writeln!(f, "exchange {members} until {}", exchange.until)?;
+        }
+        for spill in &self.spills {
+            let (relation, before, until) = (spill.relation, spill.before, spill.until);
+            writeln!(f, "spill {relation} before {before} until {until}")?;
+        }
         for output in &self.outputs {
             writeln!(f, "{}", self.output_text(output))?;
         }

@@ -20,9 +20,11 @@
 //! r3: it needs r1 where its own tuples are, …; but r1 is …
 //! ```
 
+mod exchange;
 pub mod kernel;
 pub mod location;
 mod repeat;
+mod spill;
 mod sweep;
 pub mod types;
 
@@ -77,7 +79,9 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     }
     repeat::loops(plan)?;
     sweep::sweeps(plan).map_err(at("sweeps".into()))?;
-    repeat::lifetimes(plan)
+    exchange::exchanges(plan).map_err(at("exchanges".into()))?;
+    repeat::lifetimes(plan)?;
+    spill::spills(plan).map_err(at("spills".into()))
 }
 
 impl Operation {

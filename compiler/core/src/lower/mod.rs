@@ -1,15 +1,22 @@
 //! Lowering: IA → the plan that every site walks.
 //!
 //! Steps stand in the order of the IA program; equal kernels are one; steps that can be one pass over memory are taken together
-//! (`sweep.rs`), totals of what they make by rows among them (`total.rs`); a relation is freed at its last use, loops are numbered as they begin. Must
+//! (`sweep.rs`), totals of what they make by rows among them (`total.rs`), and movements that can be one message (`exchange.rs`, in
+//! an order that brings them together, `order.rs`); a relation is freed at its last use, loops are numbered as they begin. Must
 //! not know costs, nor how steps are carried out.
 //!
 //! ```text
 //! r3 = join k0 (r2, r1)   {i: 10/4} f32[10/i, 8] @ PART(i)   // model.ein:7
 //! ```
 
+mod exchange;
+mod order;
+mod spill;
 mod sweep;
 mod total;
+
+pub use order::gathered;
+pub use spill::spilled;
 
 use crate::ia::{self, Operation};
 use crate::tra::blocks;
@@ -60,14 +67,20 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
         steps,
         repeats: vec![],
         sweeps: vec![],
+        exchanges: vec![],
+        spills: vec![],
         outputs,
     };
     loops(program, &mut plan)?;
     free(&mut plan);
-    let whole = peak(&plan).map_or(0, |peak| peak.bytes);
+    let whole = held(&plan);
     sweep(&mut plan);
     // What is kept until a sweep is taken must not cost much more than what passes saves.
     within(&mut plan, whole + whole / 8);
+    let whole = held(&plan);
+    plan.exchanges = exchange::exchanges(&plan);
+    free(&mut plan);
+    one_by_one(&mut plan, whole + whole / 8);
     Ok(plan)
 }
 
@@ -89,6 +102,7 @@ fn sweep(plan: &mut Plan) {
 
 /// Takes steps one by one where sweeps make a plan need more than so many bytes.
 pub fn within(plan: &mut Plan, bytes: u64) {
+    one_by_one(plan, bytes);
     while let Some(peak) = peak(plan)
         && peak.bytes > bytes
     {
@@ -103,6 +117,19 @@ pub fn within(plan: &mut Plan, bytes: u64) {
         plan.sweeps.remove(at);
         free(plan);
     }
+}
+
+/// Makes the movements of a plan one by one, each where it stands, if it needs more than so many bytes otherwise.
+fn one_by_one(plan: &mut Plan, bytes: u64) {
+    if !plan.exchanges.is_empty() && held(plan) > bytes {
+        plan.exchanges.clear();
+        free(plan);
+    }
+}
+
+/// The most bytes that a site of a plan holds.
+fn held(plan: &Plan) -> u64 {
+    peak(plan).map_or(0, |peak| peak.bytes)
 }
 
 /// The most that a site of a plan holds, and when.

@@ -63,6 +63,7 @@ pub(super) fn search_options(options: &Options) -> SearchOptions {
     let Criteria {
         objective,
         memory,
+        spill: _,
         balance,
         disabled_rules,
     } = &options.criteria;
@@ -278,17 +279,13 @@ fn located(diagnostic: Diagnostic, origin: ein_plan::Origin) -> Diagnostic {
     diagnostic.at(span, "here a site holds most")
 }
 
-/// The plan itself must keep to the limit that was asked for.
-pub(super) fn check_memory(plan: &Plan, options: &Options) -> Result<(), Stop> {
-    let Some(limit) = options.criteria.memory else {
-        return Ok(());
-    };
+/// What to say of a plan that does not keep to the limit that was asked for, and how many bytes are missing.
+pub(super) fn missing(plan: &Plan, options: &Options) -> Option<(Diagnostic, u64)> {
+    let limit = options.criteria.memory?;
     let peaks = memory::peaks(plan);
-    let Some(peak) = peaks.iter().max_by_key(|peak| peak.bytes) else {
-        return Ok(());
-    };
+    let peak = peaks.iter().max_by_key(|peak| peak.bytes)?;
     if peak.bytes <= limit {
-        return Ok(());
+        return None;
     }
     let step = &plan.steps[peak.step];
     let scaled = super::text::scaled;
@@ -305,6 +302,5 @@ pub(super) fn check_memory(plan: &Plan, options: &Options) -> Result<(), Stop> {
     )
     .help("more sites (`--sites`) or a higher `--memory` help");
     let missing = peak.bytes - limit;
-    let diagnostic = Box::new(located(diagnostic, step.origin));
-    Err(Stop::TooLarge(diagnostic, missing))
+    Some((located(diagnostic, step.origin), missing))
 }

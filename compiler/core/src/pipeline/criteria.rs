@@ -39,6 +39,8 @@ pub struct Criteria {
     pub objective: Objective,
     /// Bytes that a site may hold, if there is a limit.
     pub memory: Option<u64>,
+    /// Whether values may rest on disk between two uses where a plan does not fit otherwise.
+    pub spill: bool,
     /// How many times its even share of the arithmetic a site may do, from 1.
     pub balance: f64,
     /// Names of rules that are not used.
@@ -50,6 +52,7 @@ impl Default for Criteria {
         Criteria {
             objective: Objective::default(),
             memory: None,
+            spill: false,
             balance: 1.25,
             disabled_rules: vec![],
         }

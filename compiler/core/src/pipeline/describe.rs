@@ -13,7 +13,9 @@ use super::report::{
 use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
-use ein_plan::{AxisRole, Block, BlockId, Bound, LoopValue, Origin, RelationId, memory, traffic};
+use ein_plan::{
+    AxisRole, Block, BlockId, Bound, LoopValue, Origin, Plan, RelationId, Spill, memory, traffic,
+};
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
 pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanReport {
@@ -23,6 +25,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
     let received = traffic::received(plan);
     let sent = traffic::by_step(plan);
     let (sweeps, passing) = (plan.sweeps_of_steps(), plan.passing());
+    let exchanges = plan.exchanges_of_steps();
     let steps = ia.relations.iter().enumerate().map(|(number, relation)| {
         let kind = relation.kind.to_string();
         let (kind, placement) = kind.rsplit_once(" @ ").unwrap_or((&kind, ""));
@@ -41,7 +44,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
                 None if in_place => {
                     text(ia, relation).replacen("local join", "local update in place", 1)
                 }
-                None => text(ia, relation),
+                None => format!("{}{}", text(ia, relation), going(plan, exchanges[number])),
                 Some(sweep) => {
                     let passes = if passing[number] { ", passes" } else { "" };
                     format!("{} in sweep {sweep}{passes}", text(ia, relation))
@@ -52,6 +55,18 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
                 members.map(|member| member.0 as usize).collect()
             }),
             passes: passing[number],
+            together: match exchanges[number].map(|e| &plan.exchanges[e].members) {
+                Some(members) if members.len() > 1 => {
+                    members.iter().map(|member| member.0 as usize).collect()
+                }
+                _ => vec![],
+            },
+            beside: exchanges[number].and_then(|exchange| {
+                let exchange = &plan.exchanges[exchange];
+                (exchange.until > exchange.last()).then_some(exchange.until.0 as usize)
+            }),
+            spills: resting(plan, number, |spill| spill.before),
+            restores: resting(plan, number, |spill| spill.until),
             inputs: inputs(relation),
             kind: kind.into(),
             frontier: relation.kind.keys.iter().map(|key| key.pieces).collect(),
@@ -86,6 +101,9 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             flops_per_site_max: figure(cost.flops),
             peak_memory_per_site_max: peak.map_or(0, |peak| peak.bytes),
             peak_step: peak.map_or(0, |peak| peak.step),
+            spill_written: plan.spilled().written,
+            spill_read: plan.spilled().read,
+            meetings: plan.expected_meetings(),
             seconds: matches!(options.criteria.objective, Objective::Time(_))
                 .then_some(compiled.chosen.price.seconds),
         },
@@ -115,6 +133,34 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             .collect(),
         alternatives: vec![],
         rewrites: rewrites(compiled),
+    }
+}
+
+/// What goes to disk in front of a step, or is back.
+fn resting(plan: &Plan, step: usize, at: impl Fn(&Spill) -> RelationId) -> Vec<usize> {
+    let spills = plan.spills.iter();
+    let here = spills.filter(|spill| at(spill).0 as usize == step);
+    here.map(|spill| spill.relation.0 as usize).collect()
+}
+
+/// What is said of a movement in an exchange.
+fn going(plan: &Plan, exchange: Option<usize>) -> String {
+    let Some(exchange) = exchange else {
+        return String::new();
+    };
+    let members = &plan.exchanges[exchange].members;
+    let beside = (
+        members.last().map_or(0, |last| last.0) + 1,
+        plan.exchanges[exchange].until.0,
+    );
+    let beside = match beside {
+        (first, until) if first > until => String::new(),
+        (first, until) if first == until => format!(" beside {first}"),
+        (first, until) => format!(" beside {first} to {until}"),
+    };
+    match members.len() {
+        1 => beside,
+        _ => format!(" in exchange {exchange}{beside}"),
     }
 }
 

@@ -9,7 +9,7 @@
 //! 2  B.all  {} f32[4096, 4096] @ ALL  = broadcast B  67108864 floats  // matmul.ein:10
 //! ```
 
-use super::report::{Alternative, PlanLoop, PlanReport, Rewrite};
+use super::report::{Alternative, PlanLoop, PlanReport, PlanStep, Rewrite};
 use super::text::{count, figure, scaled, seconds, table};
 
 /// The plan in words, with its cost.
@@ -23,6 +23,7 @@ pub fn explain(report: &PlanReport) -> String {
     let mut rows: Vec<Vec<String>> = vec![];
     for step in &report.steps {
         rows.extend(beginning(report, step.step));
+        rows.extend(resting(report, step));
         rows.push({
             let place = match step.source.line {
                 0 => String::new(),
@@ -94,6 +95,25 @@ fn beginning(report: &PlanReport, step: usize) -> impl Iterator<Item = Vec<Strin
     })
 }
 
+/// The line of what goes to disk in front of a step and of what is back.
+fn resting(report: &PlanReport, step: &PlanStep) -> Option<Vec<String>> {
+    let named = |steps: &[usize], what: &str| {
+        let names: Vec<&str> = (steps.iter())
+            .filter_map(|step| report.steps.get(*step))
+            .map(|step| step.name.as_str())
+            .collect();
+        (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
+    };
+    let out = named(&step.spills, "to disk:");
+    let back = named(&step.restores, "from disk:");
+    let text: Vec<String> = out.into_iter().chain(back).collect();
+    (!text.is_empty()).then(|| {
+        let mut row = vec![String::new(); 6];
+        row[3] = text.join("; ");
+        row
+    })
+}
+
 fn header(report: &PlanReport) -> String {
     let cost = &report.cost;
     let mesh: Vec<String> = report.mesh.iter().map(u32::to_string).collect();
@@ -138,6 +158,13 @@ fn header(report: &PlanReport) -> String {
         scaled(cost.flops_per_site_max, "flop"),
         scaled(cost.peak_memory_per_site_max, "B"),
     );
+    if cost.spill_read > 0 {
+        text.push_str(&format!(
+            "rests on disk: {} written, {} read at a site\n",
+            scaled(cost.spill_written, "B"),
+            scaled(cost.spill_read, "B")
+        ));
+    }
     if let Some(estimate) = cost.seconds {
         text.push_str(&format!("estimated time: {}\n", seconds(estimate)));
     }

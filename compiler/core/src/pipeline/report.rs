@@ -106,6 +106,15 @@ pub struct PlanCost {
     pub peak_memory_per_site_max: u64,
     /// The step at which it holds them.
     pub peak_step: usize,
+    /// How often sites meet to move something; movements that go together meet once.
+    #[serde(default)]
+    pub meetings: u64,
+    /// Bytes that the site that has most writes to disk, of what rests there between two uses.
+    #[serde(default)]
+    pub spill_written: u64,
+    /// Bytes that it reads again.
+    #[serde(default)]
+    pub spill_read: u64,
     /// Seconds by the machine's figures, if the plan was chosen by time.
     #[serde(default)]
     pub seconds: Option<f64>,
@@ -168,6 +177,18 @@ pub struct PlanStep {
     /// Whether its result passes: read in its sweep only, and never held whole.
     #[serde(default)]
     pub passes: bool,
+    /// The movements that it goes together with, itself included, in one message for each pair of sites; empty for others.
+    #[serde(default)]
+    pub together: Vec<usize>,
+    /// The last of the steps beside which it is on its way, if there are any.
+    #[serde(default)]
+    pub beside: Option<usize>,
+    /// The steps whose results go to disk in front of it.
+    #[serde(default)]
+    pub spills: Vec<usize>,
+    /// The steps whose results are back from disk in front of it.
+    #[serde(default)]
+    pub restores: Vec<usize>,
     /// The line of the program that asks for it.
     pub source: SourceLine,
     /// Why something moves; empty for local steps.

@@ -14,7 +14,7 @@ use ein_exec::session::{Begin, Keeping};
 use ein_exec::{Note, Options};
 use ein_plan::FileRef;
 use einc_diag::Diagnostic;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 /// What is asked of a run besides its plans. Returns the files of params that begin with weights.
 pub(super) fn keep(
@@ -89,6 +89,7 @@ pub(super) fn options(
         inputs,
         saves: settings.saves.clone(),
         patience: settings.patience,
+        spill: (settings.spill.clone()).unwrap_or_else(|| PathBuf::from("/var/tmp")),
         note: match (&settings.profile, settings.stats) {
             (Some(_), _) => Note::Steps,
             (None, true) => Note::Totals,

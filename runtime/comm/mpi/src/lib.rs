@@ -4,7 +4,7 @@
 //! bytes and open the one that fits their launcher. Must not know arrays, plans or sites.
 //!
 //! ```text
-//! libein_mpi.so   ein_mpi_table() -> { version: 2, start, rank, size, exchange, … }
+//! libein_mpi.so   ein_mpi_table() -> { version: 3, start, rank, size, begin, end, … }
 //! ```
 #![allow(unsafe_code)]
 
@@ -17,7 +17,7 @@ mod patient;
 use mpi::ffi;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
-use table::{Outcome, Segment, Table, Tell, VERSION};
+use table::{Begun, Outcome, Segment, Table, Tell, VERSION};
 
 /// The table; see its type for what the functions promise.
 #[unsafe(no_mangle)]
@@ -27,7 +27,9 @@ pub extern "C" fn ein_mpi_table() -> *const Table {
         start,
         rank,
         size,
-        exchange,
+        begin,
+        end,
+        progress,
         broadcast,
         all_gather,
         barrier,
@@ -107,6 +109,16 @@ unsafe extern "C" fn size(size: *mut u32) -> Outcome {
     }
 }
 
+/// Messages that are under way.
+struct Posted {
+    /// Receives, then sends.
+    requests: Vec<ffi::MPI_Request>,
+    /// By request: the other rank.
+    ranks: Vec<u32>,
+    /// How many receives there are.
+    receives: usize,
+}
+
 /// The messages of a segment: first byte and length, each at most `round`.
 fn messages(segment: &Segment, round: u64) -> impl Iterator<Item = (*mut u8, c_int)> {
     let (address, bytes) = (segment.address, segment.bytes);
@@ -120,14 +132,15 @@ fn messages(segment: &Segment, round: u64) -> impl Iterator<Item = (*mut u8, c_i
     })
 }
 
-unsafe extern "C" fn exchange(
+unsafe extern "C" fn begin(
     sends: *const Segment,
     send_count: u64,
     receives: *const Segment,
     receive_count: u64,
     round: u64,
+    begun: *mut *mut Begun,
 ) -> Outcome {
-    // SAFETY: both lists have these lengths, their segments are valid until this returns, and those of
+    // SAFETY: both lists have these lengths, their segments are valid until `end` returns, and those of
     // `receives` are written by nobody else. An empty list may have any address, so it is not looked at.
     let (sends, receives) = unsafe {
         let list = |address: *const Segment, count: u64| match count {
@@ -187,11 +200,36 @@ unsafe extern "C" fn exchange(
         return refused(c"more messages at once than MPI can count");
     }
     // Receives were posted first.
-    let ranks: Vec<u32> = receives
-        .iter()
-        .flat_map(|segment| messages(segment, round).map(|_| segment.rank))
-        .collect();
-    outcome(patient::all(&mut requests, &ranks))
+    let segments = receives.iter().chain(sends);
+    let ranks = segments.flat_map(|segment| messages(segment, round).map(|_| segment.rank));
+    let posted = Posted {
+        ranks: ranks.collect(),
+        receives: (receives.iter().map(|s| messages(s, round).count())).sum(),
+        requests,
+    };
+    // SAFETY: the place is the caller's.
+    unsafe { *begun = Box::into_raw(Box::new(posted)).cast() };
+    ptr::null()
+}
+
+unsafe extern "C" fn end(begun: *mut Begun) -> Outcome {
+    // SAFETY: `begin` made it, and it is ended once.
+    let mut posted = unsafe { Box::from_raw(begun.cast::<Posted>()) };
+    outcome(patient::all(&mut posted))
+}
+
+unsafe extern "C" fn progress() {
+    let mut there = 0;
+    // SAFETY: MPI is started. What is looked for does not matter: MPI moves everything on that is under way.
+    unsafe {
+        ffi::MPI_Iprobe(
+            ffi::RSMPI_ANY_SOURCE,
+            TAG,
+            ffi::RSMPI_COMM_WORLD,
+            &mut there,
+            ffi::RSMPI_STATUS_IGNORE,
+        );
+    }
 }
 
 unsafe extern "C" fn broadcast(root: u32, address: *mut u8, bytes: u64, round: u64) -> Outcome {
@@ -200,6 +238,11 @@ unsafe extern "C" fn broadcast(root: u32, address: *mut u8, bytes: u64, round: u
         bytes,
         rank: root,
     };
+    // A rank may leave a broadcast before others have come to it, and nobody could tell who is missing; it does not leave this.
+    let code = patient::meet();
+    if code != ffi::MPI_SUCCESS as c_int {
+        return outcome(code);
+    }
     for (address, bytes) in messages(&segment, round) {
         // SAFETY: the message lies inside the caller's buffer, which has the same length at every rank.
         let code = unsafe {
@@ -245,8 +288,7 @@ unsafe extern "C" fn patience(nanoseconds: u64, tell: Tell) {
 }
 
 unsafe extern "C" fn barrier() -> Outcome {
-    // SAFETY: collective; MPI is started.
-    outcome(unsafe { ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD) })
+    outcome(patient::meet())
 }
 
 unsafe extern "C" fn abort(status: i32) {

@@ -1,12 +1,13 @@
 //! Waiting that tells, once, for which ranks it waits.
 //!
-//! What is received from whom is known in an exchange. In a collective it is not: there a rank that has waited long says so to all others,
+//! What is received from whom is known in an exchange. In a collective, which no rank leaves before all have come, it is not: there a rank that has waited long says so to all others,
 //! those that wait as well answer, and whoever keeps silent is missing. Must not know what is waited for.
 //!
 //! ```text
 //! rank 0: waits, tells 1 2 3     rank 1, rank 3: wait, answer     rank 2: computes     rank 0 says: 2 is missing
 //! ```
 
+use crate::Posted;
 use crate::table::Tell;
 use mpi::ffi;
 use std::ffi::{c_int, c_void};
@@ -44,8 +45,13 @@ fn tell(missing: &[u32]) {
     }
 }
 
-/// Waits for requests, of which those from `ranks` are receives; MPI's code.
-pub fn all(requests: &mut [ffi::MPI_Request], ranks: &[u32]) -> c_int {
+/// Waits for messages; MPI's code.
+pub fn all(posted: &mut Posted) -> c_int {
+    let Posted {
+        requests,
+        ranks,
+        receives,
+    } = posted;
     let Ok(count) = c_int::try_from(requests.len()) else {
         return ffi::MPI_ERR_COUNT as c_int;
     };
@@ -71,16 +77,27 @@ pub fn all(requests: &mut [ffi::MPI_Request], ranks: &[u32]) -> c_int {
             }
             std::thread::yield_now();
         }
-        let mut missing: Vec<u32> = vec![];
-        for (request, rank) in requests.iter().zip(ranks) {
-            let mut done = 0;
-            // SAFETY: a request that is posted, or null, which counts as done.
-            unsafe { ffi::MPI_Request_get_status(*request, &mut done, ffi::RSMPI_STATUS_IGNORE) };
-            if done == 0 && !missing.contains(rank) {
-                missing.push(*rank);
+        let missing = |range: std::ops::Range<usize>| {
+            let mut missing: Vec<u32> = vec![];
+            for (request, rank) in requests[range.clone()].iter().zip(&ranks[range]) {
+                let mut done = 0;
+                // SAFETY: a request that is posted, or null, which counts as done.
+                unsafe {
+                    ffi::MPI_Request_get_status(*request, &mut done, ffi::RSMPI_STATUS_IGNORE)
+                };
+                if done == 0 && !missing.contains(rank) {
+                    missing.push(*rank);
+                }
             }
+            missing.sort_unstable();
+            missing
+        };
+        // Whoever has not sent is missing; where nothing is to come, whoever has not received.
+        let mut ranks = missing(0..*receives);
+        if ranks.is_empty() {
+            ranks = missing(*receives..requests.len());
         }
-        tell(&missing);
+        tell(&ranks);
     }
     // SAFETY: `count` requests, all posted.
     unsafe { ffi::MPI_Waitall(count, requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE) }
@@ -127,6 +144,18 @@ pub fn together(mut request: ffi::MPI_Request) -> c_int {
     }
     // SAFETY: a request that is posted.
     unsafe { ffi::MPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) }
+}
+
+/// Returns when all ranks have come here; MPI's code.
+pub fn meet() -> c_int {
+    // SAFETY: a constant of the library.
+    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+    // SAFETY: collective; MPI is started.
+    let code = unsafe { ffi::MPI_Ibarrier(ffi::RSMPI_COMM_WORLD, &mut request) };
+    match code == ffi::MPI_SUCCESS as c_int {
+        true => together(request),
+        false => code,
+    }
 }
 
 fn place() -> (u32, u32) {

@@ -3,16 +3,19 @@
 //! All `unsafe` of this crate stands here. Must not know sites' arrays or launchers.
 //!
 //! ```text
-//! bytes of libein_mpi.so -> memfd -> dlopen("/proc/self/fd/5") -> table, version 2
+//! bytes of libein_mpi.so -> memfd -> dlopen("/proc/self/fd/5") -> table, version 3
 //! ```
 #![allow(unsafe_code)]
 
-use super::table::{Outcome, SYMBOL, Segment, Table, Tell, VERSION};
+use super::table::{Begun, Outcome, SYMBOL, Segment, Table, Tell, VERSION};
+use ein_array::Array;
 use libloading::os::unix::{Library as Dynamic, RTLD_GLOBAL, RTLD_NOW};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Most bytes of one MPI message: counts are 32-bit, and some implementations compute with them.
@@ -23,6 +26,46 @@ pub(super) struct Library {
     table: &'static Table,
     round: u64,
 }
+
+/// Bytes that are sent; on the heap.
+pub(super) enum Bytes {
+    Packed(Vec<u8>),
+    Array(Arc<Array>),
+}
+
+impl Bytes {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Bytes::Packed(bytes) => bytes,
+            Bytes::Array(array) => array.data().bytes(),
+        }
+    }
+}
+
+/// Bytes that are filled; on the heap.
+pub(super) enum Room {
+    Packed(Vec<u8>),
+    Array(Array),
+}
+
+impl Room {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Room::Packed(bytes) => bytes,
+            Room::Array(array) => array.data_mut().bytes_mut(),
+        }
+    }
+}
+
+/// What is under way. What it holds is dropped only by [`Library::end`].
+pub(super) struct Transfer {
+    begun: *mut Begun,
+    sends: ManuallyDrop<Vec<(u32, Bytes)>>,
+    receives: ManuallyDrop<Vec<(u32, Room)>>,
+}
+
+// SAFETY: the pointer is the shim's and only handed back to it; the rest is owned.
+unsafe impl Send for Transfer {}
 
 impl Library {
     /// Opens a shim from its bytes; the error is the loader's text.
@@ -81,42 +124,66 @@ impl Library {
         Ok((rank, size))
     }
 
-    /// Sends bytes to ranks and fills bytes from ranks, in order between each two. After an error messages may
+    /// Begins to send bytes to ranks and to fill bytes from ranks, in order between each two. After an error messages may
     /// still be under way, so the caller ends the job.
-    pub fn exchange(
+    pub fn begin(
         &self,
-        sends: &[(u32, &[u8])],
-        receives: &mut [(u32, &mut [u8])],
-    ) -> Result<(), String> {
-        let sends: Vec<Segment> = sends
+        sends: Vec<(u32, Bytes)>,
+        mut receives: Vec<(u32, Room)>,
+    ) -> Result<Transfer, String> {
+        let segment = |rank: u32, address: *mut u8, bytes: usize| Segment {
+            address,
+            bytes: bytes as u64,
+            rank,
+        };
+        let from: Vec<Segment> = sends
             .iter()
+            .map(|(rank, bytes)| (rank, bytes.bytes()))
             .filter(|(_, bytes)| !bytes.is_empty())
-            .map(|(rank, bytes)| Segment {
-                // Only read.
-                address: bytes.as_ptr().cast_mut(),
-                bytes: bytes.len() as u64,
-                rank: *rank,
-            })
+            // Only read.
+            .map(|(rank, bytes)| segment(*rank, bytes.as_ptr().cast_mut(), bytes.len()))
             .collect();
-        let receives: Vec<Segment> = receives
+        let to: Vec<Segment> = receives
             .iter_mut()
+            .map(|(rank, room)| (rank, room.bytes_mut()))
             .filter(|(_, bytes)| !bytes.is_empty())
-            .map(|(rank, bytes)| Segment {
-                address: bytes.as_mut_ptr(),
-                bytes: bytes.len() as u64,
-                rank: *rank,
-            })
+            .map(|(rank, bytes)| segment(*rank, bytes.as_mut_ptr(), bytes.len()))
             .collect();
-        // SAFETY: the segments are borrowed until the call returns, those to be filled exclusively.
+        let mut transfer = Transfer {
+            begun: std::ptr::null_mut(),
+            sends: ManuallyDrop::new(sends),
+            receives: ManuallyDrop::new(receives),
+        };
+        // SAFETY: the bytes lie on the heap, where they stay while their owners are moved. The transfer owns them, gives none
+        // of them out before `end`, and never drops them if that is not called.
         check(unsafe {
-            (self.table.exchange)(
-                sends.as_ptr(),
-                sends.len() as u64,
-                receives.as_ptr(),
-                receives.len() as u64,
+            (self.table.begin)(
+                from.as_ptr(),
+                from.len() as u64,
+                to.as_ptr(),
+                to.len() as u64,
                 self.round,
+                &mut transfer.begun,
             )
-        })
+        })?;
+        Ok(transfer)
+    }
+
+    /// Waits for what was begun: the filled rooms, in the order in which they were given.
+    pub fn end(&self, mut transfer: Transfer) -> Result<Vec<(u32, Room)>, String> {
+        // SAFETY: `begin` gave it, and the transfer is used up.
+        check(unsafe { (self.table.end)(transfer.begun) })?;
+        // SAFETY: nothing is under way any more, and both are taken once.
+        unsafe {
+            ManuallyDrop::drop(&mut transfer.sends);
+            Ok(ManuallyDrop::take(&mut transfer.receives))
+        }
+    }
+
+    /// Lets what was begun go on.
+    pub fn progress(&self) {
+        // SAFETY: MPI is started.
+        unsafe { (self.table.progress)() }
     }
 
     /// Sends the same bytes to all ranks.

@@ -13,11 +13,12 @@ mod table;
 
 pub use launcher::{Launcher, launched};
 
-use crate::{ArrayKind, CommError, Communicator, check_kinds};
+use crate::{ArrayKind, CommError, Communicator, Ticket, check_kinds};
 use ein_array::Array;
-use library::Library;
+use library::{Bytes, Library, Room, Transfer};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A shim: a shared library that was built against one MPI.
@@ -32,12 +33,29 @@ pub struct Shim<'a> {
 /// Arrays up to this many bytes are packed into one message for each pair of sites.
 const SMALL: usize = 1 << 16;
 
+/// What was begun and not ended.
+#[derive(Default)]
+struct Transfers {
+    /// How many were begun so far.
+    calls: u64,
+    transfers: BTreeMap<Ticket, Open>,
+}
+
+struct Open {
+    transfer: Transfer,
+    /// The parcel to oneself.
+    own: Vec<Arc<Array>>,
+    /// What comes from each site.
+    incoming: Vec<Vec<ArrayKind>>,
+}
+
 /// One rank. Dropping it ends MPI, or, after a failure or in a panic, the whole job.
 pub struct Mpi {
     library: Library,
     site: u32,
     sites: u32,
     failed: AtomicBool,
+    open: Mutex<Transfers>,
 }
 
 /// Starts MPI with the shim that fits the launcher. Fails if no launcher started this process, if there is no
@@ -79,6 +97,7 @@ pub fn connect(shims: &[Shim<'_>]) -> Result<Mpi, CommError> {
         site,
         sites,
         failed: AtomicBool::new(false),
+        open: Mutex::default(),
     };
     let alone = launcher.size == 0 && sites == 1 && launcher.rank > 0;
     if alone || (launcher.size != 0 && sites != launcher.size) {
@@ -95,6 +114,15 @@ pub fn connect(shims: &[Shim<'_>]) -> Result<Mpi, CommError> {
 }
 
 impl Mpi {
+    /// Ends MPI, after what is under way: a run that ends with an error ends between the two ends of an exchange at all ranks alike.
+    fn finish(&self) -> Result<(), String> {
+        let transfers = std::mem::take(&mut self.open().transfers);
+        for (_, open) in transfers {
+            self.library.end(open.transfer)?;
+        }
+        self.library.finish()
+    }
+
     /// Messages of at most this many bytes instead of 1 GiB, for tests.
     #[doc(hidden)]
     pub fn with_messages_of(mut self, bytes: u64) -> Mpi {
@@ -115,40 +143,50 @@ impl Mpi {
             .inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
     }
 
-    /// Sends `outgoing[s]` to each other site `s` and receives what `incoming` promises; `own` is handed on.
-    fn swap(
+    /// Begins to send `outgoing[s]` to each other site `s` and to receive what `incoming` promises; `own` is handed on.
+    fn post(
         &self,
         outgoing: &[&[Arc<Array>]],
         own: Vec<Arc<Array>>,
         incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
-        let others = |site: &u32| *site != self.site;
-        let packed: Vec<Vec<u8>> = outgoing.iter().map(|parcel| pack(parcel)).collect();
-        let mut sends: Vec<(u32, &[u8])> = vec![];
-        for site in (0..self.sites).filter(others) {
-            sends.push((site, &packed[site as usize]));
-            let large = outgoing[site as usize].iter().map(|a| a.data().bytes());
-            sends.extend(large.filter(|b| b.len() > SMALL).map(|bytes| (site, bytes)));
+    ) -> Result<Ticket, CommError> {
+        let mut sends: Vec<(u32, Bytes)> = vec![];
+        let mut receives: Vec<(u32, Room)> = vec![];
+        for site in (0..self.sites).filter(|site| *site != self.site) {
+            let parcel = outgoing[site as usize];
+            sends.push((site, Bytes::Packed(pack(parcel))));
+            let large = parcel.iter().filter(|a| a.data().bytes().len() > SMALL);
+            sends.extend(large.map(|array| (site, Bytes::Array(Arc::clone(array)))));
+            let (small, large): (Vec<&ArrayKind>, Vec<&ArrayKind>) = incoming[site as usize]
+                .iter()
+                .partition(|kind| kind.bytes() <= SMALL);
+            let small = small.iter().map(|kind| kind.bytes()).sum();
+            receives.push((site, Room::Packed(vec![0; small])));
+            let large = large.iter().map(|k| Array::room(k.dtype, &k.shape));
+            receives.extend(large.map(|array| (site, Room::Array(array))));
         }
-        let mut parcels: Vec<Parcel> = incoming
-            .iter()
-            .zip(0..)
-            .map(|(kinds, site)| Parcel::new(if others(&site) { kinds } else { &[] }))
-            .collect();
-        let mut receives: Vec<(u32, &mut [u8])> = vec![];
-        for (site, parcel) in (0..).zip(&mut parcels) {
-            receives.push((site, &mut parcel.small));
-            let large = parcel.arrays.iter_mut().map(|a| a.data_mut().bytes_mut());
-            receives.extend(large.filter(|b| b.len() > SMALL).map(|bytes| (site, bytes)));
-        }
-        if let Err(message) = self.library.exchange(&sends, &mut receives) {
+        let transfer = self.library.begin(sends, receives).map_err(|message| {
             // Messages may still be under way into memory that is about to be given back.
             self.abort(&format!("MPI: {message}"));
-            return Err(CommError::of(self.site, format!("MPI: {message}")));
-        }
-        let mut arrived: Vec<Vec<Arc<Array>>> = parcels.into_iter().map(Parcel::unpack).collect();
-        arrived[self.site as usize] = own;
-        Ok(arrived)
+            CommError::of(self.site, format!("MPI: {message}"))
+        })?;
+        let mut open = self.open();
+        open.calls += 1;
+        let ticket = Ticket(open.calls);
+        open.transfers.insert(
+            ticket,
+            Open {
+                transfer,
+                own,
+                incoming: incoming.to_vec(),
+            },
+        );
+        Ok(ticket)
+    }
+
+    fn open(&self) -> MutexGuard<'_, Transfers> {
+        // The lists are valid after every single statement that holds the lock.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same for a single sender, by MPI's broadcast.
@@ -197,6 +235,30 @@ fn pack(arrays: &[Arc<Array>]) -> Vec<u8> {
         .collect()
 }
 
+/// The arrays of a parcel from its rooms: that of the small ones, and one for each large one.
+fn unpack(kinds: &[ArrayKind], rooms: &mut impl Iterator<Item = Room>) -> Vec<Arc<Array>> {
+    let small = match rooms.next() {
+        Some(Room::Packed(bytes)) => bytes,
+        _ => vec![],
+    };
+    let mut rest = small.as_slice();
+    let arrays = kinds.iter().map(|kind| {
+        let large = match kind.bytes() > SMALL {
+            true => rooms.next(),
+            false => None,
+        };
+        if let Some(Room::Array(array)) = large {
+            return Arc::new(array);
+        }
+        let mut array = Array::room(kind.dtype, &kind.shape);
+        let (own, others) = rest.split_at(kind.bytes());
+        array.data_mut().bytes_mut().copy_from_slice(own);
+        rest = others;
+        Arc::new(array)
+    });
+    arrays.collect()
+}
+
 /// Room for what comes from one site.
 struct Parcel {
     small: Vec<u8>,
@@ -239,15 +301,37 @@ impl Communicator for Mpi {
         self.sites
     }
 
-    fn exchange(
+    fn begin(
         &self,
         mut outgoing: Vec<Vec<Arc<Array>>>,
         incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    ) -> Result<Ticket, CommError> {
         let own = std::mem::take(&mut outgoing[self.site as usize]);
         self.promised(&own, &incoming[self.site as usize])?;
         let outgoing: Vec<&[Arc<Array>]> = outgoing.iter().map(Vec::as_slice).collect();
-        self.swap(&outgoing, own, incoming)
+        self.post(&outgoing, own, incoming)
+    }
+
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        let open = self.open().transfers.remove(&ticket);
+        let Some(open) = open else {
+            self.failed.store(true, Ordering::Relaxed);
+            return Err(CommError::of(self.site, "ends what it has not begun"));
+        };
+        let rooms = self.checked(self.library.end(open.transfer))?;
+        let mut rooms = rooms.into_iter().map(|(_, room)| room);
+        let mut own = Some(open.own);
+        let parcels = (0..).zip(&open.incoming).map(|(site, kinds)| {
+            match own.take_if(|_| site == self.site) {
+                Some(own) => own,
+                None => unpack(kinds, &mut rooms),
+            }
+        });
+        Ok(parcels.collect())
+    }
+
+    fn progress(&self) {
+        self.library.progress();
     }
 
     fn share(
@@ -265,7 +349,8 @@ impl Communicator for Mpi {
             return self.spread(root, mine, incoming);
         }
         let outgoing = vec![mine.as_slice(); self.sites as usize];
-        self.swap(&outgoing, mine.clone(), incoming)
+        let ticket = self.post(&outgoing, mine.clone(), incoming)?;
+        self.end(ticket)
     }
 
     fn barrier(&self) -> Result<(), CommError> {
@@ -343,7 +428,7 @@ impl Drop for Mpi {
         } else if self.failed.load(Ordering::Relaxed) {
             // The others may wait for this rank for ever.
             self.abort("cannot go on");
-        } else if let Err(message) = self.library.finish() {
+        } else if let Err(message) = self.finish() {
             eprintln!("rank {}: MPI: {message}", self.site);
         }
     }

@@ -4,7 +4,7 @@
 //! other side cannot be told from here.
 //!
 //! ```text
-//! ein_mpi_table() -> { version: 2, start, rank, size, exchange, broadcast, all_gather, barrier, abort, finish, patience }
+//! ein_mpi_table() -> { version: 3, start, rank, size, begin, end, broadcast, all_gather, abort, … }
 //! ```
 
 use std::ffi::c_char;
@@ -13,7 +13,7 @@ use std::ffi::c_char;
 pub const SYMBOL: &str = "ein_mpi_table";
 
 /// Raised with every change of [`Table`] or [`Segment`].
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Null if all went well, else a text that ends in NUL and stays valid.
 pub type Outcome = *const c_char;
@@ -33,6 +33,12 @@ pub struct Segment {
     pub rank: u32,
 }
 
+/// What was begun and not ended; known to the shim alone.
+#[repr(C)]
+pub struct Begun {
+    _private: [u8; 0],
+}
+
 /// What the shim does. All but `abort` are called by the thread that called `start`.
 #[repr(C)]
 pub struct Table {
@@ -44,15 +50,21 @@ pub struct Table {
     pub rank: unsafe extern "C" fn(rank: *mut u32) -> Outcome,
     /// Number of processes of the world.
     pub size: unsafe extern "C" fn(size: *mut u32) -> Outcome,
-    /// Sends and receives segments; between two ranks they go together in order, and have the same lengths
-    /// on both sides. Every message has at most `round` bytes (at most `i32::MAX`).
-    pub exchange: unsafe extern "C" fn(
+    /// Begins to send and receive segments; between two ranks they go together in order, and have the same lengths
+    /// on both sides. Every message has at most `round` bytes (at most `i32::MAX`). The bytes stay where they are until
+    /// `end` has returned.
+    pub begin: unsafe extern "C" fn(
         sends: *const Segment,
         send_count: u64,
         receives: *const Segment,
         receive_count: u64,
         round: u64,
+        begun: *mut *mut Begun,
     ) -> Outcome,
+    /// Waits for what was begun.
+    pub end: unsafe extern "C" fn(begun: *mut Begun) -> Outcome,
+    /// Lets what was begun go on; returns at once.
+    pub progress: unsafe extern "C" fn(),
     /// `MPI_Bcast` of any number of bytes, at most `round` at a time. The root's bytes are only read.
     pub broadcast:
         unsafe extern "C" fn(root: u32, address: *mut u8, bytes: u64, round: u64) -> Outcome,
@@ -64,6 +76,6 @@ pub struct Table {
     pub abort: unsafe extern "C" fn(status: i32),
     /// `MPI_Finalize`.
     pub finish: unsafe extern "C" fn() -> Outcome,
-    /// From now on `exchange` and `all_gather` call `tell`, once each, when they have waited so many nanoseconds (0: never).
+    /// From now on `end` and the collective calls call `tell`, once each, when they have waited so many nanoseconds (0: never).
     pub patience: unsafe extern "C" fn(nanoseconds: u64, tell: Tell),
 }

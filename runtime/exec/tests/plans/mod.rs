@@ -78,6 +78,8 @@ impl Builder {
                 steps: vec![],
                 repeats: vec![],
                 sweeps: vec![],
+                exchanges: vec![],
+                spills: vec![],
                 outputs: vec![],
             },
         }
@@ -448,4 +450,64 @@ pub fn lookup(sites: u32, rows: u64, table: u64, pieces: u32) -> Plan {
     let spread = b.broadcast(out);
     b.output("out", spread, None);
     b.finish()
+}
+
+/// Rounds that move two vectors, and a movement behind them; `together`: with movements in exchanges, beside steps, and relations
+/// that rest on disk.
+pub fn meetings(sites: u32, together: bool) -> Plan {
+    let more = match together {
+        false => "",
+        true => {
+            "exchange r6, r7 until r8
+exchange r14 until r16
+spill r1 before r2 until r16
+spill r2 before r12 until r13
+spill r4 before r5 until r7
+spill r4 before r9 until r11
+spill r5 before r6 until r8
+"
+        }
+    };
+    let text = format!(
+        "plan for {sites} sites
+kernel k0 (f64[9]) [i: 9] f64 = a0[i] * 0.5_f64
+kernel k1 (f64[9], f64[9]) [i: 9] f64 = a0[i] + a1[i]
+kernel k2 (f64[9]) [i: 9] f64 = a0[i] - 1.5_f64
+kernel k3 (f64[9], f64[9], f64[9], f64[9]) [i: 9 | j: 9] f64 = sum a0[i] * a2[j] + a1[i] * a3[j] * 0.01_f64
+r0 x: {{i: 9/4}} f64[i] @ PART(i) = source x from iota
+r1 y: {{i: 9/4}} f64[i] @ PART(i) = join k0(r0{{i}}) over [i]
+r2 w: {{i: 9/4}} f64[i] @ PART(i) = source w from full(2.0)
+repeat b0 t < 3; state r0 next r11
+  r3 x: {{i: 9/4}} f64[i] @ PART(i) = loop state b0.0
+  r4 a: {{i: 9/4}} f64[i] @ PART(i) = join k2(r3{{i}}) over [i]
+  r5 c: {{i: 9/4}} f64[i] @ PART(i) = join k0(r3{{i}}) over [i]
+  r6 x: {{i: 9/4}} f64[i] @ ALL = broadcast r3
+  r7 a: {{i: 9/4}} f64[i] @ ALL = broadcast r4
+  r8 b: {{i: 9/4}} f64[i] @ PART(i) = join k0(r5{{i}}) over [i]
+  r9 x: {{}} f64[9] @ ALL = concat r6 dim 0
+  r10 a: {{}} f64[9] @ ALL = concat r7 dim 0
+  r11 x: {{i: 9/4}} f64[i] @ PART(i) = join k3(r4{{i}}, r8{{i}}, r9{{}}, r10{{}}) over [i, _]
+end b0
+r12 x: {{i: 9/4}} f64[i] @ PART(i) = loop last b0.0
+r13 v: {{i: 9/4}} f64[i] @ PART(i) = join k1(r12{{i}}, r2{{i}}) over [i]
+r14 v: {{i: 9/4}} f64[i] @ ALL = broadcast r13
+r15 q: {{i: 9/4}} f64[i] @ PART(i) = join k0(r12{{i}}) over [i]
+r16 s: {{i: 9/4}} f64[i] @ PART(i) = join k1(r15{{i}}, r1{{i}}) over [i]
+r17 v: {{}} f64[9] @ ALL = concat r14 dim 0
+{more}output s = r16: f64[9]
+output v = r17: f64[9]
+"
+    );
+    let mut plan: Plan = text.parse().unwrap();
+    let ends = ein_plan::lifetime::ends(&plan);
+    for (step, frees) in plan.steps.iter_mut().zip(ends.steps) {
+        step.frees = frees;
+    }
+    let ends = ends.enters.into_iter().zip(ends.exits);
+    for (repeat, (enters, frees)) in plan.repeats.iter_mut().zip(ends) {
+        (repeat.enters, repeat.frees) = (enters, frees);
+    }
+    verify::verify(&plan).unwrap();
+    assert_eq!(plan.to_string().parse(), Ok(plan.clone()));
+    plan
 }

@@ -1,0 +1,163 @@
+//! Spills: relations that rest on disk between two uses, so that a plan needs less memory than what it works on.
+//!
+//! A relation goes out in front of a step and is back in front of a later one of the same round; no step between the two reads it. Which may
+//! do so follows from the plan ([`Plan::gaps`]). Must not know files.
+//!
+//! ```text
+//! spill r3 before r5 until r9      r3 is written before step 5 and read before step 9
+//! ```
+
+use crate::memory;
+use crate::plan::{Operation, Plan, RelationId};
+use crate::repeat::BlockId;
+use crate::source::Source;
+use serde::{Deserialize, Serialize};
+
+/// A relation that rests on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Spill {
+    /// What rests.
+    pub relation: RelationId,
+    /// The step in front of which it goes out.
+    pub before: RelationId,
+    /// The step in front of which it is back.
+    pub until: RelationId,
+}
+
+impl Spill {
+    /// Whether it is on disk while a step is taken.
+    pub fn covers(&self, step: usize) -> bool {
+        (self.before.0 as usize..self.until.0 as usize).contains(&step)
+    }
+}
+
+/// What goes to disk and comes back, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Volume {
+    /// Written; what is on disk already is not written again.
+    pub written: u64,
+    /// Read.
+    pub read: u64,
+}
+
+impl Plan {
+    /// Where relations could rest: for each, the longest stretches between two uses, ascending.
+    pub fn gaps(&self) -> Vec<Spill> {
+        let blocks = self.blocks_of_steps();
+        let uses = self.uses(&blocks);
+        let mut gaps = vec![];
+        for (number, uses) in uses.into_iter().enumerate() {
+            let Some((made, uses)) = uses.split_first() else {
+                continue;
+            };
+            let mut from = made.1;
+            for (first, last) in uses {
+                let alike = |step: &usize| blocks[*step] == blocks[number];
+                let before = (from + 1..*first).find(alike);
+                let until = (from + 1..*first + 1).rev().find(alike);
+                if let (Some(before), Some(until)) = (before, until)
+                    && before < until
+                {
+                    gaps.push(Spill {
+                        relation: RelationId(number as u32),
+                        before: RelationId(before as u32),
+                        until: RelationId(until as u32),
+                    });
+                }
+                from = from.max(*last);
+            }
+        }
+        gaps
+    }
+
+    /// By relation: the first and last step at which it is made, then those of each use, in order; nothing for what cannot rest.
+    fn uses(&self, blocks: &[Option<BlockId>]) -> Vec<Vec<(usize, usize)>> {
+        let (sweeps, exchanges) = (self.sweeps_of_steps(), self.exchanges_of_steps());
+        // Where a step is taken: its operands are needed from the first to the last of these.
+        let taken = |step: usize| match (sweeps[step], exchanges[step]) {
+            (Some(sweep), _) => {
+                let last = self.sweeps[sweep].last().0 as usize;
+                (last, last)
+            }
+            (_, Some(exchange)) => {
+                let exchange = &self.exchanges[exchange];
+                (exchange.last().0 as usize, exchange.until.0 as usize)
+            }
+            _ => (step, step),
+        };
+        let mut uses: Vec<Vec<(usize, usize)>> = (0..self.steps.len())
+            .map(|step| vec![taken(step)])
+            .collect();
+        for (number, step) in self.steps.iter().enumerate() {
+            for input in step.operation.inputs() {
+                let own = blocks[input.0 as usize];
+                let (mut at, mut around) = (taken(number), blocks[number]);
+                while around != own {
+                    let Some(block) = around else { break };
+                    let repeat = self.repeat(block);
+                    at = (repeat.first as usize, repeat.end as usize - 1);
+                    around = repeat.block.parent;
+                }
+                uses[input.0 as usize].push(at);
+            }
+        }
+        let mut clear = |relation: RelationId| {
+            if let Some(uses) = uses.get_mut(relation.0 as usize) {
+                uses.clear();
+            }
+        };
+        for repeat in &self.repeats {
+            let block = &repeat.block;
+            block
+                .begins_with()
+                .chain(block.ends_with())
+                .for_each(&mut clear);
+        }
+        for (step, passes) in self.steps.iter().zip(self.passing()) {
+            let lent = matches!(
+                step.operation,
+                Operation::Loop { .. }
+                    | Operation::Source {
+                        source: Source::Fed,
+                        ..
+                    }
+            );
+            // A session, or a loop, holds these as well.
+            if passes || lent {
+                clear(step.result);
+            }
+        }
+        for uses in &mut uses {
+            uses.get_mut(1..).unwrap_or_default().sort_unstable();
+        }
+        uses
+    }
+
+    /// Whether a spill is the first of its relation, so that it is written: what comes back is the same as long as the
+    /// relation is there.
+    pub fn is_written(&self, spill: &Spill) -> bool {
+        let earlier = |other: &&Spill| other.relation == spill.relation && **other < *spill;
+        !self.spills.iter().any(|other| earlier(&other))
+    }
+
+    /// Whether a spill is the last of its relation, so that nothing needs to stay on disk.
+    pub fn is_last(&self, spill: &Spill) -> bool {
+        let later = |other: &&Spill| other.relation == spill.relation && **other > *spill;
+        !self.spills.iter().any(|other| later(&other))
+    }
+
+    /// What goes to disk and comes back at the site that has most of each relation, with as many rounds of loops as are expected.
+    pub fn spilled(&self) -> Volume {
+        let times = self.times_of_steps(&self.expected_times());
+        let mut volume = Volume::default();
+        for spill in &self.spills {
+            let times = times[spill.before.0 as usize];
+            let bytes = memory::of(self, self.kind(spill.relation)).saturating_mul(times);
+            volume.read = volume.read.saturating_add(bytes);
+            if self.is_written(spill) {
+                volume.written = volume.written.saturating_add(bytes);
+            }
+        }
+        volume
+    }
+}
