@@ -21,7 +21,7 @@ use ein_comm::{ArrayKind, Communicator, Counting, Moved};
 use ein_plan::{BlockId, Operation, Plan, RelationId, Source, Step, Sweep};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Walks the plan at this site. `current` is kept at the number of the step that is being taken.
 pub(crate) fn walk(
@@ -167,13 +167,14 @@ impl<'a> Walker<'a> {
                 Item::Repeat(block, body) => {
                     self.repeat(*block, true, |walker| walker.items(body, pool))?;
                 }
+                Item::Alone(block, body) => self.repeat_alone(*block, body, pool)?,
             }
         }
         Ok(())
     }
 
     /// Takes steps at which no site talks, in the pool, up to the first mistake.
-    fn quiet(&mut self, items: &[Item]) {
+    pub fn quiet(&mut self, items: &[Item]) {
         for item in items {
             if self.failure.is_some() {
                 return;
@@ -181,7 +182,8 @@ impl<'a> Walker<'a> {
             match item {
                 Item::Step(number) => self.one(*number),
                 Item::Quiet(items) => self.quiet(items),
-                Item::Repeat(block, body) => {
+                // Within a loop of its kind, which agrees for it.
+                Item::Repeat(block, body) | Item::Alone(block, body) => {
                     let walked = self.repeat(*block, false, |walker| {
                         walker.quiet(body);
                         Ok(())
@@ -256,15 +258,20 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// After how long a site that waits says for whom; nothing where there is nobody to wait for.
+    pub fn patience(&self) -> Option<Duration> {
+        self.options.patience.filter(|_| self.comm.sites() > 1)
+    }
+
     fn movement(&mut self, number: usize) -> Result<(), RunError> {
         let plan = self.plan;
         let step = &plan.steps[number];
         self.current.store(number, Ordering::Relaxed);
         let began = self.recorder.and_then(|(recorder, _)| recorder.begins());
         self.comm.begin(number);
-        if self.options.patience.is_some() && self.comm.sites() > 1 {
-            self.comm
-                .doing(self.described(number), self.options.patience);
+        let patience = self.patience();
+        if patience.is_some() {
+            self.comm.doing(self.described(number), patience);
         }
         let comm = *self.comm.inner();
         if self.schedule.checks[number] {
