@@ -43,7 +43,7 @@ fn numbers(name: &str, count: u64) -> Vec<f64> {
 }
 
 /// A program with values for its inputs, all outputs within a tolerance of what the interpreter gives.
-fn case(text: &str, tolerance: f64) -> Case {
+pub(crate) fn case(text: &str, tolerance: f64) -> Case {
     let program = program(text);
     let sources = program
         .tensors
