@@ -210,7 +210,8 @@ fn inputs_and_params_that_begin_alike_are_not_one() {
     let shared = share(&program(text)).program;
     assert_eq!(
         shared.to_string(),
-        text.replace("d: f32[4] = full(0.0)\n", "").replace("d[i]", "c[i]")
+        text.replace("d: f32[4] = full(0.0)\n", "")
+            .replace("d[i]", "c[i]")
     );
 }
 
