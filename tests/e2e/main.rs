@@ -10,6 +10,7 @@ mod learning;
 mod loops;
 mod machines;
 mod methods;
+mod odd;
 mod operations;
 mod other_data;
 mod plans;

@@ -201,6 +201,20 @@ fn equal_tensors_of_a_block_are_one() {
     );
 }
 
+/// A run may bind a file to each.
+#[test]
+fn inputs_and_params_that_begin_alike_are_not_one() {
+    let text = "param a: f32[4] = full(0.0)\nparam b: f32[4] = full(0.0)\ninput p: i64[] = full(1)\ninput q: i64[] = full(1)\n\
+                c: f32[4] = full(0.0)\nd: f32[4] = full(0.0)\n\
+                s: f32[4] = [i: 4] a[i] + b[i] * c[i] + d[i] + f32(p[] - q[])\noutput s\n";
+    let shared = share(&program(text)).program;
+    assert_eq!(
+        shared.to_string(),
+        text.replace("d: f32[4] = full(0.0)\n", "")
+            .replace("d[i]", "c[i]")
+    );
+}
+
 #[test]
 fn wrong_blocks_are_named() {
     let says = |text: &str| match parse(text) {

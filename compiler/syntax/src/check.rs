@@ -195,12 +195,23 @@ impl Check<'_> {
                     if let Position::Expr(e) = position
                         && !is_index(e)
                     {
+                        let upper = "an index is bounded from above, `i < n` or `i <= n`; what else holds stands behind: `where(…, …, …)`";
+                        let help = match &*e.kind {
+                            ExprKind::Binary {
+                                operator: Binary::Greater | Binary::GreaterEqual,
+                                ..
+                            } => upper.to_owned(),
+                            _ => format!(
+                                "`{name}[i] x[i]` is the reduction over `i`; a tensor cannot be called `{name}`"
+                            ),
+                        };
                         self.diagnostics.push(
-                            Diagnostic::error("E0118", format!("`{name}` runs over indices, and this is none"))
-                                .at(e.span, "expected an index here, `i` or `i < n`")
-                                .help(format!(
-                                    "`{name}[i] x[i]` is the reduction over `i`; a tensor cannot be called `{name}`"
-                                )),
+                            Diagnostic::error(
+                                "E0118",
+                                format!("`{name}` runs over indices, and this is none"),
+                            )
+                            .at(e.span, "expected an index here, `i` or `i < n`")
+                            .help(help),
                         );
                     }
                 }

@@ -11,8 +11,8 @@ use crate::schedule::rests;
 use ein_plan::lifetime::{Event, events};
 use ein_plan::{DType, Function, IndexId, Kernel, Node, Operation, Plan, Scalar, Source, Step};
 
-/// By step: whether it moves tuples after something that may fail since the sites agreed last.
-pub(crate) fn checks(plan: &Plan) -> Vec<bool> {
+/// By step: whether it may stop the run by what the data are.
+pub(crate) fn fallible(plan: &Plan) -> Vec<bool> {
     let mut fallible: Vec<bool> = plan.steps.iter().map(|step| may_fail(plan, step)).collect();
     for sweep in &plan.sweeps {
         // All of them are taken where the last one stands.
@@ -22,9 +22,14 @@ pub(crate) fn checks(plan: &Plan) -> Vec<bool> {
             .any(|member| fallible[member.0 as usize]);
         fallible[sweep.last().0 as usize] |= any;
     }
+    fallible
+}
+
+/// By step: whether it moves tuples after something that may fail since the sites agreed last.
+pub(crate) fn checks(plan: &Plan) -> Vec<bool> {
     let mut checking = Checking {
         plan,
-        fallible,
+        fallible: fallible(plan),
         checks: vec![false; plan.steps.len()],
         rests: rests(plan),
     };

@@ -10,10 +10,13 @@
 
 use crate::error::RunError;
 use crate::meet::share_numbers;
+use crate::schedule::Item;
 use crate::store::{Name, Tuples};
 use crate::walk::{Walker, agree};
 use ein_array::{Array, Data};
+use ein_comm::Communicator;
 use ein_plan::{BlockId, Bound, Collected, LoopValue, RelationId, Step};
+use rayon::ThreadPool;
 use std::sync::Arc;
 
 impl Walker<'_> {
@@ -25,34 +28,97 @@ impl Walker<'_> {
         mut body: impl FnMut(&mut Self) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         let told = told && self.schedule.agree;
-        let known = &self.schedule.loops[block.0 as usize];
         let most = self.most(block, told)?;
-        self.begin(block);
+        self.enter(block);
         let mut made = 0;
+        self.some_rounds(block, told, most, &mut made, &mut body)?;
+        self.leave(block, made);
+        Ok(())
+    }
+
+    /// Walks a loop in which no site talks. After 1, 2, 4, … rounds, and after the last, sites agree that none has failed: a
+    /// mistake is told before twice the rounds are made that it took, in the same round whatever the timing.
+    pub fn repeat_alone(
+        &mut self,
+        block: BlockId,
+        body: &[Item],
+        pool: &ThreadPool,
+    ) -> Result<(), RunError> {
+        if let Some(error) = self.failure.take() {
+            return agree(*self.comm.inner(), Some(error));
+        }
+        let most = self.most(block, false)?;
+        self.enter(block);
+        let (mut made, mut next) = (0, 1u64);
+        loop {
+            let ended = pool.install(|| {
+                self.some_rounds(block, false, most.min(next), &mut made, &mut |walker| {
+                    walker.quiet(body);
+                    Ok(())
+                })
+            })?;
+            self.in_rounds(block);
+            agree(*self.comm.inner(), self.failure.take())?;
+            if ended || made >= most {
+                break;
+            }
+            next = next.saturating_mul(2);
+        }
+        self.leave(block, made);
+        Ok(())
+    }
+
+    /// Says in what this site waits for others.
+    fn in_rounds(&self, block: BlockId) {
+        let patience = self.patience();
+        if patience.is_some() {
+            let name = &self.plan.repeat(block).block.name;
+            self.comm.doing(format!("the rounds of `{name}`"), patience);
+        }
+    }
+
+    fn enter(&mut self, block: BlockId) {
+        self.begin(block);
         self.rounds.push((block, 0));
-        while made < most {
+    }
+
+    /// Makes rounds until there are `most`; whether the loop has ended before.
+    fn some_rounds(
+        &mut self,
+        block: BlockId,
+        told: bool,
+        most: u64,
+        made: &mut u64,
+        body: &mut impl FnMut(&mut Self) -> Result<(), RunError>,
+    ) -> Result<bool, RunError> {
+        let talks = told && self.schedule.loops[block.0 as usize].talks;
+        while *made < most {
             if let Some((_, round)) = self.rounds.last_mut() {
-                *round = made;
+                *round = *made;
             }
             body(self)?;
-            if self.failure.is_some() && !(told && known.talks) {
-                break;
+            if self.failure.is_some() && !talks {
+                return Ok(true);
             }
-            made += 1;
+            *made += 1;
             if self.end_round(block, told)? {
-                break;
+                return Ok(true);
             }
         }
+        Ok(false)
+    }
+
+    fn leave(&mut self, block: BlockId, made: u64) {
         self.rounds.pop();
         self.made[block.0 as usize] += made;
         self.counts[block.0 as usize] = made;
+        let known = &self.schedule.loops[block.0 as usize];
         for relation in &self.plan.repeat(block).frees {
             self.store.free((*relation).into());
         }
         for number in &known.lost {
             self.store.free(Name::State(block, *number));
         }
-        Ok(())
     }
 
     /// The most rounds that it may make.

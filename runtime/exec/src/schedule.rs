@@ -6,7 +6,7 @@
 //! step 0, step 1 broadcast, repeat b0 { step 2, step 3 }   ->   [quiet [0], 1, quiet [b0 [2, 3]]]
 //! ```
 
-use crate::checks::checks;
+use crate::checks::{checks, fallible};
 use ein_comm::Communicator;
 use ein_kernels::Memo;
 use ein_plan::lifetime::{Event, events};
@@ -31,6 +31,8 @@ pub(crate) enum Item {
     Quiet(Vec<Item>),
     /// A loop, its body.
     Repeat(BlockId, Vec<Item>),
+    /// A loop in which no site talks but a step may fail: between some of its rounds sites agree that none has.
+    Alone(BlockId, Vec<Item>),
 }
 
 /// What is known of a plan before it is walked by so many sites.
@@ -92,11 +94,14 @@ impl Schedule {
     pub fn of(plan: &Plan, comm: &dyn Communicator) -> Schedule {
         // A site that takes no part has none of the values.
         let idle = plan.mesh.sites() < comm.sites();
-        Schedule::new(plan, idle || (comm.sites() > 1 && !comm.is_one_process()))
+        let others = comm.sites() > 1;
+        Schedule::new(plan, others, idle || (others && !comm.is_one_process()))
     }
 
-    /// The schedule of a verified plan; `agree`: whether sites may come to other values of the same scalar.
-    fn new(plan: &Plan, agree: bool) -> Schedule {
+    /// The schedule of a verified plan; `others`: whether there are several sites, `agree`: whether they may come to other
+    /// values of the same scalar.
+    fn new(plan: &Plan, others: bool, agree: bool) -> Schedule {
+        let fallible = fallible(plan);
         let blocks = plan.blocks_of_steps();
         let mut schedule = Schedule {
             items: vec![],
@@ -186,11 +191,15 @@ impl Schedule {
                     let bound = plan.repeat(block).block.bound;
                     let told = agree && matches!(bound, Bound::Value(_));
                     let talks = schedule.loops[block.0 as usize].talks || told;
-                    let body = match talks {
-                        true => body,
-                        false => flat(body),
-                    };
-                    add(&mut parts, Item::Repeat(block, body), !talks);
+                    let repeat = plan.repeat(block);
+                    let steps = &fallible[repeat.first as usize..repeat.end as usize];
+                    if talks {
+                        add(&mut parts, Item::Repeat(block, body), false);
+                    } else if others && steps.contains(&true) {
+                        add(&mut parts, Item::Alone(block, flat(body)), false);
+                    } else {
+                        add(&mut parts, Item::Repeat(block, flat(body)), true);
+                    }
                 }
             }
         }
@@ -283,8 +292,8 @@ output x = r7: f64[]
         let quiet = Item::Quiet(vec![Item::Step(0), first, Item::Step(3)]);
         let second = Item::Repeat(BlockId(1), vec![Item::Quiet(steps(&[4, 5, 6]))]);
         let expected = vec![quiet, second, Item::Quiet(steps(&[7]))];
-        assert_eq!(Schedule::new(&plan, true).items, expected);
+        assert_eq!(Schedule::new(&plan, true, true).items, expected);
         // Alone, or beside others of its process, a site needs no agreement.
-        assert_eq!(Schedule::new(&plan, false).items.len(), 1);
+        assert_eq!(Schedule::new(&plan, true, false).items.len(), 1);
     }
 }

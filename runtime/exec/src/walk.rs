@@ -183,6 +183,7 @@ impl<'a> Walker<'a> {
                 Item::Repeat(block, body) => {
                     self.repeat(*block, true, |walker| walker.items(body, pool))?;
                 }
+                Item::Alone(block, body) => self.repeat_alone(*block, body, pool)?,
             }
         }
         Ok(())
@@ -208,7 +209,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Takes steps at which no site talks, in the pool, up to the first mistake.
-    fn quiet(&mut self, items: &[Item]) {
+    pub fn quiet(&mut self, items: &[Item]) {
         for item in items {
             if self.failure.is_some() {
                 return;
@@ -217,7 +218,8 @@ impl<'a> Walker<'a> {
                 Item::Step(number) => self.one(*number),
                 Item::Rest(step) => self.rest(*step),
                 Item::Quiet(items) => self.quiet(items),
-                Item::Repeat(block, body) => {
+                // Within a loop of its kind, which agrees for it.
+                Item::Repeat(block, body) | Item::Alone(block, body) => {
                     let walked = self.repeat(*block, false, |walker| {
                         walker.quiet(body);
                         Ok(())
@@ -298,6 +300,11 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// After how long a site that waits says for whom; nothing where there is nobody to wait for.
+    pub fn patience(&self) -> Option<Duration> {
+        self.options.patience.filter(|_| self.comm.sites() > 1)
+    }
+
     fn movement(&mut self, number: usize) -> Result<(), RunError> {
         let plan = self.plan;
         let step = &plan.steps[number];
@@ -334,13 +341,14 @@ impl<'a> Walker<'a> {
 
     /// Says which steps are waited for.
     pub fn waits_for(&self, first: usize, count: usize) {
-        if self.options.patience.is_some() && self.comm.sites() > 1 {
+        let patience = self.patience();
+        if patience.is_some() {
             let others = match count {
                 1 => String::new(),
                 more => format!(" and {} more", more - 1),
             };
             let what = format!("{}{others}", self.described(first));
-            self.comm.doing(what, self.options.patience);
+            self.comm.doing(what, patience);
         }
     }
 

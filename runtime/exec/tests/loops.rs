@@ -259,3 +259,28 @@ output x = r7: f64[9]
         }
     }
 }
+
+/// No site talks in the rounds, and only the one with the last rows fails: the others would go on for minutes.
+#[test]
+fn a_mistake_in_rounds_in_which_no_site_talks_is_told_soon() {
+    let text = "plan for SITES sites
+kernel k0 (f64[9], f64[9], i64[]) [i: 9] f64 = a0[i] + a1[i + a2[] * 2]
+r0 x: {i: 9/4} f64[i] @ PART(i) = source x from full(1.0)
+r1 w: {} f64[9] @ ALL = source w from full(1.0)
+repeat b0 t < 1000000000; state r0 next r4; free r0
+  r2 x: {i: 9/4} f64[i] @ PART(i) = loop state b0.0
+  r3 t: {} i64[] @ ALL = loop counter b0
+  r4 y: {i: 9/4} f64[i] @ PART(i) = join k0(r2{i}, r1{}, r3{}) over [i]; free r2, r3
+end b0; free r1
+r5 x: {i: 9/4} f64[i] @ PART(i) = loop last b0.0
+output x = r5: f64[9]
+";
+    for sites in 1..=5 {
+        let plan = plan(&text.replace("SITES", &sites.to_string()));
+        let error = run_in_process(&plan, &Options::default()).unwrap_err();
+        assert_eq!(
+            error.message,
+            "position 9 is outside `w`, whose dimension 0 has positions 0 to 8; at i = 7; in the round t = 1"
+        );
+    }
+}

@@ -1,7 +1,6 @@
 //! Library operations: which matrices a kernel calls an operation with, and where its results go.
 //!
-//! The calls of a kernel are made matrix by matrix, in parallel over matrices and one after the other within one, so
-//! that results do not depend on the number of threads. A matrix that several calls share is factored once, and
+//! The calls of a kernel are made matrix by matrix, in parallel over matrices. A matrix that several calls share is factored once, and
 //! their right sides are solved together. What an operation computes is in `matrix` and here for `argsort` and `topk`.
 //! Must not know plans.
 //!
@@ -185,13 +184,20 @@ impl Call<'_> {
             match self.library.operation {
                 Function::Solve => self.solve(&a, point, &inner),
                 operation => {
-                    let values = matrix::factor(operation, &a);
+                    let values = matrix::factor(operation, a);
                     let values = values.map_err(|problem| self.error(problem, point))?;
                     Ok(vec![(point.clone(), values)])
                 }
             }
         };
-        let parts: Vec<Results<T>> = outer.par_iter().map(one).collect();
+        let mut parts: Vec<Results<T>> = outer.par_iter().map(one).collect();
+        if let (true, [Ok(part)]) = (self.is_whole(), parts.as_mut_slice())
+            && let [(_, values)] = part.as_mut_slice()
+        {
+            let shape = result.shape().to_vec();
+            let values = T::data(std::mem::take(values));
+            return Ok(Array::new(shape, values).unwrap_or(result));
+        }
         let (data, writer) = (result.data_mut(), Writer::new(self));
         for part in parts {
             for (point, values) in part? {
@@ -245,6 +251,17 @@ impl Call<'_> {
             }
         }
         Ok(result)
+    }
+
+    /// Whether one call's result is the kernel's, element by element.
+    fn is_whole(&self) -> bool {
+        let rank = self.kernel.output_rank;
+        let whole = |index: &IndexId| {
+            let extent = self.kernel.indices[index.0 as usize].extent;
+            self.ranges[index.0 as usize] == (0, extent)
+        };
+        let own = &self.library.own;
+        (0..rank).map(IndexId).eq(own.iter().copied()) && own.iter().all(whole)
     }
 
     fn empty(&self, dtype: DType) -> Array {

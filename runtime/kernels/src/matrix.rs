@@ -1,6 +1,7 @@
 //! One matrix: solved, factored, decomposed.
 //!
-//! The factorisations are faer's (blocked, on one thread: the same bits on any number of them). What faer leaves open is
+//! The factorisations are faer's, blocked. Those whose bits are the same on any number of threads (Cholesky, LU, triangular
+//! systems: tests hold it) work on all threads of the pool; `qr`, `eigh` and `svd` add up by thread and stay on one. What faer leaves open is
 //! fixed here: the diagonal of R is not negative, and of a vector of `eigh` or `svd` the first component that is not small
 //! (more than [`SMALL`] of its largest) is positive. Must not know chunks.
 //!
@@ -11,13 +12,20 @@
 use crate::library::{Matrix, Problem};
 use ein_array::Data;
 use ein_plan::Function;
-use faer::linalg::solvers::{DenseSolveCore, PartialPivLu, Solve};
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt::factor::{
+    LltError, LltRegularization, cholesky_in_place, cholesky_in_place_scratch,
+};
+use faer::linalg::lu::partial_pivoting::{factor, inverse, solve};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
-use faer::prelude::ReborrowMut;
+use faer::perm::PermRef;
+use faer::prelude::{ReborrowMut, default};
 use faer::traits::RealField;
-use faer::{Mat, MatRef, Par, Side};
+use faer::{Mat, MatMut, MatRef, Par, Side};
+use rayon::prelude::*;
+use std::sync::Once;
 
 /// A component of a vector that has at most this part of the largest does not decide its sign.
 const SMALL: f64 = 0.43;
@@ -26,6 +34,8 @@ const SMALL: f64 = 0.43;
 pub(crate) trait Real: RealField + Copy + PartialOrd + Send + Sync {
     /// The elements, where they are of this type.
     fn all(data: &Data) -> Option<&[Self]>;
+    /// Elements of it.
+    fn data(values: Vec<Self>) -> Data;
     /// The element at a place.
     fn of(data: &Data, at: usize) -> Self;
     /// Stores it at a place among elements of its own type.
@@ -46,6 +56,9 @@ macro_rules! real {
                     Data::$variant(values) => Some(values),
                     _ => None,
                 }
+            }
+            fn data(values: Vec<$t>) -> Data {
+                Data::$variant(values)
             }
             fn of(data: &Data, at: usize) -> $t {
                 match data {
@@ -94,18 +107,147 @@ fn plain<T: Real>(_: usize, _: usize) -> T {
     T::from_wide(1.0)
 }
 
-/// LU with partial pivoting of a matrix that has a pivot in every column.
-fn lu<T: Real>(a: &Matrix<T>) -> Result<PartialPivLu<T>, Problem> {
-    let lu = mat(a).partial_piv_lu();
-    let zero = |i: &usize| {
-        let pivot = lu.U()[(*i, *i)];
-        pivot.wide() == 0.0 || !pivot.finite()
+/// Sides from which on the threads of the pool share the work on a matrix.
+const SHARED: usize = 256;
+
+/// What works on a matrix of this size.
+fn workers(size: usize) -> Par {
+    match size < SHARED {
+        true => Par::Seq,
+        false => Par::rayon(0),
+    }
+}
+
+/// Keeps what has no parameter for its threads on one.
+fn begin() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| faer::set_global_parallelism(Par::Seq));
+}
+
+/// How many lines are turned at once, and how many elements of each.
+const TILE: usize = 32;
+
+/// The elements column by column, of so many lines one behind the other; `keep` says which: others are 0.
+fn turned<T: Real>(
+    from: &[T],
+    lines: usize,
+    mut to: Vec<T>,
+    keep: impl Fn(usize, usize) -> bool + Sync,
+) -> Vec<T> {
+    let length = from.len() / lines.max(1);
+    let zero = T::from_wide(0.0);
+    to.resize(from.len(), zero);
+    let turn = |(number, part): (usize, &mut [T])| {
+        let first = number * TILE;
+        for start in (0..lines).step_by(TILE) {
+            for (column, line) in part.chunks_mut(lines).enumerate() {
+                let column = first + column;
+                for at in start..lines.min(start + TILE) {
+                    line[at] = match keep(at, column) {
+                        true => from[at * length + column],
+                        false => zero,
+                    };
+                }
+            }
+        }
     };
-    match (0..a.rows).find(zero) {
-        Some(pivot) => Err(Problem::Singular {
-            pivot: pivot as u64,
+    if lines > 0 {
+        let parts = to.par_chunks_mut(lines * TILE).enumerate();
+        parts.for_each(turn);
+    }
+    to
+}
+
+/// P A = L U of a matrix with a pivot in every column, and no fewer rows than columns.
+struct Lu<T> {
+    rows: usize,
+    columns: usize,
+    /// L below the diagonal and U, column by column.
+    both: Vec<T>,
+    /// Row `i` of P A is row `order[i]` of A.
+    order: Vec<usize>,
+    back: Vec<usize>,
+}
+
+impl<T: Real> Lu<T> {
+    fn new(a: &Matrix<T>) -> Result<Lu<T>, Problem> {
+        let (rows, columns) = (a.rows, a.columns);
+        let par = workers(columns);
+        let mut lu = Lu {
+            rows,
+            columns,
+            both: turned(&a.data, rows, vec![], |_, _| true),
+            order: vec![0; rows],
+            back: vec![0; rows],
+        };
+        let needed = factor::lu_in_place_scratch::<usize, T>(rows, columns, par, default());
+        factor::lu_in_place(
+            MatMut::from_column_major_slice_mut(&mut lu.both, rows, columns),
+            &mut lu.order,
+            &mut lu.back,
+            par,
+            MemStack::new(&mut MemBuffer::new(needed)),
+            default(),
+        );
+        let zero = |i: &usize| {
+            let pivot = lu.both[i * rows + i];
+            pivot.wide() == 0.0 || !pivot.finite()
+        };
+        match (0..columns).find(zero) {
+            Some(pivot) => Err(Problem::Singular {
+                pivot: pivot as u64,
+            }),
+            None => Ok(lu),
+        }
+    }
+
+    fn both(&self) -> MatRef<'_, T> {
+        MatRef::from_column_major_slice(&self.both, self.rows, self.columns)
+    }
+
+    fn permutation(&self) -> PermRef<'_, usize> {
+        PermRef::new_checked(&self.order, &self.back, self.rows)
+    }
+
+    /// X with A X = `x`, in its place.
+    fn solve(&self, x: MatMut<'_, T>) {
+        let par = workers(self.rows);
+        let needed = solve::solve_in_place_scratch::<usize, T>(self.rows, x.ncols(), par);
+        let mut memory = MemBuffer::new(needed);
+        let (both, stack) = (self.both(), MemStack::new(&mut memory));
+        solve::solve_in_place(both, both, self.permutation(), x, par, stack);
+    }
+
+    fn inverse(&self) -> Mat<T> {
+        let par = workers(self.rows);
+        let mut result = Mat::zeros(self.rows, self.rows);
+        let needed = inverse::inverse_scratch::<usize, T>(self.rows, par);
+        let mut memory = MemBuffer::new(needed);
+        let (both, stack) = (self.both(), MemStack::new(&mut memory));
+        let to = result.as_mut();
+        inverse::inverse(to, both, both, self.permutation(), par, stack);
+        result
+    }
+}
+
+/// L with A = L Lᵀ, of the lower triangle.
+fn cholesky<T: Real>(a: Matrix<T>) -> Result<Vec<T>, Problem> {
+    let n = a.rows;
+    let mut factor = turned(&a.data, n, vec![], |_, _| true);
+    let par = workers(n);
+    let needed = cholesky_in_place_scratch::<T>(n, par, default());
+    let done = cholesky_in_place(
+        MatMut::from_column_major_slice_mut(&mut factor, n, n),
+        LltRegularization::default(),
+        par,
+        MemStack::new(&mut MemBuffer::new(needed)),
+        default(),
+    );
+    match done {
+        Ok(_) => Ok(turned(&factor, n, a.data, |column, row| column <= row)),
+        Err(LltError::NonPositivePivot { index }) => Err(Problem::NotPositive {
+            pivot: index as u64,
         }),
-        None => Ok(lu),
     }
 }
 
@@ -122,33 +264,25 @@ pub(crate) fn solve<T: Real>(a: &Matrix<T>, sides: &[Vec<T>]) -> Result<Vec<Vec<
             return Err(Problem::Singular { pivot });
         }
         match lower {
-            true => solve_lower_triangular_in_place(whole, x.rb_mut(), Par::Seq),
-            false => solve_upper_triangular_in_place(whole, x.rb_mut(), Par::Seq),
+            true => solve_lower_triangular_in_place(whole, x.rb_mut(), workers(a.rows)),
+            false => solve_upper_triangular_in_place(whole, x.rb_mut(), workers(a.rows)),
         }
     } else {
-        lu(a)?.solve_in_place(x.rb_mut());
+        Lu::new(a)?.solve(x.rb_mut());
     }
     let column = |j: usize| (0..a.rows).map(|i| x[(i, j)]).collect();
     Ok((0..sides.len()).map(column).collect())
 }
 
 /// What an operation with one matrix gives, several results one behind the other.
-pub(crate) fn factor<T: Real>(operation: Function, a: &Matrix<T>) -> Result<Vec<T>, Problem> {
+pub(crate) fn factor<T: Real>(operation: Function, a: Matrix<T>) -> Result<Vec<T>, Problem> {
+    begin();
     let mut values = vec![];
     match operation {
-        Function::Cholesky => {
-            let factor = mat(a).llt(Side::Lower).map_err(|error| {
-                let faer::linalg::cholesky::llt::factor::LltError::NonPositivePivot { index } =
-                    error;
-                Problem::NotPositive {
-                    pivot: index as u64,
-                }
-            })?;
-            append(&mut values, factor.L(), plain);
-        }
-        Function::Inv => append(&mut values, lu(a)?.inverse().as_ref(), plain),
+        Function::Cholesky => values = cholesky(a)?,
+        Function::Inv => append(&mut values, Lu::new(&a)?.inverse().as_ref(), plain),
         Function::Qr => {
-            let qr = mat(a).qr();
+            let qr = mat(&a).qr();
             let (q, r) = (qr.compute_thin_Q(), qr.thin_R());
             let sign = |k: usize| match r[(k, k)].wide() < 0.0 {
                 true => T::from_wide(-1.0),
@@ -161,7 +295,7 @@ pub(crate) fn factor<T: Real>(operation: Function, a: &Matrix<T>) -> Result<Vec<
             });
         }
         Function::Eigh => {
-            let found = mat(a).self_adjoint_eigen(Side::Lower);
+            let found = mat(&a).self_adjoint_eigen(Side::Lower);
             let found = found.map_err(|_| Problem::NoConvergence)?;
             let vectors = found.U();
             values.extend(found.S().column_vector().iter().copied());
@@ -169,14 +303,20 @@ pub(crate) fn factor<T: Real>(operation: Function, a: &Matrix<T>) -> Result<Vec<
             append(&mut values, vectors, |_, k| signs[k]);
         }
         Function::Svd => {
-            let found = mat(a).thin_svd().map_err(|_| Problem::NoConvergence)?;
+            let found = mat(&a).thin_svd().map_err(|_| Problem::NoConvergence)?;
             let (u, v) = (found.U(), found.V());
             let signs = signs(u);
             append(&mut values, u, |_, k| signs[k]);
             values.extend(found.S().column_vector().iter().copied());
             append(&mut values, v.transpose(), |k, _| signs[k]);
         }
-        Function::Logdet => values.push(T::from_wide(logdet(a)?)),
+        Function::Lu => {
+            let lu = Lu::new(&a)?;
+            let order = lu.order.iter().map(|row| T::from_wide(*row as f64));
+            values.extend(order);
+            values.extend(turned(&lu.both, lu.columns, a.data, |_, _| true));
+        }
+        Function::Logdet => values.push(T::from_wide(logdet(&a)?)),
         _ => {}
     }
     Ok(values)
@@ -198,12 +338,11 @@ fn signs<T: Real>(vectors: MatRef<'_, T>) -> Vec<T> {
 }
 
 fn logdet<T: Real>(a: &Matrix<T>) -> Result<f64, Problem> {
-    let lu = lu(a)?;
-    let (order, _) = lu.P().arrays();
-    let mut negative = is_odd(order);
+    let lu = Lu::new(a)?;
+    let mut negative = is_odd(&lu.order);
     let mut sum = 0.0;
     for i in 0..a.rows {
-        let pivot = lu.U()[(i, i)].wide();
+        let pivot = lu.both[i * a.rows + i].wide();
         negative ^= pivot < 0.0;
         sum += pivot.abs().ln();
     }
@@ -227,4 +366,53 @@ fn is_odd(order: &[usize]) -> bool {
         odd ^= length > 0 && length % 2 == 0;
     }
     odd
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn matrix(n: usize) -> Matrix<f64> {
+        let element = |at: usize| match at / n == at % n {
+            true => 20.0,
+            false => ((at * 7 + 3) as f64).sin() + ((at % n * n + at / n) as f64 * 7.0 + 3.0).sin(),
+        };
+        Matrix {
+            rows: n,
+            columns: n,
+            data: (0..n * n).map(element).collect(),
+        }
+    }
+
+    /// Sizes on both sides of the one from which threads share a matrix.
+    #[test]
+    fn any_number_of_threads_gives_the_same_bits() {
+        use Function::{Cholesky, Eigh, Inv, Logdet, Lu, Qr, Svd};
+        for n in [90, 331] {
+            let results = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                pool.build().unwrap().install(|| {
+                    let mut results = vec![];
+                    for operation in [Cholesky, Inv, Lu, Logdet, Qr, Eigh, Svd] {
+                        let mut a = matrix(n);
+                        if operation == Cholesky {
+                            (0..n).for_each(|i| a.data[i * n + i] = 2.0 * n as f64);
+                        }
+                        if operation == Logdet {
+                            (0..n).for_each(|i| a.data[i * n + i] = 4.0 * n as f64);
+                        }
+                        results.push(factor(operation, a).unwrap());
+                    }
+                    let sides = [matrix(n).data[..n].to_vec(), vec![1.0; n]];
+                    results.extend(solve(&matrix(n), &sides).unwrap());
+                    results
+                })
+            };
+            let one = results(1);
+            for threads in [2, 3, 5] {
+                assert!(results(threads) == one, "{n} rows, {threads} threads");
+            }
+        }
+    }
 }

@@ -130,6 +130,10 @@ functions! {
     Argsort "argsort" 1 1;
     /// Library: the positions of the largest values, descending, equal ones in their own order; NaN first.
     Topk "topk" 1 1;
+    /// Library: elimination with partial pivoting of a matrix with at least as many rows as columns: the numbers of the rows in
+    /// the order that the pivots say, and behind them L below the diagonal (which is 1) and U in one matrix. Not in the language:
+    /// large matrices are solved by it.
+    Lu "lu" 1 1;
 }
 
 impl Function {
@@ -138,7 +142,7 @@ impl Function {
         use Function::*;
         matches!(
             self,
-            Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk
+            Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu
         )
     }
 

@@ -82,6 +82,7 @@ impl Library {
             Function::Solve => vec![n],
             Function::Cholesky | Function::Inv => vec![n, n],
             Function::Qr => vec![m * k + k * n],
+            Function::Lu => vec![m + m * n],
             Function::Eigh => vec![n + n * n],
             Function::Svd => vec![m * k + k + k * n],
             Function::Logdet => vec![],
@@ -117,6 +118,7 @@ impl Library {
             Function::Cholesky => n * n * n / 3.0,
             Function::Inv => 2.0 * n * n * n,
             Function::Qr => 4.0 * m * n * k,
+            Function::Lu => (m - n / 3.0) * n * n,
             Function::Eigh => 9.0 * n * n * n,
             Function::Svd => 20.0 * m * n * k,
             _ => 4.0 * m * m.max(2.0).log2(),
@@ -160,6 +162,9 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
             "`{}` of {rows} x {columns}",
             library.operation.name()
         ));
+    }
+    if library.operation == Function::Lu && rows < columns {
+        return Err(format!("`lu` of {rows} x {columns}"));
     }
     if library.operation == Function::Solve && library.matrix(kernel, 1).0 != rows {
         return Err("the right side of `solve` has another number of rows".into());

@@ -1,9 +1,8 @@
 //! What flows back through library operations.
 //!
-//! With X̄ for the adjoint of X: `solve` b̄ = A⁻ᵀ x̄, Ā = −b̄ xᵀ; `inv` Ā = −Yᵀ Ȳ Yᵀ; `logdet` Ā = ȳ A⁻ᵀ; `cholesky` and
-//! `eigh` as in Giles (2008) and Murray (2016), "Differentiation of the Cholesky decomposition": with S the adjoint of a full symmetric matrix, what
-//! is read of it is the lower triangle, so Ā is S + Sᵀ below the diagonal, S on it and 0 above. `sort` and `topk` read their operand at
-//! positions that have no derivative. All of it is contractions and library operations again. Must not know sites.
+//! With X̄ for the adjoint of X: `solve` b̄ = A⁻ᵀ x̄, Ā = −b̄ xᵀ; `inv` Ā = −Yᵀ Ȳ Yᵀ; `logdet` Ā = ȳ A⁻ᵀ; what factors a matrix is in
+//! `decompositions`. `sort` and `topk` read their operand at positions that have no derivative. All of it is contractions and library
+//! operations again. Must not know sites.
 //!
 //! ```text
 //! x: [p, i] solve(A[p, :1, :2], y[p, :1], i)
@@ -20,7 +19,7 @@ use einc_diag::Diagnostic;
 
 /// A call whose adjoint is known.
 pub(super) struct Call<'a> {
-    tensor: TensorId,
+    pub(super) tensor: TensorId,
     kernel: &'a Kernel,
     library: &'a Library,
     operands: &'a [TensorId],
@@ -75,19 +74,20 @@ impl<'a> Call<'a> {
     }
 }
 
-struct Maker<'a, 'c> {
+/// What makes the statements of one adjoint.
+pub(super) struct Maker<'a, 'c> {
     name: String,
     origin: Origin,
-    dtype: DType,
+    pub(super) dtype: DType,
     program: &'a mut Program,
     statements: &'a mut Statements,
-    call: &'a Call<'c>,
-    adjoint: TensorId,
+    pub(super) call: &'a Call<'c>,
+    pub(super) adjoint: TensorId,
 }
 
 /// A statement in the making: the batch indices, and some of its own behind them.
-struct Draft {
-    sketch: Sketch,
+pub(super) struct Draft {
+    pub(super) sketch: Sketch,
     indices: Vec<Index>,
     /// How many batch indices there are.
     batch: usize,
@@ -95,7 +95,7 @@ struct Draft {
 
 impl Draft {
     /// An own index.
-    fn own(&mut self, at: usize) -> NodeId {
+    pub(super) fn own(&mut self, at: usize) -> NodeId {
         self.sketch.index(self.batch + at)
     }
 }
@@ -107,7 +107,7 @@ impl Maker<'_, '_> {
     }
 
     /// All batch indices, and own ones of these extents.
-    fn draft(&self, own: &[u64]) -> Draft {
+    pub(super) fn draft(&self, own: &[u64]) -> Draft {
         let batch = self.call.library.batch.iter();
         let mut indices: Vec<Index> = batch
             .map(|index| self.call.kernel.indices[index.0 as usize].clone())
@@ -132,7 +132,7 @@ impl Maker<'_, '_> {
     }
 
     /// An element of the call's result, or of its adjoint, at the batch indices and these of its own.
-    fn out(&self, draft: &mut Draft, tensor: TensorId, own: &[NodeId]) -> NodeId {
+    pub(super) fn out(&self, draft: &mut Draft, tensor: TensorId, own: &[NodeId]) -> NodeId {
         let library = self.call.library;
         let mut positions = vec![];
         for number in 0..self.call.kernel.output_rank {
@@ -149,7 +149,7 @@ impl Maker<'_, '_> {
     }
 
     /// An element of a tensor that was made here: batch indices first.
-    fn made(&self, draft: &mut Draft, tensor: TensorId, own: &[NodeId]) -> NodeId {
+    pub(super) fn made(&self, draft: &mut Draft, tensor: TensorId, own: &[NodeId]) -> NodeId {
         let batch = (0..draft.batch).map(|at| draft.sketch.index(at));
         let positions: Vec<NodeId> = batch
             .collect::<Vec<_>>()
@@ -160,7 +160,13 @@ impl Maker<'_, '_> {
     }
 
     /// Appends a tensor over the batch indices and the first `rank` own ones, summed over the others.
-    fn tensor(&mut self, draft: Draft, rank: usize, root: NodeId, what: &str) -> TensorId {
+    pub(super) fn tensor(
+        &mut self,
+        draft: Draft,
+        rank: usize,
+        root: NodeId,
+        what: &str,
+    ) -> TensorId {
         let rank = draft.batch + rank;
         let statement = Statement {
             reduction: (rank < draft.indices.len()).then_some(Reduction::Sum),
@@ -176,7 +182,7 @@ impl Maker<'_, '_> {
     }
 
     /// Appends a call over the batch indices and own ones of these extents.
-    fn library(
+    pub(super) fn library(
         &mut self,
         function: Function,
         own: &[u64],
@@ -213,7 +219,7 @@ impl Maker<'_, '_> {
 
     /// The adjoint of an argument, of its operand's dimensions; `value` has one own index for each whole dimension, and
     /// then those of `summed`.
-    fn over(
+    pub(super) fn over(
         &mut self,
         argument: &Argument,
         number: usize,
@@ -297,16 +303,36 @@ impl Maker<'_, '_> {
                 let full = self.eigh(n);
                 self.lower(argument, number, full)
             }
+            Function::Qr => {
+                let (m, n) = (self.extent(0, 0), self.extent(0, 1));
+                if m < n {
+                    let what = "the gradient of `qr` of a matrix with more columns than rows";
+                    return Err(self.none(
+                        what,
+                        "matrices with at least as many rows as columns have one",
+                    ));
+                }
+                self.qr(argument, number, m, n)
+            }
+            Function::Svd => {
+                let (m, n) = (self.extent(0, 0), self.extent(0, 1));
+                self.svd(argument, number, m, n)
+            }
+            // `argsort` gives positions, and the others are read at positions.
             other => {
-                let what = format!(
-                    "`{}` has no gradient: `{}` is made by it",
-                    other.name(),
-                    self.name.trim_start_matches("grad.")
-                );
-                let help = "`solve`, `inv`, `cholesky`, `logdet`, `eigh`, `sort` and `topk` have; `eigh` of A Aᵀ gives the squares of singular values";
-                return Err(Diagnostic::error("E0606", what).help(help));
+                let what = format!("the gradient of `{}`", other.name());
+                return Err(self.none(
+                    &what,
+                    "see the table of derivatives in the language reference",
+                ));
             }
         })
+    }
+
+    fn none(&self, what: &str, help: &str) -> Diagnostic {
+        let tensor = self.name.trim_start_matches("grad.");
+        let what = format!("{what} is not known: `{tensor}` is made by it");
+        Diagnostic::error("E0606", what).help(help)
     }
 
     fn solve(&mut self, number: usize, argument: &Argument) -> Piece {
@@ -330,109 +356,5 @@ impl Maker<'_, '_> {
             let product = draft.sketch.mul(side, x);
             draft.sketch.neg(product)
         })
-    }
-
-    /// Ā from S: S + Sᵀ below the diagonal, S on it, 0 above.
-    fn lower(&mut self, argument: &Argument, number: usize, full: TensorId) -> Piece {
-        self.over(argument, number, &[], |m, draft| {
-            let (r, c) = (draft.own(0), draft.own(1));
-            let one = m.made(draft, full, &[r, c]);
-            let other = m.made(draft, full, &[c, r]);
-            let sketch = &mut draft.sketch;
-            let both = sketch.apply(Function::Add, &[one, other]);
-            let below = sketch.compare(Function::Lt, c, r);
-            let on = sketch.compare(Function::Eq, c, r);
-            let zero = sketch.number(0.0, m.dtype);
-            let rest = sketch.select(on, one, zero);
-            sketch.select(below, both, rest)
-        })
-    }
-
-    /// S = L⁻ᵀ Φ(Lᵀ L̄) L⁻¹, where Φ takes the lower triangle with half its diagonal.
-    fn cholesky(&mut self, n: u64) -> TensorId {
-        let read = |m: &Self, draft: &mut Draft| {
-            let whole = [draft.sketch.whole(-1), draft.sketch.whole(-2)];
-            vec![m.out(draft, m.call.tensor, &whole)]
-        };
-        let inverse = self.library(Function::Inv, &[n, n], read, "inverse");
-        let mut draft = self.draft(&[n, n, n]);
-        let (i, j, k) = (draft.own(0), draft.own(1), draft.own(2));
-        let l = self.out(&mut draft, self.call.tensor, &[k, i]);
-        let v = self.out(&mut draft, self.adjoint, &[k, j]);
-        let root = draft.sketch.mul(l, v);
-        let product = self.tensor(draft, 2, root, "product");
-        let mut draft = self.draft(&[n, n, n]);
-        let (a, j, i) = (draft.own(0), draft.own(1), draft.own(2));
-        let left = self.made(&mut draft, inverse, &[i, a]);
-        let phi = self.made(&mut draft, product, &[i, j]);
-        let sketch = &mut draft.sketch;
-        let (below, on) = (
-            sketch.compare(Function::Lt, j, i),
-            sketch.compare(Function::Eq, j, i),
-        );
-        let (half, zero) = (
-            sketch.number(0.5, self.dtype),
-            sketch.number(0.0, self.dtype),
-        );
-        let halved = sketch.mul(half, phi);
-        let rest = sketch.select(on, halved, zero);
-        let phi = sketch.select(below, phi, rest);
-        let root = sketch.mul(left, phi);
-        let left = self.tensor(draft, 2, root, "left");
-        let mut draft = self.draft(&[n, n, n]);
-        let (a, b, j) = (draft.own(0), draft.own(1), draft.own(2));
-        let left = self.made(&mut draft, left, &[a, j]);
-        let right = self.made(&mut draft, inverse, &[j, b]);
-        let root = draft.sketch.mul(left, right);
-        self.tensor(draft, 2, root, "full")
-    }
-
-    /// S = V (diag(w̄) + F ∘ (Vᵀ V̄)) Vᵀ, F[k, l] = 1 / (w[l] − w[k]); where nothing flows to a pair of vectors their
-    /// eigenvalues may be equal.
-    fn eigh(&mut self, n: u64) -> TensorId {
-        // Eigenvalues first, then the vectors' rows.
-        let vector = |draft: &mut Draft, row: NodeId, column: NodeId| {
-            let sketch = &mut draft.sketch;
-            let count = sketch.whole(n as i64);
-            let start = sketch.apply(Function::Mul, &[count, row]);
-            let at = sketch.apply(Function::Add, &[start, column]);
-            sketch.apply(Function::Add, &[at, count])
-        };
-        let mut draft = self.draft(&[n, n, n]);
-        let (k, l, i) = (draft.own(0), draft.own(1), draft.own(2));
-        let (one, other) = (vector(&mut draft, i, k), vector(&mut draft, i, l));
-        let v = self.out(&mut draft, self.call.tensor, &[one]);
-        let adjoint = self.out(&mut draft, self.adjoint, &[other]);
-        let root = draft.sketch.mul(v, adjoint);
-        let product = self.tensor(draft, 2, root, "product");
-        let mut draft = self.draft(&[n, n]);
-        let (k, l) = (draft.own(0), draft.own(1));
-        let m = self.made(&mut draft, product, &[k, l]);
-        let first = self.out(&mut draft, self.call.tensor, &[k]);
-        let second = self.out(&mut draft, self.call.tensor, &[l]);
-        let value = self.out(&mut draft, self.adjoint, &[k]);
-        let sketch = &mut draft.sketch;
-        let gap = sketch.sub(second, first);
-        let zero = sketch.number(0.0, self.dtype);
-        let quotient = sketch.div(m, gap);
-        let nothing = sketch.compare(Function::Eq, m, zero);
-        let beside = sketch.select(nothing, zero, quotient);
-        let on = sketch.compare(Function::Eq, k, l);
-        let root = sketch.select(on, value, beside);
-        let middle = self.tensor(draft, 2, root, "middle");
-        let mut draft = self.draft(&[n, n, n]);
-        let (r, l, k) = (draft.own(0), draft.own(1), draft.own(2));
-        let at = vector(&mut draft, r, k);
-        let v = self.out(&mut draft, self.call.tensor, &[at]);
-        let m = self.made(&mut draft, middle, &[k, l]);
-        let root = draft.sketch.mul(v, m);
-        let left = self.tensor(draft, 2, root, "left");
-        let mut draft = self.draft(&[n, n, n]);
-        let (r, c, l) = (draft.own(0), draft.own(1), draft.own(2));
-        let left = self.made(&mut draft, left, &[r, l]);
-        let at = vector(&mut draft, c, l);
-        let v = self.out(&mut draft, self.call.tensor, &[at]);
-        let root = draft.sketch.mul(left, v);
-        self.tensor(draft, 2, root, "full")
     }
 }

@@ -8,9 +8,7 @@
 //! W, X, y = X W     joined with   W, V, y = V W   as ".on.V"   =>   W, X, y = X W, V, y.on.V = V W
 //! ```
 
-use super::{
-    Block, BlockId, Bound, Collected, Definition, LoopValue, Program, Role, State, TensorId,
-};
+use super::{Block, BlockId, Bound, Collected, Definition, LoopValue, Program, State, TensorId};
 use ein_plan::Source;
 use std::collections::HashMap;
 
@@ -51,7 +49,7 @@ impl Program {
             }
             let mut added = added.clone();
             added.block = added.block.map(block);
-            if !matches!(added.role, Role::Input | Role::Param) {
+            if !added.role.is_bound() {
                 added.name.push_str(suffix);
             }
             match &mut added.definition {

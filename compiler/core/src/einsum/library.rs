@@ -151,6 +151,7 @@ pub fn call(operation: Function, arguments: &[Matrix]) -> Option<Vec<f64>> {
             (!determinant.1).then_some(vec![determinant.2])?
         }
         Function::Cholesky => cholesky(a)?.data,
+        Function::Lu => pivoted(a)?,
         Function::Qr => {
             let k = a.rows.min(a.columns);
             let q = orthonormal(a, k);
@@ -284,6 +285,33 @@ fn eliminate(a: &Matrix, b: &Matrix) -> Option<(Matrix, bool, f64)> {
         (0..b.columns).for_each(|j| b.set(i, j, b.at(i, j) / a.at(i, i)));
     }
     Some((b, negative, size))
+}
+
+/// The order of the rows, and L and U in one; nothing without a pivot.
+fn pivoted(a: &Matrix) -> Option<Vec<f64>> {
+    let mut a = a.clone();
+    let mut order: Vec<f64> = (0..a.rows).map(|row| row as f64).collect();
+    for k in 0..a.columns {
+        let pivot = (k..a.rows).max_by(|i, j| {
+            let (one, other) = (a.at(*i, k).abs(), a.at(*j, k).abs());
+            one.total_cmp(&other).then(j.cmp(i))
+        })?;
+        if a.at(pivot, k) == 0.0 {
+            return None;
+        }
+        order.swap(k, pivot);
+        for j in 0..a.columns {
+            let (x, y) = (a.at(k, j), a.at(pivot, j));
+            a.set(k, j, y);
+            a.set(pivot, j, x);
+        }
+        for i in k + 1..a.rows {
+            let factor = a.at(i, k) / a.at(k, k);
+            a.set(i, k, factor);
+            (k + 1..a.columns).for_each(|j| a.set(i, j, a.at(i, j) - factor * a.at(k, j)));
+        }
+    }
+    Some([order, a.data].concat())
 }
 
 fn cholesky(a: &Matrix) -> Option<Matrix> {

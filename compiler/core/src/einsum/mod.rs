@@ -60,6 +60,13 @@ pub enum Role {
     Hidden,
 }
 
+impl Role {
+    /// Whether a run may bind a file to a tensor of this role, whatever source it has.
+    pub fn is_bound(self) -> bool {
+        matches!(self, Role::Input | Role::Param)
+    }
+}
+
 /// A tensor: its full name, type and definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {

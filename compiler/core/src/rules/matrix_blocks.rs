@@ -1,20 +1,23 @@
 //! Large library operations by blocks: programs in which their arithmetic can be cut over sites.
 //!
 //! An operation on one matrix is a single call, which no cut makes cheaper. Here it becomes many statements: contractions
-//! over blocks, and small calls on the diagonal ones. Only forms that are as stable as the call itself are there: a Cholesky
-//! factor column of blocks by column (right-looking; Golub and Van Loan, section 4.2.9), and an inverse as the solutions for the
-//! columns of the identity. Elimination of general matrices by blocks would pivot within a block only, so `solve` for one right side stays a
-//! call. Must not know sites or costs: the search lays the program out beside the others.
+//! over blocks, and small calls on some of them. Only forms that are as stable as the call itself are there: a Cholesky
+//! factor column of blocks by column (right-looking; Golub and Van Loan, section 4.2.9), an inverse as the solutions for the
+//! columns of the identity, and a solution by elimination with the pivots of whole columns (`solve`). Elimination of two by two
+//! blocks, as the papers' block inverse has it, would pivot within a block only, and stop where a leading block is singular though the matrix is
+//! not. Must not know sites or costs: the search lays the program out beside the others.
 //!
 //! ```text
 //! Y = [i: 900, j: 900] inv(A[:1, :2], i, j)   =>   Y.unit = [i, j] where(i == j, 1.0, 0.0);  Y = [i, j] solve(A[:1, :2], Y.unit[:1, j], i)
 //! ```
 
+mod solve;
+
 use super::{Alternative, RuleInfo, RuleUse, price};
 use crate::einsum::parse::parse;
 use crate::einsum::{Definition, Program, Tensor, TensorId};
 use ein_plan::print::Name;
-use ein_plan::{Function, Library};
+use ein_plan::{Function, Kernel, Library};
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -25,6 +28,7 @@ const BLOCKS: u64 = 6;
 
 const CHOLESKY: &str = "cholesky-blocks";
 const INVERSE: &str = "inverse-columns";
+const SOLVE: &str = "solve-blocks";
 
 /// The rules of this family.
 pub(super) fn rows() -> Vec<RuleInfo> {
@@ -56,6 +60,13 @@ pub(super) fn rows() -> Vec<RuleInfo> {
             "Y = solve(A, 1)",
             "Each site factors A and solves for its own columns.",
         ),
+        row(
+            SOLVE,
+            "Golub and Van Loan, Matrix Computations, sections 3.2.11 and 3.4",
+            "x = solve(A, b)",
+            "for each column of blocks: the column eliminated with its own pivots, the rows of the rest and of b in their order, the rest updated; then back",
+            "The pivots are those of elimination element by element. The rest is cut by columns, whose rows can be exchanged where they are.",
+        ),
     ]
 }
 
@@ -74,19 +85,21 @@ pub fn expand(program: &Program, disabled: &[String]) -> Option<Alternative> {
     for tensor in &program.tensors {
         let expanded = blocks(program, tensor, disabled, &mut names);
         match expanded {
-            Some((rule, part, operand)) => {
+            Some((rule, part, operands)) => {
+                let operands: Vec<TensorId> =
+                    operands.iter().map(|o| moved[o.0 as usize]).collect();
                 rules.push(RuleUse {
                     rule,
                     tensor: tensor.name.clone(),
                     before: program.tensor_text(tensor),
                     after: format!(
                         "{} statements, `{}` to `{}`",
-                        part.tensors.len() - 1,
-                        part.tensors[1].name,
+                        part.tensors.len() - operands.len(),
+                        part.tensors[operands.len()].name,
                         tensor.name
                     ),
                 });
-                splice(&mut result, part, moved[operand.0 as usize], tensor);
+                splice(&mut result, part, &operands, tensor);
             }
             None => {
                 let mut tensor = tensor.clone();
@@ -116,11 +129,11 @@ pub fn expand(program: &Program, disabled: &[String]) -> Option<Alternative> {
     })
 }
 
-/// Appends the tensors of a part behind its first, which is `operand`; the last one takes the place of `tensor`.
-fn splice(result: &mut Program, part: Program, operand: TensorId, tensor: &Tensor) {
+/// Appends the tensors of a part behind its first, which are `known`; the last one takes the place of `tensor`.
+fn splice(result: &mut Program, part: Program, known: &[TensorId], tensor: &Tensor) {
     let base = result.tensors.len() as u32;
     let last = part.tensors.len() - 1;
-    for (at, mut new) in part.tensors.into_iter().enumerate().skip(1) {
+    for (at, mut new) in part.tensors.into_iter().enumerate().skip(known.len()) {
         new.origin = tensor.origin;
         if at == last {
             new.name.clone_from(&tensor.name);
@@ -128,9 +141,9 @@ fn splice(result: &mut Program, part: Program, operand: TensorId, tensor: &Tenso
         }
         if let Definition::Statement { operands, .. } = &mut new.definition {
             for id in operands {
-                *id = match id.0 {
-                    0 => operand,
-                    number => TensorId(base + number - 1),
+                *id = match known.get(id.0 as usize) {
+                    Some(operand) => *operand,
+                    None => TensorId(base + id.0 - known.len() as u32),
                 };
             }
         }
@@ -138,30 +151,32 @@ fn splice(result: &mut Program, part: Program, operand: TensorId, tensor: &Tenso
     }
 }
 
-/// The rule for a tensor, its program, whose first tensor is the matrix, and the matrix.
+/// The rule for a tensor, its program, whose first tensors are what the operation is called with, and these.
 fn blocks(
     program: &Program,
     tensor: &Tensor,
     disabled: &[String],
     names: &mut HashSet<String>,
-) -> Option<(&'static str, Program, TensorId)> {
+) -> Option<(&'static str, Program, Vec<TensorId>)> {
     let Definition::Statement { kernel, operands } = &tensor.definition else {
         return None;
     };
     let library = kernel.library()?;
     let (n, _) = library.matrix(kernel, 0);
-    if n < LEAST || !library.batch.is_empty() {
+    if n < LEAST || !library.factored().is_empty() {
         return None;
     }
     let rule = match library.operation {
         Function::Cholesky => CHOLESKY,
         Function::Inv => INVERSE,
+        Function::Solve => SOLVE,
         _ => return None,
     };
     if disabled.iter().any(|name| name == rule) {
         return None;
     }
-    let matrix = operands[library.arguments[0].operand as usize];
+    let arguments = library.arguments.iter();
+    let arguments: Vec<TensorId> = arguments.map(|a| operands[a.operand as usize]).collect();
     let of = Writer {
         n,
         dtype: tensor.dtype.name(),
@@ -171,20 +186,17 @@ fn blocks(
         },
         rows_first: library.arguments[0].whole == [0, 1],
         outputs: outputs(&library),
-        prefix: prefix(&program.tensor(matrix).name, &tensor.name, names),
+        prefix: prefix(&program.tensor(arguments[0]).name, &tensor.name, names),
     };
-    let text = match rule {
-        CHOLESKY => of.cholesky(),
-        _ => of.inverse(),
-    };
+    let text = of.text(kernel, &library)?;
     // The text is of this module's making: what does not parse is no alternative.
     let part = parse(&text).ok()?;
-    (part.tensors.last()?.shape == tensor.shape).then_some((rule, part, matrix))
+    (part.tensors.last()?.shape == tensor.shape).then_some((rule, part, arguments))
 }
 
-/// Whether the row is the output's first dimension.
+/// Whether the row is the output's first dimension, of a result with rows and columns.
 fn outputs(library: &Library) -> bool {
-    library.own[0] < library.own[1]
+    library.own.first() < library.own.get(1)
 }
 
 /// What new tensors are called: after the matrix, so that messages name it.
@@ -214,6 +226,16 @@ struct Writer {
 }
 
 impl Writer {
+    /// The statements behind what the operation is called with.
+    fn text(&self, kernel: &Kernel, library: &Library) -> Option<String> {
+        match library.operation {
+            Function::Cholesky => Some(self.cholesky()),
+            Function::Inv => Some(self.inverse()),
+            Function::Solve => Some(self.solve(kernel, library)),
+            _ => None,
+        }
+    }
+
     fn name(&self, what: &str) -> String {
         Name(&format!("{}.{what}", self.prefix)).to_string()
     }
@@ -340,6 +362,56 @@ mod tests {
         }
     }
 
+    /// What a call and its program in blocks give, for these operands.
+    fn both(operands: &str, call: &str) -> [Values; 2] {
+        let program = parse(&format!("{operands}\n{call}\noutput Y")).unwrap();
+        let count = program.tensors.len() - 1;
+        let tensor = &program.tensors[count];
+        let Definition::Statement { kernel, operands } = &tensor.definition else {
+            panic!("{program}");
+        };
+        let library = kernel.library().unwrap();
+        let of = Writer {
+            n: library.matrix(kernel, 0).0,
+            dtype: "f64",
+            number: "_f64",
+            rows_first: library.arguments[0].whole == [0, 1],
+            outputs: outputs(&library),
+            prefix: "A.blocks".into(),
+        };
+        let text = of.text(kernel, &library).unwrap();
+        let part = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut whole = Program::default();
+        whole.tensors.extend_from_slice(&program.tensors[..count]);
+        let arguments = library.arguments.iter();
+        let known: Vec<TensorId> = arguments.map(|a| operands[a.operand as usize]).collect();
+        splice(&mut whole, part, &known, tensor);
+        let mut output = program.outputs[0].clone();
+        output.tensor = TensorId(whole.tensors.len() as u32 - 1);
+        whole.outputs.push(output);
+        assert_eq!(verify(&whole), Ok(()), "{whole}");
+        [&program, &whole].map(|program| {
+            let values = |tensor: &Tensor| match tensor.name.as_str() {
+                "A" => matrix(tensor.shape[0]),
+                "G" => general(tensor.shape[0]),
+                _ => side(&tensor.shape),
+            };
+            interpret(program, &values).unwrap().swap_remove(0)
+        })
+    }
+
+    fn equal(operands: &str, call: &str) {
+        let [expected, found] = both(operands, call);
+        assert_eq!(expected.shape, found.shape);
+        for (a, b) in expected.data.iter().zip(&found.data) {
+            let (a, b) = (a.as_f64(), b.as_f64());
+            assert!(
+                (a - b).abs() < 1e-11 * a.abs().max(1.0),
+                "{call}: {b} is not {a}"
+            );
+        }
+    }
+
     #[test]
     fn blocks_give_what_the_call_gives() {
         for text in [
@@ -348,41 +420,59 @@ mod tests {
             "inv(A[:2, :1], r, c)",
         ] {
             for (n, order) in [(13u64, "r: 13, c: 13"), (18, "c: 18, r: 18")] {
-                let text = format!(
-                    "input A: f64[{n}, {n}] = unbound\nY: f64[{n}, {n}] = [{order}] {text}\noutput Y"
+                equal(
+                    &format!("input A: f64[{n}, {n}] = unbound"),
+                    &format!("Y: f64[{n}, {n}] = [{order}] {text}"),
                 );
-                let program = parse(&text).unwrap();
-                let tensor = &program.tensors[1];
-                let Definition::Statement { kernel, .. } = &tensor.definition else {
-                    panic!("{program}");
-                };
-                let library = kernel.library().unwrap();
-                let of = Writer {
-                    n,
-                    dtype: "f64",
-                    number: "_f64",
-                    rows_first: library.arguments[0].whole == [0, 1],
-                    outputs: outputs(&library),
-                    prefix: "A.blocks".into(),
-                };
-                let text = match library.operation {
-                    Function::Cholesky => of.cholesky(),
-                    _ => of.inverse(),
-                };
-                let part = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-                let mut whole = Program::default();
-                whole.tensors.push(program.tensors[0].clone());
-                splice(&mut whole, part, TensorId(0), tensor);
-                let mut output = program.outputs[0].clone();
-                output.tensor = TensorId(whole.tensors.len() as u32 - 1);
-                whole.outputs.push(output);
-                assert_eq!(verify(&whole), Ok(()), "{whole}");
-                let run = |program: &Program| interpret(program, &|_| matrix(n)).unwrap();
-                let (expected, found) = (run(&program), run(&whole));
-                for (a, b) in expected[0].data.iter().zip(&found[0].data) {
-                    assert!((a.as_f64() - b.as_f64()).abs() < 1e-12, "{whole}");
-                }
             }
+        }
+    }
+
+    /// With leading blocks that are singular.
+    #[test]
+    fn elimination_by_blocks_has_the_pivots_of_whole_columns() {
+        for n in [7u64, 12, 20] {
+            let matrix = format!("input G: f64[{n}, {n}] = unbound");
+            for call in ["solve(G[:1, :2], b[:1], i)", "solve(G[:2, :1], b[:1], i)"] {
+                equal(
+                    &format!("{matrix}\ninput b: f64[{n}] = unbound"),
+                    &format!("Y: f64[{n}] = [i: {n}] {call}"),
+                );
+            }
+            equal(
+                &format!("{matrix}\ninput b: f64[3, {n}, 2] = unbound"),
+                &format!(
+                    "Y: f64[2, {n}, 3] = [q: 2, i: {n}, p: 3] solve(G[:1, :2], b[p, :1, q], i)"
+                ),
+            );
+            equal(
+                &matrix,
+                &format!("Y: f64[{n}, {n}] = [i: {n}, p: {n}] solve(G[:1, :2], G[p, :1], i)"),
+            );
+        }
+    }
+
+    /// Ones beside the diagonal that runs the other way, and little else.
+    fn general(n: u64) -> Values {
+        let element = |i: u64, j: u64| match (i + j + 1) % n {
+            0 => 2.0 + i as f64,
+            1 => 1.0,
+            _ if i + j < n / 2 => 0.0,
+            _ => ((i * j + 2 * i + j) as f64).sin(),
+        };
+        let data = (0..n * n).map(|at| Scalar::Float(element(at / n, at % n)));
+        Values {
+            shape: vec![n, n],
+            data: data.collect(),
+        }
+    }
+
+    fn side(shape: &[u64]) -> Values {
+        let count: u64 = shape.iter().product();
+        let data = (0..count).map(|at| Scalar::Float(((7 * at + 3) as f64).cos()));
+        Values {
+            shape: shape.to_vec(),
+            data: data.collect(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Common subexpressions: two tensors with the same definition are one, and what no output needs is dropped.
 //!
-//! Random sources and files are told apart by their tensor's name, so they are never shared. Statements of different
+//! Random sources and files are told apart by their tensor's name, so they are never shared; nor are inputs and params, whatever they
+//! begin with, since a run may bind a file to each. Statements of different
 //! blocks read different tensors, so what is shared stays in its block. Must not know
 //! chunkings.
 //!
@@ -45,6 +46,7 @@ pub fn share(program: &Program) -> Shared {
                 }
                 Some(Value::Statement(kernel, operands))
             }
+            Definition::Source(_) if tensor.role.is_bound() => None,
             Definition::Source(Source::Full(value)) => {
                 Some(Value::Full(*value, tensor.dtype, tensor.shape.clone()))
             }

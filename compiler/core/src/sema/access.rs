@@ -10,8 +10,9 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
-    expr::{Binding, Context, dimensions},
     ranges::{Obligation, StatedBy, Use},
+    report::dimensions,
+    scope::{Binding, Context},
     slices::View,
 };
 use ein_plan::DType;
@@ -109,7 +110,7 @@ impl<'a> Checker<'a> {
             )
             .at(
                 span,
-                format!("{given} position{} here", super::expr::plural(given)),
+                format!("{given} position{} here", super::report::plural(given)),
             )
             .at(declared, format!("it is {} here", self.view_text(view))),
         );
@@ -186,6 +187,7 @@ impl<'a> Checker<'a> {
                         span: place,
                         tensor,
                         dimension: skip + dimension,
+                        written: false,
                         path,
                     });
                 }

@@ -11,8 +11,9 @@ use super::{
     arena::{ExprId, Form, VarId},
     callee::{Body, Callable, unbracket},
     calls::formal_shape,
-    expr::{Binding, Context, Scope, dimensions, plural},
     names::Shape,
+    report::{dimensions, plural},
+    scope::{Binding, Context, Scope},
     size::Size,
     slices::View,
 };

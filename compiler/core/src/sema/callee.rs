@@ -9,8 +9,8 @@
 
 use super::{
     Checker,
-    expr::{Binding, Scope},
     names::{EntityId, EntityKind, Found, Shape},
+    scope::{Binding, Scope},
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Expr, ExprKind, Formal, Function, FunctionBody, Item, Module, Name};
@@ -174,7 +174,7 @@ impl<'a> Checker<'a> {
                 1 => format!("`{name}` gives {results} results, and one value is needed here"),
                 _ => format!(
                     "`{name}` gives {results} result{}, not {names}",
-                    super::expr::plural(results)
+                    super::report::plural(results)
                 ),
             },
         )

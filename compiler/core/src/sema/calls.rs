@@ -11,10 +11,10 @@ use super::{
     Checker,
     arena::ExprId,
     callee::{Body, Callable, unbracket},
-    expr::{Binding, Context, Scope},
     instances::InstanceId,
     names::{EntityId, EntityKind},
     repeat::Place,
+    scope::{Binding, Context, Scope},
     statement::Target,
     sums::key,
 };

@@ -9,9 +9,10 @@
 
 use super::{
     Checker, InputInfo,
-    expr::{Binding, Scope, dimensions},
     names::{EntityId, EntityKind, Found},
     repeat::Place,
+    report::dimensions,
+    scope::{Binding, Scope},
     size::Size,
     slices::View,
     sources::SourceForm,

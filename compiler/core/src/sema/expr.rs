@@ -12,7 +12,9 @@ use super::{
     arena::{ExprId, Form, Ty},
     builtins::{self, Builtin},
     names::Found,
+    report::{dimensions, plural},
     resolve::spine,
+    scope::{Binding, Context, Scope},
     size::Size,
     slices::View,
     sums::key,
@@ -20,8 +22,6 @@ use super::{
 use ein_plan::{DType, Function, Reduction, Scalar};
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Binary, Expr, ExprKind};
-
-pub(super) use super::scope::{Binding, Context, Scope};
 
 impl<'a> Checker<'a> {
     /// An expression; its implicit sum, if it has one, around it.
@@ -445,14 +445,4 @@ impl<'a> Checker<'a> {
         let solved = self.close();
         value.filter(|_| solved)
     }
-}
-
-/// "1 dimension", "3 dimensions".
-pub(super) fn dimensions(rank: usize) -> String {
-    format!("{rank} dimension{}", plural(rank))
-}
-
-/// The plural's s.
-pub(super) fn plural(n: usize) -> &'static str {
-    if n == 1 { "" } else { "s" }
 }

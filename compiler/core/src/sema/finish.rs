@@ -8,8 +8,8 @@
 
 use super::{
     Checker,
-    expr::{Binding, Scope},
     names::{EntityId, EntityKind, Shape},
+    scope::{Binding, Scope},
 };
 use crate::einsum::Role;
 use einc_diag::{Diagnostic, FileId, Span};

@@ -11,8 +11,8 @@ use super::{
     arena::{ExprId, Form, TensorRef, Ty},
     builtins::{self, Builtin},
     callee::unbracket,
-    expr::{Binding, Context},
     names::Found,
+    scope::{Binding, Context},
     slices::View,
     statement::{Definition, Tensor},
 };

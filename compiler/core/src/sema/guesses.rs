@@ -10,7 +10,7 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
-    expr::{Binding, Scope},
+    scope::{Binding, Scope},
     statement::Target,
 };
 use ein_plan::DType;

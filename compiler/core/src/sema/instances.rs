@@ -10,8 +10,8 @@ use super::{
     Checker,
     arena::ExprId,
     callee::Callable,
-    expr::{Binding, Context, Scope},
     names::{EntityId, EntityKind, Found},
+    scope::{Binding, Context, Scope},
     size::Size,
     statement::Target,
 };

@@ -12,9 +12,9 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
     calls::Results,
-    expr::Binding,
     library::Call,
     ranges::Open,
+    scope::Binding,
     size::Size,
     slices::View,
 };

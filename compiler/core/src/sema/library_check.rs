@@ -6,7 +6,7 @@
 //! solve(A: f64[3, 5, 5], y: f64[3, 5])   =>   the result's own sizes: [5]
 //! ```
 
-use super::{Checker, expr::dimensions, library::Call, size::Size};
+use super::{Checker, library::Call, report::dimensions, size::Size};
 use ein_plan::{DType, Function};
 use einc_diag::{Diagnostic, Span};
 

@@ -11,7 +11,7 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
-    lower_parts::apply,
+    lower_parts::{Builder, apply, number_of},
     size::Size,
     statement::Definition,
 };
@@ -19,19 +19,6 @@ use crate::einsum::{self, Program, Role, TensorId};
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
 use einc_diag::Span;
 use std::collections::HashMap;
-
-/// The kernel of one tensor in the making.
-pub(super) struct Builder {
-    pub(super) vars: Vec<VarId>,
-    pub(super) graph: Graph,
-    pub(super) operands: Vec<TensorId>,
-    pub(super) memo: HashMap<(ExprId, Option<ExprId>), NodeId>,
-    pub(super) name: String,
-    pub(super) hidden: usize,
-    pub(super) span: Span,
-    /// The expression that the tensor stores.
-    pub(super) root: ExprId,
-}
 
 impl<'a> Checker<'a> {
     /// The program that the outputs need; `None` after an error.
@@ -471,8 +458,4 @@ impl<'a> Checker<'a> {
 fn push(program: &mut Program, tensor: einsum::Tensor) -> TensorId {
     program.tensors.push(tensor);
     TensorId(program.tensors.len() as u32 - 1)
-}
-
-pub(super) fn number_of(size: &Size) -> Option<u64> {
-    size.known().and_then(|n| u64::try_from(n).ok())
 }

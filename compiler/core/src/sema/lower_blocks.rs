@@ -9,7 +9,7 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef},
-    lower::number_of,
+    lower_parts::number_of,
     repeat::Rounds,
     statement::Definition,
 };

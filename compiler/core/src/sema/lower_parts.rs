@@ -9,13 +9,28 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
-    lower::{Builder, number_of},
+    size::Size,
     sources::SourceForm,
 };
 use crate::einsum::{Program, TensorId};
-use ein_plan::{DType, Function, Index, IndexId, Node, NodeId, Origin, Reduction, Scalar, Source};
+use ein_plan::{
+    DType, Function, Graph, Index, IndexId, Node, NodeId, Origin, Reduction, Scalar, Source,
+};
 use einc_diag::{Diagnostic, Span};
 use std::collections::HashMap;
+
+/// The kernel of one tensor in the making.
+pub(super) struct Builder {
+    pub(super) vars: Vec<VarId>,
+    pub(super) graph: Graph,
+    pub(super) operands: Vec<TensorId>,
+    pub(super) memo: HashMap<(ExprId, Option<ExprId>), NodeId>,
+    pub(super) name: String,
+    pub(super) hidden: usize,
+    pub(super) span: Span,
+    /// The expression that the tensor stores.
+    pub(super) root: ExprId,
+}
 
 impl Checker<'_> {
     /// Names made unique and extents of the indices.
@@ -282,4 +297,8 @@ pub(super) fn apply(
     dtype: DType,
 ) -> NodeId {
     builder.graph.add(Node::Apply(function, arguments), dtype)
+}
+
+pub(super) fn number_of(size: &Size) -> Option<u64> {
+    size.known().and_then(|n| u64::try_from(n).ok())
 }

@@ -155,6 +155,21 @@ pub struct Analysis {
     pub training: Option<training::Training>,
 }
 
+impl Analysis {
+    /// Adds the errors that another pass found, once.
+    fn add(&mut self, found: &Analysis) {
+        for diagnostic in found.diagnostics.iter().filter(|d| d.is_error()) {
+            let place = |of: &Diagnostic| of.labels.first().map(|label| label.span);
+            let known = |other: &Diagnostic| {
+                other.code == diagnostic.code && place(other) == place(diagnostic)
+            };
+            if !self.diagnostics.iter().any(known) {
+                self.diagnostics.push(diagnostic.clone());
+            }
+        }
+    }
+}
+
 /// Expressions are walked by recursion of bounded depth; this is enough for it.
 const STACK: usize = 256 << 20;
 
@@ -257,7 +272,7 @@ struct Checker<'a> {
     arena: Arena,
     vars: Vec<ranges::Var>,
     tensors: Vec<statement::Tensor>,
-    values: HashMap<EntityId, expr::Binding>,
+    values: HashMap<EntityId, scope::Binding>,
     /// Statements being read, the innermost last.
     open: Vec<ranges::Open>,
     /// Untyped expressions that have been given a type.
@@ -279,7 +294,7 @@ struct Checker<'a> {
     /// Instances with what they own at one more position.
     instance_slices: HashMap<(instances::InstanceId, ExprId), instances::InstanceId>,
     /// The states of instances, by their names.
-    states: HashMap<(instances::InstanceId, usize, &'a str), expr::Binding>,
+    states: HashMap<(instances::InstanceId, usize, &'a str), scope::Binding>,
     /// Whether a random source was met in the call that is being read.
     drew: bool,
     /// How many calls of each function have made tensors.

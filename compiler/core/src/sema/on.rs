@@ -11,28 +11,15 @@ use super::{
     Analysis, Bindings, Checker, Text,
     arena::{ExprId, TensorRef},
     names::{EntityId, EntityKind, Found},
-    passes::merge,
     size::Size,
     statement::Definition,
-    training::{Base, CarriedKind, EVALUATED, Mode},
+    training::{Base, CarriedKind, EVALUATED, Mode, Other},
 };
 use crate::einsum::{Definition as Defined, Program, Role};
 use ein_plan::{Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{ExprKind, Name, Position, StringLiteral, Type, on_suffix};
 use std::collections::BTreeMap;
-
-/// `output D on (Xv, yv) -> "file"`.
-#[derive(Clone)]
-pub(super) struct Other<'a> {
-    /// What stands in the program's outputs until its tensor is known.
-    mark: String,
-    name: &'a Name,
-    on: &'a [Name],
-    file: Option<&'a StringLiteral>,
-    /// The inputs that D depends on, in the order of their declarations.
-    reads: Vec<String>,
-}
 
 /// What a pass reads of what is carried.
 pub(super) type Read = Vec<(String, CarriedKind, Source)>;
@@ -356,7 +343,7 @@ pub(super) fn pass(
     let carried = std::mem::take(&mut checker.training.carried);
     checker.check_left(base);
     let found = checker.finish();
-    merge(analysis, &found);
+    analysis.add(&found);
     let mut program = found.program;
     if let (Some(found), Some(whole)) = (&mut program, &analysis.program)
         && let Err(error) = params_of(found, whole, mode)

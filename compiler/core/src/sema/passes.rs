@@ -417,7 +417,7 @@ fn step(
     let carried = std::mem::take(&mut checker.training.carried);
     let optimizer = std::mem::take(&mut checker.training.optimizer);
     let found = checker.finish();
-    merge(analysis, &found);
+    analysis.add(&found);
     let program = found.program?;
     block.optimizer = optimizer;
     let mut read = sources_of(&program);
@@ -456,19 +456,6 @@ fn carry(
                 begin,
                 kind,
             });
-        }
-    }
-}
-
-/// Adds what another pass found, once.
-pub(super) fn merge(analysis: &mut Analysis, found: &Analysis) {
-    for diagnostic in &found.diagnostics {
-        let known = analysis.diagnostics.iter().any(|known| {
-            known.code == diagnostic.code
-                && known.labels.first().map(|l| l.span) == diagnostic.labels.first().map(|l| l.span)
-        });
-        if diagnostic.is_error() && !known {
-            analysis.diagnostics.push(diagnostic.clone());
         }
     }
 }

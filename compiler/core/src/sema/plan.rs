@@ -256,7 +256,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn source_static(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
-        let scope_file = super::expr::Scope::file(scope.file);
+        let scope_file = super::scope::Scope::file(scope.file);
         self.source_name(&scope_file, expr)
             .is_some_and(|name| !scope.locals.contains_key(name))
     }

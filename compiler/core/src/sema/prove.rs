@@ -81,9 +81,14 @@ impl Checker<'_> {
             .at(obligation.span, self.corner(&form, upper))
             .at(
                 self.tensors[obligation.tensor.0 as usize].span,
-                format!("`{name}` is {} here", self.shape_text(obligation.tensor)),
+                match obligation.written {
+                    true => format!("`{name}` has {} there", obligation.size),
+                    false => format!("`{name}` is {} here", self.shape_text(obligation.tensor)),
+                },
             );
-            error = if form.terms.is_empty() && !upper {
+            error = if obligation.written {
+                error.help("bound the indices, or make the tensor larger")
+            } else if form.terms.is_empty() && !upper {
                 error.help("positions count from 0; the last one is the size minus 1")
             } else {
                 error.help("say what is read outside: `… else 0`, or bound the indices")

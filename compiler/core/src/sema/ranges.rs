@@ -12,7 +12,7 @@
 use super::{
     Checker,
     arena::{ExprId, TensorRef, VarId},
-    expr::Scope,
+    scope::Scope,
     size::Size,
 };
 use crate::einsum::Role;
@@ -65,6 +65,8 @@ pub(super) struct Obligation {
     pub(super) span: Span,
     pub(super) tensor: TensorRef,
     pub(super) dimension: usize,
+    /// Whether it is a place that a scatter writes to.
+    pub(super) written: bool,
     /// Conditions that hold there.
     pub(super) path: Vec<ExprId>,
 }

@@ -9,9 +9,9 @@
 use super::{
     Checker,
     arena::{ExprId, Form, Ty, VarId},
-    expr::Context,
     ranges::{Stated, StatedBy},
     resolve::bound_index,
+    scope::Context,
     size::Size,
 };
 use ein_plan::{DType, Function, Reduction};

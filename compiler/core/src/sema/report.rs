@@ -74,3 +74,13 @@ impl Report {
         diagnostics
     }
 }
+
+/// The plural's s.
+pub(super) fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+/// "1 dimension", "3 dimensions".
+pub(super) fn dimensions(rank: usize) -> String {
+    format!("{rank} dimension{}", plural(rank))
+}

@@ -10,9 +10,9 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, VarId},
-    expr::Binding,
-    lower::Builder,
+    lower_parts::Builder,
     names::{EntityId, Found},
+    scope::Binding,
     size::Size,
     slices::View,
     sources::SourceForm,

@@ -14,10 +14,10 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
-    expr::{Binding, Context, Scope},
     names::bare_name,
     ranges::{Obligation, Open, Stated, StatedBy},
     resolve::{Walk, bound_index},
+    scope::{Binding, Context, Scope},
     size::Size,
     sources::SourceForm,
     statement::{Definition, Target, Tensor},
@@ -121,7 +121,8 @@ impl<'a> Checker<'a> {
                 size: size.clone(),
                 span,
                 tensor: list,
-                dimension: 0,
+                dimension: at,
+                written: true,
                 path: vec![],
             });
             lists.push((list, at));
@@ -264,8 +265,8 @@ impl<'a> Checker<'a> {
                     format!(
                         "`{name}` has {} position{} on the left, but is declared with {}",
                         places.len(),
-                        super::expr::plural(places.len()),
-                        super::expr::dimensions(sizes.len())
+                        super::report::plural(places.len()),
+                        super::report::dimensions(sizes.len())
                     ),
                 )
                 .at(target.target.span, "the left side"),

@@ -12,8 +12,8 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
     callee::{Body, Callable},
-    expr::{Binding, Scope},
     names::EntityId,
+    scope::{Binding, Scope},
     size::Size,
     sources::SourceForm,
     statement::{Definition, Tensor},
@@ -341,7 +341,7 @@ impl<'a> Checker<'a> {
             return None;
         };
         self.open.push(super::ranges::Open::default());
-        let value = self.expr(&mut super::expr::Context::new(&scope), body);
+        let value = self.expr(&mut super::scope::Context::new(&scope), body);
         let solved = self.close();
         let value = value.filter(|_| solved)?;
         self.loosen(value, rule.span)
@@ -368,7 +368,7 @@ impl<'a> Checker<'a> {
             _ => {
                 let from = if own { &*scope } else { &outside };
                 self.open.push(super::ranges::Open::default());
-                let value = self.expr(&mut super::expr::Context::new(from), expr);
+                let value = self.expr(&mut super::scope::Context::new(from), expr);
                 let solved = self.close();
                 let value = value.filter(|_| solved)?;
                 if !own && self.depends_on_data(value) {

@@ -10,8 +10,9 @@ use super::{
     Checker,
     callee::Callable,
     calls::formal_shape,
-    expr::{Binding, Scope, dimensions},
     names::{Found, Shape, bare_name},
+    report::dimensions,
+    scope::{Binding, Scope},
     size::Size,
 };
 use einc_diag::{Diagnostic, FileId, Span};

@@ -12,7 +12,7 @@
 use super::{
     Checker,
     arena::{ExprId, TensorRef, VarId},
-    expr::{Binding, Scope},
+    scope::{Binding, Scope},
     size::Size,
 };
 use einc_diag::{Diagnostic, Span};

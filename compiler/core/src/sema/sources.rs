@@ -10,8 +10,9 @@ use super::{
     Checker,
     arena::{ExprId, Ty, VarId},
     builtins::SOURCES,
-    expr::{Binding, Context, Scope, plural},
     names::Found,
+    report::plural,
+    scope::{Binding, Context, Scope},
     size::Size,
     statement::{Definition, Target, Tensor},
 };
@@ -90,7 +91,7 @@ impl<'a> Checker<'a> {
                     span,
                     format!(
                         "this tensor is {dtype} with {}",
-                        super::expr::dimensions(shape.len())
+                        super::report::dimensions(shape.len())
                     ),
                 ));
             None

@@ -12,11 +12,11 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
-    expr::{Binding, Scope},
     instances::{Element, InstanceId, Instances},
     names::EntityId,
     ranges::Open,
     repeat::Rounds,
+    scope::{Binding, Scope},
     size::Size,
     slices::View,
     statement::Definition,

@@ -11,9 +11,9 @@ use super::{
     Checker,
     callee::Callable,
     desugar::state_of,
-    expr::{Binding, Scope},
+    scope::{Binding, Scope},
     statement::Target,
-    update::NextState,
+    training::NextState,
 };
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};

@@ -211,7 +211,11 @@ impl<'a> Checker<'a> {
 
     /// A number of steps, parts or rows, at least 1.
     fn strategy_number(&mut self, value: &'a Expr, what: &str) -> Option<u64> {
-        let size = self.size(&super::expr::Scope::file(einc_diag::FileId(0)), value, what)?;
+        let size = self.size(
+            &super::scope::Scope::file(einc_diag::FileId(0)),
+            value,
+            what,
+        )?;
         let number = size.known().unwrap_or(1);
         if number >= 1 {
             return Some(number as u64);

@@ -6,7 +6,7 @@
 //! data: (X, y) over N by 64 shuffle, epochs: 3   =>   N: 1437 rows, 64 a batch, 23 steps an epoch, 69 in all
 //! ```
 
-use super::{Checker, expr::Scope, size::Size, strategy::Strategy};
+use super::{Checker, scope::Scope, size::Size, strategy::Strategy};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, ItemKind, Name, Suffix, Train, TrainEntry};
 

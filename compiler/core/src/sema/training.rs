@@ -11,18 +11,17 @@
 use super::{
     Checker, Sources,
     arena::TensorRef,
-    expr::Binding,
     names::{EntityId, EntityKind, Found},
-    on::Other,
+    scope::Binding,
     size::Size,
+    slices::View,
     train::Settings,
-    update::NextState,
 };
 use crate::einsum::Program;
 use crate::subnets::Neurons;
 use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::Name;
+use einc_syntax::ast::{Name, StringLiteral};
 use std::collections::{BTreeMap, HashMap};
 
 pub use super::strategy::States;
@@ -424,3 +423,25 @@ impl<'a> Checker<'a> {
 
 /// Marks the outputs of the first pass that are evaluated for training only.
 pub(super) const EVALUATED: &str = "\u{1f}";
+
+/// `output D on (Xv, yv) -> "file"`.
+#[derive(Clone)]
+pub(super) struct Other<'a> {
+    /// What stands in the program's outputs until its tensor is known.
+    pub(super) mark: String,
+    pub(super) name: &'a Name,
+    pub(super) on: &'a [Name],
+    pub(super) file: Option<&'a StringLiteral>,
+    /// The inputs that D depends on, in the order of their declarations.
+    pub(super) reads: Vec<String>,
+}
+
+/// The `next` of a module's state in one application.
+#[derive(Clone)]
+pub(super) struct NextState {
+    pub(super) state: TensorRef,
+    pub(super) value: View,
+    /// The prefix of what the application makes.
+    pub(super) application: String,
+    pub(super) span: Span,
+}

@@ -10,10 +10,9 @@ use super::{
     Checker,
     arena::{ExprId, TensorRef, VarId},
     callee::{Body, Callable},
-    expr::{Binding, Scope},
     schedules::{Rule, bind_numbers},
+    scope::{Binding, Scope},
     size::Size,
-    slices::View,
     sources::SourceForm,
     stacks::Stack,
     statement::Tensor,
@@ -303,14 +302,4 @@ impl<'a> Checker<'a> {
         }
         Some(())
     }
-}
-
-/// The `next` of a module's state in one application.
-#[derive(Clone)]
-pub(super) struct NextState {
-    pub(super) state: TensorRef,
-    pub(super) value: View,
-    /// The prefix of what the application makes.
-    pub(super) application: String,
-    pub(super) span: Span,
 }

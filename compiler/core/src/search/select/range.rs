@@ -1,7 +1,7 @@
 //! Which whole numbers a tensor's elements can be.
 //!
 //! From what is computed alone, in intervals: positions of extremes are below the extent, a counter below the bound of
-//! its loop. What a state is, or what is loaded, can be anything. Must not know what the ranges are wanted for.
+//! its loop. What a state is, or what is loaded or may be bound when the program runs, can be anything. Must not know what the ranges are wanted for.
 //!
 //! ```text
 //! lo = argmin[i < 900] f[i]   0..=899        min(t + 1, 9), t of 40 rounds   1..=9
@@ -42,6 +42,7 @@ impl Ranges {
         }
         let described = program.tensor(tensor);
         match &described.definition {
+            Definition::Source(_) if described.role.is_bound() => None,
             Definition::Source(Source::Full(Scalar::Int(value))) => Some((*value, *value)),
             Definition::Source(Source::Permutation) => {
                 Some((0, i64::try_from(*described.shape.first()?).ok()? - 1))

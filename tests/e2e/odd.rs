@@ -1,0 +1,169 @@
+//! Small programs with an odd twist each: no rounds, one round, empty tensors, blocks in blocks, modules of modules. On 1 to 5
+//! sites they give what the interpreter does, and the same as numbers that are written here where these are known.
+
+use crate::operations::case;
+use crate::properties::Subject;
+use einc_tests::{Tensor, einc};
+
+const MODULES: &[&str] = &[
+    // Local dims, defaults, an instance with a switch.
+    "
+    module lin(D, H = D)(x[.., D]) -> y[.., H] {
+      param w: f64[D, H] = full(0.5); param b: f64[H] = iota
+      y[..,h] = x[..,d] * w[d,h] + b[h]
+    }
+    module two(D, K = 2)(x[.., D]) -> y[.., D] {
+      dim E = K * D + 1
+      param up: lin(D, E); param down: lin(E, D)
+      u = up(x); r[..,e] = relu(u[..,e]); y = down(r)
+    }
+    input X: f64[7, 5]
+    param m: two(5); param q: lin(5)
+    Y = m(X); Z = q(Y)
+    output Y; output Z",
+    // An array in an array, gone through by rounds in rounds; and an instance by its number behind them.
+    "
+    module lin(D)(x[.., D]) -> y[.., D] { param w: f64[D, D] = load(\"w.npy\"); y[..,h] = tanh(x[..,d] * w[d,h]) }
+    module stack(D, L)(x[.., D]) -> y[.., D] {
+      param l: lin(D)[L]
+      repeat k < L { state h[..,d] = x[..,d]; next h = l[k](h) }
+      y = h
+    }
+    input X: f64[7, 5]
+    param s: stack(5, 3)[3]
+    repeat j < 2 { state h = X; next h = s[j](h) }
+    Z = s[2](h)
+    output h; output Z",
+];
+
+const ROUNDS: &[&str] = &[
+    // No round: by a number, and by data that may say anything.
+    "
+    input X: f64[7, 5]; input K: i64
+    repeat t < 0 { state s[n,d] = X[n,d]; next s[n,d] = s[n,d] * 2; w[t,n]: f64[0, 7] = s[n,0] }
+    repeat u < K * K - 100 { state r[n,d] = X[n,d]; next r[n,d] = r[n,d] * 2 }
+    output s; output t; output w; output r; output u",
+    "
+    input X: f64[7, 5]
+    repeat t < 1 { state s[n,d] = X[n,d]; next s[n,d] = s[n,d] * 2 + f64(t); w[n,t] = s[n,0] }
+    output s; output t; output w",
+    // Blocks in blocks that end by themselves, what the outer one counts, states of all kinds.
+    "
+    input X: f64[7, 5]
+    repeat i < 4 {
+      state x[n,d] = X[n,d]
+      state tot[n] = zeros
+      repeat k < 50 until max[n] abs(next y[n]) < 1 + 2*i {
+        state y[n] = x[n,0]
+        next y[n] = y[n] * 0.5 + i
+      }
+      next x[n,d] = where(d == 0, y[n] + 1, x[n,d])
+      next tot[n] = tot[n] + y[n]
+      cnt[i] = k
+    }
+    output x; output tot; output cnt",
+    "
+    repeat t < 9 {
+      state f: f64 = 1.0
+      state i = 1
+      state b = false
+      state v[q < 6] = q
+      state g[r < 2, c < 3]: f64 = zeros
+      next f = f * 1.5; next i = (i * 3 + t) % 1000; next b = not b
+      next v[q] = v[(q + 5) % 6]; next g[r,c] = g[r,c] + f64(c)
+    }
+    output f; output i; output b; output v; output g",
+    "
+    repeat a < 3 {
+      state s = 0
+      repeat b < a {
+        state q = s
+        repeat c < b + 1 { state r = q; next r = r + a * 100 + b * 10 + c }
+        next q = r
+      }
+      next s = q
+    }
+    output s",
+    // Single elements that change, the same one twice.
+    "
+    input P: i64[6]
+    repeat t < 6 {
+      state s[i < 9]: f64 = i
+      at = abs(P[t])
+      next s[i] = where(i == at, s[i] * 10, where(i == t, s[i] + s[at], s[i]))
+    }
+    output s",
+];
+
+const REST: &[&str] = &[
+    // Scatters onto one place from many, a prefix sum as a rank, first occurrences.
+    "
+    input X: f64[7, 5]; input i: i64[7]
+    at[n] = abs(i[n])
+    A[at[n],d]: f64[8, 5] += X[n,d]
+    M[at[n],d]: f64[8, 5] max= X[n,d]
+    D[n + d]: f64[11] += X[n,d]
+    rank[n] = sum[m < n] i64(at[m] == at[n])
+    first[at[n]]: i64[8] min= n
+    new[n] = first[at[n]] == n
+    output A; output M; output D; output rank; output new",
+    // Prefixes from the other end, in two dimensions, of a choice.
+    "
+    input X: f64[7, 5]
+    R[r < 7,d] = X[6 - r,d]
+    rev[k,d] = sum[m <= k] R[m,d]
+    e[n < 7,d] = rev[6 - n,d]
+    S[n,d] = sum[m <= n, c <= d] X[m,c]
+    q[n] = prod[m <= n] (1 + 0.1 * X[m,0])
+    A[n] = argmax[m <= n] X[m,1]
+    L[n] = logsumexp[m <= n] X[m,2]
+    output e; output S; output q; output A; output L",
+    // Slices by data, a function of functions for every p, results of which one is read.
+    "
+    fn stats(x[n, d]) -> m[d], c[d, d] { m[d] = mean[n] x[n,d]; c[d,e] = mean[n] (x[n,d]-m[d])*(x[n,e]-m[e]) }
+    fn cov(x[n, d]) -> c[d, d] { m, c = stats(x) }
+    fn f(x[d], k) -> y[d] { y[d] = k * x[d] - x[0] }
+    input T: f64[4, 7, 5]; input j: i64[4]
+    C[p,d,e] = cov(T[p])[d,e]
+    at[p] = abs(j[p])
+    a[p,d] = f(T[p,at[p]], f64(p))[d]
+    output C; output a",
+    // Nothing at all.
+    "
+    input B: f64[0, 5, 5]; input y: f64[0, 5]; input E: f64[0, 0]
+    x = solve(B, y); w, V = eigh(B); q, r = qr(B); u, t, vt = svd(B); s = sort(y); v, at = topk(y, 2)
+    I = inv(E); d = logdet(E)
+    m[i] = max[n] y[n,i]; z[i] = norm[n] y[n,i]
+    output x; output w; output q; output u; output s; output at; output I; output d; output m; output z",
+];
+
+#[test]
+fn odd_programs_give_what_the_interpreter_does() {
+    for (number, text) in MODULES.iter().chain(ROUNDS).chain(REST).enumerate() {
+        let subject = Subject::of_case(case(text, 1e-9));
+        for sites in 1..=5 {
+            let what = format!("program {number} on {sites} sites\n{text}");
+            subject.compare(&subject.once(sites), &what);
+        }
+    }
+}
+
+/// A file for each of two params that begin alike.
+#[test]
+fn params_that_begin_alike_have_their_own_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let program =
+        "param a: f32[3] = zeros\nparam b: f32[3] = zeros\nc[i] = a[i] + 2 * b[i]\noutput c\n";
+    std::fs::write(file("p.ein"), program).unwrap();
+    for (name, factor) in [("a.npy", 1.0), ("b.npy", 10.0)] {
+        let tensor = Tensor::from_fn(&[3], |at| factor * (at as f64 + 1.0));
+        tensor.write_f32(file(name).as_ref());
+    }
+    let (a, b) = (
+        format!("a={}", file("a.npy")),
+        format!("b={}", file("b.npy")),
+    );
+    let done = einc(&["run", &file("p.ein"), "--input", &a, "--input", &b]).success();
+    assert_eq!(done.stdout, "c = [21. 42. 63.]\n");
+}
