@@ -17,5 +17,6 @@ mod properties;
 mod readme;
 mod recompute;
 mod resume;
+mod subnets;
 mod sweeps;
 mod wrong_input;
