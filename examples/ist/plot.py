@@ -20,15 +20,15 @@ def panels(title, shown):
         x = LEFT + number * 120
         out.append(f'<line x1="{x}" y1="36" x2="{x + 18}" y2="36" stroke="{COLOURS[number]}" stroke-width="2.5"/>')
         out.append(f'<text x="{x + 24}" y="40">{escape(name)}</text>')
+    times = [seconds for _, lines in shown for _, points in lines for seconds, _ in points]
+    span = (math.floor(math.log10(min(times)) * 2) / 2, math.ceil(math.log10(max(times)) * 2) / 2)
     for number, (name, lines) in enumerate(shown):
-        out += panel(LEFT + number * (WIDTH + GAP), name, lines, number == 0)
+        out += panel(LEFT + number * (WIDTH + GAP), name, lines, span, number == 0)
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
-def panel(left, title, lines, labelled):
-    times = [seconds for _, points in lines for seconds, _ in points if seconds > 0]
-    low, high = math.log10(min(times)), math.log10(max(times))
-    low, high = math.floor(low * 2) / 2, max(math.ceil(high * 2) / 2, low + 0.5)
+def panel(left, title, lines, span, labelled):
+    low, high = span
 
     def x(seconds):
         return left + WIDTH * (math.log10(seconds) - low) / (high - low)
@@ -49,9 +49,8 @@ def panel(left, title, lines, labelled):
     for power in range(math.ceil(low), math.floor(high) + 1):
         at = x(10.0**power)
         out.append(f'<line x1="{at:.1f}" y1="{TOP}" x2="{at:.1f}" y2="{TOP + HEIGHT}" stroke="#ddd"/>')
-        label = f"{10.0**power:g}"
-        out.append(f'<text x="{at:.1f}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{label}</text>')
+        out.append(f'<text x="{at:.1f}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{10.0**power:g}</text>')
     for colour, (_, points) in zip(COLOURS, lines):
-        path = " ".join(f"{x(seconds):.1f},{y(accuracy):.1f}" for seconds, accuracy in points if seconds > 0)
+        path = " ".join(f"{x(seconds):.1f},{y(accuracy):.1f}" for seconds, accuracy in points)
         out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
     return out

@@ -3,10 +3,10 @@
 
     python3 tests/peers/subnet_step.py --einc target/release/einc [--rounds 5] [--folder F]
 
-No peer: einc with `ist(local_steps: 10)` on 4 sites against einc with `sync` on one, in turns, on the nets of examples/ist with 4,096 features. All
-is processor time, of all sites together, of 20 steps more or less: what begins and ends a run drops out, what deals neurons does not. The share
-is that of design/ist.md, section 2: B (4 F + 6 L) / n + 6 B I / n², F, L and I being the numbers of weights of the first, the last and
-all inner layers.
+No peer: einc with `ist` on 4 sites against einc with `sync` on one, in turns, on the nets of examples/ist with 4,096 features. All is processor
+time, of all sites together, of 100 steps more or less: what begins and ends a run drops out. With rounds of 100 steps one deal of the neurons
+is in it, with rounds of 10 steps ten. The share of the arithmetic is B (4 F + 6 L) / n + 6 B I / n² of B (4 F + 6 L + 6 I), F, L and I
+being the numbers of weights of the first, the last and all inner layers.
 """
 
 import argparse
@@ -51,24 +51,25 @@ def main():
         if not (folder / "test_y.npy").exists():
             subprocess.run([einc, "run", EXAMPLES / "speech_data.ein"], cwd=folder, check=True, capture_output=True)
         for net, (first, last, inner) in NETS.items():
-            ways = {"ist": ("ist(local_steps: 10, state: reset)", SITES), "sync": ("sync", 1)}
+            ways = {"sync": ("sync", 1)}
+            ways |= {f"ist {steps}": (f"ist(local_steps: {steps}, state: reset)", SITES) for steps in (100, 10)}
             found = {name: [] for name in ways}
             for _ in range(options.rounds):
                 for name, (strategy, sites) in ways.items():
                     times = []
                     for steps in STEPS:
-                        file = folder / f"step-{net}-{name}.ein"
+                        file = folder / f"step-{net}.ein"
                         file.write_text(program(net, strategy, steps))
                         command = [einc, "run", file.name, "--sites", str(sites), "--threads", str(sites), "--progress", "none"]
                         times.append(processor(command, folder))
                     found[name].append((times[1] - times[0]) / (STEPS[1] - STEPS[0]) / sites)
-            ist, sync = statistics.median(found["ist"]), statistics.median(found["sync"])
             whole = 4 * first + 6 * last + 6 * inner
             share = ((4 * first + 6 * last) / SITES + 6 * inner / SITES**2) / whole
-            print(
-                f"{net}: a step of a site {1e3 * ist:.2f} ms, of the whole net {1e3 * sync:.2f} ms; "
-                f"{ist / sync:.3f} of it, {share:.3f} by the formula: {ist / sync / share:.2f} times"
-            )
+            sync = statistics.median(found["sync"])
+            print(f"{net}: a step of the whole net {1e3 * sync:.2f} ms, a site's share of its arithmetic {share:.3f}")
+            for steps in (100, 10):
+                ist = statistics.median(found[f"ist {steps}"])
+                print(f"  rounds of {steps} steps: a step of a site {1e3 * ist:.2f} ms, {ist / sync / share:.2f} times its share", flush=True)
 
 
 if __name__ == "__main__":

@@ -614,3 +614,49 @@ fn a_lost_site_is_named_with_its_round() {
     assert_eq!(resumed.losses, whole.losses[6..]);
     assert_eq!(resumed.outputs, whole.outputs);
 }
+
+/// Every site's own steps are in the profile, under the numbers of its own plans.
+#[test]
+fn profiles_have_the_steps_that_sites_make_by_themselves() {
+    let text = dense().text("ist(local_steps: 3)", &way(Rule::Sgd, Some(false), 3));
+    let program = load::load_text("test", "test.ein", text, None, PathBuf::from("."));
+    let (prepared, _) =
+        session::plan(&program, &Settings::default(), 3, Purpose::Run, None).unwrap();
+    let session::Prepared::Session(session) = prepared else {
+        unreachable!("the program trains");
+    };
+    let options = ein_exec::Options {
+        note: ein_exec::Note::Steps,
+        ..ein_exec::Options::default()
+    };
+    let report = ein_exec::train_in_process(&session, 3, &options, &|_| Ok(())).unwrap();
+    let together = session.plans().count() as u32;
+    let rounds = session.blocks[0].rounds.as_ref().unwrap();
+    let own: Vec<usize> = session.own_plans().map(|plan| plan.steps.len()).collect();
+    let profile = report.profile.unwrap();
+    assert_eq!(profile.len(), 3);
+    for (site, found) in profile.iter().enumerate() {
+        let alone = found
+            .totals
+            .iter()
+            .filter(|((plan, _), _)| *plan >= together);
+        let mut made = 0;
+        for ((plan, step), total) in alone {
+            assert!((*step as usize) < own[(plan - together) as usize]);
+            if *step == 0 {
+                made += total.times;
+            }
+        }
+        assert_eq!(made as u64, session.blocks[0].steps, "site {site}");
+        let slices = found.slices.iter().filter(|slice| slice.plan >= together);
+        assert!(slices.count() as i64 > made);
+    }
+    assert_eq!(
+        rounds
+            .subnets
+            .iter()
+            .map(|subnet| subnet.step.len())
+            .sum::<usize>(),
+        own.len()
+    );
+}
