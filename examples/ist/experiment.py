@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Independent subnets beside local SGD and data parallel training: how long each takes to each accuracy, over fast and slow links.
 
-    python3 examples/ist/experiment.py               all of it, 20 to 30 minutes on two idle cores; needs root, iproute2 and MPICH
+    python3 examples/ist/experiment.py               all of it, an hour on two busy cores; needs root, iproute2 and MPICH
     python3 examples/ist/experiment.py --quick       digits on two sites of one process, some seconds
 
 What a net learns in a step does not depend on the links. So every net is trained once with each strategy and number of sites, in one process, and
