@@ -309,7 +309,7 @@ fn a_site_that_is_killed_costs_its_round() {
         let again =
             place.run(&[&arguments[..], &["--resume", "--deterministic", "--stats"]].concat());
         let again = again.success();
-        again.says(&[&format!("continuing ckpt/{newest} after step {step}")]);
+        let again = again.says(&[&format!("continuing ckpt/{newest} after step {step}")]);
         // What was exchanged since then is what is stated of the rounds since then.
         let exchanged: Vec<&str> = again
             .stderr
