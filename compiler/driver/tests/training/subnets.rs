@@ -40,6 +40,9 @@ pub(crate) type Params = BTreeMap<&'static str, Vec<f64>>;
 /// A param: its name, its shape, the layer of neurons of each dimension, and between which numbers it begins.
 struct Laid(&'static str, Vec<usize>, Vec<Option<usize>>, (f64, f64));
 
+/// Of params, neurons of each layer, rows, data and targets: the loss and the gradients.
+type Gradient = fn(&Params, &[usize], &[usize], &[f64], &[f64]) -> (f64, Params);
+
 /// A net.
 pub(crate) struct Net {
     /// Its program, up to the `train` block.
@@ -52,7 +55,7 @@ pub(crate) struct Net {
     /// The param behind the last layer.
     last: &'static str,
     /// The loss on some rows, and the gradients, of params with so many neurons in each layer.
-    gradient: fn(&Params, &[usize], &[usize], &[f64], &[f64]) -> (f64, Params),
+    gradient: Gradient,
 }
 
 /// Features, neurons, neurons, outputs.
