@@ -18,6 +18,7 @@ use super::{Block, Event, Rounds, Runner, States, order};
 use crate::error::RunError;
 use crate::meet::share_numbers;
 use crate::profile::{Note, Recorder};
+use crate::schedule::Schedules;
 use crate::walk::agree;
 use ein_comm::in_process;
 use ein_plan::relation::piece;
@@ -85,6 +86,7 @@ impl Runner<'_> {
                 beside: 0,
                 // Steps of a site's own are no steps of the session's plans.
                 recorder: Recorder::new(Note::default()),
+                schedules: Schedules::default(),
                 rate: None,
                 restored: BTreeMap::new(),
                 token: self.token.clone(),
