@@ -276,8 +276,8 @@ def main():
     parser.add_argument("--einc", default="target/release/einc")
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--wide", action="store_true", help="D=59,754, H=500, L=1,458, batch 100")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--worker")
     parser.add_argument("--sizes")
     given = parser.parse_args()
@@ -298,13 +298,14 @@ def main():
         for peer in peers.values():
             peer.turn(2)
         ratios, times = {name: [] for name in names}, {name: [] for name in ["einc", *names]}
-        for _ in range(given.rounds):
+        for turn in range(given.rounds):
             mine, loss = ours.turn(given.steps)
             times["einc"].append(mine)
             for name, peer in peers.items():
                 theirs, other = peer.turn(given.steps)
                 times[name].append(theirs)
                 ratios[name].append(theirs / mine)
+                print(f"  turn {turn}: {name} {theirs:.3f} s, einc {mine:.3f} s", file=sys.stderr, flush=True)
                 assert abs(other - loss) < 0.1, f"{name} has the loss {other}, einc {loss}"
         for peer in peers.values():
             peer.end()

@@ -169,7 +169,7 @@ def main():
     parser.add_argument("--einc", default="target/release/einc")
     parser.add_argument("--size", type=int, default=4096, help="rows and columns of each tensor")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--worker")
     given = parser.parse_args()
     if given.worker:

@@ -12,7 +12,7 @@ use crate::error::RunError;
 use crate::fault::fault;
 use crate::store::{Store, Tuple, Tuples};
 use ein_array::Array;
-use ein_kernels::Chunk;
+use ein_kernels::{Chunk, Memo};
 use ein_plan::{
     Fold, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction, RelationId, RelationType,
     Sweep, Update, piece,
@@ -58,6 +58,8 @@ pub(crate) struct Join<'a> {
     pub inputs: &'a [JoinInput],
     pub kernel: &'a Kernel,
     pub ranges: &'a [Range],
+    /// What is kept of the kernel's runs.
+    pub memo: Option<&'a Memo>,
 }
 
 /// ⋈ᴸ: the kernel of the input tuples that belong to each key.
@@ -70,7 +72,12 @@ pub(crate) fn join(
         let columns = joined(place, join, &kind.keys, &key)?;
         Ok((key, columns.into_iter().map(Arc::new).collect()))
     };
-    in_key_order(place.keys(kind).into_par_iter().map(one))
+    let mut keys = place.keys(kind);
+    if keys.len() < 2 {
+        // Most often; threads have nothing to divide.
+        return keys.pop().map(one).into_iter().collect();
+    }
+    in_key_order(keys.into_par_iter().map(one))
 }
 
 /// The joins of a sweep, tuple by tuple; what is not kept is made in passing. An error comes with the number of its member.
@@ -95,6 +102,7 @@ pub(crate) fn sweep(
             inputs,
             kernel: &plan.kernels[kernel.0 as usize],
             ranges,
+            memo: None,
         });
     }
     let mut made: Vec<Option<Tuples>> = kept.iter().map(|kept| kept.then(Tuples::new)).collect();
@@ -172,8 +180,12 @@ fn joined(
     let operands = join.inputs.iter().map(|input| chunk(place, input, key));
     let operands = operands.collect::<Result<Vec<_>, RunError>>()?;
     let ranges = ranges_at(join, keys, key);
-    ein_kernels::run(join.kernel, &ranges, &operands, &options(place.plan))
-        .map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
+    let (kernel, options) = (join.kernel, options(place.plan));
+    let made = match join.memo {
+        Some(memo) => ein_kernels::run_again(kernel, &ranges, &operands, &options, memo),
+        None => ein_kernels::run(kernel, &ranges, &operands, &options),
+    };
+    made.map_err(|error| fault(place.plan, join.inputs, kernel, &error))
 }
 
 /// What a join reads of an input at a key.
@@ -270,6 +282,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<ein_fused::Group> {
             inputs,
             kernel: &plan.kernels[kernel.0 as usize],
             ranges,
+            memo: None,
         };
         if join.kernel.library().is_some() {
             continue;

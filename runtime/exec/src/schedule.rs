@@ -8,10 +8,13 @@
 
 use crate::checks::checks;
 use ein_comm::Communicator;
+use ein_kernels::Memo;
 use ein_plan::lifetime::{Event, events};
 use ein_plan::{
     BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType, Step, Update,
 };
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A part of a plan.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,6 +40,25 @@ pub(crate) struct Schedule {
     pub checks: Vec<bool>,
     /// By step: the relation that it changes in place, and at which points.
     pub updates: Vec<Option<(RelationId, Update)>>,
+    /// By step: the sweep that it is in.
+    pub sweeps: Vec<Option<usize>>,
+    /// By step: whether its result is never held.
+    pub passing: Vec<bool>,
+    /// By step: what is kept of its kernel from one time to the next.
+    pub memos: Vec<Memo>,
+}
+
+/// The schedules of plans that are walked again and again, by the address of the plan.
+#[derive(Default)]
+pub(crate) struct Schedules(BTreeMap<usize, Arc<Schedule>>);
+
+impl Schedules {
+    /// The schedule of a plan that outlasts this, for the sites of a communicator that is always the same.
+    pub fn of(&mut self, plan: &Plan, comm: &dyn Communicator) -> Arc<Schedule> {
+        let address = std::ptr::from_ref(plan) as usize;
+        let schedule = self.0.entry(address);
+        Arc::clone(schedule.or_insert_with(|| Arc::new(Schedule::of(plan, comm))))
+    }
 }
 
 /// What is known of a loop.
@@ -74,6 +96,9 @@ impl Schedule {
             agree,
             checks: checks(plan),
             updates: plan.steps.iter().map(|step| update(plan, step)).collect(),
+            sweeps: plan.sweeps_of_steps(),
+            passing: plan.passing(),
+            memos: plan.steps.iter().map(|_| Memo::default()).collect(),
         };
         for (number, repeat) in (0u32..).zip(&plan.repeats) {
             let (id, block) = (BlockId(number), &repeat.block);

@@ -78,9 +78,6 @@ pub(crate) struct Walker<'a> {
     /// By loop: the rounds that it made when it was walked last.
     pub counts: Vec<u64>,
     pub schedule: &'a Schedule,
-    /// By step: the sweep that it is in, and whether its result is never held.
-    sweeps: Vec<Option<usize>>,
-    passing: Vec<bool>,
     /// Whether values that are not finite are looked for.
     pub looking: bool,
     /// The first step with NaN or infinity, and with minus infinity alone, which masks hold.
@@ -117,8 +114,6 @@ impl<'a> Walker<'a> {
             made: vec![0; plan.repeats.len()],
             counts: vec![0; plan.repeats.len()],
             schedule,
-            sweeps: plan.sweeps_of_steps(),
-            passing: plan.passing(),
             looking: false,
             faulty: (None, None),
         }
@@ -213,7 +208,7 @@ impl<'a> Walker<'a> {
     fn taken(&mut self, number: usize) -> bool {
         let plan = self.plan;
         let step = &plan.steps[number];
-        if let Some(sweep) = self.sweeps[number] {
+        if let Some(sweep) = self.schedule.sweeps[number] {
             let here = plan.sweeps[sweep].last() == step.result;
             if here {
                 self.sweep(&plan.sweeps[sweep], step);
@@ -236,7 +231,9 @@ impl<'a> Walker<'a> {
         self.current
             .store(last.result.0 as usize, Ordering::Relaxed);
         // Where values are looked for that are not finite, what passes is held while it is looked at.
-        let kept = numbers.iter().map(|n| self.looking || !self.passing[*n]);
+        let kept = numbers
+            .iter()
+            .map(|n| self.looking || !self.schedule.passing[*n]);
         let kept: Vec<bool> = kept.collect();
         match local::sweep(&self.place(), sweep, &kept) {
             Ok(made) => {
@@ -246,7 +243,7 @@ impl<'a> Walker<'a> {
                     {
                         let step = &plan.steps[number];
                         self.hold(number, step, tuples);
-                        if self.passing[number] {
+                        if self.schedule.passing[number] {
                             self.store.free(step.result.into());
                         }
                     }
@@ -361,6 +358,7 @@ impl<'a> Walker<'a> {
                     inputs,
                     kernel: &self.plan.kernels[kernel.0 as usize],
                     ranges,
+                    memo: self.schedule.memos.get(step.result.0 as usize),
                 };
                 if let Some((relation, update)) = &self.schedule.updates[step.result.0 as usize] {
                     let changes = local::changes(&self.place(), &join, update, &step.kind)?;

@@ -11,8 +11,9 @@ use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
 use crate::explain::explain;
 use crate::machine::Machine;
+use crate::memo::Memo;
 use crate::nest::Axis;
-use crate::program::{Program, Request};
+use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use crate::store::store_values;
 use crate::{Chunk, Fusion, KernelError, fuse, memory, stream, wide};
@@ -20,6 +21,7 @@ use ein_array::Array;
 use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Points that are worth a task of their own.
@@ -27,12 +29,13 @@ const TASK: u64 = 1 << 16;
 /// Most parts of one reduction.
 const PARTS: u64 = 64;
 
-/// Evaluates a kernel strip by strip.
+/// Evaluates a kernel strip by strip; `memo` keeps its program for the next time.
 pub(crate) fn run(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
     fusion: Fusion,
+    memo: Option<&Memo>,
 ) -> Result<Vec<Array>, KernelError> {
     let rank = kernel.output_rank as usize;
     let shape: Vec<usize> = ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
@@ -41,17 +44,11 @@ pub(crate) fn run(
         .iter()
         .map(|dtype| memory::room(*dtype, &shape))
         .collect();
-    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
-    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let output: Vec<usize> = (0..rank).collect();
-    let reduced: Vec<usize> = (rank..ranges.len()).collect();
-    let axes = (output.as_slice(), reduced.as_slice());
-    let request = Request::of_kernel(kernel, operands, axes, &ranges, &lengths);
-    let mut program = Program::new(&request);
-    let points = lengths
-        .iter()
-        .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-    fuse::fuse(&mut program, points, fusion);
+    let program = match memo {
+        Some(memo) => memo.program(kernel, ranges, operands, fusion),
+        None => Arc::new(program(kernel, ranges, operands, fusion, 1).0),
+    };
+    let ranges = signed(ranges);
     let extents: Vec<i64> = kernel.indices[rank..]
         .iter()
         .map(|index| index.extent as i64)
@@ -59,7 +56,9 @@ pub(crate) fn run(
     let far = columns
         .iter()
         .any(|column| column.data().bytes().len() >= stream::FAR);
-    let driver = Driver::new(&program, &ranges, &extents, kernel.finish).streaming(far);
+    let driver = Driver::new(&program, &ranges, &extents, kernel.finish)
+        .reading(operands)
+        .streaming(far);
     let segments = columns
         .iter_mut()
         .map(|array| Segment::of(array.data_mut()))
@@ -68,6 +67,35 @@ pub(crate) fn run(
         None => Ok(columns),
         Some(point) => Err(explain(kernel, operands, point)),
     }
+}
+
+/// The program of a kernel, of operands that lie where these do, and whether no group of it still waits for code. It stands for
+/// so many runs since it was made last.
+pub(crate) fn program(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    fusion: Fusion,
+    times: u64,
+) -> (Program<'static>, bool) {
+    let rank = kernel.output_rank as usize;
+    let ranges = signed(ranges);
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let output: Vec<usize> = (0..rank).collect();
+    let reduced: Vec<usize> = (rank..ranges.len()).collect();
+    let axes = (output.as_slice(), reduced.as_slice());
+    let places: Vec<Place> = operands.iter().map(Place::of).collect();
+    let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
+    let mut program = Program::at(&request, &places);
+    let points = lengths
+        .iter()
+        .fold(1u64, |n, l| n.saturating_mul(*l as u64));
+    let complete = fuse::fuse(&mut program, (points, times), fusion);
+    (program, complete)
+}
+
+fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
+    ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect()
 }
 
 /// A counter over several loops.
@@ -131,6 +159,14 @@ impl<'p, 'a> Driver<'p, 'a> {
             extents,
             finish,
             faulty: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// The same on these operands.
+    pub(crate) fn reading(self, operands: &'a [Chunk<'a>]) -> Self {
+        Driver {
+            operands: (operands, &[]),
+            ..self
         }
     }
 

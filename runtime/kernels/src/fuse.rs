@@ -35,15 +35,20 @@ pub(crate) struct Fused {
     pub outputs: Vec<u32>,
 }
 
-/// Replaces operations by compiled groups, for a run over that many points.
-pub(crate) fn fuse(program: &mut Program<'_>, points: u64, fusion: Fusion) {
+/// Replaces operations by compiled groups, for so many runs over so many points each; whether no group is left that may be
+/// compiled later.
+pub(crate) fn fuse(program: &mut Program<'_>, (points, runs): (u64, u64), fusion: Fusion) -> bool {
     let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
+    let mut complete = true;
     if fusion != Fusion::Never && !few {
         let fewest = if fusion == Fusion::Always { 1 } else { FEWEST };
         replace(program, fewest, &mut |group| {
-            compiled::code(group, points, fusion)
+            let code = compiled::code(group, points.saturating_mul(runs), fusion);
+            complete &= code.is_some();
+            code
         });
     }
+    complete
 }
 
 /// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.

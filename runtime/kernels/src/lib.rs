@@ -26,6 +26,7 @@ mod load;
 mod machine;
 mod math;
 mod matrix;
+mod memo;
 mod memory;
 mod narrow;
 mod nest;
@@ -49,6 +50,7 @@ pub use combine::combine;
 pub use compiled::{groups_compiled, register};
 pub use generate::{generate, generate_in_round};
 pub use library::Problem;
+pub use memo::Memo;
 pub use sweep::{Member, Operand, sweep};
 pub use update::update;
 
@@ -165,6 +167,30 @@ pub fn run(
     operands: &[Chunk<'_>],
     options: &Options,
 ) -> Result<Vec<Array>, KernelError> {
+    evaluated(kernel, ranges, operands, options, None)
+}
+
+/// The same of a kernel that is run many times: what can be kept for the next time is in `memo`, which is this kernel's alone.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_again(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    options: &Options,
+    memo: &Memo,
+) -> Result<Vec<Array>, KernelError> {
+    evaluated(kernel, ranges, operands, options, Some(memo))
+}
+
+fn evaluated(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    options: &Options,
+    memo: Option<&Memo>,
+) -> Result<Vec<Array>, KernelError> {
     let Options {
         deterministic: _,
         fusion,
@@ -173,6 +199,8 @@ pub fn run(
         return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);
     }
     let narrowed = narrow::narrowed(kernel, ranges, operands);
+    // What is narrowed is somewhere else every time.
+    let memo = memo.filter(|_| narrowed.is_none());
     let ranges = narrowed.as_deref().unwrap_or(ranges);
     if let Some(product) = contraction::run(kernel, ranges, operands) {
         return Ok(vec![product]);
@@ -183,7 +211,7 @@ pub fn run(
             return Ok(result);
         }
     }
-    let result = drive::run(kernel, ranges, operands, fusion)?;
+    let result = drive::run(kernel, ranges, operands, fusion, memo)?;
     match nothing_chosen(kernel, ranges, &result) {
         Some(point) => Err(KernelError {
             fault: Fault::NothingToChoose,

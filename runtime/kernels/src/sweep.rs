@@ -280,7 +280,7 @@ impl<'a> Part<'a> {
         let points = lengths
             .iter()
             .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-        fuse::fuse(&mut program, points, options.fusion);
+        fuse::fuse(&mut program, (points, 1), options.fusion);
         let elements: usize = lengths[..rank].iter().product();
         let bytes = elements
             * kernel

@@ -24,7 +24,7 @@ mod walked;
 use crate::error::{ErrorKind, RunError};
 use crate::meet::{meet, share_numbers};
 use crate::profile::Recorder;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Schedules};
 use crate::walk::{Walker, agree, pool};
 use crate::{Options, Report};
 use ein_array::Data;
@@ -80,6 +80,7 @@ pub(crate) fn session(
         watch,
         current,
         recorder: Arc::new(Recorder::new(options.note)),
+        schedules: Schedules::default(),
     };
     if let Some(last) = &session.last {
         let failure = match comm.site() {
@@ -163,6 +164,7 @@ struct Runner<'a> {
     watch: &'a Watch<'a>,
     current: &'a AtomicUsize,
     recorder: Arc<Recorder>,
+    schedules: Schedules,
 }
 
 impl Runner<'_> {
@@ -349,8 +351,8 @@ impl Runner<'_> {
             agree(self.comm, opened.err())?;
             self.data.gather(batch, &self.residents, self.comm)?;
         }
+        let schedule = self.schedules.of(plan, self.comm);
         let feed = self.feed(batch);
-        let schedule = Schedule::of(plan, self.comm);
         let mut walker = Walker::new(plan, &schedule, self.comm, self.options, self.current);
         walker.feed = Some(&feed);
         walker.recorder = Some((&self.recorder, self.number(plan)));

@@ -91,9 +91,11 @@ impl Residents {
         };
         if !alike(resident, kind, mesh) {
             resident.tuples = moved(resident, kind, mesh, comm)?;
+            resident.mesh = mesh.clone();
         }
-        resident.kind = kind.clone();
-        resident.mesh = mesh.clone();
+        if resident.kind != *kind {
+            resident.kind = kind.clone();
+        }
         Ok(())
     }
 

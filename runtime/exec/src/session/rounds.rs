@@ -17,6 +17,7 @@ use super::resident::{Resident, Residents};
 use super::{Block, Event, Rounds, Runner, States, order};
 use crate::error::RunError;
 use crate::meet::share_numbers;
+use crate::schedule::Schedules;
 use crate::walk::agree;
 use ein_comm::in_process;
 use ein_plan::relation::piece;
@@ -83,6 +84,7 @@ impl Runner<'_> {
                 peak: 0,
                 beside: 0,
                 recorder: Arc::clone(&self.recorder),
+                schedules: Schedules::default(),
                 rate: None,
                 restored: BTreeMap::new(),
                 token: self.token.clone(),
