@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the whole test suite needs on Debian (two MPIs, libclang, which the MPI bindings are made
-# with, and OpenBLAS) and runs it: format, lints, documentation, unit, property, end-to-end and MPI tests. Nothing is
+# with, OpenBLAS, Python and iproute2) and runs it: format, lints, documentation, unit, property, end-to-end and MPI tests. Nothing is
 # skipped silently: the last lines say what ran.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ as_root() {
 }
 
 missing=
-for pair in mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin mpicc.mpich:libmpich-dev mpirun.mpich:mpich cc:gcc; do
+for pair in mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin mpicc.mpich:libmpich-dev mpirun.mpich:mpich cc:gcc python3:python3 tc:iproute2; do
   command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
 find /usr/lib /usr/local/lib -name 'libclang*.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev"

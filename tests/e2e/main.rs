@@ -19,5 +19,6 @@ mod readme;
 mod recompute;
 mod resume;
 mod spill;
+mod subnets;
 mod sweeps;
 mod wrong_input;

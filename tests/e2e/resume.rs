@@ -213,6 +213,130 @@ fn a_signal_ends_the_step_and_saves() {
     }
 }
 
+/// Rounds of 100 steps that every site makes by itself, on its own neurons, with states that travel.
+const ROUNDS: &str = r#"
+use std.nn
+dim N
+const K = 1000000
+input X: f32[N, 6]
+input y: f32[N]
+param W: f32[6, 12] = normal(0, 0.5)
+param first: nn.ist_norm(12)
+param V: f32[12, 9] = normal(0, 0.5)
+param second: nn.ist_norm(9)
+param v: f32[9] = normal(0, 0.5)
+param b: f32 = 0
+s[n, k] = X[n, d] * W[d, k]
+a = first(s)
+t[n, l] = relu(a[n, k]) * V[k, l]
+c = second(t)
+p[n] = relu(c[n, l]) * v[l] + b
+loss = mean[n] (p[n] - y[n])^2
+train {
+  loss: loss
+  data: (X, y) over N by 4 shuffle
+  steps: K
+  optimizer: momentum(lr: 0.002)
+  strategy: ist(local_steps: 100)
+  checkpoint: "ckpt" every 100 steps keep 3
+}
+output loss
+"#;
+
+/// A site is killed in the middle of a round: the last round that was completed is there, and the run goes on behind it bit for bit.
+#[test]
+fn a_site_that_is_killed_costs_its_round() {
+    let mut transports = vec![None];
+    transports.extend(launchers().into_iter().map(Some));
+    for transport in transports {
+        let place = Place::with(ROUNDS);
+        let program = place.at("net");
+        let file = place.file.display().to_string();
+        let mut build = einc_command(&["build", &file]);
+        run(build.current_dir(place.folder.path())).success();
+        let mut job = match transport {
+            None => {
+                let mut alone = Command::new(&program);
+                alone.args(["--sites", "3"]);
+                alone
+            }
+            Some(launcher) => mpirun(launcher, 3, &program),
+        };
+        job.args([
+            "--input",
+            "X=X.npy",
+            "--input",
+            "y=y.npy",
+            "--deterministic",
+        ]);
+        job.args(["--json-lines", "run.jsonl", "--progress", "none"]);
+        let job = job
+            .current_dir(place.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        let lines = || fs::read_to_string(place.at("run.jsonl")).map_or(0, |t| t.lines().count());
+        while lines() < 300 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(120),
+                "it does not begin"
+            );
+            sleep(Duration::from_millis(5));
+        }
+        // The launcher's own command line begins with its own name, so these are the sites' processes.
+        let pattern = format!("^{}", program.display());
+        let ranks = run(Command::new("pgrep").args(["-f", &pattern])).stdout;
+        let victim = ranks.lines().nth(1).or(ranks.lines().next()).unwrap();
+        run(Command::new("kill").args(["-9", victim])).success();
+        let output = job.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let told = format!("{}{said}", String::from_utf8_lossy(&output.stdout));
+        assert!(!output.status.success(), "{told}");
+        assert!(transport.is_none() || told.contains("signal 9"), "{told}");
+        let made = lines() / 100 * 100;
+        let mut whole = place.checkpoints();
+        whole.retain(|name| name.starts_with("step-"));
+        let newest = whole.pop().unwrap();
+        let step: usize = newest.trim_start_matches("step-").parse().unwrap();
+        assert!(
+            step % 100 == 0 && step + 100 >= made,
+            "{step} of {made}: {told}"
+        );
+        let end = format!("K={}", step + 150);
+        let arguments = ["--sites", "3", "--set", &end, "--export", "all.safetensors"];
+        let again =
+            place.run(&[&arguments[..], &["--resume", "--deterministic", "--stats"]].concat());
+        let again = again.success();
+        let again = again.says(&[&format!("continuing ckpt/{newest} after step {step}")]);
+        // What was exchanged since then is what is stated of the rounds since then.
+        let exchanged: Vec<&str> = again
+            .stderr
+            .lines()
+            .filter(|line| line.contains(": fetched "))
+            .collect();
+        assert!(!exchanged.is_empty(), "{again}");
+        for line in exchanged {
+            for part in line.split(", ").filter(|part| part.contains("stated")) {
+                let numbers: Vec<&str> = part
+                    .split(|c: char| !c.is_ascii_digit())
+                    .filter(|n| !n.is_empty())
+                    .collect();
+                let [.., found, stated] = numbers[..] else {
+                    panic!("{line}");
+                };
+                assert_eq!(found, stated, "{line}");
+            }
+        }
+        let again = fs::read(place.at("all.safetensors")).unwrap();
+        assert!(
+            again == place.trained(&["--sites", "3", "--set", &end]),
+            "{transport:?}: resumed after step {step}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_resumed_is_said() {
     let place = Place::new();

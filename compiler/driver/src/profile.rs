@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 fn plans(prepared: &Prepared) -> Vec<&Plan> {
     match prepared {
         Prepared::Plan(plan) => vec![plan],
-        Prepared::Session(session) => session.plans().collect(),
+        Prepared::Session(session) => session.all_plans().collect(),
     }
 }
 

@@ -101,7 +101,11 @@ pub fn session_figures(
             continue;
         };
         let sites = report.peak_bytes.len() as u32;
-        let expected = ein_exec::session::stated(session, block, rounds, sites, seed);
+        let from = match report.begun {
+            (begun, step) if begun == number as u64 => step,
+            _ => 0,
+        };
+        let expected = ein_exec::session::stated(session, block, rounds, (sites, seed), from);
         let own = report.exchanged.iter().filter(|(of, ..)| *of == number);
         for (_, name, found) in own {
             let expected = expected.get(name).copied().unwrap_or_default();

@@ -223,7 +223,9 @@ pub fn report(
             .first()
             .and_then(|block| pipeline::rounds(&training, block));
         if rounds.is_some() {
-            sites = 1;
+            let alone = training::alone(&options(&checked.configuration, sites));
+            checked.configuration.deterministic = alone.deterministic;
+            sites = alone.sites;
         }
         let (text, program) = step_of(training)?;
         (shown, checked.program) = (Some(text), Some(program));

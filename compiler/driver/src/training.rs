@@ -28,12 +28,8 @@ pub fn plan(
     compile: &dyn Fn(&einsum::Program, &Options) -> Result<Plan, Failure>,
 ) -> Result<Session, Failure> {
     let plan = |program: &einsum::Program| compile(program, options);
-    // What a site does by itself.
-    let one = Options {
-        sites: 1,
-        ..options.clone()
-    };
-    let alone = |program: &einsum::Program| compile(program, &one);
+    let one = alone(options);
+    let by_itself = |program: &einsum::Program| compile(program, &one);
     let mut session = Session {
         constants: training.constants.as_ref().map(&plan).transpose()?,
         last: (!last.outputs.is_empty()).then(|| plan(last)).transpose()?,
@@ -82,7 +78,7 @@ pub fn plan(
                 planned.step = steps(&block.step, &plan)?;
                 planned.apply = block.apply.as_ref().map(&plan).transpose()?;
             }
-            Some(rounds) => planned.rounds = Some(of_rounds(rounds, &planned, &alone)?),
+            Some(rounds) => planned.rounds = Some(of_rounds(rounds, &planned, &by_itself)?),
         }
         if let Some((rows, program)) = &block.statistics {
             planned.statistics = Some((*rows, plan(program)?));
@@ -150,6 +146,16 @@ fn of_rounds(
         });
     }
     Ok(planned)
+}
+
+/// How the steps that a site makes by itself are planned. Beside other sites' steps there is nothing whose number could change a sum, so they
+/// are not cut to be deterministic; a site that is the only one makes them as it makes all others.
+pub(crate) fn alone(options: &Options) -> Options {
+    Options {
+        sites: 1,
+        deterministic: options.deterministic && options.sites == 1,
+        ..options.clone()
+    }
 }
 
 /// The steps at which a plan counts what is carried under a name: from where it takes it to where it would free it.

@@ -128,6 +128,18 @@ impl RunError {
         self
     }
 
+    /// If a site was lost: in which round, and what is left of the run.
+    pub(crate) fn in_round(mut self, round: &str, saved: bool) -> RunError {
+        if self.kind == ErrorKind::Lost {
+            self.message += &format!("; in {round}");
+            if saved {
+                self.help =
+                    Some("`--resume` goes on behind the round of the last checkpoint".into());
+            }
+        }
+        self
+    }
+
     /// What happened at an output.
     pub(crate) fn in_output(mut self, plan: &Plan, output: usize) -> RunError {
         if let Some(planned) = plan.outputs.get(output) {

@@ -91,6 +91,8 @@ pub struct Report {
     pub rounds: Vec<u64>,
     /// By block of a session, from 0, and tensor: what sites exchanged between rounds of steps of their own.
     pub exchanged: Vec<(usize, String, session::Exchanged)>,
+    /// Where a session began: the block, from 0, and its step.
+    pub begun: (u64, u64),
     /// What every step took, by site, if that was noted. Site 0 only.
     pub profile: Option<Profile>,
     /// The signal that ended a session early, after it was saved, and the steps that had been made.

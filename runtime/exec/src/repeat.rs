@@ -29,7 +29,7 @@ impl Walker<'_> {
     ) -> Result<(), RunError> {
         let told = told && self.schedule.agree;
         let most = self.most(block, told)?;
-        self.enter(block);
+        self.enter_loop(block);
         let mut made = 0;
         self.some_rounds(block, told, most, &mut made, &mut body)?;
         self.leave(block, made);
@@ -48,7 +48,7 @@ impl Walker<'_> {
             return agree(*self.comm.inner(), Some(error));
         }
         let most = self.most(block, false)?;
-        self.enter(block);
+        self.enter_loop(block);
         let (mut made, mut next) = (0, 1u64);
         loop {
             let ended = pool.install(|| {
@@ -77,7 +77,7 @@ impl Walker<'_> {
         }
     }
 
-    fn enter(&mut self, block: BlockId) {
+    fn enter_loop(&mut self, block: BlockId) {
         self.begin(block);
         self.rounds.push((block, 0));
     }

@@ -163,6 +163,7 @@ impl<'a> Walker<'a> {
             rounds: self.made.clone(),
             profile: None,
             stopped: None,
+            begun: (0, 0),
             exchanged: vec![],
         })
     }

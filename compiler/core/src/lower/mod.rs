@@ -1,8 +1,7 @@
 //! Lowering: IA → the plan that every site walks.
 //!
 //! Steps stand in the order of the IA program; equal kernels are one; steps that can be one pass over memory are taken together
-//! (`sweep.rs`), totals of what they make by rows among them (`total.rs`), and movements that can be one message (`exchange.rs`, in
-//! an order that brings them together, `order.rs`); a relation is freed at its last use, loops are numbered as they begin. Must
+//! (`sweep.rs`), and movements that can be one message (`exchange.rs`, in an order that brings them together, `order.rs`); a relation is freed at its last use, loops are numbered as they begin. Must
 //! not know costs, nor how steps are carried out.
 //!
 //! ```text
@@ -13,7 +12,6 @@ mod exchange;
 mod order;
 mod spill;
 mod sweep;
-mod total;
 
 pub use order::gathered;
 pub use spill::spilled;
@@ -74,7 +72,8 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
     loops(program, &mut plan)?;
     free(&mut plan);
     let whole = held(&plan);
-    sweep(&mut plan);
+    plan.sweeps = sweep::sweeps(&plan);
+    free(&mut plan);
     // What is kept until a sweep is taken must not cost much more than what passes saves.
     within(&mut plan, whole + whole / 8);
     let whole = held(&plan);
@@ -82,22 +81,6 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
     free(&mut plan);
     one_by_one(&mut plan, whole + whole / 8);
     Ok(plan)
-}
-
-/// Finds the sweeps of a plan that has none, and takes totals by rows where a sweep has the rows.
-fn sweep(plan: &mut Plan) {
-    // That is another order of summation, and sweeps depend on the number of sites.
-    if !plan.deterministic {
-        let (split, rows) = total::by_rows(plan, |_| true);
-        let sweeps = sweep::sweeps(&split);
-        let is_swept = |rows: &RelationId| sweeps.iter().any(|s| s.members.contains(rows));
-        let wanted = |total| rows.get(&total).is_some_and(is_swept);
-        if rows.values().any(is_swept) {
-            *plan = total::by_rows(plan, wanted).0;
-        }
-    }
-    plan.sweeps = sweep::sweeps(plan);
-    free(plan);
 }
 
 /// Takes steps one by one where sweeps make a plan need more than so many bytes.

@@ -11,6 +11,7 @@ mod reference;
 mod rounds;
 mod rules;
 mod schedules;
+mod subnets;
 mod wrong;
 
 use ein_array::{Array, Data};
@@ -107,10 +108,12 @@ pub(crate) fn attempt_in(
     let printed = report.printed.iter();
     // What is stated of an exchange is what was exchanged, to the float.
     for (number, block) in session.blocks.iter().enumerate() {
-        if let Some(rounds) = &block.rounds
-            && session.keeping.begin != ein_exec::session::Begin::Resume
-        {
-            let stated = ein_exec::session::stated(&session, block, rounds, sites, 0);
+        if let Some(rounds) = &block.rounds {
+            let from = match report.begun {
+                (begun, step) if begun == number as u64 => step,
+                _ => 0,
+            };
+            let stated = ein_exec::session::stated(&session, block, rounds, (sites, 0), from);
             for (of, name, found) in &report.exchanged {
                 let expected = stated.get(name).copied().unwrap_or_default();
                 if *of == number {

@@ -5,368 +5,26 @@
 //! 3 sites, rounds of 4 steps, momentum that travels: losses of all steps and params at the end
 //! ```
 
+use crate::subnets::{Net, Rule, Way, convolutions, dense};
 use crate::{attempt, attempt_in, close};
+use ein_array::Array;
+use ein_comm::{ArrayKind, CommError, Communicator, Ticket, in_process};
+use ein_exec::Event;
 use ein_exec::session::Begin;
-use ein_plan::{DType, Source};
 use einc_core::pipeline::{self, report::PlanRounds};
 use einc_driver::bind::Purpose;
 use einc_driver::settings::Settings;
 use einc_driver::{load, session};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-const ROWS: usize = 29;
-/// Features, neurons, neurons, outputs.
-const SIZES: [usize; 4] = [5, 7, 6, 3];
-const EPS: f64 = 1e-5;
-
-/// A rule and what it remembers.
-#[derive(Clone, Copy, PartialEq)]
-enum Rule {
-    Sgd,
-    Momentum,
-    Adam,
-}
-
-/// A way to train.
-#[derive(Clone, Copy)]
-struct Way {
-    rule: Rule,
-    /// Whether states begin anew with every round; `None`: they stay at their sites.
-    reset: Option<bool>,
-    local_steps: usize,
-    parts: usize,
-    sites: usize,
-    batch: usize,
-    epochs: usize,
-}
-
-/// A generated tensor, as the language promises it.
-fn made(source: &Source, name: &str, shape: &[u64]) -> Vec<f64> {
-    let ranges: Vec<(u64, u64)> = shape.iter().map(|n| (0, *n)).collect();
-    let dtype = match source {
-        Source::Permutation => DType::I64,
-        _ => DType::F64,
-    };
-    let array = ein_kernels::generate(source, dtype, name, 0, shape, &ranges);
-    (0..array.data().len())
-        .map(|at| array.data().get(at).as_f64())
-        .collect()
-}
-
-fn text(strategy: &str, way: &Way) -> String {
-    let [d, h, k, c] = SIZES;
-    let rule = match way.rule {
-        Rule::Sgd => "sgd(lr: 0.3)",
-        Rule::Momentum => "momentum(lr: 0.1)",
-        Rule::Adam => "adam(lr: 0.02)",
-    };
-    format!(
-        "dim N = {ROWS}\ninput X: f64[N, {d}] = uniform(-1, 1)\ninput y: f64[N, {c}] = uniform(-1, 1)\n\
-         param W1: f64[{d}, {h}] = uniform(-1, 1)\nparam W2: f64[{h}, {k}] = uniform(-1, 1)\nparam W3: f64[{k}, {c}] = uniform(-1, 1)\n\
-         param g: f64[{k}] = uniform(0.5, 1.5)\nparam s: f64[{k}] = uniform(-1, 1)\nparam b: f64[{c}] = uniform(-1, 1)\n\
-         h[n,i] = tanh(X[n,d] * W1[d,i])\na[n,j] = h[n,i] * W2[i,j]\nmu[j] = mean[n] a[n,j]\nvar[j] = mean[n] (a[n,j] - mu[j])^2\n\
-         t[n,j] = tanh((a[n,j] - mu[j]) * rsqrt(var[j] + 1e-5) * g[j] + s[j])\nz[n,c] = t[n,j] * W3[j,c] + b[c]\n\
-         loss = mean[n] (sum[c] (z[n,c] - y[n,c])^2)\n\
-         train {{ loss: loss; data: (X, y) over N by {} shuffle; epochs: {}; optimizer: {rule}; strategy: {strategy} }}\n\
-         output W1; output W2; output W3; output g; output s; output b\n",
-        way.batch, way.epochs
-    )
-}
-
-/// A param's name, its shape and the layer of neurons of each dimension.
-type Laid = (&'static str, [usize; 2], [Option<usize>; 2]);
-
-fn layout() -> Vec<Laid> {
-    let [d, h, k, c] = SIZES;
-    vec![
-        ("W1", [d, h], [None, Some(0)]),
-        ("W2", [h, k], [Some(0), Some(1)]),
-        ("W3", [k, c], [Some(1), None]),
-        ("g", [1, k], [None, Some(1)]),
-        ("s", [1, k], [None, Some(1)]),
-        ("b", [1, c], [None, None]),
-    ]
-}
-
-/// Matrices by name.
-type Params = BTreeMap<&'static str, Vec<f64>>;
-
-fn begin() -> Params {
-    let layout = layout();
-    let params = layout.iter().map(|(name, [rows, columns], _)| {
-        let source = match *name {
-            "g" => Source::Uniform { lo: 0.5, hi: 1.5 },
-            _ => Source::Uniform { lo: -1.0, hi: 1.0 },
-        };
-        let shape = match *rows {
-            1 => vec![*columns as u64],
-            rows => vec![rows as u64, *columns as u64],
-        };
-        (*name, made(&source, name, &shape))
-    });
-    params.collect()
-}
-
-/// The loss on some rows of a net of so many neurons, and the gradients.
-#[allow(clippy::needless_range_loop)] // the loops are the formulas
-fn gradient(
-    p: &Params,
-    (h, k): (usize, usize),
-    rows: &[usize],
-    x: &[f64],
-    y: &[f64],
-) -> (f64, Params) {
-    let [d, _, _, c] = SIZES;
-    let n = rows.len();
-    let mut hidden = vec![0.0; n * h];
-    let mut a = vec![0.0; n * k];
-    for r in 0..n {
-        for i in 0..h {
-            let sum: f64 = (0..d)
-                .map(|f| x[rows[r] * d + f] * p["W1"][f * h + i])
-                .sum();
-            hidden[r * h + i] = sum.tanh();
-        }
-        for j in 0..k {
-            a[r * k + j] = (0..h).map(|i| hidden[r * h + i] * p["W2"][i * k + j]).sum();
-        }
-    }
-    let m = n as f64;
-    let mu: Vec<f64> = (0..k)
-        .map(|j| (0..n).map(|r| a[r * k + j]).sum::<f64>() / m)
-        .collect();
-    let var: Vec<f64> = (0..k)
-        .map(|j| (0..n).map(|r| (a[r * k + j] - mu[j]).powi(2)).sum::<f64>() / m)
-        .collect();
-    let normal = |r: usize, j: usize| (a[r * k + j] - mu[j]) / (var[j] + EPS).sqrt();
-    let t = |r: usize, j: usize| (normal(r, j) * p["g"][j] + p["s"][j]).tanh();
-    let mut grads: Params = p
-        .iter()
-        .map(|(name, values)| (*name, vec![0.0; values.len()]))
-        .collect();
-    let mut loss = 0.0;
-    // By the normalised values.
-    let mut dnormal = vec![0.0; n * k];
-    for r in 0..n {
-        for q in 0..c {
-            let z: f64 = (0..k).map(|j| t(r, j) * p["W3"][j * c + q]).sum::<f64>() + p["b"][q];
-            let error = z - y[rows[r] * c + q];
-            loss += error * error / m;
-            let dz = 2.0 * error / m;
-            grads.get_mut("b").unwrap()[q] += dz;
-            for j in 0..k {
-                let out = t(r, j);
-                grads.get_mut("W3").unwrap()[j * c + q] += dz * out;
-                let before = dz * p["W3"][j * c + q] * (1.0 - out * out);
-                grads.get_mut("s").unwrap()[j] += before;
-                grads.get_mut("g").unwrap()[j] += before * normal(r, j);
-                dnormal[r * k + j] += before * p["g"][j];
-            }
-        }
-    }
-    for j in 0..k {
-        let root = (var[j] + EPS).sqrt();
-        let mean: f64 = (0..n).map(|r| dnormal[r * k + j]).sum::<f64>() / m;
-        let along: f64 = (0..n)
-            .map(|r| dnormal[r * k + j] * normal(r, j))
-            .sum::<f64>()
-            / m;
-        for r in 0..n {
-            let da = (dnormal[r * k + j] - mean - normal(r, j) * along) / root;
-            for i in 0..h {
-                let unit = hidden[r * h + i];
-                grads.get_mut("W2").unwrap()[i * k + j] += da * unit;
-                let dh = da * p["W2"][i * k + j] * (1.0 - unit * unit);
-                for f in 0..d {
-                    grads.get_mut("W1").unwrap()[f * h + i] += dh * x[rows[r] * d + f];
-                }
-            }
-        }
-    }
-    (loss, grads)
-}
-
-/// One step of a rule; `count` updates were made before with these states.
-fn step(rule: Rule, params: &mut Params, states: &mut [Params; 2], grads: &Params, count: usize) {
-    for (name, values) in params.iter_mut() {
-        for (at, w) in values.iter_mut().enumerate() {
-            let g = grads[name][at];
-            let mut state = |which: usize| states[which].get_mut(name).unwrap()[at];
-            match rule {
-                Rule::Sgd => *w -= 0.3 * g,
-                Rule::Momentum => {
-                    let m = 0.9 * state(0) + g;
-                    states[0].get_mut(name).unwrap()[at] = m;
-                    *w -= 0.1 * m;
-                }
-                Rule::Adam => {
-                    let m = 0.9 * state(0) + 0.1 * g;
-                    let v = 0.999 * state(1) + 0.001 * g * g;
-                    states[0].get_mut(name).unwrap()[at] = m;
-                    states[1].get_mut(name).unwrap()[at] = v;
-                    let t = count as i32 + 1;
-                    let (m, v) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.999f64.powi(t)));
-                    *w -= 0.02 * m / (v.sqrt() + 1e-8);
-                }
-            }
-        }
-    }
-}
-
-/// The neurons of every layer and part in a round.
-fn deal(way: &Way, round: usize) -> Vec<Vec<Vec<usize>>> {
-    let layers = [("W1", SIZES[1]), ("W2", SIZES[2])];
-    let deal = layers.map(|(name, size)| {
-        let order = made(
-            &Source::Permutation,
-            &format!("train.1.round.{round}.{name}"),
-            &[size as u64],
-        );
-        let mut parts = vec![];
-        let mut at = 0;
-        for part in 0..way.parts {
-            let length = size / way.parts + usize::from(part < size % way.parts);
-            let mut own: Vec<usize> = order[at..at + length].iter().map(|n| *n as usize).collect();
-            own.sort_unstable();
-            parts.push(own);
-            at += length;
-        }
-        parts
-    });
-    deal.into()
-}
-
-/// The positions of a part's block in a whole param, in order.
-fn positions(name: &str, deal: &[Vec<Vec<usize>>], part: usize) -> Vec<usize> {
-    let layout = layout();
-    let (_, shape, layers) = layout.iter().find(|(own, ..)| *own == name).unwrap();
-    let list = |dim: usize| match layers[dim] {
-        Some(layer) => deal[layer][part].clone(),
-        None => (0..shape[dim]).collect(),
-    };
-    let columns = list(1);
-    list(0)
-        .iter()
-        .flat_map(|row| columns.iter().map(move |column| row * shape[1] + column))
-        .collect()
-}
-
-/// The losses of all steps, and the params at the end.
-fn reference(way: &Way) -> (Vec<f64>, Params) {
-    let uniform = Source::Uniform { lo: -1.0, hi: 1.0 };
-    let x = made(&uniform, "X", &[ROWS as u64, SIZES[0] as u64]);
-    let y = made(&uniform, "y", &[ROWS as u64, SIZES[3] as u64]);
-    let mut params = begin();
-    let zeros = |like: &Params| -> Params {
-        like.iter()
-            .map(|(name, values)| (*name, vec![0.0; values.len()]))
-            .collect()
-    };
-    let mut states = [zeros(&params), zeros(&params)];
-    let mut stay: Vec<[Params; 2]> = vec![states.clone(); way.sites];
-    let all = way.batch * way.sites;
-    let mut steps: Vec<Vec<usize>> = vec![];
-    for epoch in 0..way.epochs {
-        let order = made(
-            &Source::Permutation,
-            &format!("train.1.epoch.{epoch}"),
-            &[ROWS as u64],
-        );
-        let order: Vec<usize> = order.iter().map(|row| *row as usize).collect();
-        steps.extend(
-            order
-                .chunks(all)
-                .filter(|rows| rows.len() >= way.sites)
-                .map(<[usize]>::to_vec),
-        );
-    }
-    let mut losses = vec![];
-    for (round, chunk) in steps.chunks(way.local_steps).enumerate() {
-        let deal = deal(way, round);
-        let mut ends: Vec<(Params, [Params; 2])> = vec![];
-        let mut of_steps = vec![0.0; chunk.len()];
-        for (site, at_home) in stay.iter_mut().enumerate() {
-            let part = site % way.parts;
-            let take = |whole: &Params| -> Params {
-                let block = |(name, values): (&&'static str, &Vec<f64>)| {
-                    (
-                        *name,
-                        positions(name, &deal, part)
-                            .iter()
-                            .map(|at| values[*at])
-                            .collect(),
-                    )
-                };
-                whole.iter().map(block).collect()
-            };
-            let mut own = take(&params);
-            let mut kept = match way.reset {
-                Some(true) => [zeros(&own), zeros(&own)],
-                Some(false) => [take(&states[0]), take(&states[1])],
-                None => at_home.clone(),
-            };
-            let sizes = (deal[0][part].len(), deal[1][part].len());
-            for (at, rows) in chunk.iter().enumerate() {
-                let start: usize = (0..site)
-                    .map(|s| rows.len() / way.sites + usize::from(s < rows.len() % way.sites))
-                    .sum();
-                let count = rows.len() / way.sites + usize::from(site < rows.len() % way.sites);
-                let mine = &rows[start..start + count];
-                let (loss, grads) = gradient(&own, sizes, mine, &x, &y);
-                of_steps[at] += loss * count as f64 / rows.len() as f64;
-                let before = if way.reset == Some(true) {
-                    at
-                } else {
-                    round * way.local_steps + at
-                };
-                step(way.rule, &mut own, &mut kept, &grads, before);
-            }
-            if way.reset.is_none() {
-                *at_home = kept.clone();
-            }
-            ends.push((own, kept));
-        }
-        losses.extend(of_steps);
-        // Every element is the mean over the sites that had it.
-        let together = |whole: &mut Params, of: &dyn Fn(usize) -> Params| {
-            for (name, values) in whole.iter_mut() {
-                let mut sums = vec![(0.0, 0usize); values.len()];
-                for site in 0..way.sites {
-                    let own = of(site);
-                    for (at, value) in positions(name, &deal, site % way.parts)
-                        .iter()
-                        .zip(&own[name])
-                    {
-                        sums[*at].0 += value;
-                        sums[*at].1 += 1;
-                    }
-                }
-                for (value, (sum, count)) in values.iter_mut().zip(sums) {
-                    if count > 0 {
-                        *value = sum / count as f64;
-                    }
-                }
-            }
-        };
-        together(&mut params, &|site| ends[site].0.clone());
-        if way.reset == Some(false) {
-            for (which, state) in states.iter_mut().enumerate() {
-                together(state, &|site| ends[site].1[which].clone());
-            }
-        }
-    }
-    for w in params.get_mut("W3").unwrap() {
-        *w /= way.parts as f64;
-    }
-    (losses, params)
-}
-
-fn check(strategy: &str, way: Way) {
-    let text = text(strategy, &way);
+fn check(net: &Net, strategy: &str, way: Way) {
+    let text = net.text(strategy, &way);
     let found =
         attempt(&text, way.sites as u32).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
-    let (losses, params) = reference(&way);
+    let (losses, params) = net.reference(&way);
     let what = format!("{strategy} on {}", way.sites);
     close(&found.losses, &losses, &format!("losses, {what}"));
     for (name, values) in params {
@@ -389,21 +47,77 @@ fn way(rule: Rule, reset: Option<bool>, sites: usize) -> Way {
 #[test]
 fn subnets_learn_what_loops_learn() {
     for sites in 1..=4 {
-        check("ist(local_steps: 3)", way(Rule::Sgd, Some(false), sites));
         check(
+            &dense(),
+            "ist(local_steps: 3)",
+            way(Rule::Sgd, Some(false), sites),
+        );
+        check(
+            &dense(),
             "ist(local_steps: 3)",
             way(Rule::Momentum, Some(false), sites),
         );
         check(
+            &dense(),
             "ist(local_steps: 3, state: reset)",
             way(Rule::Momentum, Some(true), sites),
         );
     }
-    check("ist(local_steps: 3)", way(Rule::Adam, Some(false), 3));
     check(
+        &dense(),
+        "ist(local_steps: 3)",
+        way(Rule::Adam, Some(false), 3),
+    );
+    check(
+        &dense(),
         "ist(local_steps: 3, state: reset)",
         way(Rule::Adam, Some(true), 2),
     );
+}
+
+/// Norms are those of a site's block.
+#[test]
+fn subnets_learn_by_lamb_what_loops_learn() {
+    for sites in 1..=4 {
+        check(
+            &dense(),
+            "ist(local_steps: 3)",
+            way(Rule::Lamb, Some(false), sites),
+        );
+        check(
+            &dense(),
+            "ist(local_steps: 3, state: reset)",
+            way(Rule::Lamb, Some(true), sites),
+        );
+    }
+    let two = Way {
+        parts: 2,
+        ..way(Rule::Lamb, Some(false), 4)
+    };
+    check(&dense(), "ist(local_steps: 3, parts: 2)", two);
+}
+
+/// Parts of filters, in a residual block too.
+#[test]
+fn filters_learn_what_loops_learn() {
+    for sites in 1..=4 {
+        let net = convolutions();
+        check(
+            &net,
+            "ist(local_steps: 3)",
+            way(Rule::Momentum, Some(false), sites),
+        );
+        check(
+            &net,
+            "ist(local_steps: 3, state: reset)",
+            way(Rule::Lamb, Some(true), sites),
+        );
+    }
+    let whole = Way {
+        parts: 1,
+        ..way(Rule::Sgd, Some(false), 3)
+    };
+    check(&convolutions(), "local_sgd(steps: 3)", whole);
 }
 
 #[test]
@@ -413,7 +127,11 @@ fn sites_with_the_same_part_average_it() {
             parts,
             ..way(Rule::Momentum, Some(false), sites)
         };
-        check(&format!("ist(local_steps: 3, parts: {parts})"), way);
+        check(
+            &dense(),
+            &format!("ist(local_steps: 3, parts: {parts})"),
+            way,
+        );
     }
 }
 
@@ -425,7 +143,11 @@ fn local_sgd_averages_params_and_may_average_states() {
                 parts: 1,
                 ..way(Rule::Momentum, reset, sites)
             };
-            check(&format!("local_sgd(steps: 3, average: {average})"), way);
+            check(
+                &dense(),
+                &format!("local_sgd(steps: 3, average: {average})"),
+                way,
+            );
         }
     }
 }
@@ -435,9 +157,9 @@ fn local_sgd_averages_params_and_may_average_states() {
 fn alone_a_site_trains_as_ever() {
     for rule in [Rule::Sgd, Rule::Momentum, Rule::Adam] {
         let way = way(rule, Some(false), 1);
-        let sync = attempt(&text("sync", &way), 1).unwrap();
+        let sync = attempt(&dense().text("sync", &way), 1).unwrap();
         for strategy in ["ist(local_steps: 4)", "local_sgd(steps: 4)"] {
-            let found = attempt(&text(strategy, &way), 1).unwrap();
+            let found = attempt(&dense().text(strategy, &way), 1).unwrap();
             assert_eq!(found.losses, sync.losses, "{strategy}");
             assert_eq!(found.outputs, sync.outputs, "{strategy}");
         }
@@ -538,7 +260,7 @@ fn a_run_that_was_stopped_ends_as_if_it_was_not() {
                 ..way(Rule::Momentum, None, 3)
             };
             let saves = format!("checkpoint: \"{}\" every 6 steps", path.display());
-            text(&format!("{strategy}; {saves}"), &way)
+            dense().text(&format!("{strategy}; {saves}"), &way)
         };
         let whole = attempt(&text(4), 3).unwrap();
         let _ = std::fs::remove_dir_all(&path);
@@ -765,4 +487,179 @@ fn a_net_larger_than_a_site_is_trained() {
         report.peak_bytes
     );
     assert!(report.printed[0].values.data().get(0).as_f64() < 1.0);
+}
+
+/// A site that fails at one of its exchanges.
+struct Failing<'a> {
+    end: &'a dyn Communicator,
+    left: AtomicUsize,
+}
+
+impl Communicator for Failing<'_> {
+    fn site(&self) -> u32 {
+        self.end.site()
+    }
+    fn sites(&self) -> u32 {
+        self.end.sites()
+    }
+    fn begin(
+        &self,
+        outgoing: Vec<Vec<Arc<Array>>>,
+        incoming: &[Vec<ArrayKind>],
+    ) -> Result<Ticket, CommError> {
+        let left = self.left.fetch_sub(1, Ordering::Relaxed);
+        assert!(left > 0, "the power is gone");
+        self.end.begin(outgoing, incoming)
+    }
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        self.end.end(ticket)
+    }
+    fn share(
+        &self,
+        mine: Vec<Arc<Array>>,
+        incoming: &[Vec<ArrayKind>],
+    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        self.end.share(mine, incoming)
+    }
+    fn barrier(&self) -> Result<(), CommError> {
+        self.end.barrier()
+    }
+    fn agree(&self, mine: Option<String>) -> Result<Option<(u32, String)>, CommError> {
+        self.end.agree(mine)
+    }
+    fn abort(&self, message: &str) {
+        self.end.abort(message);
+    }
+}
+
+/// The others are told which site is lost, in which round, and how to go on; the last round that was completed is in the checkpoint.
+#[test]
+fn a_lost_site_is_named_with_its_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ckpt");
+    let way = way(Rule::Sgd, Some(false), 3);
+    let saves = format!(
+        "ist(local_steps: 3); checkpoint: \"{}\" every 3 steps",
+        path.display()
+    );
+    let text = dense().text(&saves, &way);
+    let program = load::load_text("test", "test.ein", text.clone(), None, PathBuf::from("."));
+    let settings = Settings::default();
+    let (prepared, _) = session::plan(&program, &settings, 3, Purpose::Run, None).unwrap();
+    let session::Prepared::Session(session) = prepared else {
+        unreachable!("the program trains");
+    };
+    let options = ein_exec::Options::default();
+    // Exchanges that a site may make; returns also how many were made until step 6 was saved.
+    let run = |exchanges: usize| -> (Vec<ein_exec::RunError>, usize) {
+        let _ = std::fs::remove_dir_all(&path);
+        let left = AtomicUsize::new(0);
+        let errors = std::thread::scope(|scope| {
+            let threads: Vec<_> = in_process(3)
+                .into_iter()
+                .map(|end| {
+                    let (session, options, left) = (&session, &options, &left);
+                    scope.spawn(move || {
+                        let allowed = match end.site() {
+                            1 => exchanges,
+                            _ => usize::MAX,
+                        };
+                        let failing = Failing {
+                            end: &end,
+                            left: AtomicUsize::new(allowed),
+                        };
+                        let seen = |event: &Event| {
+                            if let Event::Saved { made: 6, .. } = event {
+                                left.store(failing.left.load(Ordering::Relaxed), Ordering::Relaxed);
+                            }
+                            Ok(())
+                        };
+                        ein_exec::train_site(session, &failing, options, &seen).err()
+                    })
+                })
+                .collect();
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap());
+            ended.flatten().collect()
+        });
+        (errors, usize::MAX - left.into_inner())
+    };
+    let (errors, until) = run(usize::MAX);
+    assert!(errors.is_empty(), "{errors:?}");
+    // Some exchanges further, site 1 is in its third round.
+    let (errors, _) = run(until + 3);
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    for error in errors.iter().filter(|error| error.code == "E0730") {
+        assert_eq!(error.site, Some(1), "{error:?}");
+        let expected = "site 1: panicked: the power is gone; in round 3 of train.1 (steps 7 to 9)";
+        assert_eq!(error.message, expected);
+        assert!(
+            error.help.as_ref().unwrap().contains("`--resume`"),
+            "{error:?}"
+        );
+    }
+    let lost = errors.iter().filter(|error| error.code == "E0730").count();
+    assert_eq!(lost, 2, "{errors:?}");
+    let saved: Vec<String> = std::fs::read_dir(&path)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("step-"))
+        .collect();
+    assert!(
+        saved.contains(&"step-000000006".to_owned()) && saved.len() == 2,
+        "{saved:?}"
+    );
+    let resumed = attempt_in(".".into(), &text, 3, &|session| {
+        session.keeping.begin = Begin::Resume
+    });
+    let resumed = resumed.unwrap();
+    let _ = std::fs::remove_dir_all(&path);
+    let whole = attempt(&text, 3).unwrap();
+    assert_eq!(resumed.losses, whole.losses[6..]);
+    assert_eq!(resumed.outputs, whole.outputs);
+}
+
+/// Every site's own steps are in the profile, under the numbers of its own plans.
+#[test]
+fn profiles_have_the_steps_that_sites_make_by_themselves() {
+    let text = dense().text("ist(local_steps: 3)", &way(Rule::Sgd, Some(false), 3));
+    let program = load::load_text("test", "test.ein", text, None, PathBuf::from("."));
+    let (prepared, _) =
+        session::plan(&program, &Settings::default(), 3, Purpose::Run, None).unwrap();
+    let session::Prepared::Session(session) = prepared else {
+        unreachable!("the program trains");
+    };
+    let options = ein_exec::Options {
+        note: ein_exec::Note::Steps,
+        ..ein_exec::Options::default()
+    };
+    let report = ein_exec::train_in_process(&session, 3, &options, &|_| Ok(())).unwrap();
+    let together = session.plans().count() as u32;
+    let rounds = session.blocks[0].rounds.as_ref().unwrap();
+    let own: Vec<usize> = session.own_plans().map(|plan| plan.steps.len()).collect();
+    let profile = report.profile.unwrap();
+    assert_eq!(profile.len(), 3);
+    for (site, found) in profile.iter().enumerate() {
+        let alone = found
+            .totals
+            .iter()
+            .filter(|((plan, _), _)| *plan >= together);
+        let mut made = 0;
+        for ((plan, step), total) in alone {
+            assert!((*step as usize) < own[(plan - together) as usize]);
+            if *step == 0 {
+                made += total.times;
+            }
+        }
+        assert_eq!(made as u64, session.blocks[0].steps, "site {site}");
+        let slices = found.slices.iter().filter(|slice| slice.plan >= together);
+        assert!(slices.count() as i64 > made);
+    }
+    assert_eq!(
+        rounds
+            .subnets
+            .iter()
+            .map(|subnet| subnet.step.len())
+            .sum::<usize>(),
+        own.len()
+    );
 }

@@ -79,7 +79,7 @@ pub(crate) fn session(
         began: Instant::now(),
         watch,
         current,
-        recorder: Recorder::new(options.note),
+        recorder: Arc::new(Recorder::new(options.note)),
         schedules: Schedules::default(),
     };
     if let Some(last) = &session.last {
@@ -128,6 +128,7 @@ pub(crate) fn session(
         report = walker.report(&runner.token)?;
     }
     report.exchanged = runner.exchanged()?;
+    report.begun = (position.block, position.step);
     report.profile = runner.recorder.gathered(comm)?;
     let peaks = share_numbers(comm, vec![runner.peak as i64])?;
     report.peak_bytes.resize(peaks.len(), 0);
@@ -162,7 +163,7 @@ struct Runner<'a> {
     began: Instant,
     watch: &'a Watch<'a>,
     current: &'a AtomicUsize,
-    recorder: Recorder,
+    recorder: Arc<Recorder>,
     schedules: Schedules,
 }
 
@@ -365,7 +366,7 @@ impl Runner<'_> {
 
     /// The number of a plan among the session's.
     fn number(&self, plan: &Plan) -> u32 {
-        let mut plans = self.session.plans();
+        let mut plans = self.session.all_plans();
         plans
             .position(|known| std::ptr::eq(known, plan))
             .unwrap_or(0) as u32

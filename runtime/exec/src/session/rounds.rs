@@ -17,7 +17,6 @@ use super::resident::{Resident, Residents};
 use super::{Block, Event, Rounds, Runner, States, order};
 use crate::error::RunError;
 use crate::meet::share_numbers;
-use crate::profile::{Note, Recorder};
 use crate::schedule::Schedules;
 use crate::walk::agree;
 use ein_comm::in_process;
@@ -84,8 +83,7 @@ impl Runner<'_> {
                 steps: self.steps,
                 peak: 0,
                 beside: 0,
-                // Steps of a site's own are no steps of the session's plans.
-                recorder: Recorder::new(Note::default()),
+                recorder: Arc::clone(&self.recorder),
                 schedules: Schedules::default(),
                 rate: None,
                 restored: BTreeMap::new(),
@@ -108,12 +106,17 @@ impl Runner<'_> {
         while step < block.steps && signal.is_none() {
             let round = step / rounds.local_steps.max(1);
             let end = ((round + 1) * rounds.local_steps).min(block.steps);
-            team.deal(self, round)?;
-            let made = team.steps(self, step..end);
-            agree(self.comm, made.as_ref().err().cloned())?;
-            let losses = team.losses(self, &made?, step)?;
-            self.peak = self.peak.max(team.own.peak + self.residents.bytes());
-            team.merge(self)?;
+            // As people count.
+            let what = format!(
+                "round {} of {} (steps {} to {end})",
+                round + 1,
+                block.name,
+                step + 1
+            );
+            self.comm.doing(what.clone(), self.options.patience);
+            let losses = team
+                .round(self, round, step..end)
+                .map_err(|error| error.in_round(&what, block.checkpoints.is_some()))?;
             let due = |every: super::Every| (step..end).any(|step| every.due(step, per_epoch));
             let validates = block
                 .validate
@@ -225,6 +228,23 @@ impl Team<'_, '_> {
         let all = self.block.batch * u64::from(sites);
         let before = step % self.block.steps_per_epoch.max(1) * all;
         all.min(self.block.rows.saturating_sub(before))
+    }
+
+    /// Makes a round; returns the losses of its steps over all rows, and the rates.
+    fn round(
+        &mut self,
+        all: &mut Runner<'_>,
+        round: u64,
+        steps: std::ops::Range<u64>,
+    ) -> Result<Vec<(f64, Option<f64>)>, RunError> {
+        let first = steps.start;
+        self.deal(all, round)?;
+        let made = self.steps(all, steps);
+        agree(all.comm, made.as_ref().err().cloned())?;
+        let losses = self.losses(all, &made?, first)?;
+        all.peak = all.peak.max(self.own.peak + all.residents.bytes());
+        self.merge(all)?;
+        Ok(losses)
     }
 
     /// Makes steps at this site alone.

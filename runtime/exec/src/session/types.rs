@@ -223,6 +223,11 @@ impl Session {
             .chain(&self.last)
     }
 
+    /// The plans that all sites walk together, then those that they walk by themselves: in the order in which a profile numbers them.
+    pub fn all_plans(&self) -> impl Iterator<Item = &Plan> {
+        self.plans().chain(self.own_plans())
+    }
+
     /// The plans that sites walk by themselves, for one site each.
     pub fn own_plans(&self) -> impl Iterator<Item = &Plan> {
         let rounds = self.blocks.iter().filter_map(|block| block.rounds.as_ref());

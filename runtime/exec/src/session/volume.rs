@@ -12,19 +12,18 @@ use super::{Block, Rounds, Session, States};
 use ein_plan::relation::piece;
 use std::collections::BTreeMap;
 
-/// By tensor what all rounds of a block exchange on so many sites, if it is walked from its beginning. What is gathered to evaluate is not
-/// among it.
+/// By tensor what the rounds of a block exchange on so many sites, from step `from` on. What is gathered to evaluate is not among it.
 pub fn stated(
     session: &Session,
     block: &Block,
     rounds: &Rounds,
-    sites: u32,
-    seed: u64,
+    (sites, seed): (u32, u64),
+    from: u64,
 ) -> BTreeMap<String, Exchanged> {
     let mut found = BTreeMap::new();
     let mut before: Option<Vec<Vec<u32>>> = None;
-    let count = block.steps.div_ceil(rounds.local_steps.max(1));
-    for round in 0..count {
+    let length = rounds.local_steps.max(1);
+    for round in from / length..block.steps.div_ceil(length) {
         let owners = owners(block, rounds, round, seed);
         for name in &rounds.learnt {
             let Some(carried) = session.carried.get(name) else {
