@@ -116,7 +116,7 @@ fn a_full_disk_is_told() {
         .fails_with(1)
         .says(&["E0705", "nowhere", "--spill=FOLDER"]);
     // A file may have no more than 32 KiB, as on a disk without room.
-    let einc = einc_command(&[]);
+    let einc = einc_command::<&str>(&[]);
     let full = run(Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh"])
         .arg(einc.get_program())

@@ -158,13 +158,18 @@ pub(crate) fn alone(options: &Options) -> Options {
     }
 }
 
-/// The steps at which a plan counts what is carried under a name: from where it takes it to where it would free it.
-fn counted(plan: &Plan, name: &str) -> Range<usize> {
+/// The step at which a plan takes what is carried under a name.
+fn takes(plan: &Plan, name: &str) -> Option<usize> {
     let takes = |step: &ein_plan::Step| {
         matches!(&step.operation,
             ein_plan::Operation::Source { name: own, source: Source::Fed } if own == name)
     };
-    let Some(first) = plan.steps.iter().position(takes) else {
+    plan.steps.iter().position(takes)
+}
+
+/// The steps at which a plan counts what is carried under a name: from where it takes it to where it would free it.
+fn counted(plan: &Plan, name: &str) -> Range<usize> {
+    let Some(first) = takes(plan, name) else {
         return 0..0;
     };
     let id = plan.steps[first].result;
@@ -228,23 +233,10 @@ pub fn peaks(session: &Session) -> Vec<u64> {
                 block.validate.as_ref().map(|(_, plan, _)| plan),
                 block.statistics.as_ref().map(|(_, plan)| plan),
             ];
-            let evaluated: Vec<Vec<u64>> = evaluated
-                .into_iter()
-                .flatten()
-                .map(|plan| bytes(memory::peaks(plan)))
-                .collect();
+            let evaluated: Vec<&Plan> = evaluated.into_iter().flatten().collect();
             for (site, most) in (0..).zip(&mut most) {
-                let of_eval = evaluated
-                    .iter()
-                    .filter_map(|peaks| peaks.get(site as usize))
-                    .max();
-                let own = of_rounds_at(
-                    session,
-                    block,
-                    rounds,
-                    (site, sites as u32),
-                    of_eval.copied().unwrap_or(0),
-                );
+                let at = (site, sites as u32);
+                let own = of_rounds_at(session, block, rounds, at, &evaluated);
                 *most = (*most).max(own);
             }
         }
@@ -257,13 +249,13 @@ fn bytes(peaks: Vec<memory::Peak>) -> Vec<u64> {
 }
 
 /// The most bytes that a site holds in the rounds of a block: its steps beside what rests at home, a tensor on its way beside all others, or an
-/// evaluation (`evaluated` bytes) beside its blocks.
+/// evaluation (one of the plans `evaluated`) beside its blocks.
 fn of_rounds_at(
     session: &Session,
     block: &run::Block,
     rounds: &run::Rounds,
     (site, sites): (u32, u32),
-    evaluated: u64,
+    evaluated: &[&Plan],
 ) -> u64 {
     let part = site % rounds.parts.max(1);
     let subnet = rounds
@@ -315,6 +307,17 @@ fn of_rounds_at(
             _ => gathered += piece,
         }
     }
+    // What an evaluation needs itself, and what of the model it does not take.
+    let evaluation = |plan: &&Plan| {
+        let peak = memory::peaks(plan).get(site as usize).copied();
+        let others = session.carried.iter();
+        let others = others.filter(|(name, carried)| carried.model && takes(plan, name).is_none());
+        let others = others.map(|(_, carried)| {
+            carried.shape.iter().product::<u64>() * carried.dtype.size() as u64
+        });
+        peak.unwrap_or_default().bytes + others.sum::<u64>()
+    };
+    let evaluated = evaluated.iter().map(evaluation).max().unwrap_or(0);
     let saves = block.checkpoints.is_some() || block.validate.is_some();
     let moving = blocks.max(gathered) + home + 3 * largest;
     let at_home = if saves || session.last.is_some() {

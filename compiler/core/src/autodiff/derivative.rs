@@ -287,7 +287,7 @@ mod tests {
         use Function::*;
         let none = [
             FloorDiv, And, Or, Eq, Ne, Lt, Le, Gt, Ge, Select, Not, Sign, Floor, Ceil, Round, Stop,
-            Solve, Cholesky, Inv, Qr, Eigh, Svd, Logdet, Argsort, Topk,
+            Solve, Cholesky, Inv, Lu, Qr, Eigh, Svd, Logdet, Argsort, Topk,
         ];
         for function in Function::ALL {
             let rows = ROWS.iter().filter(|(of, _)| of == function).count();
