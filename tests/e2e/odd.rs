@@ -23,7 +23,7 @@ const MODULES: &[&str] = &[
     output Y; output Z",
     // An array in an array, gone through by rounds in rounds; and an instance by its number behind them.
     "
-    module lin(D)(x[.., D]) -> y[.., D] { param w: f64[D, D] = normal(0, 0.5); y[..,h] = tanh(x[..,d] * w[d,h]) }
+    module lin(D)(x[.., D]) -> y[.., D] { param w: f64[D, D] = full(0.3); param b: f64[D] = iota; y[..,h] = tanh(x[..,d] * w[d,h] + 0.1 * b[h]) }
     module stack(D, L)(x[.., D]) -> y[.., D] {
       param l: lin(D)[L]
       repeat k < L { state h[..,d] = x[..,d]; next h = l[k](h) }

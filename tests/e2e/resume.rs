@@ -301,7 +301,7 @@ fn a_site_that_is_killed_costs_its_round() {
         let newest = whole.pop().unwrap();
         let step: usize = newest.trim_start_matches("step-").parse().unwrap();
         assert!(
-            step % 100 == 0 && step + 100 >= made,
+            step.is_multiple_of(100) && step + 100 >= made,
             "{step} of {made}: {told}"
         );
         let end = format!("K={}", step + 150);

@@ -244,10 +244,6 @@ pub fn peaks(session: &Session) -> Vec<u64> {
     most
 }
 
-fn bytes(peaks: Vec<memory::Peak>) -> Vec<u64> {
-    peaks.into_iter().map(|peak| peak.bytes).collect()
-}
-
 /// The most bytes that a site holds in the rounds of a block: its steps beside what rests at home, a tensor on its way beside all others, or an
 /// evaluation (one of the plans `evaluated`) beside its blocks.
 fn of_rounds_at(
