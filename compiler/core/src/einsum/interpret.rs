@@ -59,19 +59,27 @@ pub fn interpret_rounds(
 
 fn source_values(source: &Source, tensor: &Tensor, inputs: &dyn Fn(&Tensor) -> Values) -> Values {
     let count: u64 = tensor.shape.iter().product();
-    let value = |number: u64| {
-        let value = match source {
-            Source::Full(value) => *value,
-            _ => Scalar::Int(number as i64),
-        };
-        stored(convert(value, tensor.dtype.compute()), tensor.dtype)
-    };
-    match source {
-        Source::Full(_) | Source::Iota => Values {
+    match filled(source, count, tensor.dtype) {
+        Some(data) => Values {
             shape: tensor.shape.clone(),
-            data: (0..count).map(value).collect(),
+            data,
         },
-        _ => inputs(tensor),
+        None => inputs(tensor),
+    }
+}
+
+/// The elements of a source that needs nothing from outside.
+fn filled(source: &Source, count: u64, dtype: DType) -> Option<Vec<Scalar>> {
+    let kept = |value: Scalar| stored(convert(value, dtype.compute()), dtype);
+    match source {
+        Source::Full(value) => Some((0..count).map(|_| kept(*value)).collect()),
+        Source::Iota => Some((0..count).map(|at| kept(Scalar::Int(at as i64))).collect()),
+        Source::Stacked { parts, .. } => {
+            let each = count / (parts.len() as u64).max(1);
+            let parts = parts.iter().map(|part| filled(&part.source, each, dtype));
+            Some(parts.collect::<Option<Vec<_>>>()?.concat())
+        }
+        _ => None,
     }
 }
 
