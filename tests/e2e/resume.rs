@@ -62,6 +62,24 @@ impl Place {
         self.folder.path().join(name)
     }
 
+    /// Lines of the records of steps.
+    fn lines(&self) -> usize {
+        fs::read_to_string(self.at("run.jsonl")).map_or(0, |text| text.lines().count())
+    }
+
+    /// Waits until so many steps are recorded.
+    #[track_caller]
+    fn reaches(&self, steps: usize) {
+        let begun = Instant::now();
+        while self.lines() < steps {
+            assert!(
+                begun.elapsed() < Duration::from_secs(120),
+                "it does not begin"
+            );
+            sleep(Duration::from_millis(5));
+        }
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let file = self.file.display().to_string();
         let mut command = einc_command(&["run", &file, "--input", "X=X.npy", "--input", "y=y.npy"]);
@@ -182,15 +200,7 @@ fn a_signal_ends_the_step_and_saves() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let begun = Instant::now();
-        let lines = || fs::read_to_string(place.at("run.jsonl")).map_or(0, |t| t.lines().count());
-        while lines() < 10 {
-            assert!(
-                begun.elapsed() < Duration::from_secs(120),
-                "it does not begin"
-            );
-            sleep(Duration::from_millis(20));
-        }
+        place.reaches(10);
         let kill = Command::new("kill")
             .args([format!("-{signal}"), child.id().to_string()])
             .status();
@@ -198,14 +208,18 @@ fn a_signal_ends_the_step_and_saves() {
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{said}");
-        let made = lines();
+        let made = place.lines();
         let newest = place.checkpoints().pop().unwrap();
         assert_eq!(newest, format!("step-{made:09}"), "{said}");
         let text = format!("SIG{signal} after step {made}: saved; `--resume` continues");
         assert!(said.contains(&text), "{said}");
         let end = format!("K={}", made + 9);
         let again = place.resumed(&["--sites", "3", "--set", &end, "--json-lines", "run.jsonl"]);
-        assert_eq!(lines(), made + 9, "the records go on where they ended");
+        assert_eq!(
+            place.lines(),
+            made + 9,
+            "the records go on where they ended"
+        );
         assert!(
             again == place.trained(&["--set", &end]),
             "after {made} steps"
@@ -276,15 +290,7 @@ fn a_site_that_is_killed_costs_its_round() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let begun = Instant::now();
-        let lines = || fs::read_to_string(place.at("run.jsonl")).map_or(0, |t| t.lines().count());
-        while lines() < 300 {
-            assert!(
-                begun.elapsed() < Duration::from_secs(120),
-                "it does not begin"
-            );
-            sleep(Duration::from_millis(5));
-        }
+        place.reaches(300);
         // The launcher's own command line begins with its own name, so these are the sites' processes.
         let pattern = format!("^{}", program.display());
         let ranks = run(Command::new("pgrep").args(["-f", &pattern])).stdout;
@@ -295,7 +301,7 @@ fn a_site_that_is_killed_costs_its_round() {
         let told = format!("{}{said}", String::from_utf8_lossy(&output.stdout));
         assert!(!output.status.success(), "{told}");
         assert!(transport.is_none() || told.contains("signal 9"), "{told}");
-        let made = lines() / 100 * 100;
+        let made = place.lines() / 100 * 100;
         let mut whole = place.checkpoints();
         whole.retain(|name| name.starts_with("step-"));
         let newest = whole.pop().unwrap();

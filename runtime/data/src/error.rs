@@ -61,6 +61,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// A file as a whole.
+    fn of(file: impl fmt::Display) -> Place {
+        Place {
+            file: file.to_string(),
+            key: None,
+        }
+    }
+
     /// An error about this place.
     pub fn error(&self, code: &'static str, message: impl fmt::Display) -> DataError {
         let message = match &self.key {
@@ -110,8 +118,19 @@ impl Place {
 }
 
 impl DataError {
+    /// A failed read of bytes that a file has.
+    pub fn of_reading(file: impl fmt::Display, error: &io::Error) -> DataError {
+        Place::of(file).read_failed(error)
+    }
+
+    /// A failed creation or write of a file, or in a folder.
+    pub fn of_writing(file: impl fmt::Display, error: &io::Error) -> DataError {
+        Place::of(file).write_failed(error)
+    }
+
     /// The same with what to do about it.
-    pub(crate) fn help(mut self, help: impl Into<String>) -> DataError {
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> DataError {
         self.help = Some(help.into());
         self
     }

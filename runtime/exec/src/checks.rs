@@ -7,7 +7,6 @@
 //! source A from load, broadcast A (agree), join A[i, k] * B[k, j], broadcast C (no need)
 //! ```
 
-use crate::schedule::rests;
 use ein_plan::lifetime::{Event, events};
 use ein_plan::{DType, Function, IndexId, Kernel, Node, Operation, Plan, Scalar, Source, Step};
 
@@ -31,7 +30,7 @@ pub(crate) fn checks(plan: &Plan) -> Vec<bool> {
         plan,
         fallible: fallible(plan),
         checks: vec![false; plan.steps.len()],
-        rests: rests(plan),
+        rests: plan.rests(),
     };
     checking.walk(&events(plan), false);
     checking.checks

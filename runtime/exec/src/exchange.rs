@@ -7,21 +7,10 @@
 //! ```
 
 use crate::error::{ErrorKind, RunError};
-use crate::movement::{Place, parcels};
+use crate::movement::{Begun, parcels};
 use crate::walk::Walker;
-use ein_comm::{ArrayKind, Communicator, Ticket};
+use ein_comm::{ArrayKind, Communicator};
 use std::time::Instant;
-
-/// An exchange that has begun.
-pub(crate) struct Begun {
-    /// Its number in the plan.
-    number: usize,
-    ticket: Ticket,
-    /// By member: how many arrays come from each site, and where they belong.
-    members: Vec<(Vec<usize>, Place)>,
-    /// When it began, if that is noted.
-    began: Option<Instant>,
-}
 
 impl Walker<'_> {
     /// Sends what the members of an exchange send.

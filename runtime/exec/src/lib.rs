@@ -14,6 +14,7 @@
 
 mod checks;
 mod corner;
+mod disk;
 mod error;
 mod exchange;
 mod fault;
@@ -29,15 +30,16 @@ mod schedule;
 pub mod session;
 mod source;
 mod spill;
+mod step;
 mod store;
 mod walk;
 
+pub use disk::Spilled;
 pub use error::{ErrorKind, RunError};
 pub use meet::share_numbers;
 pub use print::Printed;
 pub use profile::{Note, Profile, SiteProfile, Slice, Total};
 pub use session::{Event, Session, Watch};
-pub use spill::Spilled;
 
 use ein_comm::{Communicator, Moved, in_process};
 use ein_plan::{FileRef, Plan};

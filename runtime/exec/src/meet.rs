@@ -1,4 +1,4 @@
-//! Before the first step: sites compare what they were started with.
+//! What sites tell each other beside tensors: what they were started with, numbers, that one of them has failed.
 //!
 //! Must not know what a plan does.
 //!
@@ -99,6 +99,14 @@ pub fn share_numbers(comm: &dyn Communicator, mine: Vec<i64>) -> Result<Vec<Vec<
             _ => vec![],
         })
         .collect())
+}
+
+/// Ends the run at every site if one of them has failed.
+pub(crate) fn agree(comm: &dyn Communicator, mine: Option<RunError>) -> Result<(), RunError> {
+    match comm.agree(mine.map(|error| error.encode()))? {
+        None => Ok(()),
+        Some((site, text)) => Err(RunError::decode(site, &text)),
+    }
 }
 
 /// FNV-1a: the same on every machine and in every build.

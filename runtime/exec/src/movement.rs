@@ -10,10 +10,22 @@
 
 use crate::error::RunError;
 use crate::store::{Tuple, Tuples};
-use ein_comm::{ArrayKind, Communicator};
+use ein_comm::{ArrayKind, Communicator, Ticket};
 use ein_plan::relation::{sender, sites_at};
 use ein_plan::{Mesh, RelationType};
 use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// An exchange that has begun.
+pub(crate) struct Begun {
+    /// Its number in the plan.
+    pub number: usize,
+    pub ticket: Ticket,
+    /// By member: how many arrays come from each site, and where they belong.
+    pub members: Vec<(Vec<usize>, Place)>,
+    /// When it began, if that is noted.
+    pub began: Option<Instant>,
+}
 
 /// The tuples that `to` gives this site, of a relation that is at `from`.
 pub(crate) fn movement(

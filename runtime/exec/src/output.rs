@@ -10,9 +10,9 @@
 use crate::Options;
 use crate::corner::Corner;
 use crate::error::{ErrorKind, RunError};
+use crate::meet::agree;
 use crate::print::Printed;
 use crate::store::Store;
-use crate::walk::agree;
 use ein_array::Array;
 use ein_comm::{ArrayKind, Communicator};
 use ein_data::{DataError, Writer};

@@ -9,10 +9,10 @@
 //! ```
 
 use crate::error::RunError;
-use crate::meet::share_numbers;
+use crate::meet::{agree, share_numbers};
 use crate::schedule::Item;
 use crate::store::{Name, Tuples};
-use crate::walk::{Walker, agree};
+use crate::walk::Walker;
 use ein_array::{Array, Data};
 use ein_comm::Communicator;
 use ein_plan::{BlockId, Bound, Collected, LoopValue, RelationId, Step};

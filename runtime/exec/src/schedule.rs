@@ -161,7 +161,7 @@ impl Schedule {
         for exchange in &plan.exchanges {
             schedule.ends[exchange.until.0 as usize] = true;
         }
-        let rests = rests(plan);
+        let rests = plan.rests();
         let mut parts = vec![(vec![], true)];
         for event in events(plan) {
             match event {
@@ -227,16 +227,6 @@ fn is_inside(plan: &Plan, inner: BlockId, outer: BlockId) -> bool {
         around = plan.repeat(block).block.parent;
     }
     false
-}
-
-/// By step: whether something goes to disk in front of it, or comes back.
-pub(crate) fn rests(plan: &Plan) -> Vec<bool> {
-    let mut rests = vec![false; plan.steps.len()];
-    for spill in &plan.spills {
-        rests[spill.before.0 as usize] = true;
-        rests[spill.until.0 as usize] = true;
-    }
-    rests
 }
 
 /// Adds a part to the innermost body that is open.

@@ -8,19 +8,19 @@
 //! step 0 source A   step 1 source B   step 2 agree, broadcast B, free r1   step 3 join   agree, output C
 //! ```
 
+use crate::disk::Disk;
 use crate::error::{ErrorKind, RunError};
-use crate::exchange::Begun;
 use crate::local::{self, Place};
-use crate::meet::{meet, share_numbers};
+use crate::meet::{agree, meet, share_numbers};
+use crate::movement::{self, Begun};
 use crate::output;
 use crate::profile::Recorder;
 use crate::schedule::{Item, Schedule};
-use crate::session::Feed;
-use crate::spill::Disk;
+use crate::session::feed::Feed;
 use crate::store::{Store, Tuples};
-use crate::{Options, Report, Traffic, movement, source};
+use crate::{Options, Report, Traffic};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
-use ein_plan::{BlockId, Operation, Plan, RelationId, Source, Step, Sweep};
+use ein_plan::{BlockId, Operation, Plan, RelationId, Step, Sweep};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -69,7 +69,7 @@ const PROGRESS: Duration = Duration::from_micros(500);
 pub(crate) struct Walker<'a> {
     pub plan: &'a Plan,
     pub comm: Counting<&'a dyn Communicator>,
-    options: &'a Options,
+    pub options: &'a Options,
     pub current: &'a AtomicUsize,
     /// What a session gives; none outside of sessions.
     pub feed: Option<&'a Feed<'a>>,
@@ -94,14 +94,6 @@ pub(crate) struct Walker<'a> {
     pub looking: bool,
     /// The first step with NaN or infinity, and with minus infinity alone, which masks hold.
     pub faulty: (Option<usize>, Option<usize>),
-}
-
-/// Ends the run at every site if one of them has failed.
-pub(crate) fn agree(comm: &dyn Communicator, mine: Option<RunError>) -> Result<(), RunError> {
-    match comm.agree(mine.map(|error| error.encode()))? {
-        None => Ok(()),
-        Some((site, text)) => Err(RunError::decode(site, &text)),
-    }
 }
 
 impl<'a> Walker<'a> {
@@ -372,7 +364,7 @@ impl<'a> Walker<'a> {
         error.in_step(self.plan, number).in_rounds(names)
     }
 
-    fn place(&self) -> Place<'_> {
+    pub fn place(&self) -> Place<'_> {
         Place {
             plan: self.plan,
             site: self.comm.site(),
@@ -393,108 +385,6 @@ impl<'a> Walker<'a> {
         };
         let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);
         movement::movement(&self.comm, &self.plan.mesh, from, &step.kind, tuples)
-    }
-
-    /// What a step makes; nothing if it is had under another name.
-    fn local(&mut self, step: &Step) -> Result<Option<Tuples>, RunError> {
-        if let Operation::Loop { value } = step.operation {
-            return self.loop_value(step, value);
-        }
-        self.compute(step).map(Some)
-    }
-
-    fn compute(&mut self, step: &Step) -> Result<Tuples, RunError> {
-        match &step.operation {
-            Operation::Source { name, source } => {
-                let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
-                let place = (self.comm.site(), &self.plan.mesh);
-                match (self.feed, source) {
-                    (Some(feed), Source::Fed) => feed.tuples(name, &step.kind, place, self.options),
-                    _ => {
-                        let stream = self.feed.and_then(|feed| feed.stream(name));
-                        let names = (name.as_str(), stream.as_deref().unwrap_or(name));
-                        source::source(names, source, &step.kind, place, &rounds, self.options)
-                    }
-                }
-            }
-            Operation::LocalJoin {
-                inputs,
-                kernel,
-                ranges,
-                fold,
-            } => {
-                let join = local::Join {
-                    inputs,
-                    kernel: &self.plan.kernels[kernel.0 as usize],
-                    ranges,
-                    memo: self.schedule.memos.get(step.result.0 as usize),
-                };
-                if let Some((relation, update)) = &self.schedule.updates[step.result.0 as usize] {
-                    let changes = local::changes(&self.place(), &join, update, &step.kind)?;
-                    return self.change(*relation, changes);
-                }
-                match fold {
-                    None => local::join(&self.place(), &join, &step.kind),
-                    Some(fold) => local::fold(&self.place(), &join, fold, &step.kind),
-                }
-            }
-            Operation::LocalAggregate {
-                input,
-                keep,
-                reduction,
-            } => self.consumed(step, *input, |place, tuples| {
-                let from = place.plan.kind(*input);
-                local::aggregate(place, tuples, from, keep, *reduction, &step.kind)
-            }),
-            Operation::LocalConcat { input, array_dim } => {
-                self.consumed(step, *input, |place, tuples| {
-                    let from = place.plan.kind(*input);
-                    local::concat(place, tuples, from, *array_dim, &step.kind)
-                })
-            }
-            Operation::LocalTile { input, array_dim } => {
-                local::tile(&self.place(), *input, *array_dim, &step.kind)
-            }
-            Operation::LocalFilter { input, key, value } => {
-                local::filter(&self.place(), *input, *key, *value, &step.kind)
-            }
-            Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Loop { .. } => {
-                Err(RunError::internal("this step makes nothing here"))
-            }
-        }
-    }
-
-    /// The tuples of a relation that ends here, with these changes made where they lie.
-    fn change(
-        &mut self,
-        relation: RelationId,
-        changes: local::Changes,
-    ) -> Result<Tuples, RunError> {
-        let tuples = self.store.give(relation);
-        let mut tuples = tuples
-            .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))?;
-        local::change(&mut tuples, changes)?;
-        Ok(tuples)
-    }
-
-    /// Gives a step its input's tuples for good if this is their last use, else copies of the references.
-    fn consumed(
-        &mut self,
-        step: &Step,
-        input: RelationId,
-        body: impl FnOnce(&Place<'_>, Tuples) -> Result<Tuples, RunError>,
-    ) -> Result<Tuples, RunError> {
-        let last = step.frees.contains(&input);
-        if !last {
-            let tuples = self.tuples(input)?.clone();
-            return body(&self.place(), tuples);
-        }
-        let taken = self.store.take(input);
-        let (tuples, addresses) = taken
-            .ok_or_else(|| RunError::internal(format!("r{} is used after its end", input.0)))?;
-        let made = body(&self.place(), tuples)?;
-        self.store.forget(addresses, &made);
-        Ok(made)
     }
 
     /// Checks what a step made, keeps it, and frees what is not needed any more.

@@ -104,10 +104,10 @@ pub(crate) fn run(
     if value.is_float() {
         let start = neutral.float;
         let sums = match reduction {
-            Reduction::Max => scatter.floats(size, start, max_nan),
-            Reduction::Min => scatter.floats(size, start, min_nan),
-            Reduction::Prod => scatter.floats(size, start, |x, y| x * y),
-            _ => scatter.floats(size, start, |x, y| x + y),
+            Reduction::Max => scatter.reduced(size, start, max_nan),
+            Reduction::Min => scatter.reduced(size, start, min_nan),
+            Reduction::Prod => scatter.reduced(size, start, |x, y| x * y),
+            _ => scatter.reduced(size, start, |x, y| x + y),
         };
         for (at, float) in sums?.into_iter().enumerate() {
             let carrier = Carrier { float, ..neutral };
@@ -116,10 +116,10 @@ pub(crate) fn run(
     } else {
         let start = neutral.integer;
         let sums = match reduction {
-            Reduction::Max => scatter.integers(size, start, i64::max),
-            Reduction::Min => scatter.integers(size, start, i64::min),
-            Reduction::Prod => scatter.integers(size, start, i64::wrapping_mul),
-            _ => scatter.integers(size, start, i64::wrapping_add),
+            Reduction::Max => scatter.reduced(size, start, i64::max),
+            Reduction::Min => scatter.reduced(size, start, i64::min),
+            Reduction::Prod => scatter.reduced(size, start, i64::wrapping_mul),
+            _ => scatter.reduced(size, start, i64::wrapping_add),
         };
         for (at, integer) in sums?.into_iter().enumerate() {
             let carrier = Carrier { integer, ..neutral };
@@ -242,52 +242,83 @@ struct Scatter<'p, 'a> {
     places: &'p [(usize, NodeId)],
 }
 
-impl Scatter<'_, '_> {
-    /// Floating-point values, reduced by output element.
-    fn floats(
-        &self,
-        size: usize,
-        start: f64,
-        f: impl Fn(f64, f64) -> f64 + Copy + Sync,
-    ) -> Option<Vec<f64>> {
-        if self.parts(size) == 0 {
-            let mut sums = vec![start; size];
-            self.all(|found| add(&mut sums, &found.at, &found.floats, f))?;
-            return Some(sums);
-        }
-        self.in_parts(size, start, f, |machine, lanes, sums| {
-            let root = self.program.root;
-            if self.program.value() == DType::F32 {
-                self.add_strip(machine, lanes, machine.f32s(root), sums, |s, x| {
-                    f(s, x.into())
-                });
-            } else {
-                self.add_strip(machine, lanes, machine.f64s(root), sums, f);
-            }
-        })
+/// What a scatter adds up in.
+trait Total: Copy + Send + Sync {
+    /// The values that were found.
+    fn of(found: &Found) -> &[Self];
+    /// Adds the values of a strip to an output.
+    fn add(
+        scatter: &Scatter<'_, '_>,
+        machine: &Machine<'_, '_>,
+        lanes: &Lanes,
+        sums: &mut [Self],
+        f: impl Fn(Self, Self) -> Self,
+    );
+}
+
+impl Total for f64 {
+    fn of(found: &Found) -> &[f64] {
+        &found.floats
     }
 
-    /// Integers, reduced by output element.
-    fn integers(
+    fn add(
+        scatter: &Scatter<'_, '_>,
+        machine: &Machine<'_, '_>,
+        lanes: &Lanes,
+        sums: &mut [f64],
+        f: impl Fn(f64, f64) -> f64,
+    ) {
+        let root = scatter.program.root;
+        match scatter.program.value() {
+            DType::F32 => {
+                scatter.add_strip(machine, lanes, machine.f32s(root), sums, |s, x| {
+                    f(s, x.into())
+                });
+            }
+            _ => scatter.add_strip(machine, lanes, machine.f64s(root), sums, f),
+        }
+    }
+}
+
+impl Total for i64 {
+    fn of(found: &Found) -> &[i64] {
+        &found.integers
+    }
+
+    fn add(
+        scatter: &Scatter<'_, '_>,
+        machine: &Machine<'_, '_>,
+        lanes: &Lanes,
+        sums: &mut [i64],
+        f: impl Fn(i64, i64) -> i64,
+    ) {
+        let root = scatter.program.root;
+        match scatter.program.value() {
+            DType::I32 => {
+                scatter.add_strip(machine, lanes, machine.i32s(root), sums, |s, x| {
+                    f(s, x.into())
+                });
+            }
+            _ => scatter.add_strip(machine, lanes, machine.i64s(root), sums, f),
+        }
+    }
+}
+
+impl Scatter<'_, '_> {
+    /// Values, reduced by output element.
+    fn reduced<A: Total>(
         &self,
         size: usize,
-        start: i64,
-        f: impl Fn(i64, i64) -> i64 + Copy + Sync,
-    ) -> Option<Vec<i64>> {
+        start: A,
+        f: impl Fn(A, A) -> A + Copy + Sync,
+    ) -> Option<Vec<A>> {
         if self.parts(size) == 0 {
             let mut sums = vec![start; size];
-            self.all(|found| add(&mut sums, &found.at, &found.integers, f))?;
+            self.all(|found| add(&mut sums, &found.at, A::of(found), f))?;
             return Some(sums);
         }
         self.in_parts(size, start, f, |machine, lanes, sums| {
-            let root = self.program.root;
-            if self.program.value() == DType::I32 {
-                self.add_strip(machine, lanes, machine.i32s(root), sums, |s, x| {
-                    f(s, x.into())
-                });
-            } else {
-                self.add_strip(machine, lanes, machine.i64s(root), sums, f);
-            }
+            A::add(self, machine, lanes, sums, f);
         })
     }
 

@@ -262,10 +262,7 @@ impl Line<'_> {
     /// `sweep r1, r2, r4 rows 1`.
     fn sweep(&mut self) -> Result<Sweep> {
         self.expect_word("sweep")?;
-        let mut members = vec![self.relation()?];
-        while self.eat(",") {
-            members.push(self.relation()?);
-        }
+        let members = self.relations()?;
         self.expect_word("rows")?;
         let rows = self.integer()?;
         self.end()?;
@@ -275,10 +272,7 @@ impl Line<'_> {
     /// `exchange r3, r4 until r7`.
     fn exchange(&mut self) -> Result<Exchange> {
         self.expect_word("exchange")?;
-        let mut members = vec![self.relation()?];
-        while self.eat(",") {
-            members.push(self.relation()?);
-        }
+        let members = self.relations()?;
         self.expect_word("until")?;
         let until = self.relation()?;
         self.end()?;

@@ -133,6 +133,16 @@ impl Plan {
         uses
     }
 
+    /// By step: whether something goes to disk in front of it, or comes back.
+    pub fn rests(&self) -> Vec<bool> {
+        let mut rests = vec![false; self.steps.len()];
+        for spill in &self.spills {
+            rests[spill.before.0 as usize] = true;
+            rests[spill.until.0 as usize] = true;
+        }
+        rests
+    }
+
     /// Whether a spill is the first of its relation, so that it is written: what comes back is the same as long as the
     /// relation is there.
     pub fn is_written(&self, spill: &Spill) -> bool {

@@ -13,6 +13,7 @@ mod rounds;
 
 use super::library;
 use super::scalar::{self, NoValue, convert, stored, truth};
+use super::values::filled;
 use super::{Program, Tensor, TensorId};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar, Source};
 
@@ -65,21 +66,6 @@ fn source_values(source: &Source, tensor: &Tensor, inputs: &dyn Fn(&Tensor) -> V
             data,
         },
         None => inputs(tensor),
-    }
-}
-
-/// The elements of a source that needs nothing from outside.
-fn filled(source: &Source, count: u64, dtype: DType) -> Option<Vec<Scalar>> {
-    let kept = |value: Scalar| stored(convert(value, dtype.compute()), dtype);
-    match source {
-        Source::Full(value) => Some((0..count).map(|_| kept(*value)).collect()),
-        Source::Iota => Some((0..count).map(|at| kept(Scalar::Int(at as i64))).collect()),
-        Source::Stacked { parts, .. } => {
-            let each = count / (parts.len() as u64).max(1);
-            let parts = parts.iter().map(|part| filled(&part.source, each, dtype));
-            Some(parts.collect::<Option<Vec<_>>>()?.concat())
-        }
-        _ => None,
     }
 }
 

@@ -20,7 +20,7 @@ pub mod print;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 pub mod scalar;
-mod values;
+pub(crate) mod values;
 pub mod verify;
 
 pub use blocks::{Block, BlockId, Bound, Collected, Item, LoopValue, Nest, State};

@@ -6,7 +6,8 @@
 //! f32[2, 2]: 1 2 3 4      x[7] of x: f32[4]: position 7 of dimension 0, which has 4
 //! ```
 
-use ein_plan::{Function, Scalar};
+use super::scalar::{convert, stored};
+use ein_plan::{DType, Function, Scalar, Source};
 
 /// The values of a tensor, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,4 +40,19 @@ pub enum FaultKind {
     NothingToChoose,
     /// A library operation has no result: a singular matrix, a value that is no number.
     Library(Function),
+}
+
+/// The elements of a source that needs nothing from outside.
+pub(crate) fn filled(source: &Source, count: u64, dtype: DType) -> Option<Vec<Scalar>> {
+    let kept = |value: Scalar| stored(convert(value, dtype.compute()), dtype);
+    match source {
+        Source::Full(value) => Some((0..count).map(|_| kept(*value)).collect()),
+        Source::Iota => Some((0..count).map(|at| kept(Scalar::Int(at as i64))).collect()),
+        Source::Stacked { parts, .. } => {
+            let each = count / (parts.len() as u64).max(1);
+            let parts = parts.iter().map(|part| filled(&part.source, each, dtype));
+            Some(parts.collect::<Option<Vec<_>>>()?.concat())
+        }
+        _ => None,
+    }
 }

@@ -11,8 +11,8 @@
 use super::Type;
 use super::chunk::{Chunk, Content, Stop};
 use super::evaluate::{Operand, combine, evaluate};
-use crate::einsum::scalar::{convert, stored};
-use ein_plan::{Fold, JoinInput, Kernel, KeyDim, Mesh, Range, Reduction, Scalar, Source, piece};
+use crate::einsum::values::filled;
+use ein_plan::{Fold, JoinInput, Kernel, KeyDim, Mesh, Range, Reduction, Source, piece};
 
 fn get<'a>(content: &'a Content, key: &[u32]) -> Result<&'a Chunk, Stop> {
     content
@@ -196,21 +196,12 @@ pub fn concat(
 
 /// The whole of a source; `inputs` gives by name what is not known without it.
 pub fn source(source: &Source, name: &str, kind: &Type, inputs: &dyn Fn(&str) -> Chunk) -> Chunk {
-    let dtype = kind.array.columns[0];
-    let value = |number: i64| match source {
-        Source::Full(value) => *value,
-        _ => Scalar::Int(number),
-    };
-    match source {
-        Source::Full(_) | Source::Iota => {
-            let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();
-            let count: u64 = shape.iter().product();
-            let data = (0..count as i64).map(|n| stored(convert(value(n), dtype.compute()), dtype));
-            Chunk {
-                columns: vec![data.collect()],
-                shape,
-            }
-        }
-        _ => inputs(name),
+    let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();
+    match filled(source, shape.iter().product(), kind.array.columns[0]) {
+        Some(data) => Chunk {
+            columns: vec![data],
+            shape,
+        },
+        None => inputs(name),
     }
 }

@@ -7,8 +7,8 @@
 //! X {n: 64/2} @ PART(n), site 1 of 2, rows 17 3 60 …   ->   reads rows 32.. of the list, each by its own place in the file
 //! ```
 
-use super::BatchInput;
 use super::resident::Residents;
+use super::types::BatchInput;
 use crate::Options;
 use crate::error::{ErrorKind, RunError};
 use crate::store::Tuples;

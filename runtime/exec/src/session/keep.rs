@@ -10,7 +10,7 @@
 use super::resident::{Resident, whole_kind};
 use super::{Block, Event, Every, Runner, Session};
 use crate::error::{ErrorKind, RunError};
-use crate::walk::agree;
+use crate::meet::agree;
 use ein_array::Array;
 use ein_data::checkpoint::CheckpointWriter;
 use ein_data::{DataError, Named, SetWriter};

@@ -11,7 +11,7 @@
 mod average;
 mod blocks;
 mod deal;
-mod feed;
+pub(crate) mod feed;
 mod keep;
 mod order;
 mod resident;
@@ -22,17 +22,17 @@ mod volume;
 mod walked;
 
 use crate::error::{ErrorKind, RunError};
-use crate::meet::{meet, share_numbers};
+use crate::meet::{agree, meet, share_numbers};
 use crate::profile::Recorder;
 use crate::schedule::{Schedule, Schedules};
-use crate::walk::{Walker, agree, pool};
+use crate::walk::{Walker, pool};
 use crate::{Options, Report};
 use ein_array::Data;
 use ein_comm::Communicator;
 use ein_data::Reader;
 use ein_plan::source::fed::{NEXT, RATE};
 use ein_plan::{Operation, Plan, RelationType, Source};
-use feed::{Batch, Data as Bound};
+use feed::{Batch, Data as Bound, Feed};
 use resident::Residents;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,6 @@ pub use rounds::Exchanged;
 pub use types::{BatchInput, Block, Carried, Event, Every, Rounds, Session, States, Watch};
 pub use volume::stated;
 
-pub(crate) use feed::Feed;
 pub(crate) use resident::Resident;
 use walked::Walked;
 

@@ -9,9 +9,8 @@
 use super::keep::{BLOCK, Begin, Position, STEP, UPDATES, unread, unwritten};
 use super::{Event, Runner};
 use crate::error::{ErrorKind, RunError};
-use crate::meet::share_numbers;
+use crate::meet::{agree, share_numbers};
 use crate::store::Tuples;
-use crate::walk::agree;
 use ein_array::Array;
 use ein_data::checkpoint::{self, Checkpoint};
 use ein_data::{DataError, Named, Reader};

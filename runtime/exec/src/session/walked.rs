@@ -6,7 +6,7 @@
 //! outputs loss, W_next   ->   printed loss 0.31 (site 0), kept W_next where the plan left it; first faulty step: none
 //! ```
 
-use super::Resident;
+use super::resident::Resident;
 use crate::error::RunError;
 use crate::output;
 use crate::print::Printed;

@@ -109,11 +109,16 @@ impl Line<'_> {
     /// `free r1, r2`.
     pub fn freed(&mut self) -> Result<Vec<RelationId>> {
         self.expect_word("free")?;
-        let mut frees = vec![self.relation()?];
+        self.relations()
+    }
+
+    /// `r1, r2`.
+    pub fn relations(&mut self) -> Result<Vec<RelationId>> {
+        let mut relations = vec![self.relation()?];
         while self.eat(",") {
-            frees.push(self.relation()?);
+            relations.push(self.relation()?);
         }
-        Ok(frees)
+        Ok(relations)
     }
 
     /// `counter b0`, `state b0.1`, `last b0.1`, `rounds b0`, `collected b0.0`.

@@ -14,7 +14,7 @@ use super::super::resident::{Resident, whole_kind};
 use super::super::{Runner, States};
 use super::Team;
 use crate::error::RunError;
-use crate::walk::agree;
+use crate::meet::agree;
 use ein_array::Array;
 use ein_comm::{Communicator, Counting};
 use ein_plan::relation::KeyDim;

@@ -1,0 +1,173 @@
+//! Relations on disk.
+//!
+//! A relation is a file without a name, which the system removes when it is closed, however the process ends. What is in it follows
+//! from the relation's type: the columns of its tuples in key order, as they are in memory. Must not know when a relation rests.
+//!
+//! ```text
+//! r3 {i: 9/3} f32[i, 5] at site 0: (0,) 60 bytes
+//! ```
+
+use crate::error::{ErrorKind, RunError};
+use crate::store::Tuples;
+use ein_array::Array;
+use ein_data::DataError;
+use ein_plan::{RelationId, RelationType};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What went to disk and came back at a site, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spilled {
+    /// Bytes written.
+    pub written: u64,
+    /// Bytes read.
+    pub read: u64,
+    /// How long the site was busy with both.
+    pub time: Duration,
+    /// How long it took all steps.
+    pub whole: Duration,
+}
+
+impl Spilled {
+    /// How many times as long the steps took as they would have without it.
+    pub fn slowdown(&self) -> f64 {
+        let rest = self.whole.saturating_sub(self.time).as_secs_f64();
+        self.whole.as_secs_f64() / rest.max(1e-9)
+    }
+}
+
+/// What rests at a site.
+pub(crate) struct Disk {
+    folder: PathBuf,
+    files: HashMap<RelationId, File>,
+    pub spilled: Spilled,
+}
+
+impl Disk {
+    /// Nothing yet; files will be in this folder.
+    pub fn new(folder: PathBuf) -> Disk {
+        Disk {
+            folder,
+            files: HashMap::new(),
+            spilled: Spilled::default(),
+        }
+    }
+
+    /// Writes a relation, unless it is there.
+    pub fn write(&mut self, relation: RelationId, tuples: &Tuples) -> Result<(), RunError> {
+        if self.files.contains_key(&relation) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let written = (|| {
+            let mut file = tempfile::tempfile_in(&self.folder)?;
+            let mut bytes = 0;
+            for array in tuples.values().flatten() {
+                file.write_all(array.data().bytes())?;
+                bytes += array.data().bytes().len() as u64;
+            }
+            Ok((file, bytes))
+        })();
+        let (file, bytes) = written
+            .map_err(|error| self.failed(DataError::of_writing(self.folder.display(), &error)))?;
+        self.files.insert(relation, file);
+        self.spilled.written += bytes;
+        self.spilled.time += began.elapsed();
+        Ok(())
+    }
+
+    /// Reads a relation of this type, tuples with these keys; it is kept on disk if it is to rest `again`.
+    pub fn read(
+        &mut self,
+        relation: RelationId,
+        kind: &RelationType,
+        keys: impl Iterator<Item = Vec<u32>>,
+        again: bool,
+    ) -> Result<Tuples, RunError> {
+        let began = Instant::now();
+        let file = self.files.get_mut(&relation);
+        let file = file.ok_or_else(|| {
+            RunError::internal(format!("r{} is read before it is written", relation.0))
+        })?;
+        let mut bytes = 0;
+        let read = (|| {
+            file.rewind()?;
+            let mut tuples = Tuples::new();
+            for key in keys {
+                let shape: Vec<usize> =
+                    kind.ranges(&key).iter().map(|(_, n)| *n as usize).collect();
+                let mut tuple = vec![];
+                for dtype in &kind.array.columns {
+                    let mut array = Array::room(*dtype, &shape);
+                    file.read_exact(array.data_mut().bytes_mut())?;
+                    bytes += array.data().bytes().len() as u64;
+                    tuple.push(Arc::new(array));
+                }
+                tuples.insert(key, tuple);
+            }
+            Ok(tuples)
+        })();
+        let tuples = read
+            .map_err(|error| self.failed(DataError::of_reading(self.folder.display(), &error)))?;
+        if !again {
+            self.files.remove(&relation);
+        }
+        self.spilled.read += bytes;
+        self.spilled.time += began.elapsed();
+        Ok(tuples)
+    }
+
+    fn failed(&self, error: DataError) -> RunError {
+        let help =
+            "name a folder with more room, `--spill=FOLDER`, or allow more memory, `--memory`";
+        RunError::data(ErrorKind::Output, error.help(help))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use ein_array::Data;
+
+    #[test]
+    fn what_was_written_comes_back_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut disk = Disk::new(folder.path().into());
+        let plan: ein_plan::Plan = "plan for 1 sites
+r0 x: {i: 5/2} f64[i, 3] @ PART(i) = source x from full(1.0)
+output x = r0: f64[5, 3]
+"
+        .parse()
+        .unwrap();
+        let kind = plan.kind(RelationId(0));
+        let values =
+            |from: usize, n: usize| Data::F64((from..from + n).map(|v| v as f64).collect());
+        let mut tuples = Tuples::new();
+        let array = Array::new(vec![3, 3], values(0, 9)).unwrap();
+        tuples.insert(vec![0], vec![Arc::new(array)]);
+        let array = Array::new(vec![2, 3], values(9, 6)).unwrap();
+        tuples.insert(vec![1], vec![Arc::new(array)]);
+        disk.write(RelationId(0), &tuples).unwrap();
+        let keys = || kind.keys_at(0, &plan.mesh);
+        for again in [true, false] {
+            let back = disk.read(RelationId(0), kind, keys(), again).unwrap();
+            assert_eq!(back, tuples);
+        }
+        assert_eq!((disk.spilled.written, disk.spilled.read), (120, 240));
+        assert!(disk.read(RelationId(0), kind, keys(), false).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let mut disk = Disk::new("/no/such/folder".into());
+        let error = disk.write(RelationId(0), &Tuples::new()).unwrap_err();
+        assert_eq!(error.code, "E0705");
+        assert!(error.message.contains("/no/such/folder"), "{error:?}");
+    }
+}

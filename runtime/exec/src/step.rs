@@ -1,0 +1,117 @@
+//! What a local step makes of the relations that are there. Must not know in what order steps are taken.
+//!
+//! ```text
+//! step 3 join k0 (r0, r2)   source, join, fold, aggregate, concat, tile, filter, or a value of a loop
+//! ```
+
+use crate::error::RunError;
+use crate::local::{self, Place};
+use crate::source;
+use crate::store::Tuples;
+use crate::walk::Walker;
+use ein_comm::Communicator;
+use ein_plan::{Operation, RelationId, Source, Step};
+
+impl Walker<'_> {
+    /// What a step makes; nothing if it is had under another name.
+    pub fn local(&mut self, step: &Step) -> Result<Option<Tuples>, RunError> {
+        if let Operation::Loop { value } = step.operation {
+            return self.loop_value(step, value);
+        }
+        self.compute(step).map(Some)
+    }
+
+    fn compute(&mut self, step: &Step) -> Result<Tuples, RunError> {
+        match &step.operation {
+            Operation::Source { name, source } => {
+                let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
+                let place = (self.comm.site(), &self.plan.mesh);
+                match (self.feed, source) {
+                    (Some(feed), Source::Fed) => feed.tuples(name, &step.kind, place, self.options),
+                    _ => {
+                        let stream = self.feed.and_then(|feed| feed.stream(name));
+                        let names = (name.as_str(), stream.as_deref().unwrap_or(name));
+                        source::source(names, source, &step.kind, place, &rounds, self.options)
+                    }
+                }
+            }
+            Operation::LocalJoin {
+                inputs,
+                kernel,
+                ranges,
+                fold,
+            } => {
+                let join = local::Join {
+                    inputs,
+                    kernel: &self.plan.kernels[kernel.0 as usize],
+                    ranges,
+                    memo: self.schedule.memos.get(step.result.0 as usize),
+                };
+                if let Some((relation, update)) = &self.schedule.updates[step.result.0 as usize] {
+                    let changes = local::changes(&self.place(), &join, update, &step.kind)?;
+                    return self.change(*relation, changes);
+                }
+                match fold {
+                    None => local::join(&self.place(), &join, &step.kind),
+                    Some(fold) => local::fold(&self.place(), &join, fold, &step.kind),
+                }
+            }
+            Operation::LocalAggregate {
+                input,
+                keep,
+                reduction,
+            } => self.consumed(step, *input, |place, tuples| {
+                let from = place.plan.kind(*input);
+                local::aggregate(place, tuples, from, keep, *reduction, &step.kind)
+            }),
+            Operation::LocalConcat { input, array_dim } => {
+                self.consumed(step, *input, |place, tuples| {
+                    let from = place.plan.kind(*input);
+                    local::concat(place, tuples, from, *array_dim, &step.kind)
+                })
+            }
+            Operation::LocalTile { input, array_dim } => {
+                local::tile(&self.place(), *input, *array_dim, &step.kind)
+            }
+            Operation::LocalFilter { input, key, value } => {
+                local::filter(&self.place(), *input, *key, *value, &step.kind)
+            }
+            Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Loop { .. } => {
+                Err(RunError::internal("this step makes nothing here"))
+            }
+        }
+    }
+
+    /// The tuples of a relation that ends here, with these changes made where they lie.
+    fn change(
+        &mut self,
+        relation: RelationId,
+        changes: local::Changes,
+    ) -> Result<Tuples, RunError> {
+        let tuples = self.store.give(relation);
+        let mut tuples = tuples
+            .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))?;
+        local::change(&mut tuples, changes)?;
+        Ok(tuples)
+    }
+
+    /// Gives a step its input's tuples for good if this is their last use, else copies of the references.
+    fn consumed(
+        &mut self,
+        step: &Step,
+        input: RelationId,
+        body: impl FnOnce(&Place<'_>, Tuples) -> Result<Tuples, RunError>,
+    ) -> Result<Tuples, RunError> {
+        let last = step.frees.contains(&input);
+        if !last {
+            let tuples = self.tuples(input)?.clone();
+            return body(&self.place(), tuples);
+        }
+        let taken = self.store.take(input);
+        let (tuples, addresses) = taken
+            .ok_or_else(|| RunError::internal(format!("r{} is used after its end", input.0)))?;
+        let made = body(&self.place(), tuples)?;
+        self.store.forget(addresses, &made);
+        Ok(made)
+    }
+}
