@@ -7,7 +7,8 @@
 What a net learns in a step does not depend on the links. So every net is trained once with each strategy and number of sites, in one process, and
 evaluated as it goes; then some steps of each are timed over each kind of link, without evaluations, and seconds to an accuracy are steps times
 the median time of a step. Python's library is enough; einc is taken from --einc, the variable EINC or the path. What was measured is kept in
-results.json of --folder: a run that was ended goes on there, and --fresh begins anew. Tables go to tables.md, plots to *.svg.
+results.json of --folder: a run that was ended goes on there, --fresh begins anew, and --again measures again what has names of a pattern
+(`learn NET STRATEGY SITES`, `time NET STRATEGY SITES LINK`), for --minutes at most. Tables go to tables.md, plots to *.svg.
 """
 
 import argparse
@@ -51,7 +52,7 @@ STRATEGIES = {
     "ist50": ("IST 50", "ist(local_steps: 50, state: reset)", 50),
 }
 
-# By net: its title, the accuracies, and by strategy how many steps are made on 2, 4 and 8 sites to reach them.
+# By net: its title, the accuracies, and by strategy how many steps are made to reach them, on 2, 4 and 8 sites or those of SETTINGS.
 NETS = {
     "speech2": (
         "speech-shaped, 4096-1024-35",
@@ -75,6 +76,16 @@ NETS = {
             "ist50": [400, 600, 400],
         },
     ),
+    "wide": (
+        "speech-shaped, 4096-4096-35",
+        [0.63, 0.75, 0.80],
+        {"parallel": [100], "sync": [100], "local": [150], "ist": [200], "ist50": [250]},
+    ),
+    "apart": (
+        "speech-shaped with modes farther apart (rho = 1), 4096-1024-1024-35",
+        [0.63, 0.75, 0.80],
+        {"parallel": [100], "sync": [100], "local": [100], "ist": [360], "ist50": [350]},
+    ),
     "digits2": (
         "digits, 64-512-10",
         [0.90, 0.95, 0.98],
@@ -85,6 +96,12 @@ NETS = {
         [0.90, 0.95, 0.98],
         {"parallel": [200, 100, 60], "sync": [200, 100, 60], "local": [100, 80, 60], "ist": [120, 120, 120]},
     ),
+}
+
+# What nets that are others with something changed have instead.
+SETTINGS = {
+    "wide": {"of": "speech2", "dims": {"H": 4096}, "momentum": 0.1, "sites": [8], "links": ["1gbit"]},
+    "apart": {"of": "speech3", "rho": 1.0, "sites": [4]},
 }
 
 # Final accuracy, with a rate that falls to 0. Net, neurons of a hidden layer, strategy, sites, steps; or the steps of a finishing stage.
@@ -117,7 +134,9 @@ class Experiment:
         self.quick = options.quick
         self.links = ["process"] if self.quick else ["loopback", "1gbit", "100mbit"]
         self.nets = ["digits2"] if self.quick else list(NETS)
-        self.sites = [2] if self.quick else SITES
+        self.again = options.again and re.compile(options.again)
+        self.until = time.monotonic() + 60 * (options.minutes or math.inf)
+        self.measured = set()
         self.file = self.folder / "results.json"
         self.results = {}
         if self.file.exists() and not options.fresh:
@@ -125,25 +144,44 @@ class Experiment:
 
     def once(self, key, measure):
         """A measurement, or what it was in an earlier run."""
-        if key not in self.results:
+        if self.wanted(key):
             print(key, flush=True)
             self.results[key] = measure()
+            self.measured.add(key)
             self.file.write_text(json.dumps(self.results, indent=1))
         return self.results[key]
 
-    def data(self):
-        """The data of the speech-shaped problem, made by a program."""
-        if not (self.folder / "test_y.npy").exists():
-            print("speech_data.ein", flush=True)
-            self.run([self.einc, "run", HERE / "speech_data.ein"], 600)
+    def wanted(self, key):
+        """Whether it is measured in this run."""
+        if key not in self.results:
+            return True
+        again = self.again and self.again.fullmatch(key) and key not in self.measured
+        return again and time.monotonic() < self.until
 
-    def run(self, command, seconds, enough=None):
+    def sites(self, net):
+        return [2] if self.quick else SETTINGS.get(net, {}).get("sites", SITES)
+
+    def links_of(self, net):
+        return SETTINGS.get(net, {}).get("links", self.links)
+
+    def data(self, net):
+        """The data of the speech-shaped problem, made by a program; where they are."""
+        rho = SETTINGS.get(net, {}).get("rho")
+        folder = self.folder / f"rho{rho}" if rho else self.folder
+        if not (folder / "test_y.npy").exists():
+            folder.mkdir(exist_ok=True)
+            print("speech_data.ein", flush=True)
+            changed = [f"--set=rho={rho}"] if rho else []
+            self.run([self.einc, "run", HERE / "speech_data.ein", *changed], 600, folder=folder)
+        return folder
+
+    def run(self, command, seconds, enough=None, folder=None):
         """Runs a command. `enough`: whether all that is wanted of it is there; it is then given GRACE seconds to end."""
         command = [str(word) for word in command]
         with (
             open(self.folder / "stdout.txt", "w+") as out,
             open(self.folder / "stderr.txt", "w+") as err,
-            subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=err) as process,
+            subprocess.Popen(command, cwd=folder or self.folder, stdout=out, stderr=err) as process,
         ):
             began, since = time.monotonic(), None
             while process.poll() is None:
@@ -164,19 +202,25 @@ class Experiment:
 
     def program(self, net, strategy, sites, steps, every, decay=0, stage=None):
         """A program with a net of examples/ist and another `train` block, evaluated so often (0: never, not even at the end)."""
-        text = (HERE / f"{net}.ein").read_text().replace('"../data/', f'"{HERE.parent}/data/')
-        rows, rate, rule = (32, 0.3, "momentum") if net.startswith("digits") else (64, 3, "sgd")
+        settings = SETTINGS.get(net, {})
+        of = settings.get("of", net)
+        text = (HERE / f"{of}.ein").read_text().replace('"../data/', f'"{HERE.parent}/data/')
+        if "rho" in settings:
+            text = text.replace('load("', f'load("{self.data(net).resolve()}/')
+        rows, rate, rule = (32, 0.3, "momentum") if of.startswith("digits") else (64, 3, "sgd")
         if strategy == "sync":
             rows *= sites
         if strategy in ("sync", "parallel"):
             # With momentum, which stays at its site: the mean of what sites have after a step is what the mean gradient makes.
-            rate, rule = {"momentum": 0.2, "sgd": 0.1}[rule] * math.sqrt(sites), "momentum"
+            rate, rule = settings.get("momentum", {"momentum": 0.2, "sgd": 0.1}[rule] * math.sqrt(sites)), "momentum"
 
         def put(pattern, words):
             nonlocal text
             text, count = re.subn(pattern, words, text, flags=re.M)
-            assert count > 0, f"{net}.ein has no {pattern}"
+            assert count > 0, f"{of}.ein has no {pattern}"
 
+        for dim, size in settings.get("dims", {}).items():
+            put(rf"^dim {dim} = \d+", f"dim {dim} = {size}")
         put(r" by \d+ ", f" by {rows} ")
         put(r"^  steps: +\d+", f"  steps: {steps}")
         put(r"optimizer: .*", f"optimizer: {rule}(lr: {rate:.4g})")
@@ -186,7 +230,7 @@ class Experiment:
         if every == 0:
             put(r"^  validate: .*\n", "")
             put(r"^output .*\n", "")
-            text += f"output b{net[-1]}\n"
+            text += f"output b{of[-1]}\n"
         if stage:
             train = re.search(r"^train \{.*?^\}\n", text, re.M | re.S).group()
             finish = train.replace("state: reset", "state: reset, parts: 2").replace(f"\n  steps: {steps}\n", f"\n  steps: {stage}\n")
@@ -197,9 +241,10 @@ class Experiment:
 
     def learn(self, net, strategy, sites):
         """Accuracies by step, and floats that go from site to site for a step, of all sites."""
-        limit = NETS[net][2][strategy][SITES.index(sites)]
+        limit = NETS[net][2][strategy][0 if self.quick else self.sites(net).index(sites)]
         words = STRATEGIES[strategy]
-        every = max(10, words[2]) * (2 if strategy == "ist" and sites == 8 and not net.startswith("digits") else 1)
+        slow = strategy == "ist" and sites == 8 and net.startswith("speech")
+        every = max(10, words[2]) * (2 if slow else 1)
         every = 5 if net.startswith("digits") and words[2] == 1 else every
         name = self.program(net, strategy, sites, limit, every)
         record = self.folder / "learn.jsonl"
@@ -239,13 +284,13 @@ class Experiment:
 
     def all(self):
         for net in self.nets:
-            if net.startswith("speech"):
-                self.data()
-            for sites in self.sites:
+            if not net.startswith("digits"):
+                self.data(net)
+            for sites in self.sites(net):
                 for strategy in NETS[net][2]:
                     self.once(f"learn {net} {strategy} {sites}", lambda: self.learn(net, strategy, sites))
-            for sites in reversed(self.sites):
-                for link in self.links:
+            for sites in reversed(self.sites(net)):
+                for link in self.links_of(net):
                     self.timed(net, sites, link)
         if not self.quick:
             self.run(["sh", LINKS, "down"], 60)
@@ -257,7 +302,7 @@ class Experiment:
     def timed(self, net, sites, link):
         """All strategies over one kind of link."""
         keys = {strategy: f"time {net} {strategy} {sites} {link}" for strategy in NETS[net][2]}
-        if all(key in self.results for key in keys.values()):
+        if not any(self.wanted(key) for key in keys.values()):
             return
         if link != "process":
             self.run(["sh", LINKS, "up", sites, "none" if link == "loopback" else link], 60)
@@ -278,15 +323,15 @@ class Experiment:
         title, levels, strategies = NETS[net]
         three = " / ".join(f"{level:.2f}" for level in levels)
         lines = [f"**{title}**: steps, and seconds by link, to accuracies of {three}; megabytes that all sites send until {levels[1]:.2f}", ""]
-        heads = ["strategy", "sites", "steps", *(LINK_NAMES[link] for link in self.links), "MB"]
+        heads = ["strategy", "sites", "steps", *(LINK_NAMES[link] for link in self.links_of(net)), "MB"]
         if net in PAPER:
             heads.append("the paper, to 0.63 / 0.75")
         lines += ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
         for strategy in strategies:
-            for sites in self.sites:
+            for sites in self.sites(net):
                 steps = [self.reached(net, strategy, sites, level) for level in levels]
                 cells = [STRATEGIES[strategy][0], str(sites), " / ".join("–" if at is None else str(at) for at in steps)]
-                for link in self.links:
+                for link in self.links_of(net):
                     cells.append(" / ".join(number(self.seconds(net, strategy, sites, level, link)) for level in levels))
                 floats = self.results[f"learn {net} {strategy} {sites}"]["floats"]
                 cells.append("–" if steps[1] is None else number(steps[1] * floats * 4e-6))
@@ -316,9 +361,9 @@ class Experiment:
         (self.folder / "tables.md").write_text(text)
         for net in self.nets:
             title, _, strategies = NETS[net]
-            sites = self.sites[-1]
+            sites = self.sites(net)[-1]
             shown = []
-            for link in self.links:
+            for link in self.links_of(net):
                 lines = []
                 for strategy in strategies:
                     found = self.results[f"learn {net} {strategy} {sites}"]["curve"]
@@ -349,6 +394,8 @@ def main():
     parser.add_argument("--folder", default="ist-experiment", help="where data, results, tables and plots go (160 MB)")
     parser.add_argument("--quick", action="store_true", help="digits with one hidden layer on two sites of one process")
     parser.add_argument("--fresh", action="store_true", help="measure all of it again")
+    parser.add_argument("--again", metavar="PATTERN", help="measure again what has a name like this, e.g. 'time speech.* 100mbit'")
+    parser.add_argument("--minutes", type=float, help="begin nothing of --again after so many minutes")
     options = parser.parse_args()
     if not options.einc:
         sys.exit("einc is not on the path: give --einc PATH, or set EINC")

@@ -378,9 +378,8 @@ impl<'a> Net<'a> {
         self.statements().any(|(id, _, kernel, operands)| {
             let graph = &kernel.graph;
             let of_param = |operand: u32| {
-                self.weights
-                    .params(operands[operand as usize])
-                    .contains(&param)
+                let read = operands[operand as usize];
+                self.is_weight(read) && self.weights.params(read).contains(&param)
             };
             let (mut weight, mut windows) = (BTreeSet::new(), BTreeSet::new());
             for (_, node, _) in graph.iter() {

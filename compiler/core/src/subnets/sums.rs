@@ -38,7 +38,8 @@ impl Net<'_> {
     /// What the sums over neurons become.
     pub(super) fn sums(&self, wanted: &BTreeSet<Class>, found: &mut Found) -> Result<(), Failure> {
         for (id, tensor, kernel, operands) in self.statements() {
-            let Some((weight, made)) = self.sum_over(id, (kernel, operands), wanted) else {
+            let sum = self.sum_over(id, (kernel, operands), wanted);
+            let Some((weight, made)) = sum.filter(|_| self.weights.on_data(id)) else {
                 continue;
             };
             let params = || self.weights.params(weight).iter();

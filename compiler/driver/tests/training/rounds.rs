@@ -77,17 +77,20 @@ fn subnets_learn_what_loops_learn() {
 
 /// Norms are those of a site's block.
 #[test]
-fn subnets_learn_by_lamb_what_loops_learn() {
-    for sites in 1..=4 {
+fn subnets_learn_by_lamb_and_others_what_loops_learn() {
+    for (rule, sites) in [Rule::Lamb, Rule::Lars, Rule::AdamW]
+        .into_iter()
+        .flat_map(|rule| (1..=5).map(move |sites| (rule, sites)))
+    {
         check(
             &dense(),
             "ist(local_steps: 3)",
-            way(Rule::Lamb, Some(false), sites),
+            way(rule, Some(false), sites),
         );
         check(
             &dense(),
             "ist(local_steps: 3, state: reset)",
-            way(Rule::Lamb, Some(true), sites),
+            way(rule, Some(true), sites),
         );
     }
     let two = Way {
@@ -155,11 +158,14 @@ fn local_sgd_averages_params_and_may_average_states() {
 /// On one site rounds are ordinary training, to the last bit.
 #[test]
 fn alone_a_site_trains_as_ever() {
-    for rule in [Rule::Sgd, Rule::Momentum, Rule::Adam] {
+    use Rule::{Adam, AdamW, Lamb, Lars, Momentum, Sgd};
+    let rules = [Sgd, Momentum, Adam, AdamW, Lamb, Lars];
+    let nets = rules.map(|rule| (dense(), rule)).into_iter();
+    for (net, rule) in nets.chain([Sgd, AdamW, Lars].map(|rule| (convolutions(), rule))) {
         let way = way(rule, Some(false), 1);
-        let sync = attempt(&dense().text("sync", &way), 1).unwrap();
+        let sync = attempt(&net.text("sync", &way), 1).unwrap();
         for strategy in ["ist(local_steps: 4)", "local_sgd(steps: 4)"] {
-            let found = attempt(&dense().text(strategy, &way), 1).unwrap();
+            let found = attempt(&net.text(strategy, &way), 1).unwrap();
             assert_eq!(found.losses, sync.losses, "{strategy}");
             assert_eq!(found.outputs, sync.outputs, "{strategy}");
         }
@@ -400,6 +406,21 @@ fn filters_of_convolutions_are_dealt() {
     ]);
     assert_eq!(dims("ist(local_steps: 2, layers: dense)"), dense);
     assert_eq!(dims("ist(local_steps: 2, neurons: [h])"), dense);
+    // A layer that reads all of an image is dense as well.
+    let images = |strategy: &str| {
+        net(strategy)
+            .replace("D: f32[8, 10]", "D: f32[8, 6, 6, 10]")
+            .replace("g[n,f] * D[f,k]", "s[n,f,i,j] * D[f,i,j,k]")
+    };
+    let tensors = planned(&images("ist(local_steps: 2, layers: dense)"), 2).tensors;
+    let tensors = tensors.into_iter().map(|t| (t.name, t.neurons));
+    let tensors: BTreeMap<String, Vec<usize>> = tensors.collect();
+    assert_eq!((&tensors["D"], &tensors["E"]), (&vec![3], &vec![0]));
+    assert!(
+        ["A", "B", "C", "c"]
+            .iter()
+            .all(|name| tensors[*name].is_empty())
+    );
     let sync = attempt(&net("sync"), 1).unwrap();
     for strategy in ["ist(local_steps: 3)", "ist(local_steps: 3, layers: dense)"] {
         let alone = attempt(&net(strategy), 1).unwrap();
@@ -459,34 +480,116 @@ fn blocks_with_fewer_parts_follow() {
     assert!(run.validated.last().unwrap() > &0.97, "{:?}", run.validated);
 }
 
-/// A net of 4.1 MB on eight sites of 3.5 MB; one site of that size is refused.
+/// Two hidden layers: a net of 41.8 MB, evaluated as it goes, and checkpoints.
+fn large(strategy: &str, (epochs, folder): (usize, &std::path::Path)) -> String {
+    format!(
+        "use std.nn\ndim N = 64\ndim V = 30\ninput X: f32[N, 3000] = uniform(-1, 1)\ninput y: i64[N] = 1\n\
+         input Xv: f32[V, 3000] = uniform(-1, 1)\ninput yv: i64[V] = 1\nparam W: f32[3000, 2048] = he_normal\nparam n1: nn.ist_norm(2048)\n\
+         param U: f32[2048, 2100] = he_normal\nparam n2: nn.ist_norm(2100)\nparam V2: f32[2100, 4] = he_normal\nparam c: f32[4] = zeros\n\
+         a[n,k] = X[n,d] * W[d,k]\ns = n1(a)\nb[n,l] = relu(s[n,k]) * U[k,l]\nt = n2(b)\nz[n,q] = relu(t[n,l]) * V2[l,q] + c[q]\n\
+         loss = mean[n] nn.cross_entropy(z, y)[n]\naccuracy = mean[n] f32(argmax[q] z[n,q] == y[n])\n\
+         train {{ loss: loss; data: (X, y) over N by 4 shuffle; epochs: {epochs}; optimizer: sgd(lr: 0.1); strategy: {strategy}\n\
+         validate: accuracy on (Xv, yv) every 1 epoch; checkpoint: \"{}\" every 1 epoch }}\noutput loss; output accuracy on (Xv, yv)\n",
+        folder.display()
+    )
+}
+
+/// A net of 41.8 MB on sites that have less, with evaluations and checkpoints, and from a checkpoint on; training by itself a site
+/// would need twice the net. On two sites the halves of a step, before and after it, are already the net.
 #[test]
 fn a_net_larger_than_a_site_is_trained() {
-    let memory = 3_500_000;
-    let text = "use std.nn\ndim N = 64\ninput X: f32[N, 2000] = uniform(-1, 1)\ninput y: i64[N] = 1\nparam W: f32[2000, 512] = he_normal\n\
-                param n1: nn.ist_norm(512)\nparam V: f32[512, 4] = he_normal\nparam c: f32[4] = zeros\na[n,k] = X[n,d] * W[d,k]\nt = n1(a)\n\
-                z[n,q] = relu(t[n,k]) * V[k,q] + c[q]\nloss = mean[n] nn.cross_entropy(z, y)[n]\n\
-                train { loss: loss; data: (X, y) over N by 4; epochs: 4; optimizer: sgd(lr: 0.1); strategy: ist(local_steps: 2) }\noutput loss\n";
-    let program = load::load_text("test", "test.ein", text.into(), None, PathBuf::from("."));
-    let mut settings = Settings::default();
-    settings.criteria.memory = Some(memory);
-    let refused = session::plan(&program, &settings, 1, Purpose::Run, None);
-    assert_eq!(refused.err().unwrap().diagnostics[0].code, "E0996");
-    let (prepared, _) = session::plan(&program, &settings, 8, Purpose::Run, None).unwrap();
-    let session::Prepared::Session(session) = prepared else {
-        unreachable!("the program trains");
+    let net = (3000 * 2048 + 2048 * 2100 + 2100 * 4 + 4 + 2 * (2048 + 2100)) * 4;
+    for (sites, part) in [(2, 1.2), (3, 0.95), (4, 0.75), (5, 0.65)] {
+        let memory = (net as f64 * part) as u64;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ckpt");
+        let session = |epochs: usize, sites: u32, resume: bool| {
+            let text = large("ist(local_steps: 2, statistics: 32)", (epochs, &path));
+            let program = load::load_text("test", "test.ein", text, None, PathBuf::from("."));
+            let mut settings = Settings::default();
+            settings.criteria.memory = Some(memory);
+            let planned = session::plan(&program, &settings, sites, Purpose::Run, None)?;
+            let session::Prepared::Session(mut session) = planned.0 else {
+                unreachable!("the program trains");
+            };
+            if resume {
+                session.keeping.begin = Begin::Resume;
+            }
+            Ok::<_, einc_driver::failure::Failure>(session)
+        };
+        let refused = session(2, 1, false).err().unwrap();
+        assert_eq!(refused.diagnostics[0].code, "E0996");
+        let run = |epochs: usize, resume: bool| {
+            let session = session(epochs, sites, resume).unwrap_or_else(|failure| {
+                panic!("{sites} sites of {memory}: {:?}", failure.diagnostics)
+            });
+            let options = ein_exec::Options {
+                threads: sites as usize,
+                ..ein_exec::Options::default()
+            };
+            let report =
+                ein_exec::train_in_process(&session, sites, &options, &|_| Ok(())).unwrap();
+            let stated = einc_driver::training::peaks(&session);
+            for (held, stated) in report.peak_bytes.iter().zip(&stated) {
+                assert!(
+                    held <= stated && *stated <= memory,
+                    "{held} {stated} {memory} on {sites}"
+                );
+            }
+            let printed = report.printed.iter();
+            let printed: Vec<f64> = printed.map(|p| p.values.data().get(0).as_f64()).collect();
+            assert!(printed[0] < 1.0 && printed[1] > 0.9, "{printed:?}");
+            printed
+        };
+        let whole = run(4, false);
+        std::fs::remove_dir_all(&path).unwrap();
+        run(2, false);
+        assert_eq!(run(4, true), whole, "continued on {sites}");
+    }
+}
+
+/// Weights that are made of others: the last ones are divided by what makes them.
+#[test]
+fn weights_that_are_made_of_others_are_divided() {
+    let text = |last: &str, sum: &str, rate: &str, strategy: &str| {
+        format!(
+            "dim N = 24\ninput X: f64[N, 5] = uniform(-1, 1)\ninput y: f64[N, 3] = uniform(-1, 1)\nparam W: f64[5, 8] = uniform(-1, 1)\n\
+             {last}\nh[n,k] = tanh(X[n,d] * W[d,k])\n{sum}\nreg = 0.01 * (sum[d,k] W[d,k]^2)\nloss = reg + mean[n,c] (z[n,c] - y[n,c])^2\n\
+             train {{ loss: loss; data: (X, y) over N by 3 shuffle; epochs: 3; optimizer: sgd(lr: {rate}); strategy: {strategy} }}\n\
+             output W; output z\n"
+        )
     };
-    let options = ein_exec::Options {
-        threads: 8,
-        ..ein_exec::Options::default()
-    };
-    let report = ein_exec::train_in_process(&session, 8, &options, &|_| Ok(())).unwrap();
-    assert!(
-        report.peak_bytes.iter().all(|held| *held <= memory),
-        "{:?}",
-        report.peak_bytes
-    );
-    assert!(report.printed[0].values.data().get(0).as_f64() < 1.0);
+    let nets = [
+        ("param V: f64[8, 3] = full(0.3)", "z[n,c] = h[n,k] * V[k,c]"),
+        (
+            "param V: f64[3, 8] = full(0.3)\nT[k,c] = V[c,k]",
+            "z[n,c] = h[n,k] * T[k,c]",
+        ),
+        (
+            "param V: f64[8, 3] = full(0.3)\nhalf[k,c] = 2 * V[k,c]",
+            "z[n,c] = h[n,k] * half[k,c] / 2",
+        ),
+    ];
+    for sites in [1, 2, 3, 5] {
+        let found = nets.map(|(last, sum)| {
+            let text = text(last, sum, "0.1", "ist(local_steps: 2)");
+            attempt(&text, sites).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+        });
+        for other in &found[1..] {
+            let what = format!("on {sites}");
+            close(&other.losses, &found[0].losses, &what);
+            close(&other.outputs["W"], &found[0].outputs["W"], &what);
+            close(&other.outputs["z"], &found[0].outputs["z"], &what);
+        }
+        // Nothing is learnt: what is evaluated is a part's share.
+        for (last, sum) in nets {
+            let still = attempt(&text(last, sum, "0", "sync"), 1).unwrap();
+            let dealt = attempt(&text(last, sum, "0", "ist(local_steps: 2)"), sites).unwrap();
+            let share = still.outputs["z"].iter().map(|z| z / f64::from(sites));
+            let share: Vec<f64> = share.collect();
+            close(&dealt.outputs["z"], &share, &format!("{last} on {sites}"));
+        }
+    }
 }
 
 /// A site that fails at one of its exchanges.

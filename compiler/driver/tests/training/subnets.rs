@@ -18,7 +18,9 @@ pub(crate) enum Rule {
     Sgd,
     Momentum,
     Adam,
+    AdamW,
     Lamb,
+    Lars,
 }
 
 /// A way to train.
@@ -163,7 +165,9 @@ impl Net {
             Rule::Sgd => "sgd(lr: 0.3)",
             Rule::Momentum => "momentum(lr: 0.1)",
             Rule::Adam => "adam(lr: 0.02)",
+            Rule::AdamW => "adamw(lr: 0.02, weight_decay: 0.1)",
             Rule::Lamb => "lamb(lr: 0.02, weight_decay: 0.1)",
+            Rule::Lars => "lars(lr: 5, weight_decay: 0.1, trust: 0.01)",
         };
         format!(
             "{}train {{ loss: loss; data: (X, y) over N by {} shuffle; epochs: {}; optimizer: {rule}; strategy: {strategy} }}\n",
@@ -420,6 +424,14 @@ fn step(rule: Rule, params: &mut Params, states: &mut [Params; 2], grads: &Param
             );
             continue;
         }
+        // The norms are those of what a site has of the param.
+        let norm = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let (wn, gn) = (norm(values), norm(&grads[name]));
+        let trusted = if wn > 0.0 && gn > 0.0 {
+            0.01 * wn / (gn + 0.1 * wn)
+        } else {
+            1.0
+        };
         for (at, w) in values.iter_mut().enumerate() {
             let g = grads[name][at];
             let mut state = |which: usize| states[which].get_mut(name).unwrap()[at];
@@ -430,14 +442,20 @@ fn step(rule: Rule, params: &mut Params, states: &mut [Params; 2], grads: &Param
                     states[0].get_mut(name).unwrap()[at] = m;
                     *w -= 0.1 * m;
                 }
-                Rule::Adam => {
+                Rule::Lars => {
+                    let a = 0.9 * state(0) + 5.0 * trusted * (g + 0.1 * *w);
+                    states[0].get_mut(name).unwrap()[at] = a;
+                    *w -= a;
+                }
+                Rule::Adam | Rule::AdamW => {
                     let m = 0.9 * state(0) + 0.1 * g;
                     let v = 0.999 * state(1) + 0.001 * g * g;
                     states[0].get_mut(name).unwrap()[at] = m;
                     states[1].get_mut(name).unwrap()[at] = v;
                     let t = count as i32 + 1;
                     let (m, v) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.999f64.powi(t)));
-                    *w -= 0.02 * m / (v.sqrt() + 1e-8);
+                    let decay = if rule == Rule::AdamW { 0.1 * *w } else { 0.0 };
+                    *w -= 0.02 * (m / (v.sqrt() + 1e-8) + decay);
                 }
                 Rule::Lamb => unreachable!("it needs norms"),
             }
