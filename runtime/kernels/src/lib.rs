@@ -23,6 +23,7 @@ mod forms;
 mod fuse;
 mod generate;
 mod library;
+mod lie;
 mod load;
 mod machine;
 mod math;
@@ -36,6 +37,7 @@ mod pack;
 mod pairs;
 mod product;
 mod program;
+mod rows;
 mod scan;
 mod scatter;
 mod segment;
@@ -206,6 +208,9 @@ fn evaluated(
     let ranges = narrowed.as_deref().unwrap_or(ranges);
     if let Some(result) = pairs::run(kernel, ranges, operands) {
         return Ok(vec![result]);
+    }
+    if let Some(result) = rows::run(kernel, ranges, operands) {
+        return Ok(result);
     }
     if let Some(product) = contraction::run(kernel, ranges, operands, None) {
         return Ok(vec![product]);

@@ -13,6 +13,7 @@ use crate::drive::Driver;
 use crate::explain::explain;
 use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
+use crate::rows::Rows;
 use crate::segment::Segment;
 use crate::{Chunk, KernelError, Options, contraction, fuse, memory, stream};
 use ein_array::Array;
@@ -174,11 +175,17 @@ fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> {
     operands.map(place).collect()
 }
 
+/// A form that needs no program.
+enum Direct {
+    Pairs(Boxed),
+    Rows(Rows),
+}
+
 /// A member, ready to run.
 struct Part<'a> {
     member: &'a Member<'a>,
-    /// Instead of the program, if it is of that form.
-    pairs: Option<Boxed>,
+    /// Instead of the program, if it has such a form.
+    direct: Option<Direct>,
     program: Program<'static>,
     ranges: Vec<(i64, i64)>,
     extents: Vec<i64>,
@@ -246,7 +253,10 @@ impl<'a> Part<'a> {
                 .sum::<usize>();
         Part {
             member,
-            pairs: pairs.map(|pairs| Boxed::new(pairs, &ranges, &given)),
+            direct: match pairs {
+                Some(pairs) => Some(Direct::Pairs(Boxed::new(pairs, &ranges, &given))),
+                None => Rows::of(kernel, &ranges, &places).map(Direct::Rows),
+            },
             program,
             extents,
             parts,
@@ -309,18 +319,21 @@ fn run_block(
             rest[0] = vec![product];
             continue;
         }
-        let into = |mut to: Vec<Segment<'_>>, streams: bool| match (&part.pairs, to.pop()) {
-            (Some(pairs), Some(to)) => {
-                pairs.run(&own, (&operands, &skipped), to);
+        let into = |to: Vec<Segment<'_>>, streams: bool| match &part.direct {
+            Some(Direct::Pairs(pairs)) => {
+                for column in to {
+                    pairs.run(&own, (&operands, &skipped), column);
+                }
                 None
             }
-            (_, last) => {
-                to.extend(last);
-                Driver::new(&part.program, &own, &part.extents, kernel.finish)
-                    .on((&operands, &skipped), part.parts)
-                    .streaming(streams)
-                    .run_here(to)
+            Some(Direct::Rows(rows)) => {
+                rows.part(&own, (&operands, &skipped), to);
+                None
             }
+            None => Driver::new(&part.program, &own, &part.extents, kernel.finish)
+                .on((&operands, &skipped), part.parts)
+                .streaming(streams)
+                .run_here(to),
         };
         let point = if part.read || columns.is_empty() {
             let shape: Vec<usize> = own[..kernel.output_rank as usize]

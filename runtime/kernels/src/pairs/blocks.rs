@@ -8,6 +8,7 @@
 
 use super::term::{Number, RUN, Rule, line};
 use super::{Pairs, Way};
+use crate::lie::distances;
 use crate::wide;
 
 /// Rows of a block.
@@ -33,17 +34,6 @@ pub(crate) struct Task<'t, T> {
     pub panels: Option<&'t Panels<T>>,
     /// The box, in row-major order.
     pub to: &'t mut [T],
-}
-
-/// The distances of the values of some indices from the first one, in row-major order.
-fn distances(indices: &[usize], lengths: &[usize], steps: &[i64]) -> Vec<usize> {
-    let mut all = vec![0i64];
-    for i in indices {
-        let before = std::mem::take(&mut all);
-        let along = |x: i64| (0..lengths[*i] as i64).map(move |n| x + n * steps[*i]);
-        all = before.into_iter().flat_map(along).collect();
-    }
-    all.into_iter().map(|x| x as usize).collect()
 }
 
 /// Panels for so many columns: the first column of each, and whether it is a wide one.
