@@ -234,7 +234,11 @@ fn infinities_and_zeros_of_both_signs_are_what_the_loops_give() {
 
 #[test]
 fn nan_wins_and_the_first_one_counts() {
-    agree(&[f64::NAN, 2.0f64.powi(100), f64::NEG_INFINITY], |range| range, true);
+    agree(
+        &[f64::NAN, 2.0f64.powi(100), f64::NEG_INFINITY],
+        |range| range,
+        true,
+    );
 }
 
 #[test]
@@ -244,6 +248,25 @@ fn parts_of_ranges_have_global_numbers() {
         |(start, n)| (start + n / 5, n - n / 5 - n / 4),
         true,
     );
+}
+
+/// A value that no gradient goes through is the value.
+#[test]
+fn a_stopped_read_is_a_read() {
+    let operand = array(&[40, 70], &values(2800, &[f64::NAN]), DType::F32);
+    for reduction in REDUCTIONS {
+        let dtype = reduction.result(DType::F32);
+        let run = |body: &str| {
+            let text = format!(
+                "(f32[40, 70]) [n: 40 | k: 70] {dtype} = {} {body}",
+                reduction.name()
+            );
+            let kernel: Kernel = text.parse().unwrap();
+            let mut found = evaluated(&kernel, &[(0, 40), (0, 70)], &operand);
+            found[0].data_mut().bytes_mut().to_vec()
+        };
+        assert!(run("stop(a0[n, k])") == run("a0[n, k]"), "{reduction:?}");
+    }
 }
 
 #[test]
