@@ -39,9 +39,12 @@ impl Lie {
 pub(crate) fn distances(indices: &[usize], lengths: &[usize], steps: &[i64]) -> Vec<usize> {
     let mut all = vec![0i64];
     for i in indices {
+        let (length, step) = (lengths[*i] as i64, steps[*i]);
         let before = std::mem::take(&mut all);
-        let along = |x: i64| (0..lengths[*i] as i64).map(move |n| x + n * steps[*i]);
-        all = before.into_iter().flat_map(along).collect();
+        all.reserve(before.len() * lengths[*i]);
+        for x in before {
+            all.extend((0..length).map(|n| x + n * step));
+        }
     }
     all.into_iter().map(|x| x as usize).collect()
 }

@@ -210,26 +210,31 @@ impl<T: Element> Task<'_, T> {
         &self.x[self.first.wrapping_add(start)..][..self.rows.length]
     }
 
+    /// The extreme of a row and its place. A method: a closure may be left out of line, without the instructions of the
+    /// loop's processor.
+    #[inline(always)]
+    fn extreme<const LARGEST: bool>(&self, row: usize, wanted: bool) -> (T, usize) {
+        of_row::<T, LARGEST>(self.row(row), wanted)
+    }
+
     #[inline(always)]
     fn extremes<const LARGEST: bool>(mut self) {
         let mut to = std::mem::take(&mut self.to);
-        let found = |row: usize| of_row::<T, LARGEST>(self.row(row), true);
         match &mut to[..] {
             [Segment::I64(numbers)] => {
                 for (row, number) in numbers.iter_mut().enumerate() {
-                    *number = self.rows.number(found(row).1);
+                    *number = self.rows.number(self.extreme::<LARGEST>(row, true).1);
                 }
             }
             [values] => {
-                let values = T::elements(values);
-                for (row, value) in values.iter_mut().enumerate() {
-                    *value = of_row::<T, LARGEST>(self.row(row), false).0;
+                for (row, value) in T::elements(values).iter_mut().enumerate() {
+                    *value = self.extreme::<LARGEST>(row, false).0;
                 }
             }
             [values, Segment::I64(numbers)] => {
                 let values = T::elements(values).iter_mut().zip(numbers.iter_mut());
                 for (row, (value, number)) in values.enumerate() {
-                    let found = found(row);
+                    let found = self.extreme::<LARGEST>(row, true);
                     (*value, *number) = (found.0, self.rows.number(found.1));
                 }
             }

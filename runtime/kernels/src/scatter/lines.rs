@@ -209,31 +209,39 @@ struct Part<'t, 'a, T, A, F> {
     add: F,
 }
 
-impl<T: Copy, A: Copy, F: Fn(A, T) -> A + Copy> Part<'_, '_, T, A, F> {
-    /// Calls `put` with where the values of each point begin and the number of its place, in order; whether all places are in
-    /// their list.
+/// Where a point goes.
+enum Goes {
+    /// Its values begin there, and its place has that number.
+    To(usize, usize),
+    /// Its place is none of the output's.
+    Nowhere,
+    /// Its place is read outside of its list.
+    Outside,
+}
+
+impl Lines<'_> {
     #[inline(always)]
-    fn walk(lines: &Lines<'_>, points: Range<usize>, mut put: impl FnMut(usize, usize)) -> bool {
-        let (start, length) = lines.solved;
-        for point in points {
-            let mut place = lines.places[lines.place.0 + point * lines.place.1];
-            if let Some((list, first)) = lines.list {
-                let at = usize::try_from(place.wrapping_sub(first)).ok();
-                match at.and_then(|at| list.get(at)) {
-                    Some(found) => place = *found,
-                    None => return false,
-                }
-            }
-            let place = place.wrapping_sub(start);
-            if (0..length).contains(&place) {
-                put(lines.value.0 + point * lines.value.1, place as usize);
+    fn point(&self, point: usize) -> Goes {
+        let (start, length) = self.solved;
+        let mut place = self.places[self.place.0 + point * self.place.1];
+        if let Some((list, first)) = self.list {
+            let at = usize::try_from(place.wrapping_sub(first)).unwrap_or(usize::MAX);
+            match list.get(at) {
+                Some(found) => place = *found,
+                None => return Goes::Outside,
             }
         }
-        true
+        let place = place.wrapping_sub(start);
+        if (0..length).contains(&place) {
+            Goes::To(self.value.0 + point * self.value.1, place as usize)
+        } else {
+            Goes::Nowhere
+        }
     }
 }
 
 impl<T: Copy, A: Copy, F: Fn(A, T) -> A + Copy> Job for Part<'_, '_, T, A, F> {
+    /// Whether all places are in their list.
     type Output = bool;
     #[inline(always)]
     fn run(self) -> bool {
@@ -245,12 +253,16 @@ impl<T: Copy, A: Copy, F: Fn(A, T) -> A + Copy> Job for Part<'_, '_, T, A, F> {
             add,
         } = self;
         let width = lines.width;
-        if width == 1 {
-            return Self::walk(lines, points, |from, place| {
+        for point in points {
+            let (from, place) = match lines.point(point) {
+                Goes::To(from, place) => (from, place),
+                Goes::Nowhere => continue,
+                Goes::Outside => return false,
+            };
+            if width == 1 {
                 table[place] = add(table[place], x[from]);
-            });
-        }
-        Self::walk(lines, points, |from, place| {
+                continue;
+            }
             let values = &x[from..from + width];
             let sums = &mut table[place * width..(place + 1) * width];
             let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
@@ -263,6 +275,7 @@ impl<T: Copy, A: Copy, F: Fn(A, T) -> A + Copy> Job for Part<'_, '_, T, A, F> {
             for (sum, x) in last_sums.iter_mut().zip(last) {
                 *sum = add(*sum, *x);
             }
-        })
+        }
+        true
     }
 }
