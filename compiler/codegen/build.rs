@@ -19,7 +19,7 @@ use std::{
 };
 
 /// Everything that ends up in the archive or in a shim, and what says how.
-const INPUTS: [&str; 16] = [
+const INPUTS: [&str; 17] = [
     "Cargo.toml",
     "Cargo.lock",
     "compiler/core",
@@ -34,6 +34,7 @@ const INPUTS: [&str; 16] = [
     "runtime/exec",
     "runtime/fused",
     "runtime/kernels",
+    "runtime/matrix",
     "runtime/plan",
     "runtime/records",
 ];

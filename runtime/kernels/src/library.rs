@@ -1,58 +1,20 @@
 //! Library operations: which matrices a kernel calls an operation with, and where its results go.
 //!
 //! The calls of a kernel are made matrix by matrix, in parallel over matrices. A matrix that several calls share is factored once, and
-//! their right sides are solved together. What an operation computes is in `matrix` and here for `argsort` and `topk`.
+//! their right sides are solved together. What an operation computes is in `ein-matrix` and here for `argsort` and `topk`.
 //! Must not know plans.
 //!
 //! ```text
 //! [p: 2, i: 2] solve(a0[p, :1, :2], a1[p, :1], i)  of  [[2 0][0 4]] [[1 1][0 1]], [2 4] [3 1]   ->   1 1, 2 1
 //! ```
 
-use crate::matrix::{self, Real};
 use crate::{Chunk, Fault, KernelError};
 use ein_array::{Array, Data, each_data};
+use ein_matrix::{Matrix, Problem, Real};
 use ein_plan::library::Argument;
 use ein_plan::{DType, Function, IndexId, Kernel, Library};
 use rayon::prelude::*;
 use std::cmp::Ordering;
-
-/// Why a library operation stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// Elimination finds no pivot other than 0 in this column.
-    Singular {
-        /// Number of the column, from 0.
-        pivot: u64,
-    },
-    /// The pivot of this row is not positive.
-    NotPositive {
-        /// Number of the row, from 0.
-        pivot: u64,
-    },
-    /// NaN or infinity in an argument.
-    NotFinite {
-        /// Which argument.
-        argument: u32,
-        /// Where along its first whole dimension.
-        row: u64,
-        /// Where along its second one.
-        column: u64,
-    },
-    /// The determinant has no logarithm.
-    NegativeDeterminant,
-    /// The iteration for eigenvalues or singular values does not end.
-    NoConvergence,
-}
-
-/// The matrix or vector of an argument at one point, copied out.
-pub(crate) struct Matrix<T> {
-    /// Number of rows.
-    pub rows: usize,
-    /// Number of columns; 1 for a vector.
-    pub columns: usize,
-    /// Elements in row-major order.
-    pub data: Vec<T>,
-}
 
 /// Evaluates a kernel that is a library operation, on ranges of its indices.
 pub(crate) fn run(
@@ -80,6 +42,53 @@ pub(crate) fn run(
 
 /// What calls give, by the point of each.
 type Results<T> = Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>;
+
+/// A type of elements that matrices are computed in.
+trait Element: Real {
+    /// The elements, where they are of this type.
+    fn all(data: &Data) -> Option<&[Self]>;
+    /// Elements of it.
+    fn data(values: Vec<Self>) -> Data;
+    /// The element at a place.
+    fn of(data: &Data, at: usize) -> Self;
+    /// Stores it at a place among elements of its own type.
+    fn put(self, data: &mut Data, at: usize);
+    /// Whether it is a number.
+    fn finite(self) -> bool;
+}
+
+macro_rules! element {
+    ($t:ty, $variant:ident) => {
+        impl Element for $t {
+            fn all(data: &Data) -> Option<&[$t]> {
+                match data {
+                    Data::$variant(values) => Some(values),
+                    _ => None,
+                }
+            }
+            fn data(values: Vec<$t>) -> Data {
+                Data::$variant(values)
+            }
+            fn of(data: &Data, at: usize) -> $t {
+                match data {
+                    Data::$variant(values) => values[at],
+                    other => other.get(at).as_f64() as $t,
+                }
+            }
+            fn put(self, data: &mut Data, at: usize) {
+                if let Data::$variant(values) = data {
+                    values[at] = self;
+                }
+            }
+            fn finite(self) -> bool {
+                self.is_finite()
+            }
+        }
+    };
+}
+
+element!(f32, F32);
+element!(f64, F64);
 
 struct Call<'a> {
     kernel: &'a Kernel,
@@ -128,7 +137,7 @@ impl Call<'_> {
     }
 
     /// An argument's matrix at a point; its elements must be finite.
-    fn matrix<T: Real>(&self, number: usize, point: &[u64]) -> Result<Matrix<T>, KernelError> {
+    fn matrix<T: Element>(&self, number: usize, point: &[u64]) -> Result<Matrix<T>, KernelError> {
         let argument = &self.library.arguments[number];
         let (rows, columns) = self.library.matrix(self.kernel, number);
         let (rows, columns) = (rows as usize, columns as usize);
@@ -172,7 +181,7 @@ impl Call<'_> {
         }
     }
 
-    fn matrices<T: Real>(&self) -> Result<Array, KernelError> {
+    fn matrices<T: Element>(&self) -> Result<Array, KernelError> {
         let (outer, inner) = self.batches();
         let outer = self.points(&outer);
         let mut result = self.empty(self.kernel.output[0]);
@@ -184,7 +193,7 @@ impl Call<'_> {
             match self.library.operation {
                 Function::Solve => self.solve(&a, point, &inner),
                 operation => {
-                    let values = matrix::factor(operation, a);
+                    let values = T::factor(operation, a);
                     let values = values.map_err(|problem| self.error(problem, point))?;
                     Ok(vec![(point.clone(), values)])
                 }
@@ -208,7 +217,7 @@ impl Call<'_> {
     }
 
     /// The solutions for all right sides of one matrix.
-    fn solve<T: Real>(&self, a: &Matrix<T>, point: &[u64], inner: &[IndexId]) -> Results<T> {
+    fn solve<T: Element>(&self, a: &Matrix<T>, point: &[u64], inner: &[IndexId]) -> Results<T> {
         let mut points = self.points(inner);
         for (index, _) in (0u32..)
             .zip(point)
@@ -221,7 +230,7 @@ impl Call<'_> {
         for point in &points {
             sides.push(self.matrix::<T>(1, point)?.data);
         }
-        let solutions = matrix::solve(a, &sides).map_err(|problem| self.error(problem, point))?;
+        let solutions = T::solve(a, &sides).map_err(|problem| self.error(problem, point))?;
         Ok(points.into_iter().zip(solutions).collect())
     }
 

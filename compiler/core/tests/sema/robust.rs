@@ -127,7 +127,7 @@ fn deep_and_long_texts() {
 }
 
 #[test]
-fn a_thousand_lines_are_checked_at_once() {
+fn a_thousand_lines_are_checked() {
     let mut text = String::from("dim N = 100\ninput x0: f32[N, N]\ninput w: f32[N, N]\n");
     for n in 0..997 {
         text += &format!(
@@ -139,9 +139,7 @@ fn a_thousand_lines_are_checked_at_once() {
     let case = Case::new(&text);
     let begin = Instant::now();
     let analysis = case.check();
-    let time = begin.elapsed();
     assert!(analysis.program.is_some());
-    eprintln!("1,000 lines: {time:?}");
-    let most = if cfg!(debug_assertions) { 120_000 } else { 200 };
-    assert!(time < Duration::from_millis(most), "{time:?}");
+    // The bench `modules` has its speed; what grows with the square of the lines ends here.
+    assert!(begin.elapsed() < Duration::from_secs(60));
 }

@@ -3,14 +3,13 @@
 //! The factorisations are faer's, blocked. Those whose bits are the same on any number of threads (Cholesky, LU, triangular
 //! systems: tests hold it) work on all threads of the pool; `qr`, `eigh` and `svd` add up by thread and stay on one. What faer leaves open is
 //! fixed here: the diagonal of R is not negative, and of a vector of `eigh` or `svd` the first component that is not small
-//! (more than [`SMALL`] of its largest) is positive. Must not know chunks.
+//! (more than [`SMALL`] of its largest) is positive. Must not know arrays or
+//! chunks.
 //!
 //! ```text
 //! cholesky of [[4 2][2 5]]   ->   [[2 0][1 2]]
 //! ```
 
-use crate::library::{Matrix, Problem};
-use ein_array::Data;
 use ein_plan::Function;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{
@@ -30,18 +29,64 @@ use std::sync::Once;
 /// A component of a vector that has at most this part of the largest does not decide its sign.
 const SMALL: f64 = 0.43;
 
-/// A type in which matrices are computed.
-pub(crate) trait Real: RealField + Copy + PartialOrd + Send + Sync {
-    /// The elements, where they are of this type.
-    fn all(data: &Data) -> Option<&[Self]>;
-    /// Elements of it.
-    fn data(values: Vec<Self>) -> Data;
-    /// The element at a place.
-    fn of(data: &Data, at: usize) -> Self;
-    /// Stores it at a place among elements of its own type.
-    fn put(self, data: &mut Data, at: usize);
-    /// Whether it is a number.
-    fn finite(self) -> bool;
+/// Why a library operation stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Elimination finds no pivot other than 0 in this column.
+    Singular {
+        /// Number of the column, from 0.
+        pivot: u64,
+    },
+    /// The pivot of this row is not positive.
+    NotPositive {
+        /// Number of the row, from 0.
+        pivot: u64,
+    },
+    /// NaN or infinity in an argument.
+    NotFinite {
+        /// Which argument.
+        argument: u32,
+        /// Where along its first whole dimension.
+        row: u64,
+        /// Where along its second one.
+        column: u64,
+    },
+    /// The determinant has no logarithm.
+    NegativeDeterminant,
+    /// The iteration for eigenvalues or singular values does not end.
+    NoConvergence,
+}
+
+/// A matrix or vector of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix<T> {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns; 1 for a vector.
+    pub columns: usize,
+    /// Elements in row-major order.
+    pub data: Vec<T>,
+}
+
+/// A type in which matrices are computed: `f32` and `f64`.
+pub trait Real: Copy + PartialOrd + Send + Sync + Sized {
+    /// What an operation with one matrix gives, several results one behind the other: `cholesky`, `inv`, `qr`, `eigh`, `svd`,
+    /// `logdet`, and the LU that these and `solve` share. Other functions give nothing.
+    ///
+    /// # Errors
+    ///
+    /// What the operation finds of the matrix that leaves it without a result.
+    fn factor(operation: Function, a: Matrix<Self>) -> Result<Vec<Self>, Problem>;
+    /// The `x` with `a x = side` for each of the sides.
+    ///
+    /// # Errors
+    ///
+    /// [`Problem::Singular`].
+    fn solve(a: &Matrix<Self>, sides: &[Vec<Self>]) -> Result<Vec<Vec<Self>>, Problem>;
+}
+
+/// What the algorithms here need of a number. Only the methods of [`Real`] are generic outside, so that all of faer is compiled here.
+trait Number: RealField + Copy + PartialOrd + Send + Sync {
     /// As `f64`.
     fn wide(self) -> f64;
     /// From `f64`.
@@ -49,31 +94,8 @@ pub(crate) trait Real: RealField + Copy + PartialOrd + Send + Sync {
 }
 
 macro_rules! real {
-    ($t:ty, $variant:ident) => {
-        impl Real for $t {
-            fn all(data: &Data) -> Option<&[$t]> {
-                match data {
-                    Data::$variant(values) => Some(values),
-                    _ => None,
-                }
-            }
-            fn data(values: Vec<$t>) -> Data {
-                Data::$variant(values)
-            }
-            fn of(data: &Data, at: usize) -> $t {
-                match data {
-                    Data::$variant(values) => values[at],
-                    other => other.get(at).as_f64() as $t,
-                }
-            }
-            fn put(self, data: &mut Data, at: usize) {
-                if let Data::$variant(values) = data {
-                    values[at] = self;
-                }
-            }
-            fn finite(self) -> bool {
-                self.is_finite()
-            }
+    ($t:ty) => {
+        impl Number for $t {
             fn wide(self) -> f64 {
                 f64::from(self)
             }
@@ -81,29 +103,37 @@ macro_rules! real {
                 x as $t
             }
         }
+        impl Real for $t {
+            fn factor(operation: Function, a: Matrix<$t>) -> Result<Vec<$t>, Problem> {
+                factor(operation, a)
+            }
+            fn solve(a: &Matrix<$t>, sides: &[Vec<$t>]) -> Result<Vec<Vec<$t>>, Problem> {
+                solve(a, sides)
+            }
+        }
     };
 }
 
-real!(f32, F32);
-real!(f64, F64);
+real!(f32);
+real!(f64);
 
-fn mat<T: Real>(matrix: &Matrix<T>) -> MatRef<'_, T> {
+fn mat<T: Number>(matrix: &Matrix<T>) -> MatRef<'_, T> {
     MatRef::from_row_major_slice(&matrix.data, matrix.rows, matrix.columns)
 }
 
 /// Whether all above the diagonal is 0.
-fn is_lower<T: Real>(a: MatRef<'_, T>) -> bool {
+fn is_lower<T: Number>(a: MatRef<'_, T>) -> bool {
     (0..a.nrows()).all(|i| (i + 1..a.ncols()).all(|j| a[(i, j)].wide() == 0.0))
 }
 
 /// The elements in row-major order, appended.
-fn append<T: Real>(to: &mut Vec<T>, from: MatRef<'_, T>, sign: impl Fn(usize, usize) -> T) {
+fn append<T: Number>(to: &mut Vec<T>, from: MatRef<'_, T>, sign: impl Fn(usize, usize) -> T) {
     for i in 0..from.nrows() {
         to.extend((0..from.ncols()).map(|j| from[(i, j)] * sign(i, j)));
     }
 }
 
-fn plain<T: Real>(_: usize, _: usize) -> T {
+fn plain<T: Number>(_: usize, _: usize) -> T {
     T::from_wide(1.0)
 }
 
@@ -128,7 +158,7 @@ fn begin() {
 const TILE: usize = 32;
 
 /// The elements column by column, of so many lines one behind the other; `keep` says which: others are 0.
-fn turned<T: Real>(
+fn turned<T: Number>(
     from: &[T],
     lines: usize,
     mut to: Vec<T>,
@@ -169,7 +199,7 @@ struct Lu<T> {
     back: Vec<usize>,
 }
 
-impl<T: Real> Lu<T> {
+impl<T: Number> Lu<T> {
     fn new(a: &Matrix<T>) -> Result<Lu<T>, Problem> {
         let (rows, columns) = (a.rows, a.columns);
         let par = workers(columns);
@@ -191,7 +221,7 @@ impl<T: Real> Lu<T> {
         );
         let zero = |i: &usize| {
             let pivot = lu.both[i * rows + i];
-            pivot.wide() == 0.0 || !pivot.finite()
+            pivot.wide() == 0.0 || !pivot.wide().is_finite()
         };
         match (0..columns).find(zero) {
             Some(pivot) => Err(Problem::Singular {
@@ -231,7 +261,7 @@ impl<T: Real> Lu<T> {
 }
 
 /// L with A = L Lᵀ, of the lower triangle.
-fn cholesky<T: Real>(a: Matrix<T>) -> Result<Vec<T>, Problem> {
+fn cholesky<T: Number>(a: Matrix<T>) -> Result<Vec<T>, Problem> {
     let n = a.rows;
     let mut factor = turned(&a.data, n, vec![], |_, _| true);
     let par = workers(n);
@@ -254,7 +284,7 @@ fn cholesky<T: Real>(a: Matrix<T>) -> Result<Vec<T>, Problem> {
 /// For each right side b, x with A x = b.
 ///
 /// A triangular matrix is solved as it is, in n² operations a side.
-pub(crate) fn solve<T: Real>(a: &Matrix<T>, sides: &[Vec<T>]) -> Result<Vec<Vec<T>>, Problem> {
+fn solve<T: Number>(a: &Matrix<T>, sides: &[Vec<T>]) -> Result<Vec<Vec<T>>, Problem> {
     let whole = mat(a);
     let (lower, upper) = (is_lower(whole), is_lower(whole.transpose()));
     let mut x = Mat::from_fn(a.rows, sides.len(), |i, j| sides[j][i]);
@@ -275,7 +305,7 @@ pub(crate) fn solve<T: Real>(a: &Matrix<T>, sides: &[Vec<T>]) -> Result<Vec<Vec<
 }
 
 /// What an operation with one matrix gives, several results one behind the other.
-pub(crate) fn factor<T: Real>(operation: Function, a: Matrix<T>) -> Result<Vec<T>, Problem> {
+fn factor<T: Number>(operation: Function, a: Matrix<T>) -> Result<Vec<T>, Problem> {
     begin();
     let mut values = vec![];
     match operation {
@@ -323,7 +353,7 @@ pub(crate) fn factor<T: Real>(operation: Function, a: Matrix<T>) -> Result<Vec<T
 }
 
 /// By column: 1, or -1 where the first component that is not small is negative.
-fn signs<T: Real>(vectors: MatRef<'_, T>) -> Vec<T> {
+fn signs<T: Number>(vectors: MatRef<'_, T>) -> Vec<T> {
     let sign = |k: usize| {
         let column = || (0..vectors.nrows()).map(move |i| vectors[(i, k)].wide());
         let largest = column().fold(0.0, |most: f64, x| most.max(x.abs()));
@@ -337,7 +367,7 @@ fn signs<T: Real>(vectors: MatRef<'_, T>) -> Vec<T> {
     (0..vectors.ncols()).map(sign).collect()
 }
 
-fn logdet<T: Real>(a: &Matrix<T>) -> Result<f64, Problem> {
+fn logdet<T: Number>(a: &Matrix<T>) -> Result<f64, Problem> {
     let lu = Lu::new(a)?;
     let mut negative = is_odd(&lu.order);
     let mut sum = 0.0;
@@ -366,53 +396,4 @@ fn is_odd(order: &[usize]) -> bool {
         odd ^= length > 0 && length % 2 == 0;
     }
     odd
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn matrix(n: usize) -> Matrix<f64> {
-        let element = |at: usize| match at / n == at % n {
-            true => 20.0,
-            false => ((at * 7 + 3) as f64).sin() + ((at % n * n + at / n) as f64 * 7.0 + 3.0).sin(),
-        };
-        Matrix {
-            rows: n,
-            columns: n,
-            data: (0..n * n).map(element).collect(),
-        }
-    }
-
-    /// Sizes on both sides of the one from which threads share a matrix.
-    #[test]
-    fn any_number_of_threads_gives_the_same_bits() {
-        use Function::{Cholesky, Eigh, Inv, Logdet, Lu, Qr, Svd};
-        for n in [90, 331] {
-            let results = |threads: usize| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-                pool.build().unwrap().install(|| {
-                    let mut results = vec![];
-                    for operation in [Cholesky, Inv, Lu, Logdet, Qr, Eigh, Svd] {
-                        let mut a = matrix(n);
-                        if operation == Cholesky {
-                            (0..n).for_each(|i| a.data[i * n + i] = 2.0 * n as f64);
-                        }
-                        if operation == Logdet {
-                            (0..n).for_each(|i| a.data[i * n + i] = 4.0 * n as f64);
-                        }
-                        results.push(factor(operation, a).unwrap());
-                    }
-                    let sides = [matrix(n).data[..n].to_vec(), vec![1.0; n]];
-                    results.extend(solve(&matrix(n), &sides).unwrap());
-                    results
-                })
-            };
-            let one = results(1);
-            for threads in [2, 3, 5] {
-                assert!(results(threads) == one, "{n} rows, {threads} threads");
-            }
-        }
-    }
 }
