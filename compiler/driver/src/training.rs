@@ -266,14 +266,19 @@ fn of_rounds_at(
         .map(|peak| peak.bytes)
         .max()
         .unwrap_or(0);
-    // Blocks of this site, what rests at home, and what goes home to be evaluated or saved.
-    let (mut blocks, mut home, mut gathered, mut largest) = (0, 0, 0, 0);
+    // What no round changes, such as statistics, at this site and for its steps.
+    let kept = session.carried.iter();
+    let kept = kept.filter(|(name, carried)| carried.model && !rounds.learnt.contains(name));
+    let kept: u64 = kept.map(|(_, carried)| 2 * bytes_of(carried)).sum();
+    // Blocks of this site, what rests at home, what goes home to be evaluated or saved, and what is beside it all while a tensor moves.
+    let (mut blocks, mut home, mut gathered, mut both) = (0, 0, 0, 0);
+    let (mut dealing, mut gathering) = (0, 0);
     for name in &rounds.learnt {
         let Some(carried) = session.carried.get(name) else {
             continue;
         };
         let size = carried.dtype.size() as u64;
-        let all: u64 = carried.shape.iter().product::<u64>() * size;
+        let all = bytes_of(carried);
         let (block, piece) = match rounds.dealt.get(name) {
             None => (all, all),
             Some(dims) => {
@@ -296,11 +301,22 @@ fn of_rounds_at(
                 )
             }
         };
+        let larger = block.max(piece);
+        let on_its_way = 2 * run::slab(larger);
         blocks += block;
-        largest = largest.max(block.max(piece));
-        match rounds.dealt.get(name) {
-            Some(dims) if dims.len() > 1 => home += piece,
-            _ => gathered += piece,
+        gathering = gathering.max(on_its_way);
+        dealing = dealing.max(larger + on_its_way);
+        let dims = rounds.dealt.get(name).map_or(0, Vec::len);
+        if dims == 0 || rounds.parts < sites {
+            // A mean: what is sent, what arrives, and what becomes of it.
+            dealing = dealing.max(3 * block);
+        }
+        if dims > 1 {
+            home += piece;
+            both += block;
+        } else {
+            gathered += piece;
+            both += larger;
         }
     }
     // What an evaluation needs itself, and what of the model it does not take.
@@ -308,23 +324,25 @@ fn of_rounds_at(
         let peak = memory::peaks(plan).get(site as usize).copied();
         let others = session.carried.iter();
         let others = others.filter(|(name, carried)| carried.model && takes(plan, name).is_none());
-        let others = others.map(|(_, carried)| {
-            carried.shape.iter().product::<u64>() * carried.dtype.size() as u64
-        });
-        peak.unwrap_or_default().bytes + others.sum::<u64>()
+        peak.unwrap_or_default().bytes + others.map(|(_, carried)| bytes_of(carried)).sum::<u64>()
     };
     let evaluated = evaluated.iter().map(evaluation).max().unwrap_or(0);
     let saves = block.checkpoints.is_some() || block.validate.is_some();
-    let moving = blocks.max(gathered) + home + 3 * largest;
     let at_home = if saves || session.last.is_some() {
-        blocks + home + gathered
+        blocks + gathered + gathering
     } else {
         0
     };
-    (steps + home)
-        .max(moving)
+    let most = steps
+        .max(both + dealing)
         .max(at_home)
-        .max(evaluated + blocks + home)
+        .max(evaluated + blocks);
+    most + home + kept
+}
+
+/// Bytes of all of a tensor.
+fn bytes_of(carried: &run::Carried) -> u64 {
+    carried.shape.iter().product::<u64>() * carried.dtype.size() as u64
 }
 
 fn fits(session: &Session, options: &Options) -> Result<(), Failure> {

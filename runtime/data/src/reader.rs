@@ -75,19 +75,27 @@ impl Reader {
     /// the bytes of the box are read, except that gaps of less than a page are read over, and that a compressed
     /// entry is inflated as a whole at the first read. Truth values other than 0 and 1 become 1.
     pub fn read(&self, ranges: &[(u64, u64)]) -> Result<Array, DataError> {
+        self.region.read(self.bytes()?, ranges, &self.place)
+    }
+
+    /// The same into the bytes of an array, or of a part of one, that is as long as the box.
+    pub fn read_into(&self, ranges: &[(u64, u64)], target: &mut [u8]) -> Result<(), DataError> {
+        let bytes = self.bytes()?;
+        self.region.read_into(bytes, ranges, target, &self.place)
+    }
+
+    /// The file that the elements stand in.
+    fn bytes(&self) -> Result<&File, DataError> {
         let Some((entry, inflated)) = &self.compressed else {
-            return self.region.read(&self.file, ranges, &self.place);
+            return Ok(&self.file);
         };
-        let file = match inflated.get() {
-            Some(file) => file,
-            None => {
-                let bytes = self.header().bytes().unwrap_or(u64::MAX);
-                let size = bytes.saturating_add(self.region.offset);
-                let file = entry.inflate(&self.file, size, &self.place)?;
-                inflated.get_or_init(|| file)
-            }
-        };
-        self.region.read(file, ranges, &self.place)
+        if let Some(file) = inflated.get() {
+            return Ok(file);
+        }
+        let bytes = self.header().bytes().unwrap_or(u64::MAX);
+        let size = bytes.saturating_add(self.region.offset);
+        let file = entry.inflate(&self.file, size, &self.place)?;
+        Ok(inflated.get_or_init(|| file))
     }
 }
 

@@ -45,13 +45,26 @@ impl Region {
     ) -> Result<Array, DataError> {
         check_box(&self.header.shape, ranges).map_err(|why| place.error(UNREADABLE, why))?;
         let shape: Vec<usize> = ranges.iter().map(|(_, len)| *len as usize).collect();
+        let mut array = Array::room(self.header.dtype, &shape);
+        self.read_into(file, ranges, array.data_mut().bytes_mut(), place)?;
+        Ok(array)
+    }
+
+    /// The same into the bytes of a row-major array; the target is as long as the box.
+    pub fn read_into(
+        &self,
+        file: &File,
+        ranges: &[(u64, u64)],
+        target: &mut [u8],
+        place: &Place,
+    ) -> Result<(), DataError> {
+        check_box(&self.header.shape, ranges).map_err(|why| place.error(UNREADABLE, why))?;
         let dtype = self.header.dtype;
-        let mut array = Array::room(dtype, &shape);
         let mut filler = Filler {
             file,
             offset: self.offset,
             size: dtype.size(),
-            target: array.data_mut().bytes_mut(),
+            target,
             buffer: Vec::new(),
             pending: Vec::new(),
         };
@@ -60,15 +73,16 @@ impl Region {
         })
         .and_then(|()| filler.flush())
         .map_err(|error| place.read_failed(&error))?;
+        let target = filler.target;
         if self.swapped {
-            swap(array.data_mut().bytes_mut(), dtype.size());
+            swap(target, dtype.size());
         }
         if dtype == DType::Bool {
-            for byte in array.data_mut().bytes_mut() {
+            for byte in target {
                 *byte = u8::from(*byte != 0);
             }
         }
-        Ok(array)
+        Ok(())
     }
 
     /// Checks that the array ends where the file does, or `E0702`.
@@ -174,6 +188,14 @@ impl Filler<'_> {
         let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
             return Ok(());
         };
+        if let ([run], 1) = (self.pending.as_slice(), first.stride) {
+            let (at, bytes) = (run.array * self.size, run.len * self.size);
+            let from = self.offset + run.file * self.size as u64;
+            self.file
+                .read_exact_at(&mut self.target[at..at + bytes], from)?;
+            self.pending.clear();
+            return Ok(());
+        }
         let begin = first.file;
         let span = (last.file + last.len as u64 - begin) as usize * self.size;
         self.buffer.resize(span, 0);

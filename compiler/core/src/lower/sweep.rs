@@ -110,7 +110,8 @@ fn product<'a>(plan: &'a Plan, step: &'a Step) -> Option<(&'a [JoinInput], &'a K
     kernel.is_product().then_some((inputs, kernel))
 }
 
-/// Bytes that a kernel reads at all the rows of a block, whose last index alone differs.
+/// Bytes that a kernel reads at all the rows of a block, whose last index alone differs. What has that index has all others too, else
+/// rows would be those of two factors, and every block would read again what the last one has read.
 fn shared(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, rows: u32) -> u64 {
     let reads = kernel.graph.iter().filter_map(|(_, node, _)| match node {
         Node::Read {
@@ -125,8 +126,13 @@ fn shared(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, rows: u32) -> u64 
             let index = kernel.graph.as_index(*position)?;
             (index.0 < rows).then_some(index.0)
         };
-        if positions.iter().any(|p| row(p) == Some(rows - 1)) {
-            return 0;
+        let rows_read: BTreeSet<u32> = positions.iter().filter_map(row).collect();
+        if rows_read.contains(&(rows - 1)) {
+            return if rows_read.len() == rows as usize {
+                0
+            } else {
+                u64::MAX
+            };
         }
         let extents = positions.iter().zip(extents(kind));
         let whole = extents.filter(|(position, _)| row(position).is_none());

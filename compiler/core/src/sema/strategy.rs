@@ -54,6 +54,8 @@ impl<'a> Checker<'a> {
         let value = line.value?;
         let (name, arguments) = match &*value.kind {
             ExprKind::Name(name) => (name.as_str(), &[][..]),
+            // What the parser has said.
+            ExprKind::Error => return None,
             ExprKind::Call { callee, arguments } => match &*callee.kind {
                 ExprKind::Name(name) => (name.as_str(), arguments.as_slice()),
                 _ => ("", &[][..]),
@@ -140,7 +142,11 @@ impl<'a> Checker<'a> {
         if let Some(value) = find("parts") {
             let parts = self.strategy_number(value, "parts")?;
             if parts > sites && self.bindings.sites.is_some() {
-                let error = Diagnostic::error("E0627", format!("{parts} parts on {sites} sites"))
+                let on = match sites {
+                    1 => "one site".to_owned(),
+                    _ => format!("{sites} sites"),
+                };
+                let error = Diagnostic::error("E0627", format!("{parts} parts on {on}"))
                     .at(value.span, "every part needs a site of its own");
                 self.report.push(error.help(
                     "fewer parts than sites are fine: sites with the same part then average it",

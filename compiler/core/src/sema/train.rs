@@ -250,6 +250,15 @@ impl<'a> Checker<'a> {
         if let Some(line) = find("data") {
             self.data(line, &mut settings)?;
         }
+        if let (Some(rounds), None) = (&settings.strategy.rounds, settings.over) {
+            self.wrong(
+                rounds.span,
+                "the sites have no rows to make steps with",
+                "every site makes its steps with rows of its own",
+                "say which data, and how many rows a site takes: `data: (X, y) over N by 64`",
+            );
+            return None;
+        }
         settings.total_steps = match (find("epochs"), find("steps")) {
             (Some(line), _) => {
                 let epochs = self.count(line, 0)?.known();

@@ -4,7 +4,7 @@
 //! contracted with another weight. If it runs over some of the neurons only, the program is that of a smaller net, and its
 //! params are blocks of the larger one's. Must not know surface syntax, sites, or how blocks are chosen and moved.
 //!
-//! `classes` says which dimensions go together, `recognise` which of them are neurons and why others cannot be cut, `cut` makes the smaller program,
+//! `classes` says which dimensions go together, `recognise` which of them are neurons and why others cannot be cut, `sums` what becomes of sums over them, `weights` what weights are made of, `cut` makes the smaller program,
 //! `volume` counts what blocks hold and cost.
 //!
 //! ```text
@@ -15,7 +15,9 @@
 mod classes;
 mod cut;
 mod recognise;
+mod sums;
 pub mod volume;
+mod weights;
 
 pub use cut::{blocks, cut};
 pub use recognise::{Asked, Failure, Found, recognise};

@@ -9,8 +9,9 @@
 
 use super::Neurons;
 use super::classes::{Class, Classes, bare_reads};
+use super::weights::Weights;
 use crate::einsum::{Definition, Program, Role, Tensor, TensorId};
-use ein_plan::{Function, IndexId, Kernel, Node, NodeId, Origin, Reduction};
+use ein_plan::{Function, Graph, IndexId, Kernel, Node, NodeId, Origin, Reduction};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which neurons are asked for.
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Asked {
     /// Tensors or params that have them, or all that can be found.
     pub names: Option<Vec<String>>,
-    /// Whether only those of layers whose weights are matrices.
+    /// Whether only those of layers without convolutions.
     pub dense: bool,
 }
 
@@ -54,13 +55,13 @@ pub enum Failure {
 
 /// What is known of an index.
 #[derive(Default)]
-struct About {
+pub(super) struct About {
     /// Weights that make it.
     makers: BTreeSet<TensorId>,
     /// Weights that it is contracted with.
     takers: BTreeSet<TensorId>,
     /// What is in the way of cutting it.
-    reason: Option<(String, Origin)>,
+    pub(super) reason: Option<(String, Origin)>,
     /// Whether data have it.
     data: bool,
 }
@@ -77,6 +78,7 @@ pub fn recognise(
     let net = Net::new(program, params);
     let mut about: BTreeMap<Class, About> = BTreeMap::new();
     net.look(&mut about);
+    net.totals(&mut about);
     let candidates: Vec<(Class, &About)> = about
         .iter()
         .filter(|(_, a)| !a.data && !a.makers.is_empty() && !a.takers.is_empty())
@@ -89,16 +91,18 @@ pub fn recognise(
             continue;
         }
         let neurons = net.neurons(*class, about);
-        let tied = (about.makers.len() == 1 && about.makers == about.takers)
-            || neurons.params.windows(2).any(|pair| pair[0].0 == pair[1].0);
-        let reason = match (&about.reason, tied) {
+        if neurons.params.is_empty() {
+            continue;
+        }
+        let twice = net.twice(about, &neurons);
+        let reason = match (&about.reason, twice) {
             (Some(reason), _) => Some(reason.clone()),
-            (None, true) => {
-                let origin = about.makers.first().map(|m| program.tensor(*m).origin);
-                let what = format!("the weight `{}` has them twice", neurons.name);
-                origin.map(|origin| (what, origin))
+            (None, Some(param)) => {
+                let param = program.tensor(param);
+                let what = format!("the weight `{}` has them twice", param.name);
+                Some((what, param.origin))
             }
-            (None, false) => None,
+            (None, None) => None,
         };
         if let Some((reason, origin)) = reason {
             return Err(Failure::InTheWay {
@@ -112,54 +116,37 @@ pub fn recognise(
     if found.neurons.is_empty() {
         return Err(Failure::None);
     }
-    net.sums(&wanted, &mut found);
+    net.sums(&wanted, &mut found)?;
     Ok(found)
 }
 
 /// A program, with what of it depends on data and on weights.
-struct Net<'a> {
-    program: &'a Program,
-    classes: Classes,
-    /// By tensor.
-    weight: Vec<bool>,
-    data: Vec<bool>,
+pub(super) struct Net<'a> {
+    pub(super) program: &'a Program,
+    pub(super) classes: Classes,
+    pub(super) weights: Weights,
+    /// By tensor: whether it is a param.
     trained: Vec<bool>,
 }
 
 impl<'a> Net<'a> {
     fn new(program: &'a Program, params: &BTreeSet<String>) -> Net<'a> {
-        let classes = Classes::of(program);
-        let (mut weight, mut data, mut trained) = (vec![], vec![], vec![]);
-        for tensor in &program.tensors {
-            let own = params.contains(&tensor.name);
-            let (weighs, depends);
-            match &tensor.definition {
-                Definition::Source(_) => (weighs, depends) = (own, !own),
-                Definition::Statement { operands, .. } => {
-                    weighs = operands.iter().any(|o| weight[o.0 as usize]);
-                    depends = operands.iter().any(|o| data[o.0 as usize]);
-                }
-                Definition::Loop(_) => (weighs, depends) = (own, true),
-            }
-            trained.push(own);
-            weight.push(weighs);
-            data.push(depends);
-        }
+        let tensors = program.tensors.iter();
+        let trained: Vec<bool> = tensors.map(|t| params.contains(&t.name)).collect();
         Net {
             program,
-            classes,
-            weight,
-            data,
+            classes: Classes::of(program),
+            weights: Weights::of(program, &trained),
             trained,
         }
     }
 
     /// A tensor made of params alone.
-    fn is_weight(&self, id: TensorId) -> bool {
-        self.weight[id.0 as usize] && !self.data[id.0 as usize]
+    pub(super) fn is_weight(&self, id: TensorId) -> bool {
+        self.weights.is_weight(id)
     }
 
-    fn statements(
+    pub(super) fn statements(
         &self,
     ) -> impl Iterator<Item = (TensorId, &'a Tensor, &'a Kernel, &'a [TensorId])> {
         let program = self.program;
@@ -204,7 +191,7 @@ impl<'a> Net<'a> {
                     }
                 } else if let (Some(weight), true) = (weight, other) {
                     entry.takers.insert(operands[*weight as usize]);
-                } else if self.data[id.0 as usize] || kernel.reduction != Some(Reduction::Sum) {
+                } else if self.weights.on_data(id) || kernel.reduction != Some(Reduction::Sum) {
                     let reduction = kernel
                         .reduction
                         .map_or("a reduction".into(), |r| format!("`{}`", r.name()));
@@ -269,7 +256,7 @@ impl<'a> Net<'a> {
     }
 
     /// The operands that are factors of a sum of products; `None` if the statement is something else.
-    fn contraction(&self, kernel: &Kernel, operands: &[TensorId]) -> Option<Vec<u32>> {
+    pub(super) fn contraction(&self, kernel: &Kernel, operands: &[TensorId]) -> Option<Vec<u32>> {
         if kernel.reduction != Some(Reduction::Sum) {
             return None;
         }
@@ -313,7 +300,9 @@ impl<'a> Net<'a> {
                 }
             }
         }
-        let maker = about.makers.first().map(|m| self.program.tensor(*m));
+        let makers = about.makers.iter();
+        let maker = makers.flat_map(|m| self.weights.params(*m)).next();
+        let maker = maker.map(|maker| self.program.tensor(*maker));
         let name = maker.map_or_else(String::new, |maker| maker.name.clone());
         Neurons { name, size, params }
     }
@@ -325,16 +314,16 @@ impl<'a> Net<'a> {
         asked: &Asked,
     ) -> Result<BTreeSet<Class>, Failure> {
         let classes = || candidates.iter().map(|(class, _)| *class);
-        let matrices = |class: Class| {
+        let connected = |class: Class| {
             let mut tensors = (0..).zip(&self.program.tensors);
             tensors.all(|(at, tensor)| {
                 let has = |dim| self.classes.of_dim(TensorId(at), dim) == class;
                 !self.trained[at as usize]
-                    || tensor.shape.len() <= 2
                     || !(0..tensor.shape.len()).any(has)
+                    || !self.convolves(TensorId(at))
             })
         };
-        let allowed = |class: &Class| !asked.dense || matrices(*class);
+        let allowed = |class: &Class| !asked.dense || connected(*class);
         let Some(names) = &asked.names else {
             return Ok(classes().filter(allowed).collect());
         };
@@ -367,62 +356,67 @@ impl<'a> Net<'a> {
         Ok(wanted)
     }
 
-    /// What the sums over neurons become.
-    fn sums(&self, wanted: &BTreeSet<Class>, found: &mut Found) {
-        for (id, tensor, kernel, operands) in self.statements() {
-            let Some(factors) = self.contraction(kernel, operands) else {
-                continue;
-            };
-            let of = |index: u32| self.classes.of_index(id, IndexId(index));
-            let reduced = kernel.output_rank..kernel.indices.len() as u32;
-            let weight = factors
-                .iter()
-                .find(|o| self.is_weight(operands[**o as usize]));
-            let (Some(weight), true) = (weight, { reduced }.any(|i| wanted.contains(&of(i))))
-            else {
-                continue;
-            };
-            let name = self.program.tensor(operands[*weight as usize]).name.clone();
-            let made = (0..kernel.output_rank)
-                .map(of)
-                .find(|class| wanted.contains(class));
-            match made {
-                None if !found.summed.contains(&name) => found.summed.push(name),
-                Some(class) if !self.normalised(id, class) => {
-                    found.unnormalised.push((name, tensor.origin));
-                }
-                _ => {}
-            }
-        }
+    /// The param by which neurons are made and summed over, or that has them twice.
+    fn twice(&self, about: &About, neurons: &Neurons) -> Option<TensorId> {
+        let of = |weights: &BTreeSet<TensorId>| -> BTreeSet<TensorId> {
+            let params = weights.iter().flat_map(|w| self.weights.params(*w));
+            params.copied().collect()
+        };
+        let (makers, takers) = (of(&about.makers), of(&about.takers));
+        let mut pairs = neurons.params.windows(2);
+        let pair = pairs.find(|pair| pair[0].0 == pair[1].0);
+        let named = |name: &String| {
+            let mut tensors = (0..).zip(&self.program.tensors);
+            tensors.find_map(|(at, tensor)| (tensor.name == *name).then_some(TensorId(at)))
+        };
+        let both = makers.intersection(&takers).next().copied();
+        both.or_else(|| pair.and_then(|pair| named(&pair[0].0)))
     }
 
-    /// Whether a statistic of each neuron, over all rows, is taken of a tensor before another weight is met.
-    fn normalised(&self, from: TensorId, class: Class) -> bool {
-        let rank = self.program.tensor(from).shape.len();
-        let mut reached = BTreeSet::from([from]);
-        for (id, tensor, kernel, operands) in self.statements() {
-            if !operands.iter().any(|operand| reached.contains(operand)) {
-                continue;
+    /// Whether a param is that of a convolution: data are read at positions that it is read at, and others.
+    fn convolves(&self, param: TensorId) -> bool {
+        self.statements().any(|(id, _, kernel, operands)| {
+            let graph = &kernel.graph;
+            let of_param = |operand: u32| {
+                self.weights
+                    .params(operands[operand as usize])
+                    .contains(&param)
+            };
+            let (mut weight, mut windows) = (BTreeSet::new(), BTreeSet::new());
+            for (_, node, _) in graph.iter() {
+                let Node::Read {
+                    operand, positions, ..
+                } = node
+                else {
+                    continue;
+                };
+                for position in positions {
+                    match graph.as_index(*position) {
+                        Some(index) if of_param(*operand) => {
+                            weight.insert(index);
+                        }
+                        Some(_) => {}
+                        None => windows.extend(indices_below(graph, *position)),
+                    }
+                }
             }
-            let weighed = self.contraction(kernel, operands).is_some_and(|factors| {
-                let mut factors = factors.iter().map(|o| operands[*o as usize]);
-                factors.any(|o| self.is_weight(o) && self.program.tensor(o).shape.len() > 1)
-            });
-            if weighed {
-                continue;
-            }
-            let own = (0..tensor.shape.len()).any(|dim| self.classes.of_dim(id, dim) == class);
-            if own && tensor.shape.len() < rank && kernel.reduction.is_some() {
-                return true;
-            }
-            reached.insert(id);
-        }
-        false
+            self.weights.on_data(id) && !weight.is_disjoint(&windows)
+        })
     }
 }
 
+/// The indices that a position is computed of.
+fn indices_below(graph: &Graph, position: NodeId) -> BTreeSet<IndexId> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![position]);
+    while let Some(node) = open.pop() {
+        found.extend(graph.as_index(node));
+        open.extend(graph.node(node).arguments());
+    }
+    found
+}
+
 /// Whether an operand is read at an index.
-trait HasIndex {
+pub(super) trait HasIndex {
     fn contains_index(&self, operand: u32, index: IndexId) -> bool;
 }
 
@@ -434,7 +428,7 @@ impl HasIndex for Vec<(u32, usize, IndexId)> {
 }
 
 /// A tensor in a message.
-fn shown(tensor: &Tensor) -> String {
+pub(super) fn shown(tensor: &Tensor) -> String {
     match tensor.role {
         Role::Hidden => "this".into(),
         _ => format!("`{}`", tensor.name),

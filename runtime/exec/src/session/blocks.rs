@@ -9,7 +9,7 @@
 
 use super::deal::Deal;
 use crate::error::RunError;
-use ein_array::Array;
+use ein_array::{Array, Data};
 use ein_comm::{ArrayKind, Communicator};
 use ein_plan::{DType, relation::piece};
 use std::sync::Arc;
@@ -73,6 +73,17 @@ impl Dealt {
             .collect()
     }
 
+    /// In how many slabs it moves, the same at every site.
+    fn slabs(&self, (from, to): (Rest<'_>, Rest<'_>), sites: u32) -> u32 {
+        let bytes = |rest, site| -> u64 {
+            let extents = self.block(rest, site, sites);
+            extents.iter().product::<usize>() as u64 * self.dtype.size() as u64
+        };
+        let most = (0..sites).map(|site| bytes(from, site).max(bytes(to, site)));
+        let most = most.max().unwrap_or(0);
+        most.div_ceil(slab(most).max(1)).max(1) as u32
+    }
+
     /// Extents of a site's block.
     pub fn block(&self, rest: Rest<'_>, site: u32, sites: u32) -> Vec<usize> {
         self.extents(&self.selection(rest, site, sites))
@@ -85,6 +96,46 @@ struct Parcel {
     from: Selection,
     to: Selection,
     shape: Vec<usize>,
+}
+
+impl Parcel {
+    /// One of so many pieces of it, along the first dimension that is long enough; `None` if that is empty.
+    fn piece(&self, count: u32, number: u32) -> Option<Parcel> {
+        let long = |extent: &usize| *extent >= LONG * count as usize;
+        let longest = (0..self.shape.len()).max_by_key(|dim| self.shape[*dim]);
+        let dim = self.shape.iter().position(long).or(longest)?;
+        let (start, length) = piece(self.shape[dim] as u64, count, number);
+        let range = start as usize..(start + length) as usize;
+        let cut = |selection: &Selection| {
+            let mut selection = selection.clone();
+            if count > 1 {
+                selection[dim] = Some(match &selection[dim] {
+                    Some(list) => list[range.clone()].into(),
+                    None => (range.start as u32..range.end as u32).collect(),
+                });
+            }
+            selection
+        };
+        let mut shape = self.shape.clone();
+        shape[dim] = range.len();
+        (!range.is_empty()).then(|| Parcel {
+            sender: self.sender,
+            from: cut(&self.from),
+            to: cut(&self.to),
+            shape,
+        })
+    }
+}
+
+/// Bytes of a block that are always sent in one go.
+const SLAB: u64 = 4 << 20;
+/// Positions of a dimension, for each slab, that are enough to cut it evenly.
+const LONG: usize = 16;
+
+/// The most bytes that a site sends, or gets, in one go of a block of so many bytes: a quarter, so that what is on its way is
+/// little beside the block.
+pub fn slab(block: u64) -> u64 {
+    block.min(SLAB.max(block.div_ceil(4)))
 }
 
 /// What a site gets, from whom.
@@ -158,8 +209,8 @@ fn common(a: Option<&[u32]>, b: Option<&[u32]>) -> [Option<Arc<[u32]>>; 2] {
     }
 }
 
-/// Takes a tensor from where it rests to where it is wanted. `mine` is what this site has; `onto` what is there already where it is
-/// wanted, if that is kept where nothing arrives. All sites call it.
+/// Takes a tensor from where it rests to where it is wanted, slab by slab. `mine` is what this site has; `onto` what is there already
+/// where it is wanted, if that is kept where nothing arrives. All sites call it.
 pub(super) fn moved(
     tensor: &Dealt,
     (from, to): (Rest<'_>, Rest<'_>),
@@ -168,38 +219,55 @@ pub(super) fn moved(
     comm: &dyn Communicator,
 ) -> Result<Array, RunError> {
     let (me, sites) = (comm.site(), comm.sites());
-    let mut outgoing: Vec<Vec<Arc<Array>>> = vec![];
-    for receiver in 0..sites {
-        let own = parcels(tensor, from, to, receiver, sites);
-        let own = own.into_iter().filter(|parcel| parcel.sender == me);
-        let boxes = own.map(|parcel| {
-            let mut part = Array::zeros(tensor.dtype, &parcel.shape);
-            let whole = vec![None; parcel.shape.len()];
-            copy((&mut part, &whole), (mine, &parcel.from), &parcel.shape);
-            Arc::new(part)
-        });
-        outgoing.push(boxes.collect());
-    }
-    let expected = parcels(tensor, from, to, me, sites);
-    let mut incoming: Vec<Vec<ArrayKind>> = vec![vec![]; sites as usize];
-    for parcel in &expected {
-        incoming[parcel.sender as usize].push(ArrayKind {
-            dtype: tensor.dtype,
-            shape: parcel.shape.clone(),
-        });
-    }
-    let mut arrived: Vec<_> = comm
-        .exchange(outgoing, &incoming)?
-        .into_iter()
-        .map(Vec::into_iter)
+    // Every element arrives from somewhere, or was there.
+    let mut block = onto.unwrap_or_else(|| Array::room(tensor.dtype, &tensor.block(to, me, sites)));
+    let all: Vec<Vec<Parcel>> = (0..sites)
+        .map(|receiver| parcels(tensor, from, to, receiver, sites))
         .collect();
-    let mut block =
-        onto.unwrap_or_else(|| Array::zeros(tensor.dtype, &tensor.block(to, me, sites)));
-    for parcel in &expected {
-        let part = arrived[parcel.sender as usize].next();
-        let part = part.ok_or_else(|| RunError::internal("a box that was to come did not"))?;
-        let whole = vec![None; parcel.shape.len()];
-        copy((&mut block, &parcel.to), (&part, &whole), &parcel.shape);
+    for parcel in all[me as usize].iter().filter(|p| p.sender == me) {
+        copy(
+            (&mut block, &parcel.to),
+            (mine, &parcel.from),
+            &parcel.shape,
+        );
+    }
+    let slabs = tensor.slabs((from, to), sites);
+    for slab in 0..slabs {
+        let between = |receiver: u32| {
+            let own = all[receiver as usize].iter();
+            let own = own.filter(move |parcel| parcel.sender != receiver);
+            own.filter_map(move |parcel| parcel.piece(slabs, slab))
+        };
+        let mut outgoing: Vec<Vec<Arc<Array>>> = vec![];
+        for receiver in 0..sites {
+            let own = between(receiver).filter(|parcel| parcel.sender == me);
+            let boxes = own.map(|parcel| {
+                let mut part = Array::room(tensor.dtype, &parcel.shape);
+                let whole = vec![None; parcel.shape.len()];
+                copy((&mut part, &whole), (mine, &parcel.from), &parcel.shape);
+                Arc::new(part)
+            });
+            outgoing.push(boxes.collect());
+        }
+        let expected: Vec<Parcel> = between(me).collect();
+        let mut incoming: Vec<Vec<ArrayKind>> = vec![vec![]; sites as usize];
+        for parcel in &expected {
+            incoming[parcel.sender as usize].push(ArrayKind {
+                dtype: tensor.dtype,
+                shape: parcel.shape.clone(),
+            });
+        }
+        let mut arrived: Vec<_> = comm
+            .exchange(outgoing, &incoming)?
+            .into_iter()
+            .map(Vec::into_iter)
+            .collect();
+        for parcel in &expected {
+            let part = arrived[parcel.sender as usize].next();
+            let part = part.ok_or_else(|| RunError::internal("a box that was to come did not"))?;
+            let whole = vec![None; parcel.shape.len()];
+            copy((&mut block, &parcel.to), (&part, &whole), &parcel.shape);
+        }
     }
     Ok(block)
 }
@@ -207,74 +275,118 @@ pub(super) fn moved(
 /// Copies a box of that shape between positions of two arrays of one type.
 fn copy(to: (&mut Array, &Selection), from: (&Array, &Selection), shape: &[usize]) {
     let ((to, to_at), (from, from_at)) = (to, from);
-    let (to_strides, from_strides) = (to.strides(), from.strides());
-    // What is whole in both at the end makes one run.
-    let mut inner = shape.len();
-    let mut run = 1;
-    while inner > 0 && to_at[inner - 1].is_none() && from_at[inner - 1].is_none() {
-        inner -= 1;
-        run *= shape[inner];
-    }
-    let size = to.dtype().size();
-    let offsets = |at: &Selection, strides: &[usize]| -> Vec<Vec<usize>> {
-        (0..inner)
-            .map(|dim| match &at[dim] {
-                Some(list) => list
-                    .iter()
-                    .map(|p| *p as usize * strides[dim] * size)
-                    .collect(),
-                None => (0..shape[dim]).map(|p| p * strides[dim] * size).collect(),
-            })
-            .collect()
-    };
-    let (to_offsets, from_offsets) = (offsets(to_at, &to_strides), offsets(from_at, &from_strides));
-    let bytes = run * size;
-    let (target, origin) = (to.data_mut().bytes_mut(), from.data().bytes());
-    match bytes {
-        4 => along::<4>(target, origin, &to_offsets, &from_offsets),
-        8 => along::<8>(target, origin, &to_offsets, &from_offsets),
-        _ => each(&to_offsets, &from_offsets, &mut |t, f| {
-            target[t..t + bytes].copy_from_slice(&origin[f..f + bytes]);
-        }),
+    let lines = Lines::of((&to.strides(), to_at), (&from.strides(), from_at), shape);
+    match (to.data_mut(), from.data()) {
+        (Data::F16(to), Data::F16(from)) => lines.copy(to, from),
+        (Data::BF16(to), Data::BF16(from)) => lines.copy(to, from),
+        (Data::F32(to), Data::F32(from)) => lines.copy(to, from),
+        (Data::F64(to), Data::F64(from)) => lines.copy(to, from),
+        (Data::I32(to), Data::I32(from)) => lines.copy(to, from),
+        (Data::I64(to), Data::I64(from)) => lines.copy(to, from),
+        (Data::U8(to), Data::U8(from)) | (Data::Bool(to), Data::Bool(from)) => lines.copy(to, from),
+        // A parcel has the type of its tensor.
+        _ => {}
     }
 }
 
-fn along<const N: usize>(target: &mut [u8], origin: &[u8], to: &[Vec<usize>], from: &[Vec<usize>]) {
-    each(to, from, &mut |t, f| {
-        target[t..t + N].copy_from_slice(&origin[f..f + N]);
-    });
+/// Where the lines of a box begin in two arrays, and what a line is.
+struct Lines<'a> {
+    /// By dimension but the last: offsets in both.
+    outer: Vec<(Vec<usize>, Vec<usize>)>,
+    /// Positions along the last dimension in both, of runs of so many elements; `None`: one after the other.
+    last: [Option<&'a [u32]>; 2],
+    length: usize,
+    run: usize,
 }
 
-/// Calls with the sums of offsets of every point.
-fn each(to: &[Vec<usize>], from: &[Vec<usize>], call: &mut impl FnMut(usize, usize)) {
-    let (Some((to_last, to)), Some((from_last, from))) = (to.split_last(), from.split_last())
-    else {
-        call(0, 0);
-        return;
-    };
-    let mut at = vec![0; to.len()];
-    if to.iter().any(Vec::is_empty) {
-        return;
-    }
-    loop {
-        let base = |lists: &[Vec<usize>]| -> usize {
-            lists.iter().zip(&at).map(|(list, at)| list[*at]).sum()
-        };
-        let (t, f) = (base(to), base(from));
-        for (a, b) in to_last.iter().zip(from_last) {
-            call(t + a, f + b);
+impl<'a> Lines<'a> {
+    fn of(
+        (to, to_at): (&[usize], &'a Selection),
+        (from, from_at): (&[usize], &'a Selection),
+        shape: &[usize],
+    ) -> Lines<'a> {
+        // What is whole in both at the end makes one run.
+        let whole = |dim: usize| to_at[dim].is_none() && from_at[dim].is_none();
+        let (mut inner, mut run) = (shape.len(), 1);
+        while inner > 0 && whole(inner - 1) {
+            inner -= 1;
+            run *= shape[inner];
         }
-        let mut dim = at.len();
+        let offsets = |at: &Selection, strides: &[usize], dim: usize| -> Vec<usize> {
+            match &at[dim] {
+                Some(list) => list.iter().map(|p| *p as usize * strides[dim]).collect(),
+                None => (0..shape[dim]).map(|p| p * strides[dim]).collect(),
+            }
+        };
+        let outer = (0..inner.saturating_sub(1))
+            .map(|dim| (offsets(to_at, to, dim), offsets(from_at, from, dim)));
+        let outer = outer.collect();
+        match inner.checked_sub(1) {
+            None => Lines {
+                outer,
+                last: [None, None],
+                length: 1,
+                run,
+            },
+            Some(last) => Lines {
+                outer,
+                last: [to_at[last].as_deref(), from_at[last].as_deref()],
+                length: shape[last],
+                run,
+            },
+        }
+    }
+
+    fn copy<T: Copy>(&self, to: &mut [T], from: &[T]) {
+        let mut at = vec![0; self.outer.len()];
+        if self.outer.iter().any(|(to, _)| to.is_empty()) {
+            return;
+        }
         loop {
-            if dim == 0 {
-                return;
+            let (mut t, mut f) = (0, 0);
+            for ((to, from), at) in self.outer.iter().zip(&at) {
+                t += to[*at];
+                f += from[*at];
             }
-            dim -= 1;
-            at[dim] += 1;
-            if at[dim] < to[dim].len() {
-                break;
+            self.line(&mut to[t..], &from[f..]);
+            let mut dim = at.len();
+            loop {
+                if dim == 0 {
+                    return;
+                }
+                dim -= 1;
+                at[dim] += 1;
+                if at[dim] < self.outer[dim].0.len() {
+                    break;
+                }
+                at[dim] = 0;
             }
-            at[dim] = 0;
+        }
+    }
+
+    fn line<T: Copy>(&self, to: &mut [T], from: &[T]) {
+        let (length, run) = (self.length, self.run);
+        match self.last {
+            [None, None] => to[..length * run].copy_from_slice(&from[..length * run]),
+            [None, Some(list)] if run == 1 => {
+                let pairs = to[..length].iter_mut().zip(list);
+                pairs.for_each(|(to, at)| *to = from[*at as usize]);
+            }
+            [Some(list), None] if run == 1 => {
+                let pairs = list.iter().zip(&from[..length]);
+                pairs.for_each(|(at, from)| to[*at as usize] = *from);
+            }
+            [Some(to_list), Some(from_list)] if run == 1 => {
+                let pairs = to_list.iter().zip(from_list);
+                pairs.for_each(|(t, f)| to[*t as usize] = from[*f as usize]);
+            }
+            [to_list, from_list] => {
+                for at in 0..length {
+                    let place = |list: Option<&[u32]>| list.map_or(at, |l| l[at] as usize) * run;
+                    let (t, f) = (place(to_list), place(from_list));
+                    to[t..t + run].copy_from_slice(&from[f..f + run]);
+                }
+            }
         }
     }
 }
@@ -282,7 +394,6 @@ fn each(to: &[Vec<usize>], from: &[Vec<usize>], call: &mut impl FnMut(usize, usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ein_array::Data;
     use ein_comm::in_process;
 
     fn numbered(shape: &[u64]) -> Array {
@@ -359,6 +470,9 @@ mod tests {
         there_and_back(&[7, 3, 2], &[(0, 0)], &layers);
         there_and_back(&[7], &[(0, 0)], &layers);
         there_and_back(&[7, 5], &[(0, 0), (1, 1)], &layers);
+        // More than one slab.
+        there_and_back(&[7, 160_000], &[(0, 0)], &layers);
+        there_and_back(&[70_001, 7, 2], &[(1, 0)], &layers);
         there_and_back(&[5, 2, 7, 3], &[(0, 1), (2, 0)], &layers);
     }
 }

@@ -193,6 +193,13 @@ impl Feed<'_> {
             extents[input.axis] = run;
             let failed = |error| RunError::data(ErrorKind::Data, error);
             match data {
+                // Whole rows stand together.
+                Rows::File(reader) if input.axis == 0 => {
+                    let bytes = array.data_mut().bytes_mut();
+                    let row = bytes.len() / wanted.len();
+                    let own = &mut bytes[done * row..(done + run) * row];
+                    reader.read_into(&part, own).map_err(failed)?;
+                }
                 Rows::File(reader) => {
                     let read = reader.read(&part).map_err(failed)?;
                     array.copy_box(&at, &read, &vec![0; at.len()], &extents);

@@ -39,6 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
+pub use blocks::slab;
 pub use keep::{Begin, Checkpoints, Keeping};
 pub use rounds::Exchanged;
 pub use types::{BatchInput, Block, Carried, Event, Every, Rounds, Session, States, Watch};

@@ -8,7 +8,7 @@
 //! ```
 
 use super::super::average::mean;
-use super::super::blocks::{Dealt, Rest, moved};
+use super::super::blocks::{Dealt, Rest, moved, slab};
 use super::super::deal::Deal;
 use super::super::resident::{Resident, whole_kind};
 use super::super::{Runner, States};
@@ -152,10 +152,10 @@ impl Team<'_, '_> {
                     let counting = Counting::new(all.comm);
                     let block = moved(&dealt, (from, Rest::Dealt(&next)), &mine, None, &counting)?;
                     self.count(name, &block, &counting);
-                    // What is sent and what arrives is no more than a block each.
-                    let transient = 2 * block.data().bytes().len() + mine.data().bytes().len();
+                    let made = block.data().bytes().len() as u64;
+                    let on_its_way = 2 * slab(made.max(mine.data().bytes().len() as u64));
                     let held = all.residents.bytes() + self.own.residents.bytes();
-                    all.peak = all.peak.max(held + transient as u64);
+                    all.peak = all.peak.max(held + made + on_its_way);
                     if dealt.dims.len() == 1 {
                         all.residents.remove(name);
                     }
@@ -223,8 +223,10 @@ impl Team<'_, '_> {
             && dealt.dims.len() > 1
         {
             let onto = self.piece(name, all)?;
+            all.residents.remove(name);
+            let onto = Arc::unwrap_or_clone(onto);
             let (from, to) = (Rest::Dealt(deal), Rest::Home);
-            let home = moved(dealt, (from, to), &array, Some((*onto).clone()), &counting)?;
+            let home = moved(dealt, (from, to), &array, Some(onto), &counting)?;
             self.keep(name, Arc::new(home), all)?;
         }
         let sent: u64 = counting.moved().values().map(|moved| moved.floats).sum();
