@@ -21,12 +21,35 @@ pub fn inputs(folder: &Path, tensors: &[(&str, &Tensor)]) -> Vec<String> {
     arguments
 }
 
+type Check<'a> = &'a dyn Fn(&dyn Fn(&str) -> Tensor, &str);
+
+/// Runs a program in process on 1, 2 and 4 sites and hands its outputs to `check`.
+pub fn in_process(
+    source: &Path,
+    arguments: &[String],
+    saved: &[&str],
+    check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
+) {
+    on(&[1, 2, 4], &[], source, (arguments, saved), &check);
+}
+
 /// Runs a program on 1 to 4 sites of one process and on 2 ranks of every launcher, and hands its outputs to `check`.
 pub fn on_sites_and_ranks(
     source: &Path,
     arguments: &[String],
     saved: &[&str],
     check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
+) {
+    let (sites, launchers) = ([1, 2, 3, 4], launchers());
+    on(&sites, &launchers, source, (arguments, saved), &check);
+}
+
+fn on(
+    sites: &[u32],
+    launchers: &[&str],
+    source: &Path,
+    (arguments, saved): (&[String], &[&str]),
+    check: Check<'_>,
 ) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(format!("{name}.npy"));
@@ -36,13 +59,12 @@ pub fn on_sites_and_ranks(
     });
     let arguments: Vec<String> = arguments.iter().cloned().chain(saves).collect();
     let check = |how: &str| check(&|name| Tensor::read(&file(name)), how);
-    for sites in 1..=4 {
+    for sites in sites {
         let mut command = einc_command(&["run"]);
         command.arg(source).args(["--sites", &sites.to_string()]);
         run(command.args(&arguments)).success();
         check(&format!("{sites} sites"));
     }
-    let launchers = launchers();
     if launchers.is_empty() {
         return;
     }
