@@ -7,7 +7,7 @@
 )]
 
 use einc_tests::everywhere::{dims, everywhere};
-use einc_tests::{Tensor, einc, root};
+use einc_tests::{Tensor, einc_command, launchers, mpirun, root, run};
 use std::path::Path;
 
 /// `--input` arguments for tensors that are written as `f64`.
@@ -21,6 +21,8 @@ pub fn inputs(folder: &Path, tensors: &[(&str, &Tensor)]) -> Vec<String> {
     arguments
 }
 
+type Check<'a> = &'a dyn Fn(&dyn Fn(&str) -> Tensor, &str);
+
 /// Runs a program in process on 1, 2 and 4 sites and hands its outputs to `check`.
 pub fn in_process(
     source: &Path,
@@ -28,20 +30,49 @@ pub fn in_process(
     saved: &[&str],
     check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
 ) {
+    on(&[1, 2, 4], &[], source, (arguments, saved), &check);
+}
+
+/// Runs a program on 1 to 4 sites of one process and on 2 ranks of every launcher, and hands its outputs to `check`.
+pub fn on_sites_and_ranks(
+    source: &Path,
+    arguments: &[String],
+    saved: &[&str],
+    check: impl Fn(&dyn Fn(&str) -> Tensor, &str),
+) {
+    let (sites, launchers) = ([1, 2, 3, 4], launchers());
+    on(&sites, &launchers, source, (arguments, saved), &check);
+}
+
+fn on(
+    sites: &[u32],
+    launchers: &[&str],
+    source: &Path,
+    (arguments, saved): (&[String], &[&str]),
+    check: Check<'_>,
+) {
     let folder = tempfile::tempdir().unwrap();
-    for sites in ["1", "2", "4"] {
-        let file = |name: &str| folder.path().join(format!("{name}.npy"));
-        let mut command = vec!["run".to_string(), source.display().to_string()];
-        command.extend(["--sites".to_string(), sites.to_string()]);
-        command.extend(arguments.iter().cloned());
-        for name in saved {
-            command.extend([
-                "--save".to_string(),
-                format!("{name}={}", file(name).display()),
-            ]);
-        }
-        einc(&command).success();
-        check(&|name| Tensor::read(&file(name)), &format!("{sites} sites"));
+    let file = |name: &str| folder.path().join(format!("{name}.npy"));
+    let saves = saved.iter().flat_map(|name| {
+        let file = format!("{name}={}", file(name).display());
+        ["--save".to_string(), file]
+    });
+    let arguments: Vec<String> = arguments.iter().cloned().chain(saves).collect();
+    let check = |how: &str| check(&|name| Tensor::read(&file(name)), how);
+    for sites in sites {
+        let mut command = einc_command(&["run"]);
+        command.arg(source).args(["--sites", &sites.to_string()]);
+        run(command.args(&arguments)).success();
+        check(&format!("{sites} sites"));
+    }
+    if launchers.is_empty() {
+        return;
+    }
+    let program = folder.path().join("program");
+    run(einc_command(&["build"]).arg(source).arg("-o").arg(&program)).success();
+    for launcher in launchers {
+        run(mpirun(launcher, 2, &program).args(&arguments)).success();
+        check(&format!("{launcher} on 2"));
     }
 }
 
@@ -275,7 +306,7 @@ impl Waves {
 
     fn check(&self, name: &str, sizes: &[(&str, usize)], expected: &Tensor) {
         let arguments = [self.arguments.clone(), dims(sizes)].concat();
-        in_process(
+        on_sites_and_ranks(
             &method(name),
             &arguments,
             &["mse", "best", "error"],
@@ -408,7 +439,7 @@ fn partitioners_on_the_worked_example_of_the_thesis() {
     ];
     let distances = Tensor::from_fn(&[4, 8], |n| f64::from(distances[n / 8][n % 8]));
     let arguments = inputs(folder.path(), &[("D", &distances)]);
-    in_process(
+    on_sites_and_ranks(
         &source,
         &arguments,
         &["near", "first", "moved"],
@@ -435,7 +466,7 @@ fn partitioners_on_the_worked_example_of_the_thesis() {
 #[test]
 fn an_lstm_learns_to_read_digits() {
     let source = root().join("examples/lstm.ein");
-    in_process(&source, &[], &["test"], |output, how| {
+    on_sites_and_ranks(&source, &[], &["test"], |output, how| {
         let accuracy = output("test").data[0];
         assert!(accuracy >= 0.95, "{how}: {accuracy}");
     });

@@ -5,8 +5,8 @@
 )]
 
 use super::families::{
-    Row, balanced, first_come, in_process, inputs, k_means, least, means, method, rows, square,
-    vector,
+    Row, balanced, first_come, inputs, k_means, least, means, method, on_sites_and_ranks, rows,
+    square, vector,
 };
 use einc_tests::everywhere::{dims, everywhere};
 use einc_tests::{Tensor, einc};
@@ -216,7 +216,7 @@ impl Classes {
     fn check(&self, name: &str, arguments: &[String], expected: &Tensor) {
         let right = |n: usize| f64::from((expected.data[n] > 0.0) == (self.t[n] > 0.0));
         let accuracy = (0..self.t.len()).map(right).sum::<f64>() / self.t.len() as f64;
-        in_process(
+        on_sites_and_ranks(
             &method(name),
             arguments,
             &["value", "accuracy"],
@@ -327,7 +327,7 @@ fn coordinate_descent_over_clusters_minimises_the_dual() {
     let problem = classes(50);
     let (objective, values) = without_bias(&problem);
     let arguments = problem.arguments(&[("P", 4), ("R", 50)]);
-    in_process(
+    on_sites_and_ranks(
         &method("asy_gcd"),
         &arguments,
         &["objective"],

@@ -137,9 +137,108 @@ const REST: &[&str] = &[
     output x; output w; output q; output u; output s; output at; output I; output d; output m; output z",
 ];
 
+/// Algorithms as they stand in books.
+const BOOKS: &[&str] = &[
+    // The likeliest way through a hidden Markov model, backwards by what the way there has collected.
+    "
+    input T: f64[4, 4]; input E: f64[4, 6]; input o: i64[9]
+    obs[t] = o[t] % 6
+    repeat t < 8 {
+      state d[k] = E[k, obs[0]]
+      back[t,k] = argmax[j] (d[j] + T[j,k])
+      next d[k] = (max[j] (d[j] + T[j,k])) + E[k, obs[t + 1]]
+    }
+    last = argmax[k] d[k]
+    repeat s < 8 { state at = last; next at = back[7 - s, at]; path[s] = next at }
+    output path; output last; output d",
+    // A Kalman filter.
+    "
+    input F: f64[2, 2]; input H: f64[1, 2]; input y: f64[9, 1]
+    repeat t < 9 {
+      state m[s < 2]: f64 = zeros
+      state P[s < 2, r < 2] = where(s == r, f64(1), 0)
+      mp[s] = 0.5 * F[s,r] * m[r]
+      Pp[s,r] = 0.25 * F[s,a]*P[a,b]*F[r,b] + where(s == r, 0.1, 0)
+      G[o,p] = H[o,a]*Pp[a,b]*H[p,b] + where(o == p, 1, 0)
+      Gi = inv(G)
+      K[s,p] = Pp[s,a]*H[o,a]*Gi[o,p]
+      next m[s] = mp[s] + K[s,o]*(y[t,o] - (sum[a] H[o,a]*mp[a]))
+      next P[s,r] = Pp[s,r] - K[s,o]*G[o,p]*K[r,p]
+      ms[t,s] = next m[s]
+    }
+    output ms; output P",
+    // Projections onto the simplex; the fast Fourier transform, a stage a round.
+    "
+    input V: f64[3, 7]; input re: f64[8]; input im: f64[8]
+    s = sort(V)
+    u[p,i < 7] = s[p, 6 - i]
+    c[p,i] = sum[j <= i] u[p,j]
+    ok[p,i] = u[p,i] - (c[p,i] - 1) / (i + 1) > 0
+    r[p] = max[i] where(ok[p,i], i, 0)
+    W[p,i] = max(V[p,i] - (c[p, r[p]] - 1) / f64(r[p] + 1), 0)
+    repeat q < 3 {
+      state a[i] = re[div(i, 4) + 2 * (div(i, 2) % 2) + 4 * (i % 2)]
+      state b[i] = im[div(i, 4) + 2 * (div(i, 2) % 2) + 4 * (i % 2)]
+      state h = 1
+      next h = 2 * h
+      up[i < 8] = i % (2 * h) >= h
+      w[i < 8] = -pi * f64(i % h) / f64(h)
+      lo[i < 8] = i - where(up[i], h, 0)
+      cr[i] = cos(w[i])*a[lo[i] + h] - sin(w[i])*b[lo[i] + h]
+      ci[i] = cos(w[i])*b[lo[i] + h] + sin(w[i])*a[lo[i] + h]
+      next a[i] = where(up[i], a[lo[i]] - cr[i], a[lo[i]] + cr[i])
+      next b[i] = where(up[i], b[lo[i]] - ci[i], b[lo[i]] + ci[i])
+    }
+    output W; output a; output b",
+    // Edit distance, row by row; colours of a graph; Gauss and Seidel.
+    "
+    input x: i64[7]; input y: i64[9]; input g: i64[9, 9]; input A: f64[6, 6]; input b: f64[6]
+    repeat i < 7 {
+      state row[j < 10] = j
+      up[j < 10] = min(row[j] + 1, (row[j-1] else 1000) + where(j > 0 and x[i] == (y[j-1] else 99), 0, 1))
+      first[j < 10] = where(j == 0, i + 1, up[j])
+      next row[j] = (min[k <= j] (first[k] - k)) + j
+    }
+    repeat v < 9 {
+      state c[i < 9]: i64 = full(-1)
+      used[k < 9] = any[j] (g[v,j] + g[j,v] > 0 and c[j] == k)
+      free = argmin[k] i64(used[k])
+      next c[i] = where(i == v, free, c[i])
+    }
+    repeat t < 3 {
+      state z[i < 6]: f64 = zeros
+      repeat i < 6 {
+        state w = z
+        r = b[i] - (sum[j] A[i,j] * w[j]) + A[i,i]*w[i]
+        next w[j] = where(j == i, r / (A[i,i] + 6), w[j])
+      }
+      next z = w
+    }
+    output row; output c; output z",
+    // A beam of the three likeliest words; life on a torus.
+    "
+    input P: f64[7, 7]; input L: i64[6, 11]
+    s0, t0 = topk(P[0], 3)
+    repeat k < 4 {
+      state s = s0
+      state word = t0
+      all_[c < 21] = s[div(c, 7)] + P[word[div(c, 7)], c % 7]
+      sv, at = topk(all_, 3)
+      next s = sv
+      next word[b] = at[b] % 7
+    }
+    repeat t < 4 {
+      state g[i,j] = L[i,j] > 0
+      n[i,j] = sum[a < 3, b < 3] i64(g[(i + a + 5) % 6, (j + b + 10) % 11]) - i64(g[i,j])
+      next g[i,j] = n[i,j] == 3 or (n[i,j] == 2 and g[i,j])
+    }
+    output s; output word; output g",
+];
+
 #[test]
 fn odd_programs_give_what_the_interpreter_does() {
-    for (number, text) in MODULES.iter().chain(ROUNDS).chain(REST).enumerate() {
+    let all = MODULES.iter().chain(ROUNDS).chain(REST).chain(BOOKS);
+    for (number, text) in all.enumerate() {
         let subject = Subject::of_case(case(text, 1e-9));
         for sites in 1..=5 {
             let what = format!("program {number} on {sites} sites\n{text}");
@@ -166,4 +265,25 @@ fn params_that_begin_alike_have_their_own_files() {
     );
     let done = einc(&["run", &file("p.ein"), "--input", &a, "--input", &b]).success();
     assert_eq!(done.stdout, "c = [21. 42. 63.]\n");
+}
+
+/// Seven indices of two classes, all of which are cut: with sixteen pieces each it would be 2^28 joins.
+#[test]
+fn deterministic_pieces_are_few_where_many_indices_are_cut_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("ccsd.ein");
+    let text = "
+        dim O = 4; dim V = 3
+        input t: f64[O, O, V, V] = normal(0, 1); input v: f64[V, V, V, V] = normal(0, 1)
+        q[i,j,a,b] = v[a,b,c,d] * t[i,j,c,d]
+        r[i,j,a,b] = q[i,j,a,b] - q[j,i,a,b] + (t[i,k,a,c] * (sum[d] v[c,d,d,g]) * t[k,j,g,b])
+        e = r[i,j,a,b] * t[i,j,a,b]
+        output r; output e";
+    std::fs::write(&program, text).unwrap();
+    let program = program.to_str().unwrap();
+    let on = |sites| einc(&["run", program, "--deterministic", "--sites", sites]).success();
+    let one = on("1").stdout;
+    for sites in ["2", "3", "5"] {
+        assert_eq!(on(sites).stdout, one, "{sites} sites");
+    }
 }

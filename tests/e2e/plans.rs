@@ -103,6 +103,26 @@ fn a_plan_as_json_says_what_its_text_says() {
 }
 
 #[test]
+fn a_plan_says_why_a_tensor_moves_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("shift.ein");
+    let text = "input x: f64[1000] = normal(0, 1)\nz[i] = sum[j] x[i] * x[j]\na[i < 1000] = z[i - 1] else 0\noutput a\n";
+    std::fs::write(&program, text).unwrap();
+    let program = program.to_str().unwrap();
+    let plan = einc(&["plan", program, "--sites", "4", "--format", "json"]).success();
+    let report: PlanReport = serde_json::from_str(&plan.stdout).unwrap();
+    let moved = report
+        .steps
+        .iter()
+        .find(|step| step.tensor == "z" && step.moves());
+    let because = &moved.expect("`z` is cut and read at other sites").because;
+    assert!(
+        because.contains("where no index stands alone in dimension 1"),
+        "{because}"
+    );
+}
+
+#[test]
 fn a_plan_is_a_graph_and_a_page() {
     let report: PlanReport = serde_json::from_str(&plan(&["--format", "json"])).unwrap();
     let (dot, html) = (plan(&["--format", "dot"]), plan(&["--format", "html"]));

@@ -136,6 +136,78 @@ fn products_in_a_sweep_are_what_loops_say() {
     assert!(step(&text, "z").contains("in sweep 0"), "{text}");
 }
 
+/// What is made of every element is read by nothing but numbers of the whole.
+const NUMBERS: &str = "dim N
+dim D
+input X: f64[N, D]
+input G: f64[N, D]
+m[n,d] = 0.9 * X[n,d] + 0.1 * tanh(G[n,d])
+u[n,d] = m[n,d] / (abs(G[n,d]) + 0.5)
+length = norm[n,d] u[n,d]
+total  = sum[n,d] abs(u[n,d])
+top    = max[n,d] m[n,d]
+middle = mean[n,d] exp(u[n,d])
+output m
+output length
+output total
+output top
+output middle
+";
+
+#[test]
+fn numbers_of_all_rows_are_gathered_in_a_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let (x, g) = (
+        Tensor::noise(&[ROWS, COLUMNS], 1),
+        Tensor::noise(&[ROWS, COLUMNS], 2),
+    );
+    let arguments = inputs(folder.path(), &[("X", &x), ("G", &g)]);
+    let pairs = || x.data.iter().zip(&g.data);
+    let m: Vec<f64> = pairs().map(|(x, g)| 0.9 * x + 0.1 * g.tanh()).collect();
+    let u = m.iter().zip(&g.data).map(|(m, g)| m / (g.abs() + 0.5));
+    let u: Vec<f64> = u.collect();
+    let want = [
+        ("m", m.clone()),
+        ("length", vec![u.iter().map(|u| u * u).sum::<f64>().sqrt()]),
+        ("total", vec![u.iter().map(|u| u.abs()).sum::<f64>()]),
+        ("top", vec![m.iter().copied().fold(f64::MIN, f64::max)]),
+        (
+            "middle",
+            vec![u.iter().map(|u| u.exp()).sum::<f64>() / u.len() as f64],
+        ),
+    ];
+    in_process(
+        &write(folder.path(), NUMBERS),
+        &arguments,
+        &["m", "length", "total", "top", "middle"],
+        |output, how| {
+            for (name, want) in &want {
+                close(&output(name).data, want, name, how);
+            }
+        },
+    );
+    let text = planned(&folder.path().join("rows.ein"), "1");
+    for name in ["length", "total", "top", "middle"] {
+        assert!(step(&text, name).contains("in sweep 0"), "{text}");
+    }
+    assert!(step(&text, "u").contains("in sweep 0, passes"), "{text}");
+}
+
+/// A product whose other factor no cache holds is no part of a sweep: every block of rows would read all of it.
+#[test]
+fn large_products_are_taken_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = "dim N
+dim D
+input X: f32[N, D]
+input A: f32[D, 2000]
+h[n,k] = relu(X[n,d] * A[d,k])
+output h
+";
+    let text = planned(&write(folder.path(), program), "1");
+    assert!(!text.contains("in sweep"), "{text}");
+}
+
 fn close(got: &[f64], want: &[f64], name: &str, how: &str) {
     assert_eq!(got.len(), want.len(), "{name}, {how}");
     for (at, (got, want)) in got.iter().zip(want).enumerate() {

@@ -402,3 +402,35 @@ fn a_broken_pipe_is_no_panic() {
     let output = child.wait_with_output().unwrap();
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
 }
+
+#[test]
+fn a_position_that_is_outside_is_told_by_its_tensor_and_dimension() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        (
+            "input t: i64[2, 2] = iota\ninput T: f64[3, 2] = iota\ny[i,j,d] = T[t[i,j], d]\noutput y\n",
+            "position 3 is outside `T`, whose dimension 1 has positions 0 to 2; at i = 1, j = 1, d = 0",
+        ),
+        // A tensor that is defined has an index there.
+        (
+            "input t: i64[2, 2] = iota\ninput T: f64[3, 2] = iota\nQ[c,r] = 2 * T[r,c]\ny[i,j] = Q[0, t[i,j]]\noutput y\noutput Q\n",
+            "position 3 is outside `Q`, whose dimension 2 (`r`) has positions 0 to 2; at i = 1, j = 1",
+        ),
+        (
+            "input t: i64[2, 2] = iota\nG[i, t[i,j]]: i64[2, 3] += 1\noutput G\n",
+            "position 3 is outside `G`, whose dimension 2 has positions 0 to 2; at i = 1, j = 1",
+        ),
+        (
+            "input t: i64[2, 2] = iota\nG[t[i,j]]: i64[3] max= j\noutput G\n",
+            "position 3 is outside `G`, whose dimension 1 has positions 0 to 2; at i = 1, j = 1",
+        ),
+    ];
+    for (text, message) in cases {
+        let program = write(&folder, "outside.ein", text);
+        for sites in ["1", "3"] {
+            let finished =
+                einc(&["run", program.to_str().unwrap(), "--sites", sites]).fails_with(1);
+            assert!(finished.stderr.contains(message), "{}", finished.stderr);
+        }
+    }
+}

@@ -73,13 +73,15 @@ class Einc:
     def run(self):
         return self.timed("run")
 
-    def load(self, tensors, kernels):
-        """`tensors`: name -> (type, shape); `kernels`: (name, text, names of operands)."""
+    def load(self, tensors, kernels, sweep=None):
+        """`tensors`: name -> (type, shape); `kernels`: (name, text, names of operands); `sweep`: how many of them are taken together."""
         self.tell("clear")
         for name, (dtype, shape) in tensors.items():
             self.tell(f"tensor {name} {dtype} {' '.join(map(str, shape))}")
         for name, text, operands in kernels:
             self.tell(f"kernel {name} {text} of {' '.join(operands)}")
+        if sweep:
+            self.tell(f"sweep {sweep} 1")
 
 
 def einsum_kernel(spec, sizes, dtype="f32"):

@@ -1,6 +1,6 @@
-"""Distances, shortest ways, row reductions and powers beside numpy, scipy and PyTorch. Ratios are a peer's time over einc's: above 1, einc is faster.
+"""Distances, shortest ways, rounds of K-means, row reductions and powers beside numpy, scipy, scikit-learn and PyTorch. Ratios are a peer's time over einc's: above 1, einc is faster.
 
-    python tests/peers/reductions.py [pairs] [rows] [powers]      all subjects without any
+    python tests/peers/reductions.py [pairs] [lloyd] [rows] [powers]      all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...             processor time of one thread: the steadier measure on a busy machine
 """
 
@@ -72,6 +72,32 @@ def pairs():
     )
 
 
+def lloyd():
+    """What a round of Lloyd's algorithm computes: distances and the nearest centre in one sweep, then counts and totals."""
+    from sklearn.cluster import KMeans
+
+    print("A round of Lloyd's algorithm")
+    n, k, d = 1_000_000, 64, 16
+    x = (generator.random((n, d)) * 2 - 1).astype(np.float32)
+    square = "sum pow(a0[n, d] - a1[k, d], 2.0)"
+    guard = " if a0[a1[n]] == k"
+    steps = [
+        ("D", text([f"f32[{n}, {d}]", f"f32[{k}, {d}]"], f"n: {n}, k: {k} | d: {d}", "f32", square), "XC"),
+        ("N", text([f"f32[{n}, {k}]"], f"n: {n} | k: {k}", "i64", "argmin a0[n, k]"), "D"),
+        ("Q", text([f"i64[{k}]", f"i64[{n}]"], f"k: {k} | n: {n}", "f32", "sum 1.0" + guard), "KN"),
+        ("T", text([f"i64[{k}]", f"i64[{n}]", f"f32[{n}, {d}]"], f"k: {k}, d: {d} | n: {n}", "f32", "sum a2[n, d]" + guard), "KNX"),
+    ]
+    einc.load({"X": ("f32", (n, d)), "C": ("f32", (k, d)), "K": ("i64", (k,))}, steps, 2)
+
+    def fit(rounds):
+        return KMeans(k, init=x[:k], n_init=1, max_iter=rounds, tol=0, algorithm="lloyd").fit(x)
+
+    def peer():
+        return (peers.timed(lambda: fit(12)) - peers.timed(lambda: fit(2))) / 10
+
+    peers.row(f"{n} x {d}, {k} centres", peers.turns({"einc": einc.run, "scikit-learn": peer}))
+
+
 def rows():
     print("Row reductions, 8192 x 8192")
     n = 8192
@@ -104,6 +130,6 @@ def powers():
             compare(f"x^y, {dtype}", shapes, [("P", kernel, "XY")], {"numpy": lambda x, y: x**y, "torch": lambda x, y: x**y})
 
 
-for subject in (pairs, rows, powers):
+for subject in (pairs, lloyd, rows, powers):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         subject()

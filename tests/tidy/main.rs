@@ -118,6 +118,7 @@ fn dependencies_point_downwards() {
         }
         for outside in [
             "ein-comm",
+            "ein-matrix",
             "ein-kernels",
             "ein-data",
             "ein-exec",
@@ -138,6 +139,9 @@ fn dependencies_point_downwards() {
         }
         if uses("gemm.") && name != "runtime/kernels/Cargo.toml" {
             offences.push(format!("{name}: only kernels names a BLAS"));
+        }
+        if uses("faer.") && name != "runtime/matrix/Cargo.toml" {
+            offences.push(format!("{name}: only matrix names a solver"));
         }
     }
     none(offences, "the architecture's invariants");

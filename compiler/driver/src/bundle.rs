@@ -6,8 +6,8 @@
 //! matmul: files [matmul.ein], bindings {I: 4096}, base /home/me/models, plan for 1 site
 //! ```
 
-use crate::{program::Program, settings::Settings};
-use ein_plan::{DType, FileRef, Plan, Scalar};
+use crate::{program::Program, session::Prepared, settings::Settings};
+use ein_plan::{DType, FileRef, Scalar};
 use einc_core::{
     pipeline::Criteria,
     sema::{SourceFile, Sources},
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of the encoding: it changes whenever the meaning of a bundle's bytes does.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// What a built program carries.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,13 +40,13 @@ pub struct Bundle {
     planned: Option<Planned>,
 }
 
-/// A plan with all that it depends on besides the program's text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What is run, with all that it depends on besides the program's text.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Planned {
     /// What was asked for.
     pub configuration: Configuration,
     /// The answer.
-    pub plan: Plan,
+    pub prepared: Prepared,
 }
 
 /// All that a plan depends on besides the program's text.

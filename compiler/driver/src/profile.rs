@@ -12,14 +12,6 @@ use ein_plan::{Operation, Plan, RelationId, memory, traffic, work};
 use ein_records::{RecordError, Slice, Trace};
 use std::collections::BTreeMap;
 
-/// The plans of a run, in the order in which a profile numbers them.
-fn plans(prepared: &Prepared) -> Vec<&Plan> {
-    match prepared {
-        Prepared::Plan(plan) => vec![plan],
-        Prepared::Session(session) => session.all_plans().collect(),
-    }
-}
-
 /// What is known of a step before the run.
 struct Known {
     /// `distance · model.ein:11`.
@@ -111,7 +103,7 @@ fn touched(plan: &Plan, members: &[RelationId]) -> u64 {
 /// # Errors
 /// The file cannot be written.
 pub fn write(trace: Trace, prepared: &Prepared, profile: &Profile) -> Result<(), RecordError> {
-    let plans = plans(prepared);
+    let plans = prepared.plans();
     let known = known(&plans);
     let args: Vec<Vec<BTreeMap<&'static str, serde_json::Value>>> = (known.iter())
         .map(|steps| steps.iter().enumerate().map(arguments).collect())
@@ -153,7 +145,7 @@ fn arguments((number, step): (usize, &Known)) -> BTreeMap<&'static str, serde_js
 
 /// Every step in a line: what was stated and what was measured, at the site where it took longest.
 pub fn figures(prepared: &Prepared, profile: &Profile) -> String {
-    let plans = plans(prepared);
+    let plans = prepared.plans();
     let known = known(&plans);
     let mut worst: BTreeMap<(u32, u32), Total> = BTreeMap::new();
     for site in profile {

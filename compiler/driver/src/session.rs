@@ -24,6 +24,7 @@ use einc_core::{
     sema::{self, Analysis},
 };
 use einc_diag::{Diagnostic, did_you_mean};
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Instant};
 
 /// What was found in a program.
@@ -48,7 +49,10 @@ pub fn check(program: &Program, settings: &Settings, purpose: Purpose) -> Result
 }
 
 /// Checks a program for a number of sites, if that is known.
-fn check_for(
+///
+/// # Errors
+/// As [`check`].
+pub fn check_for(
     program: &Program,
     settings: &Settings,
     purpose: Purpose,
@@ -120,7 +124,7 @@ fn in_source_order(diagnostics: &mut Vec<Diagnostic>) {
 }
 
 /// What is run: a plan, or the plans of a session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // there is one
 pub enum Prepared {
     /// A program without training.
@@ -129,7 +133,17 @@ pub enum Prepared {
     Session(Session),
 }
 
-/// Checks a program and compiles it for a number of sites. `ready` is a plan that was made before: it is taken if
+impl Prepared {
+    /// Its plans, in the order in which a profile numbers them.
+    pub fn plans(&self) -> Vec<&Plan> {
+        match self {
+            Prepared::Plan(plan) => vec![plan],
+            Prepared::Session(session) => session.all_plans().collect(),
+        }
+    }
+}
+
+/// Checks a program and compiles it for a number of sites. `ready` is what was made before: it is taken if
 /// it was made for the same. Also returns warnings.
 ///
 /// # Errors
@@ -154,21 +168,48 @@ pub fn plan(
                 criteria: settings.criteria.clone(),
             })
     {
-        return Ok((Prepared::Plan(ready.plan), vec![]));
+        return Ok((ready.prepared, vec![]));
     }
-    let mut checked = check_for(program, settings, purpose, Some(sites))?;
+    let checked = check_for(program, settings, purpose, Some(sites))?;
+    let (planned, warnings) = prepare(checked, sites, settings.time_limit)?;
+    Ok((planned.prepared, warnings))
+}
+
+/// What is run of a program that was checked for a number of sites; all sizes are known. Also returns warnings.
+///
+/// # Errors
+/// The errors of the check; else unknown sizes, or what the compiler found on its way down.
+pub fn prepare(
+    mut checked: Checked,
+    sites: u32,
+    time_limit: Option<f64>,
+) -> Result<(Planned, Vec<Diagnostic>), Failure> {
     if let (Some(training), Some(last)) = (checked.training.take(), &checked.program) {
-        let mut options = checked_options(&checked.configuration, sites)?;
+        let configuration = Configuration {
+            sites,
+            ..checked.configuration
+        };
+        let mut options = checked_options(&configuration, sites)?;
         // Params and states stay in memory between steps.
         options.criteria.spill = false;
         let compile = |program: &einsum::Program, options: &pipeline::Options| {
-            Ok(compiled(program, options, settings.time_limit)?.plan)
+            Ok(compiled(program, options, time_limit)?.plan)
         };
         let session = training::plan(&training, last, &options, &compile)?;
-        return Ok((Prepared::Session(session), checked.diagnostics));
+        let prepared = Prepared::Session(session);
+        let planned = Planned {
+            configuration,
+            prepared,
+        };
+        return Ok((planned, checked.diagnostics));
     }
-    let (compiled, _, warnings) = compile(checked, sites, settings.time_limit)?;
-    Ok((Prepared::Plan(compiled.plan), warnings))
+    let (compiled, configuration, warnings) = compile(checked, sites, time_limit)?;
+    let prepared = Prepared::Plan(compiled.plan);
+    let planned = Planned {
+        configuration,
+        prepared,
+    };
+    Ok((planned, warnings))
 }
 
 /// The options of a compilation, if no rule is to be left out that does not exist.

@@ -3,7 +3,7 @@
 //! Must not know how an error is drawn.
 //!
 //! ```text
-//! step 4, tensor out, site 2: position 5 is outside `table`, whose dimension 0 has 5 positions; at n = 4
+//! step 4, tensor out, site 2: position 5 is outside `table`, whose dimension 1 has 5 positions; at n = 4
 //! ```
 
 use ein_comm::CommError;

@@ -3,12 +3,12 @@
 //! Must not know how a kernel runs.
 //!
 //! ```text
-//! E0720 position 7 is outside `x`, whose dimension 0 has positions 0 to 3; at i = 6
+//! E0720 position 7 is outside `x`, whose dimension 1 has positions 0 to 3; at i = 6
 //! ```
 
 use crate::error::{ErrorKind, RunError};
 use ein_kernels::{Fault, KernelError, Problem};
-use ein_plan::{Function, IndexId, JoinInput, Kernel, Plan};
+use ein_plan::{Function, IndexId, JoinInput, Kernel, Operation, Plan, RelationId, Source};
 
 /// The error of a step whose kernel stopped at a point; `inputs` are the relations that it reads.
 pub(crate) fn fault(
@@ -20,9 +20,18 @@ pub(crate) fn fault(
     // Of a library operation, the whole result is missing: only which call it is matters.
     let own = kernel.library().map(|library| library.own);
     let own = own.unwrap_or_default();
+    let place = match &error.fault {
+        Fault::OutOfRange {
+            operand, dimension, ..
+        } => Some(place(plan, inputs, *operand, *dimension)),
+        _ => None,
+    };
+    // Of a scatter, the point that is written is what was looked for.
+    let written = place.as_ref().is_some_and(|place| place.written);
     let point: Vec<String> = (0u32..)
         .zip(kernel.indices.iter().zip(&error.point))
         .filter(|(number, _)| !own.contains(&IndexId(*number)))
+        .filter(|(number, (index, _))| !(written && index.name == format!("p{}", number + 1)))
         .map(|(_, (index, value))| format!("{} = {value}", index.name))
         .collect();
     let at = if point.is_empty() {
@@ -37,9 +46,8 @@ pub(crate) fn fault(
             position,
             extent,
         } => {
-            let tensor = inputs
-                .get(*operand as usize)
-                .map_or("an operand", |i| plan.step(i.relation).tensor.as_str());
+            let Place { tensor, dim, .. } =
+                place.unwrap_or_else(|| self::place(plan, inputs, *operand, *dimension));
             let positions = match extent {
                 0 => "is empty".to_owned(),
                 1 => "has the position 0 only".to_owned(),
@@ -48,7 +56,7 @@ pub(crate) fn fault(
             (
                 "E0720",
                 format!(
-                    "position {position} is outside `{tensor}`, whose dimension {dimension} {positions}{at}"
+                    "position {position} is outside `{tensor}`, whose dimension {dim} {positions}{at}"
                 ),
             )
         }
@@ -67,6 +75,62 @@ pub(crate) fn fault(
         }
     };
     RunError::new(code, ErrorKind::Program, message)
+}
+
+/// A dimension of a tensor, as the user knows it.
+struct Place {
+    tensor: String,
+    /// Counted from 1, with the name of its index if the tensor is defined with indices.
+    dim: String,
+    /// Whether a scatter was to write there.
+    written: bool,
+}
+
+fn place(plan: &Plan, inputs: &[JoinInput], operand: u32, dimension: u32) -> Place {
+    let Some(input) = inputs.get(operand as usize) else {
+        return Place {
+            tensor: "an operand".into(),
+            dim: (dimension + 1).to_string(),
+            written: false,
+        };
+    };
+    let step = plan.step(input.relation);
+    // The places of a scatter are looked up in a list of them, one for each dimension that data choose.
+    if let (Operation::Source { source, .. }, Some((tensor, number))) =
+        (&step.operation, step.tensor.rsplit_once(".target"))
+        && *source == Source::Iota
+        && (number.is_empty() || number.parse::<u32>().is_ok())
+    {
+        return Place {
+            tensor: tensor.to_owned(),
+            dim: if number.is_empty() { "1" } else { number }.to_owned(),
+            written: true,
+        };
+    }
+    let number = dimension + 1;
+    Place {
+        tensor: step.tensor.clone(),
+        dim: match index(plan, input.relation, dimension) {
+            Some(index) => format!("{number} (`{index}`)"),
+            None => number.to_string(),
+        },
+        written: false,
+    }
+}
+
+/// The index that a relation's tensor is defined with at a dimension.
+fn index(plan: &Plan, relation: RelationId, dimension: u32) -> Option<&str> {
+    match &plan.step(relation).operation {
+        Operation::LocalJoin { kernel, .. } => {
+            let kernel = &plan.kernels[kernel.0 as usize];
+            let written = dimension < kernel.output_rank && kernel.library().is_none();
+            written.then(|| kernel.indices[dimension as usize].name.as_str())
+        }
+        Operation::Broadcast { input }
+        | Operation::Shuffle { input }
+        | Operation::LocalConcat { input, .. } => index(plan, *input, dimension),
+        _ => None,
+    }
 }
 
 /// What a library operation stumbled over, in the user's terms.

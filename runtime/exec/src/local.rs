@@ -75,7 +75,12 @@ pub(crate) fn join(
     let mut keys = place.keys(kind);
     if keys.len() < 2 {
         // Most often; threads have nothing to divide.
-        return keys.pop().map(one).into_iter().collect();
+        let mut made = Tuples::new();
+        if let Some(key) = keys.pop() {
+            let (key, tuple) = one(key)?;
+            made.insert(key, tuple);
+        }
+        return Ok(made);
     }
     in_key_order(keys.into_par_iter().map(one))
 }

@@ -75,7 +75,7 @@ impl Store {
     /// The tuples of a relation that is not needed any more; they do not count any longer.
     pub fn give(&mut self, relation: RelationId) -> Option<Tuples> {
         let tuples = self.relations.remove(&relation.into())?;
-        for (address, bytes) in addresses(&tuples) {
+        for (address, bytes) in each_address(&tuples) {
             self.release(address, bytes);
         }
         Some(tuples)
@@ -98,7 +98,7 @@ impl Store {
 
     /// Adds a relation.
     pub fn insert(&mut self, name: Name, tuples: Tuples) {
-        for (address, bytes) in addresses(&tuples) {
+        for (address, bytes) in each_address(&tuples) {
             let holders = self.holders.entry(address).or_insert(0);
             *holders += 1;
             if *holders == 1 {
@@ -112,7 +112,7 @@ impl Store {
     /// Drops a relation, if it is there.
     pub fn free(&mut self, name: Name) {
         if let Some(tuples) = self.relations.remove(&name) {
-            for (address, bytes) in addresses(&tuples) {
+            for (address, bytes) in each_address(&tuples) {
                 self.release(address, bytes);
             }
         }
@@ -143,12 +143,12 @@ impl Store {
 pub(crate) struct Addresses(Vec<(usize, u64)>);
 
 /// Address and bytes of every array; empty arrays have no address of their own and no bytes.
+fn each_address(tuples: &Tuples) -> impl Iterator<Item = (usize, u64)> + '_ {
+    let bytes = tuples.values().flatten().map(|array| array.data().bytes());
+    let bytes = bytes.filter(|bytes| !bytes.is_empty());
+    bytes.map(|bytes| (bytes.as_ptr() as usize, bytes.len() as u64))
+}
+
 fn addresses(tuples: &Tuples) -> Vec<(usize, u64)> {
-    tuples
-        .values()
-        .flatten()
-        .map(|array| array.data().bytes())
-        .filter(|bytes| !bytes.is_empty())
-        .map(|bytes| (bytes.as_ptr() as usize, bytes.len() as u64))
-        .collect()
+    each_address(tuples).collect()
 }

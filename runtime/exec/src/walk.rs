@@ -34,7 +34,7 @@ pub(crate) fn walk(
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
     let token = meet((&[plan], &[]), comm, options)?;
-    let pool = pool(options);
+    let pool = pool(comm, options);
     let mut failure = pool.as_ref().err().cloned();
     if failure.is_none() && comm.site() == 0 {
         failure = output::check(plan, options, &token).err();
@@ -50,11 +50,13 @@ pub(crate) fn walk(
     Ok(report)
 }
 
-/// The threads of a site.
-pub(crate) fn pool(options: &Options) -> Result<ThreadPool, RunError> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads.max(1))
-        .build()
+/// The threads of a site. The only site of a run, which talks to nobody, is one of them: a step begins without waking another.
+pub(crate) fn pool(comm: &dyn Communicator, options: &Options) -> Result<ThreadPool, RunError> {
+    let builder = || rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1));
+    let own = (comm.sites() == 1).then(|| builder().use_current_thread().build().ok());
+    // A thread that is in a pool already stays in that one.
+    own.flatten()
+        .map_or_else(|| builder().build(), Ok)
         .map_err(|error| {
             RunError::internal(format!(
                 "the threads of the site cannot be started: {error}"
@@ -184,7 +186,8 @@ impl<'a> Walker<'a> {
 
     /// Takes steps at which no site talks, in the pool, while this thread keeps going what has begun.
     fn beside(&mut self, items: &[Item], pool: &ThreadPool) {
-        if self.begun.is_empty() {
+        // The only site's own thread is one of the pool's, and nothing is on its way.
+        if self.begun.is_empty() || self.comm.sites() == 1 {
             return pool.install(|| self.quiet(items));
         }
         let comm = *self.comm.inner();
@@ -451,27 +454,26 @@ impl<'a> Walker<'a> {
 /// Whether the tuples are what the step's type says.
 fn fits(step: &Step, tuples: &Tuples) -> Result<(), RunError> {
     for (key, tuple) in tuples {
-        let shape: Vec<usize> = step
-            .kind
-            .ranges(key)
-            .iter()
-            .map(|(_, n)| *n as usize)
-            .collect();
+        let ranges = step.kind.ranges(key);
+        let shape = || ranges.iter().map(|(_, n)| *n as usize);
         let right = tuple.len() == step.kind.array.columns.len()
             && tuple
                 .iter()
                 .zip(&step.kind.array.columns)
-                .all(|(array, dtype)| array.dtype() == *dtype && array.shape() == shape);
+                .all(|(array, dtype)| {
+                    array.dtype() == *dtype && array.shape().iter().copied().eq(shape())
+                });
         if !right {
             let found: Vec<String> = tuple
                 .iter()
                 .map(|array| ArrayKind::of(array).to_string())
                 .collect();
             return Err(RunError::internal(format!(
-                "the tuple {key:?} of r{} is [{}], but its type says {:?}{shape:?}",
+                "the tuple {key:?} of r{} is [{}], but its type says {:?}{:?}",
                 step.result.0,
                 found.join(", "),
                 step.kind.array.columns,
+                shape().collect::<Vec<_>>(),
             )));
         }
     }

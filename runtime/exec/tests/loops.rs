@@ -254,7 +254,7 @@ output x = r7: f64[9]
             assert_eq!((error.kind, error.code), (ErrorKind::Program, "E0720"));
             assert_eq!(
                 error.message,
-                "position 9 is outside `x`, whose dimension 0 has positions 0 to 8; at i = 7; in the round t = 1"
+                "position 9 is outside `x`, whose dimension 1 has positions 0 to 8; at i = 7; in the round t = 1"
             );
         }
     }
@@ -280,7 +280,7 @@ output x = r5: f64[9]
         let error = run_in_process(&plan, &Options::default()).unwrap_err();
         assert_eq!(
             error.message,
-            "position 9 is outside `w`, whose dimension 0 has positions 0 to 8; at i = 7; in the round t = 1"
+            "position 9 is outside `w`, whose dimension 1 has positions 0 to 8; at i = 7; in the round t = 1"
         );
     }
 }

@@ -139,7 +139,7 @@ fn a_gather_out_of_range_names_tensor_position_and_point() {
         assert_eq!(error.step, Some(2));
         assert_eq!(
             error.message,
-            "position 7 is outside `table`, whose dimension 0 has positions 0 to 6; at n = 7"
+            "position 7 is outside `table`, whose dimension 1 has positions 0 to 6; at n = 7"
         );
     }
     let report = run_in_process(&lookup(3, 9, 9, 4), &options()).unwrap();

@@ -5,6 +5,7 @@
 //! tensor A f32 512 512
 //! tensor B f32 512 512
 //! kernel C (f32[512, 512], f32[512, 512]) [i: 512, j: 512 | k: 512] f32 = sum a0[i, k] * a1[k, j] of A B
+//! sweep 2 1                        the first 2 steps are taken together, their rows numbered by 1 index
 //! run                              -> seconds, e.g. 0.000641
 //! crate 512 512 512                -> seconds of the gemm crate alone, its output reused
 //! clear
@@ -12,7 +13,7 @@
 #![allow(missing_docs, unsafe_code)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Options, run};
+use ein_kernels::{Chunk, Member, Operand, Options, run, sweep};
 use ein_plan::{DType, Kernel};
 use half::{bf16, f16};
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ struct Step {
 struct Session {
     tensors: BTreeMap<String, Array>,
     steps: Vec<Step>,
+    /// How many first steps are taken together, and how many indices number their rows.
+    swept: (usize, usize),
     plain: Vec<f32>,
 }
 
@@ -75,11 +78,47 @@ impl Session {
         Ok(())
     }
 
+    /// The results of the steps that are taken together and that later ones read; the last one's too.
+    fn sweep(&self) -> Result<BTreeMap<&str, Array>, Box<dyn Error>> {
+        let (count, rows) = self.swept;
+        let (first, later) = self.steps.split_at(count);
+        let member = |(at, step): (usize, &'_ Step)| {
+            let operand = |name: &String| match first.iter().position(|s| s.name == *name) {
+                Some(made) => Ok(Operand::Made(made)),
+                None => {
+                    let array = self.tensors.get(name);
+                    let array = array.ok_or_else(|| format!("there is no {name}"))?;
+                    Ok(Operand::Given(Chunk {
+                        columns: vec![array],
+                        start: vec![0; array.shape().len()],
+                    }))
+                }
+            };
+            let operands = step.operands.iter().map(operand);
+            Ok((operands.collect::<Result<Vec<_>, String>>()?, at))
+        };
+        let operands = first.iter().enumerate().map(member);
+        let operands = operands.collect::<Result<Vec<_>, String>>()?;
+        let read = |name: &String| later.iter().any(|s| s.operands.contains(name));
+        let members: Vec<Member<'_>> = (first.iter().zip(operands))
+            .map(|(step, (operands, at))| Member {
+                kernel: &step.kernel,
+                ranges: step.kernel.indices.iter().map(|i| (0, i.extent)).collect(),
+                operands,
+                kept: at + 1 == count || read(&step.name),
+            })
+            .collect();
+        let results = sweep(&members, rows, &Options::default()).map_err(|(_, error)| error)?;
+        let made = first.iter().zip(results);
+        let made = made.filter_map(|(step, made)| Some((step.name.as_str(), made?.remove(0))));
+        Ok(made.collect())
+    }
+
     /// All steps, each result freed after its last use: the seconds that they take.
     fn run(&self) -> Result<f64, Box<dyn Error>> {
         let began = Instant::now();
-        let mut made: BTreeMap<&str, Array> = BTreeMap::new();
-        for (at, step) in self.steps.iter().enumerate() {
+        let mut made = self.sweep()?;
+        for (at, step) in self.steps.iter().enumerate().skip(self.swept.0) {
             let operand = |name: &String| {
                 let array = made.get(name.as_str()).or_else(|| self.tensors.get(name));
                 let array = array.ok_or_else(|| format!("there is no {name}"))?;
@@ -161,6 +200,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         match word {
             "tensor" => session.tensor(rest)?,
             "kernel" => session.kernel(rest)?,
+            "sweep" => {
+                let words = rest.split_whitespace().map(str::parse);
+                let &[count, rows] = &words.collect::<Result<Vec<usize>, _>>()?[..] else {
+                    return Err("a sweep has a number of steps and one of indices".into());
+                };
+                session.swept = (count, rows);
+            }
             "clear" => session = Session::default(),
             "run" => {
                 writeln!(out, "{}", session.run()?)?;

@@ -228,13 +228,23 @@ fn sums<T: Float>(to: &mut [f64], x: &[T], of: impl Fn(f64) -> f64) {
 impl Accumulator {
     /// For a reduction; `folds`: all lanes go into one result.
     pub(crate) fn new(rule: Rule, folds: bool) -> Accumulator {
+        Accumulator::with_slots(rule, folds, if folds { FOLD } else { WIDTH })
+    }
+
+    /// Where nothing is reduced.
+    pub(crate) fn none(value: DType) -> Accumulator {
+        let reduction = Reduction::Max;
+        Accumulator::with_slots(Rule { reduction, value }, false, 0)
+    }
+
+    fn with_slots(rule: Rule, folds: bool, slots: usize) -> Accumulator {
         Accumulator {
             rule,
             folds,
-            float: vec![0.0; WIDTH],
-            second: vec![0.0; WIDTH],
-            integer: vec![0; WIDTH],
-            number: vec![0; WIDTH],
+            float: vec![0.0; slots],
+            second: vec![0.0; slots],
+            integer: vec![0; slots],
+            number: vec![0; slots],
         }
     }
 

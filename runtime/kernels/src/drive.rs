@@ -267,6 +267,16 @@ impl<'p, 'a> Driver<'p, 'a> {
         }
     }
 
+    /// What the one reduction of a program without output indices comes to; else the lowest faulty point.
+    pub(crate) fn carrier(&self) -> Result<Carrier, Vec<i64>> {
+        let steps = self.count(&self.program.nest.step);
+        let mut found = Carrier::default();
+        let fault = self.walk(0..1, 0..steps, |_, accumulator, _| {
+            found = accumulator.carrier(0);
+        });
+        fault.map_or(Ok(found), Err)
+    }
+
     fn points(&self) -> u64 {
         let lengths = self.ranges.iter().map(|(_, length)| *length as u64);
         lengths.fold(1, u64::saturating_mul)
@@ -396,13 +406,10 @@ impl<'p, 'a> Driver<'p, 'a> {
         let start = self.ranges.iter().map(|(start, _)| *start).collect();
         let mut machine = Machine::on(program, self.operands, start, false);
         machine.extents.sizes = vec![1; nest.strip.len()];
-        let mut accumulator = Accumulator::new(
-            self.rule().unwrap_or(Rule {
-                reduction: ein_plan::Reduction::Max,
-                value: program.value(),
-            }),
-            !nest.output_lanes,
-        );
+        let mut accumulator = match self.rule() {
+            Some(rule) => Accumulator::new(rule, !nest.output_lanes),
+            None => Accumulator::none(program.value()),
+        };
         let mut unit_loops = self.odometer(&nest.unit);
         let mut step_loops = self.odometer(&nest.step);
         let mut fault: Option<Vec<i64>> = None;

@@ -23,6 +23,7 @@ mod forms;
 mod fuse;
 mod generate;
 mod library;
+mod lie;
 mod load;
 mod machine;
 mod math;
@@ -35,6 +36,7 @@ mod pack;
 mod pairs;
 mod product;
 mod program;
+mod rows;
 mod scan;
 mod scatter;
 mod segment;
@@ -203,17 +205,10 @@ fn evaluated(
     // What is narrowed is somewhere else every time.
     let memo = memo.filter(|_| narrowed.is_none());
     let ranges = narrowed.as_deref().unwrap_or(ranges);
-    if let Some(result) = pairs::run(kernel, ranges, operands) {
-        return Ok(vec![result]);
-    }
-    if let Some(product) = contraction::run(kernel, ranges, operands, None) {
-        return Ok(vec![product]);
-    }
-    if kernel.guard.is_some() {
-        let fast = scatter::run(kernel, ranges, operands);
-        if let Some(result) = fast.or_else(|| scan::run(kernel, ranges, operands)) {
-            return Ok(result);
-        }
+    if kernel.reduction.is_some()
+        && let Some(result) = special(kernel, ranges, operands)
+    {
+        return Ok(result);
     }
     let result = drive::run(kernel, ranges, operands, fusion, memo)?;
     match nothing_chosen(kernel, ranges, &result) {
@@ -223,6 +218,19 @@ fn evaluated(
         }),
         None => Ok(result),
     }
+}
+
+/// The result of a reduction of a form that has a way of its own.
+fn special(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Option<Vec<Array>> {
+    if kernel.guard.is_some() {
+        let fast = scatter::run(kernel, ranges, operands);
+        return fast.or_else(|| scan::run(kernel, ranges, operands));
+    }
+    if let Some(pairs) = pairs::run(kernel, ranges, operands) {
+        return Some(vec![pairs]);
+    }
+    let product = || contraction::run(kernel, ranges, operands, None).map(|result| vec![result]);
+    rows::run(kernel, ranges, operands).or_else(product)
 }
 
 /// The groups of operations that running a kernel over these ranges would compile, with operands that lie at these

@@ -9,6 +9,7 @@
 mod convert;
 mod groups;
 mod reads;
+mod room;
 
 use crate::load::{Extents, along};
 use crate::nest::WIDTH;
@@ -16,6 +17,7 @@ use crate::operations as op;
 use crate::program::{Kind, Operation, Program, Register};
 use crate::{Chunk, Fault};
 use ein_plan::{DType, Function, Scalar};
+use room::Room;
 
 /// Registers of one type, `WIDTH` lanes each. A register that holds neighbouring elements of a chunk as they are
 /// is a view of them.
@@ -43,9 +45,13 @@ impl<'b, 'a, T: Copy + Default> Before<'b, 'a, T> {
 }
 
 impl<'a, T: Copy + Default> Bank<'a, T> {
-    fn new(registers: usize) -> Bank<'a, T> {
+    /// Registers in `values`, which may hold anything: every lane is written before it is read, or left out by a guard.
+    fn new(mut values: Vec<T>, registers: usize) -> Bank<'a, T> {
+        if values.len() < registers * WIDTH {
+            values.resize(registers * WIDTH, T::default());
+        }
         Bank {
-            values: vec![T::default(); registers * WIDTH],
+            values,
             views: vec![None; registers],
         }
     }
@@ -101,6 +107,23 @@ pub(crate) struct Machine<'p, 'a> {
     trace: Option<Vec<Option<Fault>>>,
 }
 
+impl Drop for Machine<'_, '_> {
+    fn drop(&mut self) {
+        use std::mem::take;
+        Room {
+            f32s: take(&mut self.f32s.values),
+            f64s: take(&mut self.f64s.values),
+            i32s: take(&mut self.i32s.values),
+            i64s: take(&mut self.i64s.values),
+            truths: take(&mut self.truths.values),
+            poison: take(&mut self.poison),
+            offsets: take(&mut self.offsets),
+            missing: take(&mut self.missing),
+        }
+        .give();
+    }
+}
+
 impl<'p, 'a> Machine<'p, 'a> {
     /// A machine whose indices have the values `point`. `traced`: it remembers which fault poisons what.
     pub(crate) fn new(program: &'p Program<'a>, point: Vec<i64>, traced: bool) -> Self {
@@ -115,21 +138,27 @@ impl<'p, 'a> Machine<'p, 'a> {
         traced: bool,
     ) -> Self {
         let [f32s, f64s, i32s, i64s, truths, poison] = program.banks;
+        let mut room = Room::take();
+        if room.poison.len() < poison * WIDTH {
+            room.poison.resize(poison * WIDTH, 0);
+        }
+        room.offsets.resize(WIDTH, 0);
+        room.missing.resize(WIDTH, 0);
         Machine {
             program,
             operands,
             skipped,
             point,
             extents: Extents::default(),
-            f32s: Bank::new(f32s),
-            f64s: Bank::new(f64s),
-            i32s: Bank::new(i32s),
-            i64s: Bank::new(i64s),
-            truths: Bank::new(truths),
-            poison: vec![0; poison * WIDTH],
-            poisoned: vec![false; program.banks[5]],
-            offsets: vec![0; WIDTH],
-            missing: vec![0; WIDTH],
+            f32s: Bank::new(room.f32s, f32s),
+            f64s: Bank::new(room.f64s, f64s),
+            i32s: Bank::new(room.i32s, i32s),
+            i64s: Bank::new(room.i64s, i64s),
+            truths: Bank::new(room.truths, truths),
+            poison: room.poison,
+            poisoned: vec![false; poison],
+            offsets: room.offsets,
+            missing: room.missing,
             trace: traced.then(|| vec![None; program.registers.len()]),
         }
     }

@@ -162,13 +162,21 @@ fn fill(strip: &mut Vec<usize>, tiles: &mut Vec<usize>, from: &[usize], lengths:
         }
         strip.insert(0, *index);
         if length > most {
-            // Equal tiles rather than full ones and a short rest.
-            let tile = length.div_ceil(length.div_ceil(most));
-            let round = if lanes == 1 { 8 } else { 1 };
-            tiles.insert(0, tile.next_multiple_of(round).min(most));
+            let tile = match lanes {
+                1 => strip_of(length, most),
+                _ => length.div_ceil(length.div_ceil(most)),
+            };
+            tiles.insert(0, tile);
             break;
         }
         tiles.insert(0, length);
         lanes *= length;
     }
+}
+
+/// The lanes of the strips that so many neighbours are cut into, of at most `most`: equal strips rather than full ones and a
+/// short rest.
+pub(crate) fn strip_of(length: usize, most: usize) -> usize {
+    let strip = length.div_ceil(length.div_ceil(most));
+    strip.next_multiple_of(8).min(most)
 }

@@ -15,7 +15,7 @@ mod blocks;
 mod term;
 
 use crate::boxes::Boxes;
-use crate::forms::affine_forms;
+use crate::lie::{Lie, lie};
 use crate::pack::merged;
 use crate::program::Place;
 use crate::segment::Segment;
@@ -68,15 +68,6 @@ enum Way {
     Sums,
 }
 
-/// Where the elements of a read lie: element `base + Σ step · index` of a column, indices counted from 0.
-#[derive(Clone, Debug)]
-struct Lie {
-    operand: usize,
-    column: usize,
-    base: i64,
-    steps: Vec<i64>,
-}
-
 /// A kernel in this form.
 #[derive(Clone, Debug)]
 pub(crate) struct Pairs {
@@ -99,6 +90,7 @@ pub(crate) struct Pairs {
 
 /// The result, if the kernel has this form.
 pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Option<Array> {
+    term_of(&kernel.graph, kernel.root, kernel.reduction?)?;
     let places: Vec<Place> = operands.iter().map(Place::of).collect();
     let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
     let pairs = Pairs::of(kernel, &ranges, &places)?;
@@ -251,8 +243,7 @@ impl Pairs {
         if self.way != Way::Blocks || !self.batch.is_empty() {
             return None;
         }
-        let steps = self.right.steps.iter().zip(ranges);
-        let first = steps.fold(self.right.base, |sum, (step, range)| sum + step * range.0);
+        let first = self.right.first(ranges, &[]);
         let task = Task {
             pairs: self,
             lengths: self.lengths.clone(),
@@ -285,13 +276,7 @@ impl Pairs {
         panels: Option<&'t Panels<T>>,
         to: &'t mut [T],
     ) -> Task<'t, T> {
-        let first = |lie: &Lie| {
-            let skipped = skipped.get(lie.operand).copied().unwrap_or(0);
-            let steps = lie.steps.iter().zip(ranges);
-            steps.fold(lie.base - skipped, |sum, (step, range)| {
-                sum + step * range.0
-            })
-        };
+        let first = |lie: &Lie| lie.first(ranges, skipped);
         let data = |lie: &Lie| {
             let array: &'t Array = operands[lie.operand].columns[lie.column];
             T::slice(array.data()).expect("a pair's operands have its type")
@@ -382,46 +367,4 @@ fn term_of(graph: &Graph, root: NodeId, reduction: Reduction) -> Option<(Term, N
         _ => return None,
     };
     Some((term, x, y))
-}
-
-/// Where a read's elements lie, if all are inside and of this type.
-fn lie(
-    kernel: &Kernel,
-    id: NodeId,
-    dtype: DType,
-    ranges: &[(i64, i64)],
-    places: &[Place],
-) -> Option<Lie> {
-    let Node::Read {
-        operand,
-        column,
-        positions,
-        ..
-    } = kernel.graph.node(id)
-    else {
-        return None;
-    };
-    let (operand, column) = (*operand as usize, *column as usize);
-    if kernel.operands[operand].columns[column] != dtype {
-        return None;
-    }
-    let place = &places[operand];
-    let forms = affine_forms(&kernel.graph, ranges);
-    let (mut base, mut steps) = (0, vec![0; ranges.len()]);
-    for (d, position) in positions.iter().enumerate() {
-        let form = forms[position.0 as usize].as_ref()?;
-        if form.low < place.start[d] || form.high >= place.start[d] + place.shape[d] {
-            return None;
-        }
-        base += (form.constant - place.start[d]) * place.strides[d];
-        for (index, coefficient) in &form.terms {
-            steps[*index] += coefficient * place.strides[d];
-        }
-    }
-    Some(Lie {
-        operand,
-        column,
-        base,
-        steps,
-    })
 }

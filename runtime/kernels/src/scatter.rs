@@ -9,6 +9,8 @@
 //! [v: 1000, d: 4 | n: 50] sum E[n, d] if at[n] == v    ->   200 points instead of 200000
 //! ```
 
+mod lines;
+
 use crate::Chunk;
 use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
@@ -18,6 +20,7 @@ use crate::program::{Program, Request};
 use crate::segment::Segment;
 use ein_array::Array;
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
+use lines::Lines;
 use rayon::prelude::*;
 
 /// Points that are worth a task of their own.
@@ -52,11 +55,22 @@ pub(crate) fn run(
     if value == DType::Bool || ranges.iter().any(|(_, length)| *length == 0) {
         return None;
     }
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let mut strides = vec![0; ranges.len()];
+    let mut size = 1;
+    for d in (0..rank).rev() {
+        strides[d] = size;
+        size *= lengths[d];
+    }
+    let rule = Rule { reduction, value };
+    let shape = &lengths[..rank];
+    if let Some(lines) = Lines::of(kernel, &solved, &ranges, operands) {
+        return finished(kernel, rule, shape, &lines);
+    }
     // The points: what is reduced, then the output indices that are not solved.
     let free = (0..rank).filter(|i| solved.places.iter().all(|(v, _)| v != i));
     let points: Vec<usize> = (rank..ranges.len()).chain(free).collect();
     let (graph, guard) = bounded(kernel, &solved, &ranges);
-    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let program = Program::new(&Request {
         graph: &graph,
         operands,
@@ -69,12 +83,6 @@ pub(crate) fn run(
         lengths: &lengths,
         lanes: None,
     });
-    let mut strides = vec![0; ranges.len()];
-    let mut size = 1;
-    for d in (0..rank).rev() {
-        strides[d] = size;
-        size *= lengths[d];
-    }
     // Whether the last dimension of a strip is a run of the output.
     let depends = dependencies(&graph);
     let runs = program.nest.strip.last().is_some_and(|last| {
@@ -83,14 +91,34 @@ pub(crate) fn run(
     });
     let scatter = Scatter {
         runs,
+        size,
         driver: Driver::new(&program, &ranges, &[], false),
         program: &program,
         ranges: &ranges,
         strides: &strides,
         places: &solved.places,
     };
-    let rule = Rule { reduction, value };
-    let shape = &lengths[..rank];
+    finished(kernel, rule, shape, &scatter)
+}
+
+/// What a scatter adds up, by output element; `None` after a fault.
+trait Sums {
+    fn floats(&self, start: f64, f: impl Fn(f64, f64) -> f64 + Copy + Sync) -> Option<Vec<f64>>;
+    fn integers(&self, start: i64, f: impl Fn(i64, i64) -> i64 + Copy + Sync) -> Option<Vec<i64>>;
+}
+
+impl Sums for Scatter<'_, '_> {
+    fn floats(&self, start: f64, f: impl Fn(f64, f64) -> f64 + Copy + Sync) -> Option<Vec<f64>> {
+        self.reduced(start, f)
+    }
+
+    fn integers(&self, start: i64, f: impl Fn(i64, i64) -> i64 + Copy + Sync) -> Option<Vec<i64>> {
+        self.reduced(start, f)
+    }
+}
+
+/// The sums as the kernel's output.
+fn finished(kernel: &Kernel, rule: Rule, shape: &[usize], sums: &impl Sums) -> Option<Vec<Array>> {
     let mut column = crate::memory::zeros(kernel.output[0], shape);
     let store = |at: usize, carrier: Carrier, to: &mut [Segment<'_>]| {
         if kernel.finish {
@@ -101,27 +129,27 @@ pub(crate) fn run(
     };
     let neutral = rule.neutral();
     let mut to = [Segment::of(column.data_mut())];
-    if value.is_float() {
+    if rule.value.is_float() {
         let start = neutral.float;
-        let sums = match reduction {
-            Reduction::Max => scatter.reduced(size, start, max_nan),
-            Reduction::Min => scatter.reduced(size, start, min_nan),
-            Reduction::Prod => scatter.reduced(size, start, |x, y| x * y),
-            _ => scatter.reduced(size, start, |x, y| x + y),
+        let totals = match rule.reduction {
+            Reduction::Max => sums.floats(start, max_nan),
+            Reduction::Min => sums.floats(start, min_nan),
+            Reduction::Prod => sums.floats(start, |x, y| x * y),
+            _ => sums.floats(start, |x, y| x + y),
         };
-        for (at, float) in sums?.into_iter().enumerate() {
+        for (at, float) in totals?.into_iter().enumerate() {
             let carrier = Carrier { float, ..neutral };
             store(at, carrier, &mut to);
         }
     } else {
         let start = neutral.integer;
-        let sums = match reduction {
-            Reduction::Max => scatter.reduced(size, start, i64::max),
-            Reduction::Min => scatter.reduced(size, start, i64::min),
-            Reduction::Prod => scatter.reduced(size, start, i64::wrapping_mul),
-            _ => scatter.reduced(size, start, i64::wrapping_add),
+        let totals = match rule.reduction {
+            Reduction::Max => sums.integers(start, i64::max),
+            Reduction::Min => sums.integers(start, i64::min),
+            Reduction::Prod => sums.integers(start, i64::wrapping_mul),
+            _ => sums.integers(start, i64::wrapping_add),
         };
-        for (at, integer) in sums?.into_iter().enumerate() {
+        for (at, integer) in totals?.into_iter().enumerate() {
             let carrier = Carrier { integer, ..neutral };
             store(at, carrier, &mut to);
         }
@@ -132,6 +160,15 @@ pub(crate) fn run(
 fn add<T: Copy>(to: &mut [T], at: &[usize], x: &[T], f: impl Fn(T, T) -> T) {
     for (at, x) in at.iter().zip(x) {
         to[*at] = f(to[*at], *x);
+    }
+}
+
+/// How many parts of the points have outputs of their own; none if the output, of so many elements, is too large for that.
+fn parts(points: u64, size: usize) -> u64 {
+    let each = (size as u64).saturating_mul(MANY);
+    match points / each.max(1) {
+        0 => 0,
+        many => many.min(points / TASK).clamp(1, PARTS),
     }
 }
 
@@ -234,6 +271,8 @@ struct Found {
 struct Scatter<'p, 'a> {
     /// Whether neighbours along the last dimension of a strip go to neighbours in the output.
     runs: bool,
+    /// Elements of the output.
+    size: usize,
     driver: Driver<'p, 'a>,
     program: &'p Program<'a>,
     ranges: &'p [(i64, i64)],
@@ -306,13 +345,9 @@ impl Total for i64 {
 
 impl Scatter<'_, '_> {
     /// Values, reduced by output element.
-    fn reduced<A: Total>(
-        &self,
-        size: usize,
-        start: A,
-        f: impl Fn(A, A) -> A + Copy + Sync,
-    ) -> Option<Vec<A>> {
-        if self.parts(size) == 0 {
+    fn reduced<A: Total>(&self, start: A, f: impl Fn(A, A) -> A + Copy + Sync) -> Option<Vec<A>> {
+        let size = self.size;
+        if parts(self.points(), size) == 0 {
             let mut sums = vec![start; size];
             self.all(|found| add(&mut sums, &found.at, A::of(found), f))?;
             return Some(sums);
@@ -329,15 +364,6 @@ impl Scatter<'_, '_> {
             .fold(1u64, |n, (_, (_, length))| n.saturating_mul(*length as u64))
     }
 
-    /// How many parts have outputs of their own; none if the output is too large for that.
-    fn parts(&self, size: usize) -> u64 {
-        let each = (size as u64).saturating_mul(MANY);
-        match self.points() / each.max(1) {
-            0 => 0,
-            many => many.min(self.points() / TASK).clamp(1, PARTS),
-        }
-    }
-
     /// Adds up parts of the points in outputs of their own, and those in order; `None` after a fault.
     fn in_parts<A: Copy + Send + Sync>(
         &self,
@@ -346,7 +372,7 @@ impl Scatter<'_, '_> {
         f: impl Fn(A, A) -> A,
         strip: impl Fn(&Machine<'_, '_>, &mut Lanes, &mut [A]) + Sync,
     ) -> Option<Vec<A>> {
-        let (units, parts) = (self.driver.units(), self.parts(size));
+        let (units, parts) = (self.driver.units(), parts(self.points(), size));
         let sums: Vec<Option<Vec<A>>> = (0..parts)
             .into_par_iter()
             .map(|part| {

@@ -9,10 +9,12 @@
 //! ```
 
 use crate::boxes::Boxes;
+use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
 use crate::explain::explain;
 use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
+use crate::rows::Rows;
 use crate::segment::Segment;
 use crate::{Chunk, KernelError, Options, contraction, fuse, memory, stream};
 use ein_array::Array;
@@ -34,7 +36,8 @@ pub enum Operand<'a> {
 /// A kernel of a sweep.
 #[derive(Clone, Debug)]
 pub struct Member<'a> {
-    /// What is computed; it has no guard, is no library operation, and its reduction is finished.
+    /// What is computed; it has no guard, is no library operation, and its reduction is finished. Without output indices it is a reduction
+    /// whose first indices are the rows, and nobody reads it.
     pub kernel: &'a Kernel,
     /// Start and length of each index.
     pub ranges: Vec<(u64, u64)>,
@@ -67,11 +70,20 @@ pub fn sweep<'a>(
         })
         .collect();
     if extents.iter().any(|extent| extent.1 == 0) {
+        for (member, columns) in members.iter().zip(&mut results) {
+            if let (Some(rule), Some(columns)) = (gathers(member), columns) {
+                let mut result = Segment::of(columns[0].data_mut());
+                rule.finish(&rule.neutral(), &mut result, 0);
+            }
+        }
         return Ok(results);
     }
     let pairs: Vec<Option<Pairs>> = members
         .iter()
-        .map(|m| Pairs::of(m.kernel, &signed(&m.ranges), &places(members, m)))
+        .map(|m| match gathers(m) {
+            Some(_) => None,
+            None => Pairs::of(m.kernel, &signed(&m.ranges), &places(members, m)),
+        })
         .collect();
     let least = pairs.iter().flatten().map(Pairs::least_rows).max();
     let wanted = (BLOCK as usize / row_bytes(members, &extents).max(1)).max(least.unwrap_or(1));
@@ -95,6 +107,10 @@ pub fn sweep<'a>(
         let count = blocks.rows(block).1;
         let mut own: Vec<Vec<Segment<'_>>> = Vec::with_capacity(rest.len());
         for (columns, part) in rest.iter_mut().zip(&parts) {
+            if part.gathers.is_some() {
+                own.push(vec![]);
+                continue;
+            }
             let split = std::mem::take(columns).into_iter();
             let (heads, tails) = split.map(|column| column.split(count * part.row)).unzip();
             own.push(heads);
@@ -108,16 +124,36 @@ pub fn sweep<'a>(
         found: Mutex::new(None),
     };
     let scratch = || parts.iter().map(|_| vec![]).collect();
-    tasks.into_par_iter().for_each_init(
+    let tasks = tasks.into_par_iter().map_init(
         scratch,
         |scratch: &mut Vec<Vec<Array>>, (block, columns)| {
-            run_block(&parts, (&blocks, block), columns, scratch, &state);
+            run_block(&parts, (&blocks, block), columns, scratch, &state)
         },
     );
-    match state.found.into_inner() {
-        Ok(Some((member, _, error))) => Err((member, error)),
-        _ => Ok(results),
+    let gathered: Vec<Vec<Carrier>> = tasks.collect();
+    if let Ok(Some((member, _, error))) = state.found.into_inner() {
+        return Err((member, error));
     }
+    let results_of = parts.iter().zip(&mut results);
+    let gathering = results_of.filter_map(|(part, columns)| Some((part.gathers?, columns)));
+    for (number, (rule, columns)) in gathering.enumerate() {
+        let Some(columns) = columns else { continue };
+        let mut carriers = gathered.iter().map(|block| block[number]);
+        let mut total = carriers.next().unwrap_or(rule.neutral());
+        carriers.for_each(|carrier| rule.merge(&mut total, &carrier));
+        rule.finish(&total, &mut Segment::of(columns[0].data_mut()), 0);
+    }
+    Ok(results)
+}
+
+/// How blocks become one number, if that is what a member makes.
+fn gathers(member: &Member<'_>) -> Option<Rule> {
+    let kernel = member.kernel;
+    let reduction = kernel.reduction.filter(|_| kernel.output_rank == 0);
+    reduction.map(|reduction| Rule {
+        reduction,
+        value: kernel.graph.dtype(kernel.root),
+    })
 }
 
 /// About how many bytes are read and made for a row.
@@ -174,11 +210,17 @@ fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> {
     operands.map(place).collect()
 }
 
+/// A form that needs no program.
+enum Direct {
+    Pairs(Boxed),
+    Rows(Rows),
+}
+
 /// A member, ready to run.
 struct Part<'a> {
     member: &'a Member<'a>,
-    /// Instead of the program, if it is of that form.
-    pairs: Option<Boxed>,
+    /// Instead of the program, if it has such a form.
+    direct: Option<Direct>,
     program: Program<'static>,
     ranges: Vec<(i64, i64)>,
     extents: Vec<i64>,
@@ -192,6 +234,8 @@ struct Part<'a> {
     read: bool,
     /// Whether it is a product of matrices.
     product: bool,
+    /// How blocks become one number, if that is what it makes.
+    gathers: Option<Rule>,
 }
 
 impl<'a> Part<'a> {
@@ -246,18 +290,23 @@ impl<'a> Part<'a> {
                 .sum::<usize>();
         Part {
             member,
-            pairs: pairs.map(|pairs| Boxed::new(pairs, &ranges, &given)),
+            direct: match pairs {
+                Some(pairs) => Some(Direct::Pairs(Boxed::new(pairs, &ranges, &given))),
+                None if rank == 0 => None,
+                None => Rows::of(kernel, &ranges, &places).map(Direct::Rows),
+            },
             program,
             extents,
             parts,
             streams: member.kept && bytes >= stream::FAR,
-            row: lengths[rows..rank].iter().product(),
+            row: lengths[rows.min(rank)..rank].iter().product(),
             read: members.iter().any(|other| {
                 let mut operands = other.operands.iter();
                 operands.any(|operand| matches!(operand, Operand::Made(made) if std::ptr::eq(&members[*made], member)))
             }),
             ranges,
-            product: kernel.is_product(),
+            product: kernel.is_product() && rank > 0,
+            gathers: gathers(member),
         }
     }
 
@@ -281,19 +330,21 @@ impl<'a> Part<'a> {
     }
 }
 
-/// All members on one block; `columns`: of each that is kept, its part of the columns. `scratch`: room for what they make.
+/// All members on one block; `columns`: of each that is kept, its part of the columns. `scratch`: room for what they make. Returns what is
+/// gathered of the block, by member.
 fn run_block(
     parts: &[Part<'_>],
     (blocks, block): (&Boxes<'_>, usize),
     columns: Vec<Vec<Segment<'_>>>,
     scratch: &mut [Vec<Array>],
     state: &State,
-) {
+) -> Vec<Carrier> {
     let ranges = blocks.ranges(block);
     let first = blocks.rows(block).0;
+    let mut gathered = vec![];
     for (number, (part, mut columns)) in parts.iter().zip(columns).enumerate() {
         if number > state.faulty.load(Ordering::Relaxed) {
-            return;
+            return gathered;
         }
         let kernel = part.member.kernel;
         let own = part.block(&ranges);
@@ -309,18 +360,32 @@ fn run_block(
             rest[0] = vec![product];
             continue;
         }
-        let into = |mut to: Vec<Segment<'_>>, streams: bool| match (&part.pairs, to.pop()) {
-            (Some(pairs), Some(to)) => {
-                pairs.run(&own, (&operands, &skipped), to);
+        if part.gathers.is_some() {
+            let driver = Driver::new(&part.program, &own, &part.extents, kernel.finish);
+            match driver.on((&operands, &skipped), 1).carrier() {
+                Ok(carrier) => gathered.push(carrier),
+                Err(point) => {
+                    fault(kernel, (number, block), &operands, point, state);
+                    return gathered;
+                }
+            }
+            continue;
+        }
+        let into = |to: Vec<Segment<'_>>, streams: bool| match &part.direct {
+            Some(Direct::Pairs(pairs)) => {
+                for column in to {
+                    pairs.run(&own, (&operands, &skipped), column);
+                }
                 None
             }
-            (_, last) => {
-                to.extend(last);
-                Driver::new(&part.program, &own, &part.extents, kernel.finish)
-                    .on((&operands, &skipped), part.parts)
-                    .streaming(streams)
-                    .run_here(to)
+            Some(Direct::Rows(rows)) => {
+                rows.part(&own, (&operands, &skipped), to);
+                None
             }
+            None => Driver::new(&part.program, &own, &part.extents, kernel.finish)
+                .on((&operands, &skipped), part.parts)
+                .streaming(streams)
+                .run_here(to),
         };
         let point = if part.read || columns.is_empty() {
             let shape: Vec<usize> = own[..kernel.output_rank as usize]
@@ -343,9 +408,11 @@ fn run_block(
         };
         stream::fence(part.streams);
         if let Some(point) = point {
-            return fault(kernel, (number, block), &operands, point, state);
+            fault(kernel, (number, block), &operands, point, state);
+            return gathered;
         }
     }
+    gathered
 }
 
 /// The operands of a member in a block that begins with row `first`, and how many first elements of each are not there.

@@ -161,6 +161,111 @@ fn scatters_are_what_the_loops_give() {
     }
 }
 
+/// Many points for few places: parts have tables of their own. Against plain loops, on one thread and many.
+#[test]
+fn lines_go_to_their_places() {
+    for (dtype, reduction) in [
+        (DType::F32, Reduction::Sum),
+        (DType::F64, Reduction::Sum),
+        (DType::I64, Reduction::Sum),
+        (DType::F32, Reduction::Max),
+        (DType::F64, Reduction::Min),
+        (DType::I64, Reduction::Max),
+    ] {
+        for width in [1, 2, 15, 16, 17, 50] {
+            let case = Case {
+                dtype,
+                reduction,
+                size: 11,
+                rows: 40_003,
+                width,
+                odd: false,
+                place: spread,
+            };
+            let (kernel, mut owned) = kernel(&case);
+            if let ein_array::Data::F32(values) = owned[2].columns[0].data_mut() {
+                values[width as usize * 777] = f32::NAN;
+                values[width as usize * 778] = f32::INFINITY;
+            }
+            let (first, rows) = (37, case.rows - 100);
+            for ranges in [
+                whole(&kernel),
+                vec![(3, 5), (0, width), (first, rows)],
+                vec![(0, 11), (width / 2, width - width / 2), (0, case.rows)],
+            ] {
+                let got = evaluate(&kernel, &ranges, &owned).unwrap();
+                for threads in [1, 2, 5] {
+                    let pool = rayon::ThreadPoolBuilder::new()
+                        .num_threads(threads)
+                        .build()
+                        .unwrap();
+                    let mut again = pool.install(|| evaluate(&kernel, &ranges, &owned).unwrap());
+                    let mut got = got.clone();
+                    assert!(
+                        got[0].data_mut().bytes_mut() == again[0].data_mut().bytes_mut(),
+                        "{threads} threads"
+                    );
+                }
+                let (start, length) = (ranges[0].0, ranges[0].1);
+                let (column, columns) = ranges[1];
+                let begin = match reduction {
+                    Reduction::Max => f64::NEG_INFINITY,
+                    Reduction::Min => f64::INFINITY,
+                    _ => 0.0,
+                };
+                let mut want = vec![begin; (length * columns) as usize];
+                for row in ranges[2].0..ranges[2].0 + ranges[2].1 {
+                    let place = (spread(row, case.size) as u64).wrapping_sub(start);
+                    if place >= length {
+                        continue;
+                    }
+                    for d in 0..columns {
+                        let x = owned[2].columns[0]
+                            .data()
+                            .get((row * width + column + d) as usize)
+                            .as_f64();
+                        let to = &mut want[(place * columns + d) as usize];
+                        *to = match reduction {
+                            Reduction::Max if x.is_nan() || x > *to => x,
+                            Reduction::Min if x.is_nan() || x < *to => x,
+                            Reduction::Sum => *to + x,
+                            _ => *to,
+                        };
+                    }
+                }
+                for (at, want) in want.iter().enumerate() {
+                    let x = got[0].data().get(at).as_f64();
+                    // No place goes without points but for integers' extremes, which begin elsewhere.
+                    let near = (x.is_nan() && want.is_nan())
+                        || x == *want
+                        || (x - want).abs() <= 1e-6 * want.abs();
+                    let none = want.is_infinite() && dtype == DType::I64;
+                    assert!(
+                        near || none,
+                        "{dtype} {reduction:?} {ranges:?}, element {at}: {x}, not {want}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_place_outside_of_many_is_a_fault() {
+    let case = Case {
+        dtype: DType::F32,
+        reduction: Reduction::Sum,
+        size: 6,
+        rows: 30_000,
+        width: 3,
+        odd: false,
+        place: |row, size| if row == 20_031 { -1 } else { spread(row, size) },
+    };
+    let (kernel, owned) = kernel(&case);
+    let error = evaluate(&kernel, &whole(&kernel), &owned).unwrap_err();
+    assert_eq!(error.point, [0, 0, 20_031]);
+}
+
 #[test]
 fn a_place_outside_is_the_fault_that_the_loops_find() {
     let case = Case {

@@ -287,6 +287,80 @@ fn products_are_close_to_their_parts() {
     }
 }
 
+/// What reduces all rows is merged block by block: close to the whole, and the same on any number of threads.
+#[test]
+fn numbers_are_gathered() {
+    for (n, d) in [(1, 1), (3, 7), (1000, 33), (301, 1031), (5, 90_001)] {
+        let mut numbers = Numbers(13);
+        let shape = format!("f32[{n}, {d}]");
+        let texts = [
+            (
+                format!("({shape}, {shape}) [n: {n}, d: {d}] f32 = a0[n, d] - 3.0_f32 * a1[n, d]"),
+                &[0, 1][..],
+            ),
+            (
+                format!("({shape}) [| n: {n}, d: {d}] f32 = norm a0[n, d]"),
+                &[2],
+            ),
+            (
+                format!("({shape}, {shape}) [| n: {n}, d: {d}] f32 = mean a0[n, d] * a1[n, d]"),
+                &[0, 2],
+            ),
+            (
+                format!("({shape}) [| n: {n}, d: {d}] f32 = max a0[n, d]"),
+                &[2],
+            ),
+            (
+                format!("({shape}) [n: {n} | d: {d}] f32 = sum a0[n, d]"),
+                &[2],
+            ),
+        ];
+        let given = vec![
+            numbers.array(DType::F32, &[n, d]),
+            numbers.array(DType::F32, &[n, d]),
+        ];
+        let program = program(&texts, given);
+        let none = |kernel: &Kernel| {
+            let mut ranges = everything(kernel);
+            ranges[0] = (0, 0);
+            ranges
+        };
+        for ranges in [
+            &everything as &(dyn Fn(&Kernel) -> Vec<(u64, u64)> + Sync),
+            &none,
+        ] {
+            let options = Options::default();
+            let want = one_by_one(&program, ranges, &options).unwrap();
+            let made = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                let kept = |number: usize| number > 0;
+                let pool = pool.build().unwrap();
+                pool.install(|| together(&program, 1, &kept, ranges, &options).unwrap())
+            };
+            let got = made(3);
+            let bits = |made: &[Option<Array>]| -> Vec<Vec<u8>> {
+                let arrays = made.iter().flatten();
+                arrays.map(|array| array.data().bytes().to_vec()).collect()
+            };
+            assert_eq!(bits(&got), bits(&made(1)), "{n} x {d}");
+            for (number, (want, got)) in want.iter().zip(got).enumerate().skip(1) {
+                let got = got.unwrap();
+                assert_eq!(got.shape(), want.shape());
+                for at in 0..want.data().len() {
+                    let (want, got) = (want.data().get(at).as_f64(), got.data().get(at).as_f64());
+                    let near = want == got
+                        || (want.is_nan() && got.is_nan())
+                        || (want - got).abs() <= 1e-5 * want.abs();
+                    assert!(
+                        near,
+                        "{n} x {d}, member {number} at {at}: {got}, not {want}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_of_several_indices_and_stored_types() {
     let (b, h, d) = (5, 33, 700);

@@ -2,11 +2,12 @@
 //! next one reads it.
 //!
 //! All members run over the same rows, their first `rows` output dimensions, and read each other at their own row only. They
-//! are taken where the last one stands. A result that nothing else reads is never held whole. Must not know how a block
-//! is computed.
+//! are taken where the last one stands. A result that nothing else reads is never held whole. A reduction of all rows to one number is
+//! gathered block by block. Must not know how a block is computed.
 //!
 //! ```text
 //! sweep r1, r2, r3, r4 rows 1      r1 = row maxima, r2 = exp of the rest, r3 = row sums, r4 = the quotient; r1, r2, r3 pass
+//! sweep r1, r2 rows 2              r1 = x - y, r2 = norm of r1
 //! ```
 
 use crate::function::Function;
@@ -99,16 +100,61 @@ impl Plan {
         })
     }
 
+    /// Whether a step can be gathered in a sweep: it reduces whole tuples to one number. Its blocks are added up one after the other, which
+    /// is another order of summation, so it is left out where the order is promised.
+    pub fn may_gather(&self, step: &Step) -> bool {
+        use Reduction as R;
+        let Operation::LocalJoin {
+            kernel, fold: None, ..
+        } = &step.operation
+        else {
+            return false;
+        };
+        !self.deterministic
+            && self.kernels.get(kernel.0 as usize).is_some_and(|kernel| {
+                let reduction = kernel.reduction.is_some_and(|reduction| {
+                    matches!(
+                        reduction,
+                        R::Sum | R::Mean | R::Max | R::Min | R::Norm | R::Norm1 | R::NormInf
+                    )
+                });
+                reduction
+                    && kernel.finish
+                    && kernel.guard.is_none()
+                    && kernel.library().is_none()
+                    && kernel.output_rank == 0
+                    && kernel.indices.iter().all(|index| index.extent > 0)
+            })
+    }
+
+    /// How many of the first indices of a step that is gathered run over the rows of another step.
+    fn rows_gathered(&self, gathered: &Step, other: &Step) -> usize {
+        let indices = |step: &Step| {
+            let Operation::LocalJoin { kernel, ranges, .. } = &step.operation else {
+                return vec![];
+            };
+            let kernel = &self.kernels[kernel.0 as usize];
+            let extents = kernel.indices.iter().map(|index| index.extent);
+            ranges.iter().copied().zip(extents).collect()
+        };
+        let (own, rows) = (indices(gathered), indices(other));
+        let most = other.kind.array.dims.len();
+        let pairs = own.iter().zip(&rows).take(most);
+        pairs.take_while(|(own, row)| own == row).count()
+    }
+
     /// The rows of a sweep of these members after a step has joined it; none if it cannot. Where it stands is not
     /// looked at.
     pub fn rows_with(&self, sweep: &Sweep, step: &Step) -> Option<u32> {
         let Operation::LocalJoin { inputs, kernel, .. } = &step.operation else {
             return None;
         };
-        if !self.may_sweep(step) {
+        let gathers = self.may_gather(step);
+        if !gathers && !self.may_sweep(step) {
             return None;
         }
-        let first = self.kind(*sweep.members.first()?);
+        let head = *sweep.members.first()?;
+        let first = self.kind(head);
         let own = &step.kind;
         let alike = first.keys.len() == own.keys.len()
             && first
@@ -121,7 +167,10 @@ impl Plan {
             return None;
         }
         let dims = first.array.dims.iter().zip(&own.array.dims);
-        let mut rows = dims.take_while(|(a, b)| a == b).count();
+        let mut rows = match gathers {
+            true => self.rows_gathered(step, self.step(head)),
+            false => dims.take_while(|(a, b)| a == b).count(),
+        };
         rows = rows.min(sweep.rows as usize);
         let kernel = &self.kernels[kernel.0 as usize];
         for (_, node, _) in kernel.graph.iter() {
@@ -156,9 +205,14 @@ impl Plan {
 }
 
 impl Kernel {
-    /// How many of the first positions of a read are the output's indices in order: the operand is read at the output's own row.
+    /// How many of the first positions of a read are the output's indices in order (all indices, where there is one output): the operand is
+    /// read at the kernel's own row.
     pub fn rows_read(&self, positions: &[NodeId]) -> usize {
-        let own = (0u32..self.output_rank).zip(positions);
+        let rank = match self.output_rank {
+            0 => self.indices.len() as u32,
+            rank => rank,
+        };
+        let own = (0..rank).zip(positions);
         own.take_while(|(d, position)| self.graph.as_index(**position) == Some(IndexId(*d)))
             .count()
     }

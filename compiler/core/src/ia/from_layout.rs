@@ -21,8 +21,11 @@ use crate::tra::from_einsum::Lowered;
 use crate::tra::{self, Chunking, Cut};
 use ein_plan::{AxisRole, IndexId, KeyDim, Mesh, Placement, Range, RelationId};
 
-/// Pieces of a cut class in deterministic mode, whatever the mesh.
+/// Pieces of a cut class in deterministic mode, whatever the mesh, where no statement has too many tuples of them.
 pub const DETERMINISTIC_PIECES: u32 = 16;
+
+/// Most tuples that a statement is made in, in deterministic mode.
+const DETERMINISTIC_TUPLES: u64 = 1 << 12;
 
 /// A program placed as a layout says: as relations, and on sites.
 #[derive(Clone, Debug)]
@@ -130,7 +133,10 @@ pub fn chunking(
             }
         }
     }
-    let cuts: Vec<Cut> = axes.iter().map(|axes| rules.cut(axes)).collect();
+    let mut cuts: Vec<Cut> = axes.iter().map(|axes| rules.cut(axes)).collect();
+    if deterministic {
+        limit(&mut cuts, &classes);
+    }
     let of = |classes: &[Vec<u32>]| -> Vec<Vec<Cut>> {
         let list = |classes: &Vec<u32>| {
             let cuts = classes.iter().map(|class| cuts[*class as usize].clone());
@@ -164,6 +170,23 @@ pub fn chunking(
         chunking.scattered.push(scattered);
     }
     Ok(chunking)
+}
+
+/// Makes pieces fewer until no statement has too many tuples: several of its indices may be of one class, as all of
+/// `A[i,j] * A[j,k] * A[k,l]` are.
+fn limit(cuts: &mut [Cut], classes: &Classes) {
+    for indices in &classes.indices {
+        loop {
+            let pieces = |class: &u32| u64::from(cuts[*class as usize].pieces);
+            let tuples = indices.iter().map(pieces).fold(1, u64::saturating_mul);
+            let most = indices.iter().max_by_key(|class| (pieces(class), **class));
+            let Some(most) = most.filter(|most| tuples > DETERMINISTIC_TUPLES && pieces(most) > 2)
+            else {
+                break;
+            };
+            cuts[*most as usize].pieces /= 2;
+        }
+    }
 }
 
 /// What pieces follow from axes.

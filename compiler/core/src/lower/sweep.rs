@@ -1,7 +1,8 @@
 //! Which steps of a plan are taken together, block of rows by block of rows ([`ein_plan::Sweep`]).
 //!
 //! A step joins a sweep that it shares memory with: it reads what a member makes, or what a member reads, at its own row.
-//! A product of matrices joins if a block of rows is enough for it and what all its rows read stays in a cache beside them.
+//! A product of matrices joins if a block of rows is enough for it and what all its rows read stays in a cache beside them; a reduction to
+//! one number is gathered.
 //! A sweep ends where something outside of it reads what it makes, and where a loop begins or ends. Must not know costs.
 //!
 //! ```text
@@ -75,7 +76,8 @@ fn with(plan: &Plan, sweep: &Sweep, step: &Step) -> Option<u32> {
     let rows = plan.rows_with(sweep, step)?;
     let members = || sweep.members.iter().map(|member| plan.step(*member));
     let (mut row, mut large) = (0u64, false);
-    for kind in members().chain([step]).map(|step| &step.kind) {
+    let whole = |step: &&Step| !plan.may_gather(step);
+    for kind in members().chain([step]).filter(whole).map(|step| &step.kind) {
         let bytes: u64 = kind.array.columns.iter().map(|c| c.size() as u64).sum();
         let (number, length) = tuple(kind, rows as usize);
         row = row.saturating_add(bytes.saturating_mul(length));
@@ -93,12 +95,24 @@ fn with(plan: &Plan, sweep: &Sweep, step: &Step) -> Option<u32> {
         .chain([step])
         .filter_map(|step| product(plan, step))
     {
-        if shared(plan, inputs, kernel, rows) > SHARED {
+        if shared(plan, inputs, kernel, cut(plan, sweep, rows, row)) > SHARED {
             return None;
         }
         most = BLOCK / BLOCK_ROWS;
     }
     (row <= most && large && shares).then_some(rows)
+}
+
+/// Which dimension of rows is cut into blocks, at so many bytes a row: a block has one value of those before it, and all of those behind.
+fn cut(plan: &Plan, sweep: &Sweep, rows: u32, row: u64) -> u32 {
+    let extents: Vec<u64> = extents(plan.kind(sweep.members[0])).collect();
+    let mut wanted = (BLOCK / row.max(1)).max(1);
+    let mut cut = rows.saturating_sub(1);
+    while cut > 0 && extents[cut as usize] <= wanted {
+        wanted /= extents[cut as usize].max(1);
+        cut -= 1;
+    }
+    cut
 }
 
 /// The inputs and the kernel of a step that is a product of matrices.
@@ -107,12 +121,12 @@ fn product<'a>(plan: &'a Plan, step: &'a Step) -> Option<(&'a [JoinInput], &'a K
         return None;
     };
     let kernel = &plan.kernels[kernel.0 as usize];
-    kernel.is_product().then_some((inputs, kernel))
+    (kernel.is_product() && !plan.may_gather(step)).then_some((inputs, kernel))
 }
 
-/// Bytes that a kernel reads at all the rows of a block, whose last index alone differs. What has that index has all others too, else
-/// rows would be those of two factors, and every block would read again what the last one has read.
-fn shared(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, rows: u32) -> u64 {
+/// Bytes that a kernel reads again in every block, if blocks differ in the indices up to `cut`: what has all of these indices is read once;
+/// else all that it has behind those before `cut`, for a factor of some rows only is read anew at the others.
+fn shared(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, cut: u32) -> u64 {
     let reads = kernel.graph.iter().filter_map(|(_, node, _)| match node {
         Node::Read {
             operand, positions, ..
@@ -122,20 +136,12 @@ fn shared(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, rows: u32) -> u64 
     let bytes = reads.map(|(input, positions)| {
         let kind = plan.kind(input.relation);
         let size: u64 = kind.array.columns.iter().map(|c| c.size() as u64).sum();
-        let row = |position: &NodeId| {
-            let index = kernel.graph.as_index(*position)?;
-            (index.0 < rows).then_some(index.0)
-        };
-        let rows_read: BTreeSet<u32> = positions.iter().filter_map(row).collect();
-        if rows_read.contains(&(rows - 1)) {
-            return if rows_read.len() == rows as usize {
-                0
-            } else {
-                u64::MAX
-            };
+        let index = |position: &NodeId| kernel.graph.as_index(*position).map(|index| index.0);
+        if (0..=cut).all(|row| positions.iter().any(|p| index(p) == Some(row))) {
+            return 0;
         }
         let extents = positions.iter().zip(extents(kind));
-        let whole = extents.filter(|(position, _)| row(position).is_none());
+        let whole = extents.filter(|(position, _)| index(position).is_none_or(|i| i >= cut));
         whole.fold(size, |n, (_, extent)| n.saturating_mul(extent))
     });
     bytes.fold(0, u64::saturating_add)

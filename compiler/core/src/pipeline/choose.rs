@@ -8,6 +8,7 @@
 
 use super::order;
 use super::report::Rewrite;
+use super::text::count;
 use super::{Criteria, Objective, Options, Stop};
 use crate::einsum::Program;
 use crate::ia::layout::Layout;
@@ -260,8 +261,10 @@ fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
     let diagnostic = Diagnostic::error(
         "E0996",
         format!(
-            "no plan for {} sites fits in {limit} a site: {missing} are missing while `{}` is computed, most of all for `{}`",
-            options.sites, statement.name, tensor.name
+            "no plan for {} fits in {limit} a site: {missing} are missing while `{}` is computed, most of all for `{}`",
+            count(u64::from(options.sites), "site"),
+            statement.name,
+            tensor.name
         ),
     );
     Stop::NoPlan(located(diagnostic, statement.origin).help(help))
@@ -292,8 +295,8 @@ pub(super) fn missing(plan: &Plan, options: &Options) -> Option<(Diagnostic, u64
     let diagnostic = Diagnostic::error(
         "E0996",
         format!(
-            "the plan for {} sites does not fit in {} a site: {} are missing at step {} (`{}`)",
-            options.sites,
+            "the plan for {} does not fit in {} a site: {} are missing at step {} (`{}`)",
+            count(u64::from(options.sites), "site"),
             scaled(limit, "B"),
             scaled(peak.bytes - limit, "B"),
             peak.step,

@@ -14,7 +14,8 @@ use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
 use ein_plan::{
-    AxisRole, Block, BlockId, Bound, LoopValue, Origin, Plan, RelationId, Spill, memory, traffic,
+    AxisRole, Block, BlockId, Bound, LoopValue, Node, Origin, Plan, RelationId, Spill, memory,
+    traffic,
 };
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
@@ -384,13 +385,44 @@ fn because(program: &Program, id: RelationId) -> String {
         false => format!("rests cut along {}", from.join(" and ")),
     };
     match to.is_empty() {
-        true => format!("{who} needs `{}` whole, which {rests}", relation.tensor),
+        true => match readers
+            .first()
+            .and_then(|reader| looked_up(program, reader, input))
+        {
+            Some(dim) => format!(
+                "{who} reads `{0}` where no index stands alone in dimension {1}, so any of it may be wanted: it needs `{0}` whole, which {rests}",
+                relation.tensor,
+                dim + 1
+            ),
+            None => format!("{who} needs `{}` whole, which {rests}", relation.tensor),
+        },
         false => format!(
             "{who} needs `{}` cut along {} only, which {rests}",
             relation.tensor,
             to.join(" and ")
         ),
     }
+}
+
+/// The first cut dimension of a relation's tensor at which a computation reads it by anything but an index alone.
+fn looked_up(program: &Program, reader: &Relation, relation: &Relation) -> Option<usize> {
+    let Operation::LocalJoin { inputs, kernel, .. } = &reader.operation else {
+        return None;
+    };
+    kernel.graph.iter().find_map(|(_, node, _)| {
+        let Node::Read {
+            operand, positions, ..
+        } = node
+        else {
+            return None;
+        };
+        let input = program.relation(inputs.get(*operand as usize)?.relation);
+        if input.tensor != relation.tensor {
+            return None;
+        }
+        let mut dims = positions.iter().zip(&relation.kind.array.dims);
+        dims.position(|(at, dim)| dim.cut.is_some() && kernel.graph.as_index(*at).is_none())
+    })
 }
 
 /// The computations that read a relation, through what only re-arranges it.

@@ -187,7 +187,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    pub(super) fn meaning(&mut self, name: &str, span: Span) -> Meaning {
+    pub(super) fn meaning(&self, name: &str) -> Meaning {
         if self.bound.contains(&name) {
             return Meaning::Index;
         }
@@ -196,15 +196,12 @@ impl<'w, 'a> Walk<'w, 'a> {
                 Local::Scalar | Local::Any => Meaning::Scalar,
                 Local::Tensor => Meaning::Tensor,
                 Local::Letter => Meaning::Letter,
-                Local::Item(number, shape) => {
-                    self.unit.items.push((*number, span));
-                    match shape {
-                        Shape::Scalar => Meaning::Scalar,
-                        Shape::Tensor => Meaning::Tensor,
-                        Shape::Function => Meaning::Function,
-                        Shape::Poison => Meaning::Poison,
-                    }
-                }
+                Local::Item(_, shape) => match shape {
+                    Shape::Scalar => Meaning::Scalar,
+                    Shape::Tensor => Meaning::Tensor,
+                    Shape::Function => Meaning::Function,
+                    Shape::Poison => Meaning::Poison,
+                },
             };
         }
         if matches!(name, "inf" | "nan" | "pi") {
@@ -232,8 +229,15 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
+    /// Notes that what the name stands for is read. An index may have the name of a tensor, and reads nothing of it.
     pub(super) fn used(&mut self, name: &str, span: Span) {
-        if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
+        if self.bound.contains(&name) {
+            return;
+        }
+        if let Some(local) = self.scope.locals.get(name) {
+            if let Local::Item(number, _) = local {
+                self.unit.items.push((*number, span));
+            }
             return;
         }
         if let Found::Entity(id) | Found::Member(id) = self.checker.find(self.scope.file, name) {
@@ -280,7 +284,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             return;
         }
         if name != ".." {
-            match self.meaning(name, span) {
+            match self.meaning(name) {
                 Meaning::Scalar => {
                     let mut error = Diagnostic::error(
                         "E0205",
@@ -410,7 +414,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     fn name(&mut self, name: &'a str, span: Span, position: bool) {
-        match self.meaning(name, span) {
+        match self.meaning(name) {
             Meaning::Index => {}
             Meaning::Poison => self.unit.failed = true,
             Meaning::Scalar => self.used(name, span),

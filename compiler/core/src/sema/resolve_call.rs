@@ -18,7 +18,7 @@ use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
 impl<'a> Walk<'_, 'a> {
     pub(super) fn access(&mut self, base: &'a Expr, positions: &'a [Position], position: bool) {
         match &*base.kind {
-            ExprKind::Name(name) => match self.meaning(name, base.span) {
+            ExprKind::Name(name) => match self.meaning(name) {
                 Meaning::Tensor => self.used(name, base.span),
                 Meaning::Poison => self.unit.failed = true,
                 Meaning::Unknown => {
@@ -164,7 +164,7 @@ impl<'a> Walk<'_, 'a> {
                     if let [argument] = arguments
                         && let ExprKind::Name(index) = &*argument.value.kind
                     {
-                        match self.meaning(index, argument.value.span) {
+                        match self.meaning(index) {
                             Meaning::Scalar => self.used(index, argument.value.span),
                             Meaning::Index | Meaning::Letter => {}
                             Meaning::Poison => self.unit.failed = true,

@@ -301,6 +301,7 @@ impl Checker<'_> {
                 let zero = self.coerce(zero, own, span)?;
                 self.apply(Function::Ne, vec![id, zero], span)
             }
+            Ty::Typed(own) if own.is_float() && dtype == DType::U8 => self.float_to_byte(id, span),
             Ty::Typed(_) => Some(self.arena.add(Form::Convert(id), Ty::Typed(dtype))),
             Ty::Number { whole } => {
                 if dtype == DType::Bool {
@@ -315,8 +316,25 @@ impl Checker<'_> {
                     return self.coerce(whole, dtype, span);
                 }
                 let exact = self.coerce(id, DType::F64, span)?;
+                if dtype == DType::U8 {
+                    return self.float_to_byte(exact, span);
+                }
                 Some(self.arena.add(Form::Convert(exact), Ty::Typed(dtype)))
             }
         }
+    }
+
+    /// `u8(x)` of a floating-point value. Bytes are computed in i32 and wrap where they are stored, so what is out of
+    /// range becomes the nearest byte first.
+    fn float_to_byte(&mut self, id: ExprId, span: Span) -> Option<ExprId> {
+        let own = self.settled_type(id);
+        let mut bound = |value: u8| {
+            let value = self.arena.whole(Size::number(i64::from(value)));
+            self.coerce(value, own, span)
+        };
+        let (least, most) = (bound(u8::MIN)?, bound(u8::MAX)?);
+        let above = self.apply(Function::Max, vec![id, least], span)?;
+        let inside = self.apply(Function::Min, vec![above, most], span)?;
+        Some(self.arena.add(Form::Convert(inside), Ty::Typed(DType::U8)))
     }
 }

@@ -12,6 +12,7 @@ use super::{
     names::{EntityId, EntityKind},
 };
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
+use einc_syntax::ast::{ItemKind, Role, Statement};
 
 impl Checker<'_> {
     /// Reports an unknown name with the nearest known one.
@@ -39,6 +40,19 @@ impl Checker<'_> {
                     .at(span, "outside of the rounds")
                     .at(inner, "a name of the block")
                     .help("after a block there are its states, its counter, and what its counter counts on the left"),
+            );
+            return;
+        }
+        if let Some((state, module, place)) = self.state_of_module(name) {
+            let what =
+                format!("`{state}` is a state of the module `{module}`, and known in it only");
+            self.report.push(
+                Diagnostic::error("E0201", what)
+                    .at(span, "outside of the module")
+                    .at(place, "the state")
+                    .help(format!(
+                        "make what is wanted of it a result of `{module}`; `--export` writes the states of a training"
+                    )),
             );
             return;
         }
@@ -82,6 +96,39 @@ impl Checker<'_> {
             error = error.help(format!("it is in a library: write `use {library}`"));
         }
         self.report.push(error);
+    }
+
+    /// What a path of a state in an instance, or an array of them, names: the state, its module, and where it stands.
+    fn state_of_module(&self, path: &str) -> Option<(String, String, Span)> {
+        let (owner, state) = path.rsplit_once('.')?;
+        let plain = |path: &str| -> Vec<String> {
+            let parts = path.split('.').filter(|part| part.parse::<u64>().is_err());
+            parts.map(str::to_owned).collect()
+        };
+        let owner = plain(owner);
+        let instances = self.instances_made.iter().find(|instances| {
+            let first = instances.elements.first();
+            first.is_some_and(|element| plain(&element.path) == owner)
+        })?;
+        let EntityKind::Module(module) = self.entity(instances.module).kind else {
+            return None;
+        };
+        module.body.iter().find_map(|item| {
+            let ItemKind::Statement(Statement::Definition {
+                role: Role::State,
+                targets,
+                ..
+            }) = &item.kind
+            else {
+                return None;
+            };
+            let target = targets.iter().find(|target| target.name.text == state)?;
+            Some((
+                state.to_owned(),
+                module.name.text.to_string(),
+                target.name.span,
+            ))
+        })
     }
 
     /// The library that would make this name known.

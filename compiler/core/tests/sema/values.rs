@@ -140,3 +140,51 @@ fn scatters_add_and_choose_in_the_places_that_data_say() {
     close(&found[3], &back);
     close(&found[4], &total);
 }
+
+#[test]
+fn floats_become_the_nearest_byte_and_whole_numbers_wrap() {
+    let text = "
+        input x: f64[7]
+        input k: i64[7]
+        input h: f32[7]
+        a[i] = u8(x[i])
+        b[i] = i64(u8(x[i])) + 1
+        c[i] = u8(h[i])
+        d[i] = u8(k[i])
+        e = u8(2.7)
+        output a; output b; output c; output d; output e";
+    let all = [300.5, -2.7, 17.9, 1e10, -1e10, 255.9, f64::NAN];
+    let whole = [300.0, -2.0, 17.0, 1e10, 0.0, 255.0, 256.0];
+    let value = |name: &str, at: u64| match name {
+        "k" => whole[at as usize],
+        _ => all[at as usize],
+    };
+    let bytes = [255.0, 0.0, 17.0, 255.0, 0.0, 255.0, 0.0];
+    let found = outputs(text, &value);
+    close(&found[0], &bytes);
+    close(&found[1], &bytes.map(|byte| byte + 1.0));
+    close(&found[2], &bytes);
+    close(&found[3], &[44.0, 254.0, 17.0, 0.0, 0.0, 255.0, 0.0]);
+    close(&found[4], &[2.0]);
+}
+
+/// In a position a bare name is a scalar of that name or an index, never a tensor: no statement uses another by it.
+#[test]
+fn an_index_may_have_the_name_of_a_tensor() {
+    let text = "
+        input A: f64[2, 3]
+        input v: f64[3]
+        fn f(A[m, n], v[n]) -> w[m] { w[s] = A[s,r] * v[r]; r[s] = 2 * w[s]; q = max[s] r[s] }
+        w = f(A, v)
+        repeat t < 2 {
+          state y[s] = A[s,0]
+          r[s] = y[s] + 2 * z[s]
+          z[s] = A[s,r] * v[r] + (max[r] v[r])
+          next y[s] = r[s]
+        }
+        output w; output y";
+    let found = outputs(text, &|_, at| at as f64 + 1.0);
+    // A v = (14, 32), and each round adds twice that and twice 3.
+    close(&found[0], &[14.0, 32.0]);
+    close(&found[1], &[1.0 + 2.0 * 2.0 * 17.0, 4.0 + 2.0 * 2.0 * 35.0]);
+}

@@ -154,6 +154,15 @@ fn legw_warms_up_for_the_same_number_of_steps() {
             move |at: At| warm(at, length).unwrap_or_else(|| poly(at.after(length.ceil()), 1));
         let schedule = "legw(base_batch: 2, base_epochs: 1) then poly()";
         rates(&[(batch, "epochs: 14", schedule, &factor)]);
+        // With a rate the factor is all of the rule, by name and by position.
+        let scale = 0.5 * (batch as f64 / 2.0).sqrt();
+        let whole = move |at: At| scale * warm(at, length).unwrap_or(1.0);
+        for schedule in [
+            "legw(base_batch: 2, base_lr: 0.5, base_warmup: 1)",
+            "legw(2, 0.5, 1)",
+        ] {
+            rates(&[(batch, "epochs: 14", schedule, &whole)]);
+        }
     }
 }
 

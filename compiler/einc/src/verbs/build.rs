@@ -14,7 +14,9 @@ use einc_driver::{
     bundle::{Bundle, Planned},
     exit,
     failure::Failure,
-    infer, session,
+    infer,
+    program::Program,
+    session::{self, Checked},
     settings::Settings,
 };
 use std::path::PathBuf;
@@ -86,23 +88,21 @@ pub fn perform(arguments: Arguments) -> i32 {
         return 1;
     }
     // Sizes that come with the data leave the planning to the executable.
-    let planned = match &checked.program {
-        None => None,
-        // Training is planned at its start.
-        Some(_) if checked.training.is_some() => None,
-        Some(_) => {
-            match session::compile(checked, settings.sites.unwrap_or(1), settings.time_limit) {
-                Ok((compiled, configuration, _)) => Some(Planned {
-                    configuration,
-                    plan: compiled.plan,
-                }),
-                Err(failure) => return exit::fail(failure, &program, format),
+    let planned = match checked.program.is_some() {
+        false => None,
+        true => match planned(checked, &program, &settings) {
+            Ok(planned) => planned,
+            Err(failure) => return exit::fail(failure, &program, format),
+        },
+    };
+    let mut groups = vec![];
+    for plan in planned.iter().flat_map(|planned| planned.prepared.plans()) {
+        for group in ein_exec::groups(plan) {
+            if !groups.contains(&group) {
+                groups.push(group);
             }
         }
-    };
-    let groups = planned
-        .as_ref()
-        .map(|planned| ein_exec::groups(&planned.plan));
+    }
     let bundle = match Bundle::new(&program, &settings, planned).encode() {
         Ok(bundle) => bundle,
         Err(error) => exit::internal(&format!("the program cannot be encoded: {error}")),
@@ -110,8 +110,26 @@ pub fn perform(arguments: Arguments) -> i32 {
     let output = arguments
         .output
         .unwrap_or_else(|| PathBuf::from(&program.name));
-    match einc_codegen::build(&bundle, &groups.unwrap_or_default(), &output) {
+    match einc_codegen::build(&bundle, &groups, &output) {
         Ok(()) => 0,
         Err(diagnostic) => super::complain(diagnostic, format),
     }
+}
+
+/// What the executable carries, if it needs no more sites than are known.
+fn planned(
+    mut checked: Checked,
+    program: &Program,
+    settings: &Settings,
+) -> Result<Option<Planned>, Failure> {
+    let sites = settings.sites.unwrap_or(1);
+    if checked.training.is_some() && settings.sites.is_none() {
+        // A strategy may ask for more than one.
+        checked = session::check_for(program, settings, Purpose::Look, Some(sites))?;
+        if checked.diagnostics.iter().any(|d| d.is_error()) {
+            return Ok(None);
+        }
+    }
+    let (planned, _) = session::prepare(checked, sites, settings.time_limit)?;
+    Ok(Some(planned))
 }

@@ -15,13 +15,14 @@ use ein_array::Array;
 use ein_data::checkpoint::CheckpointWriter;
 use ein_data::{DataError, Named, SetWriter};
 use ein_plan::{Mesh, Placement, RelationType, Source};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where the checkpoints of a block go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoints {
     /// The folder that they are in.
     pub folder: PathBuf,

@@ -31,7 +31,7 @@ use ein_array::Data;
 use ein_comm::Communicator;
 use ein_data::Reader;
 use ein_plan::source::fed::{NEXT, RATE};
-use ein_plan::{Operation, Plan, RelationType, Source};
+use ein_plan::{Operation, Plan, Source};
 use feed::{Batch, Data as Bound, Feed};
 use resident::Residents;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub(crate) fn session(
     let plans: Vec<&Plan> = session.plans().collect();
     let own: Vec<&Plan> = session.own_plans().collect();
     let token = meet((&plans, &own), comm, options)?;
-    let pool = pool(options);
+    let pool = pool(comm, options);
     agree(comm, pool.as_ref().err().cloned())?;
     let mut runner = Runner {
         session,
@@ -391,10 +391,9 @@ impl Runner<'_> {
                 continue;
             };
             if let Some(resident) = self.residents.get(name) {
-                let extents = |kind: &RelationType| -> Vec<u64> {
-                    kind.array.dims.iter().map(|dim| dim.extent).collect()
-                };
-                if extents(&resident.kind) != extents(&step.kind) {
+                let (have, read) = (&resident.kind.array.dims, &step.kind.array.dims);
+                let extents = have.iter().map(|dim| dim.extent);
+                if !extents.eq(read.iter().map(|dim| dim.extent)) {
                     // Rows of a constant: each site reads them of all of it.
                     continue;
                 }

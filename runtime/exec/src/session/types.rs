@@ -9,11 +9,12 @@
 use super::{Checkpoints, Keeping};
 use crate::error::RunError;
 use ein_plan::{DType, Plan, Source};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A session: everything that is walked, decided before it begins.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Session {
     /// Blocks in order.
     pub blocks: Vec<Block>,
@@ -23,12 +24,13 @@ pub struct Session {
     pub constants: Option<Plan>,
     /// What is evaluated at the end.
     pub last: Option<Plan>,
-    /// What is kept on disk.
+    /// What is kept on disk; a run's own, which no built program carries.
+    #[serde(skip)]
     pub keeping: Keeping,
 }
 
 /// A tensor that is carried.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
     /// How it begins; `Unbound`: it is given by the plan of the constants.
     pub begin: Source,
@@ -55,7 +57,7 @@ impl Carried {
 }
 
 /// One loop over steps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Block {
     /// Its name: the stream of its shuffles.
     pub name: String,
@@ -92,7 +94,7 @@ pub struct Block {
 }
 
 /// Rounds of steps that every site makes by itself, on rows of its own. Sites and parts: site `s` has part `s % parts`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Rounds {
     /// Steps of a round.
     pub local_steps: u64,
@@ -115,7 +117,7 @@ pub struct Rounds {
 }
 
 /// What becomes of the optimizer's states between rounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum States {
     /// They go where their params go.
     #[default]
@@ -127,7 +129,7 @@ pub enum States {
 }
 
 /// A tensor of the data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BatchInput {
     /// Full name.
     pub name: String,
@@ -144,7 +146,7 @@ pub struct BatchInput {
 }
 
 /// How often something is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Every {
     /// After so many epochs.
     Epochs(u64),

@@ -8,6 +8,7 @@
 
 use super::term::{Number, RUN, Rule, line};
 use super::{Pairs, Way};
+use crate::lie::distances;
 use crate::wide;
 
 /// Rows of a block.
@@ -33,17 +34,6 @@ pub(crate) struct Task<'t, T> {
     pub panels: Option<&'t Panels<T>>,
     /// The box, in row-major order.
     pub to: &'t mut [T],
-}
-
-/// The distances of the values of some indices from the first one, in row-major order.
-fn distances(indices: &[usize], lengths: &[usize], steps: &[i64]) -> Vec<usize> {
-    let mut all = vec![0i64];
-    for i in indices {
-        let before = std::mem::take(&mut all);
-        let along = |x: i64| (0..lengths[*i] as i64).map(move |n| x + n * steps[*i]);
-        all = before.into_iter().flat_map(along).collect();
-    }
-    all.into_iter().map(|x| x as usize).collect()
 }
 
 /// Panels for so many columns: the first column of each, and whether it is a wide one.
@@ -229,16 +219,20 @@ impl<T: Number> Task<'_, T> {
                 let mut row = 0;
                 while row < rows.len() {
                     let high = if row + HIGH <= rows.len() { HIGH } else { 1 };
-                    for r in 0..high {
-                        let from = first.wrapping_add(rows[row + r]);
-                        let strip = strip[r..].iter_mut().step_by(high);
-                        if run {
-                            for (to, x) in strip.zip(&self.x[from..from + terms.len()]) {
-                                *to = *x;
-                            }
-                        } else {
+                    let from = |r: usize| first.wrapping_add(rows[row + r]);
+                    let neighbours = |r: usize| &self.x[from(r)..][..terms.len()];
+                    if run && high == HIGH {
+                        let (a, b) = (neighbours(0).iter(), neighbours(1).iter());
+                        let (c, d) = (neighbours(2).iter(), neighbours(3).iter());
+                        let fours = strip.as_chunks_mut::<HIGH>().0.iter_mut();
+                        for ((((four, a), b), c), d) in fours.zip(a).zip(b).zip(c).zip(d) {
+                            *four = [*a, *b, *c, *d];
+                        }
+                    } else {
+                        for r in 0..high {
+                            let strip = strip[r..].iter_mut().step_by(high);
                             for (to, term) in strip.zip(&terms) {
-                                *to = self.x[from.wrapping_add(*term)];
+                                *to = self.x[from(r).wrapping_add(*term)];
                             }
                         }
                     }

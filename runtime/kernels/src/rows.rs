@@ -1,0 +1,276 @@
+//! Reductions of rows: floats as they lie, neighbours in a row, without a program.
+//!
+//! Extremes and their places are looked for in as many lanes as the processor has. What other reductions make of a row
+//! has the bits of strips. Must not know plans.
+//!
+//! ```text
+//! [n | k] argmin a0[n, k]   rows n     [b, n | h, k] max a0[b, h, n, k]   no rows: terms of different h are no neighbours
+//! ```
+
+mod extreme;
+
+use crate::accumulate::Accumulator;
+use crate::boxes::Boxes;
+use crate::carrier::Rule;
+use crate::lie::{Lie, lie};
+use crate::nest::{WIDTH, strip_of};
+use crate::pack::merged;
+use crate::program::Place;
+use crate::segment::Segment;
+use crate::wide::{self, Job};
+use crate::{Chunk, memory};
+use ein_array::{Array, Data};
+use ein_plan::{DType, Kernel, Reduction};
+use extreme::{Element, of_row};
+use rayon::prelude::*;
+
+/// Points that are worth a task of their own.
+const TASK: usize = 1 << 16;
+/// Fewest rows where they are long: fewer are worth several threads a row.
+const FEWEST: usize = 16;
+
+/// Fewest elements of a row that is reduced to anything but an extreme: of shorter ones, strips hold several.
+const LEAST: usize = 64;
+
+/// A kernel in this form.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    rule: Rule,
+    /// Whether the result is a carrier's columns, not a value.
+    partial: bool,
+    from: Lie,
+    rank: usize,
+    /// Start, length and whole extent of each reduced index.
+    reduced: Vec<(i64, usize, i64)>,
+    /// Elements of a row.
+    length: usize,
+}
+
+/// The result, if the kernel has this form.
+pub(crate) fn run(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Option<Vec<Array>> {
+    let places: Vec<Place> = operands.iter().map(Place::of).collect();
+    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let rows = Rows::of(kernel, &ranges, &places)?;
+    let output = &ranges[..rows.rank];
+    let shape: Vec<usize> = output.iter().map(|(_, n)| *n as usize).collect();
+    let types = kernel.output.iter();
+    let mut columns: Vec<Array> = types.map(|dtype| memory::room(*dtype, &shape)).collect();
+    let segments = columns.iter_mut();
+    let mut rest: Vec<Segment<'_>> = segments.map(|c| Segment::of(c.data_mut())).collect();
+    if rows.rank == 0 {
+        rows.part(&ranges, (operands, &[]), rest);
+        return Some(columns);
+    }
+    let boxes = Boxes::new(output, TASK / rows.length);
+    let mut tasks = Vec::with_capacity(boxes.count());
+    for number in 0..boxes.count() {
+        let count = boxes.rows(number).1;
+        let (heads, tails) = rest.into_iter().map(|column| column.split(count)).unzip();
+        tasks.push((number, heads));
+        rest = tails;
+    }
+    drop(rest);
+    tasks
+        .into_par_iter()
+        .for_each(|(number, to): (usize, Vec<Segment<'_>>)| {
+            let mut own = ranges.clone();
+            own[..rows.rank].copy_from_slice(&boxes.ranges(number));
+            rows.part(&own, (operands, &[]), to);
+        });
+    Some(columns)
+}
+
+impl Rows {
+    /// A kernel over `ranges` in this form, its operands lying at `places`. Points of it cannot fault.
+    pub(crate) fn of(kernel: &Kernel, ranges: &[(i64, i64)], places: &[Place]) -> Option<Rows> {
+        use Reduction as R;
+        let reduction = kernel.reduction?;
+        if kernel.guard.is_some() || ranges.iter().any(|(_, n)| *n == 0) {
+            return None;
+        }
+        let dtype = kernel.graph.dtype(kernel.root);
+        let output = match (reduction.is_arg(), kernel.finish) {
+            (_, false) => reduction.carrier(dtype),
+            (_, true) => vec![reduction.result(dtype)],
+        };
+        if !matches!(dtype, DType::F32 | DType::F64) || kernel.output != output {
+            return None;
+        }
+        let from = lie(kernel, kernel.root, dtype, ranges, places)?;
+        let rank = kernel.output_rank as usize;
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let terms: Vec<usize> = (rank..ranges.len()).collect();
+        let reduced = kernel.indices[rank..].iter().zip(&ranges[rank..]);
+        let reduced = reduced.map(|(index, (start, n))| (*start, *n as usize, index.extent as i64));
+        let (rows, length) = lengths.split_at(rank);
+        let rows = rows.iter().fold(1usize, |n, l| n.saturating_mul(*l));
+        let length: usize = length.iter().product();
+        let few = rows < FEWEST && rows.saturating_mul(length) >= 4 * TASK;
+        let least = match reduction {
+            R::Max | R::Min | R::ArgMax | R::ArgMin => 2,
+            _ => LEAST,
+        };
+        let neighbours = merged(&from.steps, &terms, &lengths) == Some(1);
+        (neighbours && length >= least && !few).then(|| Rows {
+            rule: Rule {
+                reduction,
+                value: dtype,
+            },
+            partial: !kernel.finish,
+            from,
+            rank,
+            reduced: reduced.collect(),
+            length,
+        })
+    }
+
+    /// A box of the output, which the columns `to` are, in row-major order. Of operands, `skipped` first elements (none: 0)
+    /// are not there.
+    pub(crate) fn part(
+        &self,
+        ranges: &[(i64, i64)],
+        (operands, skipped): (&[Chunk<'_>], &[i64]),
+        to: Vec<Segment<'_>>,
+    ) {
+        let first = self.from.first(ranges, skipped) as usize;
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let output: Vec<usize> = (0..self.rank).collect();
+        let starts = match merged(&self.from.steps, &output, &lengths) {
+            Some(step) => Starts::Even(step),
+            None => Starts::Listed(self.from.distances(&output, &lengths)),
+        };
+        let count = output.iter().map(|i| lengths[*i]).product();
+        match operands[self.from.operand].columns[self.from.column].data() {
+            Data::F32(x) => wide::run(Task {
+                rows: self,
+                x,
+                first,
+                starts,
+                count,
+                to,
+            }),
+            Data::F64(x) => wide::run(Task {
+                rows: self,
+                x,
+                first,
+                starts,
+                count,
+                to,
+            }),
+            _ => {}
+        }
+    }
+
+    /// The number of a row's element among all points of the reduction.
+    #[inline(always)]
+    fn number(&self, place: usize) -> i64 {
+        if let [(start, ..)] = self.reduced[..] {
+            return start + place as i64;
+        }
+        let (mut rest, mut number, mut scale) = (place, 0i64, 1i64);
+        for (start, length, extent) in self.reduced.iter().rev() {
+            let at = start + (rest % length) as i64;
+            number = number.wrapping_add(at.wrapping_mul(scale));
+            scale = scale.wrapping_mul(*extent);
+            rest /= length;
+        }
+        number
+    }
+}
+
+/// How far each row begins behind the first one.
+enum Starts {
+    Even(usize),
+    Listed(Vec<usize>),
+}
+
+/// The rows of a box.
+struct Task<'t, T> {
+    rows: &'t Rows,
+    x: &'t [T],
+    /// Where the first row begins.
+    first: usize,
+    starts: Starts,
+    /// How many rows there are.
+    count: usize,
+    to: Vec<Segment<'t>>,
+}
+
+impl<T: Element> Task<'_, T> {
+    #[inline(always)]
+    fn row(&self, number: usize) -> &[T] {
+        let start = match &self.starts {
+            Starts::Even(step) => number * step,
+            Starts::Listed(starts) => starts[number],
+        };
+        &self.x[self.first.wrapping_add(start)..][..self.rows.length]
+    }
+
+    /// The extreme of a row and its place. A method: a closure may be left out of line, without the instructions of the
+    /// loop's processor.
+    #[inline(always)]
+    fn extreme<const LARGEST: bool>(&self, row: usize, wanted: bool) -> (T, usize) {
+        of_row::<T, LARGEST>(self.row(row), wanted)
+    }
+
+    #[inline(always)]
+    fn extremes<const LARGEST: bool>(mut self) {
+        let mut to = std::mem::take(&mut self.to);
+        match &mut to[..] {
+            [Segment::I64(numbers)] => {
+                for (row, number) in numbers.iter_mut().enumerate() {
+                    *number = self.rows.number(self.extreme::<LARGEST>(row, true).1);
+                }
+            }
+            [values] => {
+                for (row, value) in T::elements(values).iter_mut().enumerate() {
+                    *value = self.extreme::<LARGEST>(row, false).0;
+                }
+            }
+            [values, Segment::I64(numbers)] => {
+                let values = T::elements(values).iter_mut().zip(numbers.iter_mut());
+                for (row, (value, number)) in values.enumerate() {
+                    let found = self.extreme::<LARGEST>(row, true);
+                    (*value, *number) = (found.0, self.rows.number(found.1));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What strips of a row would give.
+    #[inline(always)]
+    fn totals(mut self) {
+        let (mut to, rule) = (std::mem::take(&mut self.to), self.rows.rule);
+        let strip = strip_of(self.rows.length, WIDTH);
+        let mut accumulator = Accumulator::new(rule, true);
+        for row in 0..self.count {
+            accumulator.reset(1);
+            for part in self.row(row).chunks(strip) {
+                accumulator.add_floats(part, None, |lane| lane as i64);
+            }
+            let carrier = accumulator.carrier(0);
+            if self.rows.partial {
+                rule.store(&carrier, &mut to, row);
+            } else {
+                rule.finish(&carrier, &mut to[0], row);
+            }
+        }
+    }
+}
+
+impl<T: Element> Job for Task<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        match self.rows.rule.reduction {
+            Reduction::Max | Reduction::ArgMax => self.extremes::<true>(),
+            Reduction::Min | Reduction::ArgMin => self.extremes::<false>(),
+            _ => self.totals(),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Scatters of lines as they lie: a point goes to one place with all its values, neighbours both where they are and where they go.
+//!
+//! The place of a point is an element that is read, or an element of a list at such a place. Parts of the points are added up
+//! in tables of their own, and those in order. Must not know where guards come from.
+//!
+//! ```text
+//! [k, d | n] sum x[n, d] if list[near[n]] == k   ->   table[list[near[n]], ..] += x[n, ..]
+//! ```
+
+use super::{Solved, Sums, parts};
+use crate::Chunk;
+use crate::lie::{Lie, lie};
+use crate::pack::merged;
+use crate::program::Place;
+use crate::wide::{self, Job};
+use ein_array::Data;
+use ein_plan::{DType, Kernel, Node, NodeId, Scalar};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Values that are added together.
+const LANES: usize = 16;
+
+/// What goes to a point's place.
+enum Values<'a> {
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+    I64(&'a [i64]),
+    /// The same to all.
+    Float(f64),
+    Integer(i64),
+}
+
+/// A scatter in this form.
+pub(super) struct Lines<'a> {
+    values: Values<'a>,
+    /// Where the values of the first point begin, and how far those of the next one are from there.
+    value: (usize, usize),
+    /// Where points go, as it is read: the first point's, and how far the next one's is from there.
+    places: &'a [i64],
+    place: (usize, usize),
+    /// What is read there instead, with the number of its first element.
+    list: Option<(&'a [i64], i64)>,
+    /// Values of a point.
+    width: usize,
+    /// Start and length of the index that a place is a value of.
+    solved: (i64, i64),
+    points: usize,
+    /// Into how many parts points are cut.
+    parts: u64,
+}
+
+impl<'a> Lines<'a> {
+    /// A scatter over `ranges` in this form, if its points are many for its output.
+    pub(super) fn of(
+        kernel: &Kernel,
+        solved: &Solved,
+        ranges: &[(i64, i64)],
+        operands: &'a [Chunk<'a>],
+    ) -> Option<Lines<'a>> {
+        let &[(v, expression)] = &solved.places[..] else {
+            return None;
+        };
+        let rank = kernel.output_rank as usize;
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        // What goes to one place is one stretch of the output.
+        if !solved.rest.is_empty() || lengths[..v].iter().any(|n| *n > 1) {
+            return None;
+        }
+        let layout: Vec<Place> = operands.iter().map(Place::of).collect();
+        let (of_point, of_line): (Vec<usize>, Vec<usize>) =
+            ((rank..ranges.len()).collect(), (v + 1..rank).collect());
+        let width: usize = of_line.iter().map(|i| lengths[*i]).product();
+        let points: usize = of_point.iter().map(|i| lengths[*i]).product();
+        let parts = parts((points * width) as u64, width * lengths[v]);
+        if parts == 0 {
+            return None;
+        }
+        let column = |lie: &Lie| operands[lie.operand].columns[lie.column].data();
+        let step = |lie: &Lie| merged(&lie.steps, &of_point, &lengths);
+        let dtype = kernel.graph.dtype(kernel.root);
+        let (values, value) = match (kernel.graph.node(kernel.root), dtype) {
+            (Node::Constant(x), DType::F32) => {
+                (Values::Float(f64::from(x.as_f64() as f32)), (0, 0))
+            }
+            (Node::Constant(x), DType::F64) => (Values::Float(x.as_f64()), (0, 0)),
+            (Node::Constant(Scalar::Int(x)), DType::I64) => (Values::Integer(*x), (0, 0)),
+            _ => {
+                let lie = lie(kernel, kernel.root, dtype, ranges, &layout)?;
+                if merged(&lie.steps, &of_line, &lengths) != Some(1) {
+                    return None;
+                }
+                let values = match column(&lie) {
+                    Data::F32(x) => Values::F32(x),
+                    Data::F64(x) => Values::F64(x),
+                    Data::I64(x) => Values::I64(x),
+                    _ => return None,
+                };
+                (values, (lie.first(ranges, &[]) as usize, step(&lie)?))
+            }
+        };
+        let mut list = None;
+        let found = |id: NodeId| {
+            let lie = lie(kernel, id, DType::I64, ranges, &layout)?;
+            let Data::I64(places) = column(&lie) else {
+                return None;
+            };
+            let own = |i: usize| lie.steps[i] == 0 || lengths[i] == 1;
+            let fixed = (0..rank).all(own);
+            let place = (lie.first(ranges, &[]) as usize, step(&lie)?);
+            fixed.then_some((&places[..], place))
+        };
+        let (places, place) = match found(expression) {
+            Some(found) => found,
+            None => {
+                let Node::Read {
+                    operand,
+                    column,
+                    positions,
+                    otherwise: None,
+                } = kernel.graph.node(expression)
+                else {
+                    return None;
+                };
+                let (chunk, [position]) = (&operands[*operand as usize], &positions[..]) else {
+                    return None;
+                };
+                let Data::I64(elements) = chunk.columns[*column as usize].data() else {
+                    return None;
+                };
+                list = Some((&elements[..], chunk.start[0] as i64));
+                found(*position)?
+            }
+        };
+        Some(Lines {
+            values,
+            value,
+            places,
+            place,
+            list,
+            width,
+            solved: ranges[v],
+            points,
+            parts,
+        })
+    }
+
+    /// The values `x` of all points, made wider, by place; `None` if a place is read outside its list.
+    fn reduced<T: Copy + Sync, A: Copy + Send + Sync>(
+        &self,
+        x: &[T],
+        start: A,
+        wider: impl Fn(T) -> A + Copy + Sync,
+        f: impl Fn(A, A) -> A + Copy + Sync,
+    ) -> Option<Vec<A>> {
+        let parts = self.parts as usize;
+        let size = self.width * self.solved.1 as usize;
+        let tables: Vec<Option<Vec<A>>> = (0..parts)
+            .into_par_iter()
+            .map(|part| {
+                let points = part * self.points / parts..(part + 1) * self.points / parts;
+                let mut table = vec![start; size];
+                let inside = wide::run(Part {
+                    lines: self,
+                    x,
+                    points,
+                    table: &mut table,
+                    add: |a, x| f(a, wider(x)),
+                });
+                inside.then_some(table)
+            })
+            .collect();
+        let mut tables = tables.into_iter();
+        let mut total = tables.next()??;
+        for table in tables {
+            for (total, x) in total.iter_mut().zip(table?) {
+                *total = f(*total, x);
+            }
+        }
+        Some(total)
+    }
+}
+
+impl Sums for Lines<'_> {
+    fn floats(&self, start: f64, f: impl Fn(f64, f64) -> f64 + Copy + Sync) -> Option<Vec<f64>> {
+        match self.values {
+            Values::F32(x) => self.reduced(x, start, f64::from, f),
+            Values::F64(x) => self.reduced(x, start, |x| x, f),
+            Values::Float(x) => self.reduced(&vec![x; self.width], start, |x| x, f),
+            Values::I64(_) | Values::Integer(_) => None,
+        }
+    }
+
+    fn integers(&self, start: i64, f: impl Fn(i64, i64) -> i64 + Copy + Sync) -> Option<Vec<i64>> {
+        match self.values {
+            Values::I64(x) => self.reduced(x, start, |x| x, f),
+            Values::Integer(x) => self.reduced(&vec![x; self.width], start, |x| x, f),
+            _ => None,
+        }
+    }
+}
+
+/// A part of the points, to be added to a table.
+struct Part<'t, 'a, T, A, F> {
+    lines: &'t Lines<'a>,
+    x: &'t [T],
+    points: Range<usize>,
+    table: &'t mut [A],
+    add: F,
+}
+
+/// Where a point goes.
+enum Goes {
+    /// Its values begin there, and its place has that number.
+    To(usize, usize),
+    /// Its place is none of the output's.
+    Nowhere,
+    /// Its place is read outside of its list.
+    Outside,
+}
+
+impl Lines<'_> {
+    #[inline(always)]
+    fn point(&self, point: usize) -> Goes {
+        let (start, length) = self.solved;
+        let mut place = self.places[self.place.0 + point * self.place.1];
+        if let Some((list, first)) = self.list {
+            let at = usize::try_from(place.wrapping_sub(first)).unwrap_or(usize::MAX);
+            match list.get(at) {
+                Some(found) => place = *found,
+                None => return Goes::Outside,
+            }
+        }
+        let place = place.wrapping_sub(start);
+        if (0..length).contains(&place) {
+            Goes::To(self.value.0 + point * self.value.1, place as usize)
+        } else {
+            Goes::Nowhere
+        }
+    }
+}
+
+impl<T: Copy, A: Copy, F: Fn(A, T) -> A + Copy> Job for Part<'_, '_, T, A, F> {
+    /// Whether all places are in their list.
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Part {
+            lines,
+            x,
+            points,
+            table,
+            add,
+        } = self;
+        let width = lines.width;
+        for point in points {
+            let (from, place) = match lines.point(point) {
+                Goes::To(from, place) => (from, place),
+                Goes::Nowhere => continue,
+                Goes::Outside => return false,
+            };
+            if width == 1 {
+                table[place] = add(table[place], x[from]);
+                continue;
+            }
+            let values = &x[from..from + width];
+            let sums = &mut table[place * width..(place + 1) * width];
+            let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
+            let (values, last) = values.as_chunks::<LANES>();
+            for (sums, values) in sums.iter_mut().zip(values) {
+                for l in 0..LANES {
+                    sums[l] = add(sums[l], values[l]);
+                }
+            }
+            for (sum, x) in last_sums.iter_mut().zip(last) {
+                *sum = add(*sum, *x);
+            }
+        }
+        true
+    }
+}
