@@ -9,7 +9,8 @@
 use super::{
     Checker,
     desugar::state_of,
-    names::{EntityId, EntityKind},
+    instances::Declared,
+    names::{EntityId, EntityKind, Found},
 };
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{ItemKind, Role, Statement};
@@ -43,7 +44,7 @@ impl Checker<'_> {
             );
             return;
         }
-        if let Some((state, module, place)) = self.state_of_module(name) {
+        if let Some((state, module, place)) = self.state_of_module(file, name) {
             let what =
                 format!("`{state}` is a state of the module `{module}`, and known in it only");
             self.report.push(
@@ -98,37 +99,41 @@ impl Checker<'_> {
         self.report.push(error);
     }
 
-    /// What a path of a state in an instance, or an array of them, names: the state, its module, and where it stands.
-    fn state_of_module(&self, path: &str) -> Option<(String, String, Span)> {
-        let (owner, state) = path.rsplit_once('.')?;
-        let plain = |path: &str| -> Vec<String> {
-            let parts = path.split('.').filter(|part| part.parse::<u64>().is_err());
-            parts.map(str::to_owned).collect()
-        };
-        let owner = plain(owner);
-        let instances = self.instances_made.iter().find(|instances| {
-            let first = instances.elements.first();
-            first.is_some_and(|element| plain(&element.path) == owner)
-        })?;
-        let EntityKind::Module(module) = self.entity(instances.module).kind else {
+    /// What a path of a state in an instance, or in an array of them, names: the state, its module, and where it stands.
+    fn state_of_module(&self, file: FileId, path: &str) -> Option<(String, String, Span)> {
+        let mut names = path.split('.');
+        let (Found::Entity(instance) | Found::Member(instance)) = self.find(file, names.next()?)
+        else {
             return None;
         };
-        module.body.iter().find_map(|item| {
-            let ItemKind::Statement(Statement::Definition {
-                role: Role::State,
-                targets,
-                ..
-            }) = &item.kind
-            else {
-                return None;
-            };
-            let target = targets.iter().find(|target| target.name.text == state)?;
-            Some((
-                state.to_owned(),
-                module.name.text.to_string(),
-                target.name.span,
-            ))
-        })
+        let EntityKind::Instance(mut declared) = self.entity(instance).kind else {
+            return None;
+        };
+        let mut file = self.entity_files[instance.0 as usize];
+        loop {
+            let (id, module) = self.module(file, &declared.module.text)?;
+            let name = names.next()?;
+            let found = module.body.iter().find_map(|item| match &item.kind {
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::State,
+                    targets,
+                    ..
+                }) => {
+                    let target = targets.iter().find(|target| target.name.text == name)?;
+                    Some(Err(target.name.span))
+                }
+                ItemKind::Param { name: own, ty, .. } if own.text == name => {
+                    Declared::of(ty).map(Ok)
+                }
+                _ => None,
+            });
+            match found? {
+                Ok(inner) => (declared, file) = (inner, self.entity_files[id.0 as usize]),
+                Err(place) => {
+                    return Some((name.to_owned(), module.name.text.to_string(), place));
+                }
+            }
+        }
     }
 
     /// The library that would make this name known.
