@@ -536,4 +536,12 @@ fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
         .run(&no_such)
         .fails_with(1)
         .says(&["E0701", "none.safetensors: there is no such file"]);
+    // A checkpoint's own tensors would be removed before they are read.
+    let newest = place.checkpoints().pop().unwrap();
+    let own = format!("ckpt/{newest}/tensors.safetensors");
+    place
+        .run(&["--weights", &own, "--restart"])
+        .fails_with(1)
+        .says(&["E0709", "the weights are in one of them", "copy the file"]);
+    assert!(place.checkpoints().contains(&newest));
 }

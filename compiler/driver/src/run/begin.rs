@@ -14,7 +14,10 @@ use ein_exec::session::{Begin, Keeping};
 use ein_exec::{Note, Options};
 use ein_plan::FileRef;
 use einc_diag::Diagnostic;
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 /// What is asked of a run besides its plans. Returns the files of params that begin with weights.
 pub(super) fn keep(
@@ -34,6 +37,22 @@ pub(super) fn keep(
                 return Err(Failure::wrong(vec![
                     Diagnostic::error("E0706", message)
                         .help(format!("it holds {}", names.join(", "))),
+                ]));
+            }
+            let folders = session.blocks.iter().filter_map(|b| b.checkpoints.as_ref());
+            let within = |path: &Path, folder: &Path| {
+                let whole = [path, folder].map(std::fs::canonicalize);
+                matches!(whole, [Ok(path), Ok(folder)] if path.starts_with(folder))
+            };
+            if let (Begin::Restart, Some(path)) = (settings.begin, &settings.weights)
+                && let Some(own) = folders.map(|c| &c.folder).find(|own| within(path, own))
+            {
+                let message = format!(
+                    "`--restart` removes the checkpoints in `{}`, and the weights are in one of them",
+                    own.display()
+                );
+                return Err(Failure::wrong(vec![
+                    Diagnostic::error("E0709", message).help("copy the file of weights first"),
                 ]));
             }
             let saves = session

@@ -138,8 +138,13 @@ pub fn slab(block: u64) -> u64 {
     block.min(SLAB.max(block.div_ceil(4)))
 }
 
-/// What a site gets, from whom.
-fn parcels(tensor: &Dealt, from: Rest<'_>, to: Rest<'_>, receiver: u32, sites: u32) -> Vec<Parcel> {
+/// What `receiver` gets, from whom, if it or the sender is site `me`.
+fn parcels(
+    tensor: &Dealt,
+    (from, to): (Rest<'_>, Rest<'_>),
+    (receiver, me): (u32, u32),
+    sites: u32,
+) -> Vec<Parcel> {
     let wanted = tensor.selection(to, receiver, sites);
     let holders: Vec<(u32, Selection)> = match from {
         Rest::Home => (0..sites)
@@ -159,6 +164,9 @@ fn parcels(tensor: &Dealt, from: Rest<'_>, to: Rest<'_>, receiver: u32, sites: u
     };
     let mut found = vec![];
     for (sender, have) in holders {
+        if me != sender && me != receiver {
+            continue;
+        }
         let (mut from, mut to) = (vec![], vec![]);
         for (have, wanted) in have.iter().zip(&wanted) {
             let [a, b] = common(have.as_deref(), wanted.as_deref());
@@ -190,7 +198,8 @@ fn common(a: Option<&[u32]>, b: Option<&[u32]>) -> [Option<Arc<[u32]>>; 2] {
         (Some(a), None) => [Some((0..a.len() as u32).collect()), Some(a.into())],
         (None, Some(b)) => [Some(b.into()), Some((0..b.len() as u32).collect())],
         (Some(a), Some(b)) => {
-            let (mut left, mut right) = (vec![], vec![]);
+            let room = a.len().min(b.len());
+            let (mut left, mut right) = (Vec::with_capacity(room), Vec::with_capacity(room));
             let (mut i, mut j) = (0, 0);
             while i < a.len() && j < b.len() {
                 match a[i].cmp(&b[j]) {
@@ -222,7 +231,7 @@ pub(super) fn moved(
     // Every element arrives from somewhere, or was there.
     let mut block = onto.unwrap_or_else(|| Array::room(tensor.dtype, &tensor.block(to, me, sites)));
     let all: Vec<Vec<Parcel>> = (0..sites)
-        .map(|receiver| parcels(tensor, from, to, receiver, sites))
+        .map(|receiver| parcels(tensor, (from, to), (receiver, me), sites))
         .collect();
     for parcel in all[me as usize].iter().filter(|p| p.sender == me) {
         copy(
