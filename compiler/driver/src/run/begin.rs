@@ -42,7 +42,7 @@ pub(super) fn keep(
             let folders = session.blocks.iter().filter_map(|b| b.checkpoints.as_ref());
             let within = |path: &Path, folder: &Path| {
                 let whole = [path, folder].map(std::fs::canonicalize);
-                matches!(whole, [Ok(path), Ok(folder)] if path.starts_with(folder))
+                matches!(whole, [Ok(path), Ok(folder)] if path.starts_with(&folder))
             };
             if let (Begin::Restart, Some(path)) = (settings.begin, &settings.weights)
                 && let Some(own) = folders.map(|c| &c.folder).find(|own| within(path, own))
