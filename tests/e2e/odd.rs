@@ -142,7 +142,7 @@ const BOOKS: &[&str] = &[
     // The likeliest way through a hidden Markov model, backwards by what the way there has collected.
     "
     input T: f64[4, 4]; input E: f64[4, 6]; input o: i64[9]
-    obs[t] = o[t] % 6
+    obs[n] = o[n] % 6
     repeat t < 8 {
       state d[k] = E[k, obs[0]]
       back[t,k] = argmax[j] (d[j] + T[j,k])

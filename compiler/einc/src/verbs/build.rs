@@ -116,20 +116,26 @@ pub fn perform(arguments: Arguments) -> i32 {
     }
 }
 
-/// What the executable carries, if it needs no more sites than are known.
+/// What the executable carries. A training for which no number of sites is asked is planned for one; if it needs more, it is planned at
+/// its start.
 fn planned(
     mut checked: Checked,
     program: &Program,
     settings: &Settings,
 ) -> Result<Option<Planned>, Failure> {
     let sites = settings.sites.unwrap_or(1);
-    if checked.training.is_some() && settings.sites.is_none() {
+    let open = checked.training.is_some() && settings.sites.is_none();
+    if open {
         // A strategy may ask for more than one.
         checked = session::check_for(program, settings, Purpose::Look, Some(sites))?;
         if checked.diagnostics.iter().any(|d| d.is_error()) {
             return Ok(None);
         }
     }
-    let (planned, _) = session::prepare(checked, sites, settings.time_limit)?;
-    Ok(Some(planned))
+    match session::prepare(checked, sites, settings.time_limit) {
+        Ok((planned, _)) => Ok(Some(planned)),
+        // What does not fit on one site is told at the start, if it is for one.
+        Err(_) if open => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
