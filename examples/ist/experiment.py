@@ -134,6 +134,7 @@ class Experiment:
         self.quick = options.quick
         self.links = ["process"] if self.quick else ["loopback", "1gbit", "100mbit"]
         self.nets = ["digits2"] if self.quick else list(NETS)
+        self.readme = options.readme
         self.again = options.again and re.compile(options.again)
         self.until = time.monotonic() + 60 * (options.minutes or math.inf)
         self.measured = set()
@@ -372,8 +373,27 @@ class Experiment:
                 shown.append((LINK_NAMES[link], lines))
             picture = panels(f"{title}, {sites} sites: accuracy on test rows by seconds", shown)
             (self.folder / f"{net}.svg").write_text(picture)
+        if self.readme:
+            self.put_into(pathlib.Path(self.readme), parts)
         print(text)
         print(f"tables and plots are in {self.folder}")
+
+
+    def put_into(self, readme, parts):
+        """Replaces the tables of a text, each of which begins with its title and ends with an empty line, and the pictures beside it."""
+        text = readme.read_text()
+        for part in parts:
+            title = part[0].split("**")[1]
+            pattern = rf"^\*\*{re.escape(title)}\*\*.*\n\n(?:\|.*\n)+"
+            lines = "\n".join(part) + "\n"
+            text, count = re.subn(pattern, lambda _: lines, text, flags=re.M)
+            if count != 1:
+                sys.exit(f"{readme} has no table {title}")
+        readme.write_text(text)
+        for picture in readme.parent.glob("*.svg"):
+            made = self.folder / picture.name
+            if made.exists() and made.resolve() != picture.resolve():
+                shutil.copy(made, picture)
 
 
 LINK_NAMES = {"process": "one process", "loopback": "no limit", "1gbit": "1 Gb/s", "100mbit": "100 Mb/s"}
@@ -396,6 +416,7 @@ def main():
     parser.add_argument("--fresh", action="store_true", help="measure all of it again")
     parser.add_argument("--again", metavar="PATTERN", help="measure again what has a name like this, e.g. 'time speech.* 100mbit'")
     parser.add_argument("--minutes", type=float, help="begin nothing of --again after so many minutes")
+    parser.add_argument("--readme", metavar="FILE", help="put the tables into a text that has such tables, and pictures beside it")
     options = parser.parse_args()
     if not options.einc:
         sys.exit("einc is not on the path: give --einc PATH, or set EINC")

@@ -19,13 +19,14 @@ fn the_script_makes_tables_and_plots() {
     }
     let folder = tempfile::tempdir().unwrap();
     let script = root().join("examples/ist/experiment.py");
-    let experiment = || -> Finished {
+    let experiment = |more: &[&str]| -> Finished {
         let mut command = Command::new("python3");
         command.arg(&script).args(["--quick", "--einc"]);
         command.arg(einc_path()).arg("--folder").arg(folder.path());
+        command.args(more);
         run(&mut command).success()
     };
-    let first = experiment();
+    let first = experiment(&[]);
     assert!(first.stdout.contains("learn digits2 ist 2"), "{first}");
     let tables = std::fs::read_to_string(folder.path().join("tables.md")).unwrap();
     assert!(first.stdout.contains(&tables), "{first}");
@@ -52,8 +53,21 @@ fn the_script_makes_tables_and_plots() {
     );
     let plot = std::fs::read_to_string(folder.path().join("digits2.svg")).unwrap();
     assert_eq!(plot.matches("<polyline").count(), 4, "{plot}");
-    // What was measured is not measured again.
-    assert!(!experiment().stdout.contains("learn digits2"));
+    // What was measured is not measured again, unless that is asked for.
+    assert!(!experiment(&[]).stdout.contains("learn digits2"));
+    let readme = folder.path().join("text.md");
+    let before = "before\n\n**digits, 64-512-10** as it was\n\n| a |\n|---|\n| 1 |\n\nbehind\n";
+    std::fs::write(&readme, before).unwrap();
+    let put = ["--readme", readme.to_str().unwrap()];
+    let again = experiment(&[&["--again", "time digits2 ist .*"][..], &put].concat());
+    let named = |key: &str| again.stdout.lines().any(|line| line == key);
+    assert!(
+        named("time digits2 ist 2 process") && !named("time digits2 local 2 process"),
+        "{again}"
+    );
+    let text = std::fs::read_to_string(&readme).unwrap();
+    let tables = std::fs::read_to_string(folder.path().join("tables.md")).unwrap();
+    assert_eq!(text, format!("before\n\n{tables}\nbehind\n"));
 }
 
 #[test]
