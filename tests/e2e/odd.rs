@@ -193,10 +193,10 @@ const BOOKS: &[&str] = &[
     // Edit distance, row by row; colours of a graph; Gauss and Seidel.
     "
     input x: i64[7]; input y: i64[9]; input g: i64[9, 9]; input A: f64[6, 6]; input b: f64[6]
-    repeat i < 7 {
+    repeat letter < 7 {
       state row[j < 10] = j
-      up[j < 10] = min(row[j] + 1, (row[j-1] else 1000) + where(j > 0 and x[i] == (y[j-1] else 99), 0, 1))
-      first[j < 10] = where(j == 0, i + 1, up[j])
+      up[j < 10] = min(row[j] + 1, (row[j-1] else 1000) + where(j > 0 and x[letter] == (y[j-1] else 99), 0, 1))
+      first[j < 10] = where(j == 0, letter + 1, up[j])
       next row[j] = (min[k <= j] (first[k] - k)) + j
     }
     repeat v < 9 {
@@ -207,10 +207,10 @@ const BOOKS: &[&str] = &[
     }
     repeat t < 3 {
       state z[i < 6]: f64 = zeros
-      repeat i < 6 {
+      repeat q < 6 {
         state w = z
-        r = b[i] - (sum[j] A[i,j] * w[j]) + A[i,i]*w[i]
-        next w[j] = where(j == i, r / (A[i,i] + 6), w[j])
+        r = b[q] - (sum[j] A[q,j] * w[j]) + A[q,q]*w[q]
+        next w[j] = where(j == q, r / (A[q,q] + 6), w[j])
       }
       next z = w
     }
