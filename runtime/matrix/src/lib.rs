@@ -3,7 +3,7 @@
 //! The factorisations are faer's, blocked. Those whose bits are the same on any number of threads (Cholesky, LU, triangular
 //! systems: tests hold it) work on all threads of the pool; `qr`, `eigh` and `svd` add up by thread and stay on one. What faer leaves open is
 //! fixed here: the diagonal of R is not negative, and of a vector of `eigh` or `svd` the first component that is not small
-//! (more than [`SMALL`] of its largest) is positive. Must not know arrays or
+//! (more than 0.43 of its largest) is positive. Must not know arrays or
 //! chunks.
 //!
 //! ```text
