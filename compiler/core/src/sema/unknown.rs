@@ -101,7 +101,7 @@ impl Checker<'_> {
 
     /// What a path of a state in an instance, or in an array of them, names: the state, its module, and where it stands.
     fn state_of_module(&self, file: FileId, path: &str) -> Option<(String, String, Span)> {
-        let mut names = path.split('.');
+        let mut names = path.split('.').filter(|name| !super::shapes::is_number(name));
         let (Found::Entity(instance) | Found::Member(instance)) = self.find(file, names.next()?)
         else {
             return None;
