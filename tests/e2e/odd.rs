@@ -290,12 +290,23 @@ fn what_was_rounded_has_the_type_that_it_is_converted_to() {
     std::fs::write(&path, text).unwrap();
     for sites in ["1", "2", "3"] {
         let saved = format!("w={}", folder.path().join("w.npy").display());
-        let arguments = ["run", path.to_str().unwrap(), "--sites", sites, "--save", &saved];
+        let arguments = [
+            "run",
+            path.to_str().unwrap(),
+            "--sites",
+            sites,
+            "--save",
+            &saved,
+        ];
         let done = einc(&arguments).success();
-        let expected = "e = [0.10009766 0.10009766]\nh = [0.0999755859375 0.0999755859375]\nw = [200 200]\n";
+        let expected =
+            "e = [0.10009766 0.10009766]\nh = [0.0999755859375 0.0999755859375]\nw = [200 200]\n";
         assert_eq!(done.stdout, expected, "{sites} sites");
         let file = std::fs::read(folder.path().join("w.npy")).unwrap();
-        assert!(String::from_utf8_lossy(&file).contains("<i4"), "{sites} sites");
+        assert!(
+            String::from_utf8_lossy(&file).contains("<i4"),
+            "{sites} sites"
+        );
     }
 }
 

@@ -398,8 +398,16 @@ fn what_has_no_result_by_blocks_stops_the_run_in_the_same_words() {
     }
     // Rows change places: what is left of the place is the column; of the right side its name.
     for (element, side, message) in [
-        ("where(i == 577 and j == 205, nan, where(i == j, 2.0, 0.0))", "1.0", "`solve`: `A` holds NaN or infinity in"),
-        ("where(i == j, 2.0, 0.0)", "where(i == 450, inf, 1.0)", "`solve`: "),
+        (
+            "where(i == 577 and j == 205, nan, where(i == j, 2.0, 0.0))",
+            "1.0",
+            "`solve`: `A` holds NaN or infinity in",
+        ),
+        (
+            "where(i == j, 2.0, 0.0)",
+            "where(i == 450, inf, 1.0)",
+            "`solve`: ",
+        ),
     ] {
         let text = format!(
             "A[i < 600, j < 600]: f64[600, 600] = {element}\n\
@@ -409,7 +417,10 @@ fn what_has_no_result_by_blocks_stops_the_run_in_the_same_words() {
         for sites in 1..=5 {
             let found = subject.error(sites).message;
             assert!(found.starts_with(message), "{sites} sites: {found}");
-            assert!(found.contains("column 205") || found.contains("`b`"), "{sites} sites: {found}");
+            assert!(
+                found.contains("column 205") || found.contains("`b`"),
+                "{sites} sites: {found}"
+            );
             assert!(!found.contains("blocks"), "{sites} sites: {found}");
         }
     }

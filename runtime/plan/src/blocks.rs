@@ -49,13 +49,16 @@ mod tests {
         let named = |tensor, what, step| Some(BlockName { tensor, what, step });
         for (number, name) in [(1, "a.S.blocks"), (12, "a.S.blocks12")] {
             assert_eq!(prefix("a.S", number), name);
-            assert_eq!(
-                read(&format!("{name}.block3")),
-                named("a.S", "block", 3)
-            );
+            assert_eq!(read(&format!("{name}.block3")), named("a.S", "block", 3));
             assert_eq!(read(&format!("{name}.unit")), named("a.S", "unit", 0));
         }
-        for other in ["S", "S.block3", "S.blocksx.block3", "S.blocks.3", "blocks.x1"] {
+        for other in [
+            "S",
+            "S.block3",
+            "S.blocksx.block3",
+            "S.blocks.3",
+            "blocks.x1",
+        ] {
             assert_eq!(read(other), None, "{other}");
         }
     }

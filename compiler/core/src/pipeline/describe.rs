@@ -83,9 +83,10 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             },
             source: source(ia, relation.origin, texts),
             because: because(ia, RelationId(number as u32)),
-            looked_up: looked_up(ia, RelationId(number as u32)).map_or(String::new(), |(by, dim)| {
-                format!("{} looks up dimension {}", by.tensor, dim + 1)
-            }),
+            looked_up: looked_up(ia, RelationId(number as u32))
+                .map_or(String::new(), |(by, dim)| {
+                    format!("{} looks up dimension {}", by.tensor, dim + 1)
+                }),
             times: step.times,
         }
     });

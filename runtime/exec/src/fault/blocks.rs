@@ -51,7 +51,9 @@ pub(super) fn message(
             let place = format!("row {}, column {}", begin + row, begin + column);
             not_finite("cholesky", own.tensor, &place)
         }
-        (Function::Solve, Problem::NotFinite { row, .. }, _, Some(side)) if side.what == "panel" => {
+        (Function::Solve, Problem::NotFinite { row, .. }, _, Some(side))
+            if side.what == "panel" =>
+        {
             let (block, at) = (index("I")?, index("i")?);
             let below = (side.step + 1 + block) * size + at;
             let place = format!("row {below}, column {}", side.step * size + row);
@@ -64,11 +66,17 @@ pub(super) fn message(
         }
         (Function::Solve, Problem::NotFinite { .. }, _, Some(side)) if side.what == "head" => (
             "E0726",
-            format!("`solve`: the right side `{}` holds NaN or infinity", side.tensor),
+            format!(
+                "`solve`: the right side `{}` holds NaN or infinity",
+                side.tensor
+            ),
         ),
         (Function::Solve, Problem::NotFinite { .. }, _, Some(side)) if side.what == "reduced" => (
             "E0726",
-            format!("`solve`: the solution for `{}` grows to NaN or infinity", side.tensor),
+            format!(
+                "`solve`: the solution for `{}` grows to NaN or infinity",
+                side.tensor
+            ),
         ),
         (Function::Solve, problem, None, Some(side)) if side.what == "unit" => match problem {
             Problem::Singular { pivot } => singular("inv", first, pivot),
