@@ -327,6 +327,24 @@ fn a_program_without_anything_to_do_comes_back() {
     }
 }
 
+/// What was rounded and is wanted in a wider type is no other name of the rounded tensor.
+#[test]
+fn a_rounded_tensor_is_copied_into_a_wider_type() {
+    for (narrow, wide) in [("bf16", "f32"), ("f16", "f32"), ("u8", "i32")] {
+        let text = format!(
+            "x: {wide}[4] = unbound\nhidden r: {narrow}[4] = [i: 4] x[i]\ny: {wide}[4] = [i: 4] r[i]\noutput y\n"
+        );
+        let program = program(&text);
+        assert_eq!(verify(&program), Ok(()), "{program}");
+        for alternative in rewrite(&program).alternatives {
+            let found = alternative.program;
+            assert_eq!(verify(&found), Ok(()), "{found}");
+            let output = found.tensor(found.outputs[0].tensor);
+            assert_eq!(output.dtype.name(), wide, "{found}");
+        }
+    }
+}
+
 /// The Schur complement form of a block inverse (luo2021, section 8): products and sums of four blocks, shared.
 #[test]
 fn the_block_inverse_shares_what_it_repeats() {

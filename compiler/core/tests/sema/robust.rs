@@ -143,3 +143,17 @@ fn a_thousand_lines_are_checked() {
     // The bench `modules` has its speed; what grows with the square of the lines ends here.
     assert!(begin.elapsed() < Duration::from_secs(60));
 }
+
+#[test]
+fn what_is_not_understood_is_not_missing() {
+    let case = Case::new(
+        "fn cell(h[n], c[n]) -> a[n], b[n] { a[n] = h[n] + c[n]; b[n] = h[n] - c[n] }\n\
+         input x: f64[3]\n\
+         repeat k < 3 {\n  state h = x\n  state c = x\n  next h, next c = cell(h, c)\n}\n\
+         output h\n",
+    );
+    let parsed: Vec<&str> = case.parsed.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(parsed, ["`next` stands once, in front of all names"]);
+    let found = case.check().diagnostics;
+    assert!(found.iter().all(|d| !d.is_error()), "{found:?}");
+}
