@@ -11,6 +11,7 @@ mod reference;
 mod rounds;
 mod rules;
 mod schedules;
+mod stored;
 mod subnets;
 mod wrong;
 
