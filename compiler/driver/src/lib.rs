@@ -24,6 +24,7 @@ pub mod launcher;
 #[cfg(feature = "parser")]
 pub mod load;
 pub mod machine;
+pub mod planned;
 pub mod profile;
 pub mod program;
 pub mod records;

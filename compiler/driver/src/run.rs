@@ -13,7 +13,7 @@ mod here;
 mod ranks;
 
 use crate::{
-    arguments::Format, bundle::Planned, failure::Failure, machine, program::Program,
+    arguments::Format, failure::Failure, machine, planned::Planned, program::Program,
     settings::Settings,
 };
 use ein_comm::mpi;

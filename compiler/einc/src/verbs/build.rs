@@ -11,10 +11,11 @@ use clap::Args;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
     bind::Purpose,
-    bundle::{Bundle, Planned},
+    bundle::Bundle,
     exit,
     failure::Failure,
     infer,
+    planned::Planned,
     program::Program,
     session::{self, Checked},
     settings::Settings,
