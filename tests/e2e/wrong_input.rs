@@ -328,6 +328,27 @@ fn built(folder: &TempDir, example: &Path) -> PathBuf {
 }
 
 #[test]
+fn a_build_is_refused_for_what_no_number_of_sites_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    let text = "param W: f32[40, 50] = normal(0, 1)\nloss = sum[i,j] W[i,j]^2\n\
+        train { loss: loss; steps: 2; optimizer: sgd(lr: 0.1) }\noutput loss\n";
+    let source = write(&folder, "train.ein", text);
+    let build = |options: &[&str]| {
+        let mut command = einc_command(&["build"]);
+        run(command.arg(&source).args(options).arg("-o").arg(&program))
+    };
+    let wrong = build(&["--disable-rule", "R2-9"]).fails_with(2);
+    wrong.says(&["E0997", "did you mean"]);
+    assert!(!program.exists());
+    // More sites may hold what one does not.
+    build(&["--memory", "10kB"]).success();
+    run(&mut Command::new(&program))
+        .fails_with(1)
+        .says(&["E0996"]);
+}
+
+#[test]
 fn another_number_of_ranks_than_asked_for_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let program = built(&folder, &root().join("examples/digits_knn.ein"));
