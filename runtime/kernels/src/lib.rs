@@ -33,6 +33,7 @@ mod narrow;
 mod nest;
 mod operations;
 mod pack;
+mod packed;
 mod pairs;
 mod product;
 mod program;
