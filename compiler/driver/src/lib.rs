@@ -16,6 +16,7 @@ pub mod arguments;
 pub mod bind;
 pub mod bundle;
 pub mod calibration;
+pub mod environment;
 pub mod exit;
 pub mod failure;
 pub mod infer;
