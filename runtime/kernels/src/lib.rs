@@ -22,6 +22,7 @@ mod explain;
 mod forms;
 mod fuse;
 mod generate;
+mod guard;
 mod library;
 mod lie;
 mod load;
