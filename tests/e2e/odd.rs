@@ -34,6 +34,19 @@ const MODULES: &[&str] = &[
     repeat j < 2 { state h = X; next h = s[j](h) }
     Z = s[2](h)
     output h; output Z",
+    // What an instance of an array owns, by its path, in values and gradients: of an array that rounds go through, and of others.
+    "
+    module lin(D)(x[.., D]) -> y[.., D] { param w: f64[D, D] = full(0.3); param b: f64[D] = iota; y[..,h] = tanh(x[..,d] * w[d,h] + 0.1 * b[h]) }
+    module two(D)(x[.., D]) -> y[.., D] { param a: lin(D); param c: lin(D)[2]; h = a(x); y = c[1](h) }
+    input X: f64[7, 5]
+    param s: two(5)[3]; param t: two(5)[2]
+    repeat j < 3 { state h = X; next h = s[j](h) }
+    Z = t[1](h)
+    l = sum[n,d] Z[n,d]
+    G[d,e] = grad(l, s.1.c.1.w)[d,e] + grad(l, t.1.a.w)[d,e] * s.2.a.b[d]
+    H = grad(l, s.2.a.w)
+    v = s.0.a.b
+    output h; output G; output H; output v; output s.2.a.b; output t.0.c.1.w",
 ];
 
 const ROUNDS: &[&str] = &[
@@ -265,6 +278,36 @@ fn params_that_begin_alike_have_their_own_files() {
     );
     let done = einc(&["run", &file("p.ein"), "--input", &a, "--input", &b]).success();
     assert_eq!(done.stdout, "c = [21. 42. 63.]\n");
+}
+
+/// What is stored rounded and taken further in a wider type has that type, and its digits.
+#[test]
+fn what_was_rounded_has_the_type_that_it_is_converted_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.ein");
+    let text = "input x: f32[2] = 0.1\ne[i] = f32(bf16(x[i]))\nh[i]: f64[2] = f64(f16(x[i]))\n\
+                w[i] = i32(u8(x[i] * 2000))\noutput e\noutput h\noutput w\n";
+    std::fs::write(&path, text).unwrap();
+    for sites in ["1", "2", "3"] {
+        let saved = format!("w={}", folder.path().join("w.npy").display());
+        let arguments = [
+            "run",
+            path.to_str().unwrap(),
+            "--sites",
+            sites,
+            "--save",
+            &saved,
+        ];
+        let done = einc(&arguments).success();
+        let expected =
+            "e = [0.10009766 0.10009766]\nh = [0.0999755859375 0.0999755859375]\nw = [200 200]\n";
+        assert_eq!(done.stdout, expected, "{sites} sites");
+        let file = std::fs::read(folder.path().join("w.npy")).unwrap();
+        assert!(
+            String::from_utf8_lossy(&file).contains("<i4"),
+            "{sites} sites"
+        );
+    }
 }
 
 /// Seven indices of two classes, all of which are cut: with sixteen pieces each it would be 2^28 joins.

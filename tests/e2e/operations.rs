@@ -354,6 +354,78 @@ fn large_matrices_by_blocks() {
     }
 }
 
+/// What is wrong with a large matrix is said in the same words where it is computed by blocks.
+#[test]
+fn what_has_no_result_by_blocks_stops_the_run_in_the_same_words() {
+    let cases = [
+        (
+            "x = cholesky(A)",
+            "where(i == 577, -1.0, where(i == j, 2.0, 0.0))",
+            "`cholesky`: the matrix `A` is not positive definite; pivot 577 is not positive",
+        ),
+        (
+            "x = cholesky(A)",
+            "where(i == 577 and j == 205, nan, where(i == j, 2.0, 0.0))",
+            "`cholesky`: `A` holds NaN or infinity in row 577, column 205",
+        ),
+        (
+            "x = solve(A, b)",
+            "where(j == 577, 0.0, where(i == j, 2.0, 0.0))",
+            "`solve`: the matrix `A` is singular; elimination finds only zeros in column 577",
+        ),
+        (
+            "x = inv(A)",
+            "where(j == 577, 0.0, where(i == j, 2.0, 0.0))",
+            "`inv`: the matrix `A` is singular; elimination finds only zeros in column 577",
+        ),
+        (
+            "x = inv(A)",
+            "where(i == 577 and j == 205, inf, where(i == j, 2.0, 0.0))",
+            "`inv`: `A` holds NaN or infinity in row 577, column 205",
+        ),
+    ];
+    for (call, element, message) in cases {
+        let text = format!(
+            "A[i < 600, j < 600]: f64[600, 600] = {element}\n\
+             b[i < 600]: f64[600] = f64(i)\n{call}\noutput x"
+        );
+        let subject = Subject::unchecked(program(&text));
+        for sites in 1..=5 {
+            let error = subject.error(sites);
+            assert_eq!(error.message, message, "{sites} sites: {text}");
+            assert_eq!(error.tensor.as_deref(), Some("x"), "{sites} sites: {text}");
+        }
+    }
+    // Rows change places: what is left of the place is the column; of the right side its name.
+    for (element, side, message) in [
+        (
+            "where(i == 577 and j == 205, nan, where(i == j, 2.0, 0.0))",
+            "1.0",
+            "`solve`: `A` holds NaN or infinity in",
+        ),
+        (
+            "where(i == j, 2.0, 0.0)",
+            "where(i == 450, inf, 1.0)",
+            "`solve`: ",
+        ),
+    ] {
+        let text = format!(
+            "A[i < 600, j < 600]: f64[600, 600] = {element}\n\
+             b[i < 600]: f64[600] = {side}\nx = solve(A, b)\noutput x"
+        );
+        let subject = Subject::unchecked(program(&text));
+        for sites in 1..=5 {
+            let found = subject.error(sites).message;
+            assert!(found.starts_with(message), "{sites} sites: {found}");
+            assert!(
+                found.contains("column 205") || found.contains("`b`"),
+                "{sites} sites: {found}"
+            );
+            assert!(!found.contains("blocks"), "{sites} sites: {found}");
+        }
+    }
+}
+
 #[test]
 fn what_has_no_result_stops_the_run() {
     let cases = [

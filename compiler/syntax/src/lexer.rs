@@ -104,7 +104,8 @@ pub enum Token {
     For,
 
     // Names and literals.
-    #[regex(r"[\p{L}_][\p{L}\p{M}\p{Nd}_₀-₉']*(\.[\p{L}_][\p{L}\p{M}\p{Nd}_₀-₉']*)*")]
+    /// A part of a path is a name or, of an array of instances, a number: `enc.3.att.wq`.
+    #[regex(r"[\p{L}_][\p{L}\p{M}\p{Nd}_₀-₉']*(\.([\p{L}_][\p{L}\p{M}\p{Nd}_₀-₉']*|[0-9]+))*")]
     Path,
     #[regex(r"[0-9][0-9_]*")]
     Integer,

@@ -8,7 +8,7 @@
 
 use ein_comm::CommError;
 use ein_data::DataError;
-use ein_plan::{Origin, Plan};
+use ein_plan::{Origin, Plan, Step};
 use std::fmt;
 
 /// What kind of thing went wrong.
@@ -108,7 +108,15 @@ impl RunError {
     pub(crate) fn in_step(mut self, plan: &Plan, step: usize) -> RunError {
         if let Some(planned) = plan.steps.get(step) {
             self.step = Some(step);
-            self.tensor = Some(planned.tensor.clone());
+            // Of an operation by blocks, what the program calls it for.
+            let whole = |of: &&Step| {
+                of.origin == planned.origin && ein_plan::blocks::read(&of.tensor).is_none()
+            };
+            let whole = match ein_plan::blocks::read(&planned.tensor) {
+                Some(_) => plan.steps.iter().find(whole),
+                None => None,
+            };
+            self.tensor = Some(whole.unwrap_or(planned).tensor.clone());
             self.origin = Some(planned.origin);
         }
         self

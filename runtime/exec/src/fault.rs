@@ -6,6 +6,8 @@
 //! E0720 position 7 is outside `x`, whose dimension 1 has positions 0 to 3; at i = 6
 //! ```
 
+mod blocks;
+
 use crate::error::{ErrorKind, RunError};
 use ein_kernels::{Fault, KernelError, Problem};
 use ein_plan::{Function, IndexId, JoinInput, Kernel, Operation, Plan, RelationId, Source};
@@ -26,11 +28,19 @@ pub(crate) fn fault(
         } => Some(place(plan, inputs, *operand, *dimension)),
         _ => None,
     };
+    let in_blocks = match error.fault {
+        Fault::Library { operation, problem } => {
+            blocks::message(plan, inputs, kernel, operation, problem, &error.point)
+        }
+        _ => None,
+    };
+    let hidden = in_blocks.as_ref().map_or(&[][..], |found| found.2);
     // Of a scatter, the point that is written is what was looked for.
     let written = place.as_ref().is_some_and(|place| place.written);
     let point: Vec<String> = (0u32..)
         .zip(kernel.indices.iter().zip(&error.point))
         .filter(|(number, _)| !own.contains(&IndexId(*number)))
+        .filter(|(_, (index, _))| !hidden.contains(&index.name.as_str()))
         .filter(|(number, (index, _))| !(written && index.name == format!("p{}", number + 1)))
         .map(|(_, (index, value))| format!("{} = {value}", index.name))
         .collect();
@@ -70,7 +80,10 @@ pub(crate) fn fault(
             format!("`argmax` or `argmin` has nothing to choose from{at}"),
         ),
         Fault::Library { operation, problem } => {
-            let (code, what) = library(plan, inputs, kernel, *operation, *problem);
+            let (code, what) = match in_blocks {
+                Some((code, what, _)) => (code, what),
+                None => library(plan, inputs, kernel, *operation, *problem),
+            };
             (code, format!("{what}{at}"))
         }
     };
@@ -151,18 +164,8 @@ fn library(
     };
     let (first, name) = (argument(0).0, operation.name());
     match problem {
-        Problem::Singular { pivot } => (
-            "E0725",
-            format!(
-                "`{name}`: the matrix `{first}` is singular; elimination finds only zeros in column {pivot}"
-            ),
-        ),
-        Problem::NotPositive { pivot } => (
-            "E0725",
-            format!(
-                "`{name}`: the matrix `{first}` is not positive definite; pivot {pivot} is not positive"
-            ),
-        ),
+        Problem::Singular { pivot } => singular(name, first, pivot),
+        Problem::NotPositive { pivot } => not_positive(name, first, pivot),
         Problem::NegativeDeterminant => (
             "E0725",
             format!("`{name}`: the determinant of `{first}` is negative and has no logarithm"),
@@ -181,10 +184,26 @@ fn library(
                 1 => format!("position {row}"),
                 _ => format!("row {row}, column {column}"),
             };
-            (
-                "E0726",
-                format!("`{name}`: `{tensor}` holds NaN or infinity in {place}"),
-            )
+            not_finite(name, tensor, &place)
         }
     }
+}
+
+fn singular(operation: &str, matrix: &str, column: u64) -> (&'static str, String) {
+    let text = format!(
+        "`{operation}`: the matrix `{matrix}` is singular; elimination finds only zeros in column {column}"
+    );
+    ("E0725", text)
+}
+
+fn not_positive(operation: &str, matrix: &str, pivot: u64) -> (&'static str, String) {
+    let text = format!(
+        "`{operation}`: the matrix `{matrix}` is not positive definite; pivot {pivot} is not positive"
+    );
+    ("E0725", text)
+}
+
+fn not_finite(operation: &str, tensor: &str, place: &str) -> (&'static str, String) {
+    let text = format!("`{operation}`: `{tensor}` holds NaN or infinity in {place}");
+    ("E0726", text)
 }

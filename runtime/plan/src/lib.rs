@@ -8,6 +8,7 @@
 //! ```
 
 pub mod amounts;
+pub mod blocks;
 pub mod dtype;
 pub mod encode;
 pub mod exchange;

@@ -82,6 +82,10 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             },
             source: source(ia, relation.origin, texts),
             because: because(ia, RelationId(number as u32)),
+            looked_up: looked_up(ia, RelationId(number as u32))
+                .map_or(String::new(), |(by, dim)| {
+                    format!("{} looks up dimension {}", by.tensor, dim + 1)
+                }),
             times: step.times,
         }
     });
@@ -384,11 +388,8 @@ fn because(program: &Program, id: RelationId) -> String {
         false => format!("rests cut along {}", from.join(" and ")),
     };
     match to.is_empty() {
-        true => match readers
-            .first()
-            .and_then(|reader| looked_up(program, reader, input))
-        {
-            Some(dim) => format!(
+        true => match looked_up(program, id) {
+            Some((_, dim)) => format!(
                 "{who} reads `{0}` where no index stands alone in dimension {1}, so any of it may be wanted: it needs `{0}` whole, which {rests}",
                 relation.tensor,
                 dim + 1
@@ -403,8 +404,19 @@ fn because(program: &Program, id: RelationId) -> String {
     }
 }
 
-/// The first cut dimension of a relation's tensor at which a computation reads it by anything but an index alone.
-fn looked_up(program: &Program, reader: &Relation, relation: &Relation) -> Option<usize> {
+/// The computation that a relation moves whole for because it reads it by anything but an index alone, and the first such dimension of
+/// those that are cut.
+fn looked_up(program: &Program, id: RelationId) -> Option<(&Relation, usize)> {
+    let moved = program.relation(id);
+    let (Operation::Broadcast { input } | Operation::Shuffle { input }) = moved.operation else {
+        return None;
+    };
+    let relation = program.relation(input);
+    let is_key = |role: &AxisRole| matches!(role, AxisRole::Key(_));
+    if moved.kind.placement.roles.iter().any(is_key) {
+        return None;
+    }
+    let reader = readers(program, id).into_iter().next()?;
     let Operation::LocalJoin { inputs, kernel, .. } = &reader.operation else {
         return None;
     };
@@ -414,7 +426,9 @@ fn looked_up(program: &Program, reader: &Relation, relation: &Relation) -> Optio
             return None;
         }
         let mut dims = positions.iter().zip(&relation.kind.array.dims);
-        dims.position(|(at, dim)| dim.cut.is_some() && kernel.graph.as_index(*at).is_none())
+        let dim =
+            dims.position(|(at, dim)| dim.cut.is_some() && kernel.graph.as_index(*at).is_none())?;
+        Some((reader, dim))
     })
 }
 

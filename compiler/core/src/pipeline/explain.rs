@@ -46,7 +46,10 @@ pub fn explain(report: &PlanReport) -> String {
                 step.step.to_string(),
                 format!("{:1$}{2}", "", 2 * depth, step.name),
                 kind,
-                format!("= {}", step.text),
+                match step.looked_up.as_str() {
+                    "" => format!("= {}", step.text),
+                    by => format!("= {} ({by})", step.text),
+                },
                 moved,
                 place,
             ]

@@ -193,6 +193,9 @@ pub struct PlanStep {
     pub source: SourceLine,
     /// Why something moves; empty for local steps.
     pub because: String,
+    /// In a few words, who reads a tensor that moves whole at positions that are no index alone; empty where it moves for another reason.
+    #[serde(default)]
+    pub looked_up: String,
     /// How many times it is expected to be walked: the rounds of the loops around it. The other figures are of one time.
     #[serde(default = "once")]
     pub times: u64,

@@ -46,6 +46,10 @@ impl<'a> Bound<'a> {
         };
         for (at, place) in translated.places.iter().enumerate() {
             let class = find(place.class);
+            // What is stored rounded may be another tensor's value, in a wider type: that one is a copy.
+            if program.tensors[at].dtype != graph.data(class).dtype {
+                continue;
+            }
             let better = tensors
                 .get(&class)
                 .is_none_or(|(known, _)| rank(at) < rank(*known));

@@ -186,7 +186,11 @@ fn blocks(
         },
         rows_first: library.arguments[0].whole == [0, 1],
         outputs: outputs(&library),
-        prefix: prefix(&program.tensor(arguments[0]).name, &tensor.name, names),
+        prefix: prefix(&program.tensor(arguments[0]).name, names),
+        side: match arguments.get(1) {
+            Some(side) => prefix(&program.tensor(*side).name, names),
+            None => String::new(),
+        },
     };
     let text = of.text(kernel, &library)?;
     // The text is of this module's making: what does not parse is no alternative.
@@ -199,19 +203,17 @@ fn outputs(library: &Library) -> bool {
     library.own.first() < library.own.get(1)
 }
 
-/// What new tensors are called: after the matrix, so that messages name it.
-fn prefix(matrix: &str, tensor: &str, names: &mut HashSet<String>) -> String {
-    let mut prefix = format!("{matrix}.blocks");
-    let mut number = 1;
-    while names
-        .iter()
-        .any(|name| name.starts_with(&format!("{prefix}.")))
-    {
-        number += 1;
-        prefix = format!("{matrix}.blocks{number}");
-    }
-    names.insert(format!("{prefix}.{tensor}"));
-    prefix
+/// What new tensors are called: after what they are made of, so that messages name it.
+fn prefix(tensor: &str, names: &mut HashSet<String>) -> String {
+    let taken = |prefix: &String| {
+        let begin = format!("{prefix}.");
+        names.iter().any(|name| name.starts_with(&begin))
+    };
+    let prefixes = (1..).map(|number| ein_plan::blocks::prefix(tensor, number));
+    let free = prefixes.into_iter().find(|prefix| !taken(prefix));
+    let free = free.expect("there are more numbers than names");
+    names.insert(format!("{free}."));
+    free
 }
 
 /// Writes the statements of one operation.
@@ -222,7 +224,9 @@ struct Writer {
     number: &'static str,
     rows_first: bool,
     outputs: bool,
+    /// What the names of tensors begin with that are made of the matrix, and of the right sides.
     prefix: String,
+    side: String,
 }
 
 impl Writer {
@@ -238,6 +242,11 @@ impl Writer {
 
     fn name(&self, what: &str) -> String {
         Name(&format!("{}.{what}", self.prefix)).to_string()
+    }
+
+    /// The name of a tensor that is made of the right sides.
+    fn side(&self, what: &str, k: u64) -> String {
+        Name(&format!("{}.{what}{k}", self.side)).to_string()
     }
 
     /// A read of the matrix.
@@ -300,7 +309,7 @@ impl Writer {
             let m = blocks - k - 1;
             let (rest, block) = (named("rest", k), named("block", k));
             let (factor, below) = (named("factor", k), named("below", k));
-            let (side, update) = (named("side", k), named("update", k));
+            let (panel, update) = (named("panel", k), named("update", k));
             let _ = writeln!(
                 text,
                 "hidden {block}: {dtype}[{b}, {b}] = [i: {b}, j: {b}] {rest}[0, 0, i, j]\n\
@@ -314,8 +323,8 @@ impl Writer {
             let next = named("rest", k + 1);
             let _ = writeln!(
                 text,
-                "hidden {side}: {dtype}[{m}, {b}, {b}] = [I: {m}, i: {b}, l: {b}] {rest}[I + 1, 0, i, l]\n\
-                 hidden {below}: {dtype}[{m}, {b}, {b}] = [I: {m}, i: {b}, l: {b}] solve({factor}[:1, :2], {side}[I, i, :1], l)\n\
+                "hidden {panel}: {dtype}[{m}, {b}, {b}] = [I: {m}, i: {b}, l: {b}] {rest}[I + 1, 0, i, l]\n\
+                 hidden {below}: {dtype}[{m}, {b}, {b}] = [I: {m}, i: {b}, l: {b}] solve({factor}[:1, :2], {panel}[I, i, :1], l)\n\
                  hidden {update}: {dtype}[{m}, {m}, {b}, {b}] = [I: {m}, J: {m}, i: {b}, j: {b} | l: {b}] sum {below}[I, i, l] * {below}[J, j, l]\n\
                  hidden {next}: {dtype}[{m}, {m}, {b}, {b}] = [I: {m}, J: {m}, i: {b}, j: {b}] {rest}[I + 1, J + 1, i, j] - {update}[I, J, i, j]"
             );
@@ -378,6 +387,7 @@ mod tests {
             rows_first: library.arguments[0].whole == [0, 1],
             outputs: outputs(&library),
             prefix: "A.blocks".into(),
+            side: "b.blocks".into(),
         };
         let text = of.text(kernel, &library).unwrap();
         let part = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));

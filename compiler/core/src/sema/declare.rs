@@ -184,7 +184,11 @@ impl<'a> Checker<'a> {
             EntityKind::Function(_) | EntityKind::Module(_) => return,
             EntityKind::Instance(declared) => {
                 let path = self.full_name(file, &entity.name.text);
-                self.declare_instances(&scope, declared, &path)
+                let made = self.declare_instances(&scope, declared, &path);
+                if let Some(made) = made {
+                    self.check_member_paths(id, made);
+                }
+                made
             }
             EntityKind::Scatter {
                 target,

@@ -159,7 +159,7 @@ impl<'a> Checker<'a> {
             Found::Entity(id) => self.values.get(&id).copied(),
             Found::Member(id) => {
                 let (_, path) = name.split_once('.')?;
-                self.member_binding(*self.values.get(&id)?, path)
+                self.member_binding(*self.values.get(&id)?, path).ok()
             }
             _ => None,
         }

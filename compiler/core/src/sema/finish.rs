@@ -8,6 +8,7 @@
 
 use super::{
     Checker,
+    instances::NoMember,
     names::{EntityId, EntityKind, Shape},
     scope::{Binding, Scope},
 };
@@ -99,15 +100,21 @@ impl<'a> Checker<'a> {
                 self.values.get(&id).copied()
             }
             super::names::Found::Member(id) => {
+                let path = name.text.split_once('.').map_or("", |(_, path)| path);
                 let owner = self.values.get(&id).copied();
-                let path = name.text.split_once('.').map(|(_, path)| path);
-                let member = owner
-                    .zip(path)
-                    .and_then(|(owner, path)| self.member_binding(owner, path));
-                if member.is_none() && owner != Some(Binding::Poison) {
-                    self.unknown(FileId(0), &name.text, name.span, &[], false);
+                let owner = owner.filter(|owner| *owner != Binding::Poison);
+                match owner.map(|owner| self.member_binding(owner, path)) {
+                    Some(Ok(Binding::Instance(_)) | Err(NoMember::Unknown)) => {
+                        self.unknown(FileId(0), &name.text, name.span, &[], false);
+                        None
+                    }
+                    Some(Err(NoMember::Outside { number, count })) => {
+                        self.no_instance(&name.text, name.span, number, count);
+                        None
+                    }
+                    Some(Ok(member)) => Some(member),
+                    None => None,
                 }
-                member
             }
             super::names::Found::Poison => None,
             super::names::Found::Nothing => {
@@ -116,7 +123,10 @@ impl<'a> Checker<'a> {
             }
         };
         let tensor = match binding {
-            Some(Binding::Tensor(view)) => view.tensor,
+            Some(Binding::Tensor(view)) if view.is_whole() => view.tensor,
+            Some(Binding::Tensor(view)) => {
+                self.copy(view, &[], (name.text.clone(), Role::Named, name.span))
+            }
             Some(Binding::Scalar(value)) => {
                 let Some(value) = self.settle(value, name.span) else {
                     return;

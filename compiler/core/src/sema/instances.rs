@@ -44,6 +44,15 @@ pub(super) struct Element<'a> {
     pub(super) members: Rc<BTreeMap<&'a str, Binding>>,
 }
 
+/// Why a path names nothing that an instance owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoMember {
+    /// No such name, or a number where none belongs.
+    Unknown,
+    /// An array has no instance of that number.
+    Outside { number: i64, count: i64 },
+}
+
 /// A declaration of instances.
 #[derive(Clone, Copy)]
 pub(super) struct Declared<'a> {
@@ -355,25 +364,79 @@ impl<'a> Checker<'a> {
         Some(((id, number as usize), element))
     }
 
-    /// `head.w`, `net.up.w`: what an instance owns, by its path.
-    pub(super) fn member_binding(&self, instance: Binding, path: &str) -> Option<Binding> {
-        let Binding::Instance(id) = instance else {
-            return None;
-        };
-        let (head, rest) = match path.split_once('.') {
-            Some((head, rest)) => (head, Some(rest)),
-            None => (path, None),
-        };
-        let instances = &self.instances_made[id.0 as usize];
-        let element = instances
-            .elements
-            .first()
-            .filter(|_| instances.counts.is_empty())?;
-        let member = *element.members.get(head)?;
-        match rest {
-            Some(rest) => self.member_binding(member, rest),
-            None => Some(member),
+    /// `head.w`, `enc.3.up.w`: what an instance owns, by its path behind the instance's name. Of instances that are stored
+    /// together it is a slice.
+    pub(super) fn member_binding(
+        &mut self,
+        instance: Binding,
+        path: &str,
+    ) -> Result<Binding, NoMember> {
+        let (mut at, mut numbers) = (instance, vec![]);
+        let mut parts = path.split('.').peekable();
+        while parts.peek().is_some() {
+            let Binding::Instance(id) = at else {
+                return Err(NoMember::Unknown);
+            };
+            let instances = self.instances_of(id);
+            let mut place = 0;
+            for count in &instances.counts {
+                let number = parts.next().and_then(|part| part.parse::<i64>().ok());
+                let number = number.ok_or(NoMember::Unknown)?;
+                // As long as the count is not known, one instance stands for all.
+                if let Some(count) = count.known() {
+                    if number >= count {
+                        return Err(NoMember::Outside { number, count });
+                    }
+                    place = place * count + number;
+                }
+            }
+            let element = match instances.stacked {
+                true => instances.elements.first(),
+                false => instances.elements.get(place as usize),
+            };
+            if instances.stacked {
+                numbers.push(place);
+            }
+            let member = parts.next().zip(element);
+            let member = member.and_then(|(name, element)| element.members.get(name));
+            at = *member.ok_or(NoMember::Unknown)?;
         }
+        match at {
+            Binding::Tensor(view) if self.stacks.contains_key(&view.tensor) => {
+                let numbers = numbers.into_iter().map(Size::number);
+                let leading = numbers.map(|n| self.arena.whole(n));
+                let leading: Vec<ExprId> = leading.collect();
+                let span = self.tensors[view.tensor.0 as usize].span;
+                let leading = leading.into_iter();
+                let leading = leading.filter_map(|at| self.position_value(at, span));
+                let leading = leading.collect();
+                Ok(Binding::Tensor(self.slice(view.tensor, leading)))
+            }
+            member => Ok(member),
+        }
+    }
+
+    /// Reports the paths of a program that name instances which an array does not have.
+    pub(super) fn check_member_paths(&mut self, owner: EntityId, binding: Binding) {
+        for (used, path, span) in std::mem::take(&mut self.member_uses) {
+            if used != owner {
+                self.member_uses.push((used, path, span));
+                continue;
+            }
+            let own = path.split_once('.').map_or("", |(_, own)| own);
+            if let Err(NoMember::Outside { number, count }) = self.member_binding(binding, own) {
+                self.no_instance(&path, span, number, count);
+            }
+        }
+    }
+
+    /// Reports a path with the number of an instance that is not there.
+    pub(super) fn no_instance(&mut self, path: &str, span: Span, number: i64, count: i64) {
+        self.report.push(
+            Diagnostic::error("E0511", format!("there is no `{path}`"))
+                .at(span, format!("the array has no instance {number}"))
+                .help(format!("there are {count}, counted from 0")),
+        );
     }
 
     /// The path of one instance.

@@ -299,6 +299,8 @@ struct Checker<'a> {
     drew: bool,
     /// How many calls of each function have made tensors.
     instances: HashMap<String, usize>,
+    /// The paths in the text that go into instances, with the instances' name.
+    member_uses: Vec<(EntityId, String, Span)>,
     /// Every read with its positions.
     reads: Vec<(TensorRef, Vec<ExprId>)>,
     /// Dims that data gave their numbers: number, input, place.
@@ -389,6 +391,7 @@ impl<'a> Checker<'a> {
             states: HashMap::new(),
             drew: false,
             instances: HashMap::new(),
+            member_uses: vec![],
             reads: vec![],
             bound_dims: BTreeMap::new(),
             inferred: BTreeMap::new(),

@@ -240,7 +240,17 @@ impl<'w, 'a> Walk<'w, 'a> {
             }
             return;
         }
-        if let Found::Entity(id) | Found::Member(id) = self.checker.find(self.scope.file, name) {
+        self.used_outside(name, span);
+    }
+
+    /// Notes that something outside of a body is read.
+    pub(super) fn used_outside(&mut self, name: &str, span: Span) {
+        let found = self.checker.find(self.scope.file, name);
+        if let Found::Member(id) = found {
+            let path = (id, name.to_owned(), span);
+            self.checker.member_uses.push(path);
+        }
+        if let Found::Entity(id) | Found::Member(id) = found {
             self.unit.uses.push((id, span));
         }
     }

@@ -249,8 +249,8 @@ impl<'a> Walk<'_, 'a> {
             }
             Some(_) => false,
             None => match self.checker.find(self.scope.file, name) {
-                Found::Entity(id) | Found::Member(id) if self.outer_tensor(name) => {
-                    self.unit.uses.push((id, span));
+                Found::Entity(_) | Found::Member(_) if self.outer_tensor(name) => {
+                    self.used_outside(name, span);
                     true
                 }
                 _ => false,

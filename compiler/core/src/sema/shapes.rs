@@ -61,7 +61,16 @@ impl<'a> Checker<'a> {
             return Shape::Poison;
         };
         let mut names = path.split('.').skip(1).peekable();
-        while let Some(name) = names.next() {
+        while names.peek().is_some() {
+            // Numbers say which instances of an array.
+            for _ in declared.shape.into_iter().flatten() {
+                if !names.next().is_some_and(is_number) {
+                    return Shape::Function;
+                }
+            }
+            let Some(name) = names.next() else {
+                return Shape::Function;
+            };
             let Some((id, module)) = self.module(file, &declared.module.text) else {
                 return Shape::Poison;
             };
@@ -69,7 +78,7 @@ impl<'a> Checker<'a> {
                 ItemKind::Param { name: own, ty, .. } if own.text == name => Some(ty),
                 _ => None,
             });
-            let Some(ty) = member.filter(|_| declared.shape.is_none()) else {
+            let Some(ty) = member else {
                 return Shape::Function;
             };
             match (Declared::of(ty), names.peek()) {
@@ -161,4 +170,9 @@ impl<'a> Checker<'a> {
             _ => Shape::Scalar,
         }
     }
+}
+
+/// Whether a part of a path is the number of an instance.
+pub(super) fn is_number(part: &str) -> bool {
+    part.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -50,6 +50,10 @@ impl<'a> Checker<'a> {
                 found[list].push((name, target.span));
             }
         }
+        // The line that was not understood may be what is missing.
+        if body.iter().any(|item| matches!(item.kind, ItemKind::Error)) {
+            return false;
+        }
         let missing = |from: &[(&'a str, Span)], other: &[(&'a str, Span)]| {
             let mut from = from.to_vec();
             from.retain(|(name, _)| other.iter().all(|(known, _)| known != name));

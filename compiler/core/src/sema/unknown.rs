@@ -57,6 +57,22 @@ impl Checker<'_> {
             );
             return;
         }
+        if let Found::Member(id) = self.find(file, name)
+            && let EntityKind::Instance(declared) = self.entity(id).kind
+            && let (Some(shape), Some((array, own))) = (declared.shape, name.split_once('.'))
+            && !own
+                .split('.')
+                .take(shape.len())
+                .all(super::shapes::is_number)
+        {
+            let first = vec!["0"; shape.len()].join(".");
+            self.report.push(
+                Diagnostic::error("E0511", format!("`{array}` is an array of instances"))
+                    .at(span, "no instance is named")
+                    .help(format!("say which one: `{array}.{first}.{own}`")),
+            );
+            return;
+        }
         let mut error = Diagnostic::error("E0201", format!("there is no `{name}`"))
             .at(span, "not found in this file or its imports");
         let table = &self.files[file.0 as usize];
@@ -101,7 +117,9 @@ impl Checker<'_> {
 
     /// What a path of a state in an instance, or in an array of them, names: the state, its module, and where it stands.
     fn state_of_module(&self, file: FileId, path: &str) -> Option<(String, String, Span)> {
-        let mut names = path.split('.');
+        let mut names = path
+            .split('.')
+            .filter(|name| !super::shapes::is_number(name));
         let (Found::Entity(instance) | Found::Member(instance)) = self.find(file, names.next()?)
         else {
             return None;

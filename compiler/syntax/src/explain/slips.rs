@@ -42,6 +42,23 @@ impl Broken<'_> {
             .at(self.span(at), "choose another name")
         };
         let found = self.found();
+        let last = |token| self.before() == Some(token);
+        if let Some(Token::Next | Token::State) = found
+            && last(Token::Comma)
+            && matches!(self.first(), Some(Token::Next | Token::State))
+            && self.expects("path")
+            && !self.expects_operand()
+        {
+            let first = self.text(0);
+            return Some(
+                Diagnostic::error(
+                    "E0116",
+                    format!("`{first}` stands once, in front of all names"),
+                )
+                .at(self.span(self.at), "again here")
+                .help(format!("write `{first} h, c = cell(…)`")),
+            );
+        }
         if matches!(found, Some(Token::Reduction(_)))
             && (self.at == 0 || self.expects("path") && !self.expects_operand())
         {

@@ -33,7 +33,15 @@ struct Sides {
 
 impl Sides {
     fn new(kernel: &Kernel, library: &Library) -> Sides {
-        let name = |index: IndexId| format!("s{}", index.0);
+        let name = |index: IndexId| {
+            let own = &kernel.indices[index.0 as usize].name;
+            // Names that mean something here, or that the text cannot hold, give way.
+            let plain = own.chars().all(|letter| letter.is_ascii_alphabetic());
+            match plain && !["i", "j", "l", "x", "J"].contains(&own.as_str()) {
+                true => own.clone(),
+                false => format!("s{}", index.0),
+            }
+        };
         let extent = |index: IndexId| kernel.indices[index.0 as usize].extent;
         let list = |each: &dyn Fn(IndexId) -> String| {
             let all: Vec<String> = library.batch.iter().map(|index| each(*index)).collect();
@@ -84,7 +92,7 @@ impl Writer {
         let rows = blocks * b;
         let column = format!("{b} * J + j");
         let matrix = self.matrix("i", &column);
-        let (rest, right) = (self.named("rest", 0), self.named("side", 0));
+        let (rest, right) = (self.named("rest", 0), self.side("side", 0));
         let (ranges, extents) = (
             items(&[&sides.ranges, &format!("i: {rows}")]),
             items(&[&sides.extents, &rows.to_string()]),
@@ -103,7 +111,7 @@ impl Writer {
         for k in (0..blocks).rev() {
             self.back(&mut text, &sides, k, b, blocks - k - 1);
         }
-        let solution = self.named("solution", 0);
+        let solution = self.side("solution", 0);
         let at = items(&[&sides.names, &format!("floordiv(i, {b}), rem(i, {b})")]);
         let _ = writeln!(
             text,
@@ -117,10 +125,12 @@ impl Writer {
     fn eliminate(&self, text: &mut String, sides: &Sides, k: u64, b: u64, left: u64) {
         let Writer { dtype, number, .. } = self;
         let named = |what: &str| self.named(what, k);
-        let (rest, side) = (named("rest"), named("side"));
+        let side_named = |what: &str| self.side(what, k);
+        let (rest, side) = (named("rest"), side_named("side"));
         let (column, lu, order) = (named("column"), named("lu"), named("order"));
         let (lower, upper, below) = (named("lower"), named("upper"), named("below"));
-        let (turned, head, known) = (named("turned"), named("head"), named("known"));
+        let (turned, head) = (side_named("turned"), side_named("head"));
+        let known = side_named("known");
         let (m, names) = (left * b, &sides.names);
         let own = |read: &str| items(&[names, read]);
         let over = |range: &str| items(&[&sides.ranges, range]);
@@ -151,8 +161,8 @@ impl Writer {
         }
         let (others, rows) = (left - 1, m - b);
         let (moved, top, right) = (named("moved"), named("top"), named("right"));
-        let (update, effect) = (named("update"), named("effect"));
-        let (next, after) = (self.named("rest", k + 1), self.named("side", k + 1));
+        let (update, effect) = (named("update"), side_named("effect"));
+        let (next, after) = (self.named("rest", k + 1), self.side("side", k + 1));
         let _ = writeln!(
             text,
             "hidden {below}: {dtype}[{rows}, {b}] = [i: {rows}, l: {b}] {lu}[{} + {b} * i + l]\n\
@@ -177,9 +187,10 @@ impl Writer {
     /// The solution of the rows of step `k` and all behind them, of which there are `behind` blocks.
     fn back(&self, text: &mut String, sides: &Sides, k: u64, b: u64, behind: u64) {
         let Writer { dtype, number, .. } = self;
-        let named = |what: &str| self.named(what, k);
-        let (known, upper, right) = (named("known"), named("upper"), named("right"));
-        let (part, rest, solution) = (named("part"), named("reduced"), named("solution"));
+        let (upper, right) = (self.named("upper", k), self.named("right", k));
+        let named = |what: &str| self.side(what, k);
+        let (known, part, rest) = (named("known"), named("part"), named("reduced"));
+        let solution = named("solution");
         let names = &sides.names;
         let own = |read: &str| items(&[names, read]);
         let over = |range: &str| items(&[&sides.ranges, range]);
@@ -189,7 +200,7 @@ impl Writer {
         let mut side = known.clone();
         let mut behind_it = format!("0.0{number}");
         if behind > 0 {
-            let (inner, later) = (named("inner"), self.named("solution", k + 1));
+            let (inner, later) = (named("inner"), self.side("solution", k + 1));
             let _ = writeln!(
                 text,
                 "hidden {inner}: {dtype}[{extent}] = [{range} | J: {behind}, j: {b}] sum {right}[J, j, i] * {later}[{}]\n\
