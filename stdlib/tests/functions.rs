@@ -11,6 +11,7 @@
 use ein_data::Reader;
 use ein_plan::FileRef;
 use einc_driver::bind::Purpose;
+use einc_driver::planned::Prepared;
 use einc_driver::settings::Settings;
 use einc_driver::{load, session};
 use std::fs;
@@ -71,7 +72,7 @@ fn run(path: &Path, sites: u32) -> Result<(), String> {
         saves: settings.saves.clone(),
         ..ein_exec::Options::default()
     };
-    let session::Prepared::Plan(plan) = planned else {
+    let Prepared::Plan(plan) = planned else {
         return Err("a program without training has a plan".into());
     };
     ein_exec::run_in_process(&plan, &options).map_err(|error| format!("{error:?}"))?;

@@ -328,6 +328,60 @@ fn built(folder: &TempDir, example: &Path) -> PathBuf {
 }
 
 #[test]
+fn a_build_is_refused_for_what_no_number_of_sites_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    let text = "param W: f32[40, 50] = normal(0, 1)\nloss = sum[i,j] W[i,j]^2\n\
+        train { loss: loss; steps: 2; optimizer: sgd(lr: 0.1) }\noutput loss\n";
+    let source = write(&folder, "train.ein", text);
+    let build = |options: &[&str]| {
+        let mut command = einc_command(&["build"]);
+        run(command.arg(&source).args(options).arg("-o").arg(&program))
+    };
+    let wrong = build(&["--disable-rule", "R2-9"]).fails_with(2);
+    wrong.says(&["E0997", "did you mean"]);
+    assert!(!program.exists());
+    // More sites may hold what one does not.
+    build(&["--memory", "10kB"]).success();
+    run(&mut Command::new(&program))
+        .fails_with(1)
+        .says(&["E0996"]);
+}
+
+#[test]
+fn a_misspelt_variable_is_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = root().join("examples/digits_knn.ein");
+    let program = built(&folder, &example);
+    let prefix = "EIN_";
+    let told = |mut command: Command| {
+        for name in ["THREAD", "BLASS"] {
+            command.env(format!("{prefix}{name}"), "4");
+        }
+        let finished = run(&mut command).success();
+        assert!(
+            finished.stdout.contains("accuracy = 0.98888886"),
+            "{finished}"
+        );
+        for (wrong, right) in [("THREAD", "THREADS"), ("BLASS", "BLAS")] {
+            let warning = format!("einc reads no variable `{prefix}{wrong}`");
+            assert_eq!(finished.stderr.matches(&warning).count(), 1, "{finished}");
+            let nearest = format!("did you mean `{prefix}{right}`?");
+            assert_eq!(finished.stderr.matches(&nearest).count(), 1, "{finished}");
+        }
+    };
+    let mut interpreted = einc_command(&["run"]);
+    interpreted.arg(&example).args(["--sites", "3"]);
+    told(interpreted);
+    let mut alone = Command::new(&program);
+    alone.args(["--sites", "2"]);
+    told(alone);
+    for launcher in launchers() {
+        told(mpirun(launcher, 2, &program));
+    }
+}
+
+#[test]
 fn another_number_of_ranks_than_asked_for_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let program = built(&folder, &root().join("examples/digits_knn.ein"));

@@ -6,8 +6,8 @@
 //! matmul: files [matmul.ein], bindings {I: 4096}, base /home/me/models, plan for 1 site
 //! ```
 
-use crate::{program::Program, session::Prepared, settings::Settings};
-use ein_plan::{DType, FileRef, Scalar};
+use crate::{planned::Planned, program::Program, settings::Settings};
+use ein_plan::{FileRef, Scalar};
 use einc_core::{
     pipeline::Criteria,
     sema::{SourceFile, Sources},
@@ -38,32 +38,6 @@ pub struct Bundle {
     /// Whether it only evaluates, with params that it is given.
     inference: bool,
     planned: Option<Planned>,
-}
-
-/// What is run, with all that it depends on besides the program's text.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Planned {
-    /// What was asked for.
-    pub configuration: Configuration,
-    /// The answer.
-    pub prepared: Prepared,
-}
-
-/// All that a plan depends on besides the program's text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Configuration {
-    /// Sizes from the command line.
-    pub dims: BTreeMap<String, i64>,
-    /// Constants from the command line.
-    pub constants: BTreeMap<String, Scalar>,
-    /// Types and shapes of the data that are there.
-    pub headers: BTreeMap<String, (DType, Vec<u64>)>,
-    /// Number of sites.
-    pub sites: u32,
-    /// Whether sums do not depend on the number of sites.
-    pub deterministic: bool,
-    /// What the plan is chosen by.
-    pub criteria: Criteria,
 }
 
 impl Bundle {

@@ -17,6 +17,9 @@ pub const INTERNAL: i32 = 3;
 /// The code of a compiler pass whose result does not verify.
 const NOT_VERIFIED: &str = "E0999";
 
+/// The code of a program for which there is no plan in the memory that is allowed.
+const NO_ROOM: &str = "E0996";
+
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
@@ -50,6 +53,12 @@ impl Failure {
             status: if own { INTERNAL } else { 1 },
             diagnostics,
         }
+    }
+
+    /// Whether nothing is wrong but that a site may hold too little.
+    pub fn needs_more_memory(&self) -> bool {
+        let mut errors = self.diagnostics.iter().filter(|d| d.is_error());
+        errors.next().is_some_and(|d| d.code == NO_ROOM) && errors.all(|d| d.code == NO_ROOM)
     }
 
     /// A mistake of einc's own.

@@ -16,6 +16,7 @@ pub mod arguments;
 pub mod bind;
 pub mod bundle;
 pub mod calibration;
+pub mod environment;
 pub mod exit;
 pub mod failure;
 pub mod infer;
@@ -24,6 +25,7 @@ pub mod launcher;
 #[cfg(feature = "parser")]
 pub mod load;
 pub mod machine;
+pub mod planned;
 pub mod profile;
 pub mod program;
 pub mod records;

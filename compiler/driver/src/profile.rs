@@ -6,7 +6,7 @@
 //! stats: step 3 distance (model.ein:11): 1 time, 12.1 ms of 24.0 ms, 50.0 Mflop (4.1 Gflop/s), holds 1.3 MB (stated 1.3 MB)
 //! ```
 
-use crate::session::Prepared;
+use crate::planned::Prepared;
 use ein_exec::{Profile, Total};
 use ein_plan::{Operation, Plan, RelationId, memory, traffic, work};
 use ein_records::{RecordError, Slice, Trace};

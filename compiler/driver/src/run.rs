@@ -13,8 +13,8 @@ mod here;
 mod ranks;
 
 use crate::{
-    arguments::Format, bundle::Planned, failure::Failure, machine, program::Program,
-    settings::Settings,
+    arguments::Format, environment, exit, failure::Failure, machine, planned::Planned,
+    program::Program, settings::Settings,
 };
 use ein_comm::mpi;
 
@@ -32,7 +32,11 @@ pub fn run(
     // Before there are threads.
     let blas = machine::blas();
     let load = || blas.and_then(|()| load());
-    match mpi::launched() {
+    let launcher = mpi::launched();
+    if launcher.as_ref().is_none_or(|launcher| launcher.rank == 0) {
+        exit::show(environment::unknown(), &[], format);
+    }
+    match launcher {
         Some(launcher) => ranks::run(&launcher, load, settings, shims, format),
         None => here::run(load, settings, format),
     }

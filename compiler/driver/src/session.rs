@@ -9,14 +9,12 @@
 
 use crate::{
     bind::{self, Purpose},
-    bundle::{Configuration, Planned},
     failure::Failure,
+    planned::{Configuration, Planned, Prepared},
     program::Program,
     settings::Settings,
     training,
 };
-use ein_exec::Session;
-use ein_plan::Plan;
 use einc_core::{
     einsum,
     pipeline::{self, report::PlanReport},
@@ -24,7 +22,6 @@ use einc_core::{
     sema::{self, Analysis},
 };
 use einc_diag::{Diagnostic, did_you_mean};
-use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Instant};
 
 /// What was found in a program.
@@ -121,26 +118,6 @@ fn in_source_order(diagnostics: &mut Vec<Diagnostic>) {
             .map(|label| (label.span.file, label.span.start))
     });
     diagnostics.dedup();
-}
-
-/// What is run: a plan, or the plans of a session.
-#[derive(Debug, Serialize, Deserialize)]
-#[allow(clippy::large_enum_variant)] // there is one
-pub enum Prepared {
-    /// A program without training.
-    Plan(Plan),
-    /// Training, and what is evaluated after it.
-    Session(Session),
-}
-
-impl Prepared {
-    /// Its plans, in the order in which a profile numbers them.
-    pub fn plans(&self) -> Vec<&Plan> {
-        match self {
-            Prepared::Plan(plan) => vec![plan],
-            Prepared::Session(session) => session.all_plans().collect(),
-        }
-    }
 }
 
 /// Checks a program and compiles it for a number of sites. `ready` is what was made before: it is taken if

@@ -12,7 +12,7 @@
 use crate::{
     layout::{defines, is_layout},
     lexer::{Lexeme, Token},
-    parse,
+    tree::ENOUGH,
 };
 use einc_diag::{Diagnostic, FileId, Span};
 
@@ -38,7 +38,7 @@ pub fn balance(
     let balanced = if problems.is_empty() {
         lexemes
     } else {
-        for problem in problems.iter().take(parse::ENOUGH) {
+        for problem in problems.iter().take(ENOUGH) {
             diagnostics.push(report(file, &lexemes, problem));
         }
         repair(&lexemes, &problems)

@@ -11,13 +11,13 @@
 
 use crate::{
     ast::{self, Item, ItemKind, TrainEntry},
-    brackets, check, explain, grammar, layout,
+    brackets, check,
+    explain::{self, Failure},
+    grammar, layout,
     lexer::{self, Lexeme, Token},
     tree::{self, Builder},
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use lalrpop_util::ParseError;
-use std::convert::Infallible;
 
 /// A file's tree and what was found wrong in it.
 #[derive(Clone, Debug, Default)]
@@ -27,12 +27,6 @@ pub struct Parsed {
     /// Syntax errors in source order; empty if the file parses.
     pub diagnostics: Vec<Diagnostic>,
 }
-
-/// Errors after which nothing more is looked at in a file.
-pub const ENOUGH: usize = 100;
-
-/// Why a line does not parse.
-pub type Failure = ParseError<u32, Token, Infallible>;
 
 /// Parses a file of less than 4 GiB. Any text is accepted; errors are in the result.
 pub fn parse(file: FileId, text: &str) -> Parsed {
@@ -108,7 +102,7 @@ impl Parser<'_> {
 
     /// Parses the braces of a line, then the line.
     fn line(&mut self, line: &mut layout::Line, start: Token) -> Option<tree::Line> {
-        if self.build.diagnostics.len() > ENOUGH {
+        if self.build.has_enough() {
             return None;
         }
         self.blocks(line, start);

@@ -19,6 +19,9 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 /// Operations that may stand within one another in one expression.
 pub const MAXIMUM_DEPTH: u32 = 256;
 
+/// Errors after which nothing more is looked at in a file.
+pub const ENOUGH: usize = 100;
+
 /// A part of a tree with the number of operations on its longest path.
 pub struct Measured<T> {
     /// The part.
@@ -91,6 +94,11 @@ pub struct Builder<'text> {
 type Place = (u32, u32);
 
 impl<'text> Builder<'text> {
+    /// Whether so much is wrong that nothing more is looked at.
+    pub fn has_enough(&self) -> bool {
+        self.diagnostics.len() > ENOUGH
+    }
+
     /// The bytes from `start` to `end`.
     pub fn span(&self, start: u32, end: u32) -> Span {
         Span {

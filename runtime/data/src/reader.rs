@@ -10,8 +10,10 @@ use crate::error::{DataError, Place, UNREADABLE, plain};
 use crate::format::npz::Compressed;
 use crate::format::{Format, Opened};
 use crate::header::Header;
+use crate::layout::Order;
 use crate::region::Region;
 use ein_array::Array;
+use ein_plan::DType;
 use ein_plan::source::FileRef;
 use std::fs::{File, FileType};
 use std::io;
@@ -82,6 +84,26 @@ impl Reader {
     pub fn read_into(&self, ranges: &[(u64, u64)], target: &mut [u8]) -> Result<(), DataError> {
         let bytes = self.bytes()?;
         self.region.read_into(bytes, ranges, target, &self.place)
+    }
+
+    /// The file and where the elements begin in it, if they stand there just as in a row-major array: an array of them is a copy.
+    pub fn plain(&self) -> Option<(&File, u64)> {
+        let Region {
+            header,
+            offset,
+            order,
+            swapped,
+        } = &self.region;
+        let plain = self.compressed.is_none()
+            && *order == Order::C
+            && !swapped
+            && header.dtype != DType::Bool;
+        plain.then_some((&self.file, *offset))
+    }
+
+    /// What is wrong if its bytes cannot be read.
+    pub fn unreadable(&self, error: &io::Error) -> DataError {
+        self.place.read_failed(error)
     }
 
     /// The file that the elements stand in.

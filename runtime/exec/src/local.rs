@@ -86,10 +86,12 @@ pub(crate) fn join(
 }
 
 /// The joins of a sweep, tuple by tuple; what is not kept is made in passing. An error comes with the number of its member.
+/// `memos`: by step, what is kept of its runs.
 pub(crate) fn sweep(
     place: &Place<'_>,
     sweep: &Sweep,
     kept: &[bool],
+    memos: &[Memo],
 ) -> Result<Vec<Option<Tuples>>, (usize, RunError)> {
     let plan = place.plan;
     let mut joins = vec![];
@@ -127,6 +129,7 @@ pub(crate) fn sweep(
                 ranges: ranges_at(join, &kind.keys, &key),
                 operands: operands.map_err(|error| (number, error))?,
                 kept: kept[number],
+                memo: memos.get(sweep.members[number].0 as usize),
             });
         }
         let columns = match ein_kernels::sweep(&members, sweep.rows as usize, &options(plan)) {

@@ -277,7 +277,7 @@ impl<'a> Walker<'a> {
             .iter()
             .map(|n| self.looking || !self.schedule.passing[*n]);
         let kept: Vec<bool> = kept.collect();
-        match local::sweep(&self.place(), sweep, &kept) {
+        match local::sweep(&self.place(), sweep, &kept, &self.schedule.memos) {
             Ok(made) => {
                 for (number, tuples) in numbers.into_iter().zip(made) {
                     if let Some(tuples) = tuples

@@ -106,6 +106,7 @@ impl Session {
                 ranges: step.kernel.indices.iter().map(|i| (0, i.extent)).collect(),
                 operands,
                 kept: at + 1 == count || read(&step.name),
+                memo: None,
             })
             .collect();
         let results = sweep(&members, rows, &Options::default()).map_err(|(_, error)| error)?;

@@ -12,7 +12,8 @@ mod blocks;
 mod factors;
 mod layout;
 
-use crate::pack::{Factor, Memory, Packed, Packer, Part, Strided, merged};
+use crate::pack::{Factor, Memory, Packer, Strided, merged};
+use crate::packed::{Packed, Part};
 use crate::segment::Segment;
 use crate::{Chunk, memory};
 use blocks::{Blocks, Ready, strides};

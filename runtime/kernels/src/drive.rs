@@ -11,12 +11,12 @@ use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
 use crate::explain::explain;
 use crate::machine::Machine;
-use crate::memo::Memo;
+use crate::memo::{Lying, Memo, Ready};
 use crate::nest::Axis;
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use crate::store::store_values;
-use crate::{Chunk, Fusion, KernelError, fuse, memory, stream, wide};
+use crate::{Chunk, Fusion, KernelError, direct, fuse, memory, stream, wide};
 use ein_array::Array;
 use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
@@ -44,9 +44,10 @@ pub(crate) fn run(
         .iter()
         .map(|dtype| memory::room(*dtype, &shape))
         .collect();
-    let program = match memo {
-        Some(memo) => memo.program(kernel, ranges, operands, fusion),
-        None => Arc::new(program(kernel, ranges, operands, fusion, 1).0),
+    let make = |times| program(kernel, ranges, operands, fusion, times);
+    let ready = match memo {
+        Some(memo) => memo.program(ranges, Lying::As(operands), make),
+        None => Arc::new(make(1)),
     };
     let ranges = signed(ranges);
     let extents: Vec<i64> = kernel.indices[rank..]
@@ -56,7 +57,7 @@ pub(crate) fn run(
     let far = columns
         .iter()
         .any(|column| column.data().bytes().len() >= stream::FAR);
-    let driver = Driver::new(&program, &ranges, &extents, kernel.finish)
+    let driver = Driver::new(&ready.program, &ranges, &extents, kernel.finish)
         .reading(operands)
         .streaming(far);
     let segments = columns
@@ -69,15 +70,14 @@ pub(crate) fn run(
     }
 }
 
-/// The program of a kernel, of operands that lie where these do, and whether no group of it still waits for code. It stands for
-/// so many runs since it was made last.
-pub(crate) fn program(
+/// The program of a kernel, of operands that lie where these do. It stands for so many runs since it was made last.
+fn program(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
     fusion: Fusion,
     times: u64,
-) -> (Program<'static>, bool) {
+) -> Ready {
     let rank = kernel.output_rank as usize;
     let ranges = signed(ranges);
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
@@ -86,12 +86,15 @@ pub(crate) fn program(
     let axes = (output.as_slice(), reduced.as_slice());
     let places: Vec<Place> = operands.iter().map(Place::of).collect();
     let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
-    let mut program = Program::at(&request, &places);
     let points = lengths
         .iter()
         .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-    let complete = fuse::fuse(&mut program, (points, times), fusion);
-    (program, complete)
+    let (program, complete) = fuse::program(&request, &places, kernel, (points, times), fusion);
+    Ready {
+        program,
+        parts: None,
+        complete,
+    }
 }
 
 fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
@@ -99,14 +102,14 @@ fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
 }
 
 /// A counter over several loops.
-struct Odometer<'a> {
+pub(crate) struct Odometer<'a> {
     axes: &'a [Axis],
     counts: Vec<u64>,
     at: Vec<u64>,
 }
 
 impl Odometer<'_> {
-    fn set(&mut self, mut number: u64) {
+    pub(crate) fn set(&mut self, mut number: u64) {
         for (at, count) in self.at.iter_mut().zip(&self.counts).rev() {
             *at = number % count;
             number /= count;
@@ -114,7 +117,7 @@ impl Odometer<'_> {
     }
 
     /// Goes on by one; the outermost axis that moved.
-    fn advance(&mut self) -> usize {
+    pub(crate) fn advance(&mut self) -> usize {
         for d in (0..self.at.len()).rev() {
             self.at[d] += 1;
             if self.at[d] < self.counts[d] {
@@ -204,6 +207,24 @@ impl<'p, 'a> Driver<'p, 'a> {
 
     fn count(&self, axes: &[Axis]) -> u64 {
         self.odometer(axes).counts.iter().product()
+    }
+
+    /// What is run.
+    pub(crate) fn program(&self) -> &'p Program<'a> {
+        self.program
+    }
+
+    /// The loops over units.
+    pub(crate) fn unit_loops(&self) -> Odometer<'p> {
+        self.odometer(&self.program.nest.unit)
+    }
+
+    /// A machine at the first values of all indices.
+    pub(crate) fn machine(&self) -> Machine<'p, 'a> {
+        let start = self.ranges.iter().map(|(start, _)| *start).collect();
+        let mut machine = Machine::on(self.program, self.operands, start, false);
+        machine.extents.sizes = vec![1; self.program.nest.strip.len()];
+        machine
     }
 
     /// Number of units.
@@ -368,6 +389,10 @@ impl<'p, 'a> Driver<'p, 'a> {
 
     /// Some units, one after another, into their part of the columns.
     fn run_task(&self, units: Range<u64>, mut columns: Vec<Segment<'_>>) -> Option<Vec<i64>> {
+        if self.program.direct {
+            direct::run(self, units, &mut columns[0]);
+            return None;
+        }
         let steps = self.count(&self.program.nest.step);
         let rule = self.rule();
         let mut at = 0;
@@ -403,14 +428,12 @@ impl<'p, 'a> Driver<'p, 'a> {
         }
         let program = self.program;
         let nest = &program.nest;
-        let start = self.ranges.iter().map(|(start, _)| *start).collect();
-        let mut machine = Machine::on(program, self.operands, start, false);
-        machine.extents.sizes = vec![1; nest.strip.len()];
+        let mut machine = self.machine();
         let mut accumulator = match self.rule() {
             Some(rule) => Accumulator::new(rule, !nest.output_lanes),
             None => Accumulator::none(program.value()),
         };
-        let mut unit_loops = self.odometer(&nest.unit);
+        let mut unit_loops = self.unit_loops();
         let mut step_loops = self.odometer(&nest.step);
         let mut fault: Option<Vec<i64>> = None;
         wide::execute(&mut machine, 0);
@@ -458,7 +481,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Sets the indices of the axes from `from` on.
-    fn place(&self, machine: &mut Machine<'_, '_>, loops: &Odometer<'_>, from: usize) {
+    pub(crate) fn place(&self, machine: &mut Machine<'_, '_>, loops: &Odometer<'_>, from: usize) {
         for (axis, at) in loops.axes.iter().zip(&loops.at).skip(from) {
             match axis {
                 Axis::Index(i) => machine.point[*i] = self.ranges[*i].0 + *at as i64,

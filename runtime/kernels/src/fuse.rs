@@ -8,9 +8,9 @@
 //! r2 = r0 * r1; r3 = exp r2; r4 = r3 + r0; r5 = max r4 r1; r6 = r5 / r4   ->   r2; r3; fused {r4, r5, r6} -> r6
 //! ```
 
-use crate::Fusion;
 use crate::compiled::{self, Code};
 use crate::program::{Form, Kind, Operation, Place, Program, Register, Request, bank_of};
+use crate::{Fusion, direct};
 use ein_fused::{Group, Input, Step};
 use ein_plan::{DType, Function, Kernel};
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use std::collections::HashSet;
 /// Fewest operations that are worth a loop of their own: the strip machine's vectors are wider.
 const FEWEST: usize = 3;
 /// Most operations of a group, so that its values find registers.
-const MOST: usize = 48;
+pub(crate) const MOST: usize = 48;
 
 /// Most registers that a group reads and writes.
 pub(crate) const MOST_REGISTERS: usize = 64;
@@ -35,20 +35,37 @@ pub(crate) struct Fused {
     pub outputs: Vec<u32>,
 }
 
-/// Replaces operations by compiled groups, for so many runs over so many points each; whether no group is left that may be
-/// compiled later.
-pub(crate) fn fuse(program: &mut Program<'_>, (points, runs): (u64, u64), fusion: Fusion) -> bool {
+/// The program of a request, which is all of a kernel, of operands at these places, with compiled groups where they are worth it for
+/// so many runs over so many points each; and whether no group is left that may be compiled later.
+pub(crate) fn program(
+    request: &Request<'_, '_>,
+    places: &[Place],
+    kernel: &Kernel,
+    (points, runs): (u64, u64),
+    fusion: Fusion,
+) -> (Program<'static>, bool) {
+    let request = Request {
+        operands: &[],
+        ..*request
+    };
     let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
-    let mut complete = true;
-    if fusion != Fusion::Never && !few {
-        let fewest = if fusion == Fusion::Always { 1 } else { FEWEST };
-        replace(program, fewest, &mut |group| {
-            let code = compiled::code(group, points.saturating_mul(runs), fusion);
-            complete &= code.is_some();
-            code
-        });
+    if fusion == Fusion::Never || few {
+        return (Program::at(&request, places), true);
     }
-    complete
+    let points = points.saturating_mul(runs);
+    let mut complete = true;
+    let mut code = |group: &Group| {
+        let code = compiled::code(group, points, fusion);
+        complete &= code.is_some();
+        code
+    };
+    if let Some(program) = direct::program(&request, places, kernel, &mut code) {
+        return (program, true);
+    }
+    let mut program = Program::at(&request, places);
+    let fewest = if fusion == Fusion::Always { 1 } else { FEWEST };
+    replace(&mut program, fewest, &mut code);
+    (program, complete)
 }
 
 /// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.
@@ -66,15 +83,24 @@ pub(crate) fn groups(
     let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
     let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
     let mut found = vec![];
-    replace(&mut Program::at(&request, &places), FEWEST, &mut |group| {
-        found.push(group.clone());
+    let mut note = |group: &Group| {
+        if !found.contains(group) {
+            found.push(group.clone());
+        }
         None
-    });
+    };
+    // Without code it is none; its group may be one of its own, as its strips are.
+    let _none = direct::program(&request, &places, kernel, &mut note);
+    replace(&mut Program::at(&request, &places), FEWEST, &mut note);
     found
 }
 
 /// Replaces the operations of every group of at least so many that there is code for.
-fn replace(program: &mut Program<'_>, fewest: usize, code: &mut dyn FnMut(&Group) -> Option<Code>) {
+pub(crate) fn replace(
+    program: &mut Program<'_>,
+    fewest: usize,
+    code: &mut dyn FnMut(&Group) -> Option<Code>,
+) {
     let users = users(program);
     for level in 0..program.levels.len() {
         let operations = std::mem::take(&mut program.levels[level]);
@@ -126,6 +152,38 @@ fn arguments(operation: &Operation) -> Vec<u32> {
     }
 }
 
+/// Whether an operation can be in a group, and which precision it then has (none: truth values only).
+pub(crate) fn fits(operation: &Operation, registers: &[Register]) -> Option<Option<bool>> {
+    let Kind::Apply(f, a) = &operation.kind else {
+        return None;
+    };
+    let own = registers[operation.node as usize];
+    let a = &a[..f.arity()];
+    let types = || {
+        a.iter()
+            .map(|a| registers[*a as usize].dtype)
+            .chain([own.dtype])
+    };
+    let known = types().all(|t| matches!(t, DType::F32 | DType::F64 | DType::Bool));
+    if operation.uniform || own.poison.is_some() || !known || !Group::has(*f) {
+        return None;
+    }
+    let logic = matches!(
+        f,
+        Function::And
+            | Function::Or
+            | Function::Not
+            | Function::Eq
+            | Function::Ne
+            | Function::Select
+            | Function::Stop
+    );
+    match types().find(|t| t.is_float()) {
+        Some(number) => Some(Some(number == DType::F64)),
+        None => logic.then_some(None),
+    }
+}
+
 struct Fuser<'p> {
     registers: &'p [Register],
     users: &'p [Vec<u32>],
@@ -153,7 +211,7 @@ impl Fuser<'_> {
                 self.close();
             }
             moved.push(self.done.len());
-            match self.fits(&operation) {
+            match fits(&operation, self.registers) {
                 Some(double) => {
                     if self.open.len() == MOST
                         || (double.is_some() && self.double.is_some() && double != self.double)
@@ -182,38 +240,6 @@ impl Fuser<'_> {
             }
         }
         self.done
-    }
-
-    /// Whether an operation can be in a group, and which precision it then has (none: truth values only).
-    fn fits(&self, operation: &Operation) -> Option<Option<bool>> {
-        let Kind::Apply(f, a) = &operation.kind else {
-            return None;
-        };
-        let own = self.registers[operation.node as usize];
-        let a = &a[..f.arity()];
-        let types = || {
-            a.iter()
-                .map(|a| self.registers[*a as usize].dtype)
-                .chain([own.dtype])
-        };
-        let known = types().all(|t| matches!(t, DType::F32 | DType::F64 | DType::Bool));
-        if operation.uniform || own.poison.is_some() || !known || !Group::has(*f) {
-            return None;
-        }
-        let logic = matches!(
-            f,
-            Function::And
-                | Function::Or
-                | Function::Not
-                | Function::Eq
-                | Function::Ne
-                | Function::Select
-                | Function::Stop
-        );
-        match types().find(|t| t.is_float()) {
-            Some(number) => Some(Some(number == DType::F64)),
-            None => logic.then_some(None),
-        }
     }
 
     /// Ends the group: as one operation if that is worth it and there is code for it, else as it was.

@@ -8,9 +8,8 @@
 //! run 1: [i: 64] a0[i] + a1[i] over 0..64   made      run 2: the same ranges and places   kept
 //! ```
 
-use crate::program::Program;
-use crate::{Chunk, Fusion, drive};
-use ein_plan::Kernel;
+use crate::Chunk;
+use crate::program::{Place, Program};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most programs that are kept: one for each tuple of a site, as long as these are few.
@@ -26,66 +25,87 @@ impl std::fmt::Debug for Memo {
     }
 }
 
+/// A program to run.
+pub(crate) struct Ready {
+    pub program: Program<'static>,
+    /// Into how many parts each reduction is cut, if that is decided.
+    pub parts: Option<u64>,
+    /// Whether no group is left that may be compiled later.
+    pub complete: bool,
+}
+
+/// Where operands lie.
+#[derive(Clone, Copy)]
+pub(crate) enum Lying<'a> {
+    At(&'a [Place]),
+    As(&'a [Chunk<'a>]),
+}
+
+impl Lying<'_> {
+    fn is(&self, known: &[Place]) -> bool {
+        match self {
+            Lying::At(places) => *places == known,
+            Lying::As(chunks) => {
+                let same = |(place, chunk): (&Place, &Chunk<'_>)| place.is_of(chunk);
+                chunks.len() == known.len() && known.iter().zip(*chunks).all(same)
+            }
+        }
+    }
+
+    fn places(&self) -> Vec<Place> {
+        match self {
+            Lying::At(places) => places.to_vec(),
+            Lying::As(chunks) => chunks.iter().map(Place::of).collect(),
+        }
+    }
+}
+
 /// A program, and what it was made for.
 struct Known {
     ranges: Vec<(u64, u64)>,
-    /// Of each operand, where its part begins and its shape.
-    places: Vec<(Vec<u64>, Vec<usize>)>,
-    program: Arc<Program<'static>>,
+    places: Vec<Place>,
+    ready: Arc<Ready>,
     /// How often it was asked for.
     runs: u64,
     /// The run at which it is made again, because by then there may be code for more of it.
     again: Option<u64>,
 }
 
-impl Known {
-    fn is_of(&self, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> bool {
-        self.ranges == ranges
-            && self.places.len() == operands.len()
-            && (self.places.iter().zip(operands)).all(|((start, shape), chunk)| {
-                *start == chunk.start && *shape == chunk.columns[0].shape()
-            })
-    }
-}
-
 impl Memo {
-    /// The program of a kernel over ranges, of operands that lie where these do.
+    /// The program for ranges and operands that lie so; `make` makes it, for so many runs since it was made last.
     pub(crate) fn program(
         &self,
-        kernel: &Kernel,
         ranges: &[(u64, u64)],
-        operands: &[Chunk<'_>],
-        fusion: Fusion,
-    ) -> Arc<Program<'static>> {
+        lying: Lying<'_>,
+        make: impl FnOnce(u64) -> Ready,
+    ) -> Arc<Ready> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = known.iter().position(|k| k.is_of(ranges, operands));
+        let is_it = |known: &Known| known.ranges == ranges && lying.is(&known.places);
+        let at = known.iter().position(is_it);
         let mut times = 1;
         if let Some(kept) = at.map(|at| &mut known[at]) {
             kept.runs += 1;
             match kept.again {
                 Some(run) if run <= kept.runs => times = kept.runs / 2,
-                _ => return Arc::clone(&kept.program),
+                _ => return Arc::clone(&kept.ready),
             }
         }
-        let (program, complete) = drive::program(kernel, ranges, operands, fusion, times);
-        let program = Arc::new(program);
+        let ready = Arc::new(make(times));
         match at {
             Some(at) => {
                 let kept = &mut known[at];
-                kept.program = Arc::clone(&program);
-                kept.again = (!complete).then_some(2 * kept.runs);
+                kept.ready = Arc::clone(&ready);
+                kept.again = (!ready.complete).then_some(2 * kept.runs);
             }
             None if known.len() < MOST => known.push(Known {
                 ranges: ranges.to_vec(),
-                places: (operands.iter())
-                    .map(|chunk| (chunk.start.clone(), chunk.columns[0].shape().to_vec()))
-                    .collect(),
-                program: Arc::clone(&program),
+                places: lying.places(),
+                ready: Arc::clone(&ready),
                 runs: 1,
-                again: (!complete).then_some(2),
+                again: (!ready.complete).then_some(2),
             }),
             None => {}
         }
-        program
+        ready
     }
 }

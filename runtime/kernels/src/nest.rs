@@ -13,6 +13,12 @@
 /// Most lanes of a strip.
 pub(crate) const WIDTH: usize = 512;
 
+/// Most lanes of a strip that goes from memory to memory: no register holds it.
+const LONGEST: usize = 1 << 16;
+
+/// Fewest lanes of such a strip beside others.
+const LEAST_LONG: usize = 128;
+
 /// Fewest points of a reduction that are a run of lanes beside others.
 const LEAST_RUN: usize = 8;
 
@@ -80,21 +86,62 @@ impl Nest {
         }
     }
 
+    /// The loops around long strips whose lanes are neighbours in memory, in all reads that differ between lanes; none if there
+    /// are no such strips worth a loop.
+    pub(crate) fn long(output: &[usize], lengths: &[usize], reads: &[Strides]) -> Option<Nest> {
+        // Of each read, whether it goes on along the strip.
+        let mut moving: Option<Vec<bool>> = None;
+        let (mut points, mut passed) = (1, 0);
+        for index in output.iter().rev() {
+            if lengths[*index] > 1 {
+                let steps = || reads.iter().map(|strides| strides[*index]);
+                let next = |goes: bool| if goes { points as i64 } else { 0 };
+                let alike = match &moving {
+                    None => steps().all(|step| step == 0 || step == 1),
+                    Some(moving) => steps().eq(moving.iter().map(|goes| next(*goes))),
+                };
+                if !alike {
+                    break;
+                }
+                moving.get_or_insert_with(|| steps().map(|step| step != 0).collect());
+                points *= lengths[*index];
+            }
+            passed += 1;
+        }
+        if points <= 1 || (points < LEAST_LONG && passed < output.len()) {
+            return None;
+        }
+        let (mut strip, mut tiles) = (vec![], vec![]);
+        let inner = &output[output.len() - passed..];
+        fill(&mut strip, &mut tiles, (inner, LONGEST), lengths);
+        let outputs = strip.len();
+        Some(Nest::around((strip, tiles), (output, &[]), true, outputs))
+    }
+
     fn new(output: &[usize], reduced: &[usize], lengths: &[usize], output_lanes: bool) -> Nest {
         let (mut strip, mut tiles) = (vec![], vec![]);
         let mut outputs = 0;
         if output_lanes {
-            fill(&mut strip, &mut tiles, output, lengths);
+            fill(&mut strip, &mut tiles, (output, WIDTH), lengths);
             outputs = strip.len();
         } else {
-            fill(&mut strip, &mut tiles, reduced, lengths);
+            fill(&mut strip, &mut tiles, (reduced, WIDTH), lengths);
             let points: usize = reduced.iter().map(|i| lengths[*i]).product();
             if (LEAST_RUN..=WIDTH / 4).contains(&points) {
                 let before = strip.len();
-                fill(&mut strip, &mut tiles, output, lengths);
+                fill(&mut strip, &mut tiles, (output, WIDTH), lengths);
                 outputs = strip.len() - before;
             }
         }
+        Nest::around((strip, tiles), (output, reduced), output_lanes, outputs)
+    }
+
+    fn around(
+        (strip, tiles): (Vec<usize>, Vec<usize>),
+        (output, reduced): (&[usize], &[usize]),
+        output_lanes: bool,
+        outputs: usize,
+    ) -> Nest {
         let index = |i: &usize| Axis::Index(*i);
         let outer = |list: &[usize]| -> Vec<Axis> {
             let left = list.iter().filter(|i| !strip.contains(i));
@@ -148,12 +195,17 @@ impl Nest {
     }
 }
 
-/// Puts indices before those of a strip, the last one first: as a whole while there is room, then a part of the next one. An
-/// index of one value is left outside.
-fn fill(strip: &mut Vec<usize>, tiles: &mut Vec<usize>, from: &[usize], lengths: &[usize]) {
+/// Puts indices before those of a strip of at most `width` lanes, the last one first: as a whole while there is room, then a part
+/// of the next one. An index of one value is left outside.
+fn fill(
+    strip: &mut Vec<usize>,
+    tiles: &mut Vec<usize>,
+    (from, width): (&[usize], usize),
+    lengths: &[usize],
+) {
     let mut lanes: usize = tiles.iter().product();
     for index in from.iter().rev() {
-        let (length, most) = (lengths[*index], WIDTH / lanes.max(1));
+        let (length, most) = (lengths[*index], width / lanes.max(1));
         if length <= 1 {
             continue;
         }

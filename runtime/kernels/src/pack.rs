@@ -11,72 +11,13 @@
 use crate::Chunk;
 use crate::drive::Driver;
 use crate::forms::affine_forms;
-use crate::product::Element;
+use crate::packed::{Packed, Part};
 use crate::program::{Place, Program, Request};
-use crate::segment::Segment;
-use crate::strided::{Axis, Copying, Plain};
+use crate::strided::{Axis, Copying};
 use crate::window::Window;
-use ein_array::{Array, Data};
-use ein_plan::{DType, Graph, Node, NodeId};
+use ein_array::Array;
+use ein_plan::{Graph, Node, NodeId};
 use std::borrow::Cow;
-
-/// A type that factors are packed in.
-pub(crate) trait Packed: Element + Plain {
-    const DTYPE: DType;
-    fn slice(data: &Data) -> Option<&[Self]>;
-    fn slice_mut(data: &mut Data) -> Option<&mut [Self]>;
-    fn segment(slice: &mut [Self]) -> Segment<'_>;
-}
-impl Packed for f32 {
-    const DTYPE: DType = DType::F32;
-    fn slice(data: &Data) -> Option<&[f32]> {
-        match data {
-            Data::F32(v) => Some(v),
-            _ => None,
-        }
-    }
-    fn slice_mut(data: &mut Data) -> Option<&mut [f32]> {
-        match data {
-            Data::F32(v) => Some(v),
-            _ => None,
-        }
-    }
-    fn segment(slice: &mut [f32]) -> Segment<'_> {
-        Segment::F32(slice)
-    }
-}
-impl Packed for f64 {
-    const DTYPE: DType = DType::F64;
-    fn slice(data: &Data) -> Option<&[f64]> {
-        match data {
-            Data::F64(v) => Some(v),
-            _ => None,
-        }
-    }
-    fn slice_mut(data: &mut Data) -> Option<&mut [f64]> {
-        match data {
-            Data::F64(v) => Some(v),
-            _ => None,
-        }
-    }
-    fn segment(slice: &mut [f64]) -> Segment<'_> {
-        Segment::F64(slice)
-    }
-}
-
-/// The part of each index that a block covers: first values, counted from the ranges' starts, and numbers of values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub start: Vec<usize>,
-    pub size: Vec<usize>,
-}
-
-impl Part {
-    /// Number of points along some indices.
-    pub(crate) fn count(&self, indices: &[usize]) -> usize {
-        indices.iter().map(|i| self.size[*i]).product()
-    }
-}
 
 /// A factor in memory: the place of its first point and the step along each index.
 pub(crate) struct Strided<'a, T> {

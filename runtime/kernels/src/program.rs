@@ -123,6 +123,14 @@ pub(crate) struct Read {
     pub scattered: bool,
 }
 
+impl Read {
+    /// Whether everything that is read is there, at places that follow from the indices alone.
+    pub(crate) fn is_inside(&self) -> bool {
+        let known = |form: &Form| matches!(form, Form::Affine { checked: false, .. });
+        self.dims.iter().all(|dim| known(&dim.form))
+    }
+}
+
 /// A position of a read.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
@@ -160,6 +168,8 @@ pub(crate) struct Program<'a> {
     pub levels: Vec<Vec<Operation>>,
     /// Registers of each bank: f32, f64, i32, i64, bool; then poison masks.
     pub banks: [usize; 6],
+    /// Whether it goes from memory to memory (see [`crate::direct`]).
+    pub direct: bool,
 }
 
 impl<'a> Program<'a> {
@@ -171,6 +181,25 @@ impl<'a> Program<'a> {
 
     /// The same of operands that lie at these places; without operands it cannot be executed.
     pub(crate) fn at(request: &Request<'a, '_>, places: &[Place]) -> Program<'a> {
+        let nest = |reads: &[Strides], work: usize| {
+            Some(Nest::choose(
+                request.output,
+                request.reduced,
+                request.lengths,
+                reads,
+                work,
+                request.lanes,
+            ))
+        };
+        Program::around(request, places, nest).expect("there are always loops to choose")
+    }
+
+    /// The same with the loops that `nest` makes of the strides of the reads and of the work at a point, if it makes any.
+    pub(crate) fn around(
+        request: &Request<'a, '_>,
+        places: &[Place],
+        nest: impl FnOnce(&[Strides], usize) -> Option<Nest>,
+    ) -> Option<Program<'a>> {
         let graph = request.graph;
         let count = graph.len();
         let forms = affine_forms(graph, request.ranges);
@@ -228,14 +257,7 @@ impl<'a> Program<'a> {
                 _ => {}
             }
         }
-        let nest = Nest::choose(
-            request.output,
-            request.reduced,
-            request.lengths,
-            &reads,
-            work,
-            request.lanes,
-        );
+        let nest = nest(&reads, work)?;
 
         // The level of a node is one more than the innermost axis that it depends on.
         let axes: Vec<Axis> = nest.unit.iter().chain(&nest.step).copied().collect();
@@ -340,7 +362,7 @@ impl<'a> Program<'a> {
             value_arguments(graph, id, &forms, &inside[id])
         });
         let levels = branches.place(graph, operations, &level, axes.len());
-        Program {
+        Some(Program {
             operands: request.operands,
             root: request.root.0,
             guard: request.guard.map(|g| g.0),
@@ -349,7 +371,8 @@ impl<'a> Program<'a> {
             registers,
             levels,
             banks,
-        }
+            direct: false,
+        })
     }
 
     /// The type of the value at a point.

@@ -12,9 +12,9 @@
 use crate::Chunk;
 use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
+use crate::guard::{conjuncts, dependencies};
 use crate::math::{max_nan, min_nan};
 use crate::program::{Program, Request};
-use crate::scatter::{conjuncts, dependencies};
 use crate::segment::Segment;
 use ein_array::{Array, Data};
 use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Reduction};

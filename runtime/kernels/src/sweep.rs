@@ -12,6 +12,7 @@ use crate::boxes::Boxes;
 use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
 use crate::explain::explain;
+use crate::memo::{Lying, Memo, Ready};
 use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
 use crate::rows::Rows;
@@ -21,8 +22,8 @@ use ein_array::Array;
 use ein_plan::Kernel;
 use ein_plan::sweep::BLOCK;
 use rayon::prelude::*;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Where an operand of a member comes from.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub struct Member<'a> {
     pub operands: Vec<Operand<'a>>,
     /// Whether its result is wanted whole.
     pub kept: bool,
+    /// What is kept of its runs in this sweep.
+    pub memo: Option<&'a Memo>,
 }
 
 /// Runs members whose first `rows` output indices are the same; of each that is kept, its columns.
@@ -221,11 +224,9 @@ struct Part<'a> {
     member: &'a Member<'a>,
     /// Instead of the program, if it has such a form.
     direct: Option<Direct>,
-    program: Program<'static>,
+    ready: Arc<Ready>,
     ranges: Vec<(i64, i64)>,
     extents: Vec<i64>,
-    /// Into how many parts each reduction is cut.
-    parts: u64,
     /// Elements of a row of its result.
     row: usize,
     /// Whether its result is written past the caches.
@@ -256,31 +257,53 @@ impl<'a> Part<'a> {
                 Operand::Made(_) => None,
             })
             .collect();
-        let (output, reduced): (Vec<usize>, Vec<usize>) =
-            ((0..rank).collect(), (rank..ranges.len()).collect());
-        let axes = (output.as_slice(), reduced.as_slice());
-        let request = |lengths, lanes| Request {
-            lanes,
-            ..Request::of_kernel(kernel, &[], axes, &ranges, lengths)
-        };
         let extents: Vec<i64> = kernel.indices[rank..]
             .iter()
             .map(|i| i.extent as i64)
             .collect();
-        // What a reduction's order depends on is the whole's.
-        let whole = Program::at(&request(&lengths, None), &places);
-        let driver = Driver::new(&whole, &ranges, &extents, kernel.finish);
-        let (parts, lanes) = (driver.parts(), whole.nest.output_lanes);
-        let mut inner = lengths.clone();
         let rows = blocks.extents.len();
-        for (length, range) in inner.iter_mut().zip(blocks.ranges(0)) {
-            *length = range.1 as usize;
-        }
-        let mut program = Program::at(&request(&inner, Some(lanes)), &places);
-        let points = lengths
-            .iter()
-            .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-        fuse::fuse(&mut program, (points, 1), options.fusion);
+        let make = |times| {
+            let (output, reduced): (Vec<usize>, Vec<usize>) =
+                ((0..rank).collect(), (rank..ranges.len()).collect());
+            let axes = (output.as_slice(), reduced.as_slice());
+            let request = |lengths, lanes| Request {
+                lanes,
+                ..Request::of_kernel(kernel, &[], axes, &ranges, lengths)
+            };
+            // What a reduction's order depends on is the whole's.
+            let (parts, lanes) = match kernel.reduction {
+                None => (1, true),
+                Some(_) => {
+                    let whole = Program::at(&request(&lengths, None), &places);
+                    let driver = Driver::new(&whole, &ranges, &extents, kernel.finish);
+                    (driver.parts(), whole.nest.output_lanes)
+                }
+            };
+            let mut inner = lengths.clone();
+            for (length, range) in inner.iter_mut().zip(blocks.ranges(0)) {
+                *length = range.1 as usize;
+            }
+            let points = lengths
+                .iter()
+                .fold(1u64, |n, l| n.saturating_mul(*l as u64));
+            let request = request(&inner, Some(lanes));
+            let (program, complete) =
+                fuse::program(&request, &places, kernel, (points, times), options.fusion);
+            Ready {
+                program,
+                parts: Some(parts),
+                complete,
+            }
+        };
+        let ready = match member.memo {
+            Some(memo) => {
+                let block = blocks.ranges(0).into_iter();
+                let block = block.map(|(start, length)| (start as u64, length as u64));
+                let ranges: Vec<_> = member.ranges.iter().copied().chain(block).collect();
+                memo.program(&ranges, Lying::At(&places), make)
+            }
+            None => Arc::new(make(1)),
+        };
         let elements: usize = lengths[..rank].iter().product();
         let bytes = elements
             * kernel
@@ -295,9 +318,8 @@ impl<'a> Part<'a> {
                 None if rank == 0 => None,
                 None => Rows::of(kernel, &ranges, &places).map(Direct::Rows),
             },
-            program,
+            ready,
             extents,
-            parts,
             streams: member.kept && bytes >= stream::FAR,
             row: lengths[rows.min(rank)..rank].iter().product(),
             read: members.iter().any(|other| {
@@ -361,7 +383,7 @@ fn run_block(
             continue;
         }
         if part.gathers.is_some() {
-            let driver = Driver::new(&part.program, &own, &part.extents, kernel.finish);
+            let driver = Driver::new(&part.ready.program, &own, &part.extents, kernel.finish);
             match driver.on((&operands, &skipped), 1).carrier() {
                 Ok(carrier) => gathered.push(carrier),
                 Err(point) => {
@@ -382,8 +404,8 @@ fn run_block(
                 rows.part(&own, (&operands, &skipped), to);
                 None
             }
-            None => Driver::new(&part.program, &own, &part.extents, kernel.finish)
-                .on((&operands, &skipped), part.parts)
+            None => Driver::new(&part.ready.program, &own, &part.extents, kernel.finish)
+                .on((&operands, &skipped), part.ready.parts.unwrap_or(1))
                 .streaming(streams)
                 .run_here(to),
         };

@@ -9,7 +9,7 @@
 
 use crate::Chunk;
 use crate::forms::affine_forms;
-use crate::pack::{Packed, Part};
+use crate::packed::{Packed, Part};
 use crate::program::Place;
 use crate::strided::copied;
 use ein_plan::{Graph, Node, NodeId, Scalar};

@@ -195,12 +195,14 @@ fn sweeps_have_the_bits_of_their_steps() {
                 ranges: whole(&distance),
                 operands: chunks(&owned).into_iter().map(Operand::Given).collect(),
                 kept: true,
+                memo: None,
             },
             Member {
                 kernel: &nearest,
                 ranges: whole(&nearest),
                 operands: vec![Operand::Made(0)],
                 kept: true,
+                memo: None,
             },
         ];
         let swept = sweep(&members, 1, &Options::default()).unwrap();

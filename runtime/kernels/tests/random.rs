@@ -5,9 +5,9 @@ mod cases;
 mod reference;
 
 use cases::{Case, case, chunks};
-use ein_array::Array;
-use ein_kernels::{Fusion, Options, combine, run};
-use ein_plan::{Kernel, Reduction, Scalar};
+use ein_array::{Array, Data};
+use ein_kernels::{Chunk, Fusion, Options, combine, run};
+use ein_plan::{DType, Kernel, Reduction, Scalar};
 use proptest::prelude::*;
 use reference::{Value, close, interpret};
 
@@ -162,5 +162,71 @@ proptest! {
     #[test]
     fn compiled_groups_give_the_same_bits(seed in any::<u64>(), faults in any::<bool>()) {
         check_fusion(seed, faults);
+    }
+}
+
+/// Neighbours over one index or several, whole and in part, with what differs between lanes and what does not.
+#[test]
+fn long_strips_give_the_bits_of_short_ones() {
+    for text in [
+        "(f32[301, 1030], f32[301, 1030]) [n: 301, d: 1030] f32 = a0[n, d] - a1[n, d]",
+        "(f64[301, 1030], f64[301, 1030]) [n: 301, d: 1030] f64 = a0[n, d] - a1[n, d]",
+        "(f32[301, 1030], f32[1030]) [n: 301, d: 1030] f32 = a0[n, d] * a1[d] + a1[d]",
+        "(f32[301, 26, 130], f32[130]) [n: 301, d: 13, k: 130] f32 = a0[n, 2 * d, k] * a1[k] + a1[k]",
+        "(f32[301, 1030], f32[301]) [n: 301, d: 1030] f32 = max(a0[n, d], a1[n])",
+        "(f32[301, 1030], f32[]) [n: 301, d: 1030] f32 = a0[n, d] * exp(a1[])",
+        "(f32[301, 1031], f32[301, 1030]) [n: 301, d: 1030] f32 = a0[n, d + 1] * a1[n, d]",
+        "(f32[1030, 301], f32[301, 1030]) [n: 301, d: 1030] f32 = a0[d, n] + a1[n, d]",
+        "(f32[301, 1030], f32[301, 1030]) [n: 301, d: 1030] f32 = where(a0[n, d] > a1[n, d], a0[n, d], -a1[n, d])",
+        "(f32[301, 1030], f32[301, 1030]) [n: 301, d: 1030] f16 = a0[n, d] * a1[n, d]",
+        "(bf16[301, 1030], f32[301, 1030]) [n: 301, d: 1030] f32 = a0[n, d] * a1[n, d]",
+    ] {
+        let kernel: Kernel = text.parse().unwrap();
+        for rows in [(0, 301), (7, 290)] {
+            let operands: Vec<Array> = (kernel.operands.iter().enumerate())
+                .map(|(number, operand)| {
+                    let cut = operand.shape.first() == Some(&301);
+                    let mut shape: Vec<usize> = operand.shape.iter().map(|n| *n as usize).collect();
+                    if cut {
+                        shape[0] = rows.1 as usize;
+                    }
+                    let value =
+                        |at: usize| ((at * 7919 + number * 104_729) % 4001) as f64 / 1000.0 - 2.0;
+                    let values = (0..shape.iter().product()).map(value);
+                    let data = match operand.columns[0] {
+                        DType::F64 => Data::F64(values.collect()),
+                        DType::BF16 => Data::BF16(values.map(half::bf16::from_f64).collect()),
+                        _ => Data::F32(values.map(|x| x as f32).collect()),
+                    };
+                    Array::new(shape, data).unwrap()
+                })
+                .collect();
+            let chunks: Vec<Chunk<'_>> = (kernel.operands.iter().zip(&operands))
+                .map(|(operand, array)| {
+                    let mut start = vec![0; operand.shape.len()];
+                    if operand.shape.first() == Some(&301) {
+                        start[0] = rows.0;
+                    }
+                    Chunk {
+                        columns: vec![array],
+                        start,
+                    }
+                })
+                .collect();
+            let others = kernel.indices[1..].iter().map(|index| (0, index.extent));
+            let ranges: Vec<(u64, u64)> = [rows].into_iter().chain(others).collect();
+            let [short, long] = [Fusion::Never, Fusion::Always].map(|fusion| {
+                let options = Options {
+                    fusion,
+                    ..Options::default()
+                };
+                run(&kernel, &ranges, &chunks, &options).unwrap()
+            });
+            assert_eq!(
+                short[0].data().bytes(),
+                long[0].data().bytes(),
+                "{text}, rows {rows:?}"
+            );
+        }
     }
 }

@@ -16,49 +16,36 @@ struct Form {
     reduced: Vec<usize>,
 }
 
+impl Form {
+    /// An operand whose dimensions are named in `read`, the given ones of them the output's, in that order; the others are reduced.
+    fn new(shape: &[u64], read: &'static str, output: &[usize]) -> Form {
+        let names: Vec<&str> = read.split(", ").collect();
+        let others = (0..shape.len()).filter(|dimension| !output.contains(dimension));
+        let reduced: Vec<usize> = others.collect();
+        let listed = |dimensions: &[usize]| {
+            let each = dimensions.iter();
+            let each =
+                each.map(|dimension| format!("{}: {}", names[*dimension], shape[*dimension]));
+            each.collect::<Vec<_>>().join(", ")
+        };
+        Form {
+            shape: shape.to_vec(),
+            indices: format!("{} | {}", listed(output), listed(&reduced)),
+            read,
+            output: output.to_vec(),
+            reduced,
+        }
+    }
+}
+
 fn forms() -> Vec<Form> {
     let lengths = (2..70).chain([127, 128, 129, 511, 512, 513, 530, 1055, 2000]);
-    let mut forms: Vec<Form> = lengths
-        .map(|k| Form {
-            shape: vec![23, k],
-            indices: format!("n: 23 | k: {k}"),
-            read: "n, k",
-            output: vec![0, 1],
-            reduced: vec![],
-        })
-        .collect();
-    for form in &mut forms {
-        form.reduced = form.output.split_off(1);
-    }
-    forms.push(Form {
-        shape: vec![5, 7, 9, 11],
-        indices: "b: 7, a: 5 | c: 9, d: 11".into(),
-        read: "a, b, c, d",
-        output: vec![1, 0],
-        reduced: vec![2, 3],
-    });
-    forms.push(Form {
-        shape: vec![70_000, 3],
-        indices: "n: 70000 | k: 3".into(),
-        read: "n, k",
-        output: vec![0],
-        reduced: vec![1],
-    });
+    let mut forms: Vec<Form> = lengths.map(|k| Form::new(&[23, k], "n, k", &[0])).collect();
+    forms.push(Form::new(&[5, 7, 9, 11], "a, b, c, d", &[1, 0]));
+    forms.push(Form::new(&[70_000, 3], "n, k", &[0]));
     // Of these, rows are no neighbours or there is one only.
-    forms.push(Form {
-        shape: vec![40, 60],
-        indices: "n: 60 | k: 40".into(),
-        read: "k, n",
-        output: vec![1],
-        reduced: vec![0],
-    });
-    forms.push(Form {
-        shape: vec![900],
-        indices: " | k: 900".into(),
-        read: "k",
-        output: vec![],
-        reduced: vec![0],
-    });
+    forms.push(Form::new(&[40, 60], "k, n", &[1]));
+    forms.push(Form::new(&[900], "k", &[]));
     forms
 }
 
@@ -272,13 +259,7 @@ fn a_stopped_read_is_a_read() {
 #[test]
 fn the_first_of_two_zeros_gives_the_sign() {
     for length in 3..600 {
-        let form = Form {
-            shape: vec![2, length],
-            indices: format!("n: 2 | k: {length}"),
-            read: "n, k",
-            output: vec![0],
-            reduced: vec![1],
-        };
+        let form = Form::new(&[2, length], "n, k", &[0]);
         let count = length as usize;
         let row = |first: f64| {
             (0..count).map(move |at| {
@@ -364,13 +345,7 @@ fn totals_are_what_the_loops_give() {
 
 #[test]
 fn the_bits_are_the_same_on_any_number_of_threads() {
-    let form = Form {
-        shape: vec![5001, 67],
-        indices: "n: 5001 | k: 67".into(),
-        read: "n, k",
-        output: vec![0],
-        reduced: vec![1],
-    };
+    let form = Form::new(&[5001, 67], "n, k", &[0]);
     let values = values(5001 * 67, &[f64::NAN, -0.0, 0.0]);
     for reduction in REDUCTIONS {
         let kernel = kernel(&form, reduction, DType::F32);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{generate, generate_in_round};
+use ein_kernels::{Mapped, generate, generate_in_round};
 use ein_plan::{DType, Scalar, Source};
 
 fn all(source: &Source, dtype: DType, n: u64) -> Vec<f64> {
@@ -248,4 +248,21 @@ fn values_are_frozen() {
             assert!((x - y).abs() <= 1e-15 * y.abs(), "{got:?}");
         }
     }
+}
+
+#[test]
+fn a_file_that_becomes_shorter_is_no_memory_any_more() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shorter.bin");
+    std::fs::write(&path, vec![7u8; 10_000]).unwrap();
+    let mapped = Mapped::of(&std::fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(mapped.bytes().unwrap(), vec![7u8; 10_000]);
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(9_999)
+        .unwrap();
+    let error = mapped.bytes().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+    std::fs::remove_file(&path).unwrap();
 }

@@ -93,6 +93,7 @@ fn together(
                 })
                 .collect(),
             kept: kept(number),
+            memo: None,
         })
         .collect();
     let made = sweep(&members, rows, options)?;

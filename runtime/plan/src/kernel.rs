@@ -125,6 +125,16 @@ impl Graph {
             .map(|(i, (n, t))| (NodeId(i as u32), n, *t))
     }
 
+    /// Every read: which operand, and at which positions, one a dimension.
+    pub fn reads(&self) -> impl Iterator<Item = (u32, &[NodeId])> {
+        self.nodes.iter().filter_map(|(node, _)| match node {
+            Node::Read {
+                operand, positions, ..
+            } => Some((*operand, &positions[..])),
+            _ => None,
+        })
+    }
+
     /// Number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()

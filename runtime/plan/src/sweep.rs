@@ -173,14 +173,8 @@ impl Plan {
         };
         rows = rows.min(sweep.rows as usize);
         let kernel = &self.kernels[kernel.0 as usize];
-        for (_, node, _) in kernel.graph.iter() {
-            let Node::Read {
-                operand, positions, ..
-            } = node
-            else {
-                continue;
-            };
-            let input = &inputs[*operand as usize];
+        for (operand, positions) in kernel.graph.reads() {
+            let input = &inputs[operand as usize];
             if !sweep.members.contains(&input.relation) {
                 continue;
             }
@@ -190,7 +184,7 @@ impl Plan {
             {
                 return None;
             }
-            let shape = &kernel.operands[*operand as usize].shape;
+            let shape = &kernel.operands[operand as usize].shape;
             let inside = positions.iter().zip(shape).all(|(position, extent)| {
                 let index = kernel.graph.as_index(*position);
                 index.is_some_and(|i| kernel.indices[i.0 as usize].extent <= *extent)

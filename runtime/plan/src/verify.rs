@@ -28,7 +28,7 @@ mod spill;
 mod sweep;
 pub mod types;
 
-use crate::kernel::{Kernel, Node};
+use crate::kernel::Kernel;
 use crate::plan::{JoinInput, Operation, Output, Plan, Range, RelationId, Step, same_cut};
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, KeyDim, RelationType, piece};
@@ -319,14 +319,8 @@ fn reads(
     kernel: &Kernel,
     ranges: &[Range],
 ) -> Result<(), String> {
-    for (_, node, _) in kernel.graph.iter() {
-        let Node::Read {
-            operand, positions, ..
-        } = node
-        else {
-            continue;
-        };
-        let input = &inputs[*operand as usize];
+    for (operand, positions) in kernel.graph.reads() {
+        let input = &inputs[operand as usize];
         let dims = &plan.kind(input.relation).array.dims;
         for (number, (position, dim)) in positions.iter().zip(dims).enumerate() {
             let Some(cut) = dim.cut else { continue };

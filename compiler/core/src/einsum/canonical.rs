@@ -33,11 +33,9 @@ pub fn statement(kernel: Kernel, operands: &[TensorId]) -> (Kernel, Vec<TensorId
     };
     let mut kernel = renumbered(kernel, first).canonical();
     let mut order: Vec<u32> = vec![];
-    for (_, node, _) in kernel.graph.iter() {
-        if let Node::Read { operand, .. } = node
-            && !order.contains(operand)
-        {
-            order.push(*operand);
+    for (operand, _) in kernel.graph.reads() {
+        if !order.contains(&operand) {
+            order.push(operand);
         }
     }
     let place = |operand: u32| order.iter().position(|o| *o == operand);

@@ -11,9 +11,7 @@
 
 use ein_plan::lifetime::{Event, events};
 use ein_plan::sweep::BLOCK;
-use ein_plan::{
-    JoinInput, Kernel, Node, NodeId, Operation, Plan, RelationId, RelationType, Step, Sweep,
-};
+use ein_plan::{JoinInput, Kernel, NodeId, Operation, Plan, RelationId, RelationType, Step, Sweep};
 use std::collections::BTreeSet;
 
 /// Fewest elements of a tuple that are worth it: fewer stay in a cache between steps anyway.
@@ -127,14 +125,8 @@ fn product<'a>(plan: &'a Plan, step: &'a Step) -> Option<(&'a [JoinInput], &'a K
 /// Bytes that a kernel reads again in every block, if blocks differ in the indices up to `cut`: what has all of these indices is read once;
 /// else all that it has behind those before `cut`, for a factor of some rows only is read anew at the others.
 fn shared(plan: &Plan, inputs: &[JoinInput], kernel: &Kernel, cut: u32) -> u64 {
-    let reads = kernel.graph.iter().filter_map(|(_, node, _)| match node {
-        Node::Read {
-            operand, positions, ..
-        } => Some((&inputs[*operand as usize], positions)),
-        _ => None,
-    });
-    let bytes = reads.map(|(input, positions)| {
-        let kind = plan.kind(input.relation);
+    let bytes = kernel.graph.reads().map(|(operand, positions)| {
+        let kind = plan.kind(inputs[operand as usize].relation);
         let size: u64 = kind.array.columns.iter().map(|c| c.size() as u64).sum();
         let index = |position: &NodeId| kernel.graph.as_index(*position).map(|index| index.0);
         if (0..=cut).all(|row| positions.iter().any(|p| index(p) == Some(row))) {
@@ -153,15 +145,10 @@ fn aligned(plan: &Plan, step: &Step, rows: u32) -> BTreeSet<RelationId> {
         return BTreeSet::new();
     };
     let kernel = &plan.kernels[kernel.0 as usize];
-    let reads = kernel.graph.iter().filter_map(|(_, node, _)| match node {
-        Node::Read {
-            operand, positions, ..
-        } if kernel.rows_read(positions) >= rows as usize => {
-            Some(inputs[*operand as usize].relation)
-        }
-        _ => None,
-    });
-    reads.collect()
+    let reads = kernel.graph.reads();
+    let own = reads.filter(|(_, positions)| kernel.rows_read(positions) >= rows as usize);
+    own.map(|(operand, _)| inputs[operand as usize].relation)
+        .collect()
 }
 
 /// Rows of the largest tuple, and elements of a row, with that many dimensions of rows.

@@ -14,8 +14,7 @@ use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
 use ein_plan::{
-    AxisRole, Block, BlockId, Bound, LoopValue, Node, Origin, Plan, RelationId, Spill, memory,
-    traffic,
+    AxisRole, Block, BlockId, Bound, LoopValue, Origin, Plan, RelationId, Spill, memory, traffic,
 };
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
@@ -421,14 +420,8 @@ fn looked_up(program: &Program, id: RelationId) -> Option<(&Relation, usize)> {
     let Operation::LocalJoin { inputs, kernel, .. } = &reader.operation else {
         return None;
     };
-    kernel.graph.iter().find_map(|(_, node, _)| {
-        let Node::Read {
-            operand, positions, ..
-        } = node
-        else {
-            return None;
-        };
-        let input = program.relation(inputs.get(*operand as usize)?.relation);
+    kernel.graph.reads().find_map(|(operand, positions)| {
+        let input = program.relation(inputs.get(operand as usize)?.relation);
         if input.tensor != relation.tensor {
             return None;
         }

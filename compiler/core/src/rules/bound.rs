@@ -6,7 +6,8 @@
 //! #4 is C, dimensions in the order 1 0, called i and j
 //! ```
 
-use super::term::{Graph, Head, Term};
+use super::graph::Graph;
+use super::term::{Head, Term};
 use super::translate::Translated;
 use crate::einsum::{Definition, Program};
 use egg::Id;

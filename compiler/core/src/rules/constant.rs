@@ -7,9 +7,10 @@
 //! ```
 
 use super::RuleInfo;
+use super::graph::Graph;
 use super::laws;
 use super::saturate::Row;
-use super::term::{Argument, Graph, Head, Operation, Term};
+use super::term::{Argument, Head, Operation, Term};
 use crate::einsum::scalar;
 use egg::Id;
 use ein_plan::{DType, Function, Reduction, Scalar};

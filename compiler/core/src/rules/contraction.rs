@@ -9,10 +9,11 @@
 //! ```
 
 use super::RuleInfo;
+use super::graph::{Graph, law_of};
 use super::laws;
 use super::order::{Network, Order, orders};
 use super::saturate::Row;
-use super::term::{Argument, Graph, Head, Operation, Term, law_of};
+use super::term::{Argument, Head, Operation, Term};
 use egg::Id;
 
 /// Most factors that a rule merges to; wider products come from the program itself.

@@ -8,9 +8,10 @@
 //! ```
 
 use super::RuleInfo;
+use super::graph::{Graph, law_of};
 use super::laws::{self, Law};
 use super::saturate::Row;
-use super::term::{Argument, Graph, Head, Operation, Term, law_of};
+use super::term::{Argument, Head, Operation, Term};
 use egg::Id;
 use ein_plan::{Function, Reduction};
 

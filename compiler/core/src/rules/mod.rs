@@ -18,6 +18,7 @@ mod describe;
 pub mod distribute;
 mod emit;
 mod extract;
+pub mod graph;
 pub mod ia;
 mod kernel;
 pub mod laws;

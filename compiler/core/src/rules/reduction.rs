@@ -8,9 +8,10 @@
 
 use super::RuleInfo;
 use super::contraction::MOST_INDICES;
+use super::graph::Graph;
 use super::laws;
 use super::saturate::Row;
-use super::term::{Argument, Graph, Head, Operation, Term};
+use super::term::{Argument, Head, Operation, Term};
 use egg::Id;
 use ein_plan::Function;
 

@@ -8,8 +8,9 @@
 //! ```
 
 use super::RuleInfo;
+use super::graph::Graph;
 use super::saturate::Row;
-use super::term::{Argument, Graph, Head, Operation, Term};
+use super::term::{Argument, Head, Operation, Term};
 use egg::Id;
 
 /// The rules of this family.

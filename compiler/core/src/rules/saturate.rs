@@ -7,7 +7,8 @@
 //! round 1: 12 changes   round 2: 3 changes   round 3: 0 changes, saturated
 //! ```
 
-use super::term::{Graph, Term};
+use super::graph::Graph;
+use super::term::Term;
 use super::{Explored, LogicOptions, RuleInfo, Stop};
 use egg::Id;
 use std::collections::BTreeMap;

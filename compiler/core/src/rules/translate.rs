@@ -10,9 +10,10 @@
 //! ```
 
 use super::contraction::absorb;
+use super::graph::Graph;
 use super::kernel::{free_indices, may_fault, neutral, permute_operands, permute_output, renamed};
 use super::laws;
-use super::term::{Argument, Graph, Head, Operation, Read, Term};
+use super::term::{Argument, Head, Operation, Read, Term};
 use crate::einsum::{Definition, Program, TensorId, canonical};
 use egg::Id;
 use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId};

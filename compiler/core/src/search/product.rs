@@ -65,10 +65,8 @@ pub fn products(program: &Program) -> Vec<Product> {
     let mut inner = vec![false; program.tensors.len()];
     for tensor in &program.tensors {
         if let Definition::Statement { kernel, operands } = &tensor.definition {
-            for (_, node, _) in kernel.graph.iter() {
-                if let Node::Read { operand, .. } = node {
-                    reads[operands[*operand as usize].0 as usize] += 1;
-                }
+            for (operand, _) in kernel.graph.reads() {
+                reads[operands[operand as usize].0 as usize] += 1;
             }
         }
     }

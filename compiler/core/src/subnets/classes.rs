@@ -7,7 +7,7 @@
 //! ```
 
 use crate::einsum::{Definition, Program, TensorId};
-use ein_plan::{IndexId, Kernel, Node};
+use ein_plan::{IndexId, Kernel};
 
 /// A class of dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,15 +110,10 @@ impl Classes {
 /// The reads of a kernel at one index and nothing else: operand, dimension, index.
 pub fn bare_reads(kernel: &Kernel) -> Vec<(u32, usize, IndexId)> {
     let mut found = vec![];
-    for (_, node, _) in kernel.graph.iter() {
-        if let Node::Read {
-            operand, positions, ..
-        } = node
-        {
-            for (dim, position) in positions.iter().enumerate() {
-                if let Some(index) = kernel.graph.as_index(*position) {
-                    found.push((*operand, dim, index));
-                }
+    for (operand, positions) in kernel.graph.reads() {
+        for (dim, position) in positions.iter().enumerate() {
+            if let Some(index) = kernel.graph.as_index(*position) {
+                found.push((operand, dim, index));
             }
         }
     }

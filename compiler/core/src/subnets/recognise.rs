@@ -234,14 +234,8 @@ impl<'a> Net<'a> {
                 Node::Constant(_) | Node::Index(_) => {}
             }
         }
-        for (_, node, _) in graph.iter() {
-            let Node::Read {
-                operand, positions, ..
-            } = node
-            else {
-                continue;
-            };
-            let read = operands[*operand as usize];
+        for (operand, positions) in graph.reads() {
+            let read = operands[operand as usize];
             for (dim, position) in positions.iter().enumerate() {
                 let whole = graph.as_index(*position).is_some_and(|index| {
                     let extent = kernel.indices[index.0 as usize].extent;
@@ -382,16 +376,10 @@ impl<'a> Net<'a> {
                 self.is_weight(read) && self.weights.params(read).contains(&param)
             };
             let (mut weight, mut windows) = (BTreeSet::new(), BTreeSet::new());
-            for (_, node, _) in graph.iter() {
-                let Node::Read {
-                    operand, positions, ..
-                } = node
-                else {
-                    continue;
-                };
+            for (operand, positions) in graph.reads() {
                 for position in positions {
                     match graph.as_index(*position) {
-                        Some(index) if of_param(*operand) => {
+                        Some(index) if of_param(operand) => {
                             weight.insert(index);
                         }
                         Some(_) => {}

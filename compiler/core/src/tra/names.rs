@@ -7,7 +7,6 @@
 //! ```
 
 use crate::einsum::{self, Definition};
-use ein_plan::Node;
 use std::collections::BTreeMap;
 
 /// Names that are taken.
@@ -45,17 +44,11 @@ pub(crate) fn dim_names(program: &einsum::Program) -> Vec<Vec<String>> {
         {
             found.insert((number as u32, dim), index.name.clone());
         }
-        for (_, node, _) in kernel.graph.iter() {
-            let Node::Read {
-                operand, positions, ..
-            } = node
-            else {
-                continue;
-            };
+        for (operand, positions) in kernel.graph.reads() {
             for (dim, position) in positions.iter().enumerate() {
                 if let Some(index) = kernel.graph.as_index(*position) {
                     found
-                        .entry((operands[*operand as usize].0, dim))
+                        .entry((operands[operand as usize].0, dim))
                         .or_insert_with(|| kernel.indices[index.0 as usize].name.clone());
                 }
             }

@@ -18,7 +18,7 @@
 //! ```
 
 use super::{Operation, Program, Relation, Type, typing};
-use ein_plan::{Kernel, Mesh, Node, Range, RelationId};
+use ein_plan::{Kernel, Mesh, Range, RelationId};
 
 /// The first broken invariant, if there is one.
 pub fn verify(program: &Program) -> Result<(), String> {
@@ -156,14 +156,8 @@ pub fn verify_kernel(
     if cut_reduced && kernel.finish {
         return Err("a reduced index is cut but the kernel finishes its reduction".into());
     }
-    for (_, node, _) in kernel.graph.iter() {
-        let Node::Read {
-            operand, positions, ..
-        } = node
-        else {
-            continue;
-        };
-        let Some((kind, keys)) = inputs.get(*operand as usize) else {
+    for (operand, positions) in kernel.graph.reads() {
+        let Some((kind, keys)) = inputs.get(operand as usize) else {
             return Err(format!("there is no operand {operand}"));
         };
         for (position, dim) in positions.iter().zip(&kind.array.dims) {

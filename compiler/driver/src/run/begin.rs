@@ -7,7 +7,7 @@
 //! ```
 
 use crate::{
-    exit, failure::Failure, interrupt::Interrupt, program::Program, session::Prepared,
+    exit, failure::Failure, interrupt::Interrupt, planned::Prepared, program::Program,
     settings::Settings,
 };
 use ein_exec::session::{Begin, Keeping};

@@ -7,8 +7,8 @@
 //! ```
 
 use crate::{
-    arguments::Format, exit, failure::INTERNAL, interrupt::Signal, profile, program::Program,
-    records::Records, report, session::Prepared, settings::Settings,
+    arguments::Format, exit, failure::INTERNAL, interrupt::Signal, planned::Prepared, profile,
+    program::Program, records::Records, report, settings::Settings,
 };
 use ein_exec::session::{Event, Session, Watch};
 use ein_exec::{Report, RunError};

@@ -9,13 +9,12 @@ use super::end::{ended, recorded, stated, stopped, trace, traced, unwritten};
 use crate::{
     arguments::Format,
     bind::Purpose,
-    bundle::Planned,
     exit,
     failure::Failure,
     machine::{Place, Resident},
+    planned::{Planned, Prepared},
     program::Program,
-    report,
-    session::{self, Prepared},
+    report, session,
     settings::Settings,
 };
 use ein_exec::Report;

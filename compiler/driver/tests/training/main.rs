@@ -11,6 +11,7 @@ mod reference;
 mod rounds;
 mod rules;
 mod schedules;
+mod stored;
 mod subnets;
 mod wrong;
 
@@ -18,7 +19,8 @@ use ein_array::{Array, Data};
 use ein_exec::{Event, Report, RunError, train_in_process};
 use ein_plan::{DType, Source};
 use einc_driver::bind::Purpose;
-use einc_driver::session::{self, Prepared};
+use einc_driver::planned::Prepared;
+use einc_driver::session;
 use einc_driver::settings::Settings;
 use einc_driver::{exit, load};
 use std::collections::BTreeMap;

@@ -13,6 +13,7 @@ use ein_exec::Event;
 use ein_exec::session::Begin;
 use einc_core::pipeline::{self, report::PlanRounds};
 use einc_driver::bind::Purpose;
+use einc_driver::planned::Prepared;
 use einc_driver::settings::Settings;
 use einc_driver::{load, session};
 use std::collections::BTreeMap;
@@ -509,7 +510,7 @@ fn a_net_larger_than_a_site_is_trained() {
             let mut settings = Settings::default();
             settings.criteria.memory = Some(memory);
             let planned = session::plan(&program, &settings, sites, Purpose::Run, None)?;
-            let session::Prepared::Session(mut session) = planned.0 else {
+            let Prepared::Session(mut session) = planned.0 else {
                 unreachable!("the program trains");
             };
             if resume {
@@ -649,7 +650,7 @@ fn a_lost_site_is_named_with_its_round() {
     let program = load::load_text("test", "test.ein", text.clone(), None, PathBuf::from("."));
     let settings = Settings::default();
     let (prepared, _) = session::plan(&program, &settings, 3, Purpose::Run, None).unwrap();
-    let session::Prepared::Session(session) = prepared else {
+    let Prepared::Session(session) = prepared else {
         unreachable!("the program trains");
     };
     let options = ein_exec::Options::default();
@@ -728,7 +729,7 @@ fn profiles_have_the_steps_that_sites_make_by_themselves() {
     let program = load::load_text("test", "test.ein", text, None, PathBuf::from("."));
     let (prepared, _) =
         session::plan(&program, &Settings::default(), 3, Purpose::Run, None).unwrap();
-    let session::Prepared::Session(session) = prepared else {
+    let Prepared::Session(session) = prepared else {
         unreachable!("the program trains");
     };
     let options = ein_exec::Options {

@@ -11,10 +11,11 @@ use clap::Args;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
     bind::Purpose,
-    bundle::{Bundle, Planned},
+    bundle::Bundle,
     exit,
     failure::Failure,
     infer,
+    planned::Planned,
     program::Program,
     session::{self, Checked},
     settings::Settings,
@@ -128,14 +129,14 @@ fn planned(
     if open {
         // A strategy may ask for more than one.
         checked = session::check_for(program, settings, Purpose::Look, Some(sites))?;
-        if checked.diagnostics.iter().any(|d| d.is_error()) {
+        if checked.program.is_none() {
             return Ok(None);
         }
     }
     match session::prepare(checked, sites, settings.time_limit) {
         Ok((planned, _)) => Ok(Some(planned)),
         // What does not fit on one site is told at the start, if it is for one.
-        Err(_) if open => Ok(None),
+        Err(failure) if open && failure.needs_more_memory() => Ok(None),
         Err(failure) => Err(failure),
     }
 }

@@ -15,6 +15,7 @@ use crate::store::Tuples;
 use ein_array::Array;
 use ein_comm::Communicator;
 use ein_data::Reader;
+use ein_kernels::Mapped;
 use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
 use ein_plan::{DType, FileRef, Mesh, RelationType, Source};
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ const SMALL: u64 = 4 << 20;
 /// Data that rows are read of.
 enum Rows {
     File(Reader),
+    /// A file in memory, and where the rows begin in it.
+    Mapped(Reader, Mapped, usize),
     Made(Source),
     Whole(Array),
 }
@@ -111,7 +114,12 @@ fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
         .map_err(failed)?;
     let bytes = input.shape.iter().product::<u64>() * input.dtype.size() as u64;
     if bytes > SMALL {
-        return Ok(Rows::File(reader));
+        let plain = reader.plain();
+        let mapped = plain.and_then(|(file, offset)| Some((Mapped::of(file)?, offset as usize)));
+        return Ok(match mapped {
+            Some((mapped, offset)) if input.axis == 0 => Rows::Mapped(reader, mapped, offset),
+            _ => Rows::File(reader),
+        });
     }
     let all: Vec<(u64, u64)> = input.shape.iter().map(|extent| (0, *extent)).collect();
     Ok(Rows::Whole(reader.read(&all).map_err(failed)?))
@@ -179,12 +187,21 @@ impl Feed<'_> {
         let data = data.ok_or_else(|| RunError::internal("the data are not open"))?;
         let (first, count) = ranges[input.axis];
         let wanted = &batch.rows[first as usize..(first + count) as usize];
-        if let Rows::Whole(whole) = data
-            && input.axis == 0
-            && whole.shape()[1..] == shape[1..]
-        {
-            lines(&mut array, whole, wanted);
-            return Ok(array);
+        let whole = ranges[1..].iter().zip(input.shape.iter().skip(1));
+        if input.axis == 0 && whole.into_iter().all(|(range, extent)| range.1 == *extent) {
+            match data {
+                Rows::Whole(whole) => {
+                    lines(&mut array, whole.data().bytes(), wanted);
+                    return Ok(array);
+                }
+                Rows::Mapped(reader, mapped, offset) => {
+                    let failed = |error| RunError::data(ErrorKind::Data, reader.unreadable(&error));
+                    let bytes = mapped.bytes().map_err(failed)?;
+                    lines(&mut array, &bytes[*offset..], wanted);
+                    return Ok(array);
+                }
+                Rows::File(_) | Rows::Made(_) => {}
+            }
         }
         let mut done = 0;
         while done < wanted.len() {
@@ -201,13 +218,13 @@ impl Feed<'_> {
             let failed = |error| RunError::data(ErrorKind::Data, error);
             match data {
                 // Whole rows stand together.
-                Rows::File(reader) if input.axis == 0 => {
+                Rows::File(reader) | Rows::Mapped(reader, ..) if input.axis == 0 => {
                     let bytes = array.data_mut().bytes_mut();
                     let row = bytes.len() / wanted.len();
                     let own = &mut bytes[done * row..(done + run) * row];
                     reader.read_into(&part, own).map_err(failed)?;
                 }
-                Rows::File(reader) => {
+                Rows::File(reader) | Rows::Mapped(reader, ..) => {
                     let read = reader.read(&part).map_err(failed)?;
                     array.copy_box(&at, &read, &vec![0; at.len()], &extents);
                 }
@@ -233,17 +250,16 @@ impl Feed<'_> {
     }
 }
 
-/// Copies whole rows of the first dimension, by their numbers.
-fn lines(to: &mut Array, from: &Array, wanted: &[u64]) {
-    let line = from.data().bytes().len() / from.shape()[0].max(1);
+/// Copies rows to an array, by their numbers; `from` are the bytes of all rows.
+fn lines(to: &mut Array, from: &[u8], wanted: &[u64]) {
+    let bytes = to.data_mut().bytes_mut();
+    let line = bytes.len() / wanted.len().max(1);
     if line == 0 {
         return;
     }
-    let bytes = from.data().bytes();
-    let lines = to.data_mut().bytes_mut().chunks_exact_mut(line);
-    for (to, row) in lines.zip(wanted) {
+    for (to, row) in bytes.chunks_exact_mut(line).zip(wanted) {
         let at = *row as usize * line;
-        to.copy_from_slice(&bytes[at..at + line]);
+        to.copy_from_slice(&from[at..at + line]);
     }
 }
 

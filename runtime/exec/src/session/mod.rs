@@ -10,6 +10,7 @@
 
 mod average;
 mod blocks;
+mod boxes;
 mod deal;
 pub(crate) mod feed;
 mod keep;

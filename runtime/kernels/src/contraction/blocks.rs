@@ -9,7 +9,8 @@
 #![allow(unsafe_code)]
 
 use super::layout::{BLOCKS, Layout};
-use crate::pack::{Packed, Packer, Part, Strided};
+use crate::pack::{Packer, Strided};
+use crate::packed::{Packed, Part};
 use crate::product::{Goal, Matrix, Target};
 use crate::strided::{Axis, Copying};
 use rayon::prelude::*;

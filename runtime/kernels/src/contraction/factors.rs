@@ -8,7 +8,7 @@
 
 use crate::Chunk;
 use crate::machine::Machine;
-use crate::pack::Packed;
+use crate::packed::Packed;
 use crate::program::{Program, Request};
 use crate::wide;
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};

@@ -10,11 +10,35 @@
 use super::{Bank, Machine};
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
-use crate::program::Register;
+use crate::program::{Kind, Operation, Register};
 use ein_plan::DType;
 
 /// Bytes that a register takes in the buffer for the lanes that are left over: the widest vector.
 const SLOT: usize = 16;
+
+/// Where the lanes of a group's inputs and outputs lie, and the size of one.
+struct Lanes {
+    addresses: [*mut u8; MOST],
+    sizes: [usize; MOST],
+    count: usize,
+}
+
+impl Default for Lanes {
+    fn default() -> Lanes {
+        Lanes {
+            addresses: [std::ptr::null_mut(); MOST],
+            sizes: [0; MOST],
+            count: 0,
+        }
+    }
+}
+
+impl Lanes {
+    fn push(&mut self, (address, size): (*mut u8, usize)) {
+        (self.addresses[self.count], self.sizes[self.count]) = (address, size);
+        self.count += 1;
+    }
+}
 
 impl<T: Copy + Default> Bank<'_, T> {
     /// The address of a register's lanes, `n` of which are there, and the size of a lane.
@@ -22,7 +46,10 @@ impl<T: Copy + Default> Bank<'_, T> {
         let at = register.slot as usize;
         let address = match self.views[at] {
             Some(view) if view.len() >= n => view.as_ptr().cast_mut(),
-            _ => self.values[at * WIDTH..][..WIDTH].as_mut_ptr(),
+            _ => {
+                assert!(n <= WIDTH, "a register holds a strip");
+                self.values[at * WIDTH..][..WIDTH].as_mut_ptr()
+            }
         };
         (address.cast(), size_of::<T>())
     }
@@ -41,17 +68,46 @@ impl Machine<'_, '_> {
 
     /// Runs a compiled group over the `n` lanes of the strip.
     pub(super) fn fused(&mut self, fused: &Fused, n: usize) {
-        let mut addresses = [std::ptr::null_mut(); MOST];
-        let mut sizes = [0; MOST];
-        let inputs = fused.inputs.len();
-        let count = inputs + fused.outputs.len();
-        for (k, node) in fused.inputs.iter().chain(&fused.outputs).enumerate() {
-            (addresses[k], sizes[k]) = self.address(*node, n);
+        let mut lanes = Lanes::default();
+        for node in fused.inputs.iter().chain(&fused.outputs) {
+            lanes.push(self.address(*node, n));
         }
+        self.on_lanes(fused, n, &lanes);
+    }
+
+    /// Executes the innermost level of a direct program: reads of neighbours and one group, whose result goes to `to`.
+    pub(crate) fn through<T: Copy>(&mut self, level: &[Operation], to: &mut [T]) {
+        for operation in level {
+            match &operation.kind {
+                Kind::Read(read) => {
+                    let register = self.program.registers[operation.node as usize];
+                    self.read(operation.node, register, read, false);
+                }
+                Kind::Fused(fused) => {
+                    let mut lanes = Lanes::default();
+                    for node in &fused.inputs {
+                        lanes.push(self.address(*node, to.len()));
+                    }
+                    lanes.push((to.as_mut_ptr().cast(), size_of::<T>()));
+                    self.on_lanes(fused, to.len(), &lanes);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Runs a group over `n` lanes, which lie at these addresses.
+    fn on_lanes(&self, fused: &Fused, n: usize, lanes: &Lanes) {
+        let Lanes {
+            addresses,
+            sizes,
+            count,
+        } = *lanes;
+        let inputs = fused.inputs.len();
         let whole = n - n % fused.width;
         if whole > 0 {
-            // SAFETY: every register holds `n` lanes or more (one, if it is uniform), and the outputs' are their own:
-            // computed registers are never views.
+            // SAFETY: at every address are `n` lanes or more (one, if it is uniform), and the outputs' are their own:
+            // computed registers are never views, and elements of a result are borrowed.
             unsafe { fused.code.run(whole, &addresses[..count]) };
         }
         if whole == n {

@@ -9,7 +9,7 @@
 
 use super::Term;
 use super::blocks::{Panels, Task};
-use crate::pack::Packed;
+use crate::packed::Packed;
 use crate::wide::Job;
 use std::ops::{Add, Mul, Sub};
 

@@ -13,6 +13,7 @@ use crate::nest::{Nest, Strides};
 use ein_plan::{Node, NodeId};
 
 /// Where an operand's part lies in the whole, and how its elements follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub start: Vec<i64>,
     pub shape: Vec<i64>,
@@ -39,6 +40,13 @@ impl Place {
         let lengths = chunk.columns[0].shape().iter().map(|n| *n as u64);
         let ranges: Vec<(u64, u64)> = chunk.start.iter().copied().zip(lengths).collect();
         Place::new(&ranges)
+    }
+
+    /// Whether it is a chunk's.
+    pub(crate) fn is_of(&self, chunk: &Chunk<'_>) -> bool {
+        let starts = chunk.start.iter().map(|start| *start as i64);
+        let lengths = chunk.columns[0].shape().iter().map(|n| *n as i64);
+        starts.eq(self.start.iter().copied()) && lengths.eq(self.shape.iter().copied())
     }
 }
 

@@ -1,0 +1,59 @@
+//! What was planned: a plan, or the plans of a session, and the configuration that it was made for.
+//!
+//! Must not know how it is made (`session`), kept (`bundle`) or run (`run`).
+//!
+//! ```text
+//! configuration {sites: 2, dims {N: 1000}, X: f32[1000, 64], deterministic: false}, prepared: plan for 2 sites
+//! ```
+
+use ein_exec::Session;
+use ein_plan::{DType, Plan, Scalar};
+use einc_core::pipeline::Criteria;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is run, with all that it depends on besides the program's text.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Planned {
+    /// What was asked for.
+    pub configuration: Configuration,
+    /// The answer.
+    pub prepared: Prepared,
+}
+
+/// What is run: a plan, or the plans of a session.
+#[derive(Debug, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // there is one
+pub enum Prepared {
+    /// A program without training.
+    Plan(Plan),
+    /// Training, and what is evaluated after it.
+    Session(Session),
+}
+
+/// All that a plan depends on besides the program's text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Sizes from the command line.
+    pub dims: BTreeMap<String, i64>,
+    /// Constants from the command line.
+    pub constants: BTreeMap<String, Scalar>,
+    /// Types and shapes of the data that are there.
+    pub headers: BTreeMap<String, (DType, Vec<u64>)>,
+    /// Number of sites.
+    pub sites: u32,
+    /// Whether sums do not depend on the number of sites.
+    pub deterministic: bool,
+    /// What the plan is chosen by.
+    pub criteria: Criteria,
+}
+
+impl Prepared {
+    /// Its plans, in the order in which a profile numbers them.
+    pub fn plans(&self) -> Vec<&Plan> {
+        match self {
+            Prepared::Plan(plan) => vec![plan],
+            Prepared::Session(session) => session.all_plans().collect(),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Reads what lines are made of: types, kernels, keys, meshes, sources.
+//!
+//! Must not know statements, nor plans.
+//!
+//! ```text
+//! {i: 10/2, k: 6/1} f32[i, k] @ PART(i)   ->   a relation type
+//! ```
+
+use super::expression::{body, indices};
+use super::line::{Line, Result};
+use crate::dtype::DType;
+use crate::kernel::{Graph, Kernel, NodeId, Operand};
+use crate::mesh::Mesh;
+use crate::plan::{Fold, RelationId};
+use crate::print::AXES;
+use crate::reduction::Reduction;
+use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType};
+use crate::source::{FileRef, Part, Source};
+
+impl Line<'_> {
+    /// `r3`.
+    pub fn relation(&mut self) -> Result<RelationId> {
+        self.numbered('r').map(RelationId)
+    }
+
+    /// A key dimension, by its name or as `#2`.
+    pub fn key(&mut self, keys: &[KeyDim]) -> Result<u32> {
+        self.reference(keys.iter().map(|k| k.name.as_str()), "a key dimension")
+    }
+
+    /// The name of a reduction.
+    pub fn reduction(&mut self) -> Result<Reduction> {
+        match Reduction::from_name(self.word()?) {
+            Some(reduction) => Ok(reduction),
+            None => Err(self.error_before("a reduction such as `sum`")),
+        }
+    }
+
+    /// `f32`.
+    pub fn dtype(&mut self) -> Result<DType> {
+        match DType::from_name(self.word()?) {
+            Some(dtype) => Ok(dtype),
+            None => Err(self.error_before("an element type such as `f32`")),
+        }
+    }
+
+    /// `f32`, or `(f32, i64)`.
+    pub fn columns(&mut self) -> Result<Vec<DType>> {
+        if self.eat("(") {
+            self.list(")", Line::dtype)
+        } else {
+            Ok(vec![self.dtype()?])
+        }
+    }
+
+    /// `(f32[10, 6]) [i: 10 | k: 6] f32 = sum a0[i, k]`; the kernel is canonical.
+    pub fn kernel(&mut self) -> Result<Kernel> {
+        self.expect("(")?;
+        let operands = self.list(")", |line| {
+            let columns = line.columns()?;
+            line.expect("[")?;
+            let shape = line.list("]", Line::integer)?;
+            Ok(Operand { columns, shape })
+        })?;
+        let (indices, output_rank) = indices(self)?;
+        let output = self.columns()?;
+        self.expect("=")?;
+        let mut kernel = Kernel {
+            indices,
+            output_rank,
+            operands,
+            graph: Graph::default(),
+            root: NodeId(0),
+            guard: None,
+            reduction: None,
+            finish: true,
+            output,
+        };
+        let operands = std::mem::take(&mut kernel.operands);
+        body(self, &mut kernel, &|name| {
+            let number: u32 = name.strip_prefix('a')?.parse().ok()?;
+            let operand = operands.get(number as usize)?;
+            Some((number, operand.columns.clone()))
+        })?;
+        kernel.operands = operands;
+        Ok(kernel.canonical())
+    }
+
+    /// `i: 10/2`, `i: 16/4@xy`, `i: 6/2@_`.
+    pub fn key_dim(&mut self) -> Result<KeyDim> {
+        let name = self.name()?;
+        self.expect(":")?;
+        let extent = self.integer()?;
+        self.expect("/")?;
+        let pieces = self.integer()?;
+        let mut axes = vec![0];
+        if self.eat("@") {
+            let letters = self.word()?;
+            let known = |letter: char| AXES.iter().position(|axis| *axis == letter);
+            let numbers = letters
+                .chars()
+                .map(|letter| known(letter).map(|at| at as u8));
+            axes = match letters {
+                "_" => vec![],
+                _ => numbers
+                    .collect::<Option<_>>()
+                    .ok_or_else(|| self.error_before("axes such as `xy`"))?,
+            };
+        }
+        Ok(KeyDim {
+            name,
+            extent,
+            pieces,
+            axes,
+        })
+    }
+
+    /// What follows `fold` before the inputs; nothing after `join`.
+    pub fn fold(&mut self, word: &str) -> Result<Option<Fold>> {
+        if word != "fold" {
+            return Ok(None);
+        }
+        self.expect("{")?;
+        let keys = self.list("}", Line::key_dim)?;
+        self.expect_word("keep")?;
+        self.expect("{")?;
+        let keep = self.list("}", |line| line.key(&keys))?;
+        Ok(Some(Fold { keys, keep }))
+    }
+
+    /// `mesh 2x3`, or nothing for all sites in a row.
+    pub fn mesh(&mut self, sites: u32) -> Result<Mesh> {
+        if !self.eat_word("mesh") {
+            return Ok(Mesh::row(sites));
+        }
+        let mut axes = vec![self.integer()?];
+        if let Some(more) = self.eat_word_after('x') {
+            for count in more.split('x').skip(1) {
+                let count = count.parse();
+                axes.push(count.map_err(|_| self.error_before("a mesh such as `2x3`"))?);
+            }
+        }
+        Ok(Mesh { axes })
+    }
+
+    /// `{i: 10/2, k: 6/1} f32[i, k]`.
+    pub fn keys_and_array(&mut self) -> Result<(Vec<KeyDim>, ArrayType)> {
+        self.expect("{")?;
+        let keys = self.list("}", Line::key_dim)?;
+        let columns = self.columns()?;
+        self.expect("[")?;
+        let dims = self.list("]", |line| {
+            if line.at_number() {
+                let extent = line.integer()?;
+                return Ok(ArrayDim { extent, cut: None });
+            }
+            let cut = line.key(&keys)?;
+            let extent = if line.eat(":") {
+                line.integer()?
+            } else {
+                keys.get(cut as usize).map_or(0, |k: &KeyDim| k.extent)
+            };
+            Ok(ArrayDim {
+                extent,
+                cut: Some(cut),
+            })
+        })?;
+        Ok((keys, ArrayType { dims, columns }))
+    }
+
+    /// `{i: 10/2, k: 6/1} f32[i, k] @ PART(i)`.
+    pub fn relation_type(&mut self) -> Result<RelationType> {
+        let (keys, array) = self.keys_and_array()?;
+        self.expect("@")?;
+        let roles = match self.word()? {
+            "ALL" => vec![AxisRole::Every],
+            "ONE" => vec![AxisRole::First],
+            "PART" => {
+                self.expect("(")?;
+                let key = self.key(&keys)?;
+                self.expect(")")?;
+                vec![AxisRole::Key(key)]
+            }
+            "GRID" => {
+                self.expect("(")?;
+                self.list(")", |line| {
+                    Ok(if line.eat("*") {
+                        AxisRole::Every
+                    } else if line.eat(".") {
+                        AxisRole::First
+                    } else {
+                        AxisRole::Key(line.key(&keys)?)
+                    })
+                })?
+            }
+            _ => return Err(self.error_before("a placement such as `ALL` or `PART(i)`")),
+        };
+        let placement = Placement { roles };
+        Ok(RelationType {
+            keys,
+            array,
+            placement,
+        })
+    }
+
+    /// `normal(0.0, 0.02)`, `stacked(1, "enc.0.w" zeros, …)`.
+    pub fn source(&mut self) -> Result<Source> {
+        let word = self.word()?;
+        if word != "stacked" {
+            return self.plain_source(word);
+        }
+        self.expect("(")?;
+        let leading = self.integer()?;
+        let mut parts = vec![];
+        while self.eat(",") {
+            let name = self.quoted()?;
+            let word = self.word()?;
+            let source = self.plain_source(word)?;
+            parts.push(Part { name, source });
+        }
+        self.expect(")")?;
+        Ok(Source::Stacked { leading, parts })
+    }
+
+    /// A source of one tensor, behind its first word.
+    fn plain_source(&mut self, word: &str) -> Result<Source> {
+        let simple = match word {
+            "unbound" => Some(Source::Unbound),
+            "iota" => Some(Source::Iota),
+            "gumbel" => Some(Source::Gumbel),
+            "permutation" => Some(Source::Permutation),
+            "fed" => Some(Source::Fed),
+            _ => None,
+        };
+        if let Some(source) = simple {
+            return Ok(source);
+        }
+        if !["load", "full", "uniform", "normal", "bernoulli"].contains(&word) {
+            return Err(self.error_before("a source such as `load(…)` or `normal(…)`"));
+        }
+        self.expect("(")?;
+        let source = match word {
+            "load" => {
+                let path = self.quoted()?;
+                let key = self.eat(",").then(|| self.quoted()).transpose()?;
+                Source::Load(FileRef { path, key })
+            }
+            "full" => Source::Full(self.number(None)?.0),
+            "bernoulli" => Source::Bernoulli { p: self.float()? },
+            _ => {
+                let first = self.float()?;
+                self.expect(",")?;
+                let second = self.float()?;
+                if word == "uniform" {
+                    Source::Uniform {
+                        lo: first,
+                        hi: second,
+                    }
+                } else {
+                    Source::Normal {
+                        mean: first,
+                        std: second,
+                    }
+                }
+            }
+        };
+        self.expect(")")?;
+        Ok(source)
+    }
+}
