@@ -34,13 +34,13 @@ pub(crate) fn run(
     operands: &[Chunk<'_>],
 ) -> Option<Vec<Array>> {
     use Reduction as R;
-    let reduction = kernel
-        .reduction
-        .filter(|r| matches!(r, R::Sum | R::Prod | R::Max | R::Min))?;
+    let reduction = kernel.reduction?;
     let prefix = find(kernel)?;
     let value = kernel.graph.dtype(kernel.root);
     let mut ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
-    if value == DType::Bool || ranges.iter().any(|(_, length)| *length == 0) {
+    let number = value != DType::Bool;
+    let plain = number && matches!(reduction, R::Sum | R::Prod | R::Max | R::Min);
+    if ranges.iter().any(|(_, length)| *length == 0) {
         return None;
     }
     // Only what the last output point takes in is looked at.
@@ -61,6 +61,11 @@ pub(crate) fn run(
     let reduced: Vec<usize> = (rank..ranges.len())
         .filter(|i| *i != prefix.reduced)
         .collect();
+    // What is chosen is the number of one index.
+    let chooses = reduction.is_arg();
+    if chooses && reduced.iter().any(|i| kernel.indices[*i].extent != 1) {
+        return None;
+    }
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let mut graph = kernel.graph.clone();
     let guard = prefix.rest.iter().copied().reduce(|guard, next| {
@@ -78,32 +83,39 @@ pub(crate) fn run(
         lengths: &lengths,
         lanes: None,
     });
-    let wide = match value.is_float() {
+    let wide = |dtype: DType| match dtype.is_float() {
         true => DType::F64,
         false => DType::I64,
     };
     let shape: Vec<usize> = output.iter().map(|i| lengths[*i]).collect();
-    let mut partial = Array::zeros(wide, &shape);
-    let driver = Driver::new(&program, &ranges, &[], true);
-    if driver.run(vec![Segment::of(partial.data_mut())]).is_some() {
+    let partial = reduction.carrier(value).into_iter();
+    let mut partial: Vec<Array> = partial.map(|d| Array::zeros(wide(d), &shape)).collect();
+    let driver = Driver::new(&program, &ranges, &[], plain);
+    let segments = partial.iter_mut().map(|p| Segment::of(p.data_mut()));
+    if driver.run(segments.collect()).is_some() {
         return None;
     }
     let rule = Rule { reduction, value };
-    let mut column = Array::zeros(kernel.output[0], &lengths[..rank]);
+    let columns = kernel.output.iter();
+    let mut columns: Vec<Array> = columns
+        .map(|dtype| Array::zeros(*dtype, &lengths[..rank]))
+        .collect();
     let lines = Lines {
         outer: lengths[..prefix.output].iter().product(),
         inner: lengths[prefix.output + 1..rank].iter().product(),
         used: used as usize,
         taken: (0..count).map(|n| taken(first + n) as usize).collect(),
     };
-    let mut to = [Segment::of(column.data_mut())];
+    let to = columns.iter_mut().map(|c| Segment::of(c.data_mut()));
+    let mut to: Vec<Segment<'_>> = to.collect();
     let neutral = rule.neutral();
     let mut store = |at: usize, carrier: Carrier| match kernel.finish {
         true => rule.finish(&carrier, &mut to[0], at),
         false => rule.store(&carrier, &mut to, at),
     };
-    match partial.data() {
-        Data::F64(values) => {
+    let mut nothing_chosen = false;
+    match partial[0].data() {
+        Data::F64(values) if plain => {
             let next = |x: f64, y: f64| match reduction {
                 R::Max => max_nan(x, y),
                 R::Min => min_nan(x, y),
@@ -115,7 +127,7 @@ pub(crate) fn run(
                 store(at, Carrier { float, ..neutral });
             });
         }
-        Data::I64(values) => {
+        Data::I64(values) if plain => {
             let next = |x: i64, y: i64| match reduction {
                 R::Max => x.max(y),
                 R::Min => x.min(y),
@@ -127,9 +139,27 @@ pub(crate) fn run(
                 store(at, Carrier { integer, ..neutral });
             });
         }
-        _ => return None,
+        values => {
+            let carrier = |at: usize| {
+                let mut carrier = rule.load(&partial, at);
+                // What was chosen from one value is the number of that value.
+                if chooses && carrier.number >= 0 {
+                    carrier.number = start + (at / lines.inner) as i64 % used;
+                }
+                carrier
+            };
+            let carriers: Vec<Carrier> = (0..values.len()).map(carrier).collect();
+            let next = |mut total: Carrier, more: Carrier| {
+                rule.merge(&mut total, &more);
+                total
+            };
+            lines.walk(&carriers, neutral, next, |at, total| {
+                nothing_chosen |= chooses && kernel.finish && total.number < 0;
+                store(at, total);
+            });
+        }
     }
-    Some(vec![column])
+    (!nothing_chosen).then_some(columns)
 }
 
 /// The lines along the index that is scanned.

@@ -107,12 +107,21 @@ fn prefixes_are_what_the_loops_give() {
     let late = vec![(0, 2), (0, 3), (0, 3), (5, 7), (1, 2)];
     for dtype in [DType::F32, DType::F64, DType::I64, DType::I32] {
         for (order, swapped) in [(Lt, false), (Le, false), (Gt, true), (Ge, true)] {
-            for reduction in [
+            let plain = [
                 Reduction::Sum,
                 Reduction::Max,
                 Reduction::Min,
                 Reduction::Prod,
-            ] {
+            ];
+            let of_floats = [
+                Reduction::Mean,
+                Reduction::LogSumExp,
+                Reduction::Norm,
+                Reduction::Norm1,
+                Reduction::NormInf,
+            ];
+            let all = plain.into_iter().chain(of_floats);
+            for reduction in all.filter(|r| dtype.is_float() || plain.contains(r)) {
                 let (kernel, owned) = kernel(dtype, reduction, order, swapped, extents);
                 for ranges in [&whole, &part, &late] {
                     let got = evaluate(&kernel, ranges, &owned).unwrap();
@@ -149,5 +158,34 @@ fn a_long_prefix_takes_no_square() {
     for m in 0..n as usize {
         sum += x.get(2 * m + 1).as_f64() * y.get(m).as_f64();
         assert_eq!(found[0].data().get(m).as_f64(), sum);
+    }
+}
+
+#[test]
+fn what_remembers_more_than_a_value_takes_no_square_either() {
+    let n = 300_000;
+    for reduction in [Reduction::Mean, Reduction::LogSumExp, Reduction::Norm] {
+        let extents = [1, n, 1, n, 2];
+        let (kernel, owned) = kernel(DType::F64, reduction, Function::Le, false, extents);
+        let whole: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
+        let found = evaluate(&kernel, &whole, &owned).unwrap();
+        let (x, y) = (owned[0].columns[0].data(), owned[1].columns[0].data());
+        let mut sum = 0.0;
+        for m in 0..n as usize {
+            let value = x.get(2 * m + 1).as_f64() * y.get(m).as_f64();
+            sum += match reduction {
+                Reduction::Mean => value,
+                Reduction::LogSumExp => value.exp(),
+                _ => value * value,
+            };
+            let want: f64 = match reduction {
+                Reduction::Mean => sum / (m as f64 + 1.0),
+                Reduction::LogSumExp => sum.ln(),
+                _ => sum.sqrt(),
+            };
+            let got = found[0].data().get(m).as_f64();
+            let near = (got - want).abs() <= 1e-9 * want.abs().max(1.0);
+            assert!(near, "{reduction:?} {m}: {got}, not {want}");
+        }
     }
 }
