@@ -213,19 +213,23 @@ impl Classes {
         )
     }
 
-    fn check(&self, name: &str, arguments: &[String], expected: &Tensor) {
+    /// That a program gives these values, their accuracy, and these numbers besides.
+    fn check(&self, name: &str, arguments: &[String], expected: &Tensor, besides: &[(&str, f64)]) {
         let right = |n: usize| f64::from((expected.data[n] > 0.0) == (self.t[n] > 0.0));
         let accuracy = (0..self.t.len()).map(right).sum::<f64>() / self.t.len() as f64;
-        on_sites_and_ranks(
-            &method(name),
-            arguments,
-            &["value", "accuracy"],
-            |output, how| {
-                let how = format!("{name}, {how}");
-                output("value").assert_close(expected, 1e-5, &how);
-                output("accuracy").assert_close(&Tensor::from_fn(&[], |_| accuracy), 1e-12, &how);
-            },
-        );
+        let saved: Vec<&str> = ["value", "accuracy"]
+            .into_iter()
+            .chain(besides.iter().map(|(name, _)| *name))
+            .collect();
+        let number = |value: f64| Tensor::from_fn(&[], |_| value);
+        on_sites_and_ranks(&method(name), arguments, &saved, |output, how| {
+            let how = format!("{name}, {how}");
+            output("value").assert_close(expected, 1e-5, &how);
+            output("accuracy").assert_close(&number(accuracy), 1e-12, &how);
+            for (name, value) in besides {
+                output(name).assert_close(&number(*value), 1e-8, &how);
+            }
+        });
     }
 }
 
@@ -238,6 +242,7 @@ fn a_machine_a_cluster() {
         "cp_svm",
         &problem.arguments(&[("P", parts), ("R", 50)]),
         &problem.routed(&near, &centres),
+        &[],
     );
     for (name, part) in [
         ("fcfs_svm", first_come(x, &x[..parts], room)),
@@ -245,7 +250,7 @@ fn a_machine_a_cluster() {
         ("bkm_svm", balanced(x, &near, &centres, room)),
     ] {
         let expected = problem.routed(&part, &means(x, &part, &centres));
-        problem.check(name, &problem.arguments(&[("P", parts)]), &expected);
+        problem.check(name, &problem.arguments(&[("P", parts)]), &expected, &[]);
     }
 }
 
@@ -274,7 +279,7 @@ fn a_machine_an_even_part() {
         problem.constants(),
         dims(&[("K", 3_000)]),
     ];
-    problem.check("ca_svm", &arguments.concat(), &expected);
+    problem.check("ca_svm", &arguments.concat(), &expected, &[]);
 }
 
 #[test]
@@ -286,11 +291,12 @@ fn trees_of_machines() {
         "cascade",
         &problem.arguments(&above),
         &problem.tree(&even, false),
+        &[],
     );
     let (near, _) = k_means(&problem.x, 8);
     let clusters = problem.arguments(&[&above[..], &[("R", 64)]].concat());
-    problem.check("dc_filter", &clusters, &problem.tree(&near, false));
-    problem.check("dc_svm", &clusters, &problem.tree(&near, true));
+    problem.check("dc_filter", &clusters, &problem.tree(&near, false), &[]);
+    problem.check("dc_svm", &clusters, &problem.tree(&near, true), &[]);
 }
 
 /// The least value of the dual without bias and the decisions there, by cyclic coordinate descent to the end.
@@ -327,15 +333,8 @@ fn coordinate_descent_over_clusters_minimises_the_dual() {
     let problem = classes(50);
     let (objective, values) = without_bias(&problem);
     let arguments = problem.arguments(&[("P", 4), ("R", 50)]);
-    on_sites_and_ranks(
-        &method("asy_gcd"),
-        &arguments,
-        &["objective"],
-        |output, how| {
-            output("objective").assert_close(&Tensor::from_fn(&[], |_| objective), 1e-8, how);
-        },
-    );
-    problem.check("asy_gcd", &arguments, &vector(&values));
+    let besides = [("objective", objective)];
+    problem.check("asy_gcd", &arguments, &vector(&values), &besides);
 }
 
 #[test]
