@@ -2,25 +2,24 @@
 //!
 //! Every statement becomes a whole kernel and, where its parts cannot fault, the term that it computes; equal tensors
 //! meet in one class, also if one is the other's transpose. A product-sum reads through product-sums that nothing
-//! else uses. Must not know what rules do with it.
+//! else uses. Must not know what rules do with it; `parts` looks into kernels.
 //!
 //! ```text
 //! C: f32[4, 8] = [i: 4, j: 8 | k: 6] sum A[i, k] * B[k, j]
 //! gives   sum mul #0[0, 2] #1[2, 1]   and the whole kernel, in one class
 //! ```
 
+mod parts;
+
 use super::contraction::absorb;
 use super::graph::Graph;
-use super::kernel::{free_indices, may_fault, neutral, permute_operands, permute_output, renamed};
-use super::laws;
+use super::kernel::{permute_operands, permute_output};
 use super::term::{Argument, Head, Operation, Read, Term};
 use crate::einsum::{Definition, Program, TensorId, canonical};
 use egg::Id;
-use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId};
+use ein_plan::Kernel;
 use std::collections::HashMap;
 
-/// Larger kernels are not looked into.
-const MOST_NODES: usize = 400;
 /// Most factors of a product.
 const MOST_FACTORS: usize = 120;
 
@@ -312,197 +311,6 @@ impl Translator<'_> {
             kernels.len() - 1
         }) as u32
     }
-
-    /// What a kernel computes, as an operation over its indices, if no point of it can fault.
-    fn parts(&mut self, kernel: &Kernel, operands: &[TensorId]) -> Option<(Operation, Vec<u64>)> {
-        let size = kernel.graph.len() <= MOST_NODES;
-        if !size || kernel.indices.iter().any(|i| i.extent == 0) || may_fault(kernel) {
-            return None;
-        }
-        let mut needed = vec![false; kernel.graph.len()];
-        for root in [kernel.root].into_iter().chain(kernel.guard) {
-            needed[root.0 as usize] = true;
-        }
-        for at in (0..kernel.graph.len()).rev() {
-            let node = kernel.graph.node(NodeId(at as u32));
-            if needed[at] && matches!(node, Node::Apply(..) | Node::Convert(_)) {
-                node.arguments().for_each(|a| needed[a.0 as usize] = true);
-            }
-        }
-        let extents: Vec<u64> = kernel.indices.iter().map(|i| i.extent).collect();
-        let mut values: Vec<Option<Value>> = vec![None; kernel.graph.len()];
-        for (id, node, dtype) in kernel.graph.iter() {
-            if needed[id.0 as usize] {
-                let value = self.value(kernel, operands, (id, node, dtype), &values, &extents)?;
-                values[id.0 as usize] = Some(value);
-            }
-        }
-        let mut root = values[kernel.root.0 as usize].clone()?;
-        if let Some(guard) = kernel.guard {
-            let dtype = kernel.graph.dtype(kernel.root);
-            let neutral = neutral(kernel.reduction?, dtype)?;
-            let guard = self.argument(values[guard.0 as usize].clone()?, &extents);
-            let value = self.argument(root, &extents);
-            let neutral = self.to.graph.constant(neutral, dtype);
-            let select = Operation {
-                head: Head::Apply(Function::Select),
-                reduction: None,
-                reduced: vec![],
-                arguments: vec![guard, value, neutral],
-            };
-            root = Value::One(self.to.graph.fresh(select, &[], &extents));
-        }
-        let plain = kernel.reduction.is_none_or(|r| laws::step(r).is_some());
-        let operation = match root {
-            Value::Many(function, arguments) if plain => Operation::fold(function, arguments),
-            value => Operation {
-                head: Head::Copy,
-                reduction: None,
-                reduced: vec![],
-                arguments: vec![self.argument(value, &extents)],
-            },
-        };
-        let reduced: Vec<u32> = (kernel.output_rank..kernel.indices.len() as u32).collect();
-        Some((operation.reduce(kernel.reduction, reduced), extents))
-    }
-
-    fn argument(&mut self, value: Value, extents: &[u64]) -> Argument {
-        match value {
-            Value::One(argument) => argument,
-            Value::Many(function, arguments) => {
-                let fold = Operation::fold(function, arguments);
-                self.to.graph.fresh(fold, &[], extents)
-            }
-        }
-    }
-
-    fn value(
-        &mut self,
-        kernel: &Kernel,
-        operands: &[TensorId],
-        (id, node, dtype): (NodeId, &Node, DType),
-        values: &[Option<Value>],
-        extents: &[u64],
-    ) -> Option<Value> {
-        let of = |id: &NodeId| values[id.0 as usize].clone();
-        match node {
-            Node::Constant(value) => Some(Value::One(self.to.graph.constant(*value, dtype))),
-            Node::Index(_) => self.fragment(kernel, operands, id),
-            Node::Read {
-                operand, positions, ..
-            } => {
-                let shape = &kernel.operands[*operand as usize].shape;
-                let indices: Option<Vec<u32>> = positions
-                    .iter()
-                    .zip(shape)
-                    .map(|(position, extent)| {
-                        let index = kernel.graph.as_index(*position)?.0;
-                        (extents[index as usize] == *extent).then_some(index)
-                    })
-                    .collect();
-                let Some(indices) = indices else {
-                    return self.fragment(kernel, operands, id);
-                };
-                let place = &self.to.places[operands[*operand as usize].0 as usize];
-                let mut turned = vec![0; indices.len()];
-                for (d, index) in indices.iter().enumerate() {
-                    turned[place.order[d] as usize] = *index;
-                }
-                let class = place.class;
-                for (d, index) in (0..).zip(&turned) {
-                    let name = kernel.indices[*index as usize].name.clone();
-                    self.to.names.entry((class, d)).or_insert(name);
-                }
-                Some(Value::One(Argument {
-                    turned: false,
-                    class,
-                    indices: turned,
-                }))
-            }
-            Node::Convert(a) => {
-                let argument = self.argument(of(a)?, extents);
-                let convert = Operation {
-                    head: Head::Convert(dtype),
-                    reduction: None,
-                    reduced: vec![],
-                    arguments: vec![argument],
-                };
-                Some(Value::One(self.to.graph.fresh(convert, &[], extents)))
-            }
-            Node::Apply(function, arguments) => {
-                let arguments: Option<Vec<Value>> = arguments.iter().map(of).collect();
-                let arguments = arguments?;
-                let (fold, last_turned) = match function {
-                    Function::Add | Function::Mul | Function::Min | Function::Max => {
-                        (*function, false)
-                    }
-                    Function::And | Function::Or => (*function, false),
-                    Function::Sub | Function::Neg => (Function::Add, true),
-                    Function::Div => (Function::Mul, true),
-                    _ => {
-                        let arguments = arguments
-                            .into_iter()
-                            .map(|a| self.argument(a, extents))
-                            .collect();
-                        let apply = Operation {
-                            head: Head::Apply(*function),
-                            reduction: None,
-                            reduced: vec![],
-                            arguments,
-                        };
-                        return Some(Value::One(self.to.graph.fresh(apply, &[], extents)));
-                    }
-                };
-                let last = arguments.len() - 1;
-                let mut all: Vec<Argument> = vec![];
-                for (at, value) in arguments.into_iter().enumerate() {
-                    let turn = last_turned && at == last;
-                    let list = match value {
-                        Value::Many(f, list) if f == fold => list,
-                        value => vec![self.argument(value, extents)],
-                    };
-                    all.extend(list.into_iter().map(|mut a| {
-                        a.turned ^= turn;
-                        a
-                    }));
-                }
-                (all.len() <= MOST_FACTORS).then_some(Value::Many(fold, all))
-            }
-        }
-    }
-
-    /// Part of a kernel that is not looked into, as a tensor over the indices that it needs.
-    fn fragment(&mut self, kernel: &Kernel, operands: &[TensorId], root: NodeId) -> Option<Value> {
-        let indices = free_indices(&kernel.graph, root);
-        let mut part = kernel.clone();
-        part.root = root;
-        part.guard = None;
-        part.reduction = None;
-        part.output = vec![kernel.graph.dtype(root)];
-        part.output_rank = indices.len() as u32;
-        part.indices = indices
-            .iter()
-            .map(|i| kernel.indices[i.0 as usize].clone())
-            .collect();
-        let number: HashMap<IndexId, u32> = indices.iter().copied().zip(0..).collect();
-        part = renamed(part, &|index| {
-            IndexId(number.get(&index).copied().unwrap_or(0))
-        });
-        let order: Vec<u32> = (0..indices.len() as u32).collect();
-        let term = self.whole(&part.canonical(), operands, &order, 0);
-        Some(Value::One(Argument {
-            turned: false,
-            class: self.to.graph.egraph.add(term),
-            indices: indices.iter().map(|i| i.0).collect(),
-        }))
-    }
-}
-
-/// A value on the way: an argument, or several under one function.
-#[derive(Clone, Debug)]
-enum Value {
-    One(Argument),
-    Many(Function, Vec<Argument>),
 }
 
 fn nowhere() -> Read {
