@@ -289,24 +289,26 @@ fn what_was_rounded_has_the_type_that_it_is_converted_to() {
                 w[i] = i32(u8(x[i] * 2000))\noutput e\noutput h\noutput w\n";
     std::fs::write(&path, text).unwrap();
     for sites in ["1", "2", "3"] {
-        let saved = format!("w={}", folder.path().join("w.npy").display());
+        let [w, h] =
+            ["w", "h"].map(|name| format!("{name}={}/{name}.npy", folder.path().display()));
         let arguments = [
             "run",
             path.to_str().unwrap(),
             "--sites",
             sites,
             "--save",
-            &saved,
+            &w,
+            "--save",
+            &h,
         ];
         let done = einc(&arguments).success();
-        let expected =
-            "e = [0.10009766 0.10009766]\nh = [0.0999755859375 0.0999755859375]\nw = [200 200]\n";
+        let expected = "e = [0.10009766 0.10009766]\nh = [0.09997559 0.09997559]\nw = [200 200]\n";
         assert_eq!(done.stdout, expected, "{sites} sites");
-        let file = std::fs::read(folder.path().join("w.npy")).unwrap();
-        assert!(
-            String::from_utf8_lossy(&file).contains("<i4"),
-            "{sites} sites"
-        );
+        for (name, kind) in [("w", "<i4"), ("h", "<f8")] {
+            let file = std::fs::read(folder.path().join(format!("{name}.npy"))).unwrap();
+            let header = String::from_utf8_lossy(&file);
+            assert!(header.contains(kind), "{name} on {sites} sites");
+        }
     }
 }
 
