@@ -1,26 +1,85 @@
-//! Programs that go from memory to memory: what a point takes is one compiled group of neighbours, whose lanes need no register.
+//! Programs of kernels: strips, or from memory to memory where what a point takes is one compiled group of neighbours.
 //!
-//! Strips may then be as long as neighbours go on, and nothing is copied to the result. Bits are those of the strip machine. Must
-//! not know how groups are compiled.
+//! Lanes then need no register, strips may be as long as neighbours go on, and nothing is copied to the result. Bits are those of the
+//! strip machine. Must not know how programs are run.
 //!
 //! ```text
 //! [n, d] a0[n, d] - a1[] * a2[n, d]   over 4096 x 256:   16 strips of 65536 lanes, of one loop each
 //! ```
 
-use crate::compiled::Code;
-use crate::drive::Driver;
-use crate::fuse;
-use crate::machine::Machine;
+use crate::compiled::{self, Code};
 use crate::nest::Nest;
 use crate::program::{Kind, Operation, Place, Program, Request};
-use crate::segment::Segment;
-use crate::{stream, wide};
+use crate::{Fusion, fuse, stream};
 use ein_fused::Group;
 use ein_plan::{DType, Kernel};
-use std::ops::Range;
+
+/// The program of a request, which is all of a kernel, of operands at these places, with compiled groups where they are worth it for
+/// so many runs over so many points each; and whether no group is left that may be compiled later.
+pub(crate) fn program(
+    request: &Request<'_, '_>,
+    places: &[Place],
+    kernel: &Kernel,
+    (points, runs): (u64, u64),
+    fusion: Fusion,
+) -> (Program<'static>, bool) {
+    let request = Request {
+        operands: &[],
+        ..*request
+    };
+    let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
+    if fusion == Fusion::Never || few {
+        return (Program::at(&request, places), true);
+    }
+    let points = points.saturating_mul(runs);
+    let mut complete = true;
+    let mut code = |group: &Group| {
+        let code = compiled::code(group, points, fusion);
+        complete &= code.is_some();
+        code
+    };
+    if let Some(program) = through(&request, places, kernel, &mut code) {
+        return (program, true);
+    }
+    let mut program = Program::at(&request, places);
+    let fewest = if fusion == Fusion::Always {
+        1
+    } else {
+        fuse::FEWEST
+    };
+    fuse::replace(&mut program, fewest, &mut code);
+    (program, complete)
+}
+
+/// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.
+pub(crate) fn groups(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Vec<(u64, u64)>],
+) -> Vec<Group> {
+    let rank = kernel.output_rank as usize;
+    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let output: Vec<usize> = (0..rank).collect();
+    let reduced: Vec<usize> = (rank..ranges.len()).collect();
+    let axes = (output.as_slice(), reduced.as_slice());
+    let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
+    let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
+    let mut found = vec![];
+    let mut note = |group: &Group| {
+        if !found.contains(group) {
+            found.push(group.clone());
+        }
+        None
+    };
+    // Without code it is none; its group may be one of its own, as its strips are.
+    let _none = through(&request, &places, kernel, &mut note);
+    fuse::replace(&mut Program::at(&request, &places), fuse::FEWEST, &mut note);
+    found
+}
 
 /// The program of a request, which is all of a kernel, if it can go from memory to memory and `code` has its group's.
-pub(crate) fn program(
+fn through(
     request: &Request<'static, '_>,
     places: &[Place],
     kernel: &Kernel,
@@ -72,31 +131,4 @@ fn is_one_group(program: &Program<'_>, kernel: &Kernel) -> bool {
         && level
             .last()
             .is_some_and(|last| last.node == program.root && applied(&last))
-}
-
-/// Some units of a driver's program, one after another, into their part of the result.
-pub(crate) fn run(driver: &Driver<'_, '_>, units: Range<u64>, column: &mut Segment<'_>) {
-    let program = driver.program();
-    let Some((inner, outer)) = program.levels.split_last() else {
-        return;
-    };
-    let mut machine: Machine<'_, '_> = driver.machine();
-    let mut loops = driver.unit_loops();
-    wide::execute(&mut machine, 0);
-    loops.set(units.start);
-    let (mut moved, mut at) = (0, 0);
-    for _ in units {
-        driver.place(&mut machine, &loops, moved);
-        for level in moved + 1..outer.len() {
-            wide::execute(&mut machine, level);
-        }
-        let lanes = machine.extents.lanes();
-        match column {
-            Segment::F32(to) => machine.through(inner, &mut to[at..at + lanes]),
-            Segment::F64(to) => machine.through(inner, &mut to[at..at + lanes]),
-            _ => unreachable!("a program is direct for results of floats"),
-        }
-        at += lanes;
-        moved = loops.advance();
-    }
 }

@@ -13,10 +13,11 @@ use crate::explain::explain;
 use crate::machine::Machine;
 use crate::memo::{Lying, Memo, Ready};
 use crate::nest::Axis;
+use crate::odometer::Odometer;
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use crate::store::store_values;
-use crate::{Chunk, Fusion, KernelError, direct, fuse, memory, stream, wide};
+use crate::{Chunk, Fusion, KernelError, direct, memory, stream, wide};
 use ein_array::Array;
 use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
@@ -89,7 +90,7 @@ fn program(
     let points = lengths
         .iter()
         .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-    let (program, complete) = fuse::program(&request, &places, kernel, (points, times), fusion);
+    let (program, complete) = direct::program(&request, &places, kernel, (points, times), fusion);
     Ready {
         program,
         parts: None,
@@ -99,34 +100,6 @@ fn program(
 
 fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
     ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect()
-}
-
-/// A counter over several loops.
-pub(crate) struct Odometer<'a> {
-    axes: &'a [Axis],
-    counts: Vec<u64>,
-    at: Vec<u64>,
-}
-
-impl Odometer<'_> {
-    pub(crate) fn set(&mut self, mut number: u64) {
-        for (at, count) in self.at.iter_mut().zip(&self.counts).rev() {
-            *at = number % count;
-            number /= count;
-        }
-    }
-
-    /// Goes on by one; the outermost axis that moved.
-    pub(crate) fn advance(&mut self) -> usize {
-        for d in (0..self.at.len()).rev() {
-            self.at[d] += 1;
-            if self.at[d] < self.counts[d] {
-                return d;
-            }
-            self.at[d] = 0;
-        }
-        0
-    }
 }
 
 /// One run of a program over ranges.
@@ -209,18 +182,8 @@ impl<'p, 'a> Driver<'p, 'a> {
         self.odometer(axes).counts.iter().product()
     }
 
-    /// What is run.
-    pub(crate) fn program(&self) -> &'p Program<'a> {
-        self.program
-    }
-
-    /// The loops over units.
-    pub(crate) fn unit_loops(&self) -> Odometer<'p> {
-        self.odometer(&self.program.nest.unit)
-    }
-
     /// A machine at the first values of all indices.
-    pub(crate) fn machine(&self) -> Machine<'p, 'a> {
+    fn machine(&self) -> Machine<'p, 'a> {
         let start = self.ranges.iter().map(|(start, _)| *start).collect();
         let mut machine = Machine::on(self.program, self.operands, start, false);
         machine.extents.sizes = vec![1; self.program.nest.strip.len()];
@@ -390,7 +353,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     /// Some units, one after another, into their part of the columns.
     fn run_task(&self, units: Range<u64>, mut columns: Vec<Segment<'_>>) -> Option<Vec<i64>> {
         if self.program.direct {
-            direct::run(self, units, &mut columns[0]);
+            self.run_direct(units, &mut columns[0]);
             return None;
         }
         let steps = self.count(&self.program.nest.step);
@@ -416,6 +379,33 @@ impl<'p, 'a> Driver<'p, 'a> {
         fault
     }
 
+    /// Some units of a program that goes from memory to memory, one after another, into their part of the column.
+    fn run_direct(&self, units: Range<u64>, column: &mut Segment<'_>) {
+        let program = self.program;
+        let Some((inner, outer)) = program.levels.split_last() else {
+            return;
+        };
+        let mut machine = self.machine();
+        let mut loops = self.odometer(&program.nest.unit);
+        wide::execute(&mut machine, 0);
+        loops.set(units.start);
+        let (mut moved, mut at) = (0, 0);
+        for _ in units {
+            self.place(&mut machine, &loops, moved);
+            for level in moved + 1..outer.len() {
+                wide::execute(&mut machine, level);
+            }
+            let lanes = machine.extents.lanes();
+            match column {
+                Segment::F32(to) => machine.through(inner, &mut to[at..at + lanes]),
+                Segment::F64(to) => machine.through(inner, &mut to[at..at + lanes]),
+                _ => unreachable!("a program is direct for results of floats"),
+            }
+            at += lanes;
+            moved = loops.advance();
+        }
+    }
+
     /// Walks through some steps of some units; `done` sees each unit at its end. The lowest faulty point.
     pub(crate) fn walk(
         &self,
@@ -433,7 +423,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             Some(rule) => Accumulator::new(rule, !nest.output_lanes),
             None => Accumulator::none(program.value()),
         };
-        let mut unit_loops = self.unit_loops();
+        let mut unit_loops = self.odometer(&nest.unit);
         let mut step_loops = self.odometer(&nest.step);
         let mut fault: Option<Vec<i64>> = None;
         wide::execute(&mut machine, 0);

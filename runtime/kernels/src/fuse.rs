@@ -8,15 +8,14 @@
 //! r2 = r0 * r1; r3 = exp r2; r4 = r3 + r0; r5 = max r4 r1; r6 = r5 / r4   ->   r2; r3; fused {r4, r5, r6} -> r6
 //! ```
 
-use crate::compiled::{self, Code};
-use crate::program::{Form, Kind, Operation, Place, Program, Register, Request, bank_of};
-use crate::{Fusion, direct};
+use crate::compiled::Code;
+use crate::program::{Form, Kind, Operation, Program, Register, bank_of};
 use ein_fused::{Group, Input, Step};
-use ein_plan::{DType, Function, Kernel};
+use ein_plan::{DType, Function};
 use std::collections::HashSet;
 
 /// Fewest operations that are worth a loop of their own: the strip machine's vectors are wider.
-const FEWEST: usize = 3;
+pub(crate) const FEWEST: usize = 3;
 /// Most operations of a group, so that its values find registers.
 pub(crate) const MOST: usize = 48;
 
@@ -33,66 +32,6 @@ pub(crate) struct Fused {
     pub inputs: Vec<u32>,
     /// Nodes that are written.
     pub outputs: Vec<u32>,
-}
-
-/// The program of a request, which is all of a kernel, of operands at these places, with compiled groups where they are worth it for
-/// so many runs over so many points each; and whether no group is left that may be compiled later.
-pub(crate) fn program(
-    request: &Request<'_, '_>,
-    places: &[Place],
-    kernel: &Kernel,
-    (points, runs): (u64, u64),
-    fusion: Fusion,
-) -> (Program<'static>, bool) {
-    let request = Request {
-        operands: &[],
-        ..*request
-    };
-    let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
-    if fusion == Fusion::Never || few {
-        return (Program::at(&request, places), true);
-    }
-    let points = points.saturating_mul(runs);
-    let mut complete = true;
-    let mut code = |group: &Group| {
-        let code = compiled::code(group, points, fusion);
-        complete &= code.is_some();
-        code
-    };
-    if let Some(program) = direct::program(&request, places, kernel, &mut code) {
-        return (program, true);
-    }
-    let mut program = Program::at(&request, places);
-    let fewest = if fusion == Fusion::Always { 1 } else { FEWEST };
-    replace(&mut program, fewest, &mut code);
-    (program, complete)
-}
-
-/// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.
-pub(crate) fn groups(
-    kernel: &Kernel,
-    ranges: &[(u64, u64)],
-    operands: &[Vec<(u64, u64)>],
-) -> Vec<Group> {
-    let rank = kernel.output_rank as usize;
-    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
-    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let output: Vec<usize> = (0..rank).collect();
-    let reduced: Vec<usize> = (rank..ranges.len()).collect();
-    let axes = (output.as_slice(), reduced.as_slice());
-    let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
-    let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
-    let mut found = vec![];
-    let mut note = |group: &Group| {
-        if !found.contains(group) {
-            found.push(group.clone());
-        }
-        None
-    };
-    // Without code it is none; its group may be one of its own, as its strips are.
-    let _none = direct::program(&request, &places, kernel, &mut note);
-    replace(&mut Program::at(&request, &places), FEWEST, &mut note);
-    found
 }
 
 /// Replaces the operations of every group of at least so many that there is code for.

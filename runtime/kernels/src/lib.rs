@@ -34,6 +34,7 @@ mod memo;
 mod memory;
 mod narrow;
 mod nest;
+mod odometer;
 mod operations;
 mod pack;
 mod packed;
@@ -241,7 +242,7 @@ fn special(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Op
 /// The groups of operations that running a kernel over these ranges would compile, with operands that lie at these
 /// ranges (start and length of each dimension): for code that is made before there are data.
 pub fn groups(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Vec<(u64, u64)>]) -> Vec<Group> {
-    fuse::groups(kernel, ranges, operands)
+    direct::groups(kernel, ranges, operands)
 }
 
 /// The first output point at which a finished `argmax` or `argmin` found nothing to choose from.

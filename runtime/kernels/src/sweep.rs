@@ -17,7 +17,7 @@ use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
 use crate::rows::Rows;
 use crate::segment::Segment;
-use crate::{Chunk, KernelError, Options, contraction, fuse, memory, stream};
+use crate::{Chunk, KernelError, Options, contraction, direct, memory, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
 use ein_plan::sweep::BLOCK;
@@ -288,7 +288,7 @@ impl<'a> Part<'a> {
                 .fold(1u64, |n, l| n.saturating_mul(*l as u64));
             let request = request(&inner, Some(lanes));
             let (program, complete) =
-                fuse::program(&request, &places, kernel, (points, times), options.fusion);
+                direct::program(&request, &places, kernel, (points, times), options.fusion);
             Ready {
                 program,
                 parts: Some(parts),
