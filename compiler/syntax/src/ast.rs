@@ -89,7 +89,7 @@ pub enum ItemKind {
     /// A definition, scatter or `repeat` at the top level.
     Statement(Statement),
     /// Text that did not parse; its diagnostics have been reported.
-    Error,
+    Error(Option<Name>),
 }
 
 /// What `output x on (Xv, yv)` is called, in what is printed and behind `--save`: `x.on.Xv.yv`; without `on` it is the name.

@@ -55,6 +55,7 @@ pub fn explain(
     };
     line.foreign()
         .or_else(|| line.name())
+        .or_else(|| line.output())
         .or_else(|| line.reduction())
         .or_else(|| line.element())
         .or_else(|| line.side_by_side())

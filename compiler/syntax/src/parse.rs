@@ -69,7 +69,7 @@ impl Parser<'_> {
             let mut item = match self.line(&mut line, Token::ItemStart) {
                 Some(tree::Line::Item(item)) => item,
                 _ => Item {
-                    kind: ItemKind::Error,
+                    kind: ItemKind::Error(self.declared(&line.tokens)),
                     span: self.place(&line.tokens),
                     doc: None,
                 },
@@ -186,6 +186,30 @@ impl Parser<'_> {
         let line = self.run(&shortened, start).ok();
         self.build.diagnostics.truncate(reported);
         line
+    }
+
+    /// What a line would have declared, as far as its beginning says so.
+    fn declared(&self, tokens: &[Lexeme]) -> Option<ast::Name> {
+        use Token as T;
+        let [first, second, ..] = tokens else {
+            return None;
+        };
+        let kinds = [
+            T::Dim,
+            T::Const,
+            T::Input,
+            T::Param,
+            T::Fn,
+            T::Module,
+            T::Optimizer,
+        ];
+        let (name, span) = match (first.token, second.token) {
+            (T::Path, _) => (first, self.place(&tokens[..1])),
+            (kind, T::Path) if kinds.contains(&kind) => (second, self.place(&tokens[1..2])),
+            _ => return None,
+        };
+        let text = self.build.text((name.start, name.end)).to_owned();
+        Some(ast::Name { text, span })
     }
 
     fn place(&self, tokens: &[Lexeme]) -> Span {

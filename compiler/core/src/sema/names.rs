@@ -166,7 +166,16 @@ impl<'a> Checker<'a> {
             ItemKind::Output { .. }
             | ItemKind::Assert { .. }
             | ItemKind::Train(_)
-            | ItemKind::Error => {}
+            | ItemKind::Error(None) => {}
+            ItemKind::Error(Some(name)) => {
+                // It has been said what is wrong with it; what uses it is not to blame.
+                if !self.files[file.0 as usize]
+                    .names
+                    .contains_key(name.text.as_str())
+                {
+                    self.declare(file, name, EntityKind::Poison);
+                }
+            }
         }
         let library = matches!(
             item.kind,
@@ -178,7 +187,7 @@ impl<'a> Checker<'a> {
                 | ItemKind::Module(_)
                 | ItemKind::Optimizer(_)
                 | ItemKind::Schedule(_)
-                | ItemKind::Error
+                | ItemKind::Error(_)
         );
         if file.0 != 0 && !library {
             self.report.push(

@@ -168,7 +168,7 @@ impl<'a> Checker<'a> {
                         ItemKind::Statement(Statement::Definition { span, .. }) => {
                             ("E0513", "`state` and `next` outside of a `repeat`", *span)
                         }
-                        ItemKind::Error => {
+                        ItemKind::Error(_) => {
                             unit.failed = true;
                             continue;
                         }

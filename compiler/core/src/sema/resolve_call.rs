@@ -89,6 +89,18 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
+    /// Whether it has been said what is wrong with a name, or with the module of an instance that cannot be applied.
+    fn is_reported(&self, name: &str) -> bool {
+        match self.checker.find(self.scope.file, name) {
+            Found::Poison => true,
+            Found::Entity(id) => matches!(
+                self.checker.entity(id).kind,
+                EntityKind::Poison | EntityKind::Instance(_)
+            ),
+            _ => false,
+        }
+    }
+
     pub(super) fn outer_tensor(&self, name: &str) -> bool {
         match self.checker.find(self.scope.file, name) {
             Found::Entity(id) => self.checker.shape_of(id) == Shape::Tensor,
@@ -108,6 +120,13 @@ impl<'a> Walk<'_, 'a> {
             return self.call_of(id, callee, arguments, position);
         }
         let ExprKind::Name(name) = &*callee.kind else {
+            if let ExprKind::Access { base, .. } = &*callee.kind
+                && let ExprKind::Name(name) = &*base.kind
+                && self.is_reported(name)
+            {
+                self.unit.failed = true;
+                return;
+            }
             self.fail(
                 Diagnostic::error("E0204", "only a name can be called")
                     .at(callee.span, "this is not a name"),

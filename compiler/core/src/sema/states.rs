@@ -51,7 +51,10 @@ impl<'a> Checker<'a> {
             }
         }
         // The line that was not understood may be what is missing.
-        if body.iter().any(|item| matches!(item.kind, ItemKind::Error)) {
+        if body
+            .iter()
+            .any(|item| matches!(item.kind, ItemKind::Error(_)))
+        {
             return false;
         }
         let missing = |from: &[(&'a str, Span)], other: &[(&'a str, Span)]| {

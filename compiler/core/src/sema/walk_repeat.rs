@@ -296,7 +296,7 @@ impl<'a> Checker<'a> {
                         .into_iter()
                         .map(|v| (v.name(), self.visible_shape(Some(&outer), file, v)))
                         .collect(),
-                    ItemKind::Error => {
+                    ItemKind::Error(_) => {
                         ok = false;
                         continue;
                     }

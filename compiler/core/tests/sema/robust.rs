@@ -157,3 +157,25 @@ fn what_is_not_understood_is_not_missing() {
     let found = case.check().diagnostics;
     assert!(found.iter().all(|d| !d.is_error()), "{found:?}");
 }
+
+/// Names that a line of another form would have declared are there: who uses them is not to blame.
+#[test]
+fn what_a_broken_line_declares_is_not_missing() {
+    for (line, use_of_it) in [
+        (
+            "module layer(A, B) { param w: f32[A, B] = zeros }",
+            "param enc: layer(3, 3)[2]\nz = enc[1](x)",
+        ),
+        ("fn twice(x[n] = 2 * x[n]", "z = twice(x)"),
+        ("param w f32[3] = zeros", "z[i] = w[i] * x[i]"),
+        ("input y: f64[3", "z[i] = y[i]"),
+        ("dim M 3", "z[m < M] = 1.0"),
+        ("const c 3", "z[i] = c * x[i]"),
+        ("y[i] x[i]", "z[i] = y[i]"),
+    ] {
+        let case = Case::new(&format!("input x: f64[3]\n{line}\n{use_of_it}\noutput z\n"));
+        assert_eq!(case.parsed.len(), 1, "{line}: {:?}", case.parsed);
+        let found = case.check().diagnostics;
+        assert!(found.iter().all(|d| !d.is_error()), "{line}: {found:?}");
+    }
+}

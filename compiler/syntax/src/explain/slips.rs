@@ -29,6 +29,24 @@ impl Broken<'_> {
         Some(report.at(self.span(at), "").help(help))
     }
 
+    /// Something other than a name to put out.
+    pub fn output(&self) -> Option<Diagnostic> {
+        let is_it = self.first() == Some(Token::Output)
+            && self.at == 2
+            && self.found() == Some(Token::OpenBracket);
+        let name = self.text(1);
+        is_it.then(|| {
+            Diagnostic::error("E0116", "an output is a name, not an element")
+                .at(self.span(self.at), "this picks elements")
+                .help(format!(
+                    "define what is wanted, `part[i] = {name}[0,i]`, `output part`"
+                ))
+                .help(format!(
+                    "a param of an instance has a path: `output {name}.0.w`"
+                ))
+        })
+    }
+
     /// A word of the language where a name is wanted.
     pub fn name(&self) -> Option<Diagnostic> {
         let report = |at: usize| {
