@@ -165,6 +165,12 @@ proptest! {
     }
 }
 
+/// The smaller of 0 and -0 is divided by: its sign decides.
+#[test]
+fn zeros_of_both_signs_are_told_apart() {
+    check(1_451_682_021_623_699_665, false);
+}
+
 /// Neighbours over one index or several, whole and in part, with what differs between lanes and what does not.
 #[test]
 fn long_strips_give_the_bits_of_short_ones() {

@@ -192,16 +192,10 @@ fn apply(f: Function, argument: DType, x: Value, y: Value) -> Result<Value, Faul
         G::Div => F(x / y),
         G::Rem => F(x - round(y * round(x / y).floor())),
         G::Pow => F(x.powf(y)),
-        G::Min => F(if x.is_nan() || y.is_nan() {
-            f64::NAN
-        } else {
-            x.min(y)
-        }),
-        G::Max => F(if x.is_nan() || y.is_nan() {
-            f64::NAN
-        } else {
-            x.max(y)
-        }),
+        // Of zeros that differ in sign, the second one: neither is less.
+        G::Min | G::Max if x.is_nan() || y.is_nan() => F(f64::NAN),
+        G::Min => F(if x < y { x } else { y }),
+        G::Max => F(if x > y { x } else { y }),
         G::Eq => B(x == y),
         G::Ne => B(x != y),
         G::Lt => B(x < y),
