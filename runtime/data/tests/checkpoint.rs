@@ -297,6 +297,29 @@ fn the_newest_good_one_is_used() {
 }
 
 #[test]
+fn a_checkpoint_under_another_name_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    save(root, 7, 1, None).unwrap();
+    let moved = save(root, 20, 1, None).unwrap();
+    std::fs::rename(moved, root.join("step-000000025")).unwrap();
+    let found = newest(root, &tensors(), &facts());
+    assert_eq!(found.checkpoint.unwrap().manifest().step, 7);
+    let reason = found.refused[0].to_string();
+    assert!(
+        reason.contains("its name is not that of the step that it holds, 20"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_folder_that_nothing_can_be_written_into() {
+    // A folder of the system's, in which nobody makes any.
+    let refused = prepare(Path::new("/proc/self"), false).unwrap_err();
+    assert_eq!(refused.code, "E0705", "{refused}");
+}
+
+#[test]
 fn keep_and_replace() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();

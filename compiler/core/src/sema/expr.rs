@@ -143,6 +143,11 @@ impl<'a> Checker<'a> {
         if let Some(binding) = scope.locals.get(name) {
             return Some(*binding);
         }
+        if let Some((head, path)) = name.split_once('.')
+            && let Some(instance) = scope.locals.get(head)
+        {
+            return self.member_binding(*instance, path).ok();
+        }
         if name == "training" && self.find(scope.file, name) == Found::Nothing {
             return Some(Binding::Scalar(self.arena.truth(self.mode.step.is_some())));
         }

@@ -15,6 +15,7 @@ use super::{
 use crate::einsum::Role;
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Expr, ItemKind, Name, StringLiteral, output_name};
+use std::collections::BTreeMap;
 
 impl<'a> Checker<'a> {
     /// Checks assertions and outputs.
@@ -91,10 +92,13 @@ impl<'a> Checker<'a> {
         let binding = match self.find(FileId(0), &name.text) {
             super::names::Found::Entity(id) => {
                 if self.shape_of(id) == Shape::Function {
-                    self.report.push(
-                        Diagnostic::error("E0204", format!("`{}` is a function", name.text))
+                    let none = BTreeMap::new();
+                    let diagnostic = match self.module_named(FileId(0), &none, &name.text) {
+                        Some(_) => self.no_value(FileId(0), &none, &name.text, name.span),
+                        None => Diagnostic::error("E0204", format!("`{}` is a function", name.text))
                             .at(name.span, "only tensors and numbers are given out"),
-                    );
+                    };
+                    self.report.push(diagnostic);
                     return;
                 }
                 self.values.get(&id).copied()

@@ -240,8 +240,12 @@ impl<'a> Checker<'a> {
         match gradients.of(program, of, by) {
             Ok(gradient) => {
                 if !gradient.depends {
-                    let (of, by) = (&program.tensor(of).name, &program.tensor(by).name);
-                    let what = format!("`{of}` does not depend on `{by}`: the gradient is zeros");
+                    let (of, by) = (program.tensor(of), &program.tensor(by).name);
+                    let of = match of.role {
+                        Role::Hidden => "what is differentiated".to_owned(),
+                        _ => format!("`{}`", of.name),
+                    };
+                    let what = format!("{of} does not depend on `{by}`: the gradient is zeros");
                     self.report.push(Diagnostic::warning("E0606", what).at(
                         span,
                         "there is no way between the two that has a derivative",

@@ -268,6 +268,17 @@ impl<'a> Checker<'a> {
             }
             scope.locals.insert(&name.text, binding?);
         }
+        for (module, path, span) in self.inner_uses.clone() {
+            if module == entity
+                && let Some((head, own)) = path.split_once('.')
+                && let Some(instance) = scope.locals.get(head)
+                && let Err(NoMember::Outside { number, count }) =
+                    self.member_binding(*instance, own)
+            {
+                self.no_instance(&path, span, number, count);
+                return None;
+            }
+        }
         Some(scope.locals)
     }
 
@@ -402,7 +413,7 @@ impl<'a> Checker<'a> {
             at = *member.ok_or(NoMember::Unknown)?;
         }
         match at {
-            Binding::Tensor(view) if self.stacks.contains_key(&view.tensor) => {
+            Binding::Tensor(view) if !numbers.is_empty() && self.stacks.contains_key(&view.tensor) => {
                 let numbers = numbers.into_iter().map(Size::number);
                 let leading = numbers.map(|n| self.arena.whole(n));
                 let leading: Vec<ExprId> = leading.collect();

@@ -301,6 +301,8 @@ struct Checker<'a> {
     instances: HashMap<String, usize>,
     /// The paths in the text that go into instances, with the instances' name.
     member_uses: Vec<(EntityId, String, Span)>,
+    /// Paths in the bodies of modules, with the module, to what instances inside it own.
+    inner_uses: Vec<(EntityId, String, Span)>,
     /// Every read with its positions.
     reads: Vec<(TensorRef, Vec<ExprId>)>,
     /// Dims that data gave their numbers: number, input, place.
@@ -392,6 +394,7 @@ impl<'a> Checker<'a> {
             drew: false,
             instances: HashMap::new(),
             member_uses: vec![],
+            inner_uses: vec![],
             reads: vec![],
             bound_dims: BTreeMap::new(),
             inferred: BTreeMap::new(),

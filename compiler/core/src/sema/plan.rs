@@ -109,6 +109,7 @@ impl<'a> Checker<'a> {
             file,
             locals: BTreeMap::new(),
             inner: BTreeMap::new(),
+            owned: BTreeMap::new(),
             rest: false,
         };
         match self.entity(id).kind {
@@ -308,6 +309,7 @@ impl<'a> Checker<'a> {
             file: FileId(0),
             locals: BTreeMap::new(),
             inner: BTreeMap::new(),
+            owned: BTreeMap::new(),
             rest: false,
         };
         for (number, item) in program.ast.items.iter().enumerate() {

@@ -14,7 +14,7 @@ use super::{
     names::{EntityId, EntityKind, Shape},
     order::{defined_in, item_name, sort},
     plan::merge,
-    resolve::{Local, StaticScope, Unit, Walk},
+    resolve::{Local, Owned, StaticScope, Unit, Walk},
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
@@ -38,6 +38,7 @@ impl<'a> Checker<'a> {
                 .map(|letter| (*letter, Local::Letter))
                 .collect(),
             inner: BTreeMap::new(),
+            owned: BTreeMap::new(),
             rest: false,
         };
         for formal in function.options.iter().chain(function.formals) {
@@ -114,11 +115,17 @@ impl<'a> Checker<'a> {
                     self.local_shape(&scope, function, body, target, ty.as_ref(), value, 0),
                 )],
                 ItemKind::Param { name, ty, .. } if is_module => {
-                    let module = Declared::of(ty)
-                        .and_then(|declared| self.module(scope.file, &declared.module.text));
-                    scope
-                        .inner
-                        .extend(module.map(|(module, _)| (name.text.as_str(), module)));
+                    if let Some(declared) = Declared::of(ty)
+                        && let Some((module, _)) = self.module(scope.file, &declared.module.text)
+                    {
+                        let owned = Owned {
+                            module: id,
+                            item: number,
+                            declared,
+                        };
+                        scope.inner.insert(&name.text, module);
+                        scope.owned.insert(&name.text, owned);
+                    }
                     let shape = match ty {
                         Type::Module { .. } => Shape::Function,
                         Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
@@ -319,7 +326,9 @@ impl<'a> Checker<'a> {
     ) -> Shape {
         let local = match &*self.shaped_like(scope.file, value).kind {
             ExprKind::Name(name) if depth < 64 && target.positions.is_none() => {
-                if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name) {
+                if let Some(owned) = scope.owner_of(name) {
+                    Some(self.path_shape(scope.file, owned.declared, name))
+                } else if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name) {
                     Some(if formal_shape(formal).is_some() {
                         Shape::Tensor
                     } else {

@@ -9,6 +9,7 @@
 
 use super::{
     Checker,
+    instances::Declared,
     names::{EntityId, Found, Shape, bare_name},
 };
 use einc_diag::{Diagnostic, FileId, Span};
@@ -40,8 +41,27 @@ pub(super) struct StaticScope<'a> {
     pub(super) locals: BTreeMap<&'a str, Local>,
     /// The instances inside a module, with their modules.
     pub(super) inner: BTreeMap<&'a str, EntityId>,
+    /// How a module declares the instances inside it, for paths that begin with one.
+    pub(super) owned: BTreeMap<&'a str, Owned<'a>>,
     /// Whether `..` stands for something.
     pub(super) rest: bool,
+}
+
+/// An instance inside a module.
+#[derive(Clone, Copy)]
+pub(super) struct Owned<'a> {
+    pub(super) module: EntityId,
+    /// The item of the body that declares it.
+    pub(super) item: usize,
+    pub(super) declared: Declared<'a>,
+}
+
+impl<'a> StaticScope<'a> {
+    /// The instance inside the module that a path begins with.
+    pub(super) fn owner_of(&self, path: &str) -> Option<Owned<'a>> {
+        let (head, _) = path.split_once('.')?;
+        self.owned.get(head).copied()
+    }
 }
 
 /// What the walk over one item found.
@@ -207,16 +227,20 @@ impl<'w, 'a> Walk<'w, 'a> {
         if matches!(name, "inf" | "nan" | "pi") {
             return Meaning::Scalar;
         }
+        let member = |shape| match shape {
+            Shape::Scalar => Meaning::Scalar,
+            Shape::Tensor => Meaning::Tensor,
+            Shape::Function => Meaning::Unknown,
+            Shape::Poison => Meaning::Poison,
+        };
+        if let Some(owned) = self.scope.owner_of(name) {
+            return member(self.checker.path_shape(self.scope.file, owned.declared, name));
+        }
         match self.checker.find(self.scope.file, name) {
             Found::Nothing if name == "training" => Meaning::Scalar,
             Found::Nothing => Meaning::Unknown,
             Found::Poison => Meaning::Poison,
-            Found::Member(id) => match self.checker.member_shape(id, name) {
-                Shape::Scalar => Meaning::Scalar,
-                Shape::Tensor => Meaning::Tensor,
-                Shape::Function => Meaning::Unknown,
-                Shape::Poison => Meaning::Poison,
-            },
+            Found::Member(id) => member(self.checker.member_shape(id, name)),
             Found::Entity(id) => {
                 let shape = self.checker.shape_of(id);
                 match shape {
@@ -243,8 +267,14 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.used_outside(name, span);
     }
 
-    /// Notes that something outside of a body is read.
+    /// Notes that something outside of a body is read, or something that an instance inside it owns.
     pub(super) fn used_outside(&mut self, name: &str, span: Span) {
+        if let Some(owned) = self.scope.owner_of(name) {
+            self.unit.items.push((owned.item, span));
+            let path = (owned.module, name.to_owned(), span);
+            self.checker.inner_uses.push(path);
+            return;
+        }
         let found = self.checker.find(self.scope.file, name);
         if let Found::Member(id) = found {
             let path = (id, name.to_owned(), span);
@@ -431,11 +461,11 @@ impl<'w, 'a> Walk<'w, 'a> {
             Meaning::Letter if self.sizes => {}
             Meaning::Letter => self.note_implicit(name),
             Meaning::Function if position => self.note_implicit(name),
-            Meaning::Function => self.fail(
-                Diagnostic::error("E0204", format!("`{name}` is a function"))
-                    .at(span, "it must be called")
-                    .help(format!("write `{name}(…)`")),
-            ),
+            Meaning::Function => {
+                let (file, inner) = (self.scope.file, &self.scope.inner);
+                let diagnostic = self.checker.no_value(file, inner, name, span);
+                self.fail(diagnostic);
+            }
             Meaning::Tensor | Meaning::Unknown if position && !name.contains('.') => {
                 self.note_implicit(name)
             }

@@ -35,11 +35,16 @@ impl<'a> Walk<'_, 'a> {
                             .unknown(self.scope.file, name, base.span, &locals, false);
                     }
                 }
-                Meaning::Function => self.fail(
-                    Diagnostic::error("E0204", format!("`{name}` is a function"))
-                        .at(base.span, "its arguments stand in round brackets")
-                        .help(format!("write `{name}(…)`")),
-                ),
+                Meaning::Function => {
+                    let (file, inner) = (self.scope.file, &self.scope.inner);
+                    let diagnostic = match self.checker.module_named(file, inner, name) {
+                        Some(_) => self.checker.no_value(file, inner, name, base.span),
+                        None => Diagnostic::error("E0204", format!("`{name}` is a function"))
+                            .at(base.span, "its arguments stand in round brackets")
+                            .help(format!("write `{name}(…)`")),
+                    };
+                    self.fail(diagnostic);
+                }
                 Meaning::Scalar if self.scope.locals.get(name.as_str()) == Some(&Local::Any) => {}
                 // A tensor whose name is also an index: the brackets say which is meant.
                 Meaning::Index | Meaning::Letter
@@ -99,6 +104,12 @@ impl<'a> Walk<'_, 'a> {
     }
 
     pub(super) fn outer_tensor(&self, name: &str) -> bool {
+        if let Some(owned) = self.scope.owner_of(name) {
+            let shape = self
+                .checker
+                .path_shape(self.scope.file, owned.declared, name);
+            return shape == Shape::Tensor;
+        }
         match self.checker.find(self.scope.file, name) {
             Found::Entity(id) => self.checker.shape_of(id) == Shape::Tensor,
             Found::Member(id) => self.checker.member_shape(id, name) == Shape::Tensor,
@@ -260,13 +271,11 @@ impl<'a> Walk<'_, 'a> {
                 true
             }
             Some(_) => false,
-            None => match self.checker.find(self.scope.file, name) {
-                Found::Entity(_) | Found::Member(_) if self.outer_tensor(name) => {
-                    self.used_outside(name, span);
-                    true
-                }
-                _ => false,
-            },
+            None if self.outer_tensor(name) => {
+                self.used_outside(name, span);
+                true
+            }
+            None => false,
         }
     }
 

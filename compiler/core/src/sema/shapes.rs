@@ -56,10 +56,21 @@ impl<'a> Checker<'a> {
 
     /// The same for what an instance owns: `head.w`.
     pub(super) fn member_shape(&self, instance: EntityId, path: &str) -> Shape {
-        let mut file = self.entity_files[instance.0 as usize];
-        let EntityKind::Instance(mut declared) = self.entity(instance).kind else {
-            return Shape::Poison;
-        };
+        match self.entity(instance).kind {
+            EntityKind::Instance(declared) => {
+                self.path_shape(self.entity_files[instance.0 as usize], declared, path)
+            }
+            _ => Shape::Poison,
+        }
+    }
+
+    /// The same where the declaration of the instance that the path begins with is known, and the file that it stands in.
+    pub(super) fn path_shape(
+        &self,
+        mut file: FileId,
+        mut declared: Declared<'a>,
+        path: &str,
+    ) -> Shape {
         let mut names = path.split('.').skip(1).peekable();
         while names.peek().is_some() {
             // Numbers say which instances of an array.
@@ -144,9 +155,14 @@ impl<'a> Checker<'a> {
                         depth + 1,
                     ),
                     EntityKind::Function(_) => Shape::Scalar,
+                    // An instance is no value, which is reported.
+                    EntityKind::Module(_) | EntityKind::Instance(_) => Shape::Poison,
                     _ => self.shape_of(id),
                 },
-                Found::Member(id) => self.member_shape(id, name),
+                Found::Member(id) => match self.member_shape(id, name) {
+                    Shape::Function => Shape::Poison,
+                    shape => shape,
+                },
                 Found::Poison => Shape::Poison,
                 Found::Nothing => Shape::Scalar,
             },

@@ -279,7 +279,11 @@ impl<'a> Checker<'a> {
             settings.validate = Some(Validate { name, on, every });
         }
         if let Some(line) = find("checkpoint") {
-            let ExprKind::String(path) = &*line.value?.kind else {
+            let path = match &*line.value?.kind {
+                ExprKind::String(path) if !path.is_empty() => Some(path),
+                _ => None,
+            };
+            let Some(path) = path else {
                 self.wrong(
                     line.span,
                     "a checkpoint needs a folder",

@@ -13,9 +13,10 @@ use super::{
     names::{EntityId, EntityKind, Found},
 };
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{ItemKind, Role, Statement};
+use einc_syntax::ast::{ItemKind, Module, Role, Statement};
+use std::collections::BTreeMap;
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
     /// Reports an unknown name with the nearest known one.
     pub(super) fn unknown(
         &mut self,
@@ -113,6 +114,49 @@ impl Checker<'_> {
             error = error.help(format!("it is in a library: write `use {library}`"));
         }
         self.report.push(error);
+    }
+
+    /// The module of an instance, or of an array of them, that has this name; `inner` are those inside a module.
+    pub(super) fn module_named(
+        &self,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
+        name: &str,
+    ) -> Option<&'a Module> {
+        if let Some(module) = inner.get(name) {
+            return match self.entity(*module).kind {
+                EntityKind::Module(module) => Some(module),
+                _ => None,
+            };
+        }
+        let Found::Entity(id) = self.find(file, name) else {
+            return None;
+        };
+        let EntityKind::Instance(declared) = self.entity(id).kind else {
+            return None;
+        };
+        let file = self.entity_files[id.0 as usize];
+        let found = self.module(file, &declared.module.text);
+        found.map(|(_, module)| module)
+    }
+
+    /// Says that a function, or an instance of a module, is no value.
+    pub(super) fn no_value(
+        &self,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
+        name: &str,
+        span: Span,
+    ) -> Diagnostic {
+        let Some(module) = self.module_named(file, inner, name) else {
+            return Diagnostic::error("E0204", format!("`{name}` is a function"))
+                .at(span, "it must be called")
+                .help(format!("write `{name}(…)`"));
+        };
+        let of = &module.name.text;
+        Diagnostic::error("E0204", format!("`{name}` is an instance of the module `{of}`"))
+            .at(span, "no value by itself")
+            .help("apply it to something, or name what it owns by its path, as in `head.w`")
     }
 
     /// What a path of a state in an instance, or in an array of them, names: the state, its module, and where it stands.

@@ -101,6 +101,12 @@ impl<'a> Checker<'a> {
         let inner = scope.map_or(&none, |scope| &scope.inner);
         if let (None, Some(scope)) = (&target.positions, scope)
             && let ExprKind::Name(name) = &*self.shaped_like(file, value).kind
+            && let Some(owned) = scope.owner_of(name)
+        {
+            return self.path_shape(file, owned.declared, name);
+        }
+        if let (None, Some(scope)) = (&target.positions, scope)
+            && let ExprKind::Name(name) = &*self.shaped_like(file, value).kind
             && let Some(local) = scope.locals.get(name.as_str())
         {
             return match local {

@@ -61,6 +61,7 @@ pub struct Arguments {
 }
 
 pub fn perform(arguments: Arguments) -> i32 {
+    super::look_at_variables(arguments.format);
     let format = arguments.format;
     let mut program = match super::load(&arguments.file, format) {
         Ok(program) => program,

@@ -9,7 +9,7 @@
 //! ```
 
 use clap::Args;
-use einc_driver::{exit, machine};
+use einc_driver::{arguments::Format, exit, machine};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -32,6 +32,7 @@ const MPIS: [(&str, &[&str], &str); 2] = [
 ];
 
 pub fn perform(_: Arguments) -> i32 {
+    super::look_at_variables(Format::Text);
     let mut report = format!("einc        {}\n", env!("CARGO_PKG_VERSION"));
     report += &format!("cores       {}\n", cores());
     report += &format!("memory      {}\n", memory());

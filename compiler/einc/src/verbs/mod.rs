@@ -19,7 +19,7 @@ pub mod rules;
 pub mod run;
 
 use einc_diag::Diagnostic;
-use einc_driver::{arguments::Format, exit, load, program::Program};
+use einc_driver::{arguments::Format, environment, exit, load, program::Program};
 use std::{
     fs,
     io::{self, Write},
@@ -30,6 +30,11 @@ use std::{
 /// Loads a program; if its file cannot even be read, says so and gives the exit status.
 fn load(path: &Path, format: Format) -> Result<Program, i32> {
     load::load(path).map_err(|diagnostic| complain(diagnostic, format))
+}
+
+/// Warns of variables that are named like those of einc and are none.
+fn look_at_variables(format: Format) {
+    exit::show(environment::unknown(), &[], format);
 }
 
 /// Prints an error that has no place in a program and returns its exit status.

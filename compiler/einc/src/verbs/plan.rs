@@ -73,6 +73,7 @@ enum Form {
 }
 
 pub fn perform(arguments: Arguments) -> i32 {
+    super::look_at_variables(Format::Text);
     let program = match super::load(&arguments.file, Format::Text) {
         Ok(program) => program,
         Err(status) => return status,

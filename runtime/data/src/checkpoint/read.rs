@@ -7,7 +7,7 @@
 //! ```
 
 use crate::checkpoint::manifest::Manifest;
-use crate::checkpoint::{MANIFEST, TENSORS, list};
+use crate::checkpoint::{MANIFEST, TENSORS, folder_of, list};
 use crate::error::{DAMAGED, DataError, Place, UNREADABLE};
 use crate::reader::Reader;
 use crate::set::Named;
@@ -45,6 +45,11 @@ pub fn newest(root: &Path, tensors: &[Named], facts: &BTreeMap<String, String>) 
     let mut found = Found::default();
     for (_, folder) in list(root) {
         let good = Checkpoint::open(&folder).and_then(|checkpoint| {
+            let step = checkpoint.manifest.step;
+            if folder != folder_of(root, step) {
+                let what = format_args!("its name is not that of the step that it holds, {step}");
+                return Err(checkpoint.place.error(DAMAGED, what));
+            }
             checkpoint.expect(tensors, facts)?;
             checkpoint.verify()?;
             Ok(checkpoint)

@@ -51,7 +51,7 @@ pub fn sweep(root: &Path) {
 /// the checkpoints that are there are removed.
 ///
 /// # Errors
-/// `E0705` if the folder cannot be made.
+/// `E0705` if the folder cannot be made, or nothing can be written into it.
 pub fn prepare(root: &Path, empty: bool) -> Result<(), DataError> {
     let place = Place {
         file: root.display().to_string(),
@@ -59,6 +59,11 @@ pub fn prepare(root: &Path, empty: bool) -> Result<(), DataError> {
     };
     fs::create_dir_all(root).map_err(|error| no_folder(&place, root, &error))?;
     sweep(root);
+    // Better now than after the steps up to the first checkpoint.
+    let trial = root.join(format!(".{PREFIX}{}.part", std::process::id()));
+    fs::create_dir(&trial)
+        .and_then(|()| fs::remove_dir(&trial))
+        .map_err(|error| place.write_failed(&error))?;
     if empty {
         list(root).iter().for_each(|(_, folder)| remove(folder));
     }
