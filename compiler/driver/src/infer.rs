@@ -11,11 +11,11 @@ use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Item, ItemKind, Name, Statement};
 use std::collections::BTreeSet;
 
-/// Leaves in a program what `wanted` needs, and makes it the only output.
+/// Leaves in a program what the `wanted` definitions need, and makes them the only outputs, in this order.
 ///
 /// # Errors
-/// `E0711` if the program defines no such name.
-pub fn reduce(program: &mut Program, wanted: &str) -> Result<(), Diagnostic> {
+/// `E0711` if the program does not define one of them.
+pub fn reduce(program: &mut Program, wanted: &[String]) -> Result<(), Diagnostic> {
     let Some(file) = program.sources.files.first_mut() else {
         return Ok(());
     };
@@ -25,7 +25,7 @@ pub fn reduce(program: &mut Program, wanted: &str) -> Result<(), Diagnostic> {
         .filter(|item| matches!(item.kind, ItemKind::Statement(_)))
         .flat_map(|item| declared(item))
         .collect();
-    if !defined.contains(&wanted) {
+    if let Some(wanted) = wanted.iter().find(|name| !defined.contains(&name.as_str())) {
         let message = format!("`--infer {wanted}`: the program has no definition `{wanted}`");
         let error = Diagnostic::error("E0711", message);
         return Err(match did_you_mean(wanted, defined.iter().copied()) {
@@ -37,7 +37,7 @@ pub fn reduce(program: &mut Program, wanted: &str) -> Result<(), Diagnostic> {
         let range = span.start as usize..span.end as usize;
         file.text.get(range).unwrap_or_default()
     };
-    let mut needed: BTreeSet<&str> = BTreeSet::from([wanted]);
+    let mut needed: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
     let mut kept = vec![false; items.len()];
     loop {
         let before = needed.len();
@@ -68,26 +68,31 @@ pub fn reduce(program: &mut Program, wanted: &str) -> Result<(), Diagnostic> {
             _ => false,
         };
     }
-    let place = items
-        .iter()
-        .find(|item| declared(item).contains(&wanted))
-        .map(|item| item.span);
+    let mut outputs: Vec<Item> = vec![];
+    for (at, text) in wanted.iter().enumerate() {
+        let item = items
+            .iter()
+            .find(|item| declared(item).contains(&text.as_str()));
+        if let Some(span) = item.map(|item| item.span)
+            && !wanted[..at].contains(text)
+        {
+            outputs.push(Item {
+                kind: ItemKind::Output {
+                    name: Name {
+                        text: text.clone(),
+                        span,
+                    },
+                    on: None,
+                    file: None,
+                },
+                span,
+                doc: None,
+            });
+        }
+    }
     let mut keep = kept.iter();
     file.ast.items.retain(|_| *keep.next().unwrap_or(&false));
-    if let Some(span) = place {
-        file.ast.items.push(Item {
-            kind: ItemKind::Output {
-                name: Name {
-                    text: wanted.to_owned(),
-                    span,
-                },
-                on: None,
-                file: None,
-            },
-            span,
-            doc: None,
-        });
-    }
+    file.ast.items.extend(outputs);
     Ok(())
 }
 

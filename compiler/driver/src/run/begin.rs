@@ -12,8 +12,9 @@ use crate::{
 };
 use ein_exec::session::{Begin, Keeping};
 use ein_exec::{Note, Options};
-use ein_plan::FileRef;
+use ein_plan::{FileRef, Operation, Plan, Source};
 use einc_diag::Diagnostic;
+use einc_syntax::ast::ItemKind;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -21,6 +22,7 @@ use std::{
 
 /// What is asked of a run besides its plans. Returns the files of params that begin with weights.
 pub(super) fn keep(
+    program: &Program,
     planned: &mut Prepared,
     settings: &Settings,
 ) -> Result<BTreeMap<String, FileRef>, Failure> {
@@ -74,7 +76,16 @@ pub(super) fn keep(
                 signal: interrupt.flag(),
             };
         }
-        Prepared::Plan(_) => {
+        Prepared::Plan(plan) => {
+            if let (true, None) = (settings.inference, &settings.weights)
+                && let Some(param) = without_data(plan, program, settings)
+            {
+                let message = format!("the param `{param}` has no data");
+                return Err(Failure::wrong(vec![
+                    Diagnostic::error("E0710", message)
+                        .help("give it what a training has exported: `--weights model.safetensors`"),
+                ]));
+            }
             let asked = [
                 (settings.begin == Begin::Resume, "--resume"),
                 (settings.begin == Begin::Restart, "--restart"),
@@ -89,6 +100,30 @@ pub(super) fn keep(
         }
     }
     Ok(weights)
+}
+
+/// A param that the command line gives nothing, of a program that only evaluates.
+fn without_data<'p>(plan: &'p Plan, program: &Program, settings: &Settings) -> Option<&'p str> {
+    let items = program.sources.files.first().map(|file| &file.ast.items);
+    let is_input = |name: &str| {
+        let mut items = items.into_iter().flatten();
+        items.any(|item| matches!(&item.kind, ItemKind::Input { name: own, .. } if own.text == name))
+    };
+    let sources = plan.steps.iter().filter_map(|step| match &step.operation {
+        Operation::Source { name, source } => Some((name, source)),
+        _ => None,
+    });
+    let parts = sources.flat_map(|(name, source)| match source {
+        Source::Stacked { parts, .. } => {
+            let parts = parts.iter().map(|part| (&part.name, &part.source));
+            parts.collect()
+        }
+        source => vec![(name, source)],
+    });
+    let mut unbound = parts.filter(|(_, source)| matches!(source, Source::Unbound));
+    let (name, _) =
+        unbound.find(|(name, _)| !settings.inputs.contains_key(*name) && !is_input(name))?;
+    Some(name)
 }
 
 /// The options of a run.

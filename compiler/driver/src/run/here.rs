@@ -41,7 +41,7 @@ pub(super) fn run(
         }
         Err(failure) => return exit::fail(failure, &program, format),
     };
-    let weights = match keep(&mut planned, settings) {
+    let weights = match keep(&program, &mut planned, settings) {
         Ok(weights) => weights,
         Err(failure) => return exit::fail(failure, &program, format),
     };

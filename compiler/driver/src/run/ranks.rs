@@ -234,7 +234,7 @@ fn prepare(
     })?;
     let planned = session::plan(&program, settings, sites, Purpose::Run, ready);
     let kept = planned.and_then(|(mut planned, warnings)| {
-        let weights = keep(&mut planned, settings)?;
+        let weights = keep(&program, &mut planned, settings)?;
         Ok((planned, weights, warnings))
     });
     match kept {

@@ -42,9 +42,10 @@ pub struct Arguments {
     /// The executable (default: the program's name without .ein, in this folder)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Leave training out: the executable evaluates this definition, with params from `--weights`
+    /// Leave training out: the executable evaluates this definition, with params from `--weights`;
+    /// repeat for more
     #[arg(long, value_name = "NAME")]
-    infer: Option<String>,
+    infer: Vec<String>,
     #[command(flatten)]
     bind: BindArguments,
     #[command(flatten)]
@@ -72,9 +73,9 @@ pub fn perform(arguments: Arguments) -> i32 {
     if let Err(diagnostic) = settings.plan(&arguments.plan) {
         return super::complain(diagnostic, format);
     }
-    if let Some(wanted) = &arguments.infer {
+    if !arguments.infer.is_empty() {
         settings.inference = true;
-        if let Err(diagnostic) = infer::reduce(&mut program, wanted) {
+        if let Err(diagnostic) = infer::reduce(&mut program, &arguments.infer) {
             let failure = Failure::usage(vec![diagnostic]);
             return exit::fail(failure, &program, format);
         }

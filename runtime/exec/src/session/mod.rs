@@ -432,8 +432,13 @@ impl Runner<'_> {
         let mine = walked.faulty.map_or(none, |step| step as i64);
         let all = share_numbers(self.comm, vec![mine])?;
         let first = all.iter().map(|numbers| numbers[0]).min().unwrap_or(none);
-        let (step, epoch) = (batch.step, batch.epoch);
-        let message = format!("the loss is {loss} at step {step} (epoch {epoch})");
+        // Counted from 1, as the progress and the records count them.
+        let (step, epoch) = (batch.step + 1, batch.epoch + 1);
+        let of = match self.session.blocks.len() {
+            1 => "",
+            _ => " of its `train` block",
+        };
+        let message = format!("the loss is {loss} at step {step} (epoch {epoch}){of}");
         let error = |message| RunError::new("E0801", ErrorKind::Program, message);
         let help = "lower the learning rate, clip the gradients (`clip: 1`), or look at the data of that step";
         Err(
