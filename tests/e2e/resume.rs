@@ -504,7 +504,9 @@ fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
         "has no definition `pp`",
         "did you mean `--infer p`",
     ]);
-    let several = ["build", &file, "--infer", "p", "--infer", "loss", "--infer", "p", "-o", "both"];
+    let several = [
+        "build", &file, "--infer", "p", "--infer", "loss", "--infer", "p", "-o", "both",
+    ];
     run(einc_command(&several).current_dir(place.folder.path())).success();
     build("p").success();
     let predict = |arguments: &[&str]| {
@@ -533,9 +535,12 @@ fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
     .success();
     assert!(both.stdout.contains("loss = "), "{}", both.stdout);
     Tensor::read(&place.at("r.npy")).assert_close(&wanted, 1e-6, "p");
-    predict(&["--input", "X=X.npy"])
-        .fails_with(1)
-        .says(&["E0710", "the param `", "has no data", "--weights model.safetensors"]);
+    predict(&["--input", "X=X.npy"]).fails_with(1).says(&[
+        "E0710",
+        "the param `",
+        "has no data",
+        "--weights model.safetensors",
+    ]);
     // As a beginning: training goes on with what was exported.
     place
         .run(&["--weights", "all.safetensors", "--restart", "--set", "K=1"])

@@ -9,7 +9,7 @@ use einc_core::cost::{self, Machine};
 use einc_core::einsum::{Definition, Program};
 use einc_core::pipeline::{Compiled, Options, compile};
 use einc_core::tra::{self, Cut};
-use einc_core::{ia, lower};
+use einc_core::{ia, lower, search};
 use support::build::{conv, matmul, nearest};
 use support::uncut;
 
@@ -97,6 +97,30 @@ fn deterministic_chunks_do_not_depend_on_the_sites() {
             assert_eq!(first, tra(sites));
         }
     }
+}
+
+/// Three products, each cut along another index: a piece of all three is worth a tuple only where it has work enough.
+#[test]
+fn small_statements_are_made_in_few_tuples_in_deterministic_mode() {
+    let tuples = |size: u64| -> u64 {
+        let text = format!(
+            "input A: f32[{size}, {size}] = unbound\n\
+             input B: f32[{size}, {size}] = unbound\n\
+             input E: f32[{size}, {size}] = unbound\n\
+             C: f32[{size}, {size}] = [i: {size}, j: {size} | k: {size}] sum A[i, k] * B[k, j]\n\
+             D: f32[{size}, {size}] = [k: {size}, j: {size} | i: {size}] sum A[i, k] * C[i, j]\n\
+             F: f32[{size}, {size}] = [k: {size}, i: {size} | j: {size}] sum E[k, j] * C[i, j]\n\
+             output C = C\noutput D = D\noutput F = F\n"
+        );
+        let program = einc_core::einsum::parse::parse(&text).unwrap();
+        let layout = search::greedy::layout(&program, 3, true);
+        let chunking = ia::from_layout::chunking(&program, &layout, true).unwrap();
+        let statements = chunking.indices.iter();
+        let tuples = statements.map(|cuts| cuts.iter().map(|cut| u64::from(cut.pieces)).product());
+        tuples.max().unwrap_or(0)
+    };
+    assert!(tuples(48) <= 64, "{}", tuples(48));
+    assert!(tuples(4096) > 64, "{}", tuples(4096));
 }
 
 #[test]

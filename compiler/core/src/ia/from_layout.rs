@@ -15,7 +15,7 @@
 
 use super::from_tra::Places;
 use super::layout::{Layout, StatementRole, TensorRole};
-use crate::einsum::{Definition, LoopValue, Program};
+use crate::einsum::{Definition, LoopValue, Program, Tensor};
 use crate::tra::classes::Classes;
 use crate::tra::from_einsum::Lowered;
 use crate::tra::{self, Chunking, Cut};
@@ -26,6 +26,12 @@ pub const DETERMINISTIC_PIECES: u32 = 16;
 
 /// Most tuples that a statement is made in, in deterministic mode.
 const DETERMINISTIC_TUPLES: u64 = 1 << 12;
+
+/// Tuples that any statement may be made in, in deterministic mode, however small it is.
+const FEWEST_TUPLES: u64 = 1 << 6;
+
+/// Points of a statement (values of its indices) that are worth a tuple of their own, in deterministic mode.
+const POINTS_OF_TUPLE: u64 = 1 << 17;
 
 /// A program placed as a layout says: as relations, and on sites.
 #[derive(Clone, Debug)]
@@ -135,7 +141,7 @@ pub fn chunking(
     }
     let mut cuts: Vec<Cut> = axes.iter().map(|axes| rules.cut(axes)).collect();
     if deterministic {
-        limit(&mut cuts, &classes);
+        limit(&mut cuts, &classes, program, layout);
     }
     let of = |classes: &[Vec<u32>]| -> Vec<Vec<Cut>> {
         let list = |classes: &Vec<u32>| {
@@ -172,21 +178,44 @@ pub fn chunking(
     Ok(chunking)
 }
 
-/// Makes pieces fewer until no statement has too many tuples: several of its indices may be of one class, as all of
-/// `A[i,j] * A[j,k] * A[k,l]` are.
-fn limit(cuts: &mut [Cut], classes: &Classes) {
-    for indices in &classes.indices {
+/// Makes pieces fewer until no statement has more tuples than its points are worth, or too many: several of its indices may be
+/// of one class, as all of `A[i,j] * A[j,k] * A[k,l]` are. The classes that little work is cut along get fewer pieces first.
+fn limit(cuts: &mut [Cut], classes: &Classes, program: &Program, layout: &Layout) {
+    let points: Vec<u64> = program.tensors.iter().map(points).collect();
+    let mut work = vec![0u64; cuts.len()];
+    for (at, roles) in layout.statements.iter().enumerate() {
+        for role in roles {
+            if let StatementRole::Index(index) = role {
+                let class = classes.indices[at][index.0 as usize];
+                let work = &mut work[class as usize];
+                *work = work.saturating_add(points[at]);
+            }
+        }
+    }
+    for (indices, points) in classes.indices.iter().zip(points) {
+        let most = (points / POINTS_OF_TUPLE).clamp(FEWEST_TUPLES, DETERMINISTIC_TUPLES);
         loop {
             let pieces = |class: &u32| u64::from(cuts[*class as usize].pieces);
             let tuples = indices.iter().map(pieces).fold(1, u64::saturating_mul);
-            let most = indices.iter().max_by_key(|class| (pieces(class), **class));
-            let Some(most) = most.filter(|most| tuples > DETERMINISTIC_TUPLES && pieces(most) > 2)
-            else {
+            let least = indices
+                .iter()
+                .filter(|class| pieces(class) > 2)
+                .min_by_key(|class| (work[**class as usize], std::cmp::Reverse(**class)));
+            let Some(least) = least.filter(|_| tuples > most) else {
                 break;
             };
-            cuts[*most as usize].pieces /= 2;
+            cuts[*least as usize].pieces /= 2;
         }
     }
+}
+
+/// The values that a statement's indices take together; nothing else computes any.
+fn points(tensor: &Tensor) -> u64 {
+    let Definition::Statement { kernel, .. } = &tensor.definition else {
+        return 0;
+    };
+    let extents = kernel.indices.iter().map(|index| index.extent);
+    extents.fold(1, u64::saturating_mul)
 }
 
 /// What pieces follow from axes.

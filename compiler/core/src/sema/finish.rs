@@ -95,8 +95,10 @@ impl<'a> Checker<'a> {
                     let none = BTreeMap::new();
                     let diagnostic = match self.module_named(FileId(0), &none, &name.text) {
                         Some(_) => self.no_value(FileId(0), &none, &name.text, name.span),
-                        None => Diagnostic::error("E0204", format!("`{}` is a function", name.text))
-                            .at(name.span, "only tensors and numbers are given out"),
+                        None => {
+                            Diagnostic::error("E0204", format!("`{}` is a function", name.text))
+                                .at(name.span, "only tensors and numbers are given out")
+                        }
                     };
                     self.report.push(diagnostic);
                     return;

@@ -413,7 +413,9 @@ impl<'a> Checker<'a> {
             at = *member.ok_or(NoMember::Unknown)?;
         }
         match at {
-            Binding::Tensor(view) if !numbers.is_empty() && self.stacks.contains_key(&view.tensor) => {
+            Binding::Tensor(view)
+                if !numbers.is_empty() && self.stacks.contains_key(&view.tensor) =>
+            {
                 let numbers = numbers.into_iter().map(Size::number);
                 let leading = numbers.map(|n| self.arena.whole(n));
                 let leading: Vec<ExprId> = leading.collect();

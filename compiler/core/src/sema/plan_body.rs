@@ -328,7 +328,8 @@ impl<'a> Checker<'a> {
             ExprKind::Name(name) if depth < 64 && target.positions.is_none() => {
                 if let Some(owned) = scope.owner_of(name) {
                     Some(self.path_shape(scope.file, owned.declared, name))
-                } else if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name) {
+                } else if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name)
+                {
                     Some(if formal_shape(formal).is_some() {
                         Shape::Tensor
                     } else {

@@ -234,7 +234,10 @@ impl<'w, 'a> Walk<'w, 'a> {
             Shape::Poison => Meaning::Poison,
         };
         if let Some(owned) = self.scope.owner_of(name) {
-            return member(self.checker.path_shape(self.scope.file, owned.declared, name));
+            return member(
+                self.checker
+                    .path_shape(self.scope.file, owned.declared, name),
+            );
         }
         match self.checker.find(self.scope.file, name) {
             Found::Nothing if name == "training" => Meaning::Scalar,

@@ -154,9 +154,12 @@ impl<'a> Checker<'a> {
                 .help(format!("write `{name}(…)`"));
         };
         let of = &module.name.text;
-        Diagnostic::error("E0204", format!("`{name}` is an instance of the module `{of}`"))
-            .at(span, "no value by itself")
-            .help("apply it to something, or name what it owns by its path, as in `head.w`")
+        Diagnostic::error(
+            "E0204",
+            format!("`{name}` is an instance of the module `{of}`"),
+        )
+        .at(span, "no value by itself")
+        .help("apply it to something, or name what it owns by its path, as in `head.w`")
     }
 
     /// What a path of a state in an instance, or in an array of them, names: the state, its module, and where it stands.

@@ -82,8 +82,9 @@ pub(super) fn keep(
             {
                 let message = format!("the param `{param}` has no data");
                 return Err(Failure::wrong(vec![
-                    Diagnostic::error("E0710", message)
-                        .help("give it what a training has exported: `--weights model.safetensors`"),
+                    Diagnostic::error("E0710", message).help(
+                        "give it what a training has exported: `--weights model.safetensors`",
+                    ),
                 ]));
             }
             let asked = [
@@ -107,7 +108,8 @@ fn without_data<'p>(plan: &'p Plan, program: &Program, settings: &Settings) -> O
     let items = program.sources.files.first().map(|file| &file.ast.items);
     let is_input = |name: &str| {
         let mut items = items.into_iter().flatten();
-        items.any(|item| matches!(&item.kind, ItemKind::Input { name: own, .. } if own.text == name))
+        items
+            .any(|item| matches!(&item.kind, ItemKind::Input { name: own, .. } if own.text == name))
     };
     let sources = plan.steps.iter().filter_map(|step| match &step.operation {
         Operation::Source { name, source } => Some((name, source)),
