@@ -72,20 +72,20 @@ const LOG_ERFC: [f32; 7] = [
 ];
 
 /// Where [`TAIL`] has its middle.
-const TAIL_MIDDLE: f32 = 0.211_058_83;
+const TAIL_MIDDLE: f32 = 0.1817;
 
 /// 2^-64 (a + 5/2) e^(a²/2) Φ(-a) in 1 / (a + 5/2) - [`TAIL_MIDDLE`], for 0 <= a <= 14.5, to 1.8e-8.
 const TAIL: [f32; 10] = [
-    0.731_039_1 * TINY,
-    2.240_962_5 * TINY,
-    3.253_937_7 * TINY,
-    -1.600_349_4 * TINY,
-    -9.895_844 * TINY,
-    7.473_975_7 * TINY,
-    34.967_636 * TINY,
-    -63.005_66 * TINY,
-    -92.143_745 * TINY,
-    311.563_2 * TINY,
+    0.668_084_8 * TINY,
+    2.046_785_4 * TINY,
+    3.342_239 * TINY,
+    -0.393_011_96 * TINY,
+    -10.490_944 * TINY,
+    0.333_259_5 * TINY,
+    45.053_864 * TINY,
+    -31.716_887 * TINY,
+    -175.273_1 * TINY,
+    313.956_45 * TINY,
 ];
 
 /// c0 + c1 x + c2 x² + …
