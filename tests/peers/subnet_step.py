@@ -20,11 +20,11 @@ import tempfile
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "ist"
 SITES = 4
-# Net: F, L, I, steps of `sync` less these, and the same of rounds of so many steps.
+# Net: what is put out, F, L, I, few and many steps of `sync`, and the same of rounds of so many steps.
 NETS = {
-    "speech2": (4096 * 1024, 1024 * 35, 0, (20, 120), {100: (20, 120), 10: (20, 120)}),
-    "speech3": (4096 * 1024, 1024 * 35, 1024 * 1024, (20, 120), {100: (20, 120), 10: (20, 120)}),
-    "paper": (1000 * 4000, 4000 * 200, 2 * 4000 * 4000, (2, 6), {10: (10, 40)}),
+    "speech2": ("b2", 4096 * 1024, 1024 * 35, 0, (20, 120), {100: (20, 120), 10: (20, 120)}),
+    "speech3": ("b3", 4096 * 1024, 1024 * 35, 1024 * 1024, (20, 120), {100: (20, 120), 10: (20, 120)}),
+    "paper": ("b4", 1000 * 4000, 4000 * 200, 2 * 4000 * 4000, (2, 6), {10: (10, 40)}),
 }
 
 PAPER_DATA = """
@@ -76,9 +76,8 @@ def program(net, strategy, steps):
     text = PAPER if net == "paper" else (EXAMPLES / f"{net}.ein").read_text()
     text = re.sub(r"strategy: .*", f"strategy: {strategy}", text)
     text = re.sub(r"^  steps: +\d+", f"  steps: {steps}", text, flags=re.M)
-    last = {"paper": 4, "speech2": 2, "speech3": 3}[net]
     text = re.sub(r"(?m)^  validate: .*\n|^output .*\n", "", text)
-    return text + f"output b{last}\n"
+    return text + f"output {NETS[net][0]}\n"
 
 
 def main():
@@ -97,7 +96,7 @@ def main():
             (folder / "paper_data.ein").write_text(PAPER_DATA)
             subprocess.run([einc, "run", "paper_data.ein"], cwd=folder, check=True, capture_output=True)
         for net in options.net or NETS:
-            first, last, inner, few_and_many, of_rounds = NETS[net]
+            _, first, last, inner, few_and_many, of_rounds = NETS[net]
             ways = {"sync": ("sync", 1, few_and_many)}
             ways |= {j: (f"ist(local_steps: {j}, state: reset)", SITES, steps) for j, steps in of_rounds.items()}
             found = {name: [] for name in ways}

@@ -54,8 +54,9 @@ pub fn explain(
         expected: expected.iter().map(|name| name.trim_matches('"')).collect(),
     };
     line.foreign()
-        .or_else(|| line.name())
         .or_else(|| line.output())
+        .or_else(|| line.again())
+        .or_else(|| line.name())
         .or_else(|| line.reduction())
         .or_else(|| line.element())
         .or_else(|| line.side_by_side())

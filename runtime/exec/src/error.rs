@@ -112,10 +112,8 @@ impl RunError {
             let whole = |of: &&Step| {
                 of.origin == planned.origin && ein_plan::blocks::read(&of.tensor).is_none()
             };
-            let whole = match ein_plan::blocks::read(&planned.tensor) {
-                Some(_) => plan.steps.iter().find(whole),
-                None => None,
-            };
+            let block = ein_plan::blocks::read(&planned.tensor);
+            let whole = block.and_then(|_| plan.steps.iter().find(whole));
             self.tensor = Some(whole.unwrap_or(planned).tensor.clone());
             self.origin = Some(planned.origin);
         }

@@ -19,42 +19,31 @@ pub(crate) trait Packed: Element + Plain {
     fn slice_mut(data: &mut Data) -> Option<&mut [Self]>;
     fn segment(slice: &mut [Self]) -> Segment<'_>;
 }
-impl Packed for f32 {
-    const DTYPE: DType = DType::F32;
-    fn slice(data: &Data) -> Option<&[f32]> {
-        match data {
-            Data::F32(v) => Some(v),
-            _ => None,
+
+macro_rules! packed {
+    ($t:ty, $kind:ident) => {
+        impl Packed for $t {
+            const DTYPE: DType = DType::$kind;
+            fn slice(data: &Data) -> Option<&[$t]> {
+                match data {
+                    Data::$kind(v) => Some(v),
+                    _ => None,
+                }
+            }
+            fn slice_mut(data: &mut Data) -> Option<&mut [$t]> {
+                match data {
+                    Data::$kind(v) => Some(v),
+                    _ => None,
+                }
+            }
+            fn segment(slice: &mut [$t]) -> Segment<'_> {
+                Segment::$kind(slice)
+            }
         }
-    }
-    fn slice_mut(data: &mut Data) -> Option<&mut [f32]> {
-        match data {
-            Data::F32(v) => Some(v),
-            _ => None,
-        }
-    }
-    fn segment(slice: &mut [f32]) -> Segment<'_> {
-        Segment::F32(slice)
-    }
+    };
 }
-impl Packed for f64 {
-    const DTYPE: DType = DType::F64;
-    fn slice(data: &Data) -> Option<&[f64]> {
-        match data {
-            Data::F64(v) => Some(v),
-            _ => None,
-        }
-    }
-    fn slice_mut(data: &mut Data) -> Option<&mut [f64]> {
-        match data {
-            Data::F64(v) => Some(v),
-            _ => None,
-        }
-    }
-    fn segment(slice: &mut [f64]) -> Segment<'_> {
-        Segment::F64(slice)
-    }
-}
+packed!(f32, F32);
+packed!(f64, F64);
 
 /// The part of each index that a block covers: first values, counted from the ranges' starts, and numbers of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

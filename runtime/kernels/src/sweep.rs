@@ -214,7 +214,7 @@ fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> {
 }
 
 /// A form that needs no program.
-enum Direct {
+enum Form {
     Pairs(Boxed),
     Rows(Rows),
 }
@@ -223,7 +223,7 @@ enum Direct {
 struct Part<'a> {
     member: &'a Member<'a>,
     /// Instead of the program, if it has such a form.
-    direct: Option<Direct>,
+    form: Option<Form>,
     ready: Arc<Ready>,
     ranges: Vec<(i64, i64)>,
     extents: Vec<i64>,
@@ -313,10 +313,10 @@ impl<'a> Part<'a> {
                 .sum::<usize>();
         Part {
             member,
-            direct: match pairs {
-                Some(pairs) => Some(Direct::Pairs(Boxed::new(pairs, &ranges, &given))),
+            form: match pairs {
+                Some(pairs) => Some(Form::Pairs(Boxed::new(pairs, &ranges, &given))),
                 None if rank == 0 => None,
-                None => Rows::of(kernel, &ranges, &places).map(Direct::Rows),
+                None => Rows::of(kernel, &ranges, &places).map(Form::Rows),
             },
             ready,
             extents,
@@ -393,14 +393,14 @@ fn run_block(
             }
             continue;
         }
-        let into = |to: Vec<Segment<'_>>, streams: bool| match &part.direct {
-            Some(Direct::Pairs(pairs)) => {
+        let into = |to: Vec<Segment<'_>>, streams: bool| match &part.form {
+            Some(Form::Pairs(pairs)) => {
                 for column in to {
                     pairs.run(&own, (&operands, &skipped), column);
                 }
                 None
             }
-            Some(Direct::Rows(rows)) => {
+            Some(Form::Rows(rows)) => {
                 rows.part(&own, (&operands, &skipped), to);
                 None
             }

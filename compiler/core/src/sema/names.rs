@@ -308,18 +308,22 @@ impl<'a> Checker<'a> {
     /// Where a name or dotted path of a file leads.
     pub(super) fn find(&self, file: FileId, path: &str) -> Found {
         let table = &self.files[file.0 as usize];
+        let found = |id: &EntityId| match self.entity(*id).kind {
+            EntityKind::Poison => Found::Poison,
+            _ => Found::Entity(*id),
+        };
         if let Some(id) = table.names.get(path) {
-            return Found::Entity(*id);
+            return found(id);
         }
         let Some((head, rest)) = path.split_once('.') else {
             return Found::Nothing;
         };
         match table.aliases.get(head) {
             Some((None, _)) => Found::Poison,
-            Some((Some(target), _)) => match self.files[target.0 as usize].names.get(rest) {
-                Some(id) => Found::Entity(*id),
-                None => Found::Nothing,
-            },
+            Some((Some(target), _)) => {
+                let id = self.files[target.0 as usize].names.get(rest);
+                id.map_or(Found::Nothing, found)
+            }
             // A member of a module instance.
             None => match table.names.get(head).map(|id| self.entity(*id).kind) {
                 Some(EntityKind::Poison) => Found::Poison,

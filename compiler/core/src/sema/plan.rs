@@ -190,11 +190,6 @@ impl<'a> Checker<'a> {
                 walk.checker.unknown(scope.file, name, span, &[], true);
             }
             (None, Found::Poison) => walk.unit.failed = true,
-            (None, Found::Entity(id))
-                if matches!(walk.checker.entity(id).kind, EntityKind::Poison) =>
-            {
-                walk.unit.failed = true;
-            }
             _ => walk.fail(
                 Diagnostic::error("E0510", format!("`{name}` is not a module"))
                     .at(span, "a param is a tensor or an instance of a module"),

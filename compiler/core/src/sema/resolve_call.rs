@@ -93,10 +93,7 @@ impl<'a> Walk<'_, 'a> {
     fn is_reported(&self, name: &str) -> bool {
         match self.checker.find(self.scope.file, name) {
             Found::Poison => true,
-            Found::Entity(id) => matches!(
-                self.checker.entity(id).kind,
-                EntityKind::Poison | EntityKind::Instance(_)
-            ),
+            Found::Entity(id) => matches!(self.checker.entity(id).kind, EntityKind::Instance(_)),
             _ => false,
         }
     }
@@ -119,14 +116,15 @@ impl<'a> Walk<'_, 'a> {
         if let Some((id, _)) = self.callee(callee) {
             return self.call_of(id, callee, arguments, position);
         }
+        let base = match &*callee.kind {
+            ExprKind::Access { base, .. } => base,
+            _ => callee,
+        };
+        if matches!(&*base.kind, ExprKind::Name(name) if self.is_reported(name)) {
+            self.unit.failed = true;
+            return;
+        }
         let ExprKind::Name(name) = &*callee.kind else {
-            if let ExprKind::Access { base, .. } = &*callee.kind
-                && let ExprKind::Name(name) = &*base.kind
-                && self.is_reported(name)
-            {
-                self.unit.failed = true;
-                return;
-            }
             self.fail(
                 Diagnostic::error("E0204", "only a name can be called")
                     .at(callee.span, "this is not a name"),
@@ -135,7 +133,6 @@ impl<'a> Walk<'_, 'a> {
         };
         let entity = self.checker.find(self.scope.file, name);
         match entity {
-            Found::Poison => self.unit.failed = true,
             Found::Entity(id) => match self.checker.entity(id).kind {
                 EntityKind::Module(module) => {
                     let name = &module.name.text;
@@ -147,10 +144,6 @@ impl<'a> Walk<'_, 'a> {
                             )),
                     );
                 }
-                // Its module has been reported.
-                EntityKind::Instance(_) => self.unit.failed = true,
-                // Its definition has been reported.
-                EntityKind::Poison => self.unit.failed = true,
                 _ if builtins::find(name).is_some() => {}
                 _ => self.fail(
                     Diagnostic::error("E0204", format!("`{name}` is not a function"))
@@ -164,7 +157,7 @@ impl<'a> Walk<'_, 'a> {
                     .at(callee.span, "inside of an instance")
                     .help("apply the instance, or declare one of your own"),
             ),
-            Found::Nothing => {}
+            Found::Nothing | Found::Poison => {}
         }
         if entity == Found::Nothing {
             match builtins::find(name) {

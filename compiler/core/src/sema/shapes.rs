@@ -147,19 +147,16 @@ impl<'a> Checker<'a> {
                     _ => self.shape_of(id),
                 },
                 Found::Member(id) => self.member_shape(id, name),
-                _ => Shape::Scalar,
+                Found::Poison => Shape::Poison,
+                Found::Nothing => Shape::Scalar,
             },
             ExprKind::Call { callee, .. } => match &*callee.kind {
                 _ if self.callee_of(file, inner, callee).is_some() => self
                     .callee_of(file, inner, callee)
                     .map_or(Shape::Poison, |(_, callable)| callable.shape()),
                 ExprKind::Name(name) => match self.find(file, name) {
-                    Found::Entity(id) => match self.entity(id).kind {
-                        EntityKind::Poison => Shape::Poison,
-                        _ => Shape::Scalar,
-                    },
                     Found::Poison => Shape::Poison,
-                    Found::Member(_) => Shape::Scalar,
+                    Found::Entity(_) | Found::Member(_) => Shape::Scalar,
                     Found::Nothing => match self.library_of(file, callee) {
                         Some(operation) => operation.shape(),
                         None => Shape::Scalar,

@@ -41,6 +41,7 @@ impl<'a> Checker<'a> {
         };
         let dim = match self.find(FileId(0), &over.text) {
             Found::Entity(id) if matches!(self.entity(id).kind, EntityKind::Dim(_)) => id,
+            Found::Poison => return None,
             _ => {
                 return refuse(
                     self,
@@ -108,6 +109,7 @@ impl<'a> Checker<'a> {
                 Found::Entity(id) => {
                     matches!(self.entity(id).kind, EntityKind::Input { param: false, .. })
                 }
+                Found::Poison => return None,
                 _ => false,
             };
             if !input {

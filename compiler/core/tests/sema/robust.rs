@@ -172,6 +172,10 @@ fn what_a_broken_line_declares_is_not_missing() {
         ("dim M 3", "z[m < M] = 1.0"),
         ("const c 3", "z[i] = c * x[i]"),
         ("y[i] x[i]", "z[i] = y[i]"),
+        (
+            "dim N 4\ninput X: f64[4, 3] = ones\nparam w: f64[3] = zeros",
+            "z = mean[n] (X[n,i] * w[i])^2\ntrain { loss: z; data: (X) over N by 2; steps: 1; optimizer: sgd(lr: 0.1) }",
+        ),
     ] {
         let case = Case::new(&format!("input x: f64[3]\n{line}\n{use_of_it}\noutput z\n"));
         assert_eq!(case.parsed.len(), 1, "{line}: {:?}", case.parsed);

@@ -47,6 +47,25 @@ impl Broken<'_> {
         })
     }
 
+    /// `next` or `state` once more in a list of names.
+    pub fn again(&self) -> Option<Diagnostic> {
+        let role = |token| matches!(token, Some(Token::Next | Token::State));
+        let is_it = role(self.first())
+            && role(self.found())
+            && self.before() == Some(Token::Comma)
+            && self.expects("path")
+            && !self.expects_operand();
+        let first = self.text(0);
+        is_it.then(|| {
+            Diagnostic::error(
+                "E0116",
+                format!("`{first}` stands once, in front of all names"),
+            )
+            .at(self.span(self.at), "again here")
+            .help(format!("write `{first} h, c = cell(…)`"))
+        })
+    }
+
     /// A word of the language where a name is wanted.
     pub fn name(&self) -> Option<Diagnostic> {
         let report = |at: usize| {
@@ -60,23 +79,6 @@ impl Broken<'_> {
             .at(self.span(at), "choose another name")
         };
         let found = self.found();
-        let last = |token| self.before() == Some(token);
-        if let Some(Token::Next | Token::State) = found
-            && last(Token::Comma)
-            && matches!(self.first(), Some(Token::Next | Token::State))
-            && self.expects("path")
-            && !self.expects_operand()
-        {
-            let first = self.text(0);
-            return Some(
-                Diagnostic::error(
-                    "E0116",
-                    format!("`{first}` stands once, in front of all names"),
-                )
-                .at(self.span(self.at), "again here")
-                .help(format!("write `{first} h, c = cell(…)`")),
-            );
-        }
         if matches!(found, Some(Token::Reduction(_)))
             && (self.at == 0 || self.expects("path") && !self.expects_operand())
         {
