@@ -191,18 +191,23 @@ fn counted(plan: &Plan, name: &str, kind: &RelationType) -> Range<usize> {
 /// What is carried between plans: its type, and its bytes at each site.
 type Carried<'a> = BTreeMap<&'a str, (&'a RelationType, Vec<u64>)>;
 
+/// Bytes of a relation at each site of a plan.
+fn at_sites(plan: &Plan, kind: &RelationType) -> Vec<u64> {
+    let at = |site| {
+        let keys = kind.keys_at(site, &plan.mesh);
+        keys.map(|key| kind.tuple_bytes(&key)).sum()
+    };
+    (0..plan.sites).map(at).collect()
+}
+
 /// What is carried between some plans of a session. It rests where the plan that gives it, or first reads it, says.
 fn carried<'a>(session: &'a Session, plans: &[&'a Plan]) -> Carried<'a> {
     let mut carried = Carried::default();
     let mut add = |plan: &Plan, name: &'a str, kind: &'a RelationType| {
         if session.carried.contains_key(name) {
-            let bytes = (0..plan.sites).map(|site| {
-                let keys = kind.keys_at(site, &plan.mesh);
-                keys.map(|key| kind.tuple_bytes(&key)).sum()
-            });
             carried
                 .entry(name)
-                .or_insert_with(|| (kind, bytes.collect()));
+                .or_insert_with(|| (kind, at_sites(plan, kind)));
         }
     };
     for plan in plans {
@@ -224,14 +229,18 @@ fn carried<'a>(session: &'a Session, plans: &[&'a Plan]) -> Carried<'a> {
     carried
 }
 
-/// What of it is held beside what a plan holds by itself, by step and site.
+/// What of it is held beside what a plan holds by itself, by step and site. What the plan reads is where it reads it before it begins.
 fn beside(plan: &Plan, carried: &Carried<'_>) -> Vec<Vec<u64>> {
     let mut beside = vec![vec![0; plan.sites as usize]; plan.steps.len()];
     for (name, (kind, bytes)) in carried {
         let counted = counted(plan, name, kind);
+        let own = match counted.is_empty() {
+            true => bytes.clone(),
+            false => at_sites(plan, &plan.steps[counted.start].kind),
+        };
         for (at, sites) in beside.iter_mut().enumerate() {
             if !counted.contains(&at) {
-                for (sum, bytes) in sites.iter_mut().zip(bytes) {
+                for (sum, bytes) in sites.iter_mut().zip(&own) {
                     *sum += bytes;
                 }
             }
