@@ -5,12 +5,14 @@
 
 No peer: einc with `ist` on 4 sites against einc with `sync` on one, in turns: on the nets of examples/ist with 4,096 features, whose rows
 every site reads whole (batch 64), and on the paper's figure-2 network (1,000 features, three hidden layers of 4,000, 200 labels, batch 512).
-All is processor time, of all sites together, of many steps less that of few: what begins and ends a run drops out. With rounds of 100 steps
+All is processor time, of all sites or threads together, of many steps less that of few: what begins and ends a run drops out. The step of
+the whole net is made on one thread, which has the machine for itself, and on all cores, which share caches and memory as the sites do. With rounds of 100 steps
 one deal of the neurons is in it, with rounds of 10 steps ten. The share of the arithmetic is B (4 F + 6 L) / n + 6 B I / n² of
 B (4 F + 6 L + 6 I), F, L and I being the numbers of weights of the first, the last and all inner layers.
 """
 
 import argparse
+import os
 import pathlib
 import re
 import resource
@@ -97,26 +99,28 @@ def main():
             subprocess.run([einc, "run", "paper_data.ein"], cwd=folder, check=True, capture_output=True)
         for net in options.net or NETS:
             _, first, last, inner, few_and_many, of_rounds = NETS[net]
-            ways = {"sync": ("sync", 1, few_and_many)}
-            ways |= {j: (f"ist(local_steps: {j}, state: reset)", SITES, steps) for j, steps in of_rounds.items()}
+            cores = len(os.sched_getaffinity(0))
+            ways = {f"sync {threads}": ("sync", 1, threads, few_and_many) for threads in {1, cores}}
+            ways |= {j: (f"ist(local_steps: {j}, state: reset)", SITES, SITES, steps) for j, steps in of_rounds.items()}
             found = {name: [] for name in ways}
             for _ in range(options.rounds):
-                for name, (strategy, sites, few_and_many) in ways.items():
+                for name, (strategy, sites, threads, few_and_many) in ways.items():
                     times = []
                     for steps in few_and_many:
                         file = folder / f"step-{net}.ein"
                         file.write_text(program(net, strategy, steps))
-                        command = [einc, "run", file.name, "--sites", str(sites), "--threads", str(sites), "--progress", "none"]
+                        command = [einc, "run", file.name, "--sites", str(sites), "--threads", str(threads), "--progress", "none"]
                         times.append(processor(command, folder))
                     few, many = few_and_many
                     found[name].append((times[1] - times[0]) / (many - few) / sites)
             whole = 4 * first + 6 * last + 6 * inner
             share = ((4 * first + 6 * last) / SITES + 6 * inner / SITES**2) / whole
-            sync = statistics.median(found["sync"])
-            print(f"{net}: a step of the whole net {1e3 * sync:.2f} ms, a site's share of its arithmetic {share:.3f}")
-            for steps in of_rounds:
-                ist = statistics.median(found[steps])
-                print(f"  rounds of {steps} steps: a step of a site {1e3 * ist:.2f} ms, {ist / sync / share:.2f} times its share", flush=True)
+            for threads in sorted({1, cores}):
+                sync = statistics.median(found[f"sync {threads}"])
+                print(f"{net}: a step of the whole net {1e3 * sync:.2f} ms on {threads} threads, a site's share of its arithmetic {share:.3f}")
+                for steps in of_rounds:
+                    ist = statistics.median(found[steps])
+                    print(f"  rounds of {steps} steps: a step of a site {1e3 * ist:.2f} ms, {ist / sync / share:.2f} times its share", flush=True)
 
 
 if __name__ == "__main__":

@@ -235,7 +235,14 @@ fn planned(
     let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
     let (ia, plan) = recompute::fitted(ia, options)?;
-    let (ia, plan) = gathered(ia, plan, options)?;
+    let next = lower::postponed(&ia)?;
+    let (ia, plan) = reordered((ia, plan), next, options, |next, plan| {
+        passing(next) > passing(plan)
+    })?;
+    let next = lower::gathered(&ia)?;
+    let (ia, plan) = reordered((ia, plan), next, options, |next, plan| {
+        next.expected_meetings() < plan.expected_meetings()
+    })?;
     ein_plan::verify::verify(&plan).map_err(|what| format!("plan: {what}"))?;
 
     let machine = Machine {
@@ -257,9 +264,19 @@ fn planned(
     }
 }
 
-/// The plan in an order in which small movements go together, if sites meet less often then and hold hardly more.
-fn gathered(ia: ia::Program, plan: Plan, options: &Options) -> Result<(ia::Program, Plan), Stop> {
-    let Some(next) = lower::gathered(&ia)? else {
+/// How many relations of a plan are never held.
+fn passing(plan: &Plan) -> usize {
+    plan.passing().into_iter().filter(|passes| *passes).count()
+}
+
+/// The next order of a plan, if it is better and holds hardly more.
+fn reordered(
+    (ia, plan): (ia::Program, Plan),
+    next: Option<ia::Program>,
+    options: &Options,
+    better: impl Fn(&Plan, &Plan) -> bool,
+) -> Result<(ia::Program, Plan), Stop> {
+    let Some(next) = next else {
         return Ok((ia, plan));
     };
     ia::verify::verify(&next).map_err(|what| format!("order: {what}"))?;
@@ -270,8 +287,7 @@ fn gathered(ia: ia::Program, plan: Plan, options: &Options) -> Result<(ia::Progr
     };
     let held = most(&plan);
     let allowed = options.criteria.memory.unwrap_or(held + held / 8);
-    let fewer = planned.expected_meetings() < plan.expected_meetings();
-    Ok(match fewer && most(&planned) <= allowed {
+    Ok(match better(&planned, &plan) && most(&planned) <= allowed {
         true => (next, planned),
         false => (ia, plan),
     })

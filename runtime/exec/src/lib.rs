@@ -18,11 +18,13 @@ mod disk;
 mod error;
 mod exchange;
 mod fault;
+mod groups;
 mod local;
 mod meet;
 mod movement;
 mod number;
 mod output;
+mod over;
 pub mod print;
 mod profile;
 mod repeat;
@@ -73,7 +75,7 @@ pub struct Options {
 
 /// The groups of operations that running a plan would compile: what an executable built for it brings along.
 pub fn groups(plan: &Plan) -> Vec<ein_fused::Group> {
-    local::groups(plan)
+    groups::groups(plan)
 }
 
 /// What a run gave.

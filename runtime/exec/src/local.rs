@@ -29,7 +29,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn keys(&self, kind: &RelationType) -> Vec<Vec<u32>> {
+    pub fn keys(&self, kind: &RelationType) -> Vec<Vec<u32>> {
         kind.keys_at(self.site, &self.plan.mesh).collect()
     }
 
@@ -46,7 +46,7 @@ impl<'a> Place<'a> {
     }
 }
 
-fn absent(relation: RelationId, key: &[u32]) -> RunError {
+pub(crate) fn absent(relation: RelationId, key: &[u32]) -> RunError {
     RunError::internal(format!(
         "the tuple {key:?} of r{} is needed where it is not",
         relation.0
@@ -187,17 +187,30 @@ fn joined(
 ) -> Result<Vec<Array>, RunError> {
     let operands = join.inputs.iter().map(|input| chunk(place, input, key));
     let operands = operands.collect::<Result<Vec<_>, RunError>>()?;
-    let ranges = ranges_at(join, keys, key);
+    evaluated(place, join, &ranges_at(join, keys, key), &operands)
+}
+
+/// The arrays of a joined tuple, of these operands.
+pub(crate) fn evaluated(
+    place: &Place<'_>,
+    join: &Join<'_>,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Result<Vec<Array>, RunError> {
     let (kernel, options) = (join.kernel, options(place.plan));
     let made = match join.memo {
-        Some(memo) => ein_kernels::run_again(kernel, &ranges, &operands, &options, memo),
-        None => ein_kernels::run(kernel, &ranges, &operands, &options),
+        Some(memo) => ein_kernels::run_again(kernel, ranges, operands, &options, memo),
+        None => ein_kernels::run(kernel, ranges, operands, &options),
     };
     made.map_err(|error| fault(place.plan, join.inputs, kernel, &error))
 }
 
 /// What a join reads of an input at a key.
-fn chunk<'a>(place: &Place<'a>, input: &JoinInput, key: &[u32]) -> Result<Chunk<'a>, RunError> {
+pub(crate) fn chunk<'a>(
+    place: &Place<'a>,
+    input: &JoinInput,
+    key: &[u32],
+) -> Result<Chunk<'a>, RunError> {
     let input_key: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
     let tuple = place.tuple(input.relation, &input_key)?;
     let ranges = place.plan.kind(input.relation).ranges(&input_key);
@@ -207,7 +220,7 @@ fn chunk<'a>(place: &Place<'a>, input: &JoinInput, key: &[u32]) -> Result<Chunk<
     })
 }
 
-fn options(plan: &Plan) -> ein_kernels::Options {
+pub(crate) fn options(plan: &Plan) -> ein_kernels::Options {
     ein_kernels::Options {
         deterministic: plan.deterministic,
         ..ein_kernels::Options::default()
@@ -258,7 +271,7 @@ pub(crate) fn change(tuples: &mut Tuples, changes: Changes) -> Result<(), RunErr
 }
 
 /// The range of each of the kernel's indices at a key.
-fn ranges_at(join: &Join<'_>, keys: &[KeyDim], key: &[u32]) -> Vec<(u64, u64)> {
+pub(crate) fn ranges_at(join: &Join<'_>, keys: &[KeyDim], key: &[u32]) -> Vec<(u64, u64)> {
     join.ranges
         .iter()
         .zip(&join.kernel.indices)
@@ -272,49 +285,8 @@ fn ranges_at(join: &Join<'_>, keys: &[KeyDim], key: &[u32]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The groups of operations that a plan's joins compile (see [`ein_kernels::groups`]), each once: those of the first tuple
-/// of each join, which are nearly always those of all.
-pub(crate) fn groups(plan: &Plan) -> Vec<ein_fused::Group> {
-    let mut found = vec![];
-    for step in &plan.steps {
-        let Operation::LocalJoin {
-            inputs,
-            kernel,
-            ranges,
-            fold,
-        } = &step.operation
-        else {
-            continue;
-        };
-        let join = Join {
-            inputs,
-            kernel: &plan.kernels[kernel.0 as usize],
-            ranges,
-            memo: None,
-        };
-        if join.kernel.library().is_some() {
-            continue;
-        }
-        let keys = fold.as_ref().map_or(&step.kind.keys, |fold| &fold.keys);
-        let key = vec![0; keys.len()];
-        let operands: Vec<Vec<(u64, u64)>> = inputs
-            .iter()
-            .map(|input| {
-                let at: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
-                plan.kind(input.relation).ranges(&at)
-            })
-            .collect();
-        for group in ein_kernels::groups(join.kernel, &ranges_at(&join, keys, &key), &operands) {
-            if !found.contains(&group) {
-                found.push(group);
-            }
-        }
-    }
-    found
-}
-
 /// All results, or the error of the lowest key: which error a run ends with does not depend on threads.
-fn in_key_order(
+pub(crate) fn in_key_order(
     results: impl IndexedParallelIterator<Item = Result<(Vec<u32>, Tuple), RunError>>,
 ) -> Result<Tuples, RunError> {
     let results: Vec<_> = results.collect();

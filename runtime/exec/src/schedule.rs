@@ -50,6 +50,8 @@ pub(crate) struct Schedule {
     pub ends: Vec<bool>,
     /// By step: the relation that it changes in place, and at which points.
     pub updates: Vec<Option<(RelationId, Update)>>,
+    /// By step: the operand whose memory its result may take, with the relation.
+    pub overwrites: Vec<Option<(usize, RelationId)>>,
     /// By step: the sweep that it is in.
     pub sweeps: Vec<Option<usize>>,
     /// By step: whether its result is never held.
@@ -110,6 +112,11 @@ impl Schedule {
             checks: checks(plan),
             ends: vec![false; plan.steps.len()],
             updates: plan.steps.iter().map(|step| update(plan, step)).collect(),
+            overwrites: plan
+                .steps
+                .iter()
+                .map(|step| overwrites(plan, step))
+                .collect(),
             sweeps: plan.sweeps_of_steps(),
             passing: plan.passing(),
             memos: plan.steps.iter().map(|_| Memo::default()).collect(),
@@ -215,6 +222,23 @@ fn update(plan: &Plan, step: &Step) -> Option<(RelationId, Update)> {
     };
     let relation = plan.in_place(step)?;
     Some((relation, plan.kernels[kernel.0 as usize].update()?))
+}
+
+/// The operand whose memory a step's result may take, if that is worth it.
+fn overwrites(plan: &Plan, step: &Step) -> Option<(usize, RelationId)> {
+    /// Fewer elements stay in a cache.
+    const LARGE: u64 = 1 << 18;
+    let Operation::LocalJoin { inputs, .. } = &step.operation else {
+        return None;
+    };
+    let dims = step.kind.array.dims.iter();
+    let elements = dims.fold(1u64, |n, dim| n.saturating_mul(dim.extent));
+    let pieces = step.kind.keys.iter().map(|key| u64::from(key.pieces));
+    if elements / pieces.product::<u64>().max(1) < LARGE {
+        return None;
+    }
+    let operand = plan.overwrites(step)? as usize;
+    Some((operand, inputs.get(operand)?.relation))
 }
 
 /// Whether a loop is in another one.

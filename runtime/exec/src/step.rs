@@ -6,6 +6,7 @@
 
 use crate::error::RunError;
 use crate::local::{self, Place};
+use crate::over;
 use crate::source;
 use crate::store::Tuples;
 use crate::walk::Walker;
@@ -50,6 +51,13 @@ impl Walker<'_> {
                 if let Some((relation, update)) = &self.schedule.updates[step.result.0 as usize] {
                     let changes = local::changes(&self.place(), &join, update, &step.kind)?;
                     return self.change(*relation, changes);
+                }
+                if let Some((operand, relation)) = self.schedule.overwrites[step.result.0 as usize]
+                    && let Some((tuples, addresses)) = self.store.take(relation)
+                {
+                    let made = over::join(&self.place(), &join, (operand, tuples), &step.kind)?;
+                    self.store.forget(addresses, &made);
+                    return Ok(made);
                 }
                 match fold {
                     None => local::join(&self.place(), &join, &step.kind),

@@ -30,6 +30,15 @@ pub(crate) struct Branches {
 }
 
 impl Branches {
+    /// None: all of so many nodes are computed, whatever is chosen.
+    pub(crate) fn none(count: usize) -> Branches {
+        Branches {
+            guard: None,
+            members: HashMap::new(),
+            inside: vec![false; count],
+        }
+    }
+
     /// Finds the branches of a request. `levels` are the nodes' levels, `last` the innermost one, `arguments` the nodes
     /// whose values a node needs.
     pub(crate) fn new(

@@ -34,7 +34,8 @@ impl Code {
     ///
     /// # Safety
     /// `lanes` is a positive multiple of the group's width. `addresses` are those of each input, then of each output,
-    /// with that many lanes (one, if the input is uniform); an output overlaps nothing else.
+    /// with that many lanes (one, if the input is uniform); an output overlaps nothing else, but may lie just where an input does: a turn of
+    /// the loop reads before it writes.
     #[inline]
     pub(crate) unsafe fn run(self, lanes: usize, addresses: &[*mut u8]) {
         // SAFETY: the code was generated for this signature, and the caller vouches for the memory.

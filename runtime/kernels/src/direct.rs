@@ -12,7 +12,7 @@ use crate::nest::Nest;
 use crate::program::{Kind, Operation, Place, Program, Request};
 use crate::{Fusion, fuse, stream};
 use ein_fused::Group;
-use ein_plan::{DType, Kernel};
+use ein_plan::{DType, Kernel, NodeId};
 
 /// The program of a request, which is all of a kernel, of operands at these places, with compiled groups where they are worth it for
 /// so many runs over so many points each; and whether no group is left that may be compiled later.
@@ -38,7 +38,9 @@ pub(crate) fn program(
         complete &= code.is_some();
         code
     };
-    if let Some(program) = through(&request, places, kernel, &mut code) {
+    if !is_far(&request, kernel)
+        && let Some(program) = through(&request, places, (kernel, &[kernel.root]), &mut code)
+    {
         return (program, true);
     }
     let mut program = Program::at(&request, places);
@@ -49,6 +51,49 @@ pub(crate) fn program(
     };
     fuse::replace(&mut program, fewest, &mut code);
     (program, complete)
+}
+
+/// The program of a kernel with several results, as of [`program`], if it can go from memory to memory and there is code for it; else one
+/// that is not direct. The results' columns are those of `results` in ascending order.
+pub(crate) fn several(
+    request: &Request<'static, '_>,
+    places: &[Place],
+    (kernel, results): (&Kernel, &[NodeId]),
+    (points, runs): (u64, u64),
+    fusion: Fusion,
+) -> (Program<'static>, bool) {
+    let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
+    let mut complete = true;
+    let mut code = |group: &Group| {
+        let code = compiled::code(group, points.saturating_mul(runs), fusion);
+        complete &= code.is_some();
+        code
+    };
+    let tried = fusion != Fusion::Never && !few;
+    let program = tried.then(|| through(request, places, (kernel, results), &mut code));
+    match program.flatten() {
+        Some(program) => (program, true),
+        None => (Program::at(request, places), complete),
+    }
+}
+
+/// The group of a kernel with several results over all of its indices, its operands lying at these places.
+pub(crate) fn group_of_several(
+    (kernel, results): (&Kernel, &[NodeId]),
+    ranges: &[(i64, i64)],
+    places: &[Place],
+) -> Option<Group> {
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let output: Vec<usize> = (0..ranges.len()).collect();
+    let request = Request::of_kernel(kernel, &[], (&output, &[]), ranges, &lengths);
+    let mut found = None;
+    let mut note = |group: &Group| {
+        found = Some(group.clone());
+        None
+    };
+    // Without code it is none.
+    let _none = through(&request, places, (kernel, results), &mut note);
+    found
 }
 
 /// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.
@@ -73,44 +118,50 @@ pub(crate) fn groups(
         None
     };
     // Without code it is none; its group may be one of its own, as its strips are.
-    let _none = through(&request, &places, kernel, &mut note);
+    let _none = through(&request, &places, (kernel, &[kernel.root]), &mut note);
     fuse::replace(&mut Program::at(&request, &places), fuse::FEWEST, &mut note);
     found
+}
+
+/// Whether the result of a request, which is all of a kernel, stays in no cache: strips can be written past them.
+fn is_far(request: &Request<'_, '_>, kernel: &Kernel) -> bool {
+    let points = (request.output.iter()).map(|index| request.lengths[*index].max(1) as u64);
+    let size = kernel
+        .output
+        .first()
+        .map_or(0, |stored| stored.size() as u64);
+    points.product::<u64>() * size >= stream::FAR as u64
 }
 
 /// The program of a request, which is all of a kernel, if it can go from memory to memory and `code` has its group's.
 fn through(
     request: &Request<'static, '_>,
     places: &[Place],
-    kernel: &Kernel,
+    (kernel, results): (&Kernel, &[NodeId]),
     code: &mut dyn FnMut(&Group) -> Option<Code>,
 ) -> Option<Program<'static>> {
     let stored = *kernel.output.first()?;
-    let points = (request.output.iter()).map(|index| request.lengths[*index].max(1) as u64);
-    let bytes = points.product::<u64>() * stored.size() as u64;
     if request.reduction.is_some()
         || request.guard.is_some()
         || kernel.graph.dtype(kernel.root) != stored
         || !matches!(stored, DType::F32 | DType::F64)
-        || bytes >= stream::FAR as u64
     {
         return None;
     }
-    let nest = |reads: &[_], _| Nest::long(request.output, request.lengths, reads);
-    let mut program = Program::around(request, places, nest)?;
-    if !is_one_group(&program, kernel) {
+    let nest = |reads: &[_]| Nest::long(request.output, request.lengths, reads);
+    let mut program = Program::straight(request, places, results, nest)?;
+    if !is_one_group(&program, kernel, results) {
         return None;
     }
     fuse::replace(&mut program, 1, code);
-    program.direct = matches!(
-        program.levels.last()?.last()?.kind,
-        Kind::Fused(ref fused) if fused.outputs == [program.root]
-    );
+    let last = program.levels.last()?.last()?;
+    program.direct =
+        matches!(last.kind, Kind::Fused(ref fused) if fused.outputs.len() == results.len());
     program.direct.then_some(program)
 }
 
-/// Whether the innermost level is reads of neighbours and operations of one group, which end in the root.
-fn is_one_group(program: &Program<'_>, kernel: &Kernel) -> bool {
+/// Whether the innermost level is reads of neighbours and operations of one group, the results among them.
+fn is_one_group(program: &Program<'_>, kernel: &Kernel, results: &[NodeId]) -> bool {
     let Some(level) = program.levels.last() else {
         return false;
     };
@@ -126,9 +177,11 @@ fn is_one_group(program: &Program<'_>, kernel: &Kernel) -> bool {
         _ => false,
     };
     let applied = |operation: &&Operation| matches!(operation.kind, Kind::Apply(..));
+    let made = |result: &NodeId| {
+        let mut applied = level.iter().filter(applied);
+        applied.any(|operation| operation.node == result.0)
+    };
     level.iter().all(fits)
         && level.iter().filter(applied).count() <= fuse::MOST
-        && level
-            .last()
-            .is_some_and(|last| last.node == program.root && applied(&last))
+        && results.iter().all(made)
 }

@@ -111,6 +111,8 @@ pub(crate) struct Driver<'p, 'a> {
     parts: Option<u64>,
     /// Whether values are written past the caches.
     streams: bool,
+    /// The operand that the result takes the place of, if the program is direct.
+    over: Option<usize>,
     ranges: &'p [(i64, i64)],
     /// Global extents of the reduced indices: what the numbers of `argmax` count.
     extents: &'p [i64],
@@ -131,6 +133,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             operands: (program.operands, &[]),
             parts: None,
             streams: false,
+            over: None,
             ranges,
             extents,
             finish,
@@ -151,6 +154,14 @@ impl<'p, 'a> Driver<'p, 'a> {
         Driver {
             operands,
             parts: Some(parts),
+            ..self
+        }
+    }
+
+    /// The same, writing over an operand: the columns hold its elements, and its chunk has none.
+    pub(crate) fn over(self, operand: usize) -> Self {
+        Driver {
+            over: Some(operand),
             ..self
         }
     }
@@ -353,7 +364,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     /// Some units, one after another, into their part of the columns.
     fn run_task(&self, units: Range<u64>, mut columns: Vec<Segment<'_>>) -> Option<Vec<i64>> {
         if self.program.direct {
-            self.run_direct(units, &mut columns[0]);
+            self.run_direct(units, &mut columns);
             return None;
         }
         let steps = self.count(&self.program.nest.step);
@@ -379,8 +390,8 @@ impl<'p, 'a> Driver<'p, 'a> {
         fault
     }
 
-    /// Some units of a program that goes from memory to memory, one after another, into their part of the column.
-    fn run_direct(&self, units: Range<u64>, column: &mut Segment<'_>) {
+    /// Some units of a program that goes from memory to memory, one after another, into their part of the columns.
+    fn run_direct(&self, units: Range<u64>, columns: &mut [Segment<'_>]) {
         let program = self.program;
         let Some((inner, outer)) = program.levels.split_last() else {
             return;
@@ -396,11 +407,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 wide::execute(&mut machine, level);
             }
             let lanes = machine.extents.lanes();
-            match column {
-                Segment::F32(to) => machine.through(inner, &mut to[at..at + lanes]),
-                Segment::F64(to) => machine.through(inner, &mut to[at..at + lanes]),
-                _ => unreachable!("a program is direct for results of floats"),
-            }
+            machine.through(inner, columns, at..at + lanes, self.over);
             at += lanes;
             moved = loops.advance();
         }

@@ -56,7 +56,7 @@ pub(crate) fn replace(
     }
 }
 
-/// For each node the nodes that use its value; the root and the guard are used by one that does not exist.
+/// For each node the nodes that use its value; what is wanted outside is used by one that does not exist.
 fn users(program: &Program<'_>) -> Vec<Vec<u32>> {
     let mut users = vec![vec![]; program.registers.len()];
     for operation in program.levels.iter().flatten() {
@@ -67,8 +67,8 @@ fn users(program: &Program<'_>) -> Vec<Vec<u32>> {
             });
         }
     }
-    for outside in [Some(program.root), program.guard].into_iter().flatten() {
-        users[outside as usize].push(u32::MAX);
+    for outside in &program.wanted {
+        users[*outside as usize].push(u32::MAX);
     }
     users
 }

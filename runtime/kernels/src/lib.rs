@@ -36,6 +36,7 @@ mod narrow;
 mod nest;
 mod odometer;
 mod operations;
+mod over;
 mod pack;
 mod packed;
 mod pairs;
@@ -60,7 +61,7 @@ pub use ein_matrix::Problem;
 pub use generate::{generate, generate_in_round};
 pub use mapped::Mapped;
 pub use memo::Memo;
-pub use sweep::{Member, Operand, sweep};
+pub use sweep::{Member, Operand, Origin, Outline, sweep};
 pub use update::update;
 
 use ein_array::Array;
@@ -193,6 +194,28 @@ pub fn run_again(
     evaluated(kernel, ranges, operands, options, Some(memo))
 }
 
+/// The same of a kernel whose result may take the memory of its operand `over` ([`Kernel::may_overwrite`]), of which `old` is the part at
+/// `ranges`, and the chunk among the operands has no columns.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_over(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    (over, old): (usize, Array),
+    options: &Options,
+    memo: Option<&Memo>,
+) -> Result<Vec<Array>, KernelError> {
+    let old = match over::run(kernel, ranges, operands, (over, old), options, memo) {
+        Ok(made) => return Ok(vec![made]),
+        Err(old) => old,
+    };
+    let mut operands = operands.to_vec();
+    operands[over].columns = vec![&old];
+    evaluated(kernel, ranges, &operands, options, memo)
+}
+
 fn evaluated(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
@@ -243,6 +266,11 @@ fn special(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Op
 /// ranges (start and length of each dimension): for code that is made before there are data.
 pub fn groups(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Vec<(u64, u64)>]) -> Vec<Group> {
     direct::groups(kernel, ranges, operands)
+}
+
+/// The groups of what a sweep of these members computes in one loop; `places`: by member and operand, the range of each dimension.
+pub fn groups_of_sweep(members: &[Outline<'_>], places: &[Vec<Vec<(u64, u64)>>]) -> Vec<Group> {
+    sweep::groups(members, places)
 }
 
 /// The first output point at which a finished `argmax` or `argmin` found nothing to choose from.

@@ -160,6 +160,8 @@ pub(crate) enum Form {
 pub(crate) struct Program<'a> {
     pub operands: &'a [Chunk<'a>],
     pub root: u32,
+    /// Nodes whose values somebody outside wants: the root and other results, the guard.
+    pub wanted: Vec<u32>,
     pub guard: Option<u32>,
     pub reduction: Option<Reduction>,
     pub nest: Nest,
@@ -191,13 +193,25 @@ impl<'a> Program<'a> {
                 request.lanes,
             ))
         };
-        Program::around(request, places, nest).expect("there are always loops to choose")
+        Program::around(request, places, None, nest).expect("there are always loops to choose")
     }
 
-    /// The same with the loops that `nest` makes of the strides of the reads and of the work at a point, if it makes any.
-    pub(crate) fn around(
+    /// A program of several results, the root among them, that computes both branches of every select, in the loops that `nest` makes
+    /// of the strides of the reads, if it makes any.
+    pub(crate) fn straight(
         request: &Request<'a, '_>,
         places: &[Place],
+        results: &[NodeId],
+        nest: impl FnOnce(&[Strides]) -> Option<Nest>,
+    ) -> Option<Program<'a>> {
+        Program::around(request, places, Some(results), |reads, _| nest(reads))
+    }
+
+    /// `straight`: as of [`Program::straight`], and its results. `nest`: of the strides of the reads and the work at a point.
+    fn around(
+        request: &Request<'a, '_>,
+        places: &[Place],
+        straight: Option<&[NodeId]>,
         nest: impl FnOnce(&[Strides], usize) -> Option<Nest>,
     ) -> Option<Program<'a>> {
         let graph = request.graph;
@@ -209,10 +223,12 @@ impl<'a> Program<'a> {
             .collect();
 
         // What is needed, users first.
+        let results = straight.unwrap_or_default().iter().copied();
+        let wanted = [Some(request.root), request.guard].into_iter().flatten();
+        let wanted: Vec<u32> = wanted.chain(results).map(|node| node.0).collect();
         let mut needed = vec![false; count];
-        needed[request.root.0 as usize] = true;
-        if let Some(guard) = request.guard {
-            needed[guard.0 as usize] = true;
+        for node in &wanted {
+            needed[*node as usize] = true;
         }
         for id in (0..count).rev() {
             if needed[id] {
@@ -303,8 +319,8 @@ impl<'a> Program<'a> {
         }
         // Copied to the lanes: uniform values with a user that is not.
         let mut splat = vec![false; count];
-        for root in [Some(request.root), request.guard].into_iter().flatten() {
-            splat[root.0 as usize] = true;
+        for node in &wanted {
+            splat[*node as usize] = true;
         }
         for id in (0..count).filter(|id| needed[*id] && !registers[*id].uniform) {
             for argument in value_arguments(graph, id, &forms, &inside[id]) {
@@ -358,13 +374,17 @@ impl<'a> Program<'a> {
             });
         }
         let level: Vec<usize> = depends.iter().map(|mask| level_of(*mask)).collect();
-        let branches = Branches::new(request, &needed, &level, axes.len(), |id| {
-            value_arguments(graph, id, &forms, &inside[id])
-        });
+        let branches = match straight {
+            Some(_) => Branches::none(count),
+            None => Branches::new(request, &needed, &level, axes.len(), |id| {
+                value_arguments(graph, id, &forms, &inside[id])
+            }),
+        };
         let levels = branches.place(graph, operations, &level, axes.len());
         Some(Program {
             operands: request.operands,
             root: request.root.0,
+            wanted,
             guard: request.guard.map(|g| g.0),
             reduction: request.reduction,
             nest,

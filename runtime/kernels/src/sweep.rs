@@ -8,22 +8,29 @@
 //! [n] max a0[n, d]; [n, d] exp(a0[n, d] - m0[n]); [n] sum m1[n, d]; [n, d] m1[n, d] / m2[n]   rows 4 5 6 7, rows 8 9 10 11, …
 //! ```
 
+mod bundle;
+mod merged;
+mod part;
+
 use crate::boxes::Boxes;
-use crate::carrier::{Carrier, Rule};
+use crate::carrier::Carrier;
 use crate::drive::Driver;
 use crate::explain::explain;
-use crate::memo::{Lying, Memo, Ready};
-use crate::pairs::{Boxed, Pairs};
-use crate::program::{Place, Program, Request};
-use crate::rows::Rows;
+use crate::memo::Memo;
+use crate::pairs::Pairs;
 use crate::segment::Segment;
-use crate::{Chunk, KernelError, Options, contraction, direct, memory, stream};
+use crate::{Chunk, KernelError, Options, memory, stream};
+use bundle::Bundle;
 use ein_array::Array;
 use ein_plan::Kernel;
 use ein_plan::sweep::BLOCK;
+use part::{Form, Part, gathers, places, signed};
 use rayon::prelude::*;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+
+pub(crate) use bundle::groups;
+pub use merged::{Origin, Outline};
 
 /// Where an operand of a member comes from.
 #[derive(Clone, Debug)]
@@ -91,11 +98,20 @@ pub fn sweep<'a>(
     let least = pairs.iter().flatten().map(Pairs::least_rows).max();
     let wanted = (BLOCK as usize / row_bytes(members, &extents).max(1)).max(least.unwrap_or(1));
     let blocks = Boxes::new(&extents, wanted);
-    let parts: Vec<Part<'_>> = members
-        .iter()
-        .zip(pairs)
-        .map(|(member, pairs)| Part::new(members, (member, pairs), &blocks, options))
+    let bundles = bundle::bundles(members, &blocks, options);
+    let turns = turns(members, &bundles);
+    let parts: Vec<Part<'_>> = (members.iter().zip(pairs).enumerate())
+        .map(|(number, (member, pairs))| {
+            let alone = turns.contains(&Turn::Alone(number));
+            Part::new(members, (member, pairs, alone), &blocks, options)
+        })
         .collect();
+    let pass = Pass {
+        parts: &parts,
+        bundles: &bundles,
+        turns: &turns,
+        blocks: &blocks,
+    };
     let mut rest: Vec<Vec<Segment<'_>>> = results
         .iter_mut()
         .map(|columns| {
@@ -130,7 +146,7 @@ pub fn sweep<'a>(
     let tasks = tasks.into_par_iter().map_init(
         scratch,
         |scratch: &mut Vec<Vec<Array>>, (block, columns)| {
-            run_block(&parts, (&blocks, block), columns, scratch, &state)
+            pass.block(block, columns, scratch, &state)
         },
     );
     let gathered: Vec<Vec<Carrier>> = tasks.collect();
@@ -147,16 +163,6 @@ pub fn sweep<'a>(
         rule.finish(&total, &mut Segment::of(columns[0].data_mut()), 0);
     }
     Ok(results)
-}
-
-/// How blocks become one number, if that is what a member makes.
-fn gathers(member: &Member<'_>) -> Option<Rule> {
-    let kernel = member.kernel;
-    let reduction = kernel.reduction.filter(|_| kernel.output_rank == 0);
-    reduction.map(|reduction| Rule {
-        reduction,
-        value: kernel.graph.dtype(kernel.root),
-    })
 }
 
 /// About how many bytes are read and made for a row.
@@ -200,198 +206,169 @@ struct State {
     found: Mutex<Option<(usize, usize, KernelError)>>,
 }
 
-/// Where a member's operands lie.
-fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> {
-    let operands = member.operands.iter();
-    let place = |operand: &Operand<'_>| match operand {
-        Operand::Given(chunk) => Place::of(chunk),
-        Operand::Made(other) => {
-            let other = &members[*other];
-            Place::new(&other.ranges[..other.kernel.output_rank as usize])
-        }
+/// What is taken at once.
+#[derive(PartialEq, Eq)]
+enum Turn {
+    /// A member.
+    Alone(usize),
+    /// A bundle.
+    Together(usize),
+}
+
+/// The order in which members are taken: bundles where their last member stands, what is gathered at the end, since no member reads it.
+fn turns(members: &[Member<'_>], bundles: &[Bundle]) -> Vec<Turn> {
+    let bundle_of = |member: usize| {
+        let mut all = bundles.iter();
+        all.position(|bundle| bundle.merged.members.contains(&member))
     };
-    operands.map(place).collect()
+    let (mut turns, mut last) = (vec![], vec![]);
+    for number in 0..members.len() {
+        match bundle_of(number) {
+            Some(at) if bundles[at].merged.members.last() == Some(&number) => {
+                turns.push(Turn::Together(at));
+            }
+            Some(_) => {}
+            None if gathers(&members[number]).is_some() => last.push(Turn::Alone(number)),
+            None => turns.push(Turn::Alone(number)),
+        }
+    }
+    turns.extend(last);
+    turns
 }
 
-/// A form that needs no program.
-enum Form {
-    Pairs(Boxed),
-    Rows(Rows),
+/// All that a block needs.
+struct Pass<'p, 'a> {
+    parts: &'p [Part<'a>],
+    bundles: &'p [Bundle],
+    turns: &'p [Turn],
+    blocks: &'p Boxes<'p>,
 }
 
-/// A member, ready to run.
-struct Part<'a> {
-    member: &'a Member<'a>,
-    /// Instead of the program, if it has such a form.
-    form: Option<Form>,
-    ready: Arc<Ready>,
-    ranges: Vec<(i64, i64)>,
-    extents: Vec<i64>,
-    /// Elements of a row of its result.
-    row: usize,
-    /// Whether its result is written past the caches.
-    streams: bool,
-    /// Whether a later member reads it.
-    read: bool,
-    /// Whether it is a product of matrices.
-    product: bool,
-    /// How blocks become one number, if that is what it makes.
-    gathers: Option<Rule>,
-}
+impl Pass<'_, '_> {
+    /// All members on one block; `columns`: of each that is kept, its part of the columns. `scratch`: room for what they make. Returns what
+    /// is gathered of the block, by member.
+    fn block(
+        &self,
+        block: usize,
+        mut columns: Vec<Vec<Segment<'_>>>,
+        scratch: &mut [Vec<Array>],
+        state: &State,
+    ) -> Vec<Carrier> {
+        let ranges = self.blocks.ranges(block);
+        let mut gathered = vec![];
+        for turn in self.turns {
+            match turn {
+                Turn::Together(bundle) => {
+                    self.together(&self.bundles[*bundle], block, &mut columns, scratch);
+                }
+                // What stands behind a fault does not count.
+                Turn::Alone(number) if *number > state.faulty.load(Ordering::Relaxed) => {}
+                Turn::Alone(number) => {
+                    let own = std::mem::take(&mut columns[*number]);
+                    match self.alone(*number, (&ranges, block), own, scratch) {
+                        Ok(carrier) => gathered.extend(carrier),
+                        Err(point) => {
+                            let (part, first) = (&self.parts[*number], self.blocks.rows(block).0);
+                            let read = part.member.operands.iter();
+                            let read = read
+                                .map(|operand| self.operand(operand, (&ranges, first), scratch).0);
+                            let operands: Vec<_> = read.collect();
+                            fault(
+                                part.member.kernel,
+                                (*number, block),
+                                &operands,
+                                point,
+                                state,
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        gathered
+    }
 
-impl<'a> Part<'a> {
-    fn new(
-        members: &[Member<'a>],
-        (member, pairs): (&'a Member<'a>, Option<Pairs>),
-        blocks: &Boxes<'_>,
-        options: &Options,
-    ) -> Part<'a> {
-        let kernel = member.kernel;
-        let rank = kernel.output_rank as usize;
-        let ranges = signed(&member.ranges);
-        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let places = places(members, member);
-        let given: Vec<Option<&Chunk<'_>>> = (member.operands.iter())
-            .map(|operand| match operand {
-                Operand::Given(chunk) => Some(chunk),
-                Operand::Made(_) => None,
+    /// A bundle's members on one block.
+    fn together(
+        &self,
+        bundle: &Bundle,
+        block: usize,
+        columns: &mut [Vec<Segment<'_>>],
+        scratch: &mut [Vec<Array>],
+    ) {
+        let results = || bundle.merged.results.iter().map(|result| result.1);
+        let ranges = self.blocks.ranges(block);
+        let first = self.blocks.rows(block).0;
+        // What other members read is made where they find it.
+        let mut rooms: Vec<Vec<Array>> = results()
+            .map(|number| {
+                let part = &self.parts[number];
+                match part.read || columns[number].is_empty() {
+                    true => room(part, &ranges, std::mem::take(&mut scratch[number])),
+                    false => vec![],
+                }
             })
             .collect();
-        let extents: Vec<i64> = kernel.indices[rank..]
-            .iter()
-            .map(|i| i.extent as i64)
-            .collect();
-        let rows = blocks.extents.len();
-        let make = |times| {
-            let (output, reduced): (Vec<usize>, Vec<usize>) =
-                ((0..rank).collect(), (rank..ranges.len()).collect());
-            let axes = (output.as_slice(), reduced.as_slice());
-            let request = |lengths, lanes| Request {
-                lanes,
-                ..Request::of_kernel(kernel, &[], axes, &ranges, lengths)
-            };
-            // What a reduction's order depends on is the whole's.
-            let (parts, lanes) = match kernel.reduction {
-                None => (1, true),
-                Some(_) => {
-                    let whole = Program::at(&request(&lengths, None), &places);
-                    let driver = Driver::new(&whole, &ranges, &extents, kernel.finish);
-                    (driver.parts(), whole.nest.output_lanes)
-                }
-            };
-            let mut inner = lengths.clone();
-            for (length, range) in inner.iter_mut().zip(blocks.ranges(0)) {
-                *length = range.1 as usize;
+        let read = bundle.merged.operands.iter();
+        let read = read.map(|(member, operand)| {
+            let operand = &self.parts[*member].member.operands[*operand];
+            self.operand(operand, (&ranges, first), scratch)
+        });
+        let (operands, skipped): (Vec<Chunk<'_>>, Vec<i64>) = read.unzip();
+        let to = results()
+            .zip(&mut rooms)
+            .map(|(number, room)| match room.first_mut() {
+                Some(room) => Segment::of(room.data_mut()),
+                None => columns[number].remove(0),
+            });
+        let own = self.parts[bundle.merged.members[0]].block(&ranges);
+        bundle.run(&own, (&operands, &skipped), to.collect());
+        for (number, room) in results().zip(rooms) {
+            if let (Some(column), Some(room)) = (columns[number].first_mut(), room.first()) {
+                let streams = self.parts[number].streams;
+                column.copy(room.data(), streams);
+                stream::fence(streams);
             }
-            let points = lengths
-                .iter()
-                .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-            let request = request(&inner, Some(lanes));
-            let (program, complete) =
-                direct::program(&request, &places, kernel, (points, times), options.fusion);
-            Ready {
-                program,
-                parts: Some(parts),
-                complete,
-            }
-        };
-        let ready = match member.memo {
-            Some(memo) => {
-                let block = blocks.ranges(0).into_iter();
-                let block = block.map(|(start, length)| (start as u64, length as u64));
-                let ranges: Vec<_> = member.ranges.iter().copied().chain(block).collect();
-                memo.program(&ranges, Lying::At(&places), make)
-            }
-            None => Arc::new(make(1)),
-        };
-        let elements: usize = lengths[..rank].iter().product();
-        let bytes = elements
-            * kernel
-                .output
-                .iter()
-                .map(|dtype| dtype.size())
-                .sum::<usize>();
-        Part {
-            member,
-            form: match pairs {
-                Some(pairs) => Some(Form::Pairs(Boxed::new(pairs, &ranges, &given))),
-                None if rank == 0 => None,
-                None => Rows::of(kernel, &ranges, &places).map(Form::Rows),
-            },
-            ready,
-            extents,
-            streams: member.kept && bytes >= stream::FAR,
-            row: lengths[rows.min(rank)..rank].iter().product(),
-            read: members.iter().any(|other| {
-                let mut operands = other.operands.iter();
-                operands.any(|operand| matches!(operand, Operand::Made(made) if std::ptr::eq(&members[*made], member)))
-            }),
-            ranges,
-            product: kernel.is_product() && rank > 0,
-            gathers: gathers(member),
+            scratch[number] = room;
         }
     }
 
-    /// Its result in a block, if it is a product of matrices.
-    fn product(
+    /// A member on one block: what is gathered of it, if it is. An error is the first faulty point.
+    fn alone(
         &self,
-        ranges: &[(i64, i64)],
-        operands: &[Chunk<'_>],
-        room: Option<Array>,
-    ) -> Option<Array> {
-        let ranges = ranges.iter().map(|(s, n)| (*s as u64, *n as u64));
-        let ranges: Vec<(u64, u64)> = ranges.collect();
-        contraction::run(self.member.kernel, &ranges, operands, room)
-    }
-
-    /// Its ranges in a block.
-    fn block(&self, rows: &[(i64, i64)]) -> Vec<(i64, i64)> {
-        let mut own = self.ranges.clone();
-        own[..rows.len()].copy_from_slice(rows);
-        own
-    }
-}
-
-/// All members on one block; `columns`: of each that is kept, its part of the columns. `scratch`: room for what they make. Returns what is
-/// gathered of the block, by member.
-fn run_block(
-    parts: &[Part<'_>],
-    (blocks, block): (&Boxes<'_>, usize),
-    columns: Vec<Vec<Segment<'_>>>,
-    scratch: &mut [Vec<Array>],
-    state: &State,
-) -> Vec<Carrier> {
-    let ranges = blocks.ranges(block);
-    let first = blocks.rows(block).0;
-    let mut gathered = vec![];
-    for (number, (part, mut columns)) in parts.iter().zip(columns).enumerate() {
-        if number > state.faulty.load(Ordering::Relaxed) {
-            return gathered;
-        }
+        number: usize,
+        (ranges, block): (&[(i64, i64)], usize),
+        mut columns: Vec<Segment<'_>>,
+        scratch: &mut [Vec<Array>],
+    ) -> Result<Option<Carrier>, Vec<i64>> {
+        let part = &self.parts[number];
         let kernel = part.member.kernel;
-        let own = part.block(&ranges);
-        let (made, rest) = scratch.split_at_mut(number);
-        let (operands, skipped) = operands(parts, part, (&ranges, first), made);
+        let own = part.block(ranges);
+        let first = self.blocks.rows(block).0;
+        let mut own_room = std::mem::take(&mut scratch[number]);
+        let read = part.member.operands.iter();
+        let read = read.map(|operand| self.operand(operand, (ranges, first), scratch));
+        let (operands, skipped): (Vec<Chunk<'_>>, Vec<i64>) = read.unzip();
         if part.product
-            && let Some(product) = part.product(&own, &operands, rest[0].pop())
+            && let Some(product) = part.product(&own, &operands, own_room.pop())
         {
             for column in &mut columns {
                 column.copy(product.data(), part.streams);
             }
             stream::fence(part.streams);
-            rest[0] = vec![product];
-            continue;
+            scratch[number] = vec![product];
+            return Ok(None);
         }
+        let driver = || {
+            let ready = part
+                .ready
+                .as_ref()
+                .expect("a member that is taken alone has a program");
+            let driver = Driver::new(&ready.program, &own, &part.extents, kernel.finish);
+            driver.on((&operands, &skipped), ready.parts.unwrap_or(1))
+        };
         if part.gathers.is_some() {
-            let driver = Driver::new(&part.ready.program, &own, &part.extents, kernel.finish);
-            match driver.on((&operands, &skipped), 1).carrier() {
-                Ok(carrier) => gathered.push(carrier),
-                Err(point) => {
-                    fault(kernel, (number, block), &operands, point, state);
-                    return gathered;
-                }
-            }
-            continue;
+            return driver().carrier().map(Some);
         }
         let into = |to: Vec<Segment<'_>>, streams: bool| match &part.form {
             Some(Form::Pairs(pairs)) => {
@@ -404,64 +381,66 @@ fn run_block(
                 rows.part(&own, (&operands, &skipped), to);
                 None
             }
-            None => Driver::new(&part.ready.program, &own, &part.extents, kernel.finish)
-                .on((&operands, &skipped), part.ready.parts.unwrap_or(1))
-                .streaming(streams)
-                .run_here(to),
+            None => driver().streaming(streams).run_here(to),
         };
         let point = if part.read || columns.is_empty() {
-            let shape: Vec<usize> = own[..kernel.output_rank as usize]
-                .iter()
-                .map(|(_, n)| *n as usize)
-                .collect();
-            let room = &mut rest[0];
-            if room.first().is_none_or(|array| array.shape() != shape) {
-                let types = kernel.output.iter();
-                *room = types.map(|dtype| Array::zeros(*dtype, &shape)).collect();
-            }
-            let to = room.iter_mut().map(|array| Segment::of(array.data_mut()));
+            own_room = room(part, ranges, own_room);
+            let to = own_room
+                .iter_mut()
+                .map(|array| Segment::of(array.data_mut()));
             let point = into(to.collect(), false);
-            for (column, array) in columns.iter_mut().zip(&*room) {
+            for (column, array) in columns.iter_mut().zip(&own_room) {
                 column.copy(array.data(), part.streams);
             }
             point
         } else {
             into(columns, part.streams)
         };
+        scratch[number] = own_room;
         stream::fence(part.streams);
-        if let Some(point) = point {
-            fault(kernel, (number, block), &operands, point, state);
-            return gathered;
+        point.map_or(Ok(None), Err)
+    }
+
+    /// An operand in a block that begins with row `first`, and how many first elements of it are not there.
+    fn operand<'b>(
+        &self,
+        operand: &Operand<'b>,
+        (ranges, first): (&[(i64, i64)], usize),
+        made: &'b [Vec<Array>],
+    ) -> (Chunk<'b>, i64) {
+        match operand {
+            Operand::Given(chunk) => (chunk.clone(), 0),
+            Operand::Made(number) => {
+                let other = &self.parts[*number];
+                let start = other.block(ranges).into_iter();
+                let start = start.map(|(start, _)| start as u64);
+                let chunk = Chunk {
+                    columns: made[*number].iter().collect(),
+                    start: start
+                        .take(other.member.kernel.output_rank as usize)
+                        .collect(),
+                };
+                (chunk, (first * other.row) as i64)
+            }
         }
     }
-    gathered
 }
 
-/// The operands of a member in a block that begins with row `first`, and how many first elements of each are not there.
-fn operands<'b>(
-    parts: &[Part<'_>],
-    part: &'b Part<'_>,
-    (ranges, first): (&[(i64, i64)], usize),
-    made: &'b [Vec<Array>],
-) -> (Vec<Chunk<'b>>, Vec<i64>) {
-    let operands = part.member.operands.iter().map(|operand| match operand {
-        Operand::Given(chunk) => (chunk.clone(), 0),
-        Operand::Made(number) => {
-            let other = &parts[*number];
-            let start = other
-                .block(ranges)
-                .into_iter()
-                .map(|(start, _)| start as u64);
-            let chunk = Chunk {
-                columns: made[*number].iter().collect(),
-                start: start
-                    .take(other.member.kernel.output_rank as usize)
-                    .collect(),
-            };
-            (chunk, (first * other.row) as i64)
+/// Room for what a member makes of a block: the old one, if it fits.
+fn room(part: &Part<'_>, ranges: &[(i64, i64)], old: Vec<Array>) -> Vec<Array> {
+    let kernel = part.member.kernel;
+    let own = part.block(ranges);
+    let shape: Vec<usize> = own[..kernel.output_rank as usize]
+        .iter()
+        .map(|(_, n)| *n as usize)
+        .collect();
+    match old.first() {
+        Some(array) if array.shape() == shape => old,
+        _ => {
+            let types = kernel.output.iter();
+            types.map(|dtype| Array::zeros(*dtype, &shape)).collect()
         }
-    });
-    operands.unzip()
+    }
 }
 
 /// Finds out what is wrong at a point, if nothing worse is known.
@@ -482,8 +461,4 @@ fn fault(
         *found = Some((number, block, explain(kernel, operands, point)));
         state.faulty.fetch_min(number, Ordering::Relaxed);
     }
-}
-
-fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
-    ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect()
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fusion, Options, groups_compiled, run};
+use ein_kernels::{Chunk, Fusion, Member, Options, groups_compiled, run, sweep};
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Scalar};
 
 /// `max(min(x * 0.5 + x, 3) / x, -x)` over a matrix whose rows have 1003 elements, in the given type.
@@ -92,6 +92,57 @@ fn a_chain_is_compiled_once_there_is_enough_work() {
     }
     // Here, since the number of groups is the process's.
     double_precision_is_compiled_too();
+    members_of_a_sweep_are_one_group();
+}
+
+fn members_of_a_sweep_are_one_group() {
+    let kernel = |text: &str| text.parse::<Kernel>().unwrap();
+    let kernels = [
+        kernel("(f32[40, 900], f32[40, 900]) [n: 40, d: 900] f32 = a0[n, d] * a1[n, d]"),
+        kernel("(f32[40, 900]) [n: 40, d: 900] f32 = sqrt(abs(a0[n, d]))"),
+        kernel("(f32[40, 900], f32[40, 900]) [n: 40, d: 900] f32 = a0[n, d] / a1[n, d]"),
+    ];
+    let values = |shift: usize| {
+        let values = (0..36_000).map(|e| value(e + shift) as f32).collect();
+        Array::new(vec![40, 900], Data::F32(values)).unwrap()
+    };
+    let given = [values(0), values(7)];
+    let whole = |array| {
+        ein_kernels::Operand::Given(Chunk {
+            columns: vec![array],
+            start: vec![0, 0],
+        })
+    };
+    let made = ein_kernels::Operand::Made;
+    let operands = [
+        vec![whole(&given[0]), whole(&given[1])],
+        vec![made(0)],
+        vec![made(0), made(1)],
+    ];
+    let members = kernels.iter().zip(operands).enumerate();
+    let members: Vec<Member<'_>> = members
+        .map(|(number, (kernel, operands))| Member {
+            kernel,
+            ranges: vec![(0, 40), (0, 900)],
+            operands,
+            kept: number != 1,
+            memo: None,
+        })
+        .collect();
+    let options = Options {
+        fusion: Fusion::Always,
+        ..Options::default()
+    };
+    let before = groups_compiled();
+    let results = sweep(&members, 1, &options).unwrap();
+    assert_eq!(groups_compiled(), before + 1, "three members, one loop");
+    assert!(results[1].is_none(), "nobody wants it whole");
+    let last = results[2].as_ref().unwrap()[0].data();
+    for at in 0..36_000 {
+        let product = (value(at) as f32) * (value(at + 7) as f32);
+        let want = f64::from(product / product.abs().sqrt());
+        assert_eq!(last.get(at).as_f64(), want, "at {at}");
+    }
 }
 
 fn double_precision_is_compiled_too() {

@@ -362,6 +362,73 @@ fn numbers_are_gathered() {
     }
 }
 
+/// A rule of updates: a window of the data as gradients, states, what only the rule reads, equal results, a row of its own, and numbers
+/// of what is made.
+#[test]
+fn a_rule_of_updates_has_the_bits_of_its_parts() {
+    for (n, d) in [(1, 1), (7, 3), (60, 1003), (3, 70_001)] {
+        for (dtype, name) in [(DType::F32, "f32"), (DType::F64, "f64")] {
+            let mut numbers = Numbers(29);
+            let whole = format!("{name}[{n}, {d}]");
+            let own = format!("[n: {n}, d: {d}] {name} =");
+            let of = |x: &str| format!("{x}_{name}");
+            let (slow, fast, rate) = (of("0.9"), of("0.1"), of("0.01"));
+            let mean = format!("({whole}, {whole}) {own} {slow} * a0[n, d] + {fast} * a1[n, d]");
+            // Given: the data, a param, two states, a row, a number.
+            let texts = [
+                (format!("({name}[3, {n}, {d}]) {own} a0[2, n, d]"), &[0][..]),
+                (
+                    format!(
+                        "({whole}, {whole}) [| n: {n}, d: {d}] {name} = max a0[n, d] * a1[n, d]"
+                    ),
+                    &[1, 6],
+                ),
+                (mean.clone(), &[2, 6]),
+                (
+                    format!(
+                        "({whole}, {whole}) {own} {slow} * a0[n, d] + {fast} * (a1[n, d] * a1[n, d])"
+                    ),
+                    &[3, 6],
+                ),
+                (mean, &[2, 6]),
+                (
+                    format!("({whole}, {name}[]) {own} a0[n, d] / (a1[] * a1[] + {rate})"),
+                    &[9, 5],
+                ),
+                (
+                    format!(
+                        "({whole}, {whole}, {whole}, {name}[{d}]) {own} where(a0[n, d] > a3[d], a0[n, d] - {rate} * (a1[n, d] / (sqrt(a2[n, d]) + {rate})), a1[n, d])"
+                    ),
+                    &[1, 8, 11, 4],
+                ),
+                (
+                    format!("({whole}) [| n: {n}, d: {d}] {name} = min a0[n, d]"),
+                    &[12],
+                ),
+                (
+                    format!("({whole}) [n: {n} | d: {d}] {name} = sum a0[n, d]"),
+                    &[12],
+                ),
+                (
+                    format!("({whole}, {name}[{n}]) {own} a0[n, d] - a1[n]"),
+                    &[12, 14],
+                ),
+            ];
+            let texts: Vec<(String, &[usize])> = texts.into_iter().collect();
+            let given = vec![
+                numbers.array(dtype, &[3, n, d]),
+                numbers.array(dtype, &[n, d]),
+                numbers.array(dtype, &[n, d]),
+                numbers.array(dtype, &[n, d]),
+                numbers.array(dtype, &[d]),
+                numbers.array(dtype, &[]),
+            ];
+            let program = program(&texts, given);
+            same(&format!("{n} x {d} of {name}"), &program, 1, &everything);
+        }
+    }
+}
+
 #[test]
 fn rows_of_several_indices_and_stored_types() {
     let (b, h, d) = (5, 33, 700);

@@ -18,6 +18,7 @@ pub mod library;
 pub mod lifetime;
 pub mod memory;
 pub mod mesh;
+pub mod overwrite;
 pub mod parse;
 pub mod plan;
 pub mod points;

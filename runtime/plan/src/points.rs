@@ -164,7 +164,7 @@ impl Plan {
     }
 }
 
-fn is_same(a: &RelationType, b: &RelationType) -> bool {
+pub(crate) fn is_same(a: &RelationType, b: &RelationType) -> bool {
     crate::repeat::alike(a, b) && a.placement == b.placement
 }
 

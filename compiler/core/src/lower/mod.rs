@@ -13,7 +13,7 @@ mod order;
 mod spill;
 mod sweep;
 
-pub use order::gathered;
+pub use order::{gathered, postponed};
 pub use spill::spilled;
 
 use crate::ia::{self, Operation};

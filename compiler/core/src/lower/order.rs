@@ -1,7 +1,8 @@
-//! The order of a program's relations in which small movements stand together, so that they become one message.
+//! Orders of a program's relations: one in which small movements stand together, so that they become one message, and one in which what is
+//! made of a sum of many rows stands late, so that the rows can be gone through with others.
 //!
 //! In a stretch without loops, a small movement waits until nothing can be computed that does not depend on it; then all that wait
-//! go. Large ones stay where they are. Must not know costs, nor what a plan makes of it.
+//! go. Large ones stay where they are. A number waits for the first that reads it. Must not know costs, nor what a plan makes of it.
 //!
 //! ```text
 //! lo.one = shuffle lo; lo.sum = f(lo.one); hi = …; hi.one = shuffle hi; …
@@ -18,18 +19,31 @@ use std::collections::BTreeSet;
 
 /// The same program with small movements together; none if that is how it is.
 pub fn gathered(program: &Program) -> Result<Option<Program>, String> {
+    ordered(program, of_stretch)
+}
+
+/// The same program with numbers as late as they can be; none if that is how it is.
+pub fn postponed(program: &Program) -> Result<Option<Program>, String> {
+    ordered(program, late)
+}
+
+/// The same program with its stretches without loops in another order, if that is one.
+fn ordered(
+    program: &Program,
+    stretched: impl Fn(&Program, &[usize]) -> Vec<usize>,
+) -> Result<Option<Program>, String> {
     let mut order: Vec<usize> = vec![];
     let mut stretch: Vec<usize> = vec![];
     for event in blocks::events(&program.blocks, program.places())? {
         match event {
             Event::Step(step) => stretch.push(step),
             Event::Enter(_) | Event::Exit(_) => {
-                order.extend(of_stretch(program, &stretch));
+                order.extend(stretched(program, &stretch));
                 stretch.clear();
             }
         }
     }
-    order.extend(of_stretch(program, &stretch));
+    order.extend(stretched(program, &stretch));
     if order.iter().copied().eq(0..program.relations.len()) {
         return Ok(None);
     }
@@ -52,6 +66,35 @@ pub fn gathered(program: &Program) -> Result<Option<Program>, String> {
         output.relation = to(output.relation);
     }
     Ok(Some(next))
+}
+
+/// The relations of a stretch, those that are one number made of others as late as they can be.
+fn late(program: &Program, stretch: &[usize]) -> Vec<usize> {
+    let inputs = |id: usize| program.relations[id].operation.inputs();
+    let is_number =
+        |relation: &Relation| relation.kind.keys.is_empty() && relation.kind.array.dims.is_empty();
+    // What sums up an array does not wait: it is gone through with others that read the array.
+    let waits = |id: usize| {
+        let (relation, inputs) = (&program.relations[id], inputs(id));
+        matches!(relation.operation, Operation::LocalJoin { .. })
+            && is_number(relation)
+            && !inputs.is_empty()
+            && inputs
+                .iter()
+                .all(|input| is_number(program.relation(*input)))
+    };
+    // From the last one on: whoever reads a number is there already.
+    let mut order: Vec<usize> = vec![];
+    for id in stretch.iter().rev() {
+        let reads = |other: &usize| inputs(*other).contains(&RelationId(*id as u32));
+        let at = match waits(*id) {
+            true => order.iter().rposition(reads).map_or(0, |reader| reader + 1),
+            false => order.len(),
+        };
+        order.insert(at, *id);
+    }
+    order.reverse();
+    order
 }
 
 /// The relations of a stretch in their new order.

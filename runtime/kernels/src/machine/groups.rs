@@ -11,7 +11,9 @@ use super::{Bank, Machine};
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
 use crate::program::{Kind, Operation, Register};
+use crate::segment::Segment;
 use ein_plan::DType;
+use std::ops::Range;
 
 /// Bytes that a register takes in the buffer for the lanes that are left over: the widest vector.
 const SLOT: usize = 16;
@@ -55,6 +57,17 @@ impl<T: Copy + Default> Bank<'_, T> {
     }
 }
 
+impl Segment<'_> {
+    /// The address of some elements, and the size of one.
+    fn address(&mut self, to: Range<usize>) -> (*mut u8, usize) {
+        match self {
+            Segment::F32(all) => (all[to].as_mut_ptr().cast(), size_of::<f32>()),
+            Segment::F64(all) => (all[to].as_mut_ptr().cast(), size_of::<f64>()),
+            _ => unreachable!("a program is direct for results of floats"),
+        }
+    }
+}
+
 impl Machine<'_, '_> {
     fn address(&mut self, node: u32, n: usize) -> (*mut u8, usize) {
         let register = self.program.registers[node as usize];
@@ -75,10 +88,19 @@ impl Machine<'_, '_> {
         self.on_lanes(fused, n, &lanes);
     }
 
-    /// Executes the innermost level of a direct program: reads of neighbours and one group, whose result goes to `to`.
-    pub(crate) fn through<T: Copy>(&mut self, level: &[Operation], to: &mut [T]) {
+    /// Executes the innermost level of a direct program: reads of neighbours and one group, whose results go to these elements of the columns.
+    /// The operand `over` is what the first column holds so far.
+    pub(crate) fn through(
+        &mut self,
+        level: &[Operation],
+        columns: &mut [Segment<'_>],
+        to: Range<usize>,
+        over: Option<usize>,
+    ) {
+        let mut there = None;
         for operation in level {
             match &operation.kind {
+                Kind::Read(read) if Some(read.operand) == over => there = Some(operation.node),
                 Kind::Read(read) => {
                     let register = self.program.registers[operation.node as usize];
                     self.read(operation.node, register, read, false);
@@ -86,9 +108,15 @@ impl Machine<'_, '_> {
                 Kind::Fused(fused) => {
                     let mut lanes = Lanes::default();
                     for node in &fused.inputs {
-                        lanes.push(self.address(*node, to.len()));
+                        lanes.push(match there == Some(*node) {
+                            true => columns[0].address(to.clone()),
+                            false => self.address(*node, to.len()),
+                        });
                     }
-                    lanes.push((to.as_mut_ptr().cast(), size_of::<T>()));
+                    assert_eq!(columns.len(), fused.outputs.len(), "a column a result");
+                    for column in &mut *columns {
+                        lanes.push(column.address(to.clone()));
+                    }
                     self.on_lanes(fused, to.len(), &lanes);
                 }
                 _ => {}
@@ -106,8 +134,9 @@ impl Machine<'_, '_> {
         let inputs = fused.inputs.len();
         let whole = n - n % fused.width;
         if whole > 0 {
-            // SAFETY: at every address are `n` lanes or more (one, if it is uniform), and the outputs' are their own:
-            // computed registers are never views, and elements of a result are borrowed.
+            // SAFETY: at every address are `n` lanes or more (one, if it is uniform), and the outputs' are their own: computed registers
+            // are never views, and elements of a result are borrowed. An input that is an output's old elements lies just where that is,
+            // under the same borrow.
             unsafe { fused.code.run(whole, &addresses[..count]) };
         }
         if whole == n {

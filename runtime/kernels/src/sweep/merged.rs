@@ -1,0 +1,199 @@
+//! Members of a sweep that become one kernel with several results: element-wise ones over the same indices.
+//!
+//! One loop then reads what they read and writes what somebody else wants of them; what only they read stays in registers. Must not know
+//! data, blocks, or how a kernel is run.
+//!
+//! ```text
+//! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]   ->   a0, a1 -> m1, m2
+//! ```
+
+use crate::fuse;
+use crate::guard::dependencies;
+use ein_fused::Group;
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};
+
+/// A member of a sweep, without its data.
+#[derive(Clone, Debug)]
+pub struct Outline<'a> {
+    /// What is computed.
+    pub kernel: &'a Kernel,
+    /// Start and length of each index.
+    pub ranges: Vec<(u64, u64)>,
+    /// Where each operand comes from.
+    pub operands: Vec<Origin>,
+    /// Whether its result is wanted whole.
+    pub kept: bool,
+}
+
+/// Where an operand comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is there; the number tells it from others.
+    Given(usize),
+    /// An earlier member makes it.
+    Made(usize),
+}
+
+/// Members that are one kernel.
+pub(crate) struct Merged {
+    /// Their numbers, ascending.
+    pub members: Vec<usize>,
+    /// Its root is one of the results.
+    pub kernel: Kernel,
+    /// Each of its operands as the member and the operand that it is first.
+    pub operands: Vec<(usize, usize)>,
+    /// Nodes that are wanted, ascending, with the member whose result each is.
+    pub results: Vec<(NodeId, usize)>,
+}
+
+impl Outline<'_> {
+    /// Whether it reduces all of its rows to one number.
+    pub(crate) fn gathers(&self) -> bool {
+        self.kernel.reduction.is_some() && self.kernel.output_rank == 0
+    }
+
+    /// Its cheap operations, if it has no others and is element-wise.
+    fn operations(&self) -> Option<usize> {
+        let kernel = self.kernel;
+        let graph = &kernel.graph;
+        let [stored @ (DType::F32 | DType::F64)] = kernel.output[..] else {
+            return None;
+        };
+        let whole = kernel.guard.is_none()
+            && kernel.reduction.is_none()
+            && kernel.output_rank as usize == kernel.indices.len();
+        if !whole || graph.dtype(kernel.root) != stored {
+            return None;
+        }
+        let depends = dependencies(graph);
+        // It differs between neighbours, or is an operation of another loop.
+        let inner = (0..self.ranges.len()).rfind(|index| self.ranges[*index].1 > 1)?;
+        if depends[kernel.root.0 as usize] >> inner & 1 == 0 {
+            return None;
+        }
+        let mut operations = 0;
+        for (id, node, _) in graph.iter().filter(|(id, ..)| depends[id.0 as usize] != 0) {
+            match node {
+                Node::Apply(function, _) if Group::has(*function) => operations += 1,
+                // Positions of reads are no operations.
+                Node::Apply(..) if graph.dtype(id) == DType::I64 => {}
+                Node::Apply(..) | Node::Convert(_) => return None,
+                _ => {}
+            }
+        }
+        Some(operations)
+    }
+
+    /// Whether it reads a member only where it is itself.
+    fn is_beside(&self, member: usize) -> bool {
+        let mut reads = self.kernel.graph.reads();
+        reads.all(|(operand, positions)| {
+            let own = || {
+                (0..)
+                    .zip(positions)
+                    .all(|(d, p)| self.kernel.graph.as_index(*p) == Some(IndexId(d)))
+            };
+            self.operands[operand as usize] != Origin::Made(member) || own()
+        })
+    }
+}
+
+/// The members that become one, two or more each, in the order of their last ones. Other members than those that gather stay between them as
+/// they stood.
+pub(crate) fn merged(members: &[Outline<'_>]) -> Vec<Merged> {
+    let (mut all, mut open, mut held) = (vec![], vec![], 0);
+    for (number, member) in members.iter().enumerate() {
+        if member.gathers() {
+            continue;
+        }
+        let operations = member.operations();
+        let joins = |open: &[usize]| {
+            let alike = open.first().is_none_or(|first| {
+                let first = &members[*first];
+                first.ranges == member.ranges && first.kernel.output == member.kernel.output
+            });
+            alike && open.iter().all(|other| member.is_beside(*other))
+        };
+        match operations {
+            Some(more) if held + more <= fuse::MOST && joins(&open) => held += more,
+            _ => {
+                all.push(std::mem::take(&mut open));
+                held = operations.unwrap_or(0);
+            }
+        }
+        if operations.is_some() {
+            open.push(number);
+        }
+    }
+    all.push(open);
+    let several = all.into_iter().filter(|open| open.len() > 1);
+    several.map(|open| merge(members, open)).collect()
+}
+
+fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
+    let mut graph = Graph::default();
+    let (mut origins, mut operands, mut types) = (vec![], vec![], vec![]);
+    // By member of these: its root.
+    let mut roots: Vec<NodeId> = vec![];
+    for number in &of {
+        let member = &members[*number];
+        let kernel = member.kernel;
+        let mut moved: Vec<NodeId> = vec![];
+        for (_, node, dtype) in kernel.graph.iter() {
+            let mut node = node.map(|argument| moved[argument.0 as usize]);
+            if let Node::Read { operand, .. } = &mut node {
+                let at = *operand as usize;
+                let origin = member.operands[at];
+                let here = |made| of.iter().position(|other| Origin::Made(*other) == made);
+                if let Some(other) = here(origin) {
+                    moved.push(roots[other]);
+                    continue;
+                }
+                let known = origins.iter().position(|known| *known == origin);
+                *operand = known.unwrap_or_else(|| {
+                    origins.push(origin);
+                    operands.push((*number, at));
+                    types.push(kernel.operands[at].clone());
+                    origins.len() - 1
+                }) as u32;
+            }
+            moved.push(graph.add(node, dtype));
+        }
+        roots.push(moved[kernel.root.0 as usize]);
+    }
+    let is_read = |number: usize| {
+        let others = (0..members.len()).filter(|other| !of.contains(other));
+        let mut operands = others.flat_map(|other| &members[other].operands);
+        operands.any(|origin| *origin == Origin::Made(number))
+    };
+    let mut results: Vec<(NodeId, usize)> = vec![];
+    for (number, mut root) in of.iter().copied().zip(roots) {
+        if !members[number].kept && !is_read(number) {
+            continue;
+        }
+        // A result is an operation of its own.
+        while !matches!(graph.node(root), Node::Apply(..)) || results.iter().any(|r| r.0 == root) {
+            let dtype = graph.dtype(root);
+            root = graph.add(Node::Apply(Function::Stop, vec![root]), dtype);
+        }
+        results.push((root, number));
+    }
+    results.sort_unstable();
+    let first = members[of[0]].kernel;
+    Merged {
+        kernel: Kernel {
+            indices: first.indices.clone(),
+            output_rank: first.output_rank,
+            operands: types,
+            root: results.last().map_or(NodeId(0), |result| result.0),
+            graph,
+            guard: None,
+            reduction: None,
+            finish: true,
+            output: first.output.clone(),
+        },
+        members: of,
+        operands,
+        results,
+    }
+}

@@ -1,0 +1,189 @@
+//! A member of a sweep that is taken by itself, ready to run.
+//!
+//! Must not know blocks other than its own.
+//!
+//! ```text
+//! [n] sum m1[n, d]   by its strips      [n, k] sum (a0[n, d] - a1[k, d])^2   as pairs, without a program
+//! ```
+
+use super::{Member, Operand};
+use crate::boxes::Boxes;
+use crate::carrier::Rule;
+use crate::drive::Driver;
+use crate::memo::{Lying, Ready};
+use crate::pairs::{Boxed, Pairs};
+use crate::program::{Place, Program, Request};
+use crate::rows::Rows;
+use crate::{Chunk, Options, contraction, direct, stream};
+use ein_array::Array;
+use std::sync::Arc;
+
+/// Where a member's operands lie.
+pub(super) fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> {
+    let operands = member.operands.iter();
+    let place = |operand: &Operand<'_>| match operand {
+        Operand::Given(chunk) => Place::of(chunk),
+        Operand::Made(other) => {
+            let other = &members[*other];
+            Place::new(&other.ranges[..other.kernel.output_rank as usize])
+        }
+    };
+    operands.map(place).collect()
+}
+
+/// A form that needs no program.
+pub(super) enum Form {
+    Pairs(Boxed),
+    Rows(Rows),
+}
+
+/// A member, ready to run.
+pub(super) struct Part<'a> {
+    pub member: &'a Member<'a>,
+    /// Instead of the program, if it has such a form.
+    pub form: Option<Form>,
+    /// Its program, unless it is taken together with others.
+    pub ready: Option<Arc<Ready>>,
+    pub ranges: Vec<(i64, i64)>,
+    pub extents: Vec<i64>,
+    /// Elements of a row of its result.
+    pub row: usize,
+    /// Whether its result is written past the caches.
+    pub streams: bool,
+    /// Whether a later member reads it.
+    pub read: bool,
+    /// Whether it is a product of matrices.
+    pub product: bool,
+    /// How blocks become one number, if that is what it makes.
+    pub gathers: Option<Rule>,
+}
+
+impl<'a> Part<'a> {
+    /// `alone`: whether it is not taken together with others.
+    pub(super) fn new(
+        members: &[Member<'a>],
+        (member, pairs, alone): (&'a Member<'a>, Option<Pairs>, bool),
+        blocks: &Boxes<'_>,
+        options: &Options,
+    ) -> Part<'a> {
+        let kernel = member.kernel;
+        let rank = kernel.output_rank as usize;
+        let ranges = signed(&member.ranges);
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let places = places(members, member);
+        let given: Vec<Option<&Chunk<'_>>> = (member.operands.iter())
+            .map(|operand| match operand {
+                Operand::Given(chunk) => Some(chunk),
+                Operand::Made(_) => None,
+            })
+            .collect();
+        let extents: Vec<i64> = kernel.indices[rank..]
+            .iter()
+            .map(|i| i.extent as i64)
+            .collect();
+        let rows = blocks.extents.len();
+        let make = |times| {
+            let (output, reduced): (Vec<usize>, Vec<usize>) =
+                ((0..rank).collect(), (rank..ranges.len()).collect());
+            let axes = (output.as_slice(), reduced.as_slice());
+            let request = |lengths, lanes| Request {
+                lanes,
+                ..Request::of_kernel(kernel, &[], axes, &ranges, lengths)
+            };
+            // What a reduction's order depends on is the whole's.
+            let (parts, lanes) = match kernel.reduction {
+                None => (1, true),
+                Some(_) => {
+                    let whole = Program::at(&request(&lengths, None), &places);
+                    let driver = Driver::new(&whole, &ranges, &extents, kernel.finish);
+                    (driver.parts(), whole.nest.output_lanes)
+                }
+            };
+            let mut inner = lengths.clone();
+            for (length, range) in inner.iter_mut().zip(blocks.ranges(0)) {
+                *length = range.1 as usize;
+            }
+            let points = lengths
+                .iter()
+                .fold(1u64, |n, l| n.saturating_mul(*l as u64));
+            let request = request(&inner, Some(lanes));
+            let (program, complete) =
+                direct::program(&request, &places, kernel, (points, times), options.fusion);
+            Ready {
+                program,
+                parts: Some(parts),
+                complete,
+            }
+        };
+        let ready = alone.then(|| match member.memo {
+            Some(memo) => memo.program(&keyed(member, blocks), Lying::At(&places), make),
+            None => Arc::new(make(1)),
+        });
+        let elements: usize = lengths[..rank].iter().product();
+        let bytes = elements
+            * kernel
+                .output
+                .iter()
+                .map(|dtype| dtype.size())
+                .sum::<usize>();
+        Part {
+            member,
+            form: match pairs {
+                Some(pairs) => Some(Form::Pairs(Boxed::new(pairs, &ranges, &given))),
+                None if rank == 0 => None,
+                None => Rows::of(kernel, &ranges, &places).map(Form::Rows),
+            },
+            ready,
+            extents,
+            streams: member.kept && bytes >= stream::FAR,
+            row: lengths[rows.min(rank)..rank].iter().product(),
+            read: members.iter().any(|other| {
+                let mut operands = other.operands.iter();
+                operands.any(|operand| matches!(operand, Operand::Made(made) if std::ptr::eq(&members[*made], member)))
+            }),
+            ranges,
+            product: kernel.is_product() && rank > 0,
+            gathers: gathers(member),
+        }
+    }
+
+    /// Its result in a block, if it is a product of matrices.
+    pub(super) fn product(
+        &self,
+        ranges: &[(i64, i64)],
+        operands: &[Chunk<'_>],
+        room: Option<Array>,
+    ) -> Option<Array> {
+        let ranges = ranges.iter().map(|(s, n)| (*s as u64, *n as u64));
+        let ranges: Vec<(u64, u64)> = ranges.collect();
+        contraction::run(self.member.kernel, &ranges, operands, room)
+    }
+
+    /// Its ranges in a block.
+    pub(super) fn block(&self, rows: &[(i64, i64)]) -> Vec<(i64, i64)> {
+        let mut own = self.ranges.clone();
+        own[..rows.len()].copy_from_slice(rows);
+        own
+    }
+}
+
+/// How blocks become one number, if that is what a member makes.
+pub(super) fn gathers(member: &Member<'_>) -> Option<Rule> {
+    let kernel = member.kernel;
+    let reduction = kernel.reduction.filter(|_| kernel.output_rank == 0);
+    reduction.map(|reduction| Rule {
+        reduction,
+        value: kernel.graph.dtype(kernel.root),
+    })
+}
+
+/// What a member's program in blocks depends on but for places: its ranges, and the first block.
+pub(super) fn keyed(member: &Member<'_>, blocks: &Boxes<'_>) -> Vec<(u64, u64)> {
+    let block = blocks.ranges(0).into_iter();
+    let block = block.map(|(start, length)| (start as u64, length as u64));
+    member.ranges.iter().copied().chain(block).collect()
+}
+
+pub(super) fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
+    ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect()
+}
