@@ -18,7 +18,7 @@ const SHIFT: f32 = 12_582_912.0;
 const SHIFT_UP: f32 = SHIFT + 64.0;
 
 /// 2^-64.
-const TINY: f32 = 5.421_010_9e-20;
+const TINY: f32 = 5.421_011e-20;
 
 /// ln 2 in two parts; the first has nine bits, so that its multiples are exact.
 const LN_2_PARTS: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
