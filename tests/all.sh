@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the whole test suite needs on Debian (two MPIs, libclang, which the MPI bindings are made
-# with, OpenBLAS, Python and iproute2) and runs it: format, lints, documentation, unit, property, end-to-end and MPI tests. Nothing is
+# with, OpenBLAS and BLIS, Python and iproute2) and runs it: format, lints, documentation, unit, property, end-to-end and MPI tests. Nothing is
 # skipped silently: the last lines say what ran.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,6 +15,8 @@ for pair in mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin mpicc.mpich:
 done
 find /usr/lib /usr/local/lib -name 'libclang*.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev"
 find /usr/lib* -name libopenblas.so.0 2>/dev/null | grep -q . || missing="$missing libopenblas0"
+find /usr/lib* -name libblis.so.4 2>/dev/null | grep -q . || missing="$missing libblis4-openmp"
+find /usr/lib* -name libblis64.so.4 2>/dev/null | grep -q . || missing="$missing libblis64-4-openmp"
 if [ -n "$missing" ]; then
   echo "installing$missing"
   as_root apt-get update -qq

@@ -297,3 +297,51 @@ fn params_may_be_called_as_what_a_rule_names() {
     });
     assert_eq!(printed[0], printed[1]);
 }
+
+/// `held 161552 bytes (stated 161552)`: both numbers.
+fn held_and_stated(line: &str) -> Option<(u64, u64)> {
+    let number = |after: &str| {
+        let rest = line.split_once(after)?.1;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    };
+    let stated = number("stated peak ").or_else(|| number("(stated "))?;
+    Some((number("held ")?, stated))
+}
+
+#[test]
+fn a_training_holds_what_is_stated() {
+    for (name, sites) in [
+        ("digits", "1"),
+        ("digits", "3"),
+        ("lstm", "1"),
+        ("cnn", "2"),
+    ] {
+        let program = example(&format!("{name}.ein"));
+        let said = einc(&[
+            "run",
+            program.to_str().unwrap(),
+            "--sites",
+            sites,
+            "--stats",
+        ])
+        .success()
+        .stderr;
+        let lines = |beginning: &str| -> Vec<&str> {
+            let stats = said.lines().filter(|line| line.starts_with("stats: "));
+            stats.filter(|line| line.contains(beginning)).collect()
+        };
+        let (steps, peaks) = (lines(" step "), lines(": stated peak "));
+        assert_eq!(peaks.len().to_string(), sites, "{said}");
+        assert!(steps.len() > 10, "{said}");
+        for line in steps.iter().chain(&peaks) {
+            let (held, stated) = held_and_stated(line).unwrap();
+            assert!(held <= stated, "{name} at {sites} sites: {line}");
+        }
+        // What is carried is held from the first step on. Alone, a site has all that is stated.
+        if sites == "1" {
+            let (held, stated) = held_and_stated(peaks[0]).unwrap();
+            assert_eq!(held, stated, "{name}");
+        }
+    }
+}

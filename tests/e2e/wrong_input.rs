@@ -488,3 +488,21 @@ fn a_position_that_is_outside_is_told_by_its_tensor_and_dimension() {
         }
     }
 }
+
+#[test]
+fn a_value_that_is_refused_is_told_to_be_a_variables() {
+    let cases = [
+        ("EIN_THREADS", "some", true, &[][..]),
+        ("EIN_THREADS", "0", true, &[]),
+        ("EIN_STALL", "soon", true, &[]),
+        ("EIN_THREADS", "0", false, &["--threads", "0"]),
+        ("EIN_THREADS", "2", false, &["--threads", "0"]),
+    ];
+    for (variable, value, told, more) in cases {
+        let mut command = einc_command(&["run", "examples/gcd.ein"]);
+        command.env(variable, value).args(more);
+        let said = run(&mut command).fails_with(2).stderr;
+        let help = format!("help: the value is that of the variable {variable}");
+        assert_eq!(said.contains(&help), told, "{variable}={value}: {said}");
+    }
+}

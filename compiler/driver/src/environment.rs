@@ -10,6 +10,7 @@ use crate::{
     arguments::{PlanArguments, RunArguments},
     machine,
 };
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Command};
 use einc_diag::{Diagnostic, did_you_mean};
 use std::{collections::BTreeSet, env};
@@ -36,10 +37,36 @@ pub fn unknown() -> Vec<Diagnostic> {
     unknown_of(names)
 }
 
+/// The variable whose value an error of the command line is about; `None`: it is about something else.
+pub fn refused(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (option, value) = (
+        text(ContextKind::InvalidArg)?,
+        text(ContextKind::InvalidValue)?,
+    );
+    // `--threads <T>`
+    let long = option.strip_prefix("--")?.split_whitespace().next()?;
+    let command = options();
+    let mut all = command.get_arguments();
+    let variable = all.find(|of| of.get_long() == Some(long))?.get_env()?;
+    let said = env::var(variable).is_ok_and(|of| of == value);
+    let own = format!("--{long}");
+    let mut given = env::args_os().map(|given| given.to_string_lossy().into_owned());
+    let given = given.any(|given| given.split('=').next() == Some(&own));
+    (said && !given).then(|| variable.to_string_lossy().into_owned())
+}
+
+/// All options that may have a variable.
+fn options() -> Command {
+    PlanArguments::augment_args(RunArguments::augment_args(Command::new("einc")))
+}
+
 /// The variables that a program reads, by name: those of its options, and the BLAS.
 fn known() -> BTreeSet<String> {
-    let command = RunArguments::augment_args(Command::new("einc"));
-    let command = PlanArguments::augment_args(command);
+    let command = options();
     let of_options = command
         .get_arguments()
         .filter_map(|option| option.get_env());

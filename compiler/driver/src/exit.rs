@@ -9,6 +9,7 @@
 
 use crate::{
     arguments::Format,
+    environment,
     failure::{Failure, INTERNAL, shorten},
     program::Program,
     render::{self, Text},
@@ -125,5 +126,8 @@ pub fn fail(failure: Failure, program: &Program, format: Format) -> i32 {
 pub fn arguments(error: &clap::Error) -> i32 {
     // Nobody reads it any more if it cannot be printed.
     let _ = error.print();
+    if let Some(variable) = environment::refused(error) {
+        eprintln!("help: the value is that of the variable {variable}");
+    }
     error.exit_code()
 }

@@ -16,13 +16,27 @@ use std::sync::OnceLock;
 const KNOWN: [(&str, &[&str]); 3] = [
     (
         "openblas",
-        &["libopenblas.so.0", "libopenblas.so", "libopenblas64_.so.0"],
+        &[
+            "libopenblas.so.0",
+            "libopenblas.so",
+            "libopenblas64_.so.0",
+            "libopenblas64.so.0",
+        ],
     ),
-    ("blis", &["libblis.so.4", "libblis.so.5", "libblis.so"]),
-    ("mkl", &["libmkl_rt.so.2", "libmkl_rt.so.3", "libmkl_rt.so"]),
+    (
+        "blis",
+        &[
+            "libblis.so.5",
+            "libblis.so.4",
+            "libblis.so",
+            "libblis64.so.5",
+            "libblis64.so.4",
+        ],
+    ),
+    ("mkl", &["libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"]),
 ];
 
-/// How a function's name is written in builds with 32-bit sizes, and in those with 64-bit ones.
+/// How a function's name is written in builds with 32-bit sizes (and in some with 64-bit ones), and in those with 64-bit ones.
 const NARROW: [(&str, &str); 2] = [("", ""), ("scipy_", "")];
 const WIDE: [(&str, &str); 2] = [("", "64_"), ("scipy_", "64_")];
 
@@ -93,7 +107,10 @@ pub fn load_blas(wanted: &str) -> Result<(), String> {
             Err(error) => problems.push(text(&error)),
         }
     }
-    Err(problems.swap_remove(0))
+    match problems.len() {
+        1 => Err(problems.swap_remove(0)),
+        _ => Err(problems.join("; ")),
+    }
 }
 
 /// Looks up what is needed of a library.
@@ -102,7 +119,14 @@ pub fn load_blas(wanted: &str) -> Result<(), String> {
 /// Its functions of these names are BLAS's.
 unsafe fn take(library: Library, file: &str) -> Result<(), String> {
     // SAFETY: the caller's promise.
-    let (single, double) = unsafe { (function(&library, "sgemm"), function(&library, "dgemm")) };
+    let wide = unsafe { is_wide(&library) };
+    // SAFETY: as above.
+    let (single, double) = unsafe {
+        (
+            function(&library, "sgemm", wide),
+            function(&library, "dgemm", wide),
+        )
+    };
     let (Some(single), Some(double)) = (single, double) else {
         return Err(format!(
             "{file} has no `cblas_sgemm` and `cblas_dgemm`: it is no BLAS with a C interface"
@@ -127,19 +151,8 @@ unsafe fn take(library: Library, file: &str) -> Result<(), String> {
             }
         }
     }
-    // SAFETY: functions of these names return a constant string.
-    let version = unsafe {
-        [
-            "openblas_get_config",
-            "scipy_openblas_get_config",
-            "openblas_get_config64_",
-            "scipy_openblas_get_config64_",
-            "bli_info_get_version_str",
-        ]
-        .iter()
-        .find_map(|name| symbol::<unsafe extern "C" fn() -> *const c_char>(&library, name))
-        .map(|config| CStr::from_ptr(config()).to_string_lossy().trim().to_owned())
-    };
+    // SAFETY: as above.
+    let version = unsafe { version(&library) };
     let name = match version {
         Some(version) => format!("{file} ({version})"),
         None => file.to_owned(),
@@ -162,19 +175,70 @@ unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     symbol.ok().map(|symbol| *symbol)
 }
 
+/// What a library tells of its version and how it was built.
+///
 /// # Safety
 /// As for [`take`].
-unsafe fn function<T>(library: &Library, name: &str) -> Option<Function<T>> {
+unsafe fn version(library: &Library) -> Option<String> {
+    let names = [
+        "openblas_get_config",
+        "scipy_openblas_get_config",
+        "openblas_get_config64_",
+        "scipy_openblas_get_config64_",
+        "bli_info_get_version_str",
+    ];
+    type Told = unsafe extern "C" fn() -> *const c_char;
+    // SAFETY: functions of these names return a constant string.
+    unsafe {
+        let told = names.iter().find_map(|name| symbol::<Told>(library, name));
+        told.map(|config| CStr::from_ptr(config()).to_string_lossy().trim().to_owned())
+    }
+}
+
+/// Whether functions whose names do not tell take 64-bit sizes.
+///
+/// # Safety
+/// As for [`take`].
+unsafe fn is_wide(library: &Library) -> bool {
+    // SAFETY: functions of these names tell the bits of BLAS's integers, and let MKL have them of 32 bits, which it returns as 0.
+    unsafe {
+        let bits =
+            symbol::<unsafe extern "C" fn() -> i64>(library, "bli_info_get_blas_int_type_size");
+        let chosen = symbol::<unsafe extern "C" fn(i32) -> i32>(library, "MKL_Set_Interface_Layer");
+        if let Some(bits) = bits {
+            bits() == 64
+        } else if let Some(choose) = chosen {
+            choose(0) & 1 == 1
+        } else {
+            version(library).is_some_and(|config| config.contains("USE64BITINT"))
+        }
+    }
+}
+
+/// `wide`: a name without ending takes 64-bit sizes.
+///
+/// # Safety
+/// As for [`take`].
+unsafe fn function<T>(library: &Library, name: &str, wide: bool) -> Option<Function<T>> {
     let spelled = |(before, after): &(&str, &str)| format!("{before}cblas_{name}{after}");
     // SAFETY: the caller's promise.
     unsafe {
-        let narrow = NARROW
-            .iter()
-            .find_map(|form| symbol(library, &spelled(form)));
-        let wide = || WIDE.iter().find_map(|form| symbol(library, &spelled(form)));
-        narrow
-            .map(Function::Narrow)
-            .or_else(|| wide().map(Function::Wide))
+        let long = |forms: &[(&str, &str)]| {
+            let found = forms
+                .iter()
+                .find_map(|form| symbol(library, &spelled(form)));
+            found.map(Function::Wide)
+        };
+        let plain = || match wide {
+            true => long(&NARROW),
+            false => {
+                let found = NARROW
+                    .iter()
+                    .find_map(|form| symbol(library, &spelled(form)));
+                found.map(Function::Narrow)
+            }
+        };
+        plain().or_else(|| long(&WIDE))
     }
 }
 
