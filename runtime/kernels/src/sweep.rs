@@ -222,13 +222,13 @@ fn turns(members: &[Member<'_>], bundles: &[Bundle]) -> Vec<Turn> {
         all.position(|bundle| bundle.merged.members.contains(&member))
     };
     let (mut turns, mut last) = (vec![], vec![]);
-    for number in 0..members.len() {
+    for (number, member) in members.iter().enumerate() {
         match bundle_of(number) {
             Some(at) if bundles[at].merged.members.last() == Some(&number) => {
                 turns.push(Turn::Together(at));
             }
             Some(_) => {}
-            None if gathers(&members[number]).is_some() => last.push(Turn::Alone(number)),
+            None if gathers(member).is_some() => last.push(Turn::Alone(number)),
             None => turns.push(Turn::Alone(number)),
         }
     }
