@@ -23,25 +23,17 @@ struct Known {
     moved: u64,
     /// Bytes that the step reads and makes at the site that has most of them.
     touched: u64,
-    /// Bytes that are stated for the time of the step, at the site that has most; of a training also what is carried between its plans.
+    /// Bytes that the plan states for the time of the step, at the site that has most.
     held: u64,
 }
 
 /// By plan and step.
-fn known(prepared: &Prepared) -> Vec<Vec<Known>> {
-    let held = match prepared {
-        Prepared::Plan(plan) => {
-            let most = |sites: &Vec<u64>| sites.iter().copied().max().unwrap_or(0);
-            vec![memory::by_step(plan).iter().map(most).collect()]
-        }
-        Prepared::Session(session) => crate::training::held(session),
-    };
-    let plans = prepared.plans().into_iter().zip(&held);
-    plans.map(|(plan, held)| of_plan(plan, held)).collect()
+fn known(plans: &[&Plan]) -> Vec<Vec<Known>> {
+    plans.iter().map(|plan| of_plan(plan)).collect()
 }
 
-fn of_plan(plan: &Plan, held: &[u64]) -> Vec<Known> {
-    let traffic = traffic::by_step(plan);
+fn of_plan(plan: &Plan) -> Vec<Known> {
+    let (traffic, held) = (traffic::by_step(plan), memory::by_step(plan));
     let (of, exchanges) = (plan.sweeps_of_steps(), plan.exchanges_of_steps());
     let steps = plan.steps.iter().enumerate().map(|(number, step)| {
         // A sweep or an exchange is one slice: all its members' work.
@@ -67,7 +59,7 @@ fn of_plan(plan: &Plan, held: &[u64]) -> Vec<Known> {
                 .sum(),
             moved: members.iter().map(|m| traffic[m.0 as usize].bytes).sum(),
             touched: touched(plan, &members),
-            held: held[number],
+            held: held[number].iter().copied().max().unwrap_or(0),
         }
     });
     steps.collect()
@@ -112,7 +104,7 @@ fn touched(plan: &Plan, members: &[RelationId]) -> u64 {
 /// The file cannot be written.
 pub fn write(trace: Trace, prepared: &Prepared, profile: &Profile) -> Result<(), RecordError> {
     let plans = prepared.plans();
-    let known = known(prepared);
+    let known = known(&plans);
     let args: Vec<Vec<BTreeMap<&'static str, serde_json::Value>>> = (known.iter())
         .map(|steps| steps.iter().enumerate().map(arguments).collect())
         .collect();
@@ -154,7 +146,7 @@ fn arguments((number, step): (usize, &Known)) -> BTreeMap<&'static str, serde_js
 /// Every step in a line: what was stated and what was measured, at the site where it took longest.
 pub fn figures(prepared: &Prepared, profile: &Profile) -> String {
     let plans = prepared.plans();
-    let known = known(prepared);
+    let known = known(&plans);
     let mut worst: BTreeMap<(u32, u32), Total> = BTreeMap::new();
     for site in profile {
         for (step, total) in &site.totals {

@@ -8,7 +8,7 @@
 
 use crate::failure::Failure;
 use ein_exec::session::{self as run, Session};
-use ein_plan::{Plan, RelationType, Source, memory, relation::piece};
+use ein_plan::{Plan, Source, memory, relation::piece};
 use einc_core::{
     einsum,
     pipeline::Options,
@@ -167,14 +167,9 @@ fn takes(plan: &Plan, name: &str) -> Option<usize> {
     plan.steps.iter().position(takes)
 }
 
-/// The steps at which a plan counts what is carried under a name: from where it takes it to where it would free it. Rows of a constant are its own.
-fn counted(plan: &Plan, name: &str, kind: &RelationType) -> Range<usize> {
-    let extents = |kind: &RelationType| -> Vec<u64> {
-        kind.array.dims.iter().map(|dim| dim.extent).collect()
-    };
-    let Some(first) =
-        takes(plan, name).filter(|first| extents(&plan.steps[*first].kind) == extents(kind))
-    else {
+/// The steps at which a plan counts what is carried under a name: from where it takes it to where it would free it.
+fn counted(plan: &Plan, name: &str) -> Range<usize> {
+    let Some(first) = takes(plan, name) else {
         return 0..0;
     };
     let id = plan.steps[first].result;
@@ -188,111 +183,47 @@ fn counted(plan: &Plan, name: &str, kind: &RelationType) -> Range<usize> {
     first..end.unwrap_or(plan.steps.len())
 }
 
-/// What is carried between plans: its type, and its bytes at each site.
-type Carried<'a> = BTreeMap<&'a str, (&'a RelationType, Vec<u64>)>;
-
-/// Bytes of a relation at each site of a plan.
-fn at_sites(plan: &Plan, kind: &RelationType) -> Vec<u64> {
-    let at = |site| {
-        let keys = kind.keys_at(site, &plan.mesh);
-        keys.map(|key| kind.tuple_bytes(&key)).sum()
-    };
-    (0..plan.sites).map(at).collect()
-}
-
-/// What is carried between some plans of a session. It rests where the plan that gives it, or first reads it, says.
-fn carried<'a>(session: &'a Session, plans: &[&'a Plan]) -> Carried<'a> {
-    let mut carried = Carried::default();
-    let mut add = |plan: &Plan, name: &'a str, kind: &'a RelationType| {
-        if session.carried.contains_key(name) {
-            carried
-                .entry(name)
-                .or_insert_with(|| (kind, at_sites(plan, kind)));
-        }
-    };
-    for plan in plans {
-        if session.constants.as_ref().is_some_and(|own| own == *plan) {
-            for output in &plan.outputs {
-                add(plan, &output.name, plan.kind(output.relation));
-            }
-        }
-        for step in &plan.steps {
-            if let ein_plan::Operation::Source {
-                name,
-                source: Source::Fed,
-            } = &step.operation
-            {
-                add(plan, name, &step.kind);
-            }
-        }
-    }
-    carried
-}
-
-/// What of it is held beside what a plan holds by itself, by step and site. What the plan reads is where it reads it before it begins.
-fn beside(plan: &Plan, carried: &Carried<'_>) -> Vec<Vec<u64>> {
-    let mut beside = vec![vec![0; plan.sites as usize]; plan.steps.len()];
-    for (name, (kind, bytes)) in carried {
-        let counted = counted(plan, name, kind);
-        let own = match counted.is_empty() {
-            true => bytes.clone(),
-            false => at_sites(plan, &plan.steps[counted.start].kind),
-        };
-        for (at, sites) in beside.iter_mut().enumerate() {
-            if !counted.contains(&at) {
-                for (sum, bytes) in sites.iter_mut().zip(&own) {
-                    *sum += bytes;
-                }
-            }
-        }
-    }
-    beside
-}
-
-/// Bytes that are held while each step of each of a session's plans is taken, at the site that holds most; plans in the order in which a profile numbers
-/// them.
-pub(crate) fn held(session: &Session) -> Vec<Vec<u64>> {
-    let plans: Vec<&Plan> = session.plans().collect();
-    let mut groups = vec![plans];
-    let rounds = session
-        .blocks
-        .iter()
-        .filter_map(|block| block.rounds.as_ref());
-    let subnets = rounds.flat_map(|rounds| &rounds.subnets);
-    groups.extend(subnets.map(|own| own.step.values().chain(&own.apply).collect()));
-    let mut held = vec![];
-    for plans in &groups {
-        let carried = carried(session, plans);
-        for plan in plans {
-            let steps = memory::by_step(plan)
-                .into_iter()
-                .zip(beside(plan, &carried));
-            let most = |(own, beside): (Vec<u64>, Vec<u64>)| {
-                let sites = own.iter().zip(&beside);
-                sites.map(|(own, beside)| own + beside).max().unwrap_or(0)
-            };
-            held.push(steps.map(most).collect());
-        }
-    }
-    held
-}
-
 /// The most bytes that each site holds while a session runs: its plans, each beside what is carried and not held by it.
 pub fn peaks(session: &Session) -> Vec<u64> {
     let plans: Vec<&Plan> = session.plans().collect();
     let sites = plans.first().map_or(1, |plan| plan.sites as usize);
     let mut most = vec![0u64; sites];
-    let carried = carried(session, &plans);
+    // What is carried rests where the plan that gives it, or first reads it, says.
+    let mut carried: BTreeMap<&str, Vec<u64>> = Default::default();
+    for plan in &plans {
+        for step in &plan.steps {
+            if let ein_plan::Operation::Source {
+                name,
+                source: Source::Fed,
+            } = &step.operation
+                && session.carried.contains_key(name)
+            {
+                let bytes = (0..plan.sites).map(|site| {
+                    let keys = step.kind.keys_at(site, &plan.mesh);
+                    keys.map(|key| step.kind.tuple_bytes(&key)).sum()
+                });
+                carried.entry(name).or_insert_with(|| bytes.collect());
+            }
+        }
+    }
     for plan in &plans {
         let own = memory::peaks(plan);
         let by_step = memory::by_step(plan);
-        let beside = beside(plan, &carried);
         for (site, most) in most.iter_mut().enumerate() {
-            let at = |of: &[u64]| of.get(site).copied().unwrap_or(0);
+            // At each step, what is carried is held beside what the plan holds by itself.
+            let mut beside = vec![0u64; plan.steps.len()];
+            for (name, bytes) in &carried {
+                let bytes = bytes.get(site).copied().unwrap_or(0);
+                let counted = counted(plan, name);
+                let steps = beside.iter_mut().enumerate();
+                for (_, beside) in steps.filter(|(at, _)| !counted.contains(at)) {
+                    *beside += bytes;
+                }
+            }
             let peak = own.get(site).copied().unwrap_or_default();
-            *most = (*most).max(peak.bytes + beside.get(peak.step).map_or(0, |of| at(of)));
+            *most = (*most).max(peak.bytes + beside.get(peak.step).copied().unwrap_or(0));
             for (held, beside) in by_step.iter().zip(&beside) {
-                *most = (*most).max(at(held) + at(beside));
+                *most = (*most).max(held.get(site).copied().unwrap_or(0) + beside);
             }
         }
     }

@@ -38,7 +38,7 @@ impl From<RelationId> for Name {
 #[derive(Default)]
 pub(crate) struct Store {
     relations: HashMap<Name, Tuples>,
-    /// How many tuples hold an array, those of others included, by the address of its elements.
+    /// How many tuples hold an array, by the address of its elements.
     holders: HashMap<usize, u32>,
     bytes: u64,
     peak: u64,
@@ -98,13 +98,7 @@ impl Store {
 
     /// Adds a relation.
     pub fn insert(&mut self, name: Name, tuples: Tuples) {
-        self.hold(&tuples);
-        self.relations.insert(name, tuples);
-    }
-
-    /// Counts tuples that somebody else holds as long as there is this store.
-    pub fn hold(&mut self, tuples: &Tuples) {
-        for (address, bytes) in each_address(tuples) {
+        for (address, bytes) in each_address(&tuples) {
             let holders = self.holders.entry(address).or_insert(0);
             *holders += 1;
             if *holders == 1 {
@@ -112,6 +106,7 @@ impl Store {
             }
         }
         self.peak = self.peak.max(self.bytes);
+        self.relations.insert(name, tuples);
     }
 
     /// Drops a relation, if it is there.

@@ -125,8 +125,6 @@ pub(crate) fn session(
         let mut walker = Walker::new(plan, &schedule, comm, options, current);
         walker.feed = Some(&feed);
         walker.recorder = Some((&runner.recorder, runner.number(plan)));
-        let residents = runner.residents.tuples();
-        residents.for_each(|of| walker.store.hold(of));
         walker.steps(&runner.pool)?;
         report = walker.report(&runner.token)?;
     }
@@ -360,10 +358,10 @@ impl Runner<'_> {
         walker.feed = Some(&feed);
         walker.recorder = Some((&self.recorder, self.number(plan)));
         walker.looking = looking;
-        self.residents.tuples().for_each(|of| walker.store.hold(of));
         walker.steps(&self.pool)?;
         let walked = walker.walked()?;
-        self.peak = self.peak.max(walked.peak + self.beside);
+        let others = self.residents.bytes_beside(plan);
+        self.peak = self.peak.max(walked.peak + others + self.beside);
         Ok(walked)
     }
 

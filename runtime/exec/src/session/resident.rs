@@ -10,8 +10,10 @@ use crate::error::RunError;
 use crate::store::Tuples;
 use ein_array::Array;
 use ein_comm::{ArrayKind, Communicator};
-use ein_plan::{ArrayDim, ArrayType, DType, Mesh, Placement, RelationType};
-use std::collections::BTreeMap;
+use ein_plan::{
+    ArrayDim, ArrayType, DType, Mesh, Operation, Placement, Plan, RelationType, Source,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A relation with one column, as a site holds it.
@@ -55,9 +57,25 @@ impl Residents {
         arrays.map(|array| array.data().bytes().len() as u64).sum()
     }
 
-    /// This site's tuples of each.
-    pub fn tuples(&self) -> impl Iterator<Item = &Tuples> {
-        self.0.values().map(|resident| &resident.tuples)
+    /// Bytes that this site holds of what a plan does not read.
+    pub fn bytes_beside(&self, plan: &Plan) -> u64 {
+        let read: BTreeSet<&str> = plan
+            .steps
+            .iter()
+            .filter_map(|step| match &step.operation {
+                Operation::Source {
+                    name,
+                    source: Source::Fed,
+                } => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let beside = self
+            .0
+            .iter()
+            .filter(|(name, _)| !read.contains(name.as_str()));
+        let arrays = beside.flat_map(|(_, resident)| resident.tuples.values().flatten());
+        arrays.map(|array| array.data().bytes().len() as u64).sum()
     }
 
     /// Brings a relation to where it is read. Every site calls it.
