@@ -5,8 +5,9 @@
 
 No peer: einc with `ist` on 4 sites against einc with `sync` on one, in turns: on the nets of examples/ist with 4,096 features, whose rows
 every site reads whole (batch 64), and on the paper's figure-2 network (1,000 features, three hidden layers of 4,000, 200 labels, batch 512).
-All is processor time, of all sites or threads together, of many steps less that of few: what begins and ends a run drops out. The step of
-the whole net is made on one thread, which has the machine for itself, and on all cores, which share caches and memory as the sites do. With rounds of 100 steps
+All is time of many steps less that of few: what begins and ends a run drops out. Two comparisons: elapsed time, a step of the whole net on all
+cores beside one of all sites on all cores; and processor time, beside a step of the whole net on one thread, which has the machine for itself
+while sites share its caches and memory. With rounds of 100 steps
 one deal of the neurons is in it, with rounds of 10 steps ten. The share of the arithmetic is B (4 F + 6 L) / n + 6 B I / n² of
 B (4 F + 6 L + 6 I), F, L and I being the numbers of weights of the first, the last and all inner layers.
 """
@@ -19,6 +20,7 @@ import resource
 import statistics
 import subprocess
 import tempfile
+import time
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "ist"
 SITES = 4
@@ -67,11 +69,12 @@ output b4
 """
 
 
-def processor(command, folder):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def times(command, folder):
+    """Processor time of a command, and elapsed time."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    after, elapsed = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - began
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, elapsed
 
 
 def program(net, strategy, steps):
@@ -105,22 +108,23 @@ def main():
             found = {name: [] for name in ways}
             for _ in range(options.rounds):
                 for name, (strategy, sites, threads, few_and_many) in ways.items():
-                    times = []
+                    taken = []
                     for steps in few_and_many:
                         file = folder / f"step-{net}.ein"
                         file.write_text(program(net, strategy, steps))
                         command = [einc, "run", file.name, "--sites", str(sites), "--threads", str(threads), "--progress", "none"]
-                        times.append(processor(command, folder))
+                        taken.append(times(command, folder))
                     few, many = few_and_many
-                    found[name].append((times[1] - times[0]) / (many - few) / sites)
+                    found[name].append([(b - a) / (many - few) for a, b in zip(*taken)])
             whole = 4 * first + 6 * last + 6 * inner
             share = ((4 * first + 6 * last) / SITES + 6 * inner / SITES**2) / whole
-            for threads in sorted({1, cores}):
-                sync = statistics.median(found[f"sync {threads}"])
-                print(f"{net}: a step of the whole net {1e3 * sync:.2f} ms on {threads} threads, a site's share of its arithmetic {share:.3f}")
-                for steps in of_rounds:
-                    ist = statistics.median(found[steps])
-                    print(f"  rounds of {steps} steps: a step of a site {1e3 * ist:.2f} ms, {ist / sync / share:.2f} times its share", flush=True)
+            step = {name: [1e3 * statistics.median(kind) for kind in zip(*turns)] for name, turns in found.items()}
+            alone, all_cores = step["sync 1"][0], step[f"sync {cores}"][1]
+            print(f"{net}: a step of the whole net {all_cores:.2f} ms, on one thread {alone:.2f} ms; a site's share of its arithmetic {share:.3f}")
+            for steps in of_rounds:
+                processor, elapsed = step[steps]
+                print(f"  rounds of {steps} steps: a step of {SITES} sites {elapsed:.2f} ms, {elapsed / all_cores / share / SITES:.2f} times their share;", end=" ")
+                print(f"processor time of a site {processor / SITES:.2f} ms, {processor / SITES / alone / share:.2f} times its share", flush=True)
 
 
 if __name__ == "__main__":
