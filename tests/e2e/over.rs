@@ -30,6 +30,61 @@ output c
 output edge
 ";
 
+/// Between products: what ends with a step that changes it element by element.
+const LAYERS: &str = "dim N; dim K; dim D; dim J
+input X: f64[N, D]; input W: f64[D, K]; input V: f64[K, J]
+h[n,k] = X[n,d] * W[d,k]
+r[n,k] = relu(h[n,k] - 0.25)
+q[n,j] = r[n,k] * V[k,j]
+p[n,k] = q[n,j] * V[k,j]
+g[n,k] = where(r[n,k] > 0, p[n,k], 0)
+o[d,k] = X[n,d] * g[n,k]
+output q
+output o
+";
+
+#[test]
+fn layers_and_the_way_back_are_what_loops_say() {
+    let folder = tempfile::tempdir().unwrap();
+    // Factors that are too large to be gone through with each block of rows.
+    let (n, k, d, j) = (1201, 1003, 40, 34);
+    let x = Tensor::noise(&[n, d], 1);
+    let (w, v) = (Tensor::noise(&[d, k], 2), Tensor::noise(&[k, j], 3));
+    let arguments = inputs(folder.path(), &[("X", &x), ("W", &w), ("V", &v)]);
+    let source = folder.path().join("layers.ein");
+    std::fs::write(&source, LAYERS).unwrap();
+    let (mut q, mut o) = (vec![0.0; n * j], vec![0.0; d * k]);
+    for (row, q) in x.data.chunks(d).zip(q.chunks_mut(j)) {
+        let mut hidden = vec![-0.25; k];
+        for (x, w) in row.iter().zip(w.data.chunks(k)) {
+            hidden.iter_mut().zip(w).for_each(|(h, w)| *h += x * w);
+        }
+        for (h, v) in hidden.iter().zip(v.data.chunks(j)) {
+            q.iter_mut().zip(v).for_each(|(q, v)| *q += h.max(0.0) * v);
+        }
+        for (at, v) in v
+            .data
+            .chunks(j)
+            .enumerate()
+            .filter(|(at, _)| hidden[*at] > 0.0)
+        {
+            let back: f64 = q.iter().zip(v).map(|(q, v)| q * v).sum();
+            let column = o.iter_mut().skip(at).step_by(k);
+            column.zip(row).for_each(|(o, x)| *o += x * back);
+        }
+    }
+    on_sites_and_ranks(&source, &arguments, &["q", "o"], |output, how| {
+        for (name, want) in [("q", &q), ("o", &o)] {
+            let got = output(name);
+            assert_eq!(got.data.len(), want.len(), "{name}, {how}");
+            for (at, (got, want)) in got.data.iter().zip(want).enumerate() {
+                let close = (got - want).abs() <= 1e-9 * (1.0 + want.abs());
+                assert!(close, "{name}[{at}] is {got}, not {want}, {how}");
+            }
+        }
+    });
+}
+
 #[test]
 fn what_is_read_later_stays_what_it_was() {
     let folder = tempfile::tempdir().unwrap();
