@@ -30,22 +30,13 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Group> {
 /// A join, and the dimensions of the keys that it runs over.
 fn join(plan: &Plan, result: RelationId) -> Option<(Join<'_>, &[KeyDim])> {
     let step = plan.step(result);
-    let Operation::LocalJoin {
-        inputs,
-        kernel,
-        ranges,
-        fold,
-    } = &step.operation
-    else {
-        return None;
+    let join = Join::of(plan, step)?;
+    let keys = match &step.operation {
+        Operation::LocalJoin {
+            fold: Some(fold), ..
+        } => &fold.keys,
+        _ => &step.kind.keys,
     };
-    let join = Join {
-        inputs,
-        kernel: &plan.kernels[kernel.0 as usize],
-        ranges,
-        memo: None,
-    };
-    let keys = fold.as_ref().map_or(&step.kind.keys, |fold| &fold.keys);
     Some((join, keys))
 }
 

@@ -15,7 +15,7 @@ use ein_array::Array;
 use ein_kernels::{Chunk, Memo};
 use ein_plan::{
     Fold, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction, RelationId, RelationType,
-    Sweep, Update, piece,
+    Step, Sweep, Update, piece,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -62,6 +62,27 @@ pub(crate) struct Join<'a> {
     pub memo: Option<&'a Memo>,
 }
 
+impl<'a> Join<'a> {
+    /// That of a step, if it is one.
+    pub fn of(plan: &'a Plan, step: &'a Step) -> Option<Join<'a>> {
+        let Operation::LocalJoin {
+            inputs,
+            kernel,
+            ranges,
+            ..
+        } = &step.operation
+        else {
+            return None;
+        };
+        Some(Join {
+            inputs,
+            kernel: &plan.kernels[kernel.0 as usize],
+            ranges,
+            memo: None,
+        })
+    }
+}
+
 /// ⋈ᴸ: the kernel of the input tuples that belong to each key.
 pub(crate) fn join(
     place: &Place<'_>,
@@ -96,21 +117,8 @@ pub(crate) fn sweep(
     let plan = place.plan;
     let mut joins = vec![];
     for member in &sweep.members {
-        let Operation::LocalJoin {
-            inputs,
-            kernel,
-            ranges,
-            ..
-        } = &plan.step(*member).operation
-        else {
-            return Err((0, RunError::internal("a sweep is of joins")));
-        };
-        joins.push(Join {
-            inputs,
-            kernel: &plan.kernels[kernel.0 as usize],
-            ranges,
-            memo: None,
-        });
+        let join = Join::of(plan, plan.step(*member));
+        joins.push(join.ok_or_else(|| (0, RunError::internal("a sweep is of joins")))?);
     }
     let mut made: Vec<Option<Tuples>> = kept.iter().map(|kept| kept.then(Tuples::new)).collect();
     let mut worst = None;

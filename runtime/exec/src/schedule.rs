@@ -228,17 +228,14 @@ fn update(plan: &Plan, step: &Step) -> Option<(RelationId, Update)> {
 fn overwrites(plan: &Plan, step: &Step) -> Option<(usize, RelationId)> {
     /// Fewer elements stay in a cache.
     const LARGE: u64 = 1 << 18;
-    let Operation::LocalJoin { inputs, .. } = &step.operation else {
-        return None;
-    };
     let dims = step.kind.array.dims.iter();
     let elements = dims.fold(1u64, |n, dim| n.saturating_mul(dim.extent));
     let pieces = step.kind.keys.iter().map(|key| u64::from(key.pieces));
     if elements / pieces.product::<u64>().max(1) < LARGE {
         return None;
     }
-    let operand = plan.overwrites(step)? as usize;
-    Some((operand, inputs.get(operand)?.relation))
+    let (operand, relation) = plan.overwrites(step)?;
+    Some((operand as usize, relation))
 }
 
 /// Whether a loop is in another one.

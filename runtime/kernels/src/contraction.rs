@@ -58,7 +58,7 @@ fn typed<T: Packed>(
     operands: &[Chunk<'_>],
     room: Option<Array>,
 ) -> Option<Array> {
-    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let ranges = crate::signed(ranges);
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let rank = kernel.output_rank as usize;
     let factors = factors::<T>(kernel, operands, &ranges)?;

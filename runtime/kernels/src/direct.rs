@@ -8,6 +8,7 @@
 //! ```
 
 use crate::compiled::{self, Code};
+use crate::memo::Ready;
 use crate::nest::Nest;
 use crate::program::{Kind, Operation, Place, Program, Request};
 use crate::{Fusion, fuse, stream};
@@ -27,17 +28,10 @@ pub(crate) fn program(
         operands: &[],
         ..*request
     };
-    let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
-    if fusion == Fusion::Never || few {
+    let Some(mut asked) = Asked::of(points, runs, fusion) else {
         return (Program::at(&request, places), true);
-    }
-    let points = points.saturating_mul(runs);
-    let mut complete = true;
-    let mut code = |group: &Group| {
-        let code = compiled::code(group, points, fusion);
-        complete &= code.is_some();
-        code
     };
+    let mut code = |group: &Group| asked.code(group);
     if !is_far(&request, kernel)
         && let Some(program) = through(&request, places, (kernel, &[kernel.root]), &mut code)
     {
@@ -50,50 +44,86 @@ pub(crate) fn program(
         fuse::FEWEST
     };
     fuse::replace(&mut program, fewest, &mut code);
-    (program, complete)
+    (program, asked.complete)
 }
 
-/// The program of a kernel with several results, as of [`program`], if it can go from memory to memory and there is code for it; else one
-/// that is not direct. The results' columns are those of `results` in ascending order.
-pub(crate) fn several(
-    request: &Request<'static, '_>,
-    places: &[Place],
-    (kernel, results): (&Kernel, &[NodeId]),
-    (points, runs): (u64, u64),
+/// The code that a program asks for.
+struct Asked {
+    points: u64,
     fusion: Fusion,
-) -> (Program<'static>, bool) {
-    let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
-    let mut complete = true;
-    let mut code = |group: &Group| {
-        let code = compiled::code(group, points.saturating_mul(runs), fusion);
-        complete &= code.is_some();
+    /// Whether there was code for every group so far.
+    complete: bool,
+}
+
+impl Asked {
+    /// For so many runs over so many points each; none if nothing is to be compiled.
+    fn of(points: u64, runs: u64, fusion: Fusion) -> Option<Asked> {
+        let few = fusion == Fusion::WhenWorthwhile && points < compiled::FEWEST_POINTS;
+        (fusion != Fusion::Never && !few).then(|| Asked {
+            points: points.saturating_mul(runs),
+            fusion,
+            complete: true,
+        })
+    }
+
+    fn code(&mut self, group: &Group) -> Option<Code> {
+        let code = compiled::code(group, self.points, self.fusion);
+        self.complete &= code.is_some();
         code
-    };
-    let tried = fusion != Fusion::Never && !few;
-    let program = tried.then(|| through(request, places, (kernel, results), &mut code));
-    match program.flatten() {
-        Some(program) => (program, true),
-        None => (Program::at(request, places), complete),
     }
 }
 
-/// The group of a kernel with several results over all of its indices, its operands lying at these places.
-pub(crate) fn group_of_several(
-    (kernel, results): (&Kernel, &[NodeId]),
-    ranges: &[(i64, i64)],
-    places: &[Place],
-) -> Option<Group> {
-    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let output: Vec<usize> = (0..ranges.len()).collect();
-    let request = Request::of_kernel(kernel, &[], (&output, &[]), ranges, &lengths);
-    let mut found = None;
-    let mut note = |group: &Group| {
-        found = Some(group.clone());
-        None
-    };
-    // Without code it is none.
-    let _none = through(&request, places, (kernel, results), &mut note);
-    found
+/// Element-wise kernels in one, over ranges that are gone through in parts of these lengths.
+pub(crate) struct Several<'a> {
+    /// Its root is one of the results.
+    pub kernel: &'a Kernel,
+    /// What is computed, ascending: the columns stand in this order.
+    pub results: &'a [NodeId],
+    pub ranges: &'a [(i64, i64)],
+    pub lengths: &'a [usize],
+    /// Where its operands lie.
+    pub places: &'a [Place],
+}
+
+impl Several<'_> {
+    /// Its program, made for so many runs, if it can go from memory to memory and there is code for it; else one that is not direct.
+    pub(crate) fn ready(&self, runs: u64, fusion: Fusion) -> Ready {
+        let lengths = self.ranges.iter().map(|(_, n)| *n as u64);
+        let points = lengths.fold(1, u64::saturating_mul);
+        let output: Vec<usize> = (0..self.ranges.len()).collect();
+        let request = self.request(&output);
+        let mut asked = Asked::of(points, runs, fusion);
+        let kernel = (self.kernel, self.results);
+        let program = asked.as_mut().and_then(|asked| {
+            through(&request, self.places, kernel, &mut |group| {
+                asked.code(group)
+            })
+        });
+        let complete = program.is_some() || asked.is_none_or(|asked| asked.complete);
+        Ready {
+            program: program.unwrap_or_else(|| Program::at(&request, self.places)),
+            parts: None,
+            complete,
+        }
+    }
+
+    /// The group that it is, if it can go from memory to memory.
+    pub(crate) fn group(&self) -> Option<Group> {
+        let output: Vec<usize> = (0..self.ranges.len()).collect();
+        let mut found = None;
+        let mut note = |group: &Group| {
+            found = Some(group.clone());
+            None
+        };
+        // Without code it is none.
+        let kernel = (self.kernel, self.results);
+        let _none = through(&self.request(&output), self.places, kernel, &mut note);
+        found
+    }
+
+    fn request<'r>(&'r self, output: &'r [usize]) -> Request<'static, 'r> {
+        Request::of_kernel(self.kernel, &[], (output, &[]), self.ranges, self.lengths)
+    }
 }
 
 /// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.
@@ -103,7 +133,7 @@ pub(crate) fn groups(
     operands: &[Vec<(u64, u64)>],
 ) -> Vec<Group> {
     let rank = kernel.output_rank as usize;
-    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let ranges = crate::signed(ranges);
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let output: Vec<usize> = (0..rank).collect();
     let reduced: Vec<usize> = (rank..ranges.len()).collect();

@@ -11,18 +11,17 @@ use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
 use crate::explain::explain;
 use crate::machine::Machine;
-use crate::memo::{Lying, Memo, Ready};
+use crate::memo::{self, Lying, Memo, Ready};
 use crate::nest::Axis;
 use crate::odometer::Odometer;
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use crate::store::store_values;
-use crate::{Chunk, Fusion, KernelError, direct, memory, stream, wide};
+use crate::{Chunk, Fusion, KernelError, direct, memory, signed, stream, wide};
 use ein_array::Array;
 use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Points that are worth a task of their own.
@@ -46,10 +45,7 @@ pub(crate) fn run(
         .map(|dtype| memory::room(*dtype, &shape))
         .collect();
     let make = |times| program(kernel, ranges, operands, fusion, times);
-    let ready = match memo {
-        Some(memo) => memo.program(ranges, Lying::As(operands), make),
-        None => Arc::new(make(1)),
-    };
+    let ready = memo::program(memo, ranges, Lying::As(operands), make);
     let ranges = signed(ranges);
     let extents: Vec<i64> = kernel.indices[rank..]
         .iter()
@@ -96,10 +92,6 @@ fn program(
         parts: None,
         complete,
     }
-}
-
-fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
-    ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect()
 }
 
 /// One run of a program over ranges.

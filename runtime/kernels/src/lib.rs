@@ -273,6 +273,11 @@ pub fn groups_of_sweep(members: &[Outline<'_>], places: &[Vec<Vec<(u64, u64)>>])
     sweep::groups(members, places)
 }
 
+/// Ranges as signed numbers.
+fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
+    ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect()
+}
+
 /// The first output point at which a finished `argmax` or `argmin` found nothing to choose from.
 fn nothing_chosen(kernel: &Kernel, ranges: &[(u64, u64)], result: &[Array]) -> Option<Vec<u64>> {
     if !kernel.finish || !kernel.reduction.is_some_and(Reduction::is_arg) {

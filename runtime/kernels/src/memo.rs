@@ -71,9 +71,21 @@ struct Known {
     again: Option<u64>,
 }
 
+/// The program for ranges and operands that lie so, kept if there is a memo; `make` makes it, for so many runs since it was made last.
+pub(crate) fn program(
+    memo: Option<&Memo>,
+    ranges: &[(u64, u64)],
+    lying: Lying<'_>,
+    make: impl FnOnce(u64) -> Ready,
+) -> Arc<Ready> {
+    match memo {
+        Some(memo) => memo.program(ranges, lying, make),
+        None => Arc::new(make(1)),
+    }
+}
+
 impl Memo {
-    /// The program for ranges and operands that lie so; `make` makes it, for so many runs since it was made last.
-    pub(crate) fn program(
+    fn program(
         &self,
         ranges: &[(u64, u64)],
         lying: Lying<'_>,

@@ -7,14 +7,14 @@
 //! where(a0[i, j] > 0, a1[i, j], 0) over a1:   two streams read, one of them written
 //! ```
 
+use crate::direct::Several;
 use crate::drive::Driver;
-use crate::memo::{Lying, Memo, Ready};
-use crate::program::{Place, Request};
+use crate::memo::{self, Lying, Memo};
+use crate::program::Place;
 use crate::segment::Segment;
-use crate::{Chunk, Options, direct};
+use crate::{Chunk, Options};
 use ein_array::Array;
 use ein_plan::Kernel;
-use std::sync::Arc;
 
 /// The result in the memory of the operand `over`, which is `old`; gives that back where there is no code for it.
 pub(crate) fn run(
@@ -41,32 +41,17 @@ pub(crate) fn run(
     // Another program than where the result has room of its own: that may go past the caches.
     let mut key = ranges.to_vec();
     key.push((over as u64, 0));
-    let signed: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
-    let make = |times| {
-        let lengths: Vec<usize> = signed.iter().map(|(_, n)| *n as usize).collect();
-        let output: Vec<usize> = (0..signed.len()).collect();
-        let request = Request::of_kernel(kernel, &[], (&output, &[]), &signed, &lengths);
-        let points = lengths
-            .iter()
-            .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-        let results = [kernel.root];
-        let (program, complete) = direct::several(
-            &request,
-            &places,
-            (kernel, &results),
-            (points, times),
-            options.fusion,
-        );
-        Ready {
-            program,
-            parts: None,
-            complete,
-        }
+    let signed = crate::signed(ranges);
+    let lengths = old.shape().to_vec();
+    let several = Several {
+        kernel,
+        results: &[kernel.root],
+        ranges: &signed,
+        lengths: &lengths,
+        places: &places,
     };
-    let ready = match memo {
-        Some(memo) => memo.program(&key, Lying::At(&places), make),
-        None => Arc::new(make(1)),
-    };
+    let make = |times| several.ready(times, options.fusion);
+    let ready = memo::program(memo, &key, Lying::At(&places), make);
     if !ready.program.direct {
         return Err(old);
     }

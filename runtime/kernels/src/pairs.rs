@@ -92,7 +92,7 @@ pub(crate) struct Pairs {
 pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Option<Array> {
     term_of(&kernel.graph, kernel.root, kernel.reduction?)?;
     let places: Vec<Place> = operands.iter().map(Place::of).collect();
-    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let ranges = crate::signed(ranges);
     let pairs = Pairs::of(kernel, &ranges, &places)?;
     let mut result = memory::room(pairs.dtype, &pairs.lengths[..pairs.rank]);
     match Segment::of(result.data_mut()) {

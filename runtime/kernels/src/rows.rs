@@ -53,7 +53,7 @@ pub(crate) fn run(
     operands: &[Chunk<'_>],
 ) -> Option<Vec<Array>> {
     let places: Vec<Place> = operands.iter().map(Place::of).collect();
-    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let ranges = crate::signed(ranges);
     let rows = Rows::of(kernel, &ranges, &places)?;
     let output = &ranges[..rows.rank];
     let shape: Vec<usize> = output.iter().map(|(_, n)| *n as usize).collect();

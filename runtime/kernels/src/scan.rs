@@ -37,7 +37,7 @@ pub(crate) fn run(
     let reduction = kernel.reduction?;
     let prefix = find(kernel)?;
     let value = kernel.graph.dtype(kernel.root);
-    let mut ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let mut ranges = crate::signed(ranges);
     let number = value != DType::Bool;
     let plain = number && matches!(reduction, R::Sum | R::Prod | R::Max | R::Min);
     if ranges.iter().any(|(_, length)| *length == 0) {

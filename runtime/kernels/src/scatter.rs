@@ -46,7 +46,7 @@ pub(crate) fn run(
     let solved = solve(kernel)?;
     let value = kernel.graph.dtype(kernel.root);
     let rank = kernel.output_rank as usize;
-    let ranges: Vec<(i64, i64)> = ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect();
+    let ranges = crate::signed(ranges);
     if value == DType::Bool || ranges.iter().any(|(_, length)| *length == 0) {
         return None;
     }

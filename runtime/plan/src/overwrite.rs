@@ -7,8 +7,9 @@
 //! ```
 
 use crate::kernel::{IndexId, Kernel};
-use crate::plan::{Operation, Plan, Range, Step};
-use crate::points::is_same;
+use crate::plan::{Operation, Plan, Range, RelationId, Step};
+use crate::relation::ArrayDim;
+use crate::repeat::alike;
 
 impl Kernel {
     /// Whether each element of the result needs of an operand, which has the result's shape and type, none but the same element.
@@ -35,40 +36,42 @@ impl Kernel {
 }
 
 impl Plan {
-    /// The operand of a step whose memory the result may take.
-    pub fn overwrites(&self, step: &Step) -> Option<u32> {
+    /// The relation that an operand of a step is, if the result lies just like it and nobody reads it afterwards.
+    pub fn replaces(&self, step: &Step, operand: u32) -> Option<RelationId> {
         let Operation::LocalJoin {
             inputs,
-            kernel,
             ranges,
             fold: None,
+            ..
         } = &step.operation
         else {
             return None;
         };
-        let kernel = self.kernels.get(kernel.0 as usize)?;
-        let dims = &step.kind.array.dims;
-        let whole = |dim: &crate::relation::ArrayDim| dim.cut.map_or(Range::Whole, Range::Key);
-        if !ranges.iter().copied().eq(dims.iter().map(whole)) {
-            return None;
-        }
-        let may = |(operand, _): &(u32, _)| kernel.may_overwrite(*operand);
-        let ends = |input: &crate::plan::JoinInput| {
-            let once = inputs
+        let input = inputs.get(operand as usize)?;
+        let from = &self.steps.get(input.relation.0 as usize)?.kind;
+        let own = |dim: &ArrayDim| dim.cut.map_or(Range::Whole, Range::Key);
+        let same = (0..).zip(&input.keys).all(|(dim, key)| dim == *key)
+            && step.frees.contains(&input.relation)
+            && alike(from, &step.kind)
+            && from.placement == step.kind.placement
+            && ranges
                 .iter()
-                .filter(|other| other.relation == input.relation);
-            let kind = self
-                .steps
-                .get(input.relation.0 as usize)
-                .map(|step| &step.kind);
-            once.count() == 1
-                && step.frees.contains(&input.relation)
-                && (0..).zip(&input.keys).all(|(dim, key)| dim == *key)
-                && kind.is_some_and(|kind| is_same(kind, &step.kind))
+                .copied()
+                .eq(step.kind.array.dims.iter().map(own));
+        same.then_some(input.relation)
+    }
+
+    /// The operand of a step whose memory the result may take, and the relation that it is.
+    pub fn overwrites(&self, step: &Step) -> Option<(u32, RelationId)> {
+        let Operation::LocalJoin { inputs, kernel, .. } = &step.operation else {
+            return None;
         };
-        let mut operands = (0..).zip(inputs);
-        let found = operands.find(|operand| ends(operand.1) && may(operand));
-        found.map(|(operand, _)| operand)
+        let kernel = self.kernels.get(kernel.0 as usize)?;
+        (0..inputs.len() as u32).find_map(|operand| {
+            let relation = self.replaces(step, operand)?;
+            let read = inputs.iter().filter(|input| input.relation == relation);
+            (read.count() == 1 && kernel.may_overwrite(operand)).then_some((operand, relation))
+        })
     }
 }
 

@@ -12,8 +12,7 @@
 use crate::dtype::{DType, Scalar};
 use crate::function::Function;
 use crate::kernel::{IndexId, Kernel, Node, NodeId};
-use crate::plan::{Operation, Plan, Range, RelationId, Step};
-use crate::relation::RelationType;
+use crate::plan::{Operation, Plan, RelationId, Step};
 
 /// A whole number that is the same at all points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,32 +139,12 @@ impl Plan {
     /// The relation whose arrays a step changes in place: it gives that relation back but for single points, and nobody
     /// reads it afterwards.
     pub fn in_place(&self, step: &Step) -> Option<RelationId> {
-        let Operation::LocalJoin {
-            inputs,
-            kernel,
-            ranges,
-            fold: None,
-        } = &step.operation
-        else {
+        let Operation::LocalJoin { kernel, .. } = &step.operation else {
             return None;
         };
         let update = self.kernels.get(kernel.0 as usize)?.update()?;
-        let input = inputs.get(update.operand as usize)?;
-        let from = &self.steps.get(input.relation.0 as usize)?.kind;
-        let same = (0..).zip(&input.keys).all(|(dim, key)| dim == *key)
-            && step.frees.contains(&input.relation)
-            && is_same(from, &step.kind)
-            && ranges.len() == step.kind.array.dims.len()
-            && ranges
-                .iter()
-                .zip(&step.kind.array.dims)
-                .all(|(range, dim)| *range == dim.cut.map_or(Range::Whole, Range::Key));
-        same.then_some(input.relation)
+        self.replaces(step, update.operand)
     }
-}
-
-pub(crate) fn is_same(a: &RelationType, b: &RelationType) -> bool {
-    crate::repeat::alike(a, b) && a.placement == b.placement
 }
 
 #[cfg(test)]

@@ -7,14 +7,15 @@
 //! ```
 
 use super::merged::{self, Merged, Origin, Outline};
-use super::part::{keyed, places, signed};
+use super::part::{keyed, places};
 use super::{Member, Operand};
 use crate::boxes::Boxes;
+use crate::direct::Several;
 use crate::drive::Driver;
-use crate::memo::{Lying, Ready};
-use crate::program::{Place, Request};
+use crate::memo::{self, Lying, Ready};
+use crate::program::Place;
 use crate::segment::Segment;
-use crate::{Chunk, Options, direct};
+use crate::{Chunk, Options, signed};
 use ein_fused::Group;
 use ein_plan::NodeId;
 use std::sync::Arc;
@@ -66,65 +67,50 @@ pub(super) fn bundles(
     options: &Options,
 ) -> Vec<Bundle> {
     let outlines = outlines(members);
-    let ready =
-        |merged: Merged| {
-            let last = &members[*merged.members.last()?];
-            let read = merged.operands.iter();
-            let places: Vec<Place> = read
-                .map(|(member, operand)| places(members, &members[*member])[*operand].clone())
-                .collect();
-            let make = |times| made(&merged, (last, &places), blocks, options, times);
-            let ready =
-                match last.memo {
-                    Some(memo) => {
-                        let mut key = keyed(last, blocks);
-                        // Which members they are, what is wanted of them, and which of their operands are the same.
-                        key.extend(merged.members.iter().map(|member| (*member as u64, 0)));
-                        key.extend(merged.results.iter().map(|result| (result.1 as u64, 1)));
-                        for member in &merged.members {
-                            key.extend(outlines[*member].operands.iter().map(
-                                |origin| match origin {
-                                    Origin::Given(number) => (*number as u64, 2),
-                                    Origin::Made(number) => (*number as u64, 3),
-                                },
-                            ));
-                        }
-                        memo.program(&key, Lying::At(&places), make)
-                    }
-                    None => Arc::new(make(1)),
-                };
-            ready.program.direct.then_some(Bundle { merged, ready })
-        };
+    let ready = |merged: Merged| {
+        let last = &members[*merged.members.last()?];
+        let read = merged.operands.iter();
+        let places: Vec<Place> = read
+            .map(|(member, operand)| places(members, &members[*member])[*operand].clone())
+            .collect();
+        let ranges = signed(&last.ranges);
+        let mut lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        for (length, range) in lengths.iter_mut().zip(blocks.ranges(0)) {
+            *length = range.1 as usize;
+        }
+        let results = merged.nodes();
+        let several = several(&merged, (&results, &ranges, &lengths), &places);
+        let mut key = keyed(last, blocks);
+        // Which members they are, what is wanted of them, and which of their operands are the same.
+        key.extend(merged.members.iter().map(|member| (*member as u64, 0)));
+        key.extend(merged.results.iter().map(|result| (result.1 as u64, 1)));
+        for member in &merged.members {
+            let origins = outlines[*member].operands.iter();
+            key.extend(origins.map(|origin| match origin {
+                Origin::Given(number) => (*number as u64, 2),
+                Origin::Made(number) => (*number as u64, 3),
+            }));
+        }
+        let make = |times| several.ready(times, options.fusion);
+        let ready = memo::program(last.memo, &key, Lying::At(&places), make);
+        ready.program.direct.then_some(Bundle { merged, ready })
+    };
     let all = merged::merged(&outlines).into_iter();
     all.filter_map(ready).collect()
 }
 
-/// The program of members in blocks; not direct if there is no code for it.
-fn made(
-    merged: &Merged,
-    (member, places): (&Member<'_>, &[Place]),
-    blocks: &Boxes<'_>,
-    options: &Options,
-    times: u64,
-) -> Ready {
-    let ranges = signed(&member.ranges);
-    let mut lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let points = lengths
-        .iter()
-        .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-    for (length, range) in lengths.iter_mut().zip(blocks.ranges(0)) {
-        *length = range.1 as usize;
-    }
-    let output: Vec<usize> = (0..ranges.len()).collect();
-    let request = Request::of_kernel(&merged.kernel, &[], (&output, &[]), &ranges, &lengths);
-    let results: Vec<NodeId> = merged.results.iter().map(|result| result.0).collect();
-    let kernel = (&merged.kernel, &results[..]);
-    let (program, complete) =
-        direct::several(&request, places, kernel, (points, times), options.fusion);
-    Ready {
-        program,
-        parts: None,
-        complete,
+/// Members as one kernel, over ranges in parts of these lengths.
+fn several<'a>(
+    merged: &'a Merged,
+    (results, ranges, lengths): (&'a [NodeId], &'a [(i64, i64)], &'a [usize]),
+    places: &'a [Place],
+) -> Several<'a> {
+    Several {
+        kernel: &merged.kernel,
+        results,
+        ranges,
+        lengths,
+        places,
     }
 }
 
@@ -150,8 +136,9 @@ pub(crate) fn groups(members: &[Outline<'_>], places: &[Vec<Vec<(u64, u64)>>]) -
             .map(|(member, operand)| Place::new(&places[*member][*operand]))
             .collect();
         let ranges = signed(&members[*merged.members.first()?].ranges);
-        let results: Vec<NodeId> = merged.results.iter().map(|result| result.0).collect();
-        direct::group_of_several((&merged.kernel, &results), &ranges, &places)
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let results = merged.nodes();
+        several(&merged, (&results, &ranges, &lengths), &places).group()
     };
     merged::merged(members)
         .into_iter()

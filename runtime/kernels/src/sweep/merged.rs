@@ -46,6 +46,13 @@ pub(crate) struct Merged {
     pub results: Vec<(NodeId, usize)>,
 }
 
+impl Merged {
+    /// The nodes that are wanted, ascending.
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        self.results.iter().map(|result| result.0).collect()
+    }
+}
+
 impl Outline<'_> {
     /// Whether it reduces all of its rows to one number.
     pub(crate) fn gathers(&self) -> bool {

@@ -10,11 +10,11 @@ use super::{Member, Operand};
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::drive::Driver;
-use crate::memo::{Lying, Ready};
+use crate::memo::{self, Lying, Ready};
 use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
 use crate::rows::Rows;
-use crate::{Chunk, Options, contraction, direct, stream};
+use crate::{Chunk, Options, contraction, direct, signed, stream};
 use ein_array::Array;
 use std::sync::Arc;
 
@@ -115,9 +115,9 @@ impl<'a> Part<'a> {
                 complete,
             }
         };
-        let ready = alone.then(|| match member.memo {
-            Some(memo) => memo.program(&keyed(member, blocks), Lying::At(&places), make),
-            None => Arc::new(make(1)),
+        let ready = alone.then(|| {
+            let key = keyed(member, blocks);
+            memo::program(member.memo, &key, Lying::At(&places), make)
         });
         let elements: usize = lengths[..rank].iter().product();
         let bytes = elements
@@ -182,8 +182,4 @@ pub(super) fn keyed(member: &Member<'_>, blocks: &Boxes<'_>) -> Vec<(u64, u64)> 
     let block = blocks.ranges(0).into_iter();
     let block = block.map(|(start, length)| (start as u64, length as u64));
     member.ranges.iter().copied().chain(block).collect()
-}
-
-pub(super) fn signed(ranges: &[(u64, u64)]) -> Vec<(i64, i64)> {
-    ranges.iter().map(|(s, n)| (*s as i64, *n as i64)).collect()
 }
