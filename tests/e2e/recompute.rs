@@ -26,12 +26,14 @@ fn deep() -> String {
 }
 
 fn peak(folder: &Path, sites: &str) -> u64 {
-    let plan = einc_command(&["plan", "deep.ein", "--sites", sites, "--format", "json"])
-        .current_dir(folder)
-        .output()
+    let plan = run(
+        einc_command(&["plan", "deep.ein", "--sites", sites, "--format", "json"])
+            .current_dir(folder),
+    );
+    let (_, rest) = plan
+        .stdout
+        .split_once("\"peak_memory_per_site_max\":")
         .unwrap();
-    let text = String::from_utf8(plan.stdout).unwrap();
-    let (_, rest) = text.split_once("\"peak_memory_per_site_max\":").unwrap();
     let digits: String = rest
         .trim_start()
         .chars()

@@ -11,8 +11,11 @@ pub mod everywhere;
 pub mod front_end;
 
 use std::io::{BufReader, BufWriter};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -70,21 +73,45 @@ impl std::fmt::Display for Finished {
     }
 }
 
-/// Runs a command to its end.
+/// How long a command of a test may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Runs a command to its end. One that does not come to it in ten minutes is killed, with what it started, and fails the test.
 pub fn run(command: &mut Command) -> Finished {
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
+    let group = format!("-{}", child.id());
+    let (ended, waits) = mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let late = waits.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout);
+        if late {
+            let mut kill = Command::new("kill");
+            kill.args(["-KILL", "--", &group])
+                .status()
+                .expect("`kill` is part of every system");
+        }
+        late
+    });
     let Output {
         status,
         stdout,
         stderr,
-    } = command
-        .output()
-        .unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
-    Finished {
+    } = child.wait_with_output().expect("a child that was started");
+    drop(ended);
+    let finished = Finished {
         command: format!("{command:?}"),
         status: status.code(),
         stdout: String::from_utf8_lossy(&stdout).into_owned(),
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
-    }
+    };
+    let late = watch.join().expect("the watch does not panic");
+    assert!(!late, "killed after {PATIENCE:?}:\n{finished}");
+    finished
 }
 
 /// The `einc` that was built together with these tests.

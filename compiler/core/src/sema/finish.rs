@@ -93,13 +93,11 @@ impl<'a> Checker<'a> {
             super::names::Found::Entity(id) => {
                 if self.shape_of(id) == Shape::Function {
                     let none = BTreeMap::new();
-                    let diagnostic = match self.module_named(FileId(0), &none, &name.text) {
-                        Some(_) => self.no_value(FileId(0), &none, &name.text, name.span),
-                        None => {
-                            Diagnostic::error("E0204", format!("`{}` is a function", name.text))
-                                .at(name.span, "only tensors and numbers are given out")
-                        }
-                    };
+                    let instance = self.no_value(FileId(0), &none, &name.text, name.span);
+                    let diagnostic = instance.unwrap_or_else(|| {
+                        Diagnostic::error("E0204", format!("`{}` is a function", name.text))
+                            .at(name.span, "only tensors and numbers are given out")
+                    });
                     self.report.push(diagnostic);
                     return;
                 }

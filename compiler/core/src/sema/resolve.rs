@@ -466,8 +466,12 @@ impl<'w, 'a> Walk<'w, 'a> {
             Meaning::Function if position => self.note_implicit(name),
             Meaning::Function => {
                 let (file, inner) = (self.scope.file, &self.scope.inner);
-                let diagnostic = self.checker.no_value(file, inner, name, span);
-                self.fail(diagnostic);
+                let instance = self.checker.no_value(file, inner, name, span);
+                self.fail(instance.unwrap_or_else(|| {
+                    Diagnostic::error("E0204", format!("`{name}` is a function"))
+                        .at(span, "it must be called")
+                        .help(format!("write `{name}(…)`"))
+                }));
             }
             Meaning::Tensor | Meaning::Unknown if position && !name.contains('.') => {
                 self.note_implicit(name)

@@ -37,13 +37,12 @@ impl<'a> Walk<'_, 'a> {
                 }
                 Meaning::Function => {
                     let (file, inner) = (self.scope.file, &self.scope.inner);
-                    let diagnostic = match self.checker.module_named(file, inner, name) {
-                        Some(_) => self.checker.no_value(file, inner, name, base.span),
-                        None => Diagnostic::error("E0204", format!("`{name}` is a function"))
+                    let instance = self.checker.no_value(file, inner, name, base.span);
+                    self.fail(instance.unwrap_or_else(|| {
+                        Diagnostic::error("E0204", format!("`{name}` is a function"))
                             .at(base.span, "its arguments stand in round brackets")
-                            .help(format!("write `{name}(…)`")),
-                    };
-                    self.fail(diagnostic);
+                            .help(format!("write `{name}(…)`"))
+                    }));
                 }
                 Meaning::Scalar if self.scope.locals.get(name.as_str()) == Some(&Local::Any) => {}
                 // A tensor whose name is also an index: the brackets say which is meant.

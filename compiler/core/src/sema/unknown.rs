@@ -117,7 +117,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The module of an instance, or of an array of them, that has this name; `inner` are those inside a module.
-    pub(super) fn module_named(
+    fn module_named(
         &self,
         file: FileId,
         inner: &BTreeMap<&'a str, EntityId>,
@@ -140,26 +140,22 @@ impl<'a> Checker<'a> {
         found.map(|(_, module)| module)
     }
 
-    /// Says that a function, or an instance of a module, is no value.
+    /// Says that an instance of a module is no value, if a name is that of one.
     pub(super) fn no_value(
         &self,
         file: FileId,
         inner: &BTreeMap<&'a str, EntityId>,
         name: &str,
         span: Span,
-    ) -> Diagnostic {
-        let Some(module) = self.module_named(file, inner, name) else {
-            return Diagnostic::error("E0204", format!("`{name}` is a function"))
-                .at(span, "it must be called")
-                .help(format!("write `{name}(…)`"));
-        };
-        let of = &module.name.text;
-        Diagnostic::error(
+    ) -> Option<Diagnostic> {
+        let of = &self.module_named(file, inner, name)?.name.text;
+        let diagnostic = Diagnostic::error(
             "E0204",
             format!("`{name}` is an instance of the module `{of}`"),
         )
         .at(span, "no value by itself")
-        .help("apply it to something, or name what it owns by its path, as in `head.w`")
+        .help("apply it to something, or name what it owns by its path, as in `head.w`");
+        Some(diagnostic)
     }
 
     /// What a path of a state in an instance, or in an array of them, names: the state, its module, and where it stands.

@@ -17,6 +17,7 @@ mod patient;
 use mpi::ffi;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
+use std::time::Duration;
 use table::{Begun, Outcome, Segment, Table, Tell, VERSION};
 
 /// The table; see its type for what the functions promise.
@@ -299,13 +300,57 @@ unsafe extern "C" fn abort(status: i32) {
 }
 
 unsafe extern "C" fn finish() -> Outcome {
-    // MPICH over UCX's TCP may wait for ever in MPI_Finalize for a rank that has long left it: all begin it together.
+    let apart = over_ucx() && several_hosts();
     let met = outcome(patient::meet());
     if !met.is_null() {
         return met;
     }
     // What waiting ranks have said to this one and nobody has read.
     patient::heard(0);
+    if apart {
+        std::thread::sleep(ALL_HAVE_LEFT);
+    }
     // SAFETY: called once, when nothing is under way.
     outcome(unsafe { ffi::MPI_Finalize() })
+}
+
+/// Between hosts MPICH over UCX ends each connection by a message that the other rank must answer, and a rank whose own are answered waits
+/// for all in a way that answers nobody (pmodels/mpich, pull request 6596): one that asks late waits for ever. So no rank begins to ask before all
+/// have left the meeting, where they still answer; from then on each asks first and answers later.
+const ALL_HAVE_LEFT: Duration = Duration::from_millis(250);
+
+/// Whether this is MPICH over UCX.
+fn over_ucx() -> bool {
+    let mut text: [c_char; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize + 1] =
+        [0; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize + 1];
+    let mut length = 0;
+    // SAFETY: the buffer has the length that MPI asks for, and MPI ends the text in NUL.
+    let text = unsafe {
+        ffi::MPI_Get_library_version(text.as_mut_ptr(), &mut length);
+        CStr::from_ptr(text.as_ptr())
+    };
+    text.to_string_lossy().contains("ch4:ucx")
+}
+
+/// Whether some ranks cannot share memory, the same at every rank; collective.
+fn several_hosts() -> bool {
+    let (mut here, mut all) = (0, 0);
+    // SAFETY: collective; MPI is started, and the communicator is freed where it was made.
+    unsafe {
+        let mut host = ffi::RSMPI_COMM_NULL;
+        ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut all);
+        let kind = ffi::RSMPI_COMM_TYPE_SHARED;
+        let code = ffi::MPI_Comm_split_type(
+            ffi::RSMPI_COMM_WORLD,
+            kind,
+            0,
+            ffi::RSMPI_INFO_NULL,
+            &mut host,
+        );
+        if code == ffi::MPI_SUCCESS as c_int {
+            ffi::MPI_Comm_size(host, &mut here);
+            ffi::MPI_Comm_free(&mut host);
+        }
+    }
+    here < all
 }
