@@ -55,9 +55,10 @@ pub(crate) fn run(
     if !ready.program.direct {
         return Err(old);
     }
+    let column = [(over, 0)];
     let driver = Driver::new(&ready.program, &signed, &[], kernel.finish)
         .reading(operands)
-        .over(over);
+        .over(&column);
     // Nothing that is read from memory to memory can fault.
     let _none = driver.run(vec![Segment::of(old.data_mut())]);
     Ok(old)
