@@ -133,7 +133,11 @@ impl Plan {
         let given_out = self.outputs.iter().any(|output| output.relation == old);
         let rests = self.spills.iter().any(|spill| spill.relation == old);
         let is_step = matches!(uses.events[at], Event::Step(_));
-        if !lies || given_out || rests || !is_step || uses.last[old.0 as usize] > at {
+        let outside = self.repeats.iter().all(|repeat| {
+            let body = repeat.first..repeat.end;
+            !body.contains(&old.0) && !body.contains(&next.0)
+        });
+        if !lies || given_out || rests || !is_step || !outside || uses.last[old.0 as usize] > at {
             return None;
         }
         let readers = self.steps.iter().filter(|step| {
