@@ -34,6 +34,7 @@ mod source;
 mod spill;
 mod step;
 mod store;
+mod succession;
 mod walk;
 
 pub use disk::Spilled;

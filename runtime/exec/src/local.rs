@@ -106,12 +106,16 @@ pub(crate) fn join(
     in_key_order(keys.into_par_iter().map(one))
 }
 
+/// What members of a sweep are written over where nobody else holds it: of each the relation, and its tuples.
+pub(crate) type Old = Vec<(RelationId, RelationId, Tuples)>;
+
 /// The joins of a sweep, tuple by tuple; what is not kept is made in passing. An error comes with the number of its member.
 /// `memos`: by step, what is kept of its runs.
 pub(crate) fn sweep(
     place: &Place<'_>,
     sweep: &Sweep,
     kept: &[bool],
+    mut old: Old,
     memos: &[Memo],
 ) -> Result<Vec<Option<Tuples>>, (usize, RunError)> {
     let plan = place.plan;
@@ -122,14 +126,44 @@ pub(crate) fn sweep(
     }
     let mut made: Vec<Option<Tuples>> = kept.iter().map(|kept| kept.then(Tuples::new)).collect();
     let mut worst = None;
+    let position = |relation: RelationId| sweep.members.iter().position(|m| *m == relation);
     for key in place.keys(plan.kind(sweep.last())) {
-        let mut members = vec![];
+        let (mut members, mut over, mut shared) = (vec![], BTreeMap::new(), vec![]);
+        for (member, relation, tuples) in &mut old {
+            let array = tuples.remove(&key).and_then(|mut tuple| tuple.pop());
+            let array = array.ok_or_else(|| (0, absent(*relation, &key)))?;
+            let member = position(*member)
+                .ok_or_else(|| (0, RunError::internal("what is written over is no member's")))?;
+            match Arc::try_unwrap(array) {
+                Ok(array) => drop(over.insert(member, array)),
+                Err(array) => shared.push((*relation, array)),
+            }
+        }
+        let replaced = |relation: RelationId| {
+            let (member, ..) = old.iter().find(|(_, old, _)| *old == relation)?;
+            position(*member).filter(|member| over.contains_key(member))
+        };
         for (number, join) in joins.iter().enumerate() {
             let kind = plan.kind(sweep.members[number]);
             let operand =
-                |input: &JoinInput| match sweep.members.iter().position(|m| *m == input.relation) {
-                    Some(made) => Ok(ein_kernels::Operand::Made(made)),
-                    None => chunk(place, input, &key).map(ein_kernels::Operand::Given),
+                |input: &JoinInput| match (position(input.relation), replaced(input.relation)) {
+                    (Some(made), _) => Ok(ein_kernels::Operand::Made(made)),
+                    (None, Some(member)) => Ok(ein_kernels::Operand::Old(member)),
+                    (None, None) => {
+                        let mut shared = shared.iter();
+                        let own = shared.find(|(relation, _)| *relation == input.relation);
+                        let chunk = match own {
+                            Some((relation, array)) => {
+                                let ranges = plan.kind(*relation).ranges(&key);
+                                Ok(Chunk {
+                                    columns: vec![&**array],
+                                    start: ranges.iter().map(|(start, _)| *start).collect(),
+                                })
+                            }
+                            None => chunk(place, input, &key),
+                        };
+                        chunk.map(ein_kernels::Operand::Given)
+                    }
                 };
             let operands = join.inputs.iter().map(operand).collect::<Result<_, _>>();
             members.push(ein_kernels::Member {
@@ -140,7 +174,8 @@ pub(crate) fn sweep(
                 memo: memos.get(sweep.members[number].0 as usize),
             });
         }
-        let columns = match ein_kernels::sweep(&members, sweep.rows as usize, &options(plan)) {
+        let rows = sweep.rows as usize;
+        let columns = match ein_kernels::sweep_over(&members, rows, over, &options(plan)) {
             Ok(columns) => columns,
             Err((number, error)) => {
                 // That of the first member counts, as if they were taken one after another.

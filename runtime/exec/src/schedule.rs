@@ -11,7 +11,8 @@ use ein_comm::Communicator;
 use ein_kernels::Memo;
 use ein_plan::lifetime::{Event, events};
 use ein_plan::{
-    BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType, Step, Update,
+    BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType, Settled, Step,
+    Succession, Update,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(crate) enum Item {
     Begin(usize),
     /// The exchanges end that end with this step.
     End(usize),
+    /// Sites agree on whether the loss is finite.
+    Settle,
     /// Parts at which no site talks.
     Quiet(Vec<Item>),
     /// A loop, its body.
@@ -52,6 +55,12 @@ pub(crate) struct Schedule {
     pub updates: Vec<Option<(RelationId, Update)>>,
     /// By step: the operand whose memory its result may take, with the relation.
     pub overwrites: Vec<Option<(usize, RelationId)>>,
+    /// What the step may write over of what is carried, by what takes its place.
+    pub successions: BTreeMap<RelationId, Succession>,
+    /// Where the loss is known, if something waits for it.
+    pub settled: Option<Settled>,
+    /// By step: whether the loss depends on it.
+    pub of_loss: Vec<bool>,
     /// By step: the sweep that it is in.
     pub sweeps: Vec<Option<usize>>,
     /// By step: whether its result is never held.
@@ -105,6 +114,7 @@ impl Schedule {
     fn new(plan: &Plan, others: bool, agree: bool) -> Schedule {
         let fallible = fallible(plan);
         let blocks = plan.blocks_of_steps();
+        let successions = plan.successions();
         let mut schedule = Schedule {
             items: vec![],
             loops: vec![],
@@ -117,6 +127,16 @@ impl Schedule {
                 .iter()
                 .map(|step| overwrites(plan, step))
                 .collect(),
+            successions: {
+                let list = successions.list.into_iter();
+                list.map(|succession| (succession.next, succession))
+                    .collect()
+            },
+            settled: successions.settled,
+            of_loss: match plan.loss() {
+                Some(loss) => plan.needed_for(loss),
+                None => vec![true; plan.steps.len()],
+            },
             sweeps: plan.sweeps_of_steps(),
             passing: plan.passing(),
             memos: plan.steps.iter().map(|_| Memo::default()).collect(),
@@ -174,6 +194,10 @@ impl Schedule {
             match event {
                 Event::Enter(_) => parts.push((vec![], true)),
                 Event::Step(step) => {
+                    let settled = schedule.settled.as_ref();
+                    if settled.is_some_and(|settled| settled.before.0 as usize == step) {
+                        add(&mut parts, Item::Settle, false);
+                    }
                     if rests[step] {
                         add(&mut parts, Item::Rest(step), true);
                     }

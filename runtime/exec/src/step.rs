@@ -52,7 +52,8 @@ impl Walker<'_> {
                     let changes = local::changes(&self.place(), &join, update, &step.kind)?;
                     return self.change(*relation, changes);
                 }
-                if let Some((operand, relation)) = self.schedule.overwrites[step.result.0 as usize]
+                let ends = self.schedule.overwrites[step.result.0 as usize];
+                if let Some((operand, relation)) = self.succeeds(step.result).or(ends)
                     && let Some((tuples, addresses)) = self.store.take(relation)
                 {
                     let made = over::join(&self.place(), &join, (operand, tuples), &step.kind)?;

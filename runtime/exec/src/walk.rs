@@ -22,6 +22,7 @@ use crate::{Options, Report, Traffic};
 use ein_comm::{ArrayKind, Communicator, Counting, Moved};
 use ein_plan::{BlockId, Operation, Plan, RelationId, Step, Sweep};
 use rayon::ThreadPool;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -92,6 +93,10 @@ pub(crate) struct Walker<'a> {
     pub took: Duration,
     /// The exchanges that have begun and not ended.
     pub begun: Vec<Begun>,
+    /// Whether the loss is known to be finite.
+    pub settled: bool,
+    /// Steps that were taken before their turn.
+    pub ahead: BTreeSet<usize>,
     /// Whether values that are not finite are looked for.
     pub looking: bool,
     /// The first step with NaN or infinity, and with minus infinity alone, which masks hold.
@@ -123,6 +128,8 @@ impl<'a> Walker<'a> {
             disk: Disk::new(options.spill.clone()),
             took: Duration::ZERO,
             begun: vec![],
+            settled: false,
+            ahead: BTreeSet::new(),
             looking: false,
             faulty: (None, None),
         }
@@ -175,6 +182,7 @@ impl<'a> Walker<'a> {
                 Item::Rest(step) => self.rest(*step),
                 Item::Begin(exchange) => self.begin_exchange(*exchange)?,
                 Item::End(step) => self.end_exchanges(*step)?,
+                Item::Settle => self.settle(pool)?,
                 Item::Repeat(block, body) => {
                     self.repeat(*block, true, |walker| walker.items(body, pool))?;
                 }
@@ -224,7 +232,7 @@ impl<'a> Walker<'a> {
                         self.failure = Some(error);
                     }
                 }
-                Item::Begin(_) | Item::End(_) => {
+                Item::Begin(_) | Item::End(_) | Item::Settle => {
                     let what = "sites talk where they do not";
                     self.failure = Some(RunError::internal(what));
                 }
@@ -257,6 +265,10 @@ impl<'a> Walker<'a> {
             }
             return here;
         }
+        if self.ahead.contains(&number) {
+            self.free(step);
+            return true;
+        }
         self.current.store(number, Ordering::Relaxed);
         match self.local(step) {
             Ok(Some(tuples)) => self.keep(number, step, tuples),
@@ -277,13 +289,18 @@ impl<'a> Walker<'a> {
             .iter()
             .map(|n| self.looking || !self.schedule.passing[*n]);
         let kept: Vec<bool> = kept.collect();
-        match local::sweep(&self.place(), sweep, &kept, &self.schedule.memos) {
+        let (old, mut taken) = self.succeeded(sweep);
+        let (place, memos) = (self.place(), &self.schedule.memos);
+        match local::sweep(&place, sweep, &kept, old, memos) {
             Ok(made) => {
                 for (number, tuples) in numbers.into_iter().zip(made) {
                     if let Some(tuples) = tuples
                         && self.failure.is_none()
                     {
                         let step = &plan.steps[number];
+                        if let Some(addresses) = taken.remove(&step.result) {
+                            self.store.forget(addresses, &tuples);
+                        }
                         self.hold(number, step, tuples);
                         if self.schedule.passing[number] {
                             self.store.free(step.result.into());
@@ -403,7 +420,7 @@ impl<'a> Walker<'a> {
             self.failure = Some(self.located(error, number));
             return;
         }
-        if self.looking {
+        if self.looking && self.schedule.of_loss[number] {
             self.look(number, &tuples);
         }
         self.store.insert(step.result.into(), tuples);

@@ -103,8 +103,8 @@ pub(crate) struct Driver<'p, 'a> {
     parts: Option<u64>,
     /// Whether values are written past the caches.
     streams: bool,
-    /// The operand that the result takes the place of, if the program is direct.
-    over: Option<usize>,
+    /// The operands that results take the place of, with the columns, if the program is direct.
+    over: &'p [(usize, usize)],
     ranges: &'p [(i64, i64)],
     /// Global extents of the reduced indices: what the numbers of `argmax` count.
     extents: &'p [i64],
@@ -125,7 +125,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             operands: (program.operands, &[]),
             parts: None,
             streams: false,
-            over: None,
+            over: &[],
             ranges,
             extents,
             finish,
@@ -150,12 +150,9 @@ impl<'p, 'a> Driver<'p, 'a> {
         }
     }
 
-    /// The same, writing over an operand: the columns hold its elements, and its chunk has none.
-    pub(crate) fn over(self, operand: usize) -> Self {
-        Driver {
-            over: Some(operand),
-            ..self
-        }
+    /// The same, writing over operands, each of which a column holds the elements of: their chunks have none.
+    pub(crate) fn over(self, over: &'p [(usize, usize)]) -> Self {
+        Driver { over, ..self }
     }
 
     /// The same, writing past the caches if that is asked for.

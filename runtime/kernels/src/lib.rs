@@ -61,7 +61,7 @@ pub use ein_matrix::Problem;
 pub use generate::{generate, generate_in_round};
 pub use mapped::Mapped;
 pub use memo::Memo;
-pub use sweep::{Member, Operand, Origin, Outline, sweep};
+pub use sweep::{Member, Operand, Origin, Outline, sweep, sweep_over};
 pub use update::update;
 
 use ein_array::Array;
@@ -195,7 +195,7 @@ pub fn run_again(
 }
 
 /// The same of a kernel whose result may take the memory of its operand `over` ([`Kernel::may_overwrite`]), of which `old` is the part at
-/// `ranges`, and the chunk among the operands has no columns.
+/// `ranges`, and the chunk among the operands has no columns. It does take it if the result has that part's shape and type.
 ///
 /// # Errors
 /// Those of [`run`].
@@ -207,7 +207,7 @@ pub fn run_over(
     options: &Options,
     memo: Option<&Memo>,
 ) -> Result<Vec<Array>, KernelError> {
-    let old = match over::run(kernel, ranges, operands, (over, old), options, memo) {
+    let old = match over::run(kernel, ranges, operands, (over, old), options, memo)? {
         Ok(made) => return Ok(vec![made]),
         Err(old) => old,
     };

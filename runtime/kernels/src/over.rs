@@ -1,7 +1,8 @@
 //! Results in the memory of an operand that nobody reads afterwards.
 //!
 //! A program that goes from memory to memory reads each element before it writes the one at its place, so it needs no room of its own, and
-//! nothing is read that is only written. Must not know who owns the operand.
+//! nothing is read that is only written. Where there is none, the kernel is a sweep of its own, whose blocks are copied before they are
+//! written over. Must not know who owns the operand.
 //!
 //! ```text
 //! where(a0[i, j] > 0, a1[i, j], 0) over a1:   two streams read, one of them written
@@ -12,12 +13,54 @@ use crate::drive::Driver;
 use crate::memo::{self, Lying, Memo};
 use crate::program::Place;
 use crate::segment::Segment;
-use crate::{Chunk, Options};
+use crate::sweep::{Member, Operand, sweep_over};
+use crate::{Chunk, KernelError, Options};
 use ein_array::Array;
 use ein_plan::Kernel;
+use std::collections::BTreeMap;
 
-/// The result in the memory of the operand `over`, which is `old`; gives that back where there is no code for it.
+/// The result in the memory of the operand `over`, which is `old`; where it cannot lie there, that is given back.
+///
+/// # Errors
+/// The first faulty point.
 pub(crate) fn run(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    (over, old): (usize, Array),
+    options: &Options,
+    memo: Option<&Memo>,
+) -> Result<Result<Array, Array>, KernelError> {
+    let starts = ranges.iter().map(|range| range.0);
+    let lengths = ranges.iter().map(|range| range.1 as usize);
+    let same = operands[over].start.iter().copied().eq(starts)
+        && lengths.eq(old.shape().iter().copied())
+        && kernel.output == [old.dtype()];
+    if !same || ranges.is_empty() || !kernel.may_overwrite(over as u32) {
+        return Ok(Err(old));
+    }
+    let old = match direct(kernel, ranges, operands, (over, old), options, memo) {
+        Ok(made) => return Ok(Ok(made)),
+        Err(old) => old,
+    };
+    let all = operands.iter().cloned().map(Operand::Given);
+    let mut all: Vec<Operand<'_>> = all.collect();
+    all[over] = Operand::Old(0);
+    let members = [Member {
+        kernel,
+        ranges: ranges.to_vec(),
+        operands: all,
+        kept: true,
+        memo,
+    }];
+    let old = BTreeMap::from([(0, old)]);
+    let made = sweep_over(&members, ranges.len(), old, options).map_err(|(_, error)| error)?;
+    let made = made.into_iter().flatten().flatten().next();
+    Ok(Ok(made.expect("the member is kept")))
+}
+
+/// The same by one loop from memory to memory; gives the operand back where there is none.
+fn direct(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
@@ -25,14 +68,6 @@ pub(crate) fn run(
     options: &Options,
     memo: Option<&Memo>,
 ) -> Result<Array, Array> {
-    let starts = ranges.iter().map(|range| range.0);
-    let lengths = ranges.iter().map(|range| range.1 as usize);
-    let same = operands[over].start.iter().copied().eq(starts)
-        && lengths.eq(old.shape().iter().copied())
-        && kernel.output == [old.dtype()];
-    if !same || !kernel.may_overwrite(over as u32) {
-        return Err(old);
-    }
     let place = |(number, chunk): (usize, &Chunk<'_>)| match number == over {
         true => Place::new(ranges),
         false => Place::of(chunk),
@@ -55,9 +90,10 @@ pub(crate) fn run(
     if !ready.program.direct {
         return Err(old);
     }
+    let column = [(over, 0)];
     let driver = Driver::new(&ready.program, &signed, &[], kernel.finish)
         .reading(operands)
-        .over(over);
+        .over(&column);
     // Nothing that is read from memory to memory can fault.
     let _none = driver.run(vec![Segment::of(old.data_mut())]);
     Ok(old)

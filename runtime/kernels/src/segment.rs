@@ -97,6 +97,19 @@ impl<'a> Segment<'a> {
         copied!(F16 BF16 F32 F64 U8 I32 I64 Bool);
     }
 
+    /// Copies the elements to those of the same type.
+    pub(crate) fn read(&self, to: &mut Data) {
+        macro_rules! copied {
+            ($($kind:ident)*) => {
+                match (self, to) {
+                    $((Segment::$kind(from), Data::$kind(to)) => to.copy_from_slice(from),)*
+                    _ => {}
+                }
+            };
+        }
+        copied!(F16 BF16 F32 F64 U8 I32 I64 Bool);
+    }
+
     /// Writes a floating-point value at `at`, converted to the element type.
     pub(crate) fn set_float(&mut self, at: usize, x: f64) {
         match self {

@@ -24,8 +24,10 @@ use bundle::Bundle;
 use ein_array::Array;
 use ein_plan::Kernel;
 use ein_plan::sweep::BLOCK;
+use merged::Merged;
 use part::{Form, Part, gathers, places};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -39,6 +41,8 @@ pub enum Operand<'a> {
     Given(Chunk<'a>),
     /// An earlier member makes it; it is read at the reader's own row, by bare indices.
     Made(usize),
+    /// What a member's result takes the memory of; it lies as the result does, and is read like what is made.
+    Old(usize),
 }
 
 /// A kernel of a sweep.
@@ -66,12 +70,30 @@ pub fn sweep<'a>(
     rows: usize,
     options: &Options,
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
+    sweep_over(members, rows, BTreeMap::new(), options)
+}
+
+/// The same, some results taking the memory of arrays: `over` has them by member. They are of the result's shape and type, and members read
+/// them as [`Operand::Old`]; such a member is kept, and has one column.
+///
+/// # Errors
+/// Those of [`sweep`]; the arrays are lost then.
+pub fn sweep_over<'a>(
+    members: &'a [Member<'a>],
+    rows: usize,
+    mut over: BTreeMap<usize, Array>,
+    options: &Options,
+) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
     let Some(first) = members.first() else {
         return Ok(vec![]);
     };
     let extents: Vec<(i64, i64)> = signed(&first.ranges[..rows]);
-    let mut results: Vec<Option<Vec<Array>>> = (members.iter())
-        .map(|member| {
+    let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
+    let mut results: Vec<Option<Vec<Array>>> = (members.iter().enumerate())
+        .map(|(number, member)| {
+            if let Some(old) = over.remove(&number) {
+                return Some(vec![old]);
+            }
             let shape = shape(&member.ranges, member.kernel);
             let columns = member.kernel.output.iter();
             member
@@ -96,21 +118,33 @@ pub fn sweep<'a>(
         })
         .collect();
     let least = pairs.iter().flatten().map(Pairs::least_rows).max();
-    let wanted = (BLOCK as usize / row_bytes(members, &extents).max(1)).max(least.unwrap_or(1));
+    let outlines = bundle::outlines(members);
+    let merged = merged::merged(&outlines);
+    let bytes = row_bytes(members, &merged, &extents);
+    let wanted = (BLOCK as usize / bytes.max(1)).max(least.unwrap_or(1));
     let blocks = Boxes::new(&extents, wanted);
-    let bundles = bundle::bundles(members, &blocks, options);
+    let bundles = bundle::bundles(members, (merged, &outlines), &blocks, options);
     let turns = turns(members, &bundles);
-    let parts: Vec<Part<'_>> = (members.iter().zip(pairs).enumerate())
+    let mut parts: Vec<Part<'_>> = (members.iter().zip(pairs).enumerate())
         .map(|(number, (member, pairs))| {
             let alone = turns.contains(&Turn::Alone(number));
             Part::new(members, (member, pairs, alone), &blocks, options)
         })
+        .collect();
+    for (number, part) in parts.iter_mut().enumerate() {
+        part.read = is_read(members, &bundles, number);
+        part.streams &= !overwritten[number];
+    }
+    let over: Vec<Vec<(usize, usize)>> = (bundles.iter())
+        .map(|bundle| bundle.over(members, |number| !parts[number].read))
         .collect();
     let pass = Pass {
         parts: &parts,
         bundles: &bundles,
         turns: &turns,
         blocks: &blocks,
+        aside: &aside(members, &bundles, &over),
+        over: &over,
     };
     let mut rest: Vec<Vec<Segment<'_>>> = results
         .iter_mut()
@@ -142,13 +176,15 @@ pub fn sweep<'a>(
         faulty: AtomicUsize::new(usize::MAX),
         found: Mutex::new(None),
     };
-    let scratch = || parts.iter().map(|_| vec![]).collect();
-    let tasks = tasks.into_par_iter().map_init(
-        scratch,
-        |scratch: &mut Vec<Vec<Array>>, (block, columns)| {
+    let scratch = || Scratch {
+        made: parts.iter().map(|_| vec![]).collect(),
+        old: parts.iter().map(|_| vec![]).collect(),
+    };
+    let tasks = tasks
+        .into_par_iter()
+        .map_init(scratch, |scratch, (block, columns)| {
             pass.block(block, columns, scratch, &state)
-        },
-    );
+        });
     let gathered: Vec<Vec<Carrier>> = tasks.collect();
     if let Ok(Some((member, _, error))) = state.found.into_inner() {
         return Err((member, error));
@@ -165,33 +201,90 @@ pub fn sweep<'a>(
     Ok(results)
 }
 
-/// About how many bytes are read and made for a row.
-fn row_bytes(members: &[Member<'_>], extents: &[(i64, i64)]) -> usize {
+/// About how many bytes lie in a cache for a row: what is read, and what is made but for what stays in registers.
+fn row_bytes(members: &[Member<'_>], merged: &[Merged], extents: &[(i64, i64)]) -> usize {
+    /// What is read, once however many read it.
+    #[derive(PartialEq, Eq)]
+    enum Read {
+        Column(usize),
+        Old(usize),
+    }
     let rows: usize = extents.iter().map(|extent| extent.1 as usize).product();
-    let mut given: Vec<&Array> = vec![];
+    let mut read: Vec<(Read, usize)> = vec![];
     let mut bytes = 0;
-    for member in members {
-        let elements: usize = shape(&member.ranges, member.kernel).iter().product();
-        bytes += elements
-            * member
-                .kernel
-                .output
-                .iter()
-                .map(|dtype| dtype.size())
-                .sum::<usize>();
+    for (number, member) in members.iter().enumerate() {
+        let sizes = |member: &Member<'_>| -> usize {
+            let columns = member.kernel.output.iter();
+            columns.map(|dtype| dtype.size()).sum()
+        };
+        let elements = |member: &Member<'_>| -> usize {
+            let shape = shape(&member.ranges, member.kernel);
+            shape.iter().product()
+        };
+        let passes = merged.iter().any(|merged| {
+            merged.members.contains(&number) && merged.results.iter().all(|r| r.1 != number)
+        });
+        if !passes {
+            bytes += elements(member) * sizes(member);
+        }
+        let points = (member.ranges.iter()).fold(1usize, |n, (_, l)| n.saturating_mul(*l as usize));
+        let mut note = |which: Read, bytes: usize| match read.iter_mut().find(|r| r.0 == which) {
+            Some(known) => known.1 = known.1.max(bytes),
+            None => read.push((which, bytes)),
+        };
         for operand in &member.operands {
-            let Operand::Given(chunk) = operand else {
-                continue;
-            };
-            for column in &chunk.columns {
-                if !given.iter().any(|known| std::ptr::eq(*known, *column)) {
-                    given.push(column);
-                    bytes += column.data().bytes().len();
+            match operand {
+                Operand::Given(chunk) => {
+                    for column in &chunk.columns {
+                        let most = points.saturating_mul(column.dtype().size());
+                        let at = std::ptr::from_ref(*column) as usize;
+                        note(Read::Column(at), column.data().bytes().len().min(most));
+                    }
                 }
+                Operand::Old(other) => {
+                    let other_member = &members[*other];
+                    let most = points.saturating_mul(sizes(other_member));
+                    let all = elements(other_member) * sizes(other_member);
+                    note(Read::Old(*other), all.min(most));
+                }
+                Operand::Made(_) => {}
             }
         }
     }
+    bytes += read.iter().map(|read| read.1).sum::<usize>();
     bytes / rows.max(1)
+}
+
+/// Whether a member reads what another one makes that is not taken together with it.
+fn is_read(members: &[Member<'_>], bundles: &[Bundle], number: usize) -> bool {
+    let beside = |other: usize| {
+        let mut bundles = bundles.iter().map(|bundle| &bundle.merged.members);
+        bundles.any(|all| all.contains(&number) && all.contains(&other))
+    };
+    members.iter().enumerate().any(|(other, member)| {
+        let mut operands = member.operands.iter();
+        operands.any(|operand| matches!(operand, Operand::Made(made) if *made == number))
+            && !beside(other)
+    })
+}
+
+/// By member: whether what its result takes the memory of is copied before that, since somebody reads it who is not the loop that writes over it.
+fn aside(members: &[Member<'_>], bundles: &[Bundle], over: &[Vec<(usize, usize)>]) -> Vec<bool> {
+    let direct = |reader: usize, old: usize| {
+        bundles.iter().zip(over).any(|(bundle, over)| {
+            let column = |column: usize| bundle.merged.results[column].1 == old;
+            bundle.merged.members.contains(&reader) && over.iter().any(|(_, at)| column(*at))
+        })
+    };
+    let mut aside = vec![false; members.len()];
+    for (reader, member) in members.iter().enumerate() {
+        for operand in &member.operands {
+            if let Operand::Old(old) = operand {
+                aside[*old] |= !direct(reader, *old);
+            }
+        }
+    }
+    aside
 }
 
 fn shape(ranges: &[(u64, u64)], kernel: &Kernel) -> Vec<usize> {
@@ -242,6 +335,22 @@ struct Pass<'p, 'a> {
     bundles: &'p [Bundle],
     turns: &'p [Turn],
     blocks: &'p Boxes<'p>,
+    /// By member: whether what it writes over is copied first.
+    aside: &'p [bool],
+    /// By bundle: the operands that its results take the place of, with the column.
+    over: &'p [Vec<(usize, usize)>],
+}
+
+/// Room for what is made of a block, and for what is written over, by member.
+struct Scratch {
+    made: Vec<Vec<Array>>,
+    old: Vec<Vec<Array>>,
+}
+
+/// A block: the range of each row index, and the number of its first row.
+struct Here {
+    ranges: Vec<(i64, i64)>,
+    first: usize,
 }
 
 impl Pass<'_, '_> {
@@ -251,28 +360,35 @@ impl Pass<'_, '_> {
         &self,
         block: usize,
         mut columns: Vec<Vec<Segment<'_>>>,
-        scratch: &mut [Vec<Array>],
+        scratch: &mut Scratch,
         state: &State,
     ) -> Vec<Carrier> {
-        let ranges = self.blocks.ranges(block);
+        let here = Here {
+            ranges: self.blocks.ranges(block),
+            first: self.blocks.rows(block).0,
+        };
+        for (number, part) in self.parts.iter().enumerate() {
+            if self.aside[number] {
+                let old = std::mem::take(&mut scratch.old[number]);
+                let mut old = room(part, &here.ranges, old);
+                columns[number][0].read(old[0].data_mut());
+                scratch.old[number] = old;
+            }
+        }
         let mut gathered = vec![];
         for turn in self.turns {
             match turn {
-                Turn::Together(bundle) => {
-                    self.together(&self.bundles[*bundle], block, &mut columns, scratch);
-                }
+                Turn::Together(bundle) => self.together(*bundle, &here, &mut columns, scratch),
                 // What stands behind a fault does not count.
                 Turn::Alone(number) if *number > state.faulty.load(Ordering::Relaxed) => {}
                 Turn::Alone(number) => {
                     let own = std::mem::take(&mut columns[*number]);
-                    match self.alone(*number, (&ranges, block), own, scratch) {
+                    match self.alone(*number, &here, own, scratch) {
                         Ok(carrier) => gathered.extend(carrier),
                         Err(point) => {
-                            let (part, first) = (&self.parts[*number], self.blocks.rows(block).0);
-                            let read = part.member.operands.iter();
-                            let read = read
-                                .map(|operand| self.operand(operand, (&ranges, first), scratch).0);
-                            let operands: Vec<_> = read.collect();
+                            let part = &self.parts[*number];
+                            let (operands, _) =
+                                self.operands(&part.member.operands, &here, scratch);
                             fault(
                                 part.member.kernel,
                                 (*number, block),
@@ -291,45 +407,45 @@ impl Pass<'_, '_> {
     /// A bundle's members on one block.
     fn together(
         &self,
-        bundle: &Bundle,
-        block: usize,
+        number: usize,
+        here: &Here,
         columns: &mut [Vec<Segment<'_>>],
-        scratch: &mut [Vec<Array>],
+        scratch: &mut Scratch,
     ) {
+        let bundle = &self.bundles[number];
         let results = || bundle.merged.results.iter().map(|result| result.1);
-        let ranges = self.blocks.ranges(block);
-        let first = self.blocks.rows(block).0;
         // What other members read is made where they find it.
         let mut rooms: Vec<Vec<Array>> = results()
             .map(|number| {
                 let part = &self.parts[number];
-                match part.read || columns[number].is_empty() {
-                    true => room(part, &ranges, std::mem::take(&mut scratch[number])),
+                match part.read || part.streams || columns[number].is_empty() {
+                    true => {
+                        let old = std::mem::take(&mut scratch.made[number]);
+                        room(part, &here.ranges, old)
+                    }
                     false => vec![],
                 }
             })
             .collect();
         let read = bundle.merged.operands.iter();
-        let read = read.map(|(member, operand)| {
-            let operand = &self.parts[*member].member.operands[*operand];
-            self.operand(operand, (&ranges, first), scratch)
-        });
-        let (operands, skipped): (Vec<Chunk<'_>>, Vec<i64>) = read.unzip();
+        let read = read.map(|(member, operand)| &self.parts[*member].member.operands[*operand]);
+        let (operands, skipped) = self.operands(read, here, scratch);
         let to = results()
             .zip(&mut rooms)
             .map(|(number, room)| match room.first_mut() {
                 Some(room) => Segment::of(room.data_mut()),
                 None => columns[number].remove(0),
             });
-        let own = self.parts[bundle.merged.members[0]].block(&ranges);
-        bundle.run(&own, (&operands, &skipped), to.collect());
+        let own = self.parts[bundle.merged.members[0]].block(&here.ranges);
+        let to = to.collect();
+        bundle.run(&own, (&operands, &skipped), &self.over[number], to);
         for (number, room) in results().zip(rooms) {
             if let (Some(column), Some(room)) = (columns[number].first_mut(), room.first()) {
                 let streams = self.parts[number].streams;
                 column.copy(room.data(), streams);
                 stream::fence(streams);
             }
-            scratch[number] = room;
+            scratch.made[number] = room;
         }
     }
 
@@ -337,18 +453,15 @@ impl Pass<'_, '_> {
     fn alone(
         &self,
         number: usize,
-        (ranges, block): (&[(i64, i64)], usize),
+        here: &Here,
         mut columns: Vec<Segment<'_>>,
-        scratch: &mut [Vec<Array>],
+        scratch: &mut Scratch,
     ) -> Result<Option<Carrier>, Vec<i64>> {
         let part = &self.parts[number];
         let kernel = part.member.kernel;
-        let own = part.block(ranges);
-        let first = self.blocks.rows(block).0;
-        let mut own_room = std::mem::take(&mut scratch[number]);
-        let read = part.member.operands.iter();
-        let read = read.map(|operand| self.operand(operand, (ranges, first), scratch));
-        let (operands, skipped): (Vec<Chunk<'_>>, Vec<i64>) = read.unzip();
+        let own = part.block(&here.ranges);
+        let mut own_room = std::mem::take(&mut scratch.made[number]);
+        let (operands, skipped) = self.operands(&part.member.operands, here, scratch);
         if part.product
             && let Some(product) = part.product(&own, &operands, own_room.pop())
         {
@@ -356,7 +469,7 @@ impl Pass<'_, '_> {
                 column.copy(product.data(), part.streams);
             }
             stream::fence(part.streams);
-            scratch[number] = vec![product];
+            scratch.made[number] = vec![product];
             return Ok(None);
         }
         let driver = || {
@@ -384,7 +497,7 @@ impl Pass<'_, '_> {
             None => driver().streaming(streams).run_here(to),
         };
         let point = if part.read || columns.is_empty() {
-            own_room = room(part, ranges, own_room);
+            own_room = room(part, &here.ranges, own_room);
             let to = own_room
                 .iter_mut()
                 .map(|array| Segment::of(array.data_mut()));
@@ -396,33 +509,39 @@ impl Pass<'_, '_> {
         } else {
             into(columns, part.streams)
         };
-        scratch[number] = own_room;
+        scratch.made[number] = own_room;
         stream::fence(part.streams);
         point.map_or(Ok(None), Err)
     }
 
-    /// An operand in a block that begins with row `first`, and how many first elements of it are not there.
-    fn operand<'b>(
+    /// Operands in a block, and how many first elements of each are not there.
+    fn operands<'b>(
         &self,
-        operand: &Operand<'b>,
-        (ranges, first): (&[(i64, i64)], usize),
-        made: &'b [Vec<Array>],
-    ) -> (Chunk<'b>, i64) {
-        match operand {
+        operands: impl IntoIterator<Item = &'b Operand<'b>>,
+        here: &Here,
+        scratch: &'b Scratch,
+    ) -> (Vec<Chunk<'b>>, Vec<i64>) {
+        let operands = operands.into_iter();
+        let operands = operands.map(|operand| match operand {
             Operand::Given(chunk) => (chunk.clone(), 0),
-            Operand::Made(number) => {
-                let other = &self.parts[*number];
-                let start = other.block(ranges).into_iter();
-                let start = start.map(|(start, _)| start as u64);
-                let chunk = Chunk {
-                    columns: made[*number].iter().collect(),
-                    start: start
-                        .take(other.member.kernel.output_rank as usize)
-                        .collect(),
-                };
-                (chunk, (first * other.row) as i64)
-            }
-        }
+            Operand::Made(number) => self.block_of(*number, &scratch.made[*number], here),
+            // Nothing, if only the loop that writes over it reads it.
+            Operand::Old(number) => self.block_of(*number, &scratch.old[*number], here),
+        });
+        operands.unzip()
+    }
+
+    /// A block of what lies like the result of a member.
+    fn block_of<'b>(&self, number: usize, block: &'b [Array], here: &Here) -> (Chunk<'b>, i64) {
+        let part = &self.parts[number];
+        let rank = part.member.kernel.output_rank as usize;
+        let start = part.block(&here.ranges).into_iter();
+        let start = start.map(|(start, _)| start as u64);
+        let chunk = Chunk {
+            columns: block.iter().collect(),
+            start: start.take(rank).collect(),
+        };
+        (chunk, (here.first * part.row) as i64)
     }
 }
 

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fault, Fusion, KernelError, Member, Operand, Options, run, sweep};
+use ein_kernels::{Chunk, Fault, Fusion, KernelError, Member, Operand, Options, run, sweep_over};
 use ein_plan::{DType, Kernel};
+use std::collections::BTreeMap;
 
 /// A program of kernels: their texts, and where each operand comes from (given ones first, then members).
 struct Program {
@@ -72,14 +73,58 @@ fn whole(array: &Array) -> Chunk<'_> {
     }
 }
 
-/// The same as a sweep; `kept` by member.
-fn together(
+/// Members that are kept, each with what is given that its result may take the memory of: all read it at their own row, if at all.
+fn replaced(
     program: &Program,
     rows: usize,
     kept: &dyn Fn(usize) -> bool,
     ranges: &dyn Fn(&Kernel) -> Vec<(u64, u64)>,
+) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = vec![];
+    for (at, given) in program.given.iter().enumerate() {
+        let beside = program
+            .kernels
+            .iter()
+            .zip(&program.operands)
+            .all(|(kernel, operands)| {
+                let mut reads = kernel.graph.reads();
+                reads.all(|(operand, positions)| {
+                    operands[operand as usize] != at
+                        || kernel.rows_read(positions) >= rows
+                            && positions
+                                .iter()
+                                .all(|p| kernel.graph.as_index(*p).is_some())
+                })
+            });
+        let fits = |member: &usize| {
+            let kernel = &program.kernels[*member];
+            let shape = ranges(kernel).into_iter().take(kernel.output_rank as usize);
+            kept(*member)
+                && kernel.output == [given.dtype()]
+                && shape
+                    .map(|(_, n)| n as usize)
+                    .eq(given.shape().iter().copied())
+                && kernel.output_rank as usize >= rows
+                && found.iter().all(|(other, _)| other != member)
+        };
+        let members = || (0..program.kernels.len()).rev().filter(fits);
+        let reader = members().find(|member| program.operands[*member].contains(&at));
+        if beside && let Some(member) = reader.or(members().next()) {
+            found.push((member, at));
+        }
+    }
+    found
+}
+
+/// The same as a sweep; `kept` by member, `over` as [`replaced`] says.
+fn together(
+    program: &Program,
+    rows: usize,
+    (kept, over): (&dyn Fn(usize) -> bool, &[(usize, usize)]),
+    ranges: &dyn Fn(&Kernel) -> Vec<(u64, u64)>,
     options: &Options,
 ) -> Result<Vec<Option<Array>>, (usize, KernelError)> {
+    let old = |at: usize| over.iter().find(|(_, given)| *given == at);
     let members: Vec<Member<'_>> = (program.kernels.iter().zip(&program.operands))
         .enumerate()
         .map(|(number, (kernel, operands))| Member {
@@ -88,7 +133,10 @@ fn together(
             operands: operands
                 .iter()
                 .map(|at| match at.checked_sub(program.given.len()) {
-                    None => Operand::Given(whole(&program.given[*at])),
+                    None => match old(*at) {
+                        Some((member, _)) => Operand::Old(*member),
+                        None => Operand::Given(whole(&program.given[*at])),
+                    },
                     Some(member) => Operand::Made(member),
                 })
                 .collect(),
@@ -96,7 +144,24 @@ fn together(
             memo: None,
         })
         .collect();
-    let made = sweep(&members, rows, options)?;
+    let arrays = over
+        .iter()
+        .map(|(member, at)| (*member, program.given[*at].clone()));
+    let arrays: BTreeMap<usize, Array> = arrays.collect();
+    let address = |array: &Array| array.data().bytes().as_ptr();
+    let places: Vec<_> = arrays
+        .iter()
+        .map(|(member, array)| (*member, address(array)))
+        .collect();
+    let made = sweep_over(&members, rows, arrays, options)?;
+    for (member, place) in places {
+        let made = made[member].as_ref().unwrap();
+        assert_eq!(
+            address(&made[0]),
+            place,
+            "member {member} is where the old one was"
+        );
+    }
     let first = |columns: Option<Vec<Array>>| columns.map(|mut columns| columns.remove(0));
     Ok(made.into_iter().map(first).collect())
 }
@@ -129,24 +194,28 @@ fn same(
             for all in [true, false] {
                 let last = program.kernels.len() - 1;
                 let kept = |number: usize| all || number == last;
-                let got = pool.install(|| together(program, rows, &kept, ranges, &options));
-                match (&want, got) {
-                    (Ok(want), Ok(got)) => {
-                        for (number, (want, got)) in want.iter().zip(got).enumerate() {
-                            let Some(got) = got else {
-                                assert!(!kept(number));
-                                continue;
-                            };
-                            assert_eq!(got.shape(), want.shape());
-                            let equal = got.data().bytes() == want.data().bytes();
-                            assert!(
-                                equal,
-                                "{name}: member {number}, {threads} threads, {fusion:?}"
-                            );
+                let over = replaced(program, rows, &kept, ranges);
+                for over in [&[][..], &over] {
+                    let got =
+                        pool.install(|| together(program, rows, (&kept, over), ranges, &options));
+                    match (&want, got) {
+                        (Ok(want), Ok(got)) => {
+                            for (number, (want, got)) in want.iter().zip(got).enumerate() {
+                                let Some(got) = got else {
+                                    assert!(!kept(number));
+                                    continue;
+                                };
+                                assert_eq!(got.shape(), want.shape());
+                                let equal = got.data().bytes() == want.data().bytes();
+                                assert!(
+                                    equal,
+                                    "{name}: member {number}, {threads} threads, {fusion:?}"
+                                );
+                            }
                         }
+                        (Err(want), Err(got)) => assert_eq!(*want, got, "{name}"),
+                        (want, got) => panic!("{name}: {got:?}, not {want:?}"),
                     }
-                    (Err(want), Err(got)) => assert_eq!(*want, got, "{name}"),
-                    (want, got) => panic!("{name}: {got:?}, not {want:?}"),
                 }
             }
         }
@@ -271,7 +340,7 @@ fn products_are_close_to_their_parts() {
         let want = one_by_one(&program, ranges, &options).unwrap();
         for all in [true, false] {
             let kept = |number: usize| all || number == 3;
-            let got = together(&program, 3, &kept, ranges, &options).unwrap();
+            let got = together(&program, 3, (&kept, &[]), ranges, &options).unwrap();
             for (number, (want, got)) in want.iter().zip(got).enumerate() {
                 let Some(got) = got else {
                     assert!(!kept(number));
@@ -332,18 +401,28 @@ fn numbers_are_gathered() {
         ] {
             let options = Options::default();
             let want = one_by_one(&program, ranges, &options).unwrap();
-            let made = |threads: usize| {
+            let made = |threads: usize, over: bool| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
                 let kept = |number: usize| number > 0;
                 let pool = pool.build().unwrap();
-                pool.install(|| together(&program, 1, &kept, ranges, &options).unwrap())
+                let over = match over {
+                    true => replaced(&program, 1, &kept, ranges),
+                    false => vec![],
+                };
+                let made = || together(&program, 1, (&kept, &over), ranges, &options);
+                pool.install(|| made().unwrap())
             };
-            let got = made(3);
+            let got = made(3, false);
             let bits = |made: &[Option<Array>]| -> Vec<Vec<u8>> {
                 let arrays = made.iter().flatten();
                 arrays.map(|array| array.data().bytes().to_vec()).collect()
             };
-            assert_eq!(bits(&got), bits(&made(1)), "{n} x {d}");
+            assert_eq!(bits(&got), bits(&made(1, false)), "{n} x {d}");
+            assert_eq!(
+                bits(&got),
+                bits(&made(3, true)),
+                "{n} x {d}, over what is given"
+            );
             for (number, (want, got)) in want.iter().zip(got).enumerate().skip(1) {
                 let got = got.unwrap();
                 assert_eq!(got.shape(), want.shape());
@@ -492,7 +571,14 @@ fn the_first_fault_of_the_first_member_is_told() {
     let mut program = program(&texts, vec![x, numbers.array(DType::I64, &[d])]);
     program.operands = vec![vec![0], vec![2], vec![2, 3, 1]];
     same("faults", &program, 1, &everything);
-    let error = together(&program, 1, &|_| true, &everything, &Options::default()).unwrap_err();
+    let error = together(
+        &program,
+        1,
+        (&|_| true, &[]),
+        &everything,
+        &Options::default(),
+    )
+    .unwrap_err();
     assert_eq!((error.0, error.1.fault), (1, Fault::DivisionByZero));
     assert_eq!(error.1.point, [250, 800]);
 }

@@ -28,6 +28,7 @@ pub mod relation;
 pub mod repeat;
 pub mod source;
 pub mod spill;
+pub mod succession;
 pub mod sweep;
 pub mod traffic;
 pub mod verify;
@@ -48,4 +49,5 @@ pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationTyp
 pub use repeat::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
 pub use source::{FileRef, Part, Source};
 pub use spill::Spill;
+pub use succession::{Settled, Succession, Successions};
 pub use sweep::Sweep;

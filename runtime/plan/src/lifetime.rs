@@ -64,34 +64,45 @@ pub fn events(plan: &Plan) -> Vec<Event> {
     events
 }
 
-/// Where every relation of a plan is used last. What is given out is never free, nor what it is to replace.
-pub fn ends(plan: &Plan) -> Ends {
+/// When steps are taken, and when their results are used last: numbers in the list of events.
+#[derive(Clone, Debug)]
+pub struct Uses {
+    /// What happens.
+    pub events: Vec<Event>,
+    /// By step.
+    pub taken: Vec<usize>,
+    /// By relation.
+    pub last: Vec<usize>,
+}
+
+/// The last uses of a plan's relations; what becomes of them behind the plan is none.
+pub fn uses(plan: &Plan) -> Uses {
     let blocks = plan.blocks_of_steps();
     let events = events(plan);
     let (loops, steps) = (plan.repeats.len(), plan.steps.len());
-    let mut time_of_step = vec![0; steps];
+    let mut taken = vec![0; steps];
     let (mut enter, mut exit) = (vec![0; loops], vec![0; loops]);
     for (time, event) in events.iter().enumerate() {
         match event {
             Event::Enter(block) => enter[block.0 as usize] = time,
             Event::Exit(block) => exit[block.0 as usize] = time,
-            Event::Step(step) => time_of_step[*step] = time,
+            Event::Step(step) => taken[*step] = time,
         }
     }
     // A sweep is taken where its last member stands; what passes is never held.
     for sweep in &plan.sweeps {
         for member in &sweep.members {
-            time_of_step[member.0 as usize] = time_of_step[sweep.last().0 as usize];
+            taken[member.0 as usize] = taken[sweep.last().0 as usize];
         }
     }
     // What an exchange sends and what arrives is there until it has come.
     for exchange in &plan.exchanges {
         for member in &exchange.members {
-            time_of_step[member.0 as usize] = time_of_step[exchange.until.0 as usize];
+            taken[member.0 as usize] = taken[exchange.until.0 as usize];
         }
     }
     let parent = |block: BlockId| plan.repeat(block).block.parent;
-    let mut last: Vec<Option<usize>> = time_of_step.iter().map(|time| Some(*time)).collect();
+    let mut last = taken.clone();
     // A use in a loop is one by the outermost loop that the relation is outside of.
     let mut used = |relation: RelationId, user: Option<BlockId>, here: usize| {
         let at = relation.0 as usize;
@@ -101,11 +112,11 @@ pub fn ends(plan: &Plan) -> Ends {
             time = exit[block.0 as usize];
             around = parent(block);
         }
-        last[at] = last[at].map(|last| last.max(time));
+        last[at] = last[at].max(time);
     };
     for (number, step) in plan.steps.iter().enumerate() {
         for input in step.operation.inputs() {
-            used(input, blocks[number], time_of_step[number]);
+            used(input, blocks[number], taken[number]);
         }
     }
     for (number, repeat) in plan.repeats.iter().enumerate() {
@@ -116,6 +127,19 @@ pub fn ends(plan: &Plan) -> Ends {
             used(relation, Some(BlockId(number as u32)), exit[number]);
         }
     }
+    Uses {
+        events,
+        taken,
+        last,
+    }
+}
+
+/// Where every relation of a plan is used last. What is given out is never free, nor what it is to replace.
+pub fn ends(plan: &Plan) -> Ends {
+    let blocks = plan.blocks_of_steps();
+    let Uses { events, last, .. } = uses(plan);
+    let mut last: Vec<Option<usize>> = last.into_iter().map(Some).collect();
+    let (loops, steps) = (plan.repeats.len(), plan.steps.len());
     for (number, repeat) in (0u32..).zip(&plan.repeats) {
         for relation in repeat.block.ends_with() {
             if blocks[relation.0 as usize] == Some(BlockId(number)) {
@@ -153,11 +177,16 @@ pub fn ends(plan: &Plan) -> Ends {
 
 impl Plan {
     /// What a session feeds and replaces by what the plan gives out: it keeps these tensors until it knows that the step was
-    /// sound.
+    /// sound, but for those that the step may write over ([`Plan::successions`]).
     pub fn carried(&self) -> impl Iterator<Item = RelationId> + '_ {
-        let replaced = |name: &str| {
+        self.carried_on().map(|(old, _)| old)
+    }
+
+    /// What is carried, each with what is to replace it.
+    pub fn carried_on(&self) -> impl Iterator<Item = (RelationId, RelationId)> + '_ {
+        let next = |name: &str| {
             let mut outputs = self.outputs.iter();
-            outputs.any(|output| output.name.strip_suffix(fed::NEXT) == Some(name))
+            outputs.find(|output| output.name.strip_suffix(fed::NEXT) == Some(name))
         };
         self.steps
             .iter()
@@ -165,7 +194,7 @@ impl Plan {
                 Operation::Source {
                     name,
                     source: Source::Fed,
-                } => replaced(name).then_some(step.result),
+                } => Some((step.result, next(name)?.relation)),
                 _ => None,
             })
     }

@@ -2,7 +2,7 @@
 //!
 //! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
 //! SHUF leave where it is is one array with two names and counted once, and so is a state that is what the round
-//! before ended with, and what a step changes in place. The members of a sweep are all there when the last one is; what passes in it is not.
+//! before ended with, what a step changes in place, and what a training carries on in the place of the old. The members of a sweep are all there when the last one is; what passes in it is not.
 //! The members of an exchange are there, beside what they are sent from, from its beginning. What rests on disk is not there. Copies at several sites are counted at each. What a loop collects is there from its beginning.
 //! The working space of kernels and transports is not counted. Plans must be verified.
 //!
@@ -56,6 +56,11 @@ fn held(plan: &Plan) -> Held<'_> {
         sweeps: plan.sweeps_of_steps(),
         passing: plan.passing(),
         exchanges: plan.exchanges_of_steps(),
+        successions: {
+            let list = plan.successions().list.into_iter();
+            list.map(|succession| (succession.next, succession.old))
+                .collect()
+        },
     };
     held.walk(&events(plan));
     held
@@ -93,6 +98,8 @@ struct Held<'a> {
     passing: Vec<bool>,
     /// By step: its exchange.
     exchanges: Vec<Option<usize>>,
+    /// By what is carried on: what it is written over.
+    successions: BTreeMap<RelationId, RelationId>,
 }
 
 impl Held<'_> {
@@ -205,7 +212,7 @@ impl Held<'_> {
             }
             for member in &sweep.members {
                 if !self.passing[member.0 as usize] {
-                    self.make(Name::Relation(*member), plan.kind(*member));
+                    self.result(plan.step(*member));
                 }
             }
             for freed in &step.frees {
@@ -236,11 +243,25 @@ impl Held<'_> {
             } => self.rename(Name::Collected(block, part), own, &step.kind),
             _ => match plan.in_place(step).map(Name::Relation) {
                 Some(changed) if self.is_alone(changed) => self.rename(changed, own, &step.kind),
-                _ => self.make(own, &step.kind),
+                _ => self.result(step),
             },
         }
         for freed in &step.frees {
             self.drop(Name::Relation(*freed));
+        }
+    }
+
+    /// New tuples, or what is carried on where it was.
+    fn result(&mut self, step: &Step) {
+        let own = Name::Relation(step.result);
+        let old = self
+            .successions
+            .get(&step.result)
+            .copied()
+            .map(Name::Relation);
+        match old {
+            Some(old) if self.is_alone(old) => self.rename(old, own, &step.kind),
+            _ => self.make(own, &step.kind),
         }
     }
 

@@ -38,6 +38,12 @@ impl Kernel {
 impl Plan {
     /// The relation that an operand of a step is, if the result lies just like it and nobody reads it afterwards.
     pub fn replaces(&self, step: &Step, operand: u32) -> Option<RelationId> {
+        let relation = self.lies_like(step, operand)?;
+        step.frees.contains(&relation).then_some(relation)
+    }
+
+    /// The relation that an operand of a step is, if the result lies just like it.
+    fn lies_like(&self, step: &Step, operand: u32) -> Option<RelationId> {
         let Operation::LocalJoin {
             inputs,
             ranges,
@@ -51,7 +57,6 @@ impl Plan {
         let from = &self.steps.get(input.relation.0 as usize)?.kind;
         let own = |dim: &ArrayDim| dim.cut.map_or(Range::Whole, Range::Key);
         let same = (0..).zip(&input.keys).all(|(dim, key)| dim == *key)
-            && step.frees.contains(&input.relation)
             && alike(from, &step.kind)
             && from.placement == step.kind.placement
             && ranges
@@ -63,14 +68,24 @@ impl Plan {
 
     /// The operand of a step whose memory the result may take, and the relation that it is.
     pub fn overwrites(&self, step: &Step) -> Option<(u32, RelationId)> {
+        self.beside(step, |relation| step.frees.contains(&relation))
+    }
+
+    /// The operand of a step whose elements the result needs of it each at its own place only, and lies just like, of those that are `wanted`.
+    pub(crate) fn beside(
+        &self,
+        step: &Step,
+        wanted: impl Fn(RelationId) -> bool,
+    ) -> Option<(u32, RelationId)> {
         let Operation::LocalJoin { inputs, kernel, .. } = &step.operation else {
             return None;
         };
         let kernel = self.kernels.get(kernel.0 as usize)?;
         (0..inputs.len() as u32).find_map(|operand| {
-            let relation = self.replaces(step, operand)?;
+            let relation = self.lies_like(step, operand)?;
             let read = inputs.iter().filter(|input| input.relation == relation);
-            (read.count() == 1 && kernel.may_overwrite(operand)).then_some((operand, relation))
+            let own = read.count() == 1 && kernel.may_overwrite(operand);
+            (own && wanted(relation)).then_some((operand, relation))
         })
     }
 }

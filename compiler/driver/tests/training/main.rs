@@ -5,6 +5,7 @@
 //! ```
 #![allow(clippy::unwrap_used, clippy::result_large_err)]
 
+mod carried;
 mod modules;
 mod other_data;
 mod reference;

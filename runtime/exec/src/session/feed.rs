@@ -19,7 +19,7 @@ use ein_kernels::Mapped;
 use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
 use ein_plan::{DType, FileRef, Mesh, RelationType, Source};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a step, or a part of one, is given.
 #[derive(Clone)]
@@ -129,6 +129,8 @@ fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
 pub(crate) struct Feed<'a> {
     /// What is carried.
     pub residents: &'a Residents,
+    /// What of it the plan may write over: given once, for good.
+    pub handed: Mutex<BTreeMap<String, Tuples>>,
     /// The data.
     pub data: &'a Data,
     /// The rows and numbers, in a step.
@@ -149,6 +151,11 @@ impl Feed<'_> {
         (site, mesh): (u32, &Mesh),
         options: &Options,
     ) -> Result<Tuples, RunError> {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tuples) = handed.remove(name) {
+            return Ok(tuples);
+        }
+        drop(handed);
         if let Some(resident) = self.residents.get(name)
             && !self.is_batched(name)
         {

@@ -26,6 +26,7 @@ use crate::error::{ErrorKind, RunError};
 use crate::meet::{agree, meet, share_numbers};
 use crate::profile::Recorder;
 use crate::schedule::{Schedule, Schedules};
+use crate::store::Tuples;
 use crate::walk::{Walker, pool};
 use crate::{Options, Report};
 use ein_array::Data;
@@ -36,8 +37,8 @@ use ein_plan::{Operation, Plan, Source};
 use feed::{Batch, Data as Bound, Feed};
 use resident::Residents;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 pub use blocks::slab;
@@ -288,7 +289,7 @@ impl Runner<'_> {
         let plan = planned(block, batch.rows.len())?;
         let walked = self.walk(plan, Some(batch), false)?;
         let loss = first_number(&walked);
-        self.finite(plan, batch, loss)?;
+        self.finite(plan, batch, (loss, walked.settled))?;
         self.take(walked);
         Ok(loss)
     }
@@ -317,7 +318,7 @@ impl Runner<'_> {
             let plan = planned(block, batch.rows.len())?;
             let walked = self.walk(plan, Some(&batch), false)?;
             let mine = first_number(&walked);
-            self.finite(plan, &batch, mine)?;
+            self.finite(plan, &batch, (mine, walked.settled))?;
             loss += share * mine;
             self.take(walked);
         }
@@ -353,16 +354,49 @@ impl Runner<'_> {
             self.data.gather(batch, &self.residents, self.comm)?;
         }
         let schedule = self.schedules.of(plan, self.comm);
-        let feed = self.feed(batch);
+        let mut handed = match looking {
+            true => BTreeMap::new(),
+            false => self.handed(plan, &schedule),
+        };
+        let mut feed = self.feed(batch);
+        let tuples = |(name, (_, tuples)): (&String, &mut (_, Tuples))| {
+            (name.clone(), std::mem::take(tuples))
+        };
+        feed.handed = Mutex::new(handed.iter_mut().map(tuples).collect());
         let mut walker = Walker::new(plan, &schedule, self.comm, self.options, self.current);
         walker.feed = Some(&feed);
         walker.recorder = Some((&self.recorder, self.number(plan)));
         walker.looking = looking;
         walker.steps(&self.pool)?;
-        let walked = walker.walked()?;
+        let mut walked = walker.walked()?;
+        for (name, (mut resident, _)) in handed {
+            match walked.left.remove(&name) {
+                Some(tuples) => resident.tuples = tuples,
+                // It is lost: what lies there is the next one.
+                None => {
+                    let mut kept = walked.kept.iter();
+                    let next = kept.find(|(next, _)| next.strip_suffix(NEXT) == Some(&name));
+                    let next = next.ok_or_else(|| {
+                        RunError::internal(format!("nothing has taken the place of `{name}`"))
+                    })?;
+                    resident = next.1.clone();
+                }
+            }
+            self.residents.insert(name, resident);
+        }
         let others = self.residents.bytes_beside(plan);
         self.peak = self.peak.max(walked.peak + others + self.beside);
         Ok(walked)
+    }
+
+    /// What a plan may write over of what is carried, by name, taken from what is there.
+    fn handed(&mut self, plan: &Plan, schedule: &Schedule) -> BTreeMap<String, (Resident, Tuples)> {
+        let old = schedule.successions.values().map(|s| plan.step(s.old));
+        let old = old.filter_map(|step| match &step.operation {
+            Operation::Source { name, .. } => Some((name.clone(), self.residents.hand_over(name)?)),
+            _ => None,
+        });
+        old.collect()
     }
 
     /// The number of a plan among the session's.
@@ -376,6 +410,7 @@ impl Runner<'_> {
     fn feed<'b>(&'b self, batch: Option<&'b Batch<'b>>) -> Feed<'b> {
         Feed {
             residents: &self.residents,
+            handed: Mutex::default(),
             data: &self.data,
             batch,
         }
@@ -420,9 +455,17 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Stops the run at every site if the loss, known at site 0, is not finite: the same step is walked again, and the first tensor
-    /// that is not finite named.
-    fn finite(&mut self, plan: &Plan, batch: &Batch<'_>, loss: f64) -> Result<(), RunError> {
+    /// Stops the run at every site if the loss, known at site 0, is not finite: the same step is walked again, and the first tensor that is
+    /// not finite named, of those that the loss depends on. `known`: whether all sites know that it is finite.
+    fn finite(
+        &mut self,
+        plan: &Plan,
+        batch: &Batch<'_>,
+        (loss, known): (f64, bool),
+    ) -> Result<(), RunError> {
+        if known {
+            return Ok(());
+        }
         let bad = (self.comm.site() == 0 && !loss.is_finite()).then(|| loss.to_string());
         let Some((_, loss)) = self.comm.agree(bad)? else {
             return Ok(());

@@ -44,8 +44,19 @@ impl Residents {
         self.0.insert(name, resident);
     }
 
-    pub fn remove(&mut self, name: &str) {
-        self.0.remove(name);
+    pub fn remove(&mut self, name: &str) -> Option<Resident> {
+        self.0.remove(name)
+    }
+
+    /// The tuples of a relation, for good: arrays that somebody else holds too are copied. What is left knows where they lay.
+    pub fn hand_over(&mut self, name: &str) -> Option<(Resident, Tuples)> {
+        let mut resident = self.0.remove(name)?;
+        let mut tuples = std::mem::take(&mut resident.tuples);
+        for array in tuples.values_mut().flatten() {
+            // Others may read theirs while this one is written.
+            let _own = Arc::make_mut(array);
+        }
+        Some((resident, tuples))
     }
 
     /// Bytes that this site holds.

@@ -12,7 +12,9 @@ use crate::output;
 use crate::print::Printed;
 use crate::store::Tuples;
 use crate::walk::Walker;
+use ein_plan::Operation;
 use ein_plan::source::fed::RATE;
+use std::collections::BTreeMap;
 
 /// What a walk leaves for the next one.
 pub(crate) struct Walked {
@@ -20,6 +22,10 @@ pub(crate) struct Walked {
     pub printed: Vec<Printed>,
     /// All other outputs, by name.
     pub kept: Vec<(String, Resident)>,
+    /// What was handed to the plan and has not been written over, by name.
+    pub left: BTreeMap<String, Tuples>,
+    /// Whether all sites know that the loss is finite.
+    pub settled: bool,
     /// The first step of this site with a value that is not finite, if such values were looked for.
     pub faulty: Option<usize>,
     /// The most bytes that this site held.
@@ -41,7 +47,16 @@ impl Walker<'_> {
             };
             kept.push((output.name.clone(), resident));
         }
+        let old = self.schedule.successions.values().map(|s| s.old);
+        let left = old.filter_map(|old| {
+            let Operation::Source { name, .. } = &self.plan.step(old).operation else {
+                return None;
+            };
+            Some((name.clone(), self.store.get(old)?.clone()))
+        });
         Ok(Walked {
+            left: left.collect(),
+            settled: self.settled,
             printed,
             kept,
             faulty: self.faulty.0.or(self.faulty.1),

@@ -10,7 +10,7 @@
 use super::{Bank, Machine};
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
-use crate::program::{Kind, Operation, Register};
+use crate::program::{Kind, Operation, Read, Register};
 use crate::segment::Segment;
 use ein_plan::DType;
 use std::ops::Range;
@@ -89,18 +89,21 @@ impl Machine<'_, '_> {
     }
 
     /// Executes the innermost level of a direct program: reads of neighbours and one group, whose results go to these elements of the columns.
-    /// The operand `over` is what the first column holds so far.
+    /// The operands `over` are what columns hold so far.
     pub(crate) fn through(
         &mut self,
         level: &[Operation],
         columns: &mut [Segment<'_>],
         to: Range<usize>,
-        over: Option<usize>,
+        over: &[(usize, usize)],
     ) {
-        let mut there = None;
+        let column = |read: &Read| {
+            let mut over = over.iter();
+            over.find_map(|(operand, column)| (*operand == read.operand).then_some(*column))
+        };
         for operation in level {
             match &operation.kind {
-                Kind::Read(read) if Some(read.operand) == over => there = Some(operation.node),
+                Kind::Read(read) if column(read).is_some() => {}
                 Kind::Read(read) => {
                     let register = self.program.registers[operation.node as usize];
                     self.read(operation.node, register, read, false);
@@ -108,9 +111,13 @@ impl Machine<'_, '_> {
                 Kind::Fused(fused) => {
                     let mut lanes = Lanes::default();
                     for node in &fused.inputs {
-                        lanes.push(match there == Some(*node) {
-                            true => columns[0].address(to.clone()),
-                            false => self.address(*node, to.len()),
+                        let there = level.iter().find_map(|operation| match &operation.kind {
+                            Kind::Read(read) if operation.node == *node => column(read),
+                            _ => None,
+                        });
+                        lanes.push(match there {
+                            Some(column) => columns[column].address(to.clone()),
+                            None => self.address(*node, to.len()),
                         });
                     }
                     assert_eq!(columns.len(), fused.outputs.len(), "a column a result");

@@ -27,24 +27,18 @@ pub(super) struct Bundle {
 }
 
 /// What is known of members without their data.
-fn outlines<'a>(members: &[Member<'a>]) -> Vec<Outline<'a>> {
-    let mut given: Vec<&Chunk<'_>> = vec![];
+pub(super) fn outlines<'a>(members: &[Member<'a>]) -> Vec<Outline<'a>> {
+    let mut given: Vec<&Operand<'_>> = vec![];
     let mut outlines = vec![];
     for member in members {
         let mut operands = vec![];
         for operand in &member.operands {
             operands.push(match operand {
                 Operand::Made(other) => Origin::Made(*other),
-                Operand::Given(chunk) => {
-                    let columns = |known: &Chunk<'_>| {
-                        let pairs = known.columns.iter().zip(&chunk.columns);
-                        known.columns.len() == chunk.columns.len()
-                            && pairs.into_iter().all(|(a, b)| std::ptr::eq(*a, *b))
-                    };
-                    let is_it = |known: &&Chunk<'_>| columns(known) && known.start == chunk.start;
-                    let known = given.iter().position(is_it);
+                Operand::Given(_) | Operand::Old(_) => {
+                    let known = given.iter().position(|known| same(known, operand));
                     Origin::Given(known.unwrap_or_else(|| {
-                        given.push(chunk);
+                        given.push(operand);
                         given.len() - 1
                     }))
                 }
@@ -60,13 +54,27 @@ fn outlines<'a>(members: &[Member<'a>]) -> Vec<Outline<'a>> {
     outlines
 }
 
+/// Whether two operands are the same array.
+fn same(one: &Operand<'_>, other: &Operand<'_>) -> bool {
+    match (one, other) {
+        (Operand::Given(one), Operand::Given(other)) => {
+            let mut pairs = one.columns.iter().zip(&other.columns);
+            one.columns.len() == other.columns.len()
+                && pairs.all(|(a, b)| std::ptr::eq(*a, *b))
+                && one.start == other.start
+        }
+        (Operand::Old(one), Operand::Old(other)) => one == other,
+        _ => false,
+    }
+}
+
 /// The members that are taken together, where there is code for it.
 pub(super) fn bundles(
     members: &[Member<'_>],
+    (merged, outlines): (Vec<Merged>, &[Outline<'_>]),
     blocks: &Boxes<'_>,
     options: &Options,
 ) -> Vec<Bundle> {
-    let outlines = outlines(members);
     let ready = |merged: Merged| {
         let last = &members[*merged.members.last()?];
         let read = merged.operands.iter();
@@ -95,8 +103,7 @@ pub(super) fn bundles(
         let ready = memo::program(last.memo, &key, Lying::At(&places), make);
         ready.program.direct.then_some(Bundle { merged, ready })
     };
-    let all = merged::merged(&outlines).into_iter();
-    all.filter_map(ready).collect()
+    merged.into_iter().filter_map(ready).collect()
 }
 
 /// Members as one kernel, over ranges in parts of these lengths.
@@ -115,14 +122,33 @@ fn several<'a>(
 }
 
 impl Bundle {
-    /// Computes a block; `columns`: of each result its part.
+    /// The operands that are read element by element where a result takes their place, with the column of the result; `written`: whether a
+    /// member's result is written where it stays.
+    pub(super) fn over(
+        &self,
+        members: &[Member<'_>],
+        written: impl Fn(usize) -> bool,
+    ) -> Vec<(usize, usize)> {
+        let operands = self.merged.operands.iter().enumerate();
+        let over = operands.filter_map(|(at, (member, operand))| {
+            let Operand::Old(old) = members[*member].operands[*operand] else {
+                return None;
+            };
+            let column = self.merged.results.iter().position(|r| r.1 == old)?;
+            (written(old) && self.merged.kernel.may_overwrite(at as u32)).then_some((at, column))
+        });
+        over.collect()
+    }
+
+    /// Computes a block; `columns`: of each result its part, which holds the elements of the operand that is `over` it.
     pub(super) fn run(
         &self,
         ranges: &[(i64, i64)],
         operands: (&[Chunk<'_>], &[i64]),
+        over: &[(usize, usize)],
         columns: Vec<Segment<'_>>,
     ) {
-        let driver = Driver::new(&self.ready.program, ranges, &[], true);
+        let driver = Driver::new(&self.ready.program, ranges, &[], true).over(over);
         // Nothing that is read from memory to memory can fault.
         let _none = driver.on(operands, 1).run_here(columns);
     }

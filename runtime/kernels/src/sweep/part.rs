@@ -23,7 +23,7 @@ pub(super) fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> 
     let operands = member.operands.iter();
     let place = |operand: &Operand<'_>| match operand {
         Operand::Given(chunk) => Place::of(chunk),
-        Operand::Made(other) => {
+        Operand::Made(other) | Operand::Old(other) => {
             let other = &members[*other];
             Place::new(&other.ranges[..other.kernel.output_rank as usize])
         }
@@ -50,7 +50,7 @@ pub(super) struct Part<'a> {
     pub row: usize,
     /// Whether its result is written past the caches.
     pub streams: bool,
-    /// Whether a later member reads it.
+    /// Whether a later member reads it that is not taken together with it.
     pub read: bool,
     /// Whether it is a product of matrices.
     pub product: bool,
@@ -74,7 +74,7 @@ impl<'a> Part<'a> {
         let given: Vec<Option<&Chunk<'_>>> = (member.operands.iter())
             .map(|operand| match operand {
                 Operand::Given(chunk) => Some(chunk),
-                Operand::Made(_) => None,
+                Operand::Made(_) | Operand::Old(_) => None,
             })
             .collect();
         let extents: Vec<i64> = kernel.indices[rank..]
@@ -137,10 +137,7 @@ impl<'a> Part<'a> {
             extents,
             streams: member.kept && bytes >= stream::FAR,
             row: lengths[rows.min(rank)..rank].iter().product(),
-            read: members.iter().any(|other| {
-                let mut operands = other.operands.iter();
-                operands.any(|operand| matches!(operand, Operand::Made(made) if std::ptr::eq(&members[*made], member)))
-            }),
+            read: false,
             ranges,
             product: kernel.is_product() && rank > 0,
             gathers: gathers(member),
