@@ -11,7 +11,7 @@ use crate::compiled::{self, Code};
 use crate::memo::Ready;
 use crate::nest::Nest;
 use crate::program::{Kind, Operation, Place, Program, Request};
-use crate::{Fusion, fuse, stream};
+use crate::{Fusion, fuse};
 use ein_fused::Group;
 use ein_plan::{DType, Kernel, NodeId};
 
@@ -32,9 +32,7 @@ pub(crate) fn program(
         return (Program::at(&request, places), true);
     };
     let mut code = |group: &Group| asked.code(group);
-    if !is_far(&request, kernel)
-        && let Some(program) = through(&request, places, (kernel, &[kernel.root]), &mut code)
-    {
+    if let Some(program) = through(&request, places, (kernel, &[kernel.root]), &mut code) {
         return (program, true);
     }
     let mut program = Program::at(&request, places);
@@ -151,16 +149,6 @@ pub(crate) fn groups(
     let _none = through(&request, &places, (kernel, &[kernel.root]), &mut note);
     fuse::replace(&mut Program::at(&request, &places), fuse::FEWEST, &mut note);
     found
-}
-
-/// Whether the result of a request, which is all of a kernel, stays in no cache: strips can be written past them.
-fn is_far(request: &Request<'_, '_>, kernel: &Kernel) -> bool {
-    let points = (request.output.iter()).map(|index| request.lengths[*index].max(1) as u64);
-    let size = kernel
-        .output
-        .first()
-        .map_or(0, |stored| stored.size() as u64);
-    points.product::<u64>() * size >= stream::FAR as u64
 }
 
 /// The program of a request, which is all of a kernel, if it can go from memory to memory and `code` has its group's.

@@ -11,6 +11,7 @@ mod groups;
 mod reads;
 mod room;
 
+use crate::curve::Curve;
 use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
@@ -89,6 +90,8 @@ pub(crate) struct Machine<'p, 'a> {
     operands: &'a [Chunk<'a>],
     /// By operand: how many elements before its first one the part that is there begins; none for operands that are there.
     skipped: &'p [i64],
+    /// The operand whose lanes are taken from where results go ([`Machine::take`]), not read.
+    pub over: Option<usize>,
     /// The value of each index; of an index of the strip, its first lane's.
     pub point: Vec<i64>,
     /// The present strip.
@@ -148,6 +151,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             program,
             operands,
             skipped,
+            over: None,
             point,
             extents: Extents::default(),
             f32s: Bank::new(room.f32s, f32s),
@@ -253,6 +257,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         match &operation.kind {
             Kind::Constant(value) => self.constant(to, *value),
             Kind::Index { index, lanes } => self.index(to, *index, lanes, n),
+            Kind::Read(read) if Some(read.operand) == self.over => {}
             Kind::Read(read) => self.read(operation.node, to, read, operation.uniform),
             Kind::Apply(Function::Select, [c, a, b]) => {
                 self.select(operation.node, to, [*c, *a, *b], n);
@@ -269,6 +274,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     self.pass(operation.node, to, *argument, n);
                 }
             }
+            Kind::Curve(curve) => self.curve(to, curve, n),
             Kind::Fused(fused) => self.fused(fused, n),
             Kind::Skip { .. } => {}
         }
@@ -381,6 +387,20 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    fn curve(&mut self, to: Register, curve: &Curve, n: usize) {
+        let registers = &self.program.registers;
+        let (before, to) = self.f32s.split(to, n);
+        let lanes = |node: u32, n: usize| before.lanes(registers[node as usize], n);
+        let first =
+            |node: Option<u32>, otherwise: f32| node.map_or(otherwise, |node| lanes(node, 1)[0]);
+        // Times 1, minus 0 and plus -0 change nothing.
+        let around = [(curve.scale, 1.0), (curve.shift, 0.0), (curve.plus, -0.0)];
+        let around = around.map(|(node, otherwise)| first(node, otherwise));
+        let by = curve.by.map(|by| first(by, 1.0));
+        op::curve_f32(curve.function, to, lanes(curve.argument, n), around, by);
     }
 
     #[inline(always)]

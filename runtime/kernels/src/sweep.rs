@@ -309,6 +309,7 @@ impl Pass<'_, '_> {
                 }
             })
             .collect();
+        let alone = rooms.iter().all(Vec::is_empty);
         let read = bundle.merged.operands.iter();
         let read = read.map(|(member, operand)| {
             let operand = &self.parts[*member].member.operands[*operand];
@@ -322,7 +323,8 @@ impl Pass<'_, '_> {
                 None => columns[number].remove(0),
             });
         let own = self.parts[bundle.merged.members[0]].block(&ranges);
-        bundle.run(&own, (&operands, &skipped), to.collect());
+        let streams = alone && results().all(|number| self.parts[number].streams);
+        bundle.run(&own, (&operands, &skipped), (to.collect(), streams));
         for (number, room) in results().zip(rooms) {
             if let (Some(column), Some(room)) = (columns[number].first_mut(), room.first()) {
                 let streams = self.parts[number].streams;

@@ -11,14 +11,23 @@ use super::{Bank, Machine};
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
 use crate::program::{Kind, Operation, Register};
+use crate::rows::Element;
 use crate::segment::Segment;
+use crate::stream;
 use ein_plan::DType;
 use std::ops::Range;
 
 /// Bytes that a register takes in the buffer for the lanes that are left over: the widest vector.
 const SLOT: usize = 16;
 
+/// Bytes of a result's lanes that go past the caches by way of a buffer at once.
+const PART: usize = 4096;
+
+/// Most results of a group that go past the caches.
+pub(crate) const MOST_PAST: usize = 4;
+
 /// Where the lanes of a group's inputs and outputs lie, and the size of one.
+#[derive(Clone, Copy)]
 struct Lanes {
     addresses: [*mut u8; MOST],
     sizes: [usize; MOST],
@@ -88,19 +97,19 @@ impl Machine<'_, '_> {
         self.on_lanes(fused, n, &lanes);
     }
 
-    /// Executes the innermost level of a direct program: reads of neighbours and one group, whose results go to these elements of the columns.
-    /// The operand `over` is what the first column holds so far.
+    /// Executes the innermost level of a direct program: reads of neighbours and one group, whose results go to these elements of the columns,
+    /// past the caches if `streams`. The operand `over` is what the first column holds so far; that does not stream.
     pub(crate) fn through(
         &mut self,
         level: &[Operation],
         columns: &mut [Segment<'_>],
         to: Range<usize>,
-        over: Option<usize>,
+        streams: bool,
     ) {
         let mut there = None;
         for operation in level {
             match &operation.kind {
-                Kind::Read(read) if Some(read.operand) == over => there = Some(operation.node),
+                Kind::Read(read) if Some(read.operand) == self.over => there = Some(operation.node),
                 Kind::Read(read) => {
                     let register = self.program.registers[operation.node as usize];
                     self.read(operation.node, register, read, false);
@@ -117,10 +126,49 @@ impl Machine<'_, '_> {
                     for column in &mut *columns {
                         lanes.push(column.address(to.clone()));
                     }
-                    self.on_lanes(fused, to.len(), &lanes);
+                    match (streams && columns.len() <= MOST_PAST, self.program.value()) {
+                        (false, _) => self.on_lanes(fused, to.len(), &lanes),
+                        (true, DType::F32) => self.past::<f32>(fused, &lanes, columns, to.clone()),
+                        (true, _) => self.past::<f64>(fused, &lanes, columns, to.clone()),
+                    }
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Runs a group over lanes, which lie at these addresses; its results go past the caches to these elements of the columns, part by part
+    /// by way of the first cache, most parts whole lines.
+    fn past<T: Element>(
+        &self,
+        fused: &Fused,
+        lanes: &Lanes,
+        columns: &mut [Segment<'_>],
+        to: Range<usize>,
+    ) {
+        let most = PART / size_of::<T>();
+        let mut buffers = [[T::default(); PART / 4]; MOST_PAST];
+        let (mut part, inputs) = (*lanes, fused.inputs.len());
+        for (address, buffer) in part.addresses[inputs..].iter_mut().zip(&mut buffers) {
+            *address = buffer.as_mut_ptr().cast();
+        }
+        let head = stream::before_line(&T::elements(&mut columns[0])[to.clone()]);
+        let mut done = 0;
+        while done < to.len() {
+            let next = if done == 0 && head > 0 { head } else { most };
+            let next = next.min(to.len() - done);
+            for (k, node) in fused.inputs.iter().enumerate() {
+                if !self.program.registers[*node as usize].uniform {
+                    part.addresses[k] = lanes.addresses[k].wrapping_add(done * lanes.sizes[k]);
+                }
+            }
+            self.on_lanes(fused, next, &part);
+            let at = to.start + done;
+            for (column, buffer) in columns.iter_mut().zip(&buffers) {
+                let elements = &mut T::elements(column)[at..at + next];
+                stream::copy(elements, &buffer[..next], true);
+            }
+            done += next;
         }
     }
 
@@ -130,7 +178,8 @@ impl Machine<'_, '_> {
             addresses,
             sizes,
             count,
-        } = *lanes;
+        } = lanes;
+        let count = *count;
         let inputs = fused.inputs.len();
         let whole = n - n % fused.width;
         if whole > 0 {

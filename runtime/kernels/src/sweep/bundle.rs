@@ -115,14 +115,14 @@ fn several<'a>(
 }
 
 impl Bundle {
-    /// Computes a block; `columns`: of each result its part.
+    /// Computes a block; `columns`: of each result its part, written past the caches if `streams`.
     pub(super) fn run(
         &self,
         ranges: &[(i64, i64)],
         operands: (&[Chunk<'_>], &[i64]),
-        columns: Vec<Segment<'_>>,
+        (columns, streams): (Vec<Segment<'_>>, bool),
     ) {
-        let driver = Driver::new(&self.ready.program, ranges, &[], true);
+        let driver = Driver::new(&self.ready.program, ranges, &[], true).streaming(streams);
         // Nothing that is read from memory to memory can fault.
         let _none = driver.on(operands, 1).run_here(columns);
     }
