@@ -9,8 +9,14 @@
 //! ```
 
 use crate::fuse::{arguments, users};
+use crate::math;
 use crate::program::{Kind, Operation, Program, Register};
+use crate::stream;
+use crate::wide::{self, Job};
 use ein_plan::{DType, Function};
+
+/// Lanes that go by way of the first cache at once.
+const PART: usize = 1024;
 
 /// `(f(scale · x - shift) + plus) · (by · x)` of single precision; all but x are the same in all lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +32,17 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
+    fn of(function: Function, argument: u32) -> Curve {
+        Curve {
+            function,
+            argument,
+            scale: None,
+            shift: None,
+            plus: None,
+            by: None,
+        }
+    }
+
     /// The nodes whose values it needs.
     pub(crate) fn arguments(&self) -> Vec<u32> {
         let uniform = [self.scale, self.shift, self.plus, self.by.flatten()];
@@ -34,10 +51,136 @@ impl Curve {
     }
 }
 
+/// A curve, the values of its nodes known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub function: Function,
+    pub scale: f32,
+    pub shift: f32,
+    pub plus: f32,
+    pub by: Option<f32>,
+}
+
+impl Known {
+    /// `to[l]` of `from[l]`.
+    pub(crate) fn run(self, to: &mut [f32], from: &[f32]) {
+        wide::run(Lanes {
+            curve: self,
+            to,
+            from,
+        });
+    }
+
+    /// The same past the caches, part by part, most of them whole lines; [`stream::fence`] comes after the last one.
+    pub(crate) fn past(self, to: &mut [f32], from: &[f32]) {
+        let mut buffer = [0.0; PART];
+        let (head, rest) = to.split_at_mut(stream::before_line(to));
+        let (from_head, from) = from.split_at(head.len());
+        self.run(head, from_head);
+        for (to, from) in rest.chunks_mut(PART).zip(from.chunks(PART)) {
+            let buffer = &mut buffer[..to.len()];
+            self.run(buffer, from);
+            stream::copy(to, buffer, true);
+        }
+    }
+
+    /// The same of what is there.
+    pub(crate) fn over(self, lanes: &mut [f32]) {
+        let mut buffer = [0.0; PART];
+        for part in lanes.chunks_mut(PART) {
+            let buffer = &mut buffer[..part.len()];
+            buffer.copy_from_slice(part);
+            self.run(part, buffer);
+        }
+    }
+}
+
+/// The lanes that a curve is computed of.
+struct Lanes<'l> {
+    curve: Known,
+    to: &'l mut [f32],
+    from: &'l [f32],
+}
+
+impl Job for Lanes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Lanes { curve, to, from } = self;
+        let Known {
+            function,
+            scale,
+            shift,
+            plus,
+            by,
+        } = curve;
+        let only_shift = scale == 1.0 && plus.to_bits() == (-0.0_f32).to_bits() && by.is_none();
+        let alone = only_shift && shift.to_bits() == 0;
+        // The function is called by its name: one that is passed as a value may be left out of line.
+        macro_rules! curve {
+            ($($f:tt)+) => {
+                match by {
+                    None if alone => {
+                        for (to, x) in to.iter_mut().zip(from) {
+                            *to = $($f)+(*x);
+                        }
+                    }
+                    None => {
+                        for (to, x) in to.iter_mut().zip(from) {
+                            *to = $($f)+(scale * *x - shift) + plus;
+                        }
+                    }
+                    Some(by) => {
+                        for (to, x) in to.iter_mut().zip(from) {
+                            *to = ($($f)+(scale * *x - shift) + plus) * (by * *x);
+                        }
+                    }
+                }
+            };
+        }
+        match function {
+            // Softmax: what changes nothing would take a third as long again as the rest.
+            Function::Exp if only_shift => {
+                for (to, x) in to.iter_mut().zip(from) {
+                    *to = math::exp_f32(*x - shift);
+                }
+            }
+            Function::Exp => curve!(math::exp_f32),
+            Function::Expm1 => curve!(math::expm1_f32),
+            Function::Log => curve!(math::log_f32),
+            Function::Log1p => curve!(math::log1p_f32),
+            Function::Tanh => curve!(math::tanh_f32),
+            Function::Sigmoid => curve!(math::sigmoid_f32),
+            Function::Erf => curve!(math::erf_f32),
+            other => unreachable!("{} has no loop with arithmetic around it", other.name()),
+        }
+    }
+}
+
 /// Whether there is a loop for a function with arithmetic around it.
 fn has(function: Function) -> bool {
     use Function::*;
     matches!(function, Exp | Expm1 | Log | Log1p | Tanh | Sigmoid | Erf)
+}
+
+/// Makes a curve of a function that stands alone in the innermost level but for reads. Whether there is one now.
+pub(crate) fn alone(program: &mut Program<'_>) -> bool {
+    let registers = &program.registers;
+    let Some(level) = program.levels.last_mut() else {
+        return false;
+    };
+    let mut others = (level.iter_mut()).filter(|o| !matches!(o.kind, Kind::Read(_)));
+    let (Some(only), None) = (others.next(), others.next()) else {
+        return false;
+    };
+    if let Kind::Apply(function, [x, ..]) = only.kind
+        && has(function)
+        && registers[only.node as usize].dtype == DType::F32
+    {
+        only.kind = Kind::Curve(Box::new(Curve::of(function, x)));
+    }
+    matches!(only.kind, Kind::Curve(_)) && !only.uniform && only.node == program.root
 }
 
 /// Makes one operation of every function and what can be taken with it.
@@ -121,14 +264,7 @@ impl Level<'_> {
             return None;
         }
         let mut taken = vec![];
-        let mut curve = Curve {
-            function,
-            argument: a[0],
-            scale: None,
-            shift: None,
-            plus: None,
-            by: None,
-        };
+        let mut curve = Curve::of(function, a[0]);
         if let Some((made, Function::Sub, [x, shift, _])) = self.made(curve.argument)
             && self.is_uniform(shift)
         {

@@ -11,7 +11,7 @@ mod groups;
 mod reads;
 mod room;
 
-use crate::curve::Curve;
+use crate::curve::{Curve, Known};
 use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
@@ -389,18 +389,25 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    #[inline(always)]
     fn curve(&mut self, to: Register, curve: &Curve, n: usize) {
-        let registers = &self.program.registers;
+        let known = self.known(curve);
+        let x = self.program.registers[curve.argument as usize];
         let (before, to) = self.f32s.split(to, n);
-        let lanes = |node: u32, n: usize| before.lanes(registers[node as usize], n);
-        let first =
-            |node: Option<u32>, otherwise: f32| node.map_or(otherwise, |node| lanes(node, 1)[0]);
+        known.run(to, before.lanes(x, n));
+    }
+
+    /// A curve with the values that its nodes have now.
+    fn known(&self, curve: &Curve) -> Known {
+        let first = |node: u32| self.f32s.lanes(self.program.registers[node as usize], 1)[0];
+        let value = |node: Option<u32>, otherwise: f32| node.map_or(otherwise, first);
         // Times 1, minus 0 and plus -0 change nothing.
-        let around = [(curve.scale, 1.0), (curve.shift, 0.0), (curve.plus, -0.0)];
-        let around = around.map(|(node, otherwise)| first(node, otherwise));
-        let by = curve.by.map(|by| first(by, 1.0));
-        op::curve_f32(curve.function, to, lanes(curve.argument, n), around, by);
+        Known {
+            function: curve.function,
+            scale: value(curve.scale, 1.0),
+            shift: value(curve.shift, 0.0),
+            plus: value(curve.plus, -0.0),
+            by: curve.by.map(|by| value(by, 1.0)),
+        }
     }
 
     #[inline(always)]

@@ -180,49 +180,6 @@ fn is_moderate(x: f64, _: f64) -> bool {
     x.abs() < math::LARGEST_ANGLE_F64
 }
 
-/// `to[l] = (f(scale a[l] - shift) + plus) · (by a[l])`; without `by`, without the last factor.
-#[inline(always)]
-pub(crate) fn curve_f32(
-    f: Function,
-    to: &mut [f32],
-    a: &[f32],
-    [scale, shift, plus]: [f32; 3],
-    by: Option<f32>,
-) {
-    macro_rules! curve {
-        ($($f:tt)+) => {
-            match by {
-                None => {
-                    for (to, a) in to.iter_mut().zip(a) {
-                        *to = $($f)+(scale * *a - shift) + plus;
-                    }
-                }
-                Some(by) => {
-                    for (to, a) in to.iter_mut().zip(a) {
-                        *to = ($($f)+(scale * *a - shift) + plus) * (by * *a);
-                    }
-                }
-            }
-        };
-    }
-    match f {
-        // Softmax: what changes nothing would take a third as long again as the rest.
-        Function::Exp if (scale, by) == (1.0, None) && plus.to_bits() == (-0.0_f32).to_bits() => {
-            for (to, a) in to.iter_mut().zip(a) {
-                *to = math::exp_f32(*a - shift);
-            }
-        }
-        Function::Exp => curve!(math::exp_f32),
-        Function::Expm1 => curve!(math::expm1_f32),
-        Function::Log => curve!(math::log_f32),
-        Function::Log1p => curve!(math::log1p_f32),
-        Function::Tanh => curve!(math::tanh_f32),
-        Function::Sigmoid => curve!(math::sigmoid_f32),
-        Function::Erf => curve!(math::erf_f32),
-        other => unreachable!("{} has no loop with arithmetic around it", other.name()),
-    }
-}
-
 #[inline(always)]
 fn power_f32(to: &mut [f32], a: &[f32], b: &[f32]) {
     direct!(to, a, b => math::pow_f32);

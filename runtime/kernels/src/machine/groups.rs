@@ -1,6 +1,6 @@
-//! Compiled groups of a machine: where their lanes are.
+//! Compiled groups of a machine, and curves from memory to memory: where their lanes are.
 //!
-//! Must not know what a group computes.
+//! Must not know what a group or a curve computes.
 //!
 //! ```text
 //! 250 lanes, 4 at once:  248 where they are, 2 more by way of a buffer
@@ -97,7 +97,7 @@ impl Machine<'_, '_> {
         self.on_lanes(fused, n, &lanes);
     }
 
-    /// Executes the innermost level of a direct program: reads of neighbours and one group, whose results go to these elements of the columns,
+    /// Executes the innermost level of a direct program: reads of neighbours and one group or curve, whose results go to these elements of the columns,
     /// past the caches if `streams`. The operand `over` is what the first column holds so far; that does not stream.
     pub(crate) fn through(
         &mut self,
@@ -132,6 +132,16 @@ impl Machine<'_, '_> {
                         (true, _) => self.past::<f64>(fused, &lanes, columns, to.clone()),
                     }
                 }
+                Kind::Curve(curve) => {
+                    let (known, n) = (self.known(curve), to.len());
+                    let x = self.program.registers[curve.argument as usize];
+                    let elements = &mut f32::elements(&mut columns[0])[to.clone()];
+                    match (there.is_some(), streams) {
+                        (true, _) => known.over(elements),
+                        (_, true) => known.past(elements, self.f32s.lanes(x, n)),
+                        (_, false) => known.run(elements, self.f32s.lanes(x, n)),
+                    }
+                }
                 _ => {}
             }
         }
@@ -147,7 +157,7 @@ impl Machine<'_, '_> {
         to: Range<usize>,
     ) {
         let most = PART / size_of::<T>();
-        let mut buffers = [[T::default(); PART / 4]; MOST_PAST];
+        let mut buffers = vec![[T::default(); PART / 4]; columns.len()];
         let (mut part, inputs) = (*lanes, fused.inputs.len());
         for (address, buffer) in part.addresses[inputs..].iter_mut().zip(&mut buffers) {
             *address = buffer.as_mut_ptr().cast();
@@ -184,7 +194,7 @@ impl Machine<'_, '_> {
         let whole = n - n % fused.width;
         if whole > 0 {
             // SAFETY: at every address are `n` lanes or more (one, if it is uniform), and the outputs' are their own: computed registers
-            // are never views, and elements of a result are borrowed. An input that is an output's old elements lies just where that is,
+            // are never views, and elements of a result, or of a buffer, are borrowed. An input that is an output's old elements lies just where that is,
             // under the same borrow.
             unsafe { fused.code.run(whole, &addresses[..count]) };
         }
