@@ -81,7 +81,7 @@ fn series<const N: usize>(x: f64, coefficients: &[f64; N]) -> f64 {
 
 /// 2^n for -1022 <= n <= 1023, of `n + ROUND`.
 #[inline(always)]
-pub(super) fn power_of_two(shifted: f64) -> f64 {
+fn power_of_two(shifted: f64) -> f64 {
     f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
 }
 
