@@ -78,7 +78,7 @@ macro_rules! direct {
 /// `$exp` and so on are the type's functions in [`math`].
 macro_rules! floats {
     ($unary:ident, $binary:ident, $power:ident, $t:ty, $exp:ident, $log:ident, $log1p:ident, $expm1:ident, $tanh:ident,
-     $sigmoid:ident, $gelu:ident, $erf:ident, $sin:ident, $cos:ident, $largest:ident) => {
+     $sigmoid:ident, $gelu:ident, $erf:ident, $sin:ident, $cos:ident, $largest:ident, $rem:ident, $quotient:ident) => {
         /// A function of one floating-point value.
         #[inline(always)]
         pub(crate) fn $unary(f: Function, to: &mut [$t], a: &[$t]) {
@@ -131,7 +131,14 @@ macro_rules! floats {
                 Function::Mul => zip(to, a, b, |x, y| x * y),
                 Function::Div => zip(to, a, b, |x, y| x / y),
                 Function::FloorDiv => zip(to, a, b, |x: $t, y: $t| (x / y).floor()),
-                Function::Rem => zip(to, a, b, |x: $t, y: $t| x - y * (x / y).floor()),
+                Function::Rem => {
+                    let moderate =
+                        |x: $t, y: $t| (x / y).abs() < math::$quotient && y.abs() < <$t>::INFINITY;
+                    direct!(to, a, b => math::$rem);
+                    patch(to, a, b, moderate, |x, y| {
+                        ein_plan::remainder(f64::from(x), f64::from(y)) as $t
+                    });
+                }
                 Function::Pow => $power(to, a, b),
                 Function::Min => zip(to, a, b, |x: $t, y: $t| {
                     let m = if x < y { x } else { y };
@@ -199,7 +206,9 @@ floats!(
     erf_f32,
     sin_f32,
     cos_f32,
-    LARGEST_ANGLE_F32
+    LARGEST_ANGLE_F32,
+    rem_f32,
+    LARGEST_QUOTIENT_F32
 );
 floats!(
     unary_f64,
@@ -216,7 +225,9 @@ floats!(
     erf_f64,
     sin_f64,
     cos_f64,
-    LARGEST_ANGLE_F64
+    LARGEST_ANGLE_F64,
+    rem_f64,
+    LARGEST_QUOTIENT_F64
 );
 
 macro_rules! integers {
