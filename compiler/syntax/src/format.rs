@@ -125,8 +125,13 @@ fn roles(text: &str, lexemes: &[Lexeme]) -> Vec<Role> {
                 roles[at].opens_operand = true;
             }
             Plus | Minus | Star | Slash | Percent if squares > 0 => {
+                let in_line = |at| {
+                    lexemes
+                        .get(at)
+                        .is_some_and(|l: &Lexeme| !is_layout(l.token))
+                };
                 let tight = at > 0 && glued(at - 1, at) && glued(at, at + 1);
-                roles[at].tight = tight && lexemes.get(at + 1).is_some_and(|l| !is_layout(l.token));
+                roles[at].tight = tight && in_line(at - 1) && in_line(at + 1);
             }
             Path if squares == 0 || !round => {
                 let word = &text[lexemes[at].start as usize..lexemes[at].end as usize];

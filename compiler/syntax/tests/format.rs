@@ -50,6 +50,7 @@ fn blocks_and_lines_that_go_on() {
         "fn f(x[n])->y[n]{\n// c\ny[n]=x[n]\n    +1\n      // in between\n   *2\n}\nz=f(\na,\n      b\n)",
         "fn f(x[n]) -> y[n] {\n  // c\n  y[n] = x[n]\n      + 1\n        // in between\n     * 2\n}\nz = f(\n  a,\n      b\n)\n",
     );
+    becomes("x[i]=y[2\n*i+1]", "x[i] = y[2\n  * i+1]\n");
     becomes(
         "train{loss:a;data:(X,y)over N by 5\n\n\n\ngroup *.b,norm.* {lr:0}\n}",
         "train { loss: a; data: (X, y) over N by 5\n\n  group *.b, norm.* { lr: 0 }\n}\n",

@@ -55,73 +55,42 @@ pub fn generate_in_round(
         Source::Load(_) | Source::Unbound | Source::Fed | Source::Stacked { .. } => {
             unreachable!("only a free source that is not stacked can be generated")
         }
-        Source::Full(Scalar::Int(x)) => fill(&mut array, &place, &|_, _, to: &mut [Value]| {
-            to.iter_mut().for_each(|v| *v = Value::Whole(*x));
-        }),
-        Source::Full(value) => fill(&mut array, &place, &|_, _, to: &mut [Value]| {
-            to.iter_mut().for_each(|v| *v = Value::Real(value.as_f64()));
-        }),
-        Source::Iota => fill(&mut array, &place, &|_, first, to: &mut [Value]| {
-            for (v, n) in to.iter_mut().zip(first..) {
-                *v = Value::Whole(n as i64);
+        Source::Full(value) => full(&mut array, *value),
+        Source::Iota => whole(&mut array, &place, |first, to| {
+            for (to, n) in to.iter_mut().zip(first..) {
+                *to = n as i64;
             }
         }),
         Source::Permutation => {
             let order = permutation(&key, shape.iter().product());
-            fill(&mut array, &place, &|_, first, to: &mut [Value]| {
-                for (v, n) in to.iter_mut().zip(first..) {
-                    *v = Value::Whole(order[n as usize]);
-                }
+            whole(&mut array, &place, |first, to| {
+                to.copy_from_slice(&order[first as usize..][..to.len()]);
             });
         }
         Source::Uniform { lo, hi } => {
-            fill(&mut array, &place, &|dtype, first, to: &mut [Value]| {
-                random(&key, first, to, |a, _| {
-                    Value::Real(below(dtype, lo + (hi - lo) * unit(a), *lo, *hi))
+            let sure = surely_below(dtype, *hi);
+            real(&mut array, &place, |first, to| {
+                random(&key, first, to, |a, _| match lo + (hi - lo) * unit(a) {
+                    x if x <= sure => x,
+                    x => below(dtype, x, *lo, *hi),
                 });
-            })
+            });
         }
-        Source::Normal { mean, std } => fill(&mut array, &place, &|_, first, to: &mut [Value]| {
+        Source::Normal { mean, std } => real(&mut array, &place, |first, to| {
             random(&key, first, to, |a, b| {
                 let radius = (-2.0 * libm::log(1.0 - unit(a))).sqrt();
                 let angle = std::f64::consts::TAU * unit(b);
-                Value::Real(mean + std * (radius * libm::cos(angle)))
+                mean + std * (radius * libm::cos(angle))
             });
         }),
-        Source::Bernoulli { p } => fill(&mut array, &place, &|_, first, to: &mut [Value]| {
-            random(&key, first, to, |a, _| {
-                Value::Whole(i64::from(unit(a) < *p))
-            });
+        Source::Bernoulli { p } => whole(&mut array, &place, |first, to| {
+            random(&key, first, to, |a, _| i64::from(unit(a) < *p));
         }),
-        Source::Gumbel => fill(&mut array, &place, &|_, first, to: &mut [Value]| {
-            random(&key, first, to, |a, _| {
-                Value::Real(-libm::log(-libm::log(inner(a))))
-            });
+        Source::Gumbel => real(&mut array, &place, |first, to| {
+            random(&key, first, to, |a, _| -libm::log(-libm::log(inner(a))));
         }),
     }
     array
-}
-
-/// A value before it is stored.
-#[derive(Clone, Copy)]
-enum Value {
-    Real(f64),
-    Whole(i64),
-}
-
-impl Value {
-    fn real(self) -> f64 {
-        match self {
-            Value::Real(x) => x,
-            Value::Whole(x) => x as f64,
-        }
-    }
-    fn whole(self) -> i64 {
-        match self {
-            Value::Real(x) => x.floor() as i64,
-            Value::Whole(x) => x,
-        }
-    }
 }
 
 /// Where a box lies: runs of neighbouring elements.
@@ -155,45 +124,79 @@ impl Place {
     }
 }
 
-/// Makes neighbouring values: the stored type, the number of the first, the values.
-type Make<'m> = dyn Fn(DType, u64, &mut [Value]) + Sync + 'm;
-
-/// Makes the elements run by run.
-fn fill(array: &mut Array, place: &Place, make: &Make<'_>) {
-    let dtype = array.dtype();
-    let pieces = |first: usize, count: usize, store: &mut dyn FnMut(usize, &[Value])| {
-        let mut values = [Value::Whole(0); 512];
-        let mut done = 0;
-        while done < count {
-            let at = (first + done) as u64;
-            let left = (place.run - at % place.run) as usize;
-            let n = left.min(count - done).min(values.len());
-            make(dtype, place.number(at), &mut values[..n]);
-            store(done, &values[..n]);
-            done += n;
-        }
-    };
+/// Each element the same.
+fn full(array: &mut Array, value: Scalar) {
     macro_rules! store {
-        ($v:ident, $f:expr) => {
-            $v.par_chunks_mut(TASK).enumerate().for_each(|(task, to)| {
-                pieces(task * TASK, to.len(), &mut |at, values: &[Value]| {
-                    for (to, value) in to[at..].iter_mut().zip(values) {
-                        *to = $f(*value);
-                    }
-                });
-            })
-        };
+        ($v:ident, $x:expr) => {{
+            let x = $x;
+            $v.par_chunks_mut(TASK).for_each(|to| to.fill(x));
+        }};
     }
+    let real = value.as_f64();
+    let whole = match value {
+        Scalar::Int(x) => x,
+        _ => real.floor() as i64,
+    };
     match array.data_mut() {
-        Data::F16(v) => store!(v, |x: Value| f16::from_f64(x.real())),
-        Data::BF16(v) => store!(v, |x: Value| bf16::from_f64(x.real())),
-        Data::F32(v) => store!(v, |x: Value| x.real() as f32),
-        Data::F64(v) => store!(v, |x: Value| x.real()),
-        Data::U8(v) => store!(v, |x: Value| x.whole() as u8),
-        Data::I32(v) => store!(v, |x: Value| x.whole() as i32),
-        Data::I64(v) => store!(v, |x: Value| x.whole()),
-        Data::Bool(v) => store!(v, |x: Value| u8::from(x.real() != 0.0)),
+        Data::F16(v) => store!(v, f16::from_f64(real)),
+        Data::BF16(v) => store!(v, bf16::from_f64(real)),
+        Data::F32(v) => store!(v, real as f32),
+        Data::F64(v) => store!(v, real),
+        Data::U8(v) => store!(v, whole as u8),
+        Data::I32(v) => store!(v, whole as i32),
+        Data::I64(v) => store!(v, whole),
+        Data::Bool(v) => store!(v, u8::from(real != 0.0)),
     }
+}
+
+/// Makes the elements, as floats, run by run; `make` gets the number of the first of some.
+fn real(array: &mut Array, place: &Place, make: impl Fn(u64, &mut [f64]) + Sync) {
+    match array.data_mut() {
+        Data::F16(v) => fill(v, place, make, f16::from_f64),
+        Data::BF16(v) => fill(v, place, make, bf16::from_f64),
+        Data::F32(v) => fill(v, place, make, |x| x as f32),
+        Data::F64(v) => fill(v, place, make, |x| x),
+        Data::U8(v) => fill(v, place, make, |x| x.floor() as i64 as u8),
+        Data::I32(v) => fill(v, place, make, |x| x.floor() as i64 as i32),
+        Data::I64(v) => fill(v, place, make, |x| x.floor() as i64),
+        Data::Bool(v) => fill(v, place, make, |x| u8::from(x != 0.0)),
+    }
+}
+
+/// [`real`] of whole numbers.
+fn whole(array: &mut Array, place: &Place, make: impl Fn(u64, &mut [i64]) + Sync) {
+    match array.data_mut() {
+        Data::F16(v) => fill(v, place, make, |x| f16::from_f64(x as f64)),
+        Data::BF16(v) => fill(v, place, make, |x| bf16::from_f64(x as f64)),
+        Data::F32(v) => fill(v, place, make, |x| x as f64 as f32),
+        Data::F64(v) => fill(v, place, make, |x| x as f64),
+        Data::U8(v) => fill(v, place, make, |x| x as u8),
+        Data::I32(v) => fill(v, place, make, |x| x as i32),
+        Data::I64(v) => fill(v, place, make, |x| x),
+        Data::Bool(v) => fill(v, place, make, |x| u8::from(x != 0)),
+    }
+}
+
+fn fill<V: Copy + Default, T: Send>(
+    array: &mut [T],
+    place: &Place,
+    make: impl Fn(u64, &mut [V]) + Sync,
+    stored: impl Fn(V) -> T + Sync,
+) {
+    (array.par_chunks_mut(TASK).enumerate()).for_each(|(task, mut to)| {
+        let mut values = [V::default(); 512];
+        let mut at = (task * TASK) as u64;
+        while !to.is_empty() {
+            let left = (place.run - at % place.run) as usize;
+            let count = left.min(to.len()).min(values.len());
+            let (now, later) = to.split_at_mut(count);
+            make(place.number(at), &mut values[..count]);
+            for (to, value) in now.iter_mut().zip(values) {
+                *to = stored(value);
+            }
+            (to, at) = (later, at + count as u64);
+        }
+    });
 }
 
 fn key(seed: u64, stream: &str, rounds: &[u64]) -> [u8; 32] {
@@ -217,7 +220,7 @@ fn at_element(key: &[u8; 32], number: u64) -> ChaCha8Rng {
     rng
 }
 
-fn random(key: &[u8; 32], first: u64, to: &mut [Value], f: impl Fn(u64, u64) -> Value) {
+fn random<V>(key: &[u8; 32], first: u64, to: &mut [V], f: impl Fn(u64, u64) -> V) {
     let mut rng = at_element(key, first);
     for to in to {
         let (a, b) = (rng.next_u64(), rng.next_u64());
@@ -235,6 +238,31 @@ fn inner(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
 }
 
+/// What is at most this is stored as less than `hi`: a number of the type is between.
+fn surely_below(dtype: DType, hi: f64) -> f64 {
+    let smallest = match dtype {
+        DType::F16 => -24,
+        DType::BF16 => -133,
+        DType::F32 => -149,
+        _ => -1074,
+    };
+    match dtype.is_float() {
+        true => hi - (2.0 * spacing(dtype, hi)).max(f64::from(smallest).exp2()),
+        false => f64::INFINITY,
+    }
+}
+
+/// A spacing of the type below `hi`, whatever hi's own rounding was, or less than one.
+fn spacing(dtype: DType, hi: f64) -> f64 {
+    let digits = match dtype {
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        DType::F32 => 24,
+        _ => 53,
+    };
+    hi.abs().max(f64::MIN_POSITIVE) * (-f64::from(digits)).exp2()
+}
+
 /// `x`, or what is next below `hi` in the stored type if `x` would be stored as `hi` or more.
 fn below(dtype: DType, x: f64, lo: f64, hi: f64) -> f64 {
     let stored = |x: f64| match dtype {
@@ -247,14 +275,7 @@ fn below(dtype: DType, x: f64, lo: f64, hi: f64) -> f64 {
     if !dtype.is_float() || value < hi || hi <= lo {
         return x;
     }
-    // A spacing of the type below hi, whatever hi's own rounding was.
-    let digits = match dtype {
-        DType::F16 => 11,
-        DType::BF16 => 8,
-        DType::F32 => 24,
-        _ => 53,
-    };
-    let spacing = hi.abs().max(f64::MIN_POSITIVE) * (-f64::from(digits)).exp2();
+    let spacing = spacing(dtype, hi);
     let (mut lower, mut factor) = (hi.next_down(), 0.5);
     while stored(lower) >= hi && factor < 4.0 {
         lower = hi - spacing * factor;

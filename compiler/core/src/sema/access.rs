@@ -12,8 +12,7 @@ use super::{
     arena::{ExprId, Form, TensorRef, Ty, VarId},
     ranges::{Obligation, StatedBy, Use},
     report::dimensions,
-    scope::{Binding, Context},
-    slices::View,
+    scope::{Binding, Context, View},
 };
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};

@@ -10,11 +10,11 @@ use super::{
     Checker,
     arena::TensorRef,
     desugar::next_name,
+    names::Visible,
     repeat::{After, Frame, Place, Rounds},
     scope::{Binding, Scope},
     size::Size,
-    statement::{Definition, Tensor},
-    walk_repeat::Visible,
+    tensors::{Definition, Tensor},
 };
 use crate::einsum::{BlockId, LoopValue, Role};
 use einc_diag::{Diagnostic, Span};

@@ -9,13 +9,12 @@
 use super::{
     Checker,
     arena::{ExprId, Form, VarId},
-    callee::{Body, Callable, unbracket},
-    calls::formal_shape,
+    callee::{Body, Callable},
+    forms::{formal_shape, unbracket},
     names::Shape,
     report::{dimensions, plural},
-    scope::{Binding, Context, Scope},
+    scope::{Binding, Context, Scope, View},
     size::Size,
-    slices::View,
 };
 use crate::einsum::Role;
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
@@ -195,7 +194,7 @@ impl<'a> Checker<'a> {
             if let Body::Expression(body) = callable.body
                 && rank > 0
             {
-                if super::order::takes_whole(body, name) {
+                if super::forms::takes_whole(body, name) {
                     return Some(Binding::Tensor(view));
                 }
                 let (function, text) = (&callable.name.text, self.text(value.span));
@@ -330,7 +329,7 @@ impl<'a> Checker<'a> {
         let value = formal.default.as_ref()?;
         // A default made of the signature's sizes is a size itself, with floor division.
         let mut names = vec![];
-        super::order::names_in(value, &mut names);
+        super::forms::names_in(value, &mut names);
         let sizes = names.iter().any(|name| scope.letters.contains_key(name));
         let mut context = if sizes {
             Context::of_sizes(scope)

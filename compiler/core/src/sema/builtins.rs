@@ -9,7 +9,7 @@
 use super::{
     Checker,
     arena::{ExprId, Ty},
-    library::Operation,
+    operations::Operation,
     size::Size,
 };
 use ein_plan::{DType, Function};

@@ -9,6 +9,7 @@
 
 use super::{
     Checker,
+    forms::unbracket,
     names::{EntityId, EntityKind, Found, Shape},
     scope::{Binding, Scope},
 };
@@ -76,19 +77,10 @@ impl<'a> Callable<'a> {
 
 /// Whether a result is a tensor or a scalar.
 pub(super) fn result_kind(result: &Formal) -> Shape {
-    match super::calls::formal_shape(result) {
+    match super::forms::formal_shape(result) {
         Some(_) => Shape::Tensor,
         None => Shape::Scalar,
     }
-}
-
-/// What stands inside of brackets.
-pub(super) fn unbracket(expr: &Expr) -> &Expr {
-    let mut inner = expr;
-    while let ExprKind::Bracket(next) = &*inner.kind {
-        inner = next;
-    }
-    inner
 }
 
 impl<'a> Checker<'a> {

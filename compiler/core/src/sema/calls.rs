@@ -10,19 +10,16 @@
 use super::{
     Checker,
     arena::ExprId,
-    callee::{Body, Callable, unbracket},
-    instances::InstanceId,
-    names::{EntityId, EntityKind},
+    callee::{Body, Callable},
+    forms::{key, unbracket},
+    names::{EntityId, EntityKind, InstanceId},
     repeat::Place,
     scope::{Binding, Context, Scope},
-    statement::Target,
-    sums::key,
+    tensors::Target,
 };
 use crate::einsum::BlockId;
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{
-    Argument, Expr, ExprKind, Formal, Item, ItemKind, Position, Role, Statement, Type,
-};
+use einc_syntax::ast::{Argument, Expr, ExprKind, Item, ItemKind, Role, Statement};
 use std::{collections::BTreeMap, rc::Rc};
 
 /// Calls may be nested this deep.
@@ -458,12 +455,4 @@ impl<'a> Checker<'a> {
             .insert(name, binding.unwrap_or(Binding::Poison));
         binding.map(|_| ())
     }
-}
-
-/// The sizes of a formal, wherever they are written.
-pub(super) fn formal_shape(formal: &Formal) -> Option<&Vec<Position>> {
-    formal.shape.as_ref().or(match &formal.ty {
-        Some(Type::Tensor { shape, .. }) => shape.as_ref(),
-        _ => None,
-    })
 }

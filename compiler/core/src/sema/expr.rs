@@ -11,13 +11,11 @@ use super::{
     Checker,
     arena::{ExprId, Form, Ty},
     builtins::{self, Builtin},
+    forms::{key, spine},
     names::Found,
     report::{dimensions, plural},
-    resolve::spine,
-    scope::{Binding, Context, Scope},
+    scope::{Binding, Context, Scope, View},
     size::Size,
-    slices::View,
-    sums::key,
 };
 use ein_plan::{DType, Function, Reduction, Scalar};
 use einc_diag::{Diagnostic, Span};

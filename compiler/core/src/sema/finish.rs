@@ -181,7 +181,7 @@ impl<'a> Checker<'a> {
 
     pub(super) fn assert_values(&mut self, scope: &Scope<'a>, condition: &'a Expr) -> String {
         let mut names = vec![];
-        super::order::names_in(condition, &mut names);
+        super::forms::names_in(condition, &mut names);
         let mut values = vec![];
         for name in names {
             let known = match self.binding(scope, name) {

@@ -10,11 +10,10 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
     builtins::{self, Builtin},
-    callee::unbracket,
+    forms::unbracket,
     names::Found,
-    scope::{Binding, Context},
-    slices::View,
-    statement::{Definition, Tensor},
+    scope::{Binding, Context, View},
+    tensors::{Definition, Tensor},
 };
 use crate::autodiff::Gradients;
 use crate::einsum::{Program, Role, TensorId};

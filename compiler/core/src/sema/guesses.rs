@@ -11,7 +11,7 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
     scope::{Binding, Scope},
-    statement::Target,
+    tensors::Target,
 };
 use ein_plan::DType;
 use einc_syntax::ast::Expr;

@@ -10,21 +10,17 @@ use super::{
     Checker,
     arena::ExprId,
     callee::Callable,
-    names::{EntityId, EntityKind, Found},
+    names::{Declared, EntityId, EntityKind, Found, InstanceId},
     scope::{Binding, Context, Scope},
     size::Size,
-    statement::Target,
+    tensors::Target,
 };
 use einc_diag::{Diagnostic, Span};
-use einc_syntax::ast::{Argument, Expr, ExprKind, Item, ItemKind, Module, Name, Position, Type};
+use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Module, Name, Position};
 use std::{collections::BTreeMap, rc::Rc};
 
 /// More instances than this are not made at once.
 const MOST_INSTANCES: u64 = 10_000;
-
-/// What one `param x: module(…)` declares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct InstanceId(u32);
 
 /// An instance, or an array of them.
 pub(super) struct Instances<'a> {
@@ -51,35 +47,6 @@ pub(super) enum NoMember {
     Unknown,
     /// An array has no instance of that number.
     Outside { number: i64, count: i64 },
-}
-
-/// A declaration of instances.
-#[derive(Clone, Copy)]
-pub(super) struct Declared<'a> {
-    pub(super) module: &'a Name,
-    pub(super) arguments: &'a [Argument],
-    pub(super) shape: Option<&'a Vec<Position>>,
-    pub(super) span: Span,
-}
-
-impl<'a> Declared<'a> {
-    /// The declaration in a param, if its type is a module.
-    pub(super) fn of(ty: &'a Type) -> Option<Declared<'a>> {
-        match ty {
-            Type::Module {
-                name: module,
-                arguments,
-                shape,
-                span,
-            } => Some(Declared {
-                module,
-                arguments,
-                shape: shape.as_ref(),
-                span: *span,
-            }),
-            Type::Tensor { .. } => None,
-        }
-    }
 }
 
 impl<'a> Checker<'a> {
@@ -219,7 +186,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let mut names = vec![];
-        super::order::names_in(expr, &mut names);
+        super::forms::names_in(expr, &mut names);
         if names.is_empty() {
             self.open.push(super::ranges::Open::default());
             let real = self.expr(&mut Context::new(scope), expr);

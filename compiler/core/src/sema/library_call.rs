@@ -14,9 +14,8 @@ use super::{
     calls::Results,
     library::Call,
     ranges::Open,
-    scope::Binding,
+    scope::{Binding, View},
     size::Size,
-    slices::View,
 };
 use crate::einsum::Role;
 use ein_plan::{DType, Function, Scalar};

@@ -13,7 +13,7 @@ use super::{
     arena::{ExprId, Form, TensorRef, Ty, VarId},
     lower_parts::{Builder, apply, number_of},
     size::Size,
-    statement::Definition,
+    tensors::Definition,
 };
 use crate::einsum::{self, Program, Role, TensorId};
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};

@@ -11,7 +11,7 @@ use super::{
     arena::{ExprId, Form, TensorRef},
     lower_parts::number_of,
     repeat::Rounds,
-    statement::Definition,
+    tensors::Definition,
 };
 use crate::einsum::{Block, BlockId, Bound, Collected, LoopValue, Program, State, TensorId};
 use std::collections::HashMap;

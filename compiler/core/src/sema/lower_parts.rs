@@ -10,7 +10,7 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
     size::Size,
-    sources::SourceForm,
+    tensors::SourceForm,
 };
 use crate::einsum::{Program, TensorId};
 use ein_plan::{

@@ -23,13 +23,16 @@ mod arguments;
 mod builtins;
 mod callee;
 mod calls;
+mod counted;
 mod declare;
 mod desugar;
 mod expr;
 mod finish;
 mod fold;
+mod forms;
 mod gradient;
 mod guesses;
+mod inputs;
 mod instances;
 mod library;
 mod library_call;
@@ -39,6 +42,7 @@ mod lower_blocks;
 mod lower_parts;
 mod names;
 mod on;
+mod operations;
 mod order;
 mod passes;
 mod plan;
@@ -63,10 +67,12 @@ mod sources;
 mod stacks;
 mod statement;
 mod states;
+mod static_scope;
 mod step;
 mod strategy;
 mod subnet_steps;
 mod sums;
+mod tensors;
 mod train;
 mod train_data;
 pub mod training;
@@ -264,14 +270,14 @@ struct Checker<'a> {
     plans: HashMap<EntityId, Vec<usize>>,
     /// For modules: the params, and the dims and consts that they need, in that order.
     owned: HashMap<EntityId, Vec<usize>>,
-    /// Products at which indices are summed, by [`sums::key`].
+    /// Products at which indices are summed, by [`forms::key`].
     sums: HashMap<usize, Vec<&'a str>>,
-    /// The indices of the left sides of scatters, by [`sums::key`] of their values.
+    /// The indices of the left sides of scatters, by [`forms::key`] of their values.
     scatters: HashMap<usize, Vec<&'a str>>,
     // Values.
     arena: Arena,
     vars: Vec<ranges::Var>,
-    tensors: Vec<statement::Tensor>,
+    tensors: Vec<tensors::Tensor>,
     values: HashMap<EntityId, scope::Binding>,
     /// Statements being read, the innermost last.
     open: Vec<ranges::Open>,
@@ -279,11 +285,11 @@ struct Checker<'a> {
     coerced: HashMap<(ExprId, DType), ExprId>,
     linears: HashMap<ExprId, Option<Rc<prove::Linear>>>,
     calls: HashMap<calls::CallKey, Option<calls::Results>>,
-    /// What the calls give that define several names, by [`sums::key`].
+    /// What the calls give that define several names, by [`forms::key`].
     parts: HashMap<usize, Option<calls::Results>>,
     /// Lists of leading positions; the first is empty.
     slices: Vec<Rc<[ExprId]>>,
-    slice_numbers: HashMap<Rc<[ExprId]>, slices::SliceId>,
+    slice_numbers: HashMap<Rc<[ExprId]>, scope::SliceId>,
     instances_made: Vec<instances::Instances<'a>>,
     /// The counts of the arrays around the instances that are being declared, of those that are stored together.
     stacked: Vec<Size>,
@@ -292,9 +298,9 @@ struct Checker<'a> {
     /// What it holds at one position of its first dimension.
     stack_slices: HashMap<(TensorRef, ExprId), TensorRef>,
     /// Instances with what they own at one more position.
-    instance_slices: HashMap<(instances::InstanceId, ExprId), instances::InstanceId>,
+    instance_slices: HashMap<(names::InstanceId, ExprId), names::InstanceId>,
     /// The states of instances, by their names.
-    states: HashMap<(instances::InstanceId, usize, &'a str), scope::Binding>,
+    states: HashMap<(names::InstanceId, usize, &'a str), scope::Binding>,
     /// Whether a random source was met in the call that is being read.
     drew: bool,
     /// How many calls of each function have made tensors.
@@ -384,7 +390,7 @@ impl<'a> Checker<'a> {
             calls: HashMap::new(),
             parts: HashMap::new(),
             slices: vec![Rc::from([])],
-            slice_numbers: HashMap::from([(Rc::from([]), slices::SliceId(0))]),
+            slice_numbers: HashMap::from([(Rc::from([]), scope::SliceId(0))]),
             instances_made: vec![],
             stacked: vec![],
             stacks: HashMap::new(),

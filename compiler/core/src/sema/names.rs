@@ -6,13 +6,66 @@
 //! model.ein: dim N, input X, definition y; nn -> std.nn
 //! ```
 
-use super::{Checker, instances::Declared, walk_repeat::Visible};
+use super::Checker;
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Combine, Expr, ExprKind, Function, Item, ItemKind, Module, Name, Position, Role, Statement,
+    Argument, Combine, Expr, Function, Item, ItemKind, Module, Name, Position, Role, Statement,
     Target, Type,
 };
 use std::collections::BTreeMap;
+
+/// What one `param x: module(…)` declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct InstanceId(pub(super) u32);
+
+/// A declaration of instances.
+#[derive(Clone, Copy)]
+pub(super) struct Declared<'a> {
+    pub(super) module: &'a Name,
+    pub(super) arguments: &'a [Argument],
+    pub(super) shape: Option<&'a Vec<Position>>,
+    pub(super) span: Span,
+}
+
+impl<'a> Declared<'a> {
+    /// The declaration in a param, if its type is a module.
+    pub(super) fn of(ty: &'a Type) -> Option<Declared<'a>> {
+        match ty {
+            Type::Module {
+                name: module,
+                arguments,
+                shape,
+                span,
+            } => Some(Declared {
+                module,
+                arguments,
+                shape: shape.as_ref(),
+                span: *span,
+            }),
+            Type::Tensor { .. } => None,
+        }
+    }
+}
+
+/// A name of a block that is seen after it.
+#[derive(Clone, Copy)]
+pub(super) enum Visible<'a> {
+    /// How many rounds were made.
+    Counter(&'a Name),
+    /// A state's last value.
+    State(&'a Target, Option<&'a Type>, &'a Expr),
+    /// All that was collected.
+    Collected(&'a Name),
+}
+
+impl<'a> Visible<'a> {
+    pub(super) fn name(self) -> &'a Name {
+        match self {
+            Visible::Counter(name) | Visible::Collected(name) => name,
+            Visible::State(target, ..) => &target.name,
+        }
+    }
+}
 
 /// Something with a name at the top level of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -364,16 +417,5 @@ impl<'a> Checker<'a> {
             .get(span.file.0 as usize)
             .and_then(|file| file.text.get(span.start as usize..span.end as usize))
             .unwrap_or("…")
-    }
-}
-
-/// The name that stands in a position, and its place, if there is nothing else.
-pub(super) fn bare_name(position: &Position) -> Option<(&str, Span)> {
-    match position {
-        Position::Expr(expr) => match &*expr.kind {
-            ExprKind::Name(name) => Some((name, expr.span)),
-            _ => None,
-        },
-        Position::Rest(_) => None,
     }
 }

@@ -12,7 +12,7 @@ use super::{
     arena::{ExprId, TensorRef},
     names::{EntityId, EntityKind, Found},
     size::Size,
-    statement::Definition,
+    tensors::Definition,
     training::{Base, CarriedKind, EVALUATED, Mode, Other},
 };
 use crate::einsum::{Definition as Defined, Program, Role};
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
             else {
                 continue;
             };
-            let is = |t: &&super::statement::Tensor| t.name == entity.name.text;
+            let is = |t: &&super::tensors::Tensor| t.name == entity.name.text;
             let Some(tensor) = self.tensors.iter().find(is) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Orders and cycles of uses, and questions about the text of an expression.
+//! Orders and cycles of uses.
 //!
 //! Must not know what names stand for.
 //!
@@ -6,67 +6,8 @@
 //! a uses b, b uses c   =>   c, b, a
 //! ```
 
-use super::resolve::spine;
 use einc_diag::Span;
-use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Position, Statement};
-
-/// Whether an expression takes positions of `name`, or passes it on: it wants a whole tensor.
-pub(super) fn takes_whole(expr: &Expr, name: &str) -> bool {
-    let is = |expr: &Expr| matches!(&*expr.kind, ExprKind::Name(n) if n == name);
-    let inside = |positions: &[Position]| {
-        positions.iter().any(|position| match position {
-            Position::Expr(expr) => takes_whole(expr, name),
-            Position::Rest(_) => false,
-        })
-    };
-    let (first, rest) = spine(expr);
-    std::iter::once(first)
-        .chain(rest.into_iter().map(|(_, _, operand)| operand))
-        .any(|part| match &*part.kind {
-            ExprKind::Access { base, positions } => {
-                is(base) || takes_whole(base, name) || inside(positions)
-            }
-            ExprKind::Call { arguments, .. } => arguments
-                .iter()
-                .any(|a| is(&a.value) || takes_whole(&a.value, name)),
-            ExprKind::Bracket(inner) | ExprKind::Negate(inner) | ExprKind::Not(inner) => {
-                takes_whole(inner, name)
-            }
-            ExprKind::Else { value, fallback } => {
-                takes_whole(value, name) || takes_whole(fallback, name)
-            }
-            ExprKind::Chain { first, rest } => {
-                takes_whole(first, name)
-                    || rest.iter().any(|(_, operand)| takes_whole(operand, name))
-            }
-            ExprKind::Reduce { indices, body, .. } => takes_whole(body, name) || inside(indices),
-            _ => false,
-        })
-}
-
-/// The names that stand in an expression, each once.
-pub(super) fn names_in<'e>(expr: &'e Expr, names: &mut Vec<&'e str>) {
-    let (first, rest) = spine(expr);
-    for part in std::iter::once(first).chain(rest.into_iter().map(|(_, _, operand)| operand)) {
-        match &*part.kind {
-            ExprKind::Name(name) if !names.contains(&name.as_str()) => names.push(name),
-            ExprKind::Bracket(inner) | ExprKind::Negate(inner) | ExprKind::Not(inner) => {
-                names_in(inner, names)
-            }
-            ExprKind::Chain { first, rest } => {
-                names_in(first, names);
-                rest.iter()
-                    .for_each(|(_, operand)| names_in(operand, names));
-            }
-            ExprKind::Call { arguments, .. } => {
-                arguments
-                    .iter()
-                    .for_each(|argument| names_in(&argument.value, names));
-            }
-            _ => {}
-        }
-    }
-}
+use einc_syntax::ast::{Item, ItemKind, Statement};
 
 /// Numbers in an order in which each stands after its edges, and the cycles: numbers with the place of the use
 /// of the next one.
@@ -120,20 +61,5 @@ pub(super) fn defined_in(item: &Item) -> Vec<&str> {
             targets.iter().map(|t| t.name.text.as_str()).collect()
         }
         _ => vec![],
-    }
-}
-
-/// The name that an item of a body defines.
-pub(super) fn item_name(item: &Item) -> &str {
-    match &item.kind {
-        ItemKind::Dim { name, .. } => &name.text,
-        ItemKind::Const { target, .. } => &target.name.text,
-        ItemKind::Param { name, .. } => &name.text,
-        ItemKind::Statement(Statement::Scatter { target, .. }) => &target.name.text,
-        ItemKind::Statement(Statement::Definition { targets, .. }) => {
-            targets.first().map_or("", |target| &target.name.text)
-        }
-        ItemKind::Statement(Statement::Repeat { counter, .. }) => &counter.text,
-        _ => "",
     }
 }

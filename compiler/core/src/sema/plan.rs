@@ -8,11 +8,12 @@
 
 use super::{
     Checker,
-    callee::{Callable, unbracket},
-    instances::Declared,
-    names::{EntityId, EntityKind, Found},
+    callee::Callable,
+    forms::unbracket,
+    names::{Declared, EntityId, EntityKind, Found},
     order::sort,
-    resolve::{StaticScope, Unit, Walk},
+    resolve::{Walk, walk_source},
+    static_scope::{StaticScope, Unit},
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Expr, ExprKind, ItemKind, Target, Type};
@@ -331,19 +332,4 @@ impl<'a> Checker<'a> {
             }
         }
     }
-}
-
-pub(super) fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
-    if let ExprKind::Call { arguments, .. } = &*expr.kind {
-        for argument in arguments {
-            if !matches!(&*argument.value.kind, ExprKind::String(_)) {
-                walk.value(&argument.value);
-            }
-        }
-    }
-}
-
-pub(super) fn merge(unit: &mut Unit, other: Unit) {
-    unit.uses.extend(other.uses);
-    unit.failed |= other.failed;
 }

@@ -9,12 +9,11 @@
 use super::{
     Checker,
     callee::{Body, Callable},
-    calls::formal_shape,
-    instances::Declared,
-    names::{EntityId, EntityKind, Shape},
-    order::{defined_in, item_name, sort},
-    plan::merge,
-    resolve::{Local, Owned, StaticScope, Unit, Walk},
+    forms::{formal_shape, item_name},
+    names::{Declared, EntityId, EntityKind, Shape},
+    order::{defined_in, sort},
+    resolve::Walk,
+    static_scope::{Local, Owned, StaticScope, Unit},
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
@@ -81,12 +80,12 @@ impl<'a> Checker<'a> {
                 signature.setting(default);
             }
         }
-        merge(&mut unit, signature.unit);
+        unit.merge(signature.unit);
         match function.body {
             Body::Expression(value) => {
                 let mut walk = Walk::new(self, &scope);
                 walk.value(value);
-                merge(&mut unit, walk.unit);
+                unit.merge(walk.unit);
             }
             Body::Block(body) => self.walk_body(id, scope, function, body, &mut unit),
         }
@@ -250,7 +249,7 @@ impl<'a> Checker<'a> {
         for shape in function.results.iter().filter_map(formal_shape) {
             let mut walk = Walk::new(self, &scope);
             walk.size_list(shape);
-            merge(unit, walk.unit);
+            unit.merge(walk.unit);
         }
         let mut edges = vec![vec![]; body.len()];
         for (number, item) in body.iter().enumerate() {
@@ -297,7 +296,7 @@ impl<'a> Checker<'a> {
                 _ => continue,
             };
             edges[number] = inner.items.clone();
-            merge(unit, inner);
+            unit.merge(inner);
         }
         let (order, cycles) = sort(&edges);
         for cycle in cycles {

@@ -9,8 +9,8 @@
 use super::{
     Checker,
     arena::{ExprId, Form, Ty, VarId},
+    forms::bound_index,
     ranges::{Stated, StatedBy},
-    resolve::bound_index,
     scope::Context,
     size::Size,
 };

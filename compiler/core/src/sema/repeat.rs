@@ -12,13 +12,12 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
+    counted::applies_by_counter,
     desugar::state_of,
     ranges::Open,
-    scope::{Binding, Context, Scope},
+    scope::{Binding, Context, Scope, View},
     size::Size,
-    slices::View,
-    stacks::applies_by_counter,
-    statement::{Definition, Target, Tensor},
+    tensors::{Definition, Target, Tensor},
 };
 use crate::einsum::{BlockId, LoopValue, Role};
 use ein_plan::DType;

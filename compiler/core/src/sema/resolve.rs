@@ -9,80 +9,17 @@
 
 use super::{
     Checker,
-    instances::Declared,
-    names::{EntityId, Found, Shape, bare_name},
+    forms::spine,
+    names::{Found, Shape},
+    static_scope::{Local, Meaning, StaticScope, Unit},
 };
-use einc_diag::{Diagnostic, FileId, Span};
+use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Binary, Expr, ExprKind, Position, Target, Type};
-use std::collections::BTreeMap;
 
 /// Expressions may be nested this deep; operands of one chain of operators count as one level.
 const DEEPEST: usize = 200;
 /// Operands of one chain of operators.
 const LONGEST: usize = 1000;
-
-/// What a local name of a function stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Local {
-    Scalar,
-    Tensor,
-    /// A parameter without brackets of a function that is an expression: whatever is passed.
-    Any,
-    /// A size of the signature: an index over it, in sizes its number.
-    Letter,
-    /// The item of the body with that number.
-    Item(usize, Shape),
-}
-
-/// The names of a function or of a round, or none.
-#[derive(Clone)]
-pub(super) struct StaticScope<'a> {
-    pub(super) file: FileId,
-    pub(super) locals: BTreeMap<&'a str, Local>,
-    /// The instances inside a module, with their modules.
-    pub(super) inner: BTreeMap<&'a str, EntityId>,
-    /// How a module declares the instances inside it, for paths that begin with one.
-    pub(super) owned: BTreeMap<&'a str, Owned<'a>>,
-    /// Whether `..` stands for something.
-    pub(super) rest: bool,
-}
-
-/// An instance inside a module.
-#[derive(Clone, Copy)]
-pub(super) struct Owned<'a> {
-    pub(super) module: EntityId,
-    /// The item of the body that declares it.
-    pub(super) item: usize,
-    pub(super) declared: Declared<'a>,
-}
-
-impl<'a> StaticScope<'a> {
-    /// The instance inside the module that a path begins with.
-    pub(super) fn owner_of(&self, path: &str) -> Option<Owned<'a>> {
-        let (head, _) = path.split_once('.')?;
-        self.owned.get(head).copied()
-    }
-}
-
-/// What the walk over one item found.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Unit {
-    pub(super) uses: Vec<(EntityId, Span)>,
-    /// Items of the same body.
-    pub(super) items: Vec<(usize, Span)>,
-    pub(super) failed: bool,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Meaning {
-    Index,
-    Scalar,
-    Tensor,
-    Function,
-    Letter,
-    Poison,
-    Unknown,
-}
 
 pub(super) struct Walk<'w, 'a> {
     pub(super) checker: &'w mut Checker<'a>,
@@ -158,7 +95,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         match &*expr.kind {
             ExprKind::List(items) => items.iter().for_each(|item| self.closed(item)),
             _ if self.checker.source_static(self.scope, expr) => {
-                super::plan::walk_source(self, expr);
+                super::resolve::walk_source(self, expr);
             }
             _ => self.closed(expr),
         }
@@ -491,45 +428,12 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 }
 
-/// A chain of binary operators as its first operand and, from left to right, (whole so far, operator, operand).
-pub(super) fn spine(expr: &Expr) -> (&Expr, Vec<(&Expr, Binary, &Expr)>) {
-    let (mut first, mut rest) = (expr, vec![]);
-    while let ExprKind::Binary {
-        operator,
-        left,
-        right,
-        ..
-    } = &*first.kind
-    {
-        rest.push((first, *operator, right));
-        first = left;
-    }
-    rest.reverse();
-    (first, rest)
-}
-
-/// A bound, and whether it is `<=`.
-pub(super) type Bound<'a> = (&'a Expr, bool);
-
-/// The index that a position of a reduction or left side binds, its place, and its bound.
-pub(super) fn bound_index(position: &Position) -> Option<(&str, Span, Option<Bound<'_>>)> {
-    match position {
-        Position::Rest(span) => Some(("..", *span, None)),
-        Position::Expr(expr) => match &*expr.kind {
-            ExprKind::Binary {
-                operator: operator @ (Binary::Less | Binary::LessEqual),
-                left,
-                right,
-                ..
-            } => match &*left.kind {
-                ExprKind::Name(name) => Some((
-                    name,
-                    left.span,
-                    Some((right, *operator == Binary::LessEqual)),
-                )),
-                _ => None,
-            },
-            _ => bare_name(position).map(|(name, span)| (name, span, None)),
-        },
+pub(super) fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
+    if let ExprKind::Call { arguments, .. } = &*expr.kind {
+        for argument in arguments {
+            if !matches!(&*argument.value.kind, ExprKind::String(_)) {
+                walk.value(&argument.value);
+            }
+        }
     }
 }

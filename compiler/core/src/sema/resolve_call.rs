@@ -10,7 +10,8 @@ use super::{
     builtins::{self, Builtin},
     callee::Callable,
     names::{EntityId, EntityKind, Found, Shape},
-    resolve::{Local, Meaning, Walk},
+    resolve::Walk,
+    static_scope::{Local, Meaning},
 };
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Position};

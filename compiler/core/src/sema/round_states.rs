@@ -13,10 +13,9 @@ use super::{
     desugar::state_of,
     ranges::Open,
     repeat::{Frame, Place, StateInfo},
-    scope::{Binding, Scope},
+    scope::{Binding, Scope, View},
     size::Size,
-    slices::View,
-    statement::{Definition, Target, Tensor},
+    tensors::{Definition, Target, Tensor},
 };
 use crate::einsum::{BlockId, LoopValue, Role};
 use einc_diag::{Diagnostic, Span};

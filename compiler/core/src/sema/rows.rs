@@ -12,11 +12,9 @@ use super::{
     arena::{ExprId, Form, TensorRef, VarId},
     lower_parts::Builder,
     names::{EntityId, Found},
-    scope::Binding,
+    scope::{Binding, View},
     size::Size,
-    slices::View,
-    sources::SourceForm,
-    statement::Definition,
+    tensors::{Definition, SourceForm},
     training::{BatchInput, CarriedKind, ROWS},
 };
 use crate::einsum::{Role, TensorId};

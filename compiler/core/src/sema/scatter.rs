@@ -14,14 +14,12 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
-    names::bare_name,
+    forms::{bare_name, bound_index, key},
     ranges::{Obligation, Open, Stated, StatedBy},
-    resolve::{Walk, bound_index},
+    resolve::Walk,
     scope::{Binding, Context, Scope},
     size::Size,
-    sources::SourceForm,
-    statement::{Definition, Target, Tensor},
-    sums::key,
+    tensors::{Definition, SourceForm, Target, Tensor},
 };
 use crate::einsum::Role;
 use ein_plan::{DType, Function, Reduction, Source};

@@ -15,8 +15,7 @@ use super::{
     names::EntityId,
     scope::{Binding, Scope},
     size::Size,
-    sources::SourceForm,
-    statement::{Definition, Tensor},
+    tensors::{Definition, SourceForm, Tensor},
     train::Settings,
     training::{EPOCH, STEP},
     updates::{NUMBERS, length_name, schedule_name},
@@ -45,23 +44,27 @@ impl<'a> Checker<'a> {
         library: &str,
         naming: fn(&str) -> String,
     ) -> Option<Rule<'a>> {
-        let (name, arguments) = match &*expr.kind {
-            ExprKind::Name(name) => (name.as_str(), &[][..]),
+        let named = match &*expr.kind {
+            ExprKind::Name(name) => Some((name, &[][..])),
             ExprKind::Call { callee, arguments } => match &*callee.kind {
-                ExprKind::Name(name) => (name.as_str(), arguments.as_slice()),
-                _ => ("", &[][..]),
+                ExprKind::Name(name) => Some((name, arguments.as_slice())),
+                _ => None,
             },
-            _ => ("", &[][..]),
+            ExprKind::Error => return None,
+            _ => None,
+        };
+        let Some((name, arguments)) = named else {
+            let known = self.known_rules(library, naming);
+            self.report.push(
+                Diagnostic::error("E0623", format!("this names no {what}"))
+                    .at(expr.span, "expected a name, or a call with arguments")
+                    .help(format!("there are {}", known.join(", "))),
+            );
+            return None;
         };
         let found = self.rule_named(name, library, naming);
         let Some((entity, callable)) = found.and_then(|id| Some((id, self.callable(id)?))) else {
-            let prefix = naming("");
-            let mut known: Vec<String> = vec![];
-            let files = self.sources.libraries.get(library).copied();
-            for file in std::iter::once(FileId(0)).chain(files) {
-                let names = self.files[file.0 as usize].names.keys();
-                known.extend(names.filter_map(|n| n.strip_prefix(&prefix).map(str::to_owned)));
-            }
+            let known = self.known_rules(library, naming);
             let error = Diagnostic::error("E0623", format!("there is no {what} `{name}`"))
                 .at(expr.span, "no such name");
             let near = did_you_mean(name, known.iter().map(String::as_str));
@@ -86,6 +89,17 @@ impl<'a> Checker<'a> {
             arguments,
             span: expr.span,
         })
+    }
+
+    /// The names of the program's optimizers or schedules, and of the library's.
+    fn known_rules(&self, library: &str, naming: fn(&str) -> String) -> Vec<String> {
+        let prefix = naming("");
+        let files = self.sources.libraries.get(library).copied();
+        let files = std::iter::once(FileId(0)).chain(files);
+        files
+            .flat_map(|file| self.files[file.0 as usize].names.keys())
+            .filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned))
+            .collect()
     }
 
     fn rule_named(
@@ -279,7 +293,16 @@ impl<'a> Checker<'a> {
             Some(id) => {
                 let callable = self.callable(id)?;
                 let length = self.evaluated_rule(settings, *rule, (id, callable), step, total)?;
-                Some(self.whole_steps(length))
+                let length = self.whole_steps(length);
+                if let Some(steps) = self.arena.as_number(length)
+                    && steps < 0.0
+                {
+                    let what = format!("`{}` would last {steps} steps", rule.name);
+                    let error = Diagnostic::error("E0623", what);
+                    (self.report).push(error.at(span, "a length is 0 or more"));
+                    return None;
+                }
+                Some(length)
             }
         };
         let this = (rule.entity, rule.callable);
@@ -429,7 +452,7 @@ impl<'a> Checker<'a> {
         let name = self.instance_name(FileId(0), "train.list");
         let root = root.unwrap_or(nothing);
         let tensor = self.add_statement(name, root, vec![var], vec![length], span, Role::Hidden);
-        Some(Binding::Tensor(super::slices::View::of(tensor)))
+        Some(Binding::Tensor(super::scope::View::of(tensor)))
     }
 }
 

@@ -7,14 +7,39 @@
 //! ```
 
 use super::{
-    arena::{ExprId, VarId},
-    instances::InstanceId,
+    arena::{ExprId, TensorRef, VarId},
+    names::InstanceId,
     size::Size,
-    slices::View,
 };
 use crate::einsum::BlockId;
 use einc_diag::{FileId, Span};
 use std::collections::BTreeMap;
+
+/// A list of leading positions; 0: none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SliceId(pub(super) u32);
+
+/// A tensor, or a slice of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct View {
+    pub(super) tensor: TensorRef,
+    pub(super) slice: SliceId,
+}
+
+impl View {
+    /// All of a tensor.
+    pub(super) fn of(tensor: TensorRef) -> View {
+        View {
+            tensor,
+            slice: SliceId(0),
+        }
+    }
+
+    /// Whether it is all of a tensor.
+    pub(super) fn is_whole(self) -> bool {
+        self.slice == SliceId(0)
+    }
+}
 
 /// What a name stands for once it has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,9 +8,9 @@
 
 use super::{
     Checker,
-    callee::{result_kind, unbracket},
-    instances::Declared,
-    names::{EntityId, EntityKind, Found, Shape},
+    callee::result_kind,
+    forms::unbracket,
+    names::{Declared, EntityId, EntityKind, Found, Shape},
 };
 use einc_diag::FileId;
 use einc_syntax::ast::{Expr, ExprKind, ItemKind, Target, Type};

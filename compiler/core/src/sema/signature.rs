@@ -9,8 +9,8 @@
 use super::{
     Checker,
     callee::Callable,
-    calls::formal_shape,
-    names::{Found, Shape, bare_name},
+    forms::{bare_name, formal_shape},
+    names::{Found, Shape},
     report::dimensions,
     scope::{Binding, Scope},
     size::Size,

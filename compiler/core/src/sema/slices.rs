@@ -12,37 +12,11 @@
 use super::{
     Checker,
     arena::{ExprId, TensorRef, VarId},
-    scope::{Binding, Scope},
+    scope::{Binding, Scope, SliceId, View},
     size::Size,
 };
 use einc_diag::{Diagnostic, Span};
 use std::rc::Rc;
-
-/// A list of leading positions; 0: none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SliceId(pub(super) u32);
-
-/// A tensor, or a slice of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct View {
-    pub(super) tensor: TensorRef,
-    slice: SliceId,
-}
-
-impl View {
-    /// All of a tensor.
-    pub(super) fn of(tensor: TensorRef) -> View {
-        View {
-            tensor,
-            slice: SliceId(0),
-        }
-    }
-
-    /// Whether it is all of a tensor.
-    pub(super) fn is_whole(self) -> bool {
-        self.slice == SliceId(0)
-    }
-}
 
 impl<'a> Checker<'a> {
     /// The slice of a tensor at these positions, of which it may have no more than dimensions.

@@ -14,26 +14,12 @@ use super::{
     report::plural,
     scope::{Binding, Context, Scope},
     size::Size,
-    statement::{Definition, Target, Tensor},
+    tensors::{Definition, SourceForm, Target, Tensor},
 };
 use crate::einsum::Role;
 use ein_plan::{DType, FileRef, Scalar, Source};
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
-
-/// A source; those that depend on how a parameter is used are settled at the end.
-#[derive(Clone, Debug)]
-pub(super) enum SourceForm {
-    Ready(Source),
-    /// Normal with variance 2 / fan-in.
-    HeNormal {
-        fan: Option<f64>,
-    },
-    /// Uniform with variance 2 / (fan-in + fan-out).
-    GlorotUniform {
-        fan: Option<f64>,
-    },
-}
 
 impl<'a> Checker<'a> {
     /// The source that an expression names, unless the user has something of that name.

@@ -12,21 +12,19 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
-    instances::{Element, InstanceId, Instances},
-    names::EntityId,
+    counted::{Uses, arrays_by_counter},
+    instances::{Element, Instances},
+    names::{EntityId, InstanceId},
     ranges::Open,
     repeat::Rounds,
-    scope::{Binding, Scope},
+    scope::{Binding, Scope, View},
     size::Size,
-    slices::View,
-    statement::Definition,
+    tensors::Definition,
 };
 use crate::einsum::{LoopValue, Role};
 use ein_plan::{Part, Source};
 use einc_diag::{Diagnostic, FileId};
-use einc_syntax::ast::{
-    self, Expr, ExprKind, FunctionBody, Item, ItemKind, Position, Statement, TrainEntry,
-};
+use einc_syntax::ast::{self, Expr, ExprKind, Item, ItemKind, Statement, TrainEntry};
 use std::{collections::BTreeMap, rc::Rc};
 
 /// What one tensor holds of all instances.
@@ -121,7 +119,7 @@ impl<'a> Checker<'a> {
                     *role == ast::Role::State
                 }
                 ItemKind::Const { target, .. } => target.positions.is_some(),
-                ItemKind::Param { ty, .. } => match super::instances::Declared::of(ty) {
+                ItemKind::Param { ty, .. } => match super::names::Declared::of(ty) {
                     Some(declared) => self
                         .module(file, &declared.module.text)
                         .is_none_or(|(inner, _)| self.keeps_apart(inner, depth + 1)),
@@ -336,116 +334,4 @@ impl<'a> Checker<'a> {
                 _ => false,
             })
     }
-}
-
-/// How the applications of an array in a text say which instance they mean.
-#[derive(Default)]
-struct Uses {
-    by_counter: bool,
-    otherwise: bool,
-}
-
-impl Uses {
-    fn items<'t>(&mut self, items: &'t [Item], name: &str, counters: &mut Vec<&'t str>) {
-        for item in items {
-            match &item.kind {
-                ItemKind::Function(function) => match &function.body {
-                    FunctionBody::Block { body, .. } => self.items(body, name, &mut vec![]),
-                    FunctionBody::Expression(value) => self.expr(value, name, &[]),
-                },
-                ItemKind::Module(module) => self.items(&module.body, name, &mut vec![]),
-                ItemKind::Const { value, .. } => self.expr(value, name, counters),
-                ItemKind::Assert { condition } => self.expr(condition, name, counters),
-                ItemKind::Statement(
-                    Statement::Definition { value, .. } | Statement::Scatter { value, .. },
-                ) => self.expr(value, name, counters),
-                ItemKind::Statement(Statement::Repeat {
-                    counter,
-                    bound,
-                    until,
-                    body,
-                    ..
-                }) => {
-                    self.expr(bound, name, counters);
-                    counters.push(&counter.text);
-                    until
-                        .iter()
-                        .for_each(|until| self.expr(until, name, counters));
-                    self.items(body, name, counters);
-                    counters.pop();
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn expr(&mut self, e: &Expr, name: &str, counters: &[&str]) {
-        if let Some((base, positions)) = application(e)
-            && base == name
-            && let ExprKind::Call { arguments, .. } = &*e.kind
-        {
-            let by_counter = matches!(positions, [Position::Expr(at)]
-                if matches!(&*at.kind, ExprKind::Name(at) if counters.contains(&at.as_str())));
-            self.by_counter |= by_counter;
-            self.otherwise |= !by_counter;
-            for argument in arguments {
-                self.expr(&argument.value, name, counters);
-            }
-            return;
-        }
-        self.otherwise |= matches!(&*e.kind, ExprKind::Name(other) if other == name);
-        for child in e.kind.children() {
-            self.expr(child, name, counters);
-        }
-    }
-}
-
-/// The array and the positions of `enc[l](…)`.
-fn application(e: &Expr) -> Option<(&str, &[Position])> {
-    let ExprKind::Call { callee, .. } = &*e.kind else {
-        return None;
-    };
-    match &*callee.kind {
-        ExprKind::Access { base, positions } => match &*base.kind {
-            ExprKind::Name(name) => Some((name, positions)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The arrays of which the calls of a block say by its counter which instance they apply.
-fn arrays_by_counter<'t>(items: &'t [Item], counter: &str, found: &mut Vec<&'t str>) {
-    fn inside<'t>(e: &'t Expr, counter: &str, found: &mut Vec<&'t str>) {
-        if let Some((name, positions)) = application(e)
-            && positions.iter().any(|p| match p {
-                Position::Expr(at) => super::walk_repeat::names(at, counter),
-                Position::Rest(_) => false,
-            })
-        {
-            found.push(name);
-        }
-        for child in e.kind.children() {
-            inside(child, counter, found);
-        }
-    }
-    for item in items {
-        match &item.kind {
-            ItemKind::Statement(
-                Statement::Definition { value, .. } | Statement::Scatter { value, .. },
-            )
-            | ItemKind::Const { value, .. } => inside(value, counter, found),
-            ItemKind::Statement(Statement::Repeat { body, .. }) => {
-                arrays_by_counter(body, counter, found);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Whether the calls of a block say by its counter which instance of an array they apply.
-pub(super) fn applies_by_counter(items: &[Item], counter: &str) -> bool {
-    let mut found = vec![];
-    arrays_by_counter(items, counter, &mut found);
-    !found.is_empty()
 }

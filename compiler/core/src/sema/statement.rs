@@ -9,92 +9,18 @@
 use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty, VarId},
-    callee::unbracket,
+    forms::{bound_index, unbracket},
     names::Shape,
     ranges::{Stated, StatedBy},
     report::dimensions,
-    resolve::bound_index,
-    scope::{Binding, Context, Scope},
+    scope::{Binding, Context, Scope, View},
     size::Size,
-    slices::View,
-    sources::SourceForm,
+    tensors::{Definition, Target, Tensor},
 };
-use crate::einsum::{LoopValue, Role};
+use crate::einsum::Role;
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};
-use einc_syntax::ast::{self, Expr, ExprKind, Position, Type};
-
-/// How a tensor comes about.
-#[derive(Clone, Debug)]
-pub(super) enum Definition {
-    Source(SourceForm),
-    Statement {
-        vars: Vec<VarId>,
-        root: ExprId,
-    },
-    /// The derivative of a scalar by a tensor.
-    Gradient {
-        loss: TensorRef,
-        wrt: TensorRef,
-    },
-    /// What a block gives.
-    Loop(LoopValue),
-}
-
-/// A tensor.
-#[derive(Clone, Debug)]
-pub(super) struct Tensor {
-    pub(super) name: String,
-    pub(super) dtype: DType,
-    pub(super) shape: Vec<Size>,
-    pub(super) role: Role,
-    pub(super) definition: Definition,
-    /// Where it is declared.
-    pub(super) span: Span,
-}
-
-/// A definition with what is known about it from outside.
-pub(super) struct Target<'a> {
-    pub(super) target: &'a ast::Target,
-    pub(super) ty: Option<&'a Type>,
-    pub(super) value: &'a Expr,
-    /// By `const`: a number stays an untyped number.
-    pub(super) constant: bool,
-    /// The tensor's full name.
-    pub(super) name: String,
-    /// Where the program names it, if it does.
-    pub(super) named: Option<Span>,
-    /// Sizes that a signature says of it.
-    pub(super) stated: Option<(Vec<Option<Size>>, Span)>,
-    pub(super) in_function: bool,
-    /// A state: ranges that are not written follow from other statements.
-    pub(super) infer: bool,
-    /// Of a round's state: its type where the value has none of its own; the inner `None`: not known yet.
-    pub(super) guess: Option<Option<DType>>,
-}
-
-impl<'a> Target<'a> {
-    /// A definition in a body.
-    pub(super) fn local(
-        target: &'a ast::Target,
-        ty: Option<&'a Type>,
-        value: &'a Expr,
-        prefix: &str,
-    ) -> Target<'a> {
-        Target {
-            target,
-            ty,
-            value,
-            constant: false,
-            name: format!("{prefix}.{}", target.name.text),
-            named: None,
-            stated: None,
-            in_function: true,
-            infer: false,
-            guess: None,
-        }
-    }
-}
+use einc_syntax::ast::{ExprKind, Position, Type};
 
 impl<'a> Checker<'a> {
     /// Adds a tensor that a statement computes.

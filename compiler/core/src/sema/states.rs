@@ -12,7 +12,7 @@ use super::{
     callee::Callable,
     desugar::state_of,
     scope::{Binding, Scope},
-    statement::Target,
+    tensors::Target,
     training::NextState,
 };
 use ein_plan::DType;

@@ -12,7 +12,7 @@ use super::{
     callee::Body,
     schedules::Rule,
     size::Size,
-    statement::{Definition, Tensor},
+    tensors::{Definition, Tensor},
     train::Settings,
     training::{CarriedKind, SHARE, Task, UPDATE},
     updates::{NORM, optimizer_name},

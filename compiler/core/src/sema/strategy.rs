@@ -6,7 +6,7 @@
 //! strategy: ist(local_steps: 10, state: reset), 4 sites   =>   rounds of 10 steps, 4 parts, states begin anew
 //! ```
 
-use super::{Checker, train::Line};
+use super::Checker;
 use crate::subnets::Asked;
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
@@ -49,9 +49,9 @@ pub(super) struct Strategy {
 const NAMES: [&str; 3] = ["sync", "ist", "local_sgd"];
 
 impl<'a> Checker<'a> {
-    /// Reads the line; `None` after an error.
-    pub(super) fn strategy(&mut self, line: Line<'a>) -> Option<Strategy> {
-        let value = line.value?;
+    /// Reads the value of the line and the line's place; `None` after an error.
+    pub(super) fn strategy(&mut self, value: Option<&'a Expr>, whole: Span) -> Option<Strategy> {
+        let value = value?;
         let (name, arguments) = match &*value.kind {
             ExprKind::Name(name) => (name.as_str(), &[][..]),
             // What the parser has said.
@@ -123,7 +123,7 @@ impl<'a> Checker<'a> {
         let Some(value) = find(steps) else {
             let what = format!("`{name}` does not say how many steps a site makes by itself");
             let help = format!("as in `{name}({steps}: 10)`");
-            return self.not_so(line.span, &what, "here", &help);
+            return self.not_so(whole, &what, "here", &help);
         };
         let local_steps = self.strategy_number(value, steps)?;
         let sites = u64::from(self.bindings.sites.unwrap_or(1));
@@ -137,7 +137,7 @@ impl<'a> Checker<'a> {
             },
             asked: Asked::default(),
             sites,
-            span: value.span.to(line.span),
+            span: value.span.to(whole),
         };
         if let Some(value) = find("parts") {
             let parts = self.strategy_number(value, "parts")?;

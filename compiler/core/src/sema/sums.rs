@@ -8,7 +8,10 @@
 //! relu(X[n,d] * W[d,h] + b[h])     d: X[n,d] * W[d,h]
 //! ```
 
-use super::resolve::{Walk, spine};
+use super::{
+    forms::{key, spine},
+    resolve::Walk,
+};
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Binary, Expr, ExprKind, Position};
 
@@ -33,11 +36,6 @@ impl<'a> Place<'a> {
         self.products.extend(other.products);
         self
     }
-}
-
-/// The identity of an expression of the text: the place where it is stored.
-pub(super) fn key(expr: &Expr) -> usize {
-    std::ptr::from_ref(&*expr.kind) as usize
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -133,12 +131,12 @@ impl<'a> Walk<'_, 'a> {
                 .join(self.place(fallback, index, position, readings)),
             ExprKind::Reduce { indices, body, .. } => {
                 let binds = indices.iter().any(|position| {
-                    super::resolve::bound_index(position).is_some_and(|(name, ..)| name == index)
+                    super::forms::bound_index(position).is_some_and(|(name, ..)| name == index)
                 });
                 if binds {
                     return Place::default();
                 }
-                let bounds = indices.iter().filter_map(super::resolve::bound_index);
+                let bounds = indices.iter().filter_map(super::forms::bound_index);
                 bounds.filter_map(|(_, _, bound)| bound).fold(
                     self.place(body, index, position, readings),
                     |place, (bound, _)| place.join(self.place(bound, index, true, readings)),

@@ -203,7 +203,7 @@ impl<'a> Checker<'a> {
             _ => {}
         }
         let strategy = match find("strategy") {
-            Some(line) => self.strategy(line),
+            Some(line) => self.strategy(line.value, line.span),
             None => Some(Strategy::default()),
         };
         if self.report.mark() > mark || self.failed_items.contains(&number) {

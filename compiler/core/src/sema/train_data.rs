@@ -89,7 +89,7 @@ impl<'a> Checker<'a> {
         let Some(value) = line.value else {
             return Some(());
         };
-        let inner = super::callee::unbracket(value);
+        let inner = super::forms::unbracket(value);
         let list: Vec<&'a Expr> = match &*inner.kind {
             ExprKind::Tuple(list) => list.iter().collect(),
             _ => vec![inner],

@@ -12,9 +12,8 @@ use super::{
     Checker, Sources,
     arena::TensorRef,
     names::{EntityId, EntityKind, Found},
-    scope::Binding,
+    scope::{Binding, View},
     size::Size,
-    slices::View,
     train::Settings,
 };
 use crate::einsum::Program;

@@ -9,8 +9,7 @@
 use super::{
     Checker,
     desugar::state_of,
-    instances::Declared,
-    names::{EntityId, EntityKind, Found},
+    names::{Declared, EntityId, EntityKind, Found},
 };
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{ItemKind, Module, Role, Statement};

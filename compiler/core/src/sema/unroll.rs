@@ -10,12 +10,11 @@ use super::{
     Checker,
     arena::{ExprId, Form, TensorRef, Ty},
     desugar::next_name,
+    names::Visible,
     ranges::Open,
     repeat::{After, Frame, Place, states_of},
-    scope::Binding,
+    scope::{Binding, View},
     size::Size,
-    slices::View,
-    walk_repeat::Visible,
 };
 use crate::einsum::Role;
 use ein_plan::{DType, Function, Scalar};

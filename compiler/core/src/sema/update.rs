@@ -13,9 +13,8 @@ use super::{
     schedules::{Rule, bind_numbers},
     scope::{Binding, Scope},
     size::Size,
-    sources::SourceForm,
     stacks::Stack,
-    statement::Tensor,
+    tensors::{SourceForm, Tensor},
     training::CarriedKind,
     updates::state_name,
 };

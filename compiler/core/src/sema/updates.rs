@@ -12,7 +12,7 @@
 
 use super::{
     Sources,
-    order::{names_in, takes_whole},
+    forms::{names_in, takes_whole},
 };
 use einc_diag::Span;
 use einc_syntax::ast::{

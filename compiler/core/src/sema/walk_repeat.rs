@@ -10,36 +10,17 @@
 use super::{
     Checker,
     desugar::state_of,
-    names::Shape,
-    order::{item_name, sort},
-    plan::merge,
-    resolve::{Local, StaticScope, Unit, Walk},
+    forms::item_name,
+    names::{Shape, Visible},
+    order::sort,
+    resolve::Walk,
+    static_scope::{Local, StaticScope, Unit},
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
     Expr, ExprKind, FunctionBody, Item, ItemKind, Name, Role, Statement, Target, Type,
 };
 use std::collections::BTreeMap;
-
-/// A name of a block that is seen after it.
-#[derive(Clone, Copy)]
-pub(super) enum Visible<'a> {
-    /// How many rounds were made.
-    Counter(&'a Name),
-    /// A state's last value.
-    State(&'a Target, Option<&'a Type>, &'a Expr),
-    /// All that was collected.
-    Collected(&'a Name),
-}
-
-impl<'a> Visible<'a> {
-    pub(super) fn name(self) -> &'a Name {
-        match self {
-            Visible::Counter(name) | Visible::Collected(name) => name,
-            Visible::State(target, ..) => &target.name,
-        }
-    }
-}
 
 impl<'a> Checker<'a> {
     /// The names of a block that are seen after it.
@@ -345,14 +326,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether a name stands in an expression.
-pub(super) fn names(e: &Expr, name: &str) -> bool {
-    let mut found = vec![];
-    super::order::names_in(e, &mut found);
-    found.contains(&name)
-}
-
 fn merge_all(unit: &mut Unit, other: Unit) {
     unit.items.extend(other.items.iter().copied());
-    merge(unit, other);
+    unit.merge(other);
 }
