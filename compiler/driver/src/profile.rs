@@ -42,6 +42,8 @@ fn of_plan(plan: &Plan) -> Vec<Known> {
             (_, Some(exchange)) => plan.exchanges[exchange].members.clone(),
             _ => vec![step.result],
         };
+        // What goes on beside other steps is measured when it has arrived.
+        let until = exchanges[number].map_or(number, |e| plan.exchanges[e].until.0 as usize);
         let tensors: Vec<&str> = members
             .iter()
             .map(|m| plan.step(*m).tensor.as_str())
@@ -59,7 +61,12 @@ fn of_plan(plan: &Plan) -> Vec<Known> {
                 .sum(),
             moved: members.iter().map(|m| traffic[m.0 as usize].bytes).sum(),
             touched: touched(plan, &members),
-            held: held[number].iter().copied().max().unwrap_or(0),
+            held: held[number..=until]
+                .iter()
+                .flatten()
+                .copied()
+                .max()
+                .unwrap_or(0),
         }
     });
     steps.collect()
