@@ -78,7 +78,7 @@ macro_rules! direct {
 /// `$exp` and so on are the type's functions in [`math`].
 macro_rules! floats {
     ($unary:ident, $binary:ident, $power:ident, $t:ty, $exp:ident, $log:ident, $log1p:ident, $expm1:ident, $tanh:ident,
-     $sigmoid:ident, $gelu:ident, $erf:ident, $sines:ident, $cosines:ident) => {
+     $sigmoid:ident, $gelu:ident, $erf:ident, $sines:ident, $cosines:ident, $rem:ident, $quotient:ident) => {
         /// A function of one floating-point value.
         #[inline(always)]
         pub(crate) fn $unary(f: Function, to: &mut [$t], a: &[$t]) {
@@ -124,7 +124,14 @@ macro_rules! floats {
                 Function::Mul => zip(to, a, b, |x, y| x * y),
                 Function::Div => zip(to, a, b, |x, y| x / y),
                 Function::FloorDiv => zip(to, a, b, |x: $t, y: $t| (x / y).floor()),
-                Function::Rem => zip(to, a, b, |x: $t, y: $t| x - y * (x / y).floor()),
+                Function::Rem => {
+                    let moderate =
+                        |x: $t, y: $t| (x / y).abs() < math::$quotient && y.abs() < <$t>::INFINITY;
+                    direct!(to, a, b => math::$rem);
+                    patch(to, a, b, moderate, |x, y| {
+                        ein_plan::remainder(f64::from(x), f64::from(y)) as $t
+                    });
+                }
                 Function::Pow => $power(to, a, b),
                 Function::Min => zip(to, a, b, |x: $t, y: $t| {
                     let m = if x < y { x } else { y };
@@ -231,7 +238,9 @@ floats!(
     gelu_f32,
     erf_f32,
     sines_f32,
-    cosines_f32
+    cosines_f32,
+    rem_f32,
+    LARGEST_QUOTIENT_F32
 );
 floats!(
     unary_f64,
@@ -247,7 +256,9 @@ floats!(
     gelu_f64,
     erf_f64,
     sines_f64,
-    cosines_f64
+    cosines_f64,
+    rem_f64,
+    LARGEST_QUOTIENT_F64
 );
 
 macro_rules! integers {
