@@ -116,11 +116,14 @@ fn replaced(
     found
 }
 
-/// The same as a sweep; `kept` by member, `over` as [`replaced`] says.
+/// Whether a member is kept, and what is written over, as [`replaced`] says.
+type Wanted<'a> = (&'a dyn Fn(usize) -> bool, &'a [(usize, usize)]);
+
+/// The same as a sweep.
 fn together(
     program: &Program,
     rows: usize,
-    (kept, over): (&dyn Fn(usize) -> bool, &[(usize, usize)]),
+    (kept, over): Wanted<'_>,
     ranges: &dyn Fn(&Kernel) -> Vec<(u64, u64)>,
     options: &Options,
 ) -> Result<Vec<Option<Array>>, (usize, KernelError)> {
