@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
-//! `resolve`, `resolve_call` and `sums`; order of uses, cycles); `declare`, `finish` (what is bound from outside; items
-//! in order; outputs); `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `stacks`, `states`,
-//! `arguments`, `slices`, `signature`, `scope`, `gradient`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
+//! `resolve`, `resolve_call`, `static_scope`, `forms`, `counted` and `sums`; order of uses, cycles); `declare`, `inputs`, `finish` (what is bound from outside; items
+//! in order; outputs); `tensors`, `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `stacks`, `states`,
+//! `arguments`, `slices`, `signature`, `scope`, `gradient`, `operations`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
 //! `repeat`, `round_states`, `after`, `unroll` (rounds); `types`, `guesses`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
 //! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `strategy`, `training`, `passes`, `subnet_steps`, `updates`, `schedules`, `step`, `update`, `rows` (blocks of
 //! `train`, and the further passes that read the text as a step); `on` (passes over other data).
