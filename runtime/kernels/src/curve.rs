@@ -88,9 +88,10 @@ impl Known {
     pub(crate) fn over(self, lanes: &mut [f32]) {
         let mut buffer = [0.0; PART];
         for part in lanes.chunks_mut(PART) {
+            // Memory is read at the pace of the function, and written while it is in the first cache.
             let buffer = &mut buffer[..part.len()];
-            buffer.copy_from_slice(part);
-            self.run(part, buffer);
+            self.run(buffer, part);
+            part.copy_from_slice(buffer);
         }
     }
 }
