@@ -127,3 +127,53 @@ fn a_full_disk_is_told() {
     let left = fs::read_dir(folder).unwrap().count();
     assert_eq!(left, 1, "files are left behind");
 }
+
+/// What a refusal says is so: a plan for the number of sites that it names fits, and no half of them does; what outputs
+/// hold is told beside what the step misses.
+#[test]
+fn a_refusal_names_sites_that_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "dim N = 150\ninput A: f64[N, N] = uniform(-1, 1)\ninput B: f64[N, N] = uniform(-1, 1)\n\
+        C[i,j] = A[i,k] * B[k,j]\nD[i,j] = C[i,k] * A[k,j]\nE[i,j] = D[i,k] * B[k,j] + C[i,j]\n\
+        F[i,j] = E[j,i] * A[i,j] + D[i,j]\ns = sum[i,j] F[i,j] * C[i,j]\noutput s\noutput F\n";
+    fs::write(folder.join("back.ein"), text).unwrap();
+    let planned = |limit: &str, sites: u32| {
+        let limited = ["plan", "back.ein", "--memory", limit, "--spill"];
+        let sites = ["--sites".to_string(), sites.to_string()];
+        let mut command = einc_command(&limited);
+        run(command.args(sites).current_dir(folder))
+    };
+    let mut named = 0;
+    for (limit, sites) in [
+        ("600kB", 1),
+        ("400kB", 1),
+        ("300kB", 1),
+        ("300kB", 2),
+        ("200kB", 2),
+    ] {
+        let refused = planned(limit, sites).fails_with(1).says(&["E0996"]);
+        let Some((_, rest)) = refused
+            .stderr
+            .split_once("it fits on more sites: `--sites ")
+        else {
+            continue;
+        };
+        named += 1;
+        let enough: u32 = rest.split('`').next().unwrap().parse().unwrap();
+        planned(limit, enough).success();
+        if enough / 2 > sites {
+            planned(limit, enough / 2).fails_with(1);
+        }
+    }
+    assert!(named >= 2, "{named}");
+
+    let mut text = String::from("dim N = 100\ninput A: f32[N, N] = uniform(-1, 1)\n");
+    for n in 0..6 {
+        text += &format!("B{n}[i,j] = A[i,k] * A[j,k] + {n}\noutput B{n}\n");
+    }
+    fs::write(folder.join("back.ein"), text).unwrap();
+    planned("170kB", 1)
+        .fails_with(1)
+        .says(&["of outputs that are held to the end"]);
+}

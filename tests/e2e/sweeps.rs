@@ -323,6 +323,7 @@ fn a_trace_has_a_track_a_site_and_a_slice_a_step() {
             text.contains(r#""cat":"sweep""#) && text.contains("rows.ein:"),
             "{text}"
         );
+        assert!(!text.contains(r#""ts":-"#), "{text}");
         // Every slice is a line of its own.
         text.matches(r#""ph":"X""#).count()
     };

@@ -349,6 +349,34 @@ fn a_build_is_refused_for_what_no_number_of_sites_changes() {
 }
 
 #[test]
+fn more_ranks_than_cores_are_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = write(
+        &folder,
+        "one.ein",
+        "input x: f32[7] = ones\ns = sum[i] x[i]\noutput s\n",
+    );
+    let program = folder.path().join("one");
+    run(einc_command(&["build"])
+        .arg(&source)
+        .arg("-o")
+        .arg(&program))
+    .success();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    // A machine of many cores has no need of it.
+    if cores > 8 {
+        return;
+    }
+    for launcher in launchers() {
+        let crowded = run(&mut mpirun(launcher, cores + 1, &program)).success();
+        let told = format!("{} ranks share {cores} of the machine's cores", cores + 1);
+        assert_eq!(crowded.stderr.matches(&told).count(), 1, "{crowded}");
+    }
+    let alone = run(Command::new(&program).args(["--sites", "5"])).success();
+    assert!(!alone.stderr.contains("E0733"), "{alone}");
+}
+
+#[test]
 fn a_misspelt_variable_is_told_once() {
     let folder = tempfile::tempdir().unwrap();
     let example = root().join("examples/digits_knn.ein");

@@ -24,8 +24,9 @@ mod text;
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, lower, rules, search, tra};
 use ein_plan::verify::MOST_SITES;
-use ein_plan::{Plan, memory};
+use ein_plan::{Plan, RelationId, memory};
 use einc_diag::Diagnostic;
+use std::collections::BTreeSet;
 
 pub use choose::Chosen;
 pub use compare::compare;
@@ -110,7 +111,7 @@ pub fn compile(
         )]);
     }
     passes(program, options, deadline).map_err(|stop| match stop {
-        Stop::NoPlan(diagnostic) => vec![diagnostic],
+        Stop::NoPlan(diagnostic) | Stop::FewSites(diagnostic, _) => vec![diagnostic],
         Stop::TooLarge(diagnostic, ..) => vec![*diagnostic],
         Stop::Internal(what) => vec![
             Diagnostic::error("E0999", format!("internal error: {what}")).help(
@@ -124,6 +125,8 @@ pub fn compile(
 enum Stop {
     /// There can be none; what to tell the user.
     NoPlan(Diagnostic),
+    /// There is none for so many sites; what to tell the user, and a number of sites with which there may be one.
+    FewSites(Diagnostic, u32),
     /// A plan does not fit in memory, also with values computed again; what to tell the user, how many bytes are missing, and the plan.
     TooLarge(Box<Diagnostic>, u64, Box<Compiled>),
     /// A pass gave what does not verify.
@@ -143,21 +146,61 @@ fn passes(
 ) -> Result<Compiled, Stop> {
     let shared = search::share::share(&search::select::select(program));
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
+    let fits = |sites| {
+        fitting(
+            &shared,
+            &Options {
+                sites,
+                ..options.clone()
+            },
+            deadline,
+        )
+    };
+    match fits(options.sites) {
+        Err(Stop::FewSites(mut refusal, sites)) => {
+            let mut enough = (sites <= MOST_SITES && fits(sites).is_ok()).then_some(sites);
+            // What is computed again or rests on disk may make fewer do.
+            while let Some(fewer) = enough.map(|sites| sites / 2)
+                && fewer > options.sites
+                && !deadline()
+                && fits(fewer).is_ok()
+            {
+                enough = Some(fewer);
+            }
+            let help = match enough {
+                Some(sites) => format!("it fits on more sites: `--sites {sites}`"),
+                None => "more sites (`--sites`) or a higher `--memory` may help".into(),
+            };
+            // In front of what is to be had for more time.
+            refusal.help.insert(0, help);
+            Err(Stop::NoPlan(refusal))
+        }
+        other => other,
+    }
+}
+
+/// The program's plan for the sites that are asked for, within the memory that is.
+fn fitting(
+    shared: &search::share::Shared,
+    options: &Options,
+    deadline: &dyn Fn() -> bool,
+) -> Result<Compiled, Stop> {
     let limit = options.criteria.memory;
     let mut large: Vec<Compiled> = vec![];
-    let (first, mut missing) = match planned(&shared, options, limit, deadline) {
-        Err(Stop::NoPlan(refusal)) => (refusal, None),
+    let (first, sites, mut missing) = match planned(shared, options, limit, deadline) {
+        Err(Stop::NoPlan(refusal)) => (refusal, None, None),
+        Err(Stop::FewSites(refusal, sites)) => (refusal, Some(sites), None),
         Err(Stop::TooLarge(refusal, bytes, compiled)) => {
             large.push(*compiled);
-            (*refusal, Some(bytes))
+            (*refusal, None, Some(bytes))
         }
         other => return other,
     };
     // A layout for more memory may fit where values are computed again instead of kept.
     let more = limit.map(|limit| [Some(limit.saturating_mul(2)), None]);
     for memory in more.into_iter().flatten() {
-        match planned(&shared, options, memory, deadline) {
-            Err(Stop::NoPlan(_)) => {}
+        match planned(shared, options, memory, deadline) {
+            Err(Stop::NoPlan(_) | Stop::FewSites(..)) => {}
             Err(Stop::TooLarge(_, bytes, compiled)) => {
                 large.push(*compiled);
                 missing = Some(missing.map_or(bytes, |known| known.min(bytes)));
@@ -172,21 +215,58 @@ fn passes(
             text::scaled(bytes, "B")
         )),
     };
-    match (resting(large, options)?, options.criteria.spill) {
-        (Some(compiled), true) => Ok(compiled),
-        (None, true) => Err(Stop::NoPlan(refusal.note(
-            "also with values that rest on disk between two uses: a step works on more than that",
-        ))),
-        (None, false) => Err(Stop::NoPlan(refusal)),
+    let least = least_missing(&large, options);
+    let refusal = match (resting(large, options)?, options.criteria.spill) {
+        (Some(compiled), true) => return Ok(compiled),
+        (None, true) => match least {
+            Some(note) => refusal.note(note),
+            None => refusal,
+        },
+        (None, false) => refusal,
         (Some(compiled), false) => {
             let volume = compiled.plan.spilled();
-            Err(Stop::NoPlan(refusal.help(format!(
+            refusal.help(format!(
                 "or let values rest on disk between two uses, `--spill`: it fits, with {} written and {} read at a site",
                 text::scaled(volume.written, "B"),
                 text::scaled(volume.read, "B")
-            ))))
+            ))
         }
-    }
+    };
+    Err(match sites {
+        Some(sites) => Stop::FewSites(refusal, sites),
+        None => Stop::NoPlan(refusal),
+    })
+}
+
+/// What is missing of plans that are too large also with everything on disk between two uses, at the one that misses least.
+fn least_missing(large: &[Compiled], options: &Options) -> Option<String> {
+    let limit = options.criteria.memory?;
+    let rested = large.iter().map(|compiled| lower::rested(&compiled.plan));
+    let peaks = rested.filter_map(|plan| {
+        let peak = memory::peaks(&plan)
+            .into_iter()
+            .max_by_key(|peak| peak.bytes)?;
+        Some((peak, plan))
+    });
+    let (peak, plan) = peaks.min_by_key(|(peak, _)| peak.bytes)?;
+    let missing = text::scaled(peak.bytes.saturating_sub(limit), "B");
+    let tensor = &plan.steps[peak.step].tensor;
+    let used = plan.steps[peak.step].operation.inputs();
+    let outputs: BTreeSet<RelationId> = plan.outputs.iter().map(|output| output.relation).collect();
+    let waiting: u64 = (outputs.into_iter())
+        .filter(|output| (output.0 as usize) < peak.step && !used.contains(output))
+        .map(|output| memory::of(&plan, plan.kind(output)))
+        .sum();
+    let outputs = match waiting {
+        0 => String::new(),
+        bytes => format!(
+            ", beside {} of outputs that are held to the end",
+            text::scaled(bytes, "B")
+        ),
+    };
+    Some(format!(
+        "also with values that rest on disk between two uses, {missing} are missing while `{tensor}` is computed{outputs}"
+    ))
 }
 
 /// Of plans that do not fit, the one that does with the least to write and read if values may rest on disk.

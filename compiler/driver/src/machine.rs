@@ -115,9 +115,13 @@ impl Place {
     /// This rank's share of the threads, given where all ranks are, itself included: ranks that may use the same cores share
     /// them, ranks that a launcher has bound to cores of their own have those.
     pub fn share(&self, all: &[Place]) -> usize {
+        (self.threads / self.sharing(all).max(1)).max(1)
+    }
+
+    /// How many of the ranks may use the same cores, itself included.
+    pub fn sharing(&self, all: &[Place]) -> usize {
         let same = |other: &&Place| (other.machine, other.cores) == (self.machine, self.cores);
-        let neighbours = all.iter().filter(same).count();
-        (self.threads / neighbours.max(1)).max(1)
+        all.iter().filter(same).count()
     }
 }
 
@@ -153,6 +157,7 @@ mod tests {
         assert_eq!((free.share(&all), alone.share(&all)), (4, 16));
         // More ranks than cores.
         assert_eq!(place(1, 7, 2).share(&[place(1, 7, 2); 4]), 1);
+        assert_eq!(place(1, 7, 2).sharing(&[place(1, 7, 2); 4]), 4);
         // Bound to four cores each.
         let bound = [place(1, 1, 4), place(1, 2, 4), place(1, 3, 4)];
         assert!(bound.iter().all(|rank| rank.share(&bound) == 4));

@@ -8,9 +8,9 @@
 
 use crate::planned::Prepared;
 use ein_exec::{Profile, Total};
-use ein_plan::{Operation, Plan, RelationId, memory, traffic, work};
+use ein_plan::{IndexId, Node, Operation, Plan, RelationId, memory, traffic, work};
 use ein_records::{RecordError, Slice, Trace};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a step before the run.
 struct Known {
@@ -21,7 +21,7 @@ struct Known {
     flops: u64,
     /// Bytes that change site, each time.
     moved: u64,
-    /// Bytes that the step reads and makes at the site that has most of them.
+    /// Bytes that the step reads and makes at the site that has most of them; of an operand what its positions can name.
     touched: u64,
     /// Bytes that the plan states for the time of the step, at the site that has most.
     held: u64,
@@ -42,6 +42,8 @@ fn of_plan(plan: &Plan) -> Vec<Known> {
             (_, Some(exchange)) => plan.exchanges[exchange].members.clone(),
             _ => vec![step.result],
         };
+        // What goes on beside other steps is measured when it has arrived.
+        let until = exchanges[number].map_or(number, |e| plan.exchanges[e].until.0 as usize);
         let tensors: Vec<&str> = members
             .iter()
             .map(|m| plan.step(*m).tensor.as_str())
@@ -59,7 +61,12 @@ fn of_plan(plan: &Plan) -> Vec<Known> {
                 .sum(),
             moved: members.iter().map(|m| traffic[m.0 as usize].bytes).sum(),
             touched: touched(plan, &members),
-            held: held[number].iter().copied().max().unwrap_or(0),
+            held: held[number..=until]
+                .iter()
+                .flatten()
+                .copied()
+                .max()
+                .unwrap_or(0),
         }
     });
     steps.collect()
@@ -84,18 +91,68 @@ fn operation(plan: &Plan, members: usize, number: usize) -> &'static str {
 /// Bytes of what steps read from outside and of what they make that is held.
 fn touched(plan: &Plan, members: &[RelationId]) -> u64 {
     let passing = plan.passing();
-    let mut relations: Vec<RelationId> = vec![];
+    let mut parts: BTreeMap<RelationId, f64> = BTreeMap::new();
     for member in members {
-        let inputs = plan.step(*member).operation.inputs();
-        relations.extend(inputs.iter().filter(|input| !members.contains(input)));
+        let step = plan.step(*member);
+        let inputs = step.operation.inputs();
+        for (number, input) in inputs.iter().enumerate() {
+            if !members.contains(input) {
+                let part = parts.entry(*input).or_default();
+                *part = part.max(part_read(plan, &step.operation, number));
+            }
+        }
         if !passing[member.0 as usize] {
-            relations.push(*member);
+            parts.insert(*member, 1.0);
         }
     }
-    relations.sort_unstable();
-    relations.dedup();
-    let bytes = |relation: &RelationId| memory::of(plan, plan.kind(*relation));
-    relations.iter().map(bytes).sum()
+    let bytes = |(relation, part): (RelationId, f64)| {
+        (memory::of(plan, plan.kind(relation)) as f64 * part) as u64
+    };
+    parts.into_iter().map(bytes).sum()
+}
+
+/// What part of an operand a step reads at most: of `A[i,0]` one column. By the indices that its positions name.
+fn part_read(plan: &Plan, operation: &Operation, operand: usize) -> f64 {
+    let Operation::LocalJoin { kernel, .. } = operation else {
+        return 1.0;
+    };
+    let kernel = &plan.kernels[kernel.0 as usize];
+    if kernel.library().is_some() {
+        return 1.0;
+    }
+    let all: f64 = kernel.operands[operand]
+        .shape
+        .iter()
+        .map(|n| *n as f64)
+        .product();
+    // Arguments stand before what is made of them.
+    let mut indices: Vec<BTreeSet<IndexId>> = vec![];
+    for (_, node, _) in kernel.graph.iter() {
+        let below = node
+            .arguments()
+            .flat_map(|argument| &indices[argument.0 as usize]);
+        let mut own: BTreeSet<IndexId> = below.copied().collect();
+        if let Node::Index(index) = node {
+            own.insert(*index);
+        }
+        indices.push(own);
+    }
+    let reads = kernel
+        .graph
+        .reads()
+        .filter(|(of, _)| *of as usize == operand);
+    let places = reads.map(|(_, positions)| -> f64 {
+        let named: BTreeSet<IndexId> = (positions.iter())
+            .flat_map(|position| &indices[position.0 as usize])
+            .copied()
+            .collect();
+        let extents = named
+            .iter()
+            .map(|index| kernel.indices[index.0 as usize].extent as f64);
+        extents.product()
+    });
+    let places: f64 = places.sum();
+    if places < all { places / all } else { 1.0 }
 }
 
 /// Writes the trace of a run.

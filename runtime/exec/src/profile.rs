@@ -169,13 +169,15 @@ impl Recorder {
         if !first {
             return Ok(None);
         }
+        // Times are from the beginning of the site that began first.
+        let beginning = all.iter().map(|counts| counts[3]).min().unwrap_or(0);
         let sites = all.iter().zip(&arrived).map(|(counts, arrays)| {
             let numbers = match arrays.first().map(|array| array.data()) {
                 Some(Data::I64(numbers)) => &numbers[..],
                 _ => &[],
             };
             let (slices, totals) = numbers.split_at((4 * counts[0]) as usize);
-            let later = counts[3] - all[0][3];
+            let later = counts[3] - beginning;
             SiteProfile {
                 slices: (slices.chunks_exact(4))
                     .map(|n| Slice {

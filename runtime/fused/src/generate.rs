@@ -217,12 +217,6 @@ impl Body<'_> {
             F::Sub => self.builder.ins().fsub(a[0], a[1]),
             F::Mul => self.builder.ins().fmul(a[0], a[1]),
             F::Div => self.builder.ins().fdiv(a[0], a[1]),
-            F::Rem => {
-                let quotient = self.builder.ins().fdiv(a[0], a[1]);
-                let floor = self.builder.ins().floor(quotient);
-                let whole = self.builder.ins().fmul(a[1], floor);
-                self.builder.ins().fsub(a[0], whole)
-            }
             F::Min | F::Max => {
                 let how = if f == F::Min {
                     FloatCC::LessThan

@@ -54,7 +54,6 @@ impl Group {
             Add | Sub
                 | Mul
                 | Div
-                | Rem
                 | Min
                 | Max
                 | And

@@ -10,7 +10,7 @@
 #![allow(missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Options, run};
+use ein_kernels::{Chunk, Member, Memo, Operand as From, Options, run, run_over, sweep};
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction};
 use std::hint::black_box;
 use std::time::Instant;
@@ -154,6 +154,144 @@ fn measure(name: &str, kernel: &Kernel, copied: (f64, f64), rounds: usize) {
     );
 }
 
+/// A kernel of one operand over it, in the memory of that.
+fn measure_over(name: &str, text: &str, (rows, copied): (u64, f64), rounds: usize) {
+    let kernel: Kernel = text.replace('N', &rows.to_string()).parse().expect(text);
+    let ranges = [(0, rows), (0, ROW)];
+    // Memory as results have it.
+    let first = filled(DType::F32, &[rows, ROW]);
+    let chunk = Chunk {
+        columns: vec![&first],
+        start: vec![0, 0],
+    };
+    let mut array = run(&kernel, &ranges, &[chunk], &Options::default())
+        .expect("no fault")
+        .pop();
+    let nothing = Chunk {
+        columns: vec![],
+        start: vec![0, 0],
+    };
+    let memo = Memo::default();
+    let taken = best(rounds, || {
+        let old = (0, array.take().expect("an array from the last round"));
+        let options = Options::default();
+        let made = run_over(
+            &kernel,
+            &ranges,
+            std::slice::from_ref(&nothing),
+            old,
+            &options,
+            Some(&memo),
+        );
+        array = made.expect("no fault").pop();
+    });
+    println!(
+        "{name:28} {:9.3} ms, over its operand; of a copy's rate {:.2}",
+        1e3 * taken,
+        copied / taken
+    );
+}
+
+/// Kernels in one pass; each reads the matrix (`X`), what earlier ones made (by number), or a row of ones.
+fn measure_sweep(
+    name: &str,
+    members: &[(&str, &[&str])],
+    (rows, copied): (u64, f64),
+    rounds: usize,
+) {
+    let kernel = |text: &str| -> Kernel {
+        let text = text.replace('N', &rows.to_string());
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    };
+    let kernels: Vec<Kernel> = members.iter().map(|member| kernel(member.0)).collect();
+    let (matrix, row) = (filled(DType::F32, &[rows, ROW]), filled(DType::F32, &[ROW]));
+    let given = |array, rank| {
+        From::Given(Chunk {
+            columns: vec![array],
+            start: vec![0; rank],
+        })
+    };
+    let memos: Vec<Memo> = members.iter().map(|_| Memo::default()).collect();
+    let members: Vec<Member<'_>> = (members.iter().enumerate())
+        .map(|(number, (_, from))| Member {
+            kernel: &kernels[number],
+            ranges: kernels[number]
+                .indices
+                .iter()
+                .map(|i| (0, i.extent))
+                .collect(),
+            operands: (from.iter())
+                .map(|from| match *from {
+                    "X" => given(&matrix, 2),
+                    "row" => given(&row, 1),
+                    made => From::Made(made.parse().expect("a member's number")),
+                })
+                .collect(),
+            kept: number + 1 == members.len(),
+            memo: Some(&memos[number]),
+        })
+        .collect();
+    let taken = best(rounds, || {
+        black_box(sweep(&members, 1, &Options::default()).expect("no fault"));
+    });
+    println!(
+        "{name:28} {:9.3} ms; of a copy's rate {:.2}",
+        1e3 * taken,
+        copied / taken
+    );
+}
+
+fn layers(size: (u64, f64), rounds: usize) {
+    let gelu = "(f32[N, 8192]) [i: N, j: 8192] f32 = 0.5_f32 * a0[i, j] * (1.0_f32 + erf(0.70710677_f32 * a0[i, j]))";
+    measure_over("gelu written out", gelu, size, rounds);
+    let exp = "(f32[N, 8192]) [i: N, j: 8192] f32 = exp(a0[i, j])";
+    measure_over("exp", exp, size, rounds);
+    measure_sweep("gelu written out", &[(gelu, &["X"])], size, rounds);
+    measure_sweep(
+        "softmax",
+        &[
+            ("(f32[N, 8192]) [i: N | j: 8192] f32 = max a0[i, j]", &["X"]),
+            (
+                "(f32[N, 8192], f32[N]) [i: N, j: 8192] f32 = exp(a0[i, j] - a1[i])",
+                &["X", "0"],
+            ),
+            ("(f32[N, 8192]) [i: N | j: 8192] f32 = sum a0[i, j]", &["1"]),
+            (
+                "(f32[N, 8192], f32[N]) [i: N, j: 8192] f32 = a0[i, j] / a1[i]",
+                &["1", "2"],
+            ),
+            ("(f32[N, 8192]) [i: N, j: 8192] f32 = a0[i, j]", &["3"]),
+        ],
+        size,
+        rounds,
+    );
+    measure_sweep(
+        "layer norm",
+        &[
+            (
+                "(f32[N, 8192]) [i: N | j: 8192] f32 = mean a0[i, j]",
+                &["X"],
+            ),
+            (
+                "(f32[N, 8192], f32[N]) [i: N, j: 8192] f32 = a0[i, j] - a1[i]",
+                &["X", "0"],
+            ),
+            (
+                "(f32[N, 8192]) [i: N | j: 8192] f32 = mean a0[i, j] * a0[i, j]",
+                &["1"],
+            ),
+            (
+                "(f32[8192], f32[N, 8192], f32[N], f32[8192]) [i: N, j: 8192] f32 = \
+                 a0[j] * a1[i, j] * rsqrt(a2[i] + 0.00001_f32) + a3[j]",
+                &["row", "1", "2", "row"],
+            ),
+        ],
+        size,
+        rounds,
+    );
+}
+
 fn main() {
     // Inside the pool, as a site is: no time goes into waking it.
     let pool = rayon::ThreadPoolBuilder::new().build();
@@ -173,6 +311,7 @@ fn all() {
         8.0 * size as f64 / copied.0 / 1e9,
         1e3 * copied.1
     );
+    layers((rows, copied.0), rounds);
     let matrix = &[0u32, 1][..];
     for f in [
         F::Add,

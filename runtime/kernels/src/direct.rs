@@ -1,4 +1,4 @@
-//! Programs of kernels: strips, or from memory to memory where what a point takes is one compiled group of neighbours.
+//! Programs of kernels: strips, or from memory to memory where what a point takes is one compiled group of neighbours, or one curve.
 //!
 //! Lanes then need no register, strips may be as long as neighbours go on, and nothing is copied to the result. Bits are those of the
 //! strip machine. Must not know how programs are run.
@@ -11,7 +11,7 @@ use crate::compiled::{self, Code};
 use crate::memo::Ready;
 use crate::nest::Nest;
 use crate::program::{Kind, Operation, Place, Program, Request};
-use crate::{Fusion, fuse, stream};
+use crate::{Fusion, curve, fuse};
 use ein_fused::Group;
 use ein_plan::{DType, Kernel, NodeId};
 
@@ -32,9 +32,7 @@ pub(crate) fn program(
         return (Program::at(&request, places), true);
     };
     let mut code = |group: &Group| asked.code(group);
-    if !is_far(&request, kernel)
-        && let Some(program) = through(&request, places, (kernel, &[kernel.root]), &mut code)
-    {
+    if let Some(program) = through(&request, places, (kernel, &[kernel.root]), &mut code) {
         return (program, true);
     }
     let mut program = Program::at(&request, places);
@@ -147,20 +145,10 @@ pub(crate) fn groups(
         }
         None
     };
-    // Without code it is none; its group may be one of its own, as its strips are.
+    // Without code a group is none; it may be one of its own, as its strips are.
     let _none = through(&request, &places, (kernel, &[kernel.root]), &mut note);
     fuse::replace(&mut Program::at(&request, &places), fuse::FEWEST, &mut note);
     found
-}
-
-/// Whether the result of a request, which is all of a kernel, stays in no cache: strips can be written past them.
-fn is_far(request: &Request<'_, '_>, kernel: &Kernel) -> bool {
-    let points = (request.output.iter()).map(|index| request.lengths[*index].max(1) as u64);
-    let size = kernel
-        .output
-        .first()
-        .map_or(0, |stored| stored.size() as u64);
-    points.product::<u64>() * size >= stream::FAR as u64
 }
 
 /// The program of a request, which is all of a kernel, if it can go from memory to memory and `code` has its group's.
@@ -180,7 +168,12 @@ fn through(
     }
     let nest = |reads: &[_]| Nest::long(request.output, request.lengths, reads);
     let mut program = Program::straight(request, places, results, nest)?;
-    if !is_one_group(&program, kernel, results) {
+    let beside = is_beside(&program, kernel);
+    if beside && results == [kernel.root] && curve::alone(&mut program) {
+        program.direct = true;
+        return Some(program);
+    }
+    if !beside || !is_one_group(&program, results) {
         return None;
     }
     fuse::replace(&mut program, 1, code);
@@ -190,18 +183,28 @@ fn through(
     program.direct.then_some(program)
 }
 
-/// Whether the innermost level is reads of neighbours and operations of one group, the results among them.
-fn is_one_group(program: &Program<'_>, kernel: &Kernel, results: &[NodeId]) -> bool {
-    let Some(level) = program.levels.last() else {
-        return false;
-    };
+/// Whether all reads of the innermost level are of neighbours as they lie.
+fn is_beside(program: &Program<'_>, kernel: &Kernel) -> bool {
     let number = program.value();
-    let fits = |operation: &Operation| match &operation.kind {
+    let mut level = program.levels.last().into_iter().flatten();
+    level.all(|operation| match &operation.kind {
         Kind::Read(read) => {
             let register = program.registers[operation.node as usize];
             let stored = kernel.operands[read.operand].columns[read.column];
             !operation.uniform && register.poison.is_none() && stored == number && read.is_inside()
         }
+        _ => true,
+    })
+}
+
+/// Whether the operations of the innermost level but for reads are those of one group, the results among them.
+fn is_one_group(program: &Program<'_>, results: &[NodeId]) -> bool {
+    let Some(level) = program.levels.last() else {
+        return false;
+    };
+    let number = program.value();
+    let fits = |operation: &Operation| match &operation.kind {
+        Kind::Read(_) => true,
         Kind::Apply(..) => fuse::fits(operation, &program.registers)
             .is_some_and(|double| double.is_none_or(|double| double == (number == DType::F64))),
         _ => false,

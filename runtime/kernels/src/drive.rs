@@ -103,7 +103,7 @@ pub(crate) struct Driver<'p, 'a> {
     parts: Option<u64>,
     /// Whether values are written past the caches.
     streams: bool,
-    /// The operands that results take the place of, with the columns, if the program is direct.
+    /// The operands that results take the place of, with the columns, if the program [may](Program::may_be_over).
     over: &'p [(usize, usize)],
     ranges: &'p [(i64, i64)],
     /// Global extents of the reduced indices: what the numbers of `argmax` count.
@@ -155,8 +155,9 @@ impl<'p, 'a> Driver<'p, 'a> {
         Driver { over, ..self }
     }
 
-    /// The same, writing past the caches if that is asked for.
+    /// The same, writing past the caches if that is asked for and the result is over nothing.
     pub(crate) fn streaming(self, streams: bool) -> Self {
+        let streams = streams && self.over.is_empty();
         Driver { streams, ..self }
     }
 
@@ -187,6 +188,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         let start = self.ranges.iter().map(|(start, _)| *start).collect();
         let mut machine = Machine::on(self.program, self.operands, start, false);
         machine.extents.sizes = vec![1; self.program.nest.strip.len()];
+        machine.over = self.over;
         machine
     }
 
@@ -352,8 +354,8 @@ impl<'p, 'a> Driver<'p, 'a> {
 
     /// Some units, one after another, into their part of the columns.
     fn run_task(&self, units: Range<u64>, mut columns: Vec<Segment<'_>>) -> Option<Vec<i64>> {
-        if self.program.direct {
-            self.run_direct(units, &mut columns);
+        if self.program.direct || !self.over.is_empty() {
+            self.run_through(units, &mut columns);
             return None;
         }
         let steps = self.count(&self.program.nest.step);
@@ -379,8 +381,8 @@ impl<'p, 'a> Driver<'p, 'a> {
         fault
     }
 
-    /// Some units of a program that goes from memory to memory, one after another, into their part of the columns.
-    fn run_direct(&self, units: Range<u64>, columns: &mut [Segment<'_>]) {
+    /// Some units of a program that goes from memory to memory, or over an operand, one after another, into their part of the columns.
+    fn run_through(&self, units: Range<u64>, columns: &mut [Segment<'_>]) {
         let program = self.program;
         let Some((inner, outer)) = program.levels.split_last() else {
             return;
@@ -396,10 +398,17 @@ impl<'p, 'a> Driver<'p, 'a> {
                 wide::execute(&mut machine, level);
             }
             let lanes = machine.extents.lanes();
-            machine.through(inner, columns, at..at + lanes, self.over);
+            if program.direct {
+                machine.through(inner, columns, at..at + lanes, self.streams);
+            } else {
+                machine.take(inner, &columns[0], at);
+                wide::execute(&mut machine, outer.len());
+                store_values(&machine, &mut columns[0], at, false);
+            }
             at += lanes;
             moved = loops.advance();
         }
+        stream::fence(self.streams);
     }
 
     /// Walks through some steps of some units; `done` sees each unit at its end. The lowest faulty point.

@@ -57,7 +57,7 @@ pub(crate) fn replace(
 }
 
 /// For each node the nodes that use its value; what is wanted outside is used by one that does not exist.
-fn users(program: &Program<'_>) -> Vec<Vec<u32>> {
+pub(crate) fn users(program: &Program<'_>) -> Vec<Vec<u32>> {
     let mut users = vec![vec![]; program.registers.len()];
     for operation in program.levels.iter().flatten() {
         for argument in arguments(operation) {
@@ -74,7 +74,7 @@ fn users(program: &Program<'_>) -> Vec<Vec<u32>> {
 }
 
 /// The nodes whose values an operation needs.
-fn arguments(operation: &Operation) -> Vec<u32> {
+pub(crate) fn arguments(operation: &Operation) -> Vec<u32> {
     match &operation.kind {
         Kind::Constant(_) | Kind::Index { .. } => vec![],
         Kind::Read(read) => {
@@ -86,6 +86,7 @@ fn arguments(operation: &Operation) -> Vec<u32> {
         }
         Kind::Apply(f, a) => a[..f.arity()].to_vec(),
         Kind::Convert(a) => vec![*a],
+        Kind::Curve(curve) => curve.arguments(),
         Kind::Skip { condition, .. } => vec![*condition],
         Kind::Fused(fused) => fused.inputs.clone(),
     }

@@ -17,6 +17,7 @@ mod carrier;
 mod combine;
 mod compiled;
 mod contraction;
+mod curve;
 mod direct;
 mod drive;
 mod explain;

@@ -11,10 +11,11 @@ mod groups;
 mod reads;
 mod room;
 
+use crate::curve::{Curve, Known};
 use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
-use crate::program::{Kind, Operation, Program, Register};
+use crate::program::{Kind, Operation, Program, Read, Register};
 use crate::{Chunk, Fault};
 use ein_plan::{DType, Function, Scalar};
 use room::Room;
@@ -89,6 +90,8 @@ pub(crate) struct Machine<'p, 'a> {
     operands: &'a [Chunk<'a>],
     /// By operand: how many elements before its first one the part that is there begins; none for operands that are there.
     skipped: &'p [i64],
+    /// The operands whose lanes are taken from where results go ([`Machine::take`]), not read; with the columns.
+    pub over: &'p [(usize, usize)],
     /// The value of each index; of an index of the strip, its first lane's.
     pub point: Vec<i64>,
     /// The present strip.
@@ -148,6 +151,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             program,
             operands,
             skipped,
+            over: &[],
             point,
             extents: Extents::default(),
             f32s: Bank::new(room.f32s, f32s),
@@ -228,6 +232,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.truths.lanes(register, self.extents.lanes())
     }
 
+    /// The column that holds what is read, if its result takes the place of that.
+    fn column_over(&self, read: &Read) -> Option<usize> {
+        let mut over = self.over.iter();
+        over.find_map(|(operand, column)| (*operand == read.operand).then_some(*column))
+    }
+
     /// The poison mask of a node, if any lane is set.
     pub(crate) fn poison(&self, node: u32) -> Option<&[u8]> {
         let register = self.program.registers[node as usize];
@@ -253,6 +263,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         match &operation.kind {
             Kind::Constant(value) => self.constant(to, *value),
             Kind::Index { index, lanes } => self.index(to, *index, lanes, n),
+            Kind::Read(read) if self.column_over(read).is_some() => {}
             Kind::Read(read) => self.read(operation.node, to, read, operation.uniform),
             Kind::Apply(Function::Select, [c, a, b]) => {
                 self.select(operation.node, to, [*c, *a, *b], n);
@@ -269,6 +280,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     self.pass(operation.node, to, *argument, n);
                 }
             }
+            Kind::Curve(curve) => self.curve(to, curve, n),
             Kind::Fused(fused) => self.fused(fused, n),
             Kind::Skip { .. } => {}
         }
@@ -380,6 +392,27 @@ impl<'p, 'a> Machine<'p, 'a> {
                     _ => op::truth(f, to, before.lanes(a, n), before.lanes(b, n)),
                 }
             }
+        }
+    }
+
+    fn curve(&mut self, to: Register, curve: &Curve, n: usize) {
+        let known = self.known(curve);
+        let x = self.program.registers[curve.argument as usize];
+        let (before, to) = self.f32s.split(to, n);
+        known.run(to, before.lanes(x, n));
+    }
+
+    /// A curve with the values that its nodes have now.
+    fn known(&self, curve: &Curve) -> Known {
+        let first = |node: u32| self.f32s.lanes(self.program.registers[node as usize], 1)[0];
+        let value = |node: Option<u32>, otherwise: f32| node.map_or(otherwise, first);
+        // Times 1, minus 0 and plus -0 change nothing.
+        Known {
+            function: curve.function,
+            scale: value(curve.scale, 1.0),
+            shift: value(curve.shift, 0.0),
+            plus: value(curve.plus, -0.0),
+            by: curve.by.map(|by| value(by, 1.0)),
         }
     }
 

@@ -78,11 +78,10 @@ macro_rules! direct {
 /// `$exp` and so on are the type's functions in [`math`].
 macro_rules! floats {
     ($unary:ident, $binary:ident, $power:ident, $t:ty, $exp:ident, $log:ident, $log1p:ident, $expm1:ident, $tanh:ident,
-     $sigmoid:ident, $gelu:ident, $erf:ident, $sin:ident, $cos:ident, $largest:ident) => {
+     $sigmoid:ident, $gelu:ident, $erf:ident, $sines:ident, $cosines:ident, $rem:ident, $quotient:ident) => {
         /// A function of one floating-point value.
         #[inline(always)]
         pub(crate) fn $unary(f: Function, to: &mut [$t], a: &[$t]) {
-            let moderate = |x: $t, _: $t| x.abs() < math::$largest;
             match f {
                 Function::Neg => map(to, a, |x: $t| -x),
                 Function::Exp => direct!(to, a => math::$exp),
@@ -96,14 +95,8 @@ macro_rules! floats {
                 Function::Relu => map(to, a, |x: $t| if x <= 0.0 { 0.0 } else { x }),
                 Function::Gelu => direct!(to, a => math::$gelu),
                 Function::Erf => direct!(to, a => math::$erf),
-                Function::Sin => {
-                    direct!(to, a => math::$sin);
-                    patch(to, a, a, moderate, |x, _| x.sin());
-                }
-                Function::Cos => {
-                    direct!(to, a => math::$cos);
-                    patch(to, a, a, moderate, |x, _| x.cos());
-                }
+                Function::Sin => $sines(to, a),
+                Function::Cos => $cosines(to, a),
                 Function::Abs => map(to, a, |x: $t| x.abs()),
                 Function::Sign => map(to, a, |x: $t| {
                     if x > 0.0 {
@@ -131,7 +124,14 @@ macro_rules! floats {
                 Function::Mul => zip(to, a, b, |x, y| x * y),
                 Function::Div => zip(to, a, b, |x, y| x / y),
                 Function::FloorDiv => zip(to, a, b, |x: $t, y: $t| (x / y).floor()),
-                Function::Rem => zip(to, a, b, |x: $t, y: $t| x - y * (x / y).floor()),
+                Function::Rem => {
+                    let moderate =
+                        |x: $t, y: $t| (x / y).abs() < math::$quotient && y.abs() < <$t>::INFINITY;
+                    direct!(to, a, b => math::$rem);
+                    patch(to, a, b, moderate, |x, y| {
+                        ein_plan::remainder(f64::from(x), f64::from(y)) as $t
+                    });
+                }
                 Function::Pow => $power(to, a, b),
                 Function::Min => zip(to, a, b, |x: $t, y: $t| {
                     let m = if x < y { x } else { y };
@@ -145,6 +145,46 @@ macro_rules! floats {
             }
         }
     };
+}
+
+/// Angles that single precision can reduce, larger ones of a strip that has any in double precision, and those beyond that one by one.
+macro_rules! angles_f32 {
+    ($name:ident, $of:ident, $of_large:ident, $exact:path) => {
+        #[inline(always)]
+        fn $name(to: &mut [f32], a: &[f32]) {
+            direct!(to, a => math::$of);
+            let small = |x: f32| x.abs() < math::LARGE_ANGLE_F32;
+            if a.iter().fold(true, |all, a| all & small(*a)) {
+                return;
+            }
+            for (to, a) in to.iter_mut().zip(a) {
+                let large = math::$of_large(*a);
+                *to = if small(*a) { *to } else { large };
+            }
+            let moderate = |x: f32, _: f32| x.abs() < math::LARGEST_ANGLE_F32;
+            patch(to, a, a, moderate, |x, _| $exact(x));
+        }
+    };
+}
+
+angles_f32!(sines_f32, sin_f32, sin_large_f32, f32::sin);
+angles_f32!(cosines_f32, cos_f32, cos_large_f32, f32::cos);
+
+#[inline(always)]
+fn sines_f64(to: &mut [f64], a: &[f64]) {
+    direct!(to, a => math::sin_f64);
+    patch(to, a, a, is_moderate, |x, _| x.sin());
+}
+
+#[inline(always)]
+fn cosines_f64(to: &mut [f64], a: &[f64]) {
+    direct!(to, a => math::cos_f64);
+    patch(to, a, a, is_moderate, |x, _| x.cos());
+}
+
+#[inline(always)]
+fn is_moderate(x: f64, _: f64) -> bool {
+    x.abs() < math::LARGEST_ANGLE_F64
 }
 
 #[inline(always)]
@@ -197,9 +237,10 @@ floats!(
     sigmoid_f32,
     gelu_f32,
     erf_f32,
-    sin_f32,
-    cos_f32,
-    LARGEST_ANGLE_F32
+    sines_f32,
+    cosines_f32,
+    rem_f32,
+    LARGEST_QUOTIENT_F32
 );
 floats!(
     unary_f64,
@@ -214,9 +255,10 @@ floats!(
     sigmoid_f64,
     gelu_f64,
     erf_f64,
-    sin_f64,
-    cos_f64,
-    LARGEST_ANGLE_F64
+    sines_f64,
+    cosines_f64,
+    rem_f64,
+    LARGEST_QUOTIENT_F64
 );
 
 macro_rules! integers {

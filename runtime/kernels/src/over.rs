@@ -1,22 +1,21 @@
 //! Results in the memory of an operand that nobody reads afterwards.
 //!
-//! A program that goes from memory to memory reads each element before it writes the one at its place, so it needs no room of its own, and
-//! nothing is read that is only written. Where there is none, the kernel is a sweep of its own, whose blocks are copied before they are
-//! written over. Must not know who owns the operand.
+//! A program that goes from memory to memory reads each element before it writes the one at its place, and one of strips reads a strip before
+//! it writes that, so neither needs room of its own, and nothing is read that is only written. Where a point may fault, the kernel is a sweep
+//! of its own, whose blocks are copied before they are written over. Must not know who owns the operand.
 //!
 //! ```text
 //! where(a0[i, j] > 0, a1[i, j], 0) over a1:   two streams read, one of them written
 //! ```
 
-use crate::direct::Several;
 use crate::drive::Driver;
-use crate::memo::{self, Lying, Memo};
-use crate::program::Place;
+use crate::memo::{self, Lying, Memo, Ready};
+use crate::program::{Place, Request};
 use crate::segment::Segment;
 use crate::sweep::{Member, Operand, sweep_over};
-use crate::{Chunk, KernelError, Options};
+use crate::{Chunk, KernelError, Options, direct};
 use ein_array::Array;
-use ein_plan::Kernel;
+use ein_plan::{DType, Kernel};
 use std::collections::BTreeMap;
 
 /// The result in the memory of the operand `over`, which is `old`; where it cannot lie there, that is given back.
@@ -39,7 +38,7 @@ pub(crate) fn run(
     if !same || ranges.is_empty() || !kernel.may_overwrite(over as u32) {
         return Ok(Err(old));
     }
-    let old = match direct(kernel, ranges, operands, (over, old), options, memo) {
+    let old = match at_once(kernel, ranges, operands, (over, old), options, memo) {
         Ok(made) => return Ok(Ok(made)),
         Err(old) => old,
     };
@@ -59,8 +58,8 @@ pub(crate) fn run(
     Ok(Ok(made.expect("the member is kept")))
 }
 
-/// The same by one loop from memory to memory; gives the operand back where there is none.
-fn direct(
+/// The same by one loop from memory to memory, or strip by strip; gives the operand back where there is neither.
+fn at_once(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
@@ -68,6 +67,11 @@ fn direct(
     options: &Options,
     memo: Option<&Memo>,
 ) -> Result<Array, Array> {
+    let dtype = old.dtype();
+    let known = matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64);
+    if !known || kernel.graph.dtype(kernel.root) != dtype {
+        return Err(old);
+    }
     let place = |(number, chunk): (usize, &Chunk<'_>)| match number == over {
         true => Place::new(ranges),
         false => Place::of(chunk),
@@ -78,23 +82,27 @@ fn direct(
     key.push((over as u64, 0));
     let signed = crate::signed(ranges);
     let lengths = old.shape().to_vec();
-    let several = Several {
-        kernel,
-        results: &[kernel.root],
-        ranges: &signed,
-        lengths: &lengths,
-        places: &places,
+    let output: Vec<usize> = (0..lengths.len()).collect();
+    let points = lengths.iter().map(|n| *n as u64).product();
+    let make = |times| {
+        let request = Request::of_kernel(kernel, &[], (&output, &[]), &signed, &lengths);
+        let runs = (points, times);
+        let (program, complete) = direct::program(&request, &places, kernel, runs, options.fusion);
+        Ready {
+            program,
+            parts: None,
+            complete,
+        }
     };
-    let make = |times| several.ready(times, options.fusion);
     let ready = memo::program(memo, &key, Lying::At(&places), make);
-    if !ready.program.direct {
+    if !ready.program.direct && !ready.program.may_be_over(over) {
         return Err(old);
     }
     let column = [(over, 0)];
     let driver = Driver::new(&ready.program, &signed, &[], kernel.finish)
         .reading(operands)
         .over(&column);
-    // Nothing that is read from memory to memory can fault.
+    // Neither kind of program can fault.
     let _none = driver.run(vec![Segment::of(old.data_mut())]);
     Ok(old)
 }

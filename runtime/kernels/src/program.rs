@@ -16,6 +16,7 @@ pub(crate) use places::Place;
 
 use crate::Chunk;
 use crate::branches::Branches;
+use crate::curve::{self, Curve};
 use crate::forms::{Form64, affine_forms};
 use crate::fuse::Fused;
 use crate::nest::{Axis, Nest, Strides};
@@ -100,6 +101,8 @@ pub(crate) enum Kind {
     Read(Box<Read>),
     Apply(Function, [u32; 3]),
     Convert(u32),
+    /// A function and the arithmetic around it.
+    Curve(Box<Curve>),
     /// Several operations in one loop; the results go to registers of their own.
     Fused(Box<Fused>),
     /// Goes on at operation `to` of the level if no lane of `condition` is `wanted`.
@@ -381,7 +384,7 @@ impl<'a> Program<'a> {
             }),
         };
         let levels = branches.place(graph, operations, &level, axes.len());
-        Some(Program {
+        let mut program = Program {
             operands: request.operands,
             root: request.root.0,
             wanted,
@@ -392,7 +395,27 @@ impl<'a> Program<'a> {
             levels,
             banks,
             direct: false,
-        })
+        };
+        curve::replace(&mut program);
+        Some(program)
+    }
+
+    /// Whether the lanes of an operand can be those of the result before it is written: what is over it is computed in the innermost level,
+    /// as all that reads it, and cannot fault.
+    pub(crate) fn may_be_over(&self, operand: usize) -> bool {
+        let reads = |operation: &Operation| matches!(&operation.kind, Kind::Read(read) if read.operand == operand);
+        let Some((inner, outer)) = self.levels.split_last() else {
+            return false;
+        };
+        self.reduction.is_none()
+            && self.guard.is_none()
+            && self.banks[5] == 0
+            && outer.len() == self.nest.unit.len()
+            && !outer.is_empty()
+            && !outer.iter().flatten().any(reads)
+            && !inner
+                .iter()
+                .any(|operation| reads(operation) && operation.uniform)
     }
 
     /// The type of the value at a point.

@@ -21,7 +21,8 @@ use crate::wide::{self, Job};
 use crate::{Chunk, memory};
 use ein_array::{Array, Data};
 use ein_plan::{DType, Kernel, Reduction};
-use extreme::{Element, of_row};
+pub(crate) use extreme::Element;
+use extreme::of_row;
 use rayon::prelude::*;
 
 /// Points that are worth a task of their own.

@@ -1,15 +1,22 @@
-//! Copies that go past the caches: results that are far larger than they are.
+//! Memory beyond the caches: copies that go past them, and reads that are asked for ahead.
 //!
-//! An ordinary write of a line first reads it; of a result that no cache can hold, that is a third of all that moves. Must not
-//! know what is copied.
+//! An ordinary write of a line first reads it; of a result that no cache can hold, that is a third of all that moves. A strip is read at once
+//! and then computed on for long: too short a run for the processor to see where the next one lies. Must not know what is copied or read.
 //!
 //! ```text
 //! 256 lanes to a result of 256 MiB: 16 lines written, none read
 //! ```
 #![allow(unsafe_code)]
 
+use crate::wide;
+use std::ops::Range;
+
 /// Results of so many bytes do not stay in a cache until they are read.
 pub(crate) const FAR: usize = 1 << 25;
+/// Arrays of so many bytes do not lie in a core's own caches.
+const BEYOND: usize = 1 << 20;
+/// Bytes of a line.
+const LINE: usize = 64;
 
 /// Copies elements, past the caches if `streams`. [`fence`] comes after the last one.
 #[inline]
@@ -22,25 +29,84 @@ pub(crate) fn copy<T: Copy>(to: &mut [T], from: &[T], streams: bool) {
     to.copy_from_slice(from);
 }
 
+/// How many elements there are before the first one that begins a line.
+pub(crate) fn before_line<T>(of: &[T]) -> usize {
+    of.as_ptr().align_offset(LINE).min(of.len())
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn past<T: Copy>(to: &mut [T], from: &[T]) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    /// Bytes of a line.
-    const LINE: usize = 64;
     let each = size_of::<T>().max(1);
-    let first = (to.as_ptr().align_offset(LINE)).min(to.len());
+    let first = before_line(to);
     let lines = (to.len() - first) * each / LINE;
     let end = first + lines * LINE / each;
     to[..first].copy_from_slice(&from[..first]);
     to[end..].copy_from_slice(&from[end..]);
     let (target, source) = (to[first..end].as_mut_ptr(), from[first..end].as_ptr());
-    let (target, source) = (target.cast::<__m128i>(), source.cast::<__m128i>());
-    for part in 0..lines * (LINE / 16) {
-        // SAFETY: both ranges hold that many parts of 16 bytes, the target's begins with a line, and these instructions are
-        // those of any processor of this architecture.
-        unsafe { _mm_stream_si128(target.add(part), _mm_loadu_si128(source.add(part))) };
+    let (target, source) = (target.cast::<u8>(), source.cast::<u8>());
+    // SAFETY: both ranges hold that many lines, the target's begins with one, and the processor has the instructions.
+    unsafe {
+        if wide::has_widest() {
+            lines_512(target, source, lines);
+        } else if wide::has_wide() {
+            lines_256(target, source, lines);
+        } else {
+            lines_128(target, source, lines);
+        }
     }
+}
+
+/// A function that copies lines past the caches in vectors of some size.
+#[cfg(target_arch = "x86_64")]
+macro_rules! lines {
+    ($name:ident, $($feature:literal,)? $load:ident, $stream:ident, $vector:ident) => {
+        /// # Safety
+        /// Both hold so many lines, `to` begins with one, and the processor has the instructions.
+        $(#[target_feature(enable = $feature)])?
+        unsafe fn $name(to: *mut u8, from: *const u8, lines: usize) {
+            use std::arch::x86_64::{$load, $stream, $vector};
+            for at in (0..lines * LINE).step_by(size_of::<$vector>()) {
+                // SAFETY: the caller vouches for both.
+                unsafe { $stream(to.add(at).cast(), $load(from.add(at).cast())) };
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+lines!(lines_128, _mm_loadu_si128, _mm_stream_si128, __m128i);
+#[cfg(target_arch = "x86_64")]
+lines!(
+    lines_256,
+    "avx",
+    _mm256_loadu_si256,
+    _mm256_stream_si256,
+    __m256i
+);
+#[cfg(target_arch = "x86_64")]
+lines!(
+    lines_512,
+    "avx512f",
+    _mm512_loadu_si512,
+    _mm512_stream_si512,
+    __m512i
+);
+
+/// Asks for elements that are read soon, if the array lies in no cache of the core's own. What is beyond its end does not count.
+#[inline]
+pub(crate) fn ahead<T>(of: &[T], soon: Range<usize>) {
+    #[cfg(target_arch = "x86_64")]
+    if size_of_val(of) >= BEYOND {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let soon = soon.start..soon.end.min(of.len());
+        for at in soon.step_by((LINE / size_of::<T>()).max(1)) {
+            // SAFETY: a hint on an element, which changes nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(of.as_ptr().add(at).cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (of, soon);
 }
 
 /// Makes what was copied past the caches visible to other threads in order.

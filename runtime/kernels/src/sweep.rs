@@ -329,11 +329,13 @@ impl Pass<'_, '_> {
     ) {
         let bundle = &self.bundles[number];
         let results = || bundle.merged.results.iter().map(|result| result.1);
-        // What other members read is made where they find it.
+        let stays = |number: usize| self.parts[number].read || columns[number].is_empty();
+        let streams = results().all(|number| self.parts[number].streams && !stays(number));
+        // What other members read is made where they find it, and what alone goes past the caches, on the way there.
         let mut rooms: Vec<Vec<Array>> = results()
             .map(|number| {
                 let part = &self.parts[number];
-                match part.read || part.streams || columns[number].is_empty() {
+                match stays(number) || part.streams && !streams {
                     true => {
                         let old = std::mem::take(&mut scratch.made[number]);
                         room(part, &here.ranges, old)
@@ -352,7 +354,7 @@ impl Pass<'_, '_> {
                 None => columns[number].remove(0),
             });
         let own = self.parts[bundle.merged.members[0]].block(&here.ranges);
-        let to = to.collect();
+        let to = (to.collect(), streams);
         bundle.run(&own, (&operands, &skipped), &self.over[number], to);
         for (number, room) in results().zip(rooms) {
             if let (Some(column), Some(room)) = (columns[number].first_mut(), room.first()) {

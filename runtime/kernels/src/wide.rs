@@ -34,6 +34,12 @@ pub(crate) fn run<J: Job>(job: J) -> J::Output {
     job.run()
 }
 
+/// Whether vectors have 32 bytes or more.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_wide() -> bool {
+    has_avx2()
+}
+
 /// Whether vectors have 64 bytes.
 pub(crate) fn has_widest() -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -48,12 +48,15 @@ fn results_over_an_operand_have_the_same_bits() {
             let whole = format!("{name}[{n}, {d}]");
             let types = format!("({whole}, {whole}, {name}[{d}], {name}[])");
             let own = format!("{types} [i: {n}, j: {d}] {name} =");
-            // The last has no loop from memory to memory.
+            // The last two have no loop of their own, compiled ahead or not: they are over an operand strip by strip.
             let texts = [
                 format!("{own} where(a0[i, j] > a2[j], a1[i, j], a0[i, j] - a3[])"),
                 format!("{own} a0[i, j] * a1[i, j] + a0[i, j]"),
                 format!("{own} relu(a1[i, j]) - a0[i, j] / a2[j]"),
+                format!("{own} exp(a0[i, j] - a3[])"),
+                format!("{own} 0.5_{name} * a0[i, j] * (1.0_{name} + erf(a0[i, j]))"),
                 format!("{own} exp(a0[i, j]) - a1[i, j]"),
+                format!("{own} where(a0[i, j] > a2[j], exp(a1[i, j]), sin(a0[i, j]) * a3[])"),
             ];
             let given = [
                 array(dtype, &[n, d], 1),

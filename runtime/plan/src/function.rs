@@ -43,7 +43,8 @@ functions! {
     Div "div" 2 1;
     /// Floor division of integers; division by zero stops the run.
     FloorDiv "floordiv" 2 1;
-    /// Remainder with the sign of the divisor (a - b*floor(a/b)); integer division by zero stops the run.
+    /// Remainder with the sign of the divisor, as in Python: a - b*floor(a/b) without rounding in between, see [`remainder`];
+    /// integer division by zero stops the run.
     Rem "rem" 2 1;
     /// a to the power b (integers: b >= 0, wrapping; a negative b stops the run).
     Pow "pow" 2 10;
@@ -134,6 +135,19 @@ functions! {
     /// the order that the pivots say, and behind them L below the diagonal (which is 1) and U in one matrix. Not in the language:
     /// large matrices are solved by it.
     Lu "lu" 1 1;
+}
+
+/// What `a % b` is of floating-point values: a - b floor(a / b) of the exact quotient, rounded once, with the sign of b also
+/// where it is 0; NaN for b = 0 or an infinite a.
+pub fn remainder(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest == 0.0 {
+        0f64.copysign(b)
+    } else if (rest < 0.0) != (b < 0.0) {
+        rest + b
+    } else {
+        rest
+    }
 }
 
 impl Function {

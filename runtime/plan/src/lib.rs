@@ -36,7 +36,7 @@ pub mod work;
 
 pub use dtype::{DType, Scalar};
 pub use exchange::Exchange;
-pub use function::Function;
+pub use function::{Function, remainder};
 pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
 pub use library::Library;
 pub use mesh::Mesh;

@@ -14,7 +14,7 @@ mod spill;
 mod sweep;
 
 pub use order::{gathered, postponed};
-pub use spill::spilled;
+pub use spill::{rested, spilled};
 
 use crate::ia::{self, Operation};
 use crate::tra::blocks;

@@ -10,6 +10,16 @@
 use ein_plan::amounts::Amounts;
 use ein_plan::{Plan, Spill, memory};
 
+/// The plan with everything on disk between two uses: it holds the least that it can.
+pub fn rested(plan: &Plan) -> Plan {
+    let mut spills = plan.gaps();
+    spills.sort_unstable();
+    Plan {
+        spills,
+        ..plan.clone()
+    }
+}
+
 /// The plan with relations that rest on disk, so that no site holds more than so many bytes; none if that is not enough.
 pub fn spilled(plan: &Plan, limit: u64) -> Option<Plan> {
     let mut plan = plan.clone();

@@ -239,8 +239,20 @@ fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
         } => (program.tensor(*tensor), statement, shortfall, nearest),
     };
     let statement = program.tensor(*statement);
+    let missing = super::text::scaled(*shortfall, "B");
+    let limit = super::text::scaled(options.criteria.memory.unwrap_or(0), "B");
+    let diagnostic = Diagnostic::error(
+        "E0996",
+        format!(
+            "no plan for {} fits in {limit} a site: {missing} are missing while `{}` is computed, most of all for `{}`",
+            count(u64::from(options.sites), "site"),
+            statement.name,
+            tensor.name
+        ),
+    );
+    let diagnostic = located(diagnostic, statement.origin);
     let help = match nearest {
-        Nearest::Sites(sites) => format!("it fits on more sites: `--sites {sites}`"),
+        Nearest::Sites(sites) => return Stop::FewSites(diagnostic, *sites),
         Nearest::Dimensions(dims) if dims.is_empty() => {
             format!("more sites do not help; make `{}` smaller", tensor.name)
         }
@@ -256,18 +268,7 @@ fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
             )
         }
     };
-    let missing = super::text::scaled(*shortfall, "B");
-    let limit = super::text::scaled(options.criteria.memory.unwrap_or(0), "B");
-    let diagnostic = Diagnostic::error(
-        "E0996",
-        format!(
-            "no plan for {} fits in {limit} a site: {missing} are missing while `{}` is computed, most of all for `{}`",
-            count(u64::from(options.sites), "site"),
-            statement.name,
-            tensor.name
-        ),
-    );
-    Stop::NoPlan(located(diagnostic, statement.origin).help(help))
+    Stop::NoPlan(diagnostic.help(help))
 }
 
 fn located(diagnostic: Diagnostic, origin: ein_plan::Origin) -> Diagnostic {

@@ -174,7 +174,10 @@ impl<'a> Checker<'a> {
                 ),
                 None => Diagnostic::error(
                     "E0713",
-                    format!("`{text}` is {size}, but the data of `{}` has {number} there", name),
+                    match text.parse::<u64>() {
+                        Ok(_) => format!("`{name}` is declared with {size}, but its data has {number} there"),
+                        Err(_) => format!("`{text}` is {size}, but the data of `{name}` has {number} there"),
+                    },
                 ),
             }
             .at(expr.span, format!("{number} in the data of `{}`", name));

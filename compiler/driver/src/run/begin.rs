@@ -154,17 +154,24 @@ pub(super) fn options(
     }
 }
 
-/// A warning if a process is given more threads than it has cores to itself.
-pub(super) fn crowded(settings: &Settings, own: usize) -> Vec<Diagnostic> {
-    let asked = settings.threads.filter(|asked| *asked > own);
-    let warning = asked.map(|asked| {
-        let message =
-            format!("{asked} threads, but this process has {own} of the machine's cores to itself");
-        Diagnostic::warning("E0733", message).help(
+/// A warning if a process is given more threads than it has cores to itself, or if the ranks that may use the same cores are more than these.
+pub(super) fn crowded(
+    settings: &Settings,
+    own: usize,
+    (ranks, cores): (usize, usize),
+) -> Vec<Diagnostic> {
+    let (message, help) = match settings.threads {
+        Some(asked) if asked > own => (
+            format!("{asked} threads, but this process has {own} of the machine's cores to itself"),
             "leave `--threads` and EIN_THREADS out: each process then takes its share of the cores",
-        )
-    });
-    warning.into_iter().collect()
+        ),
+        _ if ranks > cores => (
+            format!("{ranks} ranks share {cores} of the machine's cores, and wait for each other"),
+            "start no more ranks than there are cores; `--sites` has any number in one process",
+        ),
+        _ => return vec![],
+    };
+    vec![Diagnostic::warning("E0733", message).help(help)]
 }
 
 /// Where each array of the file of weights is.

@@ -47,7 +47,11 @@ pub(super) fn run(
     };
     let before = Resident::now();
     let threads = Place::here().threads;
-    exit::show(crowded(settings, threads), &program.texts(), format);
+    exit::show(
+        crowded(settings, threads, (1, threads)),
+        &program.texts(),
+        format,
+    );
     let options = options(&program, settings, weights, threads);
     let trace = match trace(settings, true) {
         Ok(trace) => trace,

@@ -151,12 +151,14 @@ fn as_site(
     }
     let here = Place::here();
     let mine = [here.machine as i64, here.cores as i64, here.threads as i64];
-    let threads = match ein_exec::share_numbers(site, mine.to_vec()) {
-        Ok(all) => here.share(&all.iter().map(|told| place(told)).collect::<Vec<_>>()),
+    let places: Vec<Place> = match ein_exec::share_numbers(site, mine.to_vec()) {
+        Ok(all) => all.iter().map(|told| place(told)).collect(),
         Err(error) => return stopped(&error, &program, format, first),
     };
+    let threads = here.share(&places);
     if first {
-        exit::show(crowded(settings, threads), &program.texts(), format);
+        let there = (here.sharing(&places), here.threads);
+        exit::show(crowded(settings, threads, there), &program.texts(), format);
     }
     let options = options(&program, settings, weights, threads);
     let trace = trace(settings, first);

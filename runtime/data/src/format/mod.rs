@@ -90,10 +90,10 @@ impl Format {
             .find(|format| format.extension == extension)
             .ok_or_else(|| {
                 let help = match extension.as_str() {
-                    "csv" | "txt" | "tsv" => {
+                    "csv" | "txt" | "tsv" if reading => {
                         "convert it first: numpy.save(\"x.npy\", numpy.loadtxt(\"x.csv\", delimiter=\",\"))"
                     }
-                    "pt" | "pth" | "bin" => {
+                    "pt" | "pth" | "bin" if reading => {
                         "convert it first: safetensors.torch.save_file(tensors, \"x.safetensors\")"
                     }
                     _ => "the formats are .npy, .npz and .safetensors",

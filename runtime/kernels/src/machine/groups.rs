@@ -1,6 +1,6 @@
-//! Compiled groups of a machine: where their lanes are.
+//! Compiled groups of a machine, and curves from memory to memory: where their lanes are.
 //!
-//! Must not know what a group computes.
+//! Must not know what a group or a curve computes.
 //!
 //! ```text
 //! 250 lanes, 4 at once:  248 where they are, 2 more by way of a buffer
@@ -10,15 +10,24 @@
 use super::{Bank, Machine};
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
-use crate::program::{Kind, Operation, Read, Register};
+use crate::program::{Kind, Operation, Register};
+use crate::rows::Element;
 use crate::segment::Segment;
+use crate::stream;
 use ein_plan::DType;
 use std::ops::Range;
 
 /// Bytes that a register takes in the buffer for the lanes that are left over: the widest vector.
 const SLOT: usize = 16;
 
+/// Bytes of a result's lanes that go past the caches by way of a buffer at once.
+const PART: usize = 4096;
+
+/// Most results of a group that go past the caches.
+pub(crate) const MOST_PAST: usize = 4;
+
 /// Where the lanes of a group's inputs and outputs lie, and the size of one.
+#[derive(Clone, Copy)]
 struct Lanes {
     addresses: [*mut u8; MOST],
     sizes: [usize; MOST],
@@ -88,22 +97,18 @@ impl Machine<'_, '_> {
         self.on_lanes(fused, n, &lanes);
     }
 
-    /// Executes the innermost level of a direct program: reads of neighbours and one group, whose results go to these elements of the columns.
-    /// The operands `over` are what columns hold so far.
+    /// Executes the innermost level of a direct program: reads of neighbours and one group or curve, whose results go to these elements of the columns,
+    /// past the caches if `streams`. What results are over is what their columns hold so far; that does not stream.
     pub(crate) fn through(
         &mut self,
         level: &[Operation],
         columns: &mut [Segment<'_>],
         to: Range<usize>,
-        over: &[(usize, usize)],
+        streams: bool,
     ) {
-        let column = |read: &Read| {
-            let mut over = over.iter();
-            over.find_map(|(operand, column)| (*operand == read.operand).then_some(*column))
-        };
         for operation in level {
             match &operation.kind {
-                Kind::Read(read) if column(read).is_some() => {}
+                Kind::Read(read) if self.column_over(read).is_some() => {}
                 Kind::Read(read) => {
                     let register = self.program.registers[operation.node as usize];
                     self.read(operation.node, register, read, false);
@@ -111,11 +116,7 @@ impl Machine<'_, '_> {
                 Kind::Fused(fused) => {
                     let mut lanes = Lanes::default();
                     for node in &fused.inputs {
-                        let there = level.iter().find_map(|operation| match &operation.kind {
-                            Kind::Read(read) if operation.node == *node => column(read),
-                            _ => None,
-                        });
-                        lanes.push(match there {
+                        lanes.push(match self.there(level, *node) {
                             Some(column) => columns[column].address(to.clone()),
                             None => self.address(*node, to.len()),
                         });
@@ -124,10 +125,67 @@ impl Machine<'_, '_> {
                     for column in &mut *columns {
                         lanes.push(column.address(to.clone()));
                     }
-                    self.on_lanes(fused, to.len(), &lanes);
+                    match (streams && columns.len() <= MOST_PAST, self.program.value()) {
+                        (false, _) => self.on_lanes(fused, to.len(), &lanes),
+                        (true, DType::F32) => self.past::<f32>(fused, &lanes, columns, to.clone()),
+                        (true, _) => self.past::<f64>(fused, &lanes, columns, to.clone()),
+                    }
+                }
+                Kind::Curve(curve) => {
+                    let (known, n) = (self.known(curve), to.len());
+                    let x = self.program.registers[curve.argument as usize];
+                    let elements = &mut f32::elements(&mut columns[0])[to.clone()];
+                    match (self.there(level, curve.argument).is_some(), streams) {
+                        (true, _) => known.over(elements),
+                        (_, true) => known.past(elements, self.f32s.lanes(x, n)),
+                        (_, false) => known.run(elements, self.f32s.lanes(x, n)),
+                    }
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// The column that holds the elements of a node, if it is a read of what a result is over.
+    fn there(&self, level: &[Operation], node: u32) -> Option<usize> {
+        level.iter().find_map(|operation| match &operation.kind {
+            Kind::Read(read) if operation.node == node => self.column_over(read),
+            _ => None,
+        })
+    }
+
+    /// Runs a group over lanes, which lie at these addresses; its results go past the caches to these elements of the columns, part by part
+    /// by way of the first cache, most parts whole lines.
+    fn past<T: Element>(
+        &self,
+        fused: &Fused,
+        lanes: &Lanes,
+        columns: &mut [Segment<'_>],
+        to: Range<usize>,
+    ) {
+        let most = PART / size_of::<T>();
+        let mut buffers = vec![[T::default(); PART / 4]; columns.len()];
+        let (mut part, inputs) = (*lanes, fused.inputs.len());
+        for (address, buffer) in part.addresses[inputs..].iter_mut().zip(&mut buffers) {
+            *address = buffer.as_mut_ptr().cast();
+        }
+        let head = stream::before_line(&T::elements(&mut columns[0])[to.clone()]);
+        let mut done = 0;
+        while done < to.len() {
+            let next = if done == 0 && head > 0 { head } else { most };
+            let next = next.min(to.len() - done);
+            for (k, node) in fused.inputs.iter().enumerate() {
+                if !self.program.registers[*node as usize].uniform {
+                    part.addresses[k] = lanes.addresses[k].wrapping_add(done * lanes.sizes[k]);
+                }
+            }
+            self.on_lanes(fused, next, &part);
+            let at = to.start + done;
+            for (column, buffer) in columns.iter_mut().zip(&buffers) {
+                let elements = &mut T::elements(column)[at..at + next];
+                stream::copy(elements, &buffer[..next], true);
+            }
+            done += next;
         }
     }
 
@@ -137,12 +195,13 @@ impl Machine<'_, '_> {
             addresses,
             sizes,
             count,
-        } = *lanes;
+        } = lanes;
+        let count = *count;
         let inputs = fused.inputs.len();
         let whole = n - n % fused.width;
         if whole > 0 {
             // SAFETY: at every address are `n` lanes or more (one, if it is uniform), and the outputs' are their own: computed registers
-            // are never views, and elements of a result are borrowed. An input that is an output's old elements lies just where that is,
+            // are never views, and elements of a result, or of a buffer, are borrowed. An input that is an output's old elements lies just where that is,
             // under the same borrow.
             unsafe { fused.code.run(whole, &addresses[..count]) };
         }

@@ -10,7 +10,9 @@ use super::Machine;
 use crate::Fault;
 use crate::load::{Extents, Lane, Pattern, along};
 use crate::nest::WIDTH;
-use crate::program::{Form, Read, Register};
+use crate::program::{Form, Kind, Operation, Read, Register};
+use crate::segment::Segment;
+use crate::stream;
 use ein_plan::DType;
 
 impl Machine<'_, '_> {
@@ -26,6 +28,31 @@ impl Machine<'_, '_> {
         self.read_strip(node, to, read, &strip, n);
         if !uniform {
             self.extents = strip;
+        }
+    }
+
+    /// Takes the lanes of the operand that the result is over from its elements, from `at` on, for the reads of a level.
+    pub(crate) fn take(&mut self, level: &[Operation], from: &Segment<'_>, at: usize) {
+        let n = self.extents.lanes();
+        for operation in level {
+            let to = self.program.registers[operation.node as usize];
+            macro_rules! take {
+                ($bank:ident, $elements:ident) => {{
+                    stream::ahead($elements, at + n..at + 2 * n);
+                    self.$bank
+                        .split(to, n)
+                        .1
+                        .copy_from_slice(&$elements[at..at + n]);
+                }};
+            }
+            match (&operation.kind, from) {
+                (Kind::Read(read), _) if self.column_over(read).is_none() => {}
+                (Kind::Read(_), Segment::F32(elements)) => take!(f32s, elements),
+                (Kind::Read(_), Segment::F64(elements)) => take!(f64s, elements),
+                (Kind::Read(_), Segment::I32(elements)) => take!(i32s, elements),
+                (Kind::Read(_), Segment::I64(elements)) => take!(i64s, elements),
+                _ => {}
+            }
         }
     }
 
@@ -47,7 +74,13 @@ impl Machine<'_, '_> {
         let (slot, from) = (to.slot as usize, offset as usize);
         macro_rules! view {
             ($bank:ident, $t:ty) => {{
-                let view = <$t>::elements(data).map(|elements| &elements[from..from + n]);
+                let elements = <$t>::elements(data);
+                if let Some(elements) = elements
+                    && n <= WIDTH
+                {
+                    stream::ahead(elements, from + n..from + 2 * n);
+                }
+                let view = elements.map(|elements| &elements[from..from + n]);
                 self.$bank.views[slot] = view;
                 view.is_some()
             }};

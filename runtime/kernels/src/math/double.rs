@@ -44,8 +44,10 @@ const ERF: [f64; 9] = [
 ];
 
 /// (a + 15/4) e^(a²) erfc(a) in (a - 15/4) / (a + 15/4), for 0 <= a <= 27.5, to 5e-17.
-const TAIL: [f64; 22] = [
-    1.091_922_909_562_789_1,
+const TAIL_FIRST: f64 = 1.091_922_909_562_789_1;
+
+/// The coefficients of the powers of that from the first on, behind [`TAIL_FIRST`].
+const TAIL_REST: [f64; 21] = [
     -9.587_415_766_529_095e-1,
     7.363_189_252_217_397e-1,
     -4.904_702_912_076_908e-1,
@@ -81,7 +83,7 @@ fn series<const N: usize>(x: f64, coefficients: &[f64; N]) -> f64 {
 
 /// 2^n for -1022 <= n <= 1023, of `n + ROUND`.
 #[inline(always)]
-pub(super) fn power_of_two(shifted: f64) -> f64 {
+fn power_of_two(shifted: f64) -> f64 {
     f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
 }
 
@@ -190,20 +192,35 @@ pub(crate) fn sigmoid_f64(x: f64) -> f64 {
     (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
 }
 
-/// erfc(a) e^(a²) for 0 <= a <= 27.5.
+/// erfc(a) e^(a²) for 0 <= a <= 27.5: a number, and what is lost in it.
 #[inline(always)]
-fn tail(a: f64) -> f64 {
-    let u = 1.0 / (a + 3.75);
-    u * series(u.mul_add(-7.5, 1.0), &TAIL)
+fn tail(a: f64) -> (f64, f64) {
+    // q + q e = 1 / (a + 15/4)
+    let sum = a + 3.75;
+    let lost = a - (sum - 3.75);
+    let q = 1.0 / sum;
+    let e = (-q).mul_add(lost, (-q).mul_add(sum, 1.0));
+    // p + p_low = TAIL
+    let w = (q * e).mul_add(-7.5, q.mul_add(-7.5, 1.0));
+    let rest = series(w, &TAIL_REST);
+    let p = w.mul_add(rest, TAIL_FIRST);
+    let p_low = w.mul_add(rest, TAIL_FIRST - p);
+    let y = q * p;
+    (y, q.mul_add(p, -y) + q.mul_add(p_low, y * e))
 }
 
-/// e^-(a b), with the rounding error of the product made good.
+/// e^-(a b), and the part of itself that it lacks: the rounding error of the product.
 #[inline(always)]
-fn exp_of_product(a: f64, b: f64) -> f64 {
+fn exp_of_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
     let error = a.mul_add(b, -product);
-    let e = exp_f64(-product);
-    (-error).mul_add(e, e)
+    (exp_f64(-product), -error)
+}
+
+/// erf(x) for |x| < 1/2.
+#[inline(always)]
+fn erf_near_zero(x: f64) -> f64 {
+    x * series(x * x, &ERF)
 }
 
 /// The error function.
@@ -211,8 +228,11 @@ fn exp_of_product(a: f64, b: f64) -> f64 {
 pub(crate) fn erf_f64(x: f64) -> f64 {
     let a = x.abs();
     let a = if a > 6.0 { 6.0 } else { a };
-    let small = x * series(a * a, &ERF);
-    let large = (1.0 - exp_of_product(a, a) * tail(a)).copysign(x);
+    let small = erf_near_zero(x);
+    let (e, lacks) = exp_of_product(a, a);
+    let (t, t_low) = tail(a);
+    let complement = e.mul_add(t, e * t.mul_add(lacks, t_low));
+    let large = (1.0 - complement).copysign(x);
     if a < 0.5 { small } else { large }
 }
 
@@ -222,8 +242,14 @@ pub(crate) fn gelu_f64(x: f64) -> f64 {
     let c = if x > 38.8 { 38.8 } else { x };
     let c = if c < -38.8 { -38.8 } else { c };
     let half = 0.5 * c;
-    let rest = exp_of_product(half, c) * (half * tail(c.abs() * FRAC_1_SQRT_2));
-    if c < 0.0 { rest } else { x - rest }
+    let z = c * FRAC_1_SQRT_2;
+    let small = half.mul_add(erf_near_zero(z), half);
+    let (e, lacks) = exp_of_product(half, c);
+    let (t, t_low) = tail(z.abs());
+    let e = e * half;
+    let rest = e.mul_add(t, e * t.mul_add(lacks, t_low));
+    let large = if c < 0.0 { rest } else { x - rest };
+    if z.abs() < 0.5 { small } else { large }
 }
 
 /// Below this magnitude [`sin_f64`] and [`cos_f64`] are right.
@@ -275,4 +301,19 @@ pub(crate) fn sin_f64(x: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn cos_f64(x: f64) -> f64 {
     circular(x, 1)
+}
+
+/// Below this quotient, and for a finite divisor, [`rem_f64`] is right.
+pub(crate) const LARGEST_QUOTIENT_F64: f64 = 4_503_599_627_370_496.0;
+
+/// The remainder of a / b with the sign of b, exactly; of quotients below [`LARGEST_QUOTIENT_F64`].
+#[inline(always)]
+pub(crate) fn rem_f64(a: f64, b: f64) -> f64 {
+    // Rounded, the quotient may be the next whole number; then the rest has the other sign.
+    let rest = (-(a / b).trunc()).mul_add(b, a);
+    let beyond = rest != 0.0 && (rest < 0.0) != (a < 0.0);
+    let rest = rest + if beyond { b.abs().copysign(a) } else { 0.0 };
+    let below = (rest < 0.0) != (b < 0.0);
+    let other = rest + if below { b } else { 0.0 };
+    if rest == 0.0 { rest.copysign(b) } else { other }
 }

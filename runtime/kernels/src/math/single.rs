@@ -1,15 +1,15 @@
 //! Functions of single precision, within two units in the last place (ulp) over the whole range.
 //!
-//! Single precision throughout, but for sines, cosines and powers: what would lose digits is kept in two numbers whose sum it is (`x` and what `x` lost),
-//! until one rounding at the end is nearly the whole error. Must not know strips.
+//! Single precision throughout, but for large angles and the logarithms of powers: what would lose digits is kept in two numbers whose sum it is
+//! (`x` and what `x` lost), until one rounding at the end is nearly the whole error. Must not know strips.
 //!
 //! ```text
 //! exp(0) = 1   exp(-inf) = 0   tanh(20) = 1   log1p(-1) = -inf
 //! ```
 
-use super::double::{ROUND, log_f64, power_of_two};
+use super::double::ROUND;
 use std::f32::consts::LOG2_E;
-use std::f64::consts::{FRAC_2_PI, LN_2};
+use std::f64::consts::FRAC_2_PI;
 
 /// 1.5 · 2^23: adding it rounds to an integer, which is then in the low bits.
 const SHIFT: f32 = 12_582_912.0;
@@ -32,14 +32,33 @@ const EXP: [f32; 5] = [
     1.386_402_2e-3,
 ];
 
-/// The same for [`exp_short`], to 1.3e-7.
-const EXP_SHORT: [f64; 5] = [
-    5.0e-1,
-    1.666_657_698_969_877_5e-1,
-    4.166_655_461_720_457_4e-2,
-    8.363_179_052_722_578e-3,
-    1.392_618_358_771_349_4e-3,
+/// log₂((1 + s) / (1 - s)) / s in s², for 1 / √2 <= (1 + s) / (1 - s) <= √2, to 2^-37.
+const LOG_2: [f64; 5] = [
+    2.885_390_081_790_086_4,
+    0.961_796_673_341_682,
+    0.577_083_584_976_404_7,
+    0.411_672_718_714_430_06,
+    0.340_730_107_405_533,
 ];
+
+/// (2^r - 1) / r on |r| <= 1/2, so that 2^r is good to 2^-28.
+const EXP_2: [f32; 6] = [
+    std::f32::consts::LN_2,
+    0.240_226_48,
+    5.550_332_4e-2,
+    9.618_437e-3,
+    1.339_887_4e-3,
+    1.535_336_2e-4,
+];
+
+/// π/2 in three parts.
+const HALF_PI: [f32; 3] = [1.570_796_4, -4.371_139e-8, -1.715_124_5e-15];
+
+/// (sin(r) / r - 1) / r² in r², for |r| <= π/4, so that sin is good to 2^-28.
+const SIN: [f32; 3] = [-0.166_666_55, 8.332_176e-3, -1.951_697_8e-4];
+
+/// (cos(r) - 1 + r²/2) / r⁴ in r², for |r| <= π/4, so that cos is good to 2^-33.
+const COS: [f32; 3] = [4.166_664_6e-2, -1.388_736_4e-3, 2.443_809_2e-5];
 
 /// (tanh(x) / x - 1) / x² in x², for |x| <= 0.6, so that tanh is good to 2.7e-9.
 const TANH: [f32; 5] = [
@@ -124,13 +143,30 @@ fn scaled(x: f32, shifted: f32) -> f32 {
     f32::from_bits((shifted.to_bits() << 23).wrapping_add(x.to_bits()))
 }
 
-/// e^x for |x| <= 700, to 10^-8.
+/// p 2^n of an n that still holds [`SHIFT`], -300 <= n <= 200, in two factors, since 2^n itself may be out of range.
 #[inline(always)]
-fn exp_short(x: f64) -> f64 {
-    let n = x.mul_add(std::f64::consts::LOG2_E, ROUND);
-    let r = (n - ROUND).mul_add(-LN_2, x);
-    let s = (r * r).mul_add(wide_series(r, &EXP_SHORT), r);
-    (1.0 + s) * power_of_two(n)
+fn far_scaled(p: f32, shifted: f32) -> f32 {
+    let n = (shifted.to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32);
+    let half = n >> 1;
+    let scale = |k: i32| f32::from_bits((k.wrapping_add(127) << 23) as u32);
+    p * scale(half) * scale(n.wrapping_sub(half))
+}
+
+/// sqrt(1/2), as bits of double precision.
+const WIDE_ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+
+/// 2^52: a whole number in its low bits is added to it.
+const WHOLE: f64 = 4_503_599_627_370_496.0;
+
+/// log₂(x) of a positive number that single precision can be, to 2^-37.
+#[inline(always)]
+fn log_2(x: f64) -> f64 {
+    let bits = x.to_bits().wrapping_sub(WIDE_ROOT_HALF);
+    let shifted = bits.wrapping_add(1023 << 52) >> 52;
+    let k = f64::from_bits(shifted | WHOLE.to_bits()) - (WHOLE + 1023.0);
+    let m = f64::from_bits((bits & 0x000f_ffff_ffff_ffff) + WIDE_ROOT_HALF);
+    let s = (m - 1.0) / (m + 1.0);
+    s.mul_add(wide_series(s * s, &LOG_2), k)
 }
 
 /// |x|, but no more than `most`; NaN stays.
@@ -155,11 +191,7 @@ pub(crate) fn exp_f32(x: f32) -> f32 {
     let p = p.mul_add(r, 1.666_657_7e-1);
     let p = p.mul_add(r, 0.5);
     let p = (r * r).mul_add(p, r) + 1.0;
-    // Two factors, since 2^n itself may be out of range.
-    let n = (shifted.to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32);
-    let half = n >> 1;
-    let scale = |k: i32| f32::from_bits((k.wrapping_add(127) << 23) as u32);
-    p * scale(half) * scale(n.wrapping_sub(half))
+    far_scaled(p, shifted)
 }
 
 /// e^x - 1.
@@ -303,11 +335,36 @@ pub(crate) fn gelu_f32(x: f32) -> f32 {
 }
 
 /// Below this magnitude [`sin_f32`] and [`cos_f32`] are right.
+pub(crate) const LARGE_ANGLE_F32: f32 = 65_536.0;
+
+/// Below this magnitude [`sin_large_f32`] and [`cos_large_f32`] are right.
 pub(crate) const LARGEST_ANGLE_F32: f32 = 1_073_741_824.0;
 
-/// sin(x + quadrants π/2) for |x| < [`LARGEST_ANGLE_F32`].
+/// sin(x + quadrants π/2) for |x| < [`LARGE_ANGLE_F32`].
 #[inline(always)]
-fn circular(x: f32, quadrants: u64) -> f32 {
+fn circular(x: f32, quadrants: u32) -> f32 {
+    let shifted = x.mul_add(std::f32::consts::FRAC_2_PI, SHIFT);
+    let n = shifted - SHIFT;
+    // r + low = x - n π/2; the first difference is exact.
+    let first = n.mul_add(-HALF_PI[0], x);
+    let r = n.mul_add(-HALF_PI[1], first);
+    let taken = first - r;
+    let low = n.mul_add(-HALF_PI[1], taken) + ((first - taken) - r);
+    let low = n.mul_add(-HALF_PI[2], low);
+    let z = r * r;
+    let sin = r + (r * z).mul_add(series(z, &SIN), low);
+    let half = 0.5 * z;
+    let most = 1.0 - half;
+    let lost = r.mul_add(-low, (1.0 - most) - half);
+    let cos = most + (z * z).mul_add(series(z, &COS), lost);
+    let quadrant = shifted.to_bits().wrapping_add(quadrants);
+    let y = if quadrant & 1 == 0 { sin } else { cos };
+    f32::from_bits(y.to_bits() ^ (quadrant & 2) << 30)
+}
+
+/// The same for |x| < [`LARGEST_ANGLE_F32`], by way of double precision.
+#[inline(always)]
+fn circular_large(x: f32, quadrants: u64) -> f32 {
     let wide = f64::from(x);
     let shifted = wide.mul_add(FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
@@ -333,26 +390,45 @@ fn circular(x: f32, quadrants: u64) -> f32 {
     f64::from_bits(y.to_bits() ^ (quadrant & 2) << 62) as f32
 }
 
-/// The sine of |x| < [`LARGEST_ANGLE_F32`].
+/// The sine of |x| < [`LARGE_ANGLE_F32`].
 #[inline(always)]
 pub(crate) fn sin_f32(x: f32) -> f32 {
     let y = circular(x, 0);
     if x == 0.0 { x } else { y }
 }
 
-/// The cosine of |x| < [`LARGEST_ANGLE_F32`].
+/// The cosine of |x| < [`LARGE_ANGLE_F32`].
 #[inline(always)]
 pub(crate) fn cos_f32(x: f32) -> f32 {
     circular(x, 1)
 }
 
+/// The sine of [`LARGE_ANGLE_F32`] <= |x| < [`LARGEST_ANGLE_F32`].
+#[inline(always)]
+pub(crate) fn sin_large_f32(x: f32) -> f32 {
+    circular_large(x, 0)
+}
+
+/// The cosine of such an angle.
+#[inline(always)]
+pub(crate) fn cos_large_f32(x: f32) -> f32 {
+    circular_large(x, 1)
+}
+
 /// x^y.
 #[inline(always)]
 pub(crate) fn pow_f32(x: f32, y: f32) -> f32 {
-    let exponent = f64::from(y) * log_f64(f64::from(x.abs()));
-    let exponent = if exponent > 150.0 { 150.0 } else { exponent };
-    let exponent = if exponent < -150.0 { -150.0 } else { exponent };
-    let power = exp_short(exponent) as f32;
+    let size = f64::from(x.abs());
+    let log = log_2(size);
+    let log = if size < f64::INFINITY { log } else { size };
+    let log = if size == 0.0 { f64::NEG_INFINITY } else { log };
+    // |x|^y = 2^(n + r)
+    let exponent = f64::from(y) * log;
+    let exponent = if exponent > 200.0 { 200.0 } else { exponent };
+    let exponent = if exponent < -200.0 { -200.0 } else { exponent };
+    let n = (exponent + ROUND) - ROUND;
+    let r = (exponent - n) as f32;
+    let power = far_scaled(r.mul_add(series(r, &EXP_2), 1.0), n as f32 + SHIFT);
     // Whole numbers, infinities among them; from 2^24 on they are even.
     let (whole, half) = (y.trunc() == y, 0.5 * y);
     let odd = whole & (half.trunc() != half);
@@ -390,4 +466,19 @@ pub(crate) fn power_by_squares(x: f64, n: u32) -> f64 {
         1 => fourth * low,
         _ => fourth * fourth,
     }
+}
+
+/// Below this quotient, and for a finite divisor, [`rem_f32`] is right.
+pub(crate) const LARGEST_QUOTIENT_F32: f32 = 8_388_608.0;
+
+/// The remainder of a / b with the sign of b, exactly; of quotients below [`LARGEST_QUOTIENT_F32`].
+#[inline(always)]
+pub(crate) fn rem_f32(a: f32, b: f32) -> f32 {
+    // Rounded, the quotient may be the next whole number; then the rest has the other sign.
+    let rest = (-(a / b).trunc()).mul_add(b, a);
+    let beyond = rest != 0.0 && (rest < 0.0) != (a < 0.0);
+    let rest = rest + if beyond { b.abs().copysign(a) } else { 0.0 };
+    let below = (rest < 0.0) != (b < 0.0);
+    let other = rest + if below { b } else { 0.0 };
+    if rest == 0.0 { rest.copysign(b) } else { other }
 }

@@ -140,15 +140,17 @@ impl Bundle {
         over.collect()
     }
 
-    /// Computes a block; `columns`: of each result its part, which holds the elements of the operand that is `over` it.
+    /// Computes a block; `columns`: of each result its part, which holds the elements of the operand that is `over` it; written past the caches if
+    /// `streams`.
     pub(super) fn run(
         &self,
         ranges: &[(i64, i64)],
         operands: (&[Chunk<'_>], &[i64]),
         over: &[(usize, usize)],
-        columns: Vec<Segment<'_>>,
+        (columns, streams): (Vec<Segment<'_>>, bool),
     ) {
-        let driver = Driver::new(&self.ready.program, ranges, &[], true).over(over);
+        let driver = Driver::new(&self.ready.program, ranges, &[], true);
+        let driver = driver.over(over).streaming(streams);
         // Nothing that is read from memory to memory can fault.
         let _none = driver.on(operands, 1).run_here(columns);
     }

@@ -48,3 +48,12 @@ for name, function, low, high in FUNCTIONS:
     for x in points:
         if low < x < high:
             print(name, "%016x %016x" % (bits(x), bits(function(mpf(x)))))
+
+# Where one part of a function ends and another begins, and where differences of nearly equal numbers are close.
+for name, function, low, high in FUNCTIONS:
+    if name in ("erf", "gelu", "tanh", "sigmoid", "expm1", "log1p"):
+        points = [random.uniform(max(low, -3), 3) for _ in range(250)]
+        points += [random.choice([-1, 1]) * 10 ** random.uniform(-3, 0) for _ in range(250)]
+        for x in points:
+            if low < x < high:
+                print(name, "%016x %016x" % (bits(x), bits(function(mpf(x)))))

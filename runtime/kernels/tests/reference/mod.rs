@@ -178,19 +178,15 @@ fn apply(f: Function, argument: DType, x: Value, y: Value) -> Result<Value, Faul
         }));
     }
     let (x, y) = (x.f(), y.f());
-    let round = |x: f64| {
-        if argument == DType::F32 {
-            f64::from(x as f32)
-        } else {
-            x
-        }
-    };
     Ok(match f {
         G::Add => F(x + y),
         G::Sub => F(x - y),
         G::Mul => F(x * y),
         G::Div => F(x / y),
-        G::Rem => F(x - round(y * round(x / y).floor())),
+        // Rust's `%` is exact, and has the sign of the dividend.
+        G::Rem if x % y == 0.0 => F(0f64.copysign(y)),
+        G::Rem if (x % y < 0.0) != (y < 0.0) => F(x % y + y),
+        G::Rem => F(x % y),
         G::Pow => F(x.powf(y)),
         // Of zeros that differ in sign, the second one: neither is less.
         G::Min | G::Max if x.is_nan() || y.is_nan() => F(f64::NAN),
