@@ -7,6 +7,8 @@
 //! 4096 outputs, 1 step each:  tasks of 65536 points     1 output, 10^7 points:  64 parts, merged in order
 //! ```
 
+mod strip;
+
 use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
 use crate::explain::explain;
@@ -17,12 +19,14 @@ use crate::odometer::Odometer;
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use crate::store::store_values;
-use crate::{Chunk, Fusion, KernelError, direct, memory, signed, stream, wide};
+use crate::wide;
+use crate::{Chunk, Fusion, KernelError, direct, memory, signed, stream};
 use ein_array::Array;
-use ein_plan::{DType, Kernel};
+use ein_plan::Kernel;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use strip::{Runs, Strip};
 
 /// Points that are worth a task of their own.
 const TASK: u64 = 1 << 16;
@@ -365,7 +369,12 @@ impl<'p, 'a> Driver<'p, 'a> {
             let lanes = self.results(machine);
             match rule {
                 Some(_) if self.program.nest.several() => {
-                    wide::accumulate_runs(self, machine, accumulator, (&mut columns, at));
+                    wide::run(Runs {
+                        driver: self,
+                        machine,
+                        accumulator,
+                        to: (&mut columns, at),
+                    });
                 }
                 Some(rule) => {
                     for lane in 0..lanes {
@@ -389,20 +398,20 @@ impl<'p, 'a> Driver<'p, 'a> {
         };
         let mut machine = self.machine();
         let mut loops = self.odometer(&program.nest.unit);
-        wide::execute(&mut machine, 0);
+        machine.execute(0);
         loops.set(units.start);
         let (mut moved, mut at) = (0, 0);
         for _ in units {
             self.place(&mut machine, &loops, moved);
             for level in moved + 1..outer.len() {
-                wide::execute(&mut machine, level);
+                machine.execute(level);
             }
             let lanes = machine.extents.lanes();
             if program.direct {
                 machine.through(inner, columns, at..at + lanes, self.streams);
             } else {
                 machine.take(inner, &columns[0], at);
-                wide::execute(&mut machine, outer.len());
+                machine.execute(outer.len());
                 store_values(&machine, &mut columns[0], at, false);
             }
             at += lanes;
@@ -431,13 +440,13 @@ impl<'p, 'a> Driver<'p, 'a> {
         let mut unit_loops = self.odometer(&nest.unit);
         let mut step_loops = self.odometer(&nest.step);
         let mut fault: Option<Vec<i64>> = None;
-        wide::execute(&mut machine, 0);
+        machine.execute(0);
         unit_loops.set(units.start);
         let mut moved = 0;
         for unit in units {
             self.place(&mut machine, &unit_loops, moved);
             for level in moved + 1..=nest.unit.len() {
-                wide::execute(&mut machine, level);
+                machine.execute(level);
             }
             if program.reduction.is_some() {
                 accumulator.reset(self.results(&machine));
@@ -449,7 +458,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             for _ in steps.clone() {
                 self.place(&mut machine, &step_loops, moved_step);
                 for level in moved_step + 1..=nest.step.len() {
-                    wide::execute(&mut machine, nest.unit.len() + level);
+                    machine.execute(nest.unit.len() + level);
                 }
                 if let Some(point) = self.poisoned(&machine) {
                     let lower = fault.as_ref().is_none_or(|found| point < *found);
@@ -461,7 +470,11 @@ impl<'p, 'a> Driver<'p, 'a> {
                     }
                 }
                 if program.reduction.is_some() && fault.is_none() && !nest.several() {
-                    wide::accumulate(self, &machine, &mut accumulator);
+                    wide::run(Strip {
+                        driver: self,
+                        machine: &machine,
+                        accumulator: &mut accumulator,
+                    });
                 }
                 moved_step = step_loops.advance();
             }
@@ -517,71 +530,5 @@ impl<'p, 'a> Driver<'p, 'a> {
             lane /= size;
         }
         point
-    }
-
-    /// Adds the present strip to the accumulator, in the instructions of the caller.
-    #[inline(always)]
-    pub(crate) fn accumulate_here(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
-        self.add(machine, accumulator, 0..machine.extents.lanes());
-    }
-
-    /// Reduces each run of lanes of the present strip into a result, from element `at` of the columns on.
-    #[inline(always)]
-    pub(crate) fn accumulate_runs_here(
-        &self,
-        machine: &Machine<'_, '_>,
-        accumulator: &mut Accumulator,
-        (columns, at): (&mut [Segment<'_>], usize),
-    ) {
-        let results = self.results(machine);
-        let points = machine.extents.lanes() / results.max(1);
-        for result in 0..results {
-            accumulator.reset(1);
-            self.add(machine, accumulator, result * points..(result + 1) * points);
-            let carrier = accumulator.carrier(0);
-            self.store(accumulator.rule, &carrier, columns, at + result);
-        }
-    }
-
-    /// Adds some lanes to the accumulator.
-    #[inline(always)]
-    fn add(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator, lanes: Range<usize>) {
-        let program = self.program;
-        let nest = &program.nest;
-        let mask = program
-            .guard
-            .map(|guard| &machine.truths(guard)[lanes.clone()]);
-        let mask = mask.filter(|mask| mask.contains(&0));
-        // The numbers of the lanes' points among the reduced ones; only argmax and argmin look at them.
-        let rank = self.ranges.len() - self.extents.len();
-        let number_of = |point: &[i64]| {
-            let reduced = point[rank..].iter().zip(self.extents);
-            reduced.fold(0i64, |n, (p, extent)| {
-                n.wrapping_mul(*extent).wrapping_add(*p)
-            })
-        };
-        let first = number_of(&machine.point);
-        let reduced = &nest.strip[nest.outputs..];
-        let simple = nest.output_lanes || *reduced == [self.ranges.len() - 1];
-        let step = i64::from(!nest.output_lanes);
-        let number = |lane: usize| {
-            if simple {
-                first + step * lane as i64
-            } else {
-                number_of(&self.point_of(machine, lanes.start + lane))
-            }
-        };
-        let root = program.root;
-        match program.value() {
-            DType::F32 => accumulator.add_floats(&machine.f32s(root)[lanes.clone()], mask, number),
-            DType::F64 => accumulator.add_floats(&machine.f64s(root)[lanes.clone()], mask, number),
-            DType::I32 => {
-                accumulator.add_integers(&machine.i32s(root)[lanes.clone()], mask, number)
-            }
-            DType::I64 => {
-                accumulator.add_integers(&machine.i64s(root)[lanes.clone()], mask, number)
-            }
-            _ => accumulator.add_integers(&machine.truths(root)[lanes.clone()], mask, number),
-        }
     }
 }

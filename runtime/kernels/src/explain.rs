@@ -8,7 +8,7 @@
 
 use crate::machine::Machine;
 use crate::program::{Program, Request};
-use crate::{Chunk, KernelError, wide};
+use crate::{Chunk, KernelError};
 use ein_plan::Kernel;
 
 /// Evaluates a faulty point again, alone, to find out what is wrong there.
@@ -21,7 +21,7 @@ pub(crate) fn explain(kernel: &Kernel, operands: &[Chunk<'_>], point: Vec<i64>) 
         ..request
     });
     let mut machine = Machine::new(&program, point.clone(), true);
-    wide::execute(&mut machine, 0);
+    machine.execute(0);
     let fault = program
         .guard
         .and_then(|guard| machine.traced(guard))

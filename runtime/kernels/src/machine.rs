@@ -16,6 +16,7 @@ use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
 use crate::program::{Kind, Operation, Program, Read, Register};
+use crate::wide::{self, Job};
 use crate::{Chunk, Fault};
 use ein_plan::{DType, Function, Scalar};
 use room::Room;
@@ -127,6 +128,20 @@ impl Drop for Machine<'_, '_> {
     }
 }
 
+struct Level<'m, 'p, 'a> {
+    machine: &'m mut Machine<'p, 'a>,
+    level: usize,
+}
+
+impl Job for Level<'_, '_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.machine.execute_here(self.level);
+    }
+}
+
 impl<'p, 'a> Machine<'p, 'a> {
     /// A machine whose indices have the values `point`. `traced`: it remembers which fault poisons what.
     pub(crate) fn new(program: &'p Program<'a>, point: Vec<i64>, traced: bool) -> Self {
@@ -167,9 +182,17 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Executes the operations of one level, in the instructions of the caller.
+    /// Executes the operations of one level.
+    pub(crate) fn execute(&mut self, level: usize) {
+        wide::run(Level {
+            machine: self,
+            level,
+        });
+    }
+
+    /// The same in the instructions of the caller.
     #[inline(always)]
-    pub(crate) fn execute_here(&mut self, level: usize) {
+    fn execute_here(&mut self, level: usize) {
         let program = self.program;
         let operations = &program.levels[level];
         let mut next = 0;

@@ -10,7 +10,6 @@ use crate::Chunk;
 use crate::machine::Machine;
 use crate::packed::Packed;
 use crate::program::{Program, Request};
-use crate::wide;
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};
 
 /// The factors of the body, each with the indices that it depends on: those with indices, and the product of those without.
@@ -141,7 +140,7 @@ fn value_of(
     });
     let start = ranges.iter().map(|(start, _)| *start).collect();
     let mut machine = Machine::new(&program, start, false);
-    wide::execute(&mut machine, 0);
+    machine.execute(0);
     if machine.poison(program.root).is_some() {
         return None;
     }

@@ -1,0 +1,116 @@
+//! A strip on its way into an accumulator, in the widest instructions.
+//!
+//! Must not know in which order strips come.
+//!
+//! ```text
+//! strip of 64 lanes, sum   =>   the accumulator's lanes + the strip's;   two runs of 32   =>   two results
+//! ```
+
+use super::Driver;
+use crate::accumulate::Accumulator;
+use crate::machine::Machine;
+use crate::segment::Segment;
+use crate::wide::Job;
+use ein_plan::DType;
+use std::ops::Range;
+
+/// The present strip, to be added to the accumulator.
+pub(super) struct Strip<'r, 'p, 'a, 'm> {
+    pub driver: &'r Driver<'p, 'a>,
+    pub machine: &'r Machine<'m, 'a>,
+    pub accumulator: &'r mut Accumulator,
+}
+
+impl Job for Strip<'_, '_, '_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        (self.driver).accumulate_here(self.machine, self.accumulator);
+    }
+}
+
+/// Each run of lanes of the present strip, to be reduced into a result, from an element of the columns on.
+pub(super) struct Runs<'r, 'p, 'a, 'm, 'c, 's> {
+    pub driver: &'r Driver<'p, 'a>,
+    pub machine: &'r Machine<'m, 'a>,
+    pub accumulator: &'r mut Accumulator,
+    pub to: (&'c mut [Segment<'s>], usize),
+}
+
+impl Job for Runs<'_, '_, '_, '_, '_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        (self.driver).accumulate_runs_here(self.machine, self.accumulator, self.to);
+    }
+}
+
+impl Driver<'_, '_> {
+    /// Adds the present strip to the accumulator, in the instructions of the caller.
+    #[inline(always)]
+    fn accumulate_here(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
+        self.add(machine, accumulator, 0..machine.extents.lanes());
+    }
+
+    /// Reduces each run of lanes of the present strip into a result, from element `at` of the columns on.
+    #[inline(always)]
+    fn accumulate_runs_here(
+        &self,
+        machine: &Machine<'_, '_>,
+        accumulator: &mut Accumulator,
+        (columns, at): (&mut [Segment<'_>], usize),
+    ) {
+        let results = self.results(machine);
+        let points = machine.extents.lanes() / results.max(1);
+        for result in 0..results {
+            accumulator.reset(1);
+            self.add(machine, accumulator, result * points..(result + 1) * points);
+            let carrier = accumulator.carrier(0);
+            self.store(accumulator.rule, &carrier, columns, at + result);
+        }
+    }
+
+    /// Adds some lanes to the accumulator.
+    #[inline(always)]
+    fn add(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator, lanes: Range<usize>) {
+        let program = self.program;
+        let nest = &program.nest;
+        let mask = program
+            .guard
+            .map(|guard| &machine.truths(guard)[lanes.clone()]);
+        let mask = mask.filter(|mask| mask.contains(&0));
+        // The numbers of the lanes' points among the reduced ones; only argmax and argmin look at them.
+        let rank = self.ranges.len() - self.extents.len();
+        let number_of = |point: &[i64]| {
+            let reduced = point[rank..].iter().zip(self.extents);
+            reduced.fold(0i64, |n, (p, extent)| {
+                n.wrapping_mul(*extent).wrapping_add(*p)
+            })
+        };
+        let first = number_of(&machine.point);
+        let reduced = &nest.strip[nest.outputs..];
+        let simple = nest.output_lanes || *reduced == [self.ranges.len() - 1];
+        let step = i64::from(!nest.output_lanes);
+        let number = |lane: usize| {
+            if simple {
+                first + step * lane as i64
+            } else {
+                number_of(&self.point_of(machine, lanes.start + lane))
+            }
+        };
+        let root = program.root;
+        match program.value() {
+            DType::F32 => accumulator.add_floats(&machine.f32s(root)[lanes.clone()], mask, number),
+            DType::F64 => accumulator.add_floats(&machine.f64s(root)[lanes.clone()], mask, number),
+            DType::I32 => {
+                accumulator.add_integers(&machine.i32s(root)[lanes.clone()], mask, number)
+            }
+            DType::I64 => {
+                accumulator.add_integers(&machine.i64s(root)[lanes.clone()], mask, number)
+            }
+            _ => accumulator.add_integers(&machine.truths(root)[lanes.clone()], mask, number),
+        }
+    }
+}
