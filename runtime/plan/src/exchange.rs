@@ -8,24 +8,7 @@
 //! exchange r3 until r7            r3 is on its way while r4, r5, r6 and r7 are computed
 //! ```
 
-use crate::plan::{Operation, Plan, RelationId};
-use serde::{Deserialize, Serialize};
-
-/// Movements that go together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
-    /// What arrives, ascending and without gaps.
-    pub members: Vec<RelationId>,
-    /// The step at whose end it has arrived: the last member or a step behind it.
-    pub until: RelationId,
-}
-
-impl Exchange {
-    /// The member where it begins.
-    pub fn last(&self) -> RelationId {
-        self.members.last().copied().unwrap_or(self.until)
-    }
-}
+use crate::plan::{Operation, Plan};
 
 impl Operation {
     /// Whether tuples go to other sites.

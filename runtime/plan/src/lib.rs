@@ -13,9 +13,11 @@ pub mod dtype;
 pub mod encode;
 pub mod exchange;
 pub mod function;
+pub mod ids;
 pub mod kernel;
 pub mod library;
 pub mod lifetime;
+pub mod loops;
 pub mod memory;
 pub mod mesh;
 pub mod overwrite;
@@ -35,19 +37,17 @@ pub mod verify;
 pub mod work;
 
 pub use dtype::{DType, Scalar};
-pub use exchange::Exchange;
 pub use function::{Function, remainder};
+pub use ids::{KernelId, Origin, RelationId};
 pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
 pub use library::Library;
+pub use loops::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
 pub use mesh::Mesh;
 pub use plan::{
-    Fold, JoinInput, KernelId, Operation, Origin, Output, Plan, Range, RelationId, Step, same_cut,
+    Exchange, Fold, JoinInput, Operation, Output, Plan, Range, Spill, Step, Sweep, same_cut,
 };
 pub use points::{Point, Position, Update};
 pub use reduction::Reduction;
 pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, piece};
-pub use repeat::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
 pub use source::{FileRef, Part, Source};
-pub use spill::Spill;
 pub use succession::{Settled, Succession, Successions};
-pub use sweep::Sweep;

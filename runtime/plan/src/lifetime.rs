@@ -7,8 +7,9 @@
 //! r0 | repeat … state r0 next r3 { r1 = loop state; r2 = f(r1); r3 = g(r2) }   after step 2: r1; after step 3: r2; begun: r0
 //! ```
 
-use crate::plan::{Operation, Plan, RelationId};
-use crate::repeat::BlockId;
+use crate::ids::RelationId;
+use crate::loops::BlockId;
+use crate::plan::{Operation, Plan};
 use crate::source::{Source, fed};
 
 /// The relations whose last use is somewhere, ascending.

@@ -11,10 +11,11 @@
 //! ```
 
 use crate::amounts::Amounts;
+use crate::ids::RelationId;
 use crate::lifetime::{Event, events};
-use crate::plan::{Operation, Plan, RelationId, Step};
+use crate::loops::{BlockId, Bound, LoopValue};
+use crate::plan::{Operation, Plan, Step};
 use crate::relation::RelationType;
-use crate::repeat::{BlockId, Bound, LoopValue};
 use std::collections::BTreeMap;
 
 /// The most bytes that a site holds, and when.

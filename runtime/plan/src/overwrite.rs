@@ -6,8 +6,9 @@
 //! r5 = join k0 (r3, r4); free r4      k0 = (f32[9, 4], f32[9, 4]) [i: 9, j: 4] f32 = where(a0[i, j] > 0, a1[i, j], 0)      r5 over r4
 //! ```
 
+use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel};
-use crate::plan::{Operation, Plan, Range, RelationId, Step};
+use crate::plan::{Operation, Plan, Range, Step};
 use crate::relation::ArrayDim;
 use crate::repeat::alike;
 

@@ -13,13 +13,12 @@ mod parts;
 mod repeat;
 mod token;
 
-use crate::exchange::Exchange;
+use crate::ids::{KernelId, RelationId};
 use crate::kernel::Kernel;
-use crate::plan::{JoinInput, KernelId, Operation, Output, Plan, Range, RelationId, Step};
+use crate::plan::{Exchange, Spill, Sweep};
+use crate::plan::{JoinInput, Operation, Output, Plan, Range, Step};
 use crate::relation::{KeyDim, RelationType};
 use crate::source::Source;
-use crate::spill::Spill;
-use crate::sweep::Sweep;
 pub use line::{Line, ParseError, Result, lines};
 use std::str::FromStr;
 

@@ -8,37 +8,14 @@
 //! ```
 
 use crate::dtype::DType;
-use crate::exchange::Exchange;
+use crate::ids::{KernelId, Origin, RelationId};
 use crate::kernel::Kernel;
+use crate::loops::{LoopValue, Repeat};
 use crate::mesh::Mesh;
 use crate::reduction::Reduction;
 use crate::relation::{KeyDim, RelationType};
-use crate::repeat::{LoopValue, Repeat};
 use crate::source::Source;
-use crate::spill::Spill;
-use crate::sweep::Sweep;
 use serde::{Deserialize, Serialize};
-
-/// A relation of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct RelationId(pub u32);
-
-/// A kernel of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct KernelId(pub u32);
-
-/// A place in the user's sources: bytes `start..end` of file number `file`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Origin {
-    /// Which file of the program.
-    pub file: u32,
-    /// First byte.
-    pub start: u32,
-    /// One past the last byte.
-    pub end: u32,
-    /// Line number, from 1.
-    pub line: u32,
-}
 
 /// The range of a kernel's index in one join tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -211,6 +188,56 @@ pub struct Output {
     pub file: Option<String>,
     /// Where the output is declared.
     pub origin: Origin,
+}
+
+/// Movements that go together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// What arrives, ascending and without gaps.
+    pub members: Vec<RelationId>,
+    /// The step at whose end it has arrived: the last member or a step behind it.
+    pub until: RelationId,
+}
+
+impl Exchange {
+    /// The member where it begins.
+    pub fn last(&self) -> RelationId {
+        self.members.last().copied().unwrap_or(self.until)
+    }
+}
+
+/// Steps that are taken together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// What they make, ascending: two or more.
+    pub members: Vec<RelationId>,
+    /// How many of the first output dimensions number rows; from 1.
+    pub rows: u32,
+}
+
+impl Sweep {
+    /// The member where all are taken.
+    pub fn last(&self) -> RelationId {
+        self.members.last().copied().unwrap_or(RelationId(0))
+    }
+}
+
+/// A relation that rests on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Spill {
+    /// What rests.
+    pub relation: RelationId,
+    /// The step in front of which it goes out.
+    pub before: RelationId,
+    /// The step in front of which it is back.
+    pub until: RelationId,
+}
+
+impl Spill {
+    /// Whether it is on disk while a step is taken.
+    pub fn covers(&self, step: usize) -> bool {
+        (self.before.0 as usize..self.until.0 as usize).contains(&step)
+    }
 }
 
 /// A whole plan.

@@ -11,8 +11,9 @@
 
 use crate::dtype::{DType, Scalar};
 use crate::function::Function;
+use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel, Node, NodeId};
-use crate::plan::{Operation, Plan, RelationId, Step};
+use crate::plan::{Operation, Plan, Step};
 
 /// A whole number that is the same at all points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -17,12 +17,13 @@
 pub mod expression;
 
 use crate::dtype::DType;
+use crate::ids::{Origin, RelationId};
 use crate::kernel::{Kernel, Operand};
 use crate::lifetime::{Event, events};
+use crate::loops::{BlockId, Bound, LoopValue};
 use crate::mesh::Mesh;
-use crate::plan::{Fold, Operation, Origin, Output, Plan, Range, RelationId, Step};
+use crate::plan::{Fold, Operation, Output, Plan, Range, Step};
 use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType};
-use crate::repeat::{BlockId, Bound, LoopValue};
 use crate::source::Source;
 use expression::{body, indices, number};
 use std::fmt::{self, Display, Formatter};

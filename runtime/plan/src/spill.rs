@@ -7,29 +7,11 @@
 //! spill r3 before r5 until r9      r3 is written before step 5 and read before step 9
 //! ```
 
+use crate::ids::RelationId;
+use crate::loops::BlockId;
 use crate::memory;
-use crate::plan::{Operation, Plan, RelationId};
-use crate::repeat::BlockId;
+use crate::plan::{Operation, Plan, Spill};
 use crate::source::Source;
-use serde::{Deserialize, Serialize};
-
-/// A relation that rests on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Spill {
-    /// What rests.
-    pub relation: RelationId,
-    /// The step in front of which it goes out.
-    pub before: RelationId,
-    /// The step in front of which it is back.
-    pub until: RelationId,
-}
-
-impl Spill {
-    /// Whether it is on disk while a step is taken.
-    pub fn covers(&self, step: usize) -> bool {
-        (self.before.0 as usize..self.until.0 as usize).contains(&step)
-    }
-}
 
 /// What goes to disk and comes back, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,9 @@
 //! m_next = 0.9 * m + 0.1 * g     r8 over r3, whatever the loss is
 //! ```
 
+use crate::ids::RelationId;
 use crate::lifetime::{Event, Uses, uses};
-use crate::plan::{Operation, Plan, RelationId, Step};
+use crate::plan::{Operation, Plan, Step};
 use crate::repeat::alike;
 use crate::source::fed;
 use std::collections::BTreeSet;

@@ -11,31 +11,15 @@
 //! ```
 
 use crate::function::Function;
+use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel, Node, NodeId};
-use crate::plan::{Operation, Plan, RelationId, Step, same_cut};
+use crate::plan::{Operation, Plan, Step, Sweep, same_cut};
 use crate::reduction::Reduction;
-use serde::{Deserialize, Serialize};
 
 /// Bytes of a block of rows, of all that is read and made at them: what stays in the second cache.
 pub const BLOCK: u64 = 1 << 19;
 /// Nodes of a product that are looked at: powers of powers, written out, have no end.
 const MOST_VISITED: usize = 256;
-
-/// Steps that are taken together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sweep {
-    /// What they make, ascending: two or more.
-    pub members: Vec<RelationId>,
-    /// How many of the first output dimensions number rows; from 1.
-    pub rows: u32,
-}
-
-impl Sweep {
-    /// The member where all are taken.
-    pub fn last(&self) -> RelationId {
-        self.members.last().copied().unwrap_or(RelationId(0))
-    }
-}
 
 impl Plan {
     /// By step: the sweep that it is in.

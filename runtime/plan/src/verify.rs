@@ -28,8 +28,9 @@ mod spill;
 mod sweep;
 pub mod types;
 
+use crate::ids::RelationId;
 use crate::kernel::Kernel;
-use crate::plan::{JoinInput, Operation, Output, Plan, Range, RelationId, Step, same_cut};
+use crate::plan::{JoinInput, Operation, Output, Plan, Range, Step, same_cut};
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, KeyDim, RelationType, piece};
 use location::{Actual, Coordinate, Required, satisfies};

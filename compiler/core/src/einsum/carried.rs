@@ -9,7 +9,7 @@
 //! ```
 
 use super::{Bound, LoopValue, Program, TensorId};
-use ein_plan::repeat::EXPECTED_ROUNDS;
+use ein_plan::loops::EXPECTED_ROUNDS;
 
 impl LoopValue {
     /// Whether it holds what other tensors held; else it is a number that every site knows.

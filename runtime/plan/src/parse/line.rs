@@ -8,7 +8,7 @@
 
 use super::token::{Token, Value, constant_word, number_of, token};
 use crate::dtype::{DType, Scalar};
-use crate::plan::Origin;
+use crate::ids::Origin;
 use std::fmt;
 
 /// What is wrong with a text, and where: line and column, both from 1.

@@ -9,9 +9,10 @@
 use super::expression::{body, indices};
 use super::line::{Line, Result};
 use crate::dtype::DType;
+use crate::ids::RelationId;
 use crate::kernel::{Graph, Kernel, NodeId, Operand};
 use crate::mesh::Mesh;
-use crate::plan::{Fold, RelationId};
+use crate::plan::Fold;
 use crate::print::AXES;
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType};

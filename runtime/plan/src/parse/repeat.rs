@@ -7,8 +7,9 @@
 //! ```
 
 use super::line::{Line, Result};
-use crate::plan::{Plan, RelationId};
-use crate::repeat::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
+use crate::ids::RelationId;
+use crate::loops::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
+use crate::plan::Plan;
 
 /// The loops that have begun and not ended, while a plan is read.
 #[derive(Default)]

@@ -16,10 +16,12 @@
 
 use super::VerifyError;
 use crate::dtype::DType;
+use crate::ids::RelationId;
 use crate::lifetime::{Ends, ends};
-use crate::plan::{Operation, Plan, RelationId, Step};
+use crate::loops::{BlockId, Bound, LoopValue};
+use crate::plan::{Operation, Plan, Step};
 use crate::relation::RelationType;
-use crate::repeat::{BlockId, Bound, LoopValue, alike, collected, includes, is_known, scalar};
+use crate::repeat::{alike, collected, includes, is_known, scalar};
 use std::collections::HashSet;
 
 /// Whether the loops of a plan are nested in its steps, so that everything else may be asked of them.

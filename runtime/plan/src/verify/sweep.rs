@@ -7,7 +7,7 @@
 //! ```
 
 use crate::plan::Plan;
-use crate::sweep::Sweep;
+use crate::plan::Sweep;
 
 /// All sweeps of a plan.
 pub(super) fn sweeps(plan: &Plan) -> Result<(), String> {
