@@ -69,7 +69,8 @@ fn clipped_momentum_with_a_schedule_and_groups() {
     }
     let text = regression(
         "train {\n  loss: loss; data: (X, y) over N by 5; epochs: 4; clip: 0.5\n  optimizer: momentum(lr: 0.3, weight_decay: 0.1)\n  \
-         schedule: warmup(epochs: 1) then poly(power: 2)\n  group b { weight_decay: 0 }\n}",
+         schedule: warmup(epochs: 1) then poly(power: 2)\n  \
+         group * { weight_decay: 0.7 }\n  group w { weight_decay: 0.1 }\n  group b { weight_decay: 0 }\n}",
     );
     compare(&text, &losses, &reference.params.clone());
 }
