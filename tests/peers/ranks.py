@@ -26,7 +26,7 @@ TURNS = int(os.environ.get("TURNS", "3"))
 SCALE = int(os.environ.get("SCALE", "1"))  # divides every size, for a try
 MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
 SIZES = {"square": (4096, 4096, 4096), "long": (1024, 65536, 1024), "wide": (8192, 1024, 8192)}
-FEW, MANY = 1, 4
+FEW, MANY = 3, 15
 
 EIN = """
 dim M; dim K; dim N
