@@ -50,7 +50,6 @@ impl<'a> Checker<'a> {
                 ExprKind::Name(name) => Some((name, arguments.as_slice())),
                 _ => None,
             },
-            ExprKind::Error => return None,
             _ => None,
         };
         let Some((name, arguments)) = named else {
