@@ -41,9 +41,8 @@ fn none(offences: Vec<String>, rule: &str) {
 }
 
 fn is_test(path: &Path) -> bool {
-    path.iter().any(|part| {
-        ["tests", "tests.rs", "benches", "examples", "fuzz"].contains(&part.to_str().unwrap())
-    })
+    path.iter()
+        .any(|part| ["tests", "benches", "examples", "fuzz"].contains(&part.to_str().unwrap()))
 }
 
 #[test]

@@ -302,18 +302,3 @@ pub(crate) fn sin_f64(x: f64) -> f64 {
 pub(crate) fn cos_f64(x: f64) -> f64 {
     circular(x, 1)
 }
-
-/// Below this quotient, and for a finite divisor, [`rem_f64`] is right.
-pub(crate) const LARGEST_QUOTIENT_F64: f64 = 4_503_599_627_370_496.0;
-
-/// The remainder of a / b with the sign of b, exactly; of quotients below [`LARGEST_QUOTIENT_F64`].
-#[inline(always)]
-pub(crate) fn rem_f64(a: f64, b: f64) -> f64 {
-    // Rounded, the quotient may be the next whole number; then the rest has the other sign.
-    let rest = (-(a / b).trunc()).mul_add(b, a);
-    let beyond = rest != 0.0 && (rest < 0.0) != (a < 0.0);
-    let rest = rest + if beyond { b.abs().copysign(a) } else { 0.0 };
-    let below = (rest < 0.0) != (b < 0.0);
-    let other = rest + if below { b } else { 0.0 };
-    if rest == 0.0 { rest.copysign(b) } else { other }
-}

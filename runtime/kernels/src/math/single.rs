@@ -467,18 +467,3 @@ pub(crate) fn power_by_squares(x: f64, n: u32) -> f64 {
         _ => fourth * fourth,
     }
 }
-
-/// Below this quotient, and for a finite divisor, [`rem_f32`] is right.
-pub(crate) const LARGEST_QUOTIENT_F32: f32 = 8_388_608.0;
-
-/// The remainder of a / b with the sign of b, exactly; of quotients below [`LARGEST_QUOTIENT_F32`].
-#[inline(always)]
-pub(crate) fn rem_f32(a: f32, b: f32) -> f32 {
-    // Rounded, the quotient may be the next whole number; then the rest has the other sign.
-    let rest = (-(a / b).trunc()).mul_add(b, a);
-    let beyond = rest != 0.0 && (rest < 0.0) != (a < 0.0);
-    let rest = rest + if beyond { b.abs().copysign(a) } else { 0.0 };
-    let below = (rest < 0.0) != (b < 0.0);
-    let other = rest + if below { b } else { 0.0 };
-    if rest == 0.0 { rest.copysign(b) } else { other }
-}

@@ -6,7 +6,6 @@
 //! cholesky of 1100 rows by blocks = cholesky of the whole, to rounding
 //! ```
 
-#![allow(clippy::unwrap_used)]
 use super::*;
 use crate::einsum::interpret::{Values, interpret};
 use crate::einsum::verify::verify;
@@ -27,13 +26,13 @@ fn matrix(n: u64) -> Values {
 
 /// What a call and its program in blocks give, for these operands.
 fn both(operands: &str, call: &str) -> [Values; 2] {
-    let program = parse(&format!("{operands}\n{call}\noutput Y")).unwrap();
+    let program = parse(&format!("{operands}\n{call}\noutput Y")).expect("the text is a program");
     let count = program.tensors.len() - 1;
     let tensor = &program.tensors[count];
     let Definition::Statement { kernel, operands } = &tensor.definition else {
         panic!("{program}");
     };
-    let library = kernel.library().unwrap();
+    let library = kernel.library().expect("the call is an operation");
     let of = Writer {
         n: library.matrix(kernel, 0).0,
         dtype: "f64",
@@ -43,7 +42,7 @@ fn both(operands: &str, call: &str) -> [Values; 2] {
         prefix: "A.blocks".into(),
         side: "b.blocks".into(),
     };
-    let text = of.text(kernel, &library).unwrap();
+    let text = of.text(kernel, &library).expect("there are blocks of it");
     let part = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut whole = Program::default();
     whole.tensors.extend_from_slice(&program.tensors[..count]);
@@ -60,7 +59,9 @@ fn both(operands: &str, call: &str) -> [Values; 2] {
             "G" => general(tensor.shape[0]),
             _ => side(&tensor.shape),
         };
-        interpret(program, &values).unwrap().swap_remove(0)
+        interpret(program, &values)
+            .expect("the program has values")
+            .swap_remove(0)
     })
 }
 
@@ -142,10 +143,13 @@ fn side(shape: &[u64]) -> Values {
 fn only_large_single_matrices_are_expanded() {
     let program = |shape: &str, rest: &str| {
         let text = format!("input A: f64[{shape}] = unbound\nY: f64[{shape}] = {rest}\noutput Y");
-        parse(&text).unwrap()
+        parse(&text).expect("the text is a program")
     };
     let large = program("600, 600", "[i: 600, j: 600] inv(A[:1, :2], i, j)");
-    assert_eq!(expand(&large, &[]).unwrap().rules[0].rule, INVERSE);
+    assert_eq!(
+        expand(&large, &[]).expect("it is expanded").rules[0].rule,
+        INVERSE
+    );
     assert!(expand(&large, &[INVERSE.to_string()]).is_none());
     let small = program("60, 60", "[i: 60, j: 60] inv(A[:1, :2], i, j)");
     assert!(expand(&small, &[]).is_none());
