@@ -1,8 +1,8 @@
 //! Transcendental functions and the arithmetic around them as one operation.
 //!
 //! A strip that is only scaled or shifted on its way into a function, or multiplied by what went in on its way out, needs no loop of its own:
-//! vectors that are full of the function's work do it beside. Bits are those of the operations one by one. Must not know how functions are
-//! computed.
+//! vectors that are full of the function's work do it beside. A division of many numbers by one is taken the same way. Bits are those of the
+//! operations one by one. Must not know how functions are computed.
 //!
 //! ```text
 //! r1 = c * r0; r2 = erf r1; r3 = r2 + 1; r4 = h * r0; r5 = r4 * r3   ->   r5 = (erf(c r0 - 0) + 1) · (h r0)
@@ -11,6 +11,7 @@
 use crate::fuse::{arguments, users};
 use crate::math;
 use crate::program::{Kind, Operation, Program, Register};
+use crate::quotient;
 use crate::stream;
 use crate::wide::{self, Job};
 use ein_plan::{DType, Function};
@@ -18,7 +19,7 @@ use ein_plan::{DType, Function};
 /// Lanes that go by way of the first cache at once.
 const PART: usize = 1024;
 
-/// `(f(scale · x - shift) + plus) · (by · x)` of single precision; all but x are the same in all lanes.
+/// `(f(scale · x - shift) + plus) · (by · x)` of single precision, or `x / under`; all but x are the same in all lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Curve {
     pub function: Function,
@@ -29,6 +30,8 @@ pub(crate) struct Curve {
     pub plus: Option<u32>,
     /// The last factor, if there is one; without a node it is x.
     pub by: Option<Option<u32>>,
+    /// What x is divided by, if that is all; the function is [`Function::Stop`] then.
+    pub under: Option<u32>,
 }
 
 impl Curve {
@@ -40,12 +43,19 @@ impl Curve {
             shift: None,
             plus: None,
             by: None,
+            under: None,
         }
     }
 
     /// The nodes whose values it needs.
     pub(crate) fn arguments(&self) -> Vec<u32> {
-        let uniform = [self.scale, self.shift, self.plus, self.by.flatten()];
+        let uniform = [
+            self.scale,
+            self.shift,
+            self.plus,
+            self.by.flatten(),
+            self.under,
+        ];
         let uniform = uniform.into_iter().flatten();
         uniform.chain([self.argument]).collect()
     }
@@ -59,11 +69,15 @@ pub(crate) struct Known {
     pub shift: f32,
     pub plus: f32,
     pub by: Option<f32>,
+    pub under: Option<f32>,
 }
 
 impl Known {
     /// `to[l]` of `from[l]`.
     pub(crate) fn run(self, to: &mut [f32], from: &[f32]) {
+        if let Some(under) = self.under {
+            return quotient::run(to, from, under);
+        }
         wide::run(Lanes {
             curve: self,
             to,
@@ -115,6 +129,7 @@ impl Job for Lanes<'_> {
             shift,
             plus,
             by,
+            under: _,
         } = curve;
         let only_shift = scale == 1.0 && plus.to_bits() == (-0.0_f32).to_bits() && by.is_none();
         let alone = only_shift && shift.to_bits() == 0;
@@ -165,23 +180,43 @@ fn has(function: Function) -> bool {
     matches!(function, Exp | Expm1 | Log | Log1p | Tanh | Sigmoid | Erf)
 }
 
-/// Makes a curve of a function that stands alone in the innermost level but for reads. Whether there is one now.
+/// Makes a curve of a function, or a division by what is the same in all lanes, that stands alone in the innermost level but for reads and other
+/// names for it. Whether there is one now.
 pub(crate) fn alone(program: &mut Program<'_>) -> bool {
     let registers = &program.registers;
     let Some(level) = program.levels.last_mut() else {
         return false;
     };
-    let mut others = (level.iter_mut()).filter(|o| !matches!(o.kind, Kind::Read(_)));
-    let (Some(only), None) = (others.next(), others.next()) else {
+    let mut others = level.iter().filter(|o| !matches!(o.kind, Kind::Read(_)));
+    let Some(first) = others.next() else {
         return false;
     };
-    if let Kind::Apply(function, [x, ..]) = only.kind
-        && has(function)
-        && registers[only.node as usize].dtype == DType::F32
-    {
-        only.kind = Kind::Curve(Box::new(Curve::of(function, x)));
+    let mut node = first.node;
+    for other in others {
+        match other.kind {
+            Kind::Apply(Function::Stop, [of, ..]) if of == node => node = other.node,
+            _ => return false,
+        }
     }
-    matches!(only.kind, Kind::Curve(_)) && !only.uniform && only.node == program.root
+    let single = registers[first.node as usize].dtype == DType::F32;
+    let uniform = |node: u32| registers[node as usize].uniform;
+    let curve = match &first.kind {
+        Kind::Curve(curve) => Curve::clone(curve),
+        Kind::Apply(function, [x, ..]) if has(*function) && single => Curve::of(*function, *x),
+        Kind::Apply(Function::Div, [x, by, _]) if single && !uniform(*x) && uniform(*by) => Curve {
+            under: Some(*by),
+            ..Curve::of(Function::Stop, *x)
+        },
+        _ => return false,
+    };
+    if first.uniform || node != program.root {
+        return false;
+    }
+    level.retain(|o| matches!(o.kind, Kind::Read(_)) || o.node == node);
+    for operation in level.iter_mut().filter(|o| o.node == node) {
+        operation.kind = Kind::Curve(Box::new(curve.clone()));
+    }
+    true
 }
 
 /// Makes one operation of every function and what can be taken with it.

@@ -43,6 +43,7 @@ mod packed;
 mod pairs;
 mod product;
 mod program;
+mod quotient;
 mod rows;
 mod scan;
 mod scatter;

@@ -436,6 +436,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             shift: value(curve.shift, 0.0),
             plus: value(curve.plus, -0.0),
             by: curve.by.map(|by| value(by, 1.0)),
+            under: curve.under.map(first),
         }
     }
 

@@ -29,10 +29,12 @@ pub(crate) fn run<J: Job>(job: J) -> J::Output {
     job.run()
 }
 
-/// Whether vectors have 32 bytes or more.
-#[cfg(target_arch = "x86_64")]
+/// Whether vectors have 32 bytes or more, and can be multiplied and added to in one.
 pub(crate) fn has_wide() -> bool {
-    has_avx2()
+    #[cfg(target_arch = "x86_64")]
+    return has_avx2();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 /// Whether vectors have 64 bytes.
