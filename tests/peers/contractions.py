@@ -35,10 +35,10 @@ def contestants(spec, sizes, numpy=None, pytorch=None):
     )
     a, b = (uniform(*shape) for shape in shapes)
     x, y = torch.from_numpy(a), torch.from_numpy(b)
-    # Into an array as einc's results are: without `out`, einsum may return a view of a result in another order.
+    # Into arrays as einc's results are: einsum may return a view of a result in another order.
     c = np.empty([sizes[i] for i in spec.split("->")[1]], F32)
     numpy = numpy or (lambda a, b: np.einsum(spec, a, b, out=c, optimize=True))
-    pytorch = pytorch or (lambda x, y: torch.einsum(spec, x, y))
+    pytorch = pytorch or (lambda x, y: torch.einsum(spec, x, y).contiguous())
     return {
         "einc": einc.run,
         "numpy": lambda: peers.timed(lambda: numpy(a, b)),
