@@ -1,7 +1,7 @@
 //! Records as text, a line each: JSON lines and CSV. A resumed run continues the file that is there.
 //!
 //! A CSV file has a column for each thing validated; its heading is that of the first record, and is written anew if a later one has
-//! more. Must not know the other destinations.
+//! more. What is counted from the beginning of a process goes on from the last line that is kept. Must not know the other destinations.
 //!
 //! ```text
 //! {"step":69,"epoch":3,"loss":0.1234,"rate":0.018,"validation":{"accuracy":0.9861},"examples":4416,"seconds":0.36}
@@ -9,8 +9,9 @@
 
 use crate::RecordError;
 use crate::record::Record;
-use serde::Serialize;
-use serde_json::{Map, Number, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Number, Value, value::RawValue};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -65,10 +66,21 @@ impl Lines {
         if widened {
             self.widen()?;
         }
-        let line = self.text(record);
+        let (examples, seconds) = self.before();
+        let line = self.text(&Record {
+            examples: record.examples + examples,
+            seconds: record.seconds + seconds,
+            ..record.clone()
+        });
         self.file
             .write_all(line.as_bytes())
             .map_err(|error| RecordError::new(&self.path, "cannot be written", &error))
+    }
+
+    /// The examples and seconds of the runs that this one continues.
+    fn before(&self) -> (u64, f64) {
+        let last = self.earlier.last();
+        last.map_or((0, 0.0), |record| (record.examples, record.seconds))
     }
 
     fn open(form: Form, path: &Path, resumed: Option<u64>) -> Result<Lines, RecordError> {
@@ -233,24 +245,33 @@ fn read(form: Form, path: &Path, step: u64) -> Result<Vec<Record>, RecordError> 
     Ok(records)
 }
 
+/// A line of JSON. Its numbers are taken as text, since `Value` may round them to a neighbour, and would be written back so.
+#[derive(Deserialize)]
+struct Line {
+    step: u64,
+    epoch: u64,
+    loss: Option<Box<RawValue>>,
+    rate: Option<Box<RawValue>>,
+    #[serde(default)]
+    validation: BTreeMap<String, Box<RawValue>>,
+    examples: u64,
+    seconds: Box<RawValue>,
+}
+
 fn from_json(line: &str) -> Option<Record> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let number = |value: &Value| match value {
-        Value::String(text) => text.parse().ok(),
-        other => other.as_f64(),
-    };
-    let validation = value.get("validation").and_then(Value::as_object);
+    let line: Line = serde_json::from_str(line).ok()?;
+    let number = |value: Box<RawValue>| value.get().trim_matches('"').parse().ok();
     Some(Record {
-        step: value.get("step")?.as_u64()?,
-        epoch: value.get("epoch")?.as_u64()?,
-        loss: value.get("loss").and_then(number),
-        rate: value.get("rate").and_then(number),
-        examples: value.get("examples")?.as_u64()?,
-        seconds: number(value.get("seconds")?)?,
-        validation: validation
+        step: line.step,
+        epoch: line.epoch,
+        loss: line.loss.and_then(number),
+        rate: line.rate.and_then(number),
+        examples: line.examples,
+        seconds: number(line.seconds)?,
+        validation: line
+            .validation
             .into_iter()
-            .flatten()
-            .filter_map(|(name, value)| Some((name.clone(), number(value)?)))
+            .filter_map(|(name, value)| Some((name, number(value)?)))
             .collect(),
         epoch_ends: false,
     })

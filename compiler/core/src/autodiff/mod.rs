@@ -163,6 +163,24 @@ impl Gradients {
         Ok(gradient)
     }
 
+    /// Whether a gradient that was taken in a round is one by what stands in the round, now that all of the program is there. When it
+    /// is taken, the `next` of a state that is made of it is not.
+    ///
+    /// # Errors
+    /// `E0606` where the loss depends on the tensor through earlier rounds.
+    pub fn check_rounds(
+        &mut self,
+        program: &Program,
+        loss: TensorId,
+        wrt: TensorId,
+    ) -> Result<(), Diagnostic> {
+        if program.tensor(loss).block.is_none() {
+            return Ok(());
+        }
+        self.look_at(program);
+        Ways::new(program, &self.flows, loss, wrt).map(drop)
+    }
+
     /// The adjoint of a tensor; `None`: zero.
     fn adjoint(
         &mut self,

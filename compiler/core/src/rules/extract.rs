@@ -11,12 +11,13 @@ use super::bound::Bound;
 use super::cheapest::cheapest;
 use super::emit::{self, Statement};
 use super::price::{self, Price};
+use super::steps::Steps;
 use super::term::{Head, Term};
 use super::translate::Translated;
 use super::{Alternative, LogicOptions};
 use crate::einsum::{Definition, Program};
 use egg::Id;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -114,6 +115,8 @@ pub(super) struct Search<'a> {
     best: HashMap<Id, usize>,
     known: RefCell<HashMap<Id, Known>>,
     trials: RefCell<(usize, usize)>,
+    /// How terms came about, once somebody asks.
+    pub steps: OnceCell<Steps>,
 }
 
 impl<'a> Search<'a> {
@@ -129,6 +132,7 @@ impl<'a> Search<'a> {
             best: cheapest(bound),
             known: RefCell::default(),
             trials: RefCell::default(),
+            steps: OnceCell::new(),
         }
     }
 

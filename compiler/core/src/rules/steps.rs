@@ -12,71 +12,83 @@ use egg::Id;
 use std::collections::{HashMap, VecDeque};
 
 /// The steps of rules, by class.
-pub(super) struct Steps {
-    /// What a class was first made of.
-    first: HashMap<Id, Term>,
-    steps: HashMap<Id, Vec<Step>>,
+pub(super) struct Steps(HashMap<Id, Ways>);
+
+/// The terms of a class, and how each came about.
+#[derive(Default)]
+struct Ways {
+    terms: Vec<Term>,
+    numbers: HashMap<Term, usize>,
+    /// By term: the rule by which it came about, and of which term, on the shortest way from what the class was first made of.
+    from: Vec<Option<(&'static str, usize)>>,
 }
 
-struct Step {
-    rule: &'static str,
-    before: Term,
-    after: Term,
+impl Ways {
+    fn number(&mut self, term: Term) -> usize {
+        let next = self.terms.len();
+        let number = *self.numbers.entry(term.clone()).or_insert(next);
+        if number == next {
+            self.terms.push(term);
+        }
+        number
+    }
+
+    /// Goes from the first term through all steps; `edges` are those of each term, in the order in which they were taken.
+    fn go(&mut self, first: usize, edges: &[Vec<(&'static str, usize)>]) {
+        self.from = vec![None; self.terms.len()];
+        let mut queue = VecDeque::from([first]);
+        while let Some(now) = queue.pop_front() {
+            for (rule, next) in &edges[now] {
+                if *next != first && self.from[*next].is_none() {
+                    self.from[*next] = Some((rule, now));
+                    queue.push_back(*next);
+                }
+            }
+        }
+    }
 }
 
 impl Steps {
     /// All steps, over the classes as they are now.
     pub fn new(search: &Search<'_>) -> Steps {
         let graph = search.bound.graph;
-        let mut first = HashMap::new();
+        let mut found: HashMap<Id, (Ways, Vec<Vec<(&'static str, usize)>>)> = HashMap::new();
+        for step in &graph.history {
+            let (ways, edges) = found.entry(graph.egraph.find(step.class)).or_default();
+            let before = ways.number(search.current(&step.before));
+            let after = ways.number(search.current(&step.term));
+            edges.resize(ways.terms.len(), vec![]);
+            edges[before].push((step.rule, after));
+            edges[after].push((step.rule, before));
+        }
+        let mut first: HashMap<Id, Term> = HashMap::new();
         for (class, term) in &graph.first {
             let entry = first.entry(graph.egraph.find(*class));
             entry.or_insert_with(|| search.current(term));
         }
-        let mut steps: HashMap<Id, Vec<Step>> = HashMap::new();
-        for step in &graph.history {
-            let of_class = steps.entry(graph.egraph.find(step.class)).or_default();
-            of_class.push(Step {
-                rule: step.rule,
-                before: search.current(&step.before),
-                after: search.current(&step.term),
-            });
-        }
-        Steps { first, steps }
+        let gone = found.into_iter().filter_map(|(class, (mut ways, edges))| {
+            let first = *ways.numbers.get(first.get(&class)?)?;
+            ways.go(first, &edges);
+            Some((class, ways))
+        });
+        Steps(gone.collect())
     }
 
     /// The shortest way to a term from what its class was first made of.
-    pub fn chain<'s>(
-        &'s self,
-        class: Id,
-        term: &'s Term,
-    ) -> Vec<(&'static str, &'s Term, &'s Term)> {
-        let (Some(first), Some(steps)) = (self.first.get(&class), self.steps.get(&class)) else {
+    pub fn chain(&self, class: Id, term: &Term) -> Vec<(&'static str, &Term, &Term)> {
+        let Some(ways) = self.0.get(&class) else {
             return vec![];
         };
-        if matches!(term.head, Head::Whole(..)) {
-            return vec![];
-        }
-        let mut from: HashMap<&Term, (&'static str, &Term)> = HashMap::new();
-        let mut queue = VecDeque::from([first]);
-        while let Some(now) = queue.pop_front() {
-            for step in steps {
-                let next = match (*now == step.before, *now == step.after) {
-                    (true, _) => &step.after,
-                    (_, true) => &step.before,
-                    _ => continue,
-                };
-                if next != first && !from.contains_key(next) {
-                    from.insert(next, (step.rule, now));
-                    queue.push_back(next);
-                }
-            }
-        }
         let mut chain = vec![];
-        let mut at = term;
-        while let Some((rule, before)) = from.get(at) {
-            chain.push((*rule, *before, at));
-            at = before;
+        let mut at = match term.head {
+            Head::Whole(..) => None,
+            _ => ways.numbers.get(term).copied(),
+        };
+        while let Some(now) = at
+            && let Some((rule, before)) = ways.from[now]
+        {
+            chain.push((rule, &ways.terms[before], &ways.terms[now]));
+            at = Some(before);
         }
         chain.reverse();
         chain

@@ -258,4 +258,20 @@ impl<'a> Checker<'a> {
             }
         }
     }
+
+    /// Checks a gradient against all of the program.
+    pub(super) fn check_gradient(
+        &mut self,
+        program: &Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        gradients: &mut Gradients,
+        (loss, wrt): (TensorRef, TensorRef),
+        span: Span,
+    ) -> Option<()> {
+        let checked = gradients.check_rounds(program, *numbers.get(&loss)?, *numbers.get(&wrt)?);
+        let wrong = checked.map_err(|diagnostic| diagnostic.at(span, "differentiated here"));
+        wrong
+            .map_err(|diagnostic| self.report.push(diagnostic))
+            .ok()
+    }
 }

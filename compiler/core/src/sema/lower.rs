@@ -36,6 +36,7 @@ impl<'a> Checker<'a> {
         let mut numbers = HashMap::new();
         let blocks = self.lower_blocks(&mut program, &needed)?;
         let mut gradients = self.no_gradients();
+        let mut taken = vec![];
         for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
             let tensor = self.tensors[number].clone();
             let id = match tensor.definition {
@@ -89,6 +90,7 @@ impl<'a> Checker<'a> {
                 }
                 Definition::Gradient { loss, wrt } => {
                     let pair = (loss, wrt);
+                    taken.push((pair, tensor.span));
                     // What comes later is of no concern to it.
                     let _ = self.fill_blocks(&mut program, &blocks, &numbers);
                     self.lower_gradient(&mut program, &numbers, &mut gradients, pair, tensor.span)?
@@ -104,6 +106,9 @@ impl<'a> Checker<'a> {
             });
         }
         self.fill_blocks(&mut program, &blocks, &numbers)?;
+        for (pair, span) in taken {
+            self.check_gradient(&program, &numbers, &mut gradients, pair, span)?;
+        }
         program.needed().arranged()
     }
 

@@ -75,7 +75,8 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    fn inputs_of(&self, tensor: TensorRef) -> Vec<String> {
+    /// The inputs that a tensor depends on, in the order of their declarations.
+    pub(super) fn inputs_of(&self, tensor: TensorRef) -> Vec<String> {
         let reached = self.reached(vec![tensor]);
         let mut found: Vec<(Span, &str)> = self
             .tensors
@@ -175,8 +176,9 @@ pub(super) fn outputs(
     let mut groups: Vec<(Mode, Vec<&Other<'_>>)> = vec![];
     let mut failed = false;
     for other in &base.others {
-        let mode = data_of(base, data, other, analysis)
-            .and_then(|listed| replacing(base, analysis, &listed, other.on, other.name.clone()));
+        let (name, on) = ((other.name.text.as_str(), other.name.span), other.on);
+        let mode = data_of(data, name, on, &other.reads, analysis)
+            .and_then(|listed| replacing(base, analysis, &listed, on, other.name.clone()));
         let Some(mode) = mode else {
             failed = true;
             continue;
@@ -215,25 +217,28 @@ pub(super) fn outputs(
     (!failed).then_some(())
 }
 
-/// The data in whose place others are read, in order.
-fn data_of(
-    base: &Base<'_>,
+/// The data in whose place `on` is read, in order; `reads` are the inputs that D depends on. `data` has those of each `train` block:
+/// where no block has any, they are what D depends on.
+pub(super) fn data_of(
     data: &[Vec<String>],
-    other: &Other<'_>,
+    (name, span): (&str, Span),
+    on: &[Name],
+    reads: &[String],
     analysis: &mut Analysis,
 ) -> Option<Vec<String>> {
-    let read = |name: &&String| other.reads.contains(*name);
+    let read = |name: &&String| reads.contains(*name);
+    let none = data.iter().all(Vec::is_empty);
     let all = match data.iter().find(|list| list.iter().any(|name| read(&name))) {
         Some(list) => list.clone(),
-        None if base.is_empty() && !other.reads.is_empty() => other.reads.clone(),
+        None if none && !reads.is_empty() => reads.to_vec(),
         None => {
-            let what = match base.is_empty() {
-                true => format!("`{}` depends on no input", other.name.text),
-                false => format!("`{}` does not depend on the data", other.name.text),
+            let what = match none {
+                true => format!("`{name}` depends on no input"),
+                false => format!("`{name}` does not depend on the data"),
             };
             analysis.diagnostics.push(
                 Diagnostic::error("E0621", what)
-                    .at(other.name.span, "the same on all data")
+                    .at(span, "the same on all data")
                     .help("give it out without `on`"),
             );
             return None;
@@ -241,23 +246,18 @@ fn data_of(
     };
     // Those that D does not depend on may be left out.
     let own: Vec<String> = all.iter().filter(read).cloned().collect();
-    let listed = if other.on.len() == all.len() {
-        all
-    } else {
-        own
-    };
-    if listed.len() != other.on.len() {
+    let listed = if on.len() == all.len() { all } else { own };
+    if listed.len() != on.len() {
         let count = |n: usize| format!("{n} tensor{}", if n == 1 { "" } else { "s" });
-        let span = other.on.first().map_or(other.name.span, |name| name.span);
+        let place = on.first().map_or(span, |name| name.span);
         analysis.diagnostics.push(
             Diagnostic::error(
                 "E0621",
-                format!("{} in place of {}", count(other.on.len()), listed.len()),
+                format!("{} in place of {}", count(on.len()), listed.len()),
             )
-            .at(span, "these replace the data")
+            .at(place, "these replace the data")
             .help(format!(
-                "`{}` depends on {}: name one tensor for each, in this order",
-                other.name.text,
+                "`{name}` depends on {}: name one tensor for each, in this order",
                 listed.join(", ")
             )),
         );
@@ -266,7 +266,7 @@ fn data_of(
     Some(listed)
 }
 
-/// The mode in which `listed` are replaced by others, in order, and `wanted` is evaluated.
+/// The mode in which `listed` are replaced by as many others, in order, and `wanted` is evaluated.
 pub(super) fn replacing(
     base: &Base<'_>,
     analysis: &mut Analysis,
@@ -282,12 +282,6 @@ pub(super) fn replacing(
         });
         None
     };
-    if listed.len() != on.len() {
-        let span = on.first().map_or(wanted.span, |name| name.span);
-        let what = format!("{} tensors in place of {}", on.len(), listed.len());
-        let help = "name one tensor for each of the data of `train`, in the same order";
-        return wrong(analysis, span, what, "these replace the data", help.into());
-    }
     let mut mode = Mode {
         constants: base.constants.clone(),
         numbers: base.numbers.clone(),

@@ -226,7 +226,8 @@ fn block(
         let program = match validate.on {
             None => evaluating(analysis.program.as_ref()?, &name)?,
             Some(on) => {
-                let listed = listed(settings, &block);
+                let data = [listed(settings, &block)];
+                let listed = on::data_of(&data, validate.name, on, &validate.reads, analysis)?;
                 let wanted = Name {
                     text: name.clone(),
                     span: validate.name.1,

@@ -6,7 +6,7 @@
 //! data: (X, y) over N by 64 shuffle, epochs: 3   =>   N: 1437 rows, 64 a batch, 23 steps an epoch, 69 in all
 //! ```
 
-use super::{Checker, scope::Scope, size::Size, strategy::Strategy};
+use super::{Checker, arena::TensorRef, scope::Scope, size::Size, strategy::Strategy};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, ItemKind, Name, Suffix, Train, TrainEntry};
 
@@ -89,6 +89,9 @@ pub(super) struct Validate<'a> {
     pub(super) name: (&'a str, Span),
     pub(super) on: Option<&'a [Name]>,
     pub(super) every: Every,
+    /// D, and the inputs that it depends on, in the order of their declarations, once the text has been read.
+    pub(super) tensor: Option<TensorRef>,
+    pub(super) reads: Vec<String>,
 }
 
 impl<'a> Checker<'a> {
@@ -276,7 +279,13 @@ impl<'a> Checker<'a> {
                 _ => None,
             });
             let every = self.every(line)?;
-            settings.validate = Some(Validate { name, on, every });
+            settings.validate = Some(Validate {
+                name,
+                on,
+                every,
+                tensor: None,
+                reads: vec![],
+            });
         }
         if let Some(line) = find("checkpoint") {
             let path = match &*line.value?.kind {

@@ -121,6 +121,15 @@ impl<'a> Checker<'a> {
                     "declare it with `input`",
                 );
             }
+            if names.contains(&name.as_str()) {
+                return refuse(
+                    self,
+                    item.span,
+                    format!("`{name}` is listed twice"),
+                    "again here",
+                    "leave it out",
+                );
+            }
             names.push(name.as_str());
         }
         settings.listed = Some((names, value.span));

@@ -285,8 +285,16 @@ impl<'a> Checker<'a> {
                 _ => {}
             }
         }
+        let mut blocks = self.training.blocks.clone();
+        for validate in blocks
+            .iter_mut()
+            .filter_map(|block| block.validate.as_mut())
+        {
+            let tensor = validate.tensor;
+            validate.reads = tensor.map_or(vec![], |tensor| self.inputs_of(tensor));
+        }
         Base {
-            blocks: self.training.blocks.clone(),
+            blocks,
             constants,
             numbers,
             inputs: self.shapes_of_inputs(),
@@ -369,16 +377,18 @@ impl<'a> Checker<'a> {
     /// Reads the `train` blocks, and adds what they name to what the program computes.
     pub(super) fn read_blocks(&mut self) {
         for (number, train, span) in self.trains() {
-            let Some(settings) = self.read_train(number, train, span) else {
+            let Some(mut settings) = self.read_train(number, train, span) else {
                 continue;
             };
-            let mut names = vec![settings.loss];
-            names.extend(settings.validate.as_ref().map(|v| v.name));
-            for (name, span) in names {
-                if let Some(tensor) = self.scalar_named(name, span) {
-                    let mark = Some(EVALUATED.to_owned());
-                    self.outputs.push((tensor, mark, span));
-                }
+            let mut evaluated = |name, span| {
+                let tensor = self.scalar_named(name, span)?;
+                let mark = Some(EVALUATED.to_owned());
+                self.outputs.push((tensor, mark, span));
+                Some(tensor)
+            };
+            evaluated(settings.loss.0, settings.loss.1);
+            if let Some(validate) = &mut settings.validate {
+                validate.tensor = evaluated(validate.name.0, validate.name.1);
             }
             self.training.blocks.push(settings);
         }

@@ -60,3 +60,36 @@ fn outputs_on_other_data_have_what_was_trained() {
         close(&at("z.on.Xw"), &rows.collect::<Vec<_>>(), "z");
     }
 }
+
+#[test]
+fn where_every_step_is_over_all_data_others_stand_for_the_inputs_of_a_definition() {
+    let mut reference = Regression::new();
+    for _ in 0..3 {
+        let (_, gradient) = reference.gradient(&(0..ROWS).collect::<Vec<_>>());
+        for (p, g) in reference.params.iter_mut().zip(gradient) {
+            *p -= 0.1 * g;
+        }
+    }
+    let uniform = Source::Uniform { lo: -1.0, hi: 1.0 };
+    let other = Regression {
+        x: made(&uniform, "Xv", &[7, COLUMNS as u64]),
+        y: made(&uniform, "yv", &[7]),
+        params: reference.params.clone(),
+    };
+    let want = other.gradient(&(0..7).collect::<Vec<_>>()).0;
+    let text = format!(
+        "input Xv: f32[7, {COLUMNS}] = uniform(-1, 1)
+        input yv: f32[7] = uniform(-1, 1)
+        {}
+        output loss on (Xv, yv)",
+        regression(
+            "train { loss: loss; steps: 3; optimizer: sgd(lr: 0.1); validate: loss on (Xv, yv) }"
+        )
+    );
+    for sites in 1..=4 {
+        let found = run(&text, sites);
+        close(&found.outputs["loss.on.Xv.yv"], &[want], "given out");
+        assert_eq!(found.validated.len(), 3);
+        close(&found.validated[2..], &[want], "validated");
+    }
+}

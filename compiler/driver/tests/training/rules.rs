@@ -107,6 +107,37 @@ fn blocks_with_one_optimizer_share_its_states() {
 }
 
 #[test]
+fn a_block_over_all_data_stands_before_and_behind_one_over_batches() {
+    let mut reference = Regression::new();
+    let mut losses = vec![];
+    let all = || vec![(0..ROWS).collect::<Vec<_>>(); 2];
+    let batches = Regression::batches(6, 1, None);
+    for rows in all().into_iter().chain(batches).chain(all()) {
+        let (loss, gradient) = reference.gradient(&rows);
+        losses.push(loss);
+        for (p, g) in reference.params.iter_mut().zip(gradient) {
+            *p -= 0.1 * g;
+        }
+    }
+    let whole = "train { loss: loss; steps: 2; optimizer: sgd(lr: 0.1) }";
+    let part = "train { loss: loss; data: (X, y) over N by 6; epochs: 1; optimizer: sgd(lr: 0.1) }";
+    let text = regression(&format!("{whole}\n{part}\n{whole}"));
+    compare(&text, &losses, &reference.params.clone());
+    // The first steps are over batches: what they read by rows is not what later steps read as a whole.
+    let mut reference = Regression::new();
+    let mut losses = vec![];
+    for rows in Regression::batches(6, 1, None).into_iter().chain(all()) {
+        let (loss, gradient) = reference.gradient(&rows);
+        losses.push(loss);
+        for (p, g) in reference.params.iter_mut().zip(gradient) {
+            *p -= 0.1 * g;
+        }
+    }
+    let text = regression(&format!("{part}\n{whole}"));
+    compare(&text, &losses, &reference.params.clone());
+}
+
+#[test]
 fn constants_are_of_all_data_and_an_index_is_the_row_s_number() {
     let mut reference = Regression::new();
     let mean: Vec<f64> = (0..COLUMNS)

@@ -40,6 +40,13 @@ pub(crate) struct Batch<'a> {
     pub inputs: &'a [BatchInput],
 }
 
+impl Batch<'_> {
+    /// Whether a step is given the batch's rows of this tensor, not all of it.
+    pub fn reads_rows_of(&self, name: &str) -> bool {
+        self.inputs.iter().any(|input| input.name == name)
+    }
+}
+
 /// Data of at most so many bytes are read in one go when they are opened: the rows of a batch are then copied, not read one by one.
 const SMALL: u64 = 4 << 20;
 
@@ -176,8 +183,7 @@ impl Feed<'_> {
     }
 
     fn is_batched(&self, name: &str) -> bool {
-        self.batch
-            .is_some_and(|batch| batch.inputs.iter().any(|input| input.name == name))
+        self.batch.is_some_and(|batch| batch.reads_rows_of(name))
     }
 
     /// The rows of a batch's range, neighbours in the data read together.

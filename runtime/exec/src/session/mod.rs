@@ -121,7 +121,7 @@ pub(crate) fn session(
     runner.export()?;
     let mut report = Report::default();
     if let Some(plan) = &session.last {
-        runner.prepare(plan)?;
+        runner.prepare(plan, None)?;
         let feed = runner.feed(None);
         let schedule = Schedule::of(plan, comm);
         let mut walker = Walker::new(plan, &schedule, comm, options, current);
@@ -348,7 +348,7 @@ impl Runner<'_> {
         batch: Option<&Batch<'_>>,
         looking: bool,
     ) -> Result<Walked, RunError> {
-        self.prepare(plan)?;
+        self.prepare(plan, batch)?;
         if let Some(batch) = batch {
             let opened = self.data.open(batch, self.options);
             agree(self.comm, opened.err())?;
@@ -418,7 +418,7 @@ impl Runner<'_> {
     }
 
     /// Makes sure that what a plan reads of what is carried is there, and where the plan reads it.
-    fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
+    fn prepare(&mut self, plan: &Plan, batch: Option<&Batch<'_>>) -> Result<(), RunError> {
         for (number, step) in plan.steps.iter().enumerate() {
             let Operation::Source {
                 name,
@@ -427,13 +427,11 @@ impl Runner<'_> {
             else {
                 continue;
             };
-            if let Some(resident) = self.residents.get(name) {
-                let (have, read) = (&resident.kind.array.dims, &step.kind.array.dims);
-                let extents = have.iter().map(|dim| dim.extent);
-                if !extents.eq(read.iter().map(|dim| dim.extent)) {
-                    // Rows of a constant: each site reads them of all of it.
-                    continue;
-                }
+            // Rows are read of all of a constant, and of the data also where another block carries all of the same input.
+            if batch.is_some_and(|batch| batch.reads_rows_of(name)) {
+                continue;
+            }
+            if self.residents.contains(name) {
                 self.residents
                     .place(name, &step.kind, &plan.mesh, self.comm)?;
                 continue;
