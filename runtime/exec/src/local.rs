@@ -199,7 +199,7 @@ pub(crate) fn sweep(
 }
 
 /// Σᴸ after ⋈ᴸ: the joined tuples of a group are combined as they are made, in key order; no more than one of
-/// them is held beside the result.
+/// them is held beside the result, and none of a product of matrices that is added to it as it is computed.
 pub(crate) fn fold(
     place: &Place<'_>,
     join: &Join<'_>,
@@ -213,7 +213,16 @@ pub(crate) fn fold(
         let first = members.next().ok_or_else(|| no_member(&key))?;
         let mut sum = joined(place, join, &fold.keys, &first)?;
         for member in members {
-            let next = joined(place, join, &fold.keys, &member)?;
+            let operands = read(place, join, &member)?;
+            let (kernel, ranges) = (join.kernel, ranges_at(join, &fold.keys, &member));
+            let options = options(place.plan);
+            if reduction == Reduction::Sum
+                && let [sum] = sum.as_mut_slice()
+                && ein_kernels::add(kernel, &ranges, &operands, sum, &options)
+            {
+                continue;
+            }
+            let next = evaluated(place, join, &ranges, &operands)?;
             ein_kernels::combine(reduction, &mut sum, &next);
         }
         Ok((key, sum.into_iter().map(Arc::new).collect()))
@@ -228,9 +237,14 @@ fn joined(
     keys: &[KeyDim],
     key: &[u32],
 ) -> Result<Vec<Array>, RunError> {
-    let operands = join.inputs.iter().map(|input| chunk(place, input, key));
-    let operands = operands.collect::<Result<Vec<_>, RunError>>()?;
+    let operands = read(place, join, key)?;
     evaluated(place, join, &ranges_at(join, keys, key), &operands)
+}
+
+/// What a join reads at a key.
+fn read<'a>(place: &Place<'a>, join: &Join<'_>, key: &[u32]) -> Result<Vec<Chunk<'a>>, RunError> {
+    let operands = join.inputs.iter().map(|input| chunk(place, input, key));
+    operands.collect()
 }
 
 /// The arrays of a joined tuple, of these operands.

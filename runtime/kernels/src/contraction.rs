@@ -10,6 +10,7 @@
 
 mod blocks;
 mod factors;
+mod kept;
 mod layout;
 
 use crate::pack::{Factor, Memory, Packer, Strided, merged};
@@ -20,6 +21,7 @@ use blocks::{Blocks, Ready, strides};
 use ein_array::Array;
 use ein_plan::{DType, Kernel, Reduction};
 use factors::{Factors, factors};
+pub(crate) use kept::Kept;
 use layout::{Layout, Lie, Roles, Sizes, Way};
 use rayon::prelude::*;
 
@@ -30,14 +32,92 @@ const LEAST_WORK: usize = 4096;
 /// Parts in which a factor is copied as a whole.
 const PARTS: usize = 32;
 
-/// The product, if the kernel is one that matrix products compute, and no point of it faults; it takes the place of `room`, if
-/// that is of its shape.
-pub(crate) fn run(
+/// The product, if the kernel is one that matrix products compute, and no point of it faults.
+pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Option<Array> {
+    let fresh = Fresh { kernel, room: None };
+    computed(kernel, ranges, operands, None, fresh)
+}
+
+/// The same of a block of rows, in the place of `room`, if that is of its shape; `kept`: what the blocks of a product share.
+pub(crate) fn run_block(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
     room: Option<Array>,
+    kept: &Kept,
 ) -> Option<Array> {
+    let fresh = Fresh { kernel, room };
+    computed(kernel, ranges, operands, Some(kept), fresh)
+}
+
+/// Adds the product to a sum of its shape and type, block by block where it lies; whether it has: else nothing is changed.
+pub(crate) fn add(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    sum: &mut Array,
+) -> bool {
+    kernel.output[..] == [sum.dtype()]
+        && computed(kernel, ranges, operands, None, Added(sum)).is_some()
+}
+
+/// What becomes of a product that is ready to be computed.
+trait Use {
+    type Made;
+    /// `shape`: the result's. None: it is not to be had, or a point faults.
+    fn of<T: Packed>(self, blocks: &Blocks<'_, '_, T>, shape: &[usize]) -> Option<Self::Made>;
+}
+
+/// An array of its own, in the place of another one if that fits.
+struct Fresh<'k> {
+    kernel: &'k Kernel,
+    room: Option<Array>,
+}
+
+impl Use for Fresh<'_> {
+    type Made = Array;
+    fn of<T: Packed>(self, blocks: &Blocks<'_, '_, T>, shape: &[usize]) -> Option<Array> {
+        let dtype = self.kernel.output[0];
+        let room = (self.room).filter(|room| room.dtype() == dtype && room.shape() == shape);
+        let mut result = room.unwrap_or_else(|| memory::room(dtype, shape));
+        if let Some(output) = T::slice_mut(result.data_mut()) {
+            return blocks.run(output, false).then_some(result);
+        }
+        let mut wide = vec![T::default(); shape.iter().product()];
+        if !blocks.run(&mut wide, false) {
+            return None;
+        }
+        let mut segment = Segment::of(result.data_mut());
+        for (at, x) in wide.iter().enumerate() {
+            segment.set_float(at, x.to_f64());
+        }
+        Some(result)
+    }
+}
+
+/// An addend of a sum.
+struct Added<'s>(&'s mut Array);
+
+impl Use for Added<'_> {
+    type Made = ();
+    fn of<T: Packed>(self, blocks: &Blocks<'_, '_, T>, shape: &[usize]) -> Option<()> {
+        let Added(sum) = self;
+        if sum.shape() != shape || !blocks.adds() {
+            return None;
+        }
+        blocks
+            .run(T::slice_mut(sum.data_mut())?, true)
+            .then_some(())
+    }
+}
+
+fn computed<U: Use>(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    kept: Option<&Kept>,
+    of: U,
+) -> Option<U::Made> {
     if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
         return None;
     }
@@ -46,18 +126,19 @@ pub(crate) fn run(
         return None;
     }
     match kernel.graph.dtype(kernel.root) {
-        DType::F32 => typed::<f32>(kernel, ranges, operands, room),
-        DType::F64 => typed::<f64>(kernel, ranges, operands, room),
+        DType::F32 => typed::<f32, U>(kernel, ranges, operands, kept, of),
+        DType::F64 => typed::<f64, U>(kernel, ranges, operands, kept, of),
         _ => None,
     }
 }
 
-fn typed<T: Packed>(
+fn typed<T: Packed, U: Use>(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
-    room: Option<Array>,
-) -> Option<Array> {
+    kept: Option<&Kept>,
+    of: U,
+) -> Option<U::Made> {
     let ranges = crate::signed(ranges);
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let rank = kernel.output_rank as usize;
@@ -74,7 +155,10 @@ fn typed<T: Packed>(
     }
 
     let left = Factor::of(&factors.graph, factors.left.0, operands, &ranges);
-    let right = Factor::of(&factors.graph, factors.right.0, operands, &ranges);
+    let mut right = Factor::of(&factors.graph, factors.right.0, operands, &ranges);
+    if let Some(kept) = kept {
+        right = kept.turned(right, factors.right.1, &roles, &lengths);
+    }
     let layout = Sizes {
         lengths: &lengths,
         rank,
@@ -107,21 +191,7 @@ fn typed<T: Packed>(
         steps: (own(&layout.rows), own(&layout.columns)),
     };
 
-    let dtype = kernel.output[0];
-    let room = room.filter(|room| room.dtype() == dtype && room.shape() == &lengths[..rank]);
-    let mut result = room.unwrap_or_else(|| memory::room(dtype, &lengths[..rank]));
-    if let Some(output) = T::slice_mut(result.data_mut()) {
-        return blocks.run(output).then_some(result);
-    }
-    let mut wide = vec![T::default(); count(&(0..rank).collect::<Vec<_>>())];
-    if !blocks.run(&mut wide) {
-        return None;
-    }
-    let mut segment = Segment::of(result.data_mut());
-    for (at, x) in wide.iter().enumerate() {
-        segment.set_float(at, x.to_f64());
-    }
-    Some(result)
+    of.of(&blocks, &lengths[..rank])
 }
 
 /// What each index is, if a product of matrices computes the kernel without repeating work.

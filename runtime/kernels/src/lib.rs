@@ -83,8 +83,8 @@ pub struct Chunk<'a> {
 /// How a kernel is run. The number of threads is the current rayon pool's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Whether results must be the same bits on any number of threads. They are in both settings; the
-    /// option is the place where a faster order that is not would be asked for.
+    /// Whether results must be the same bits on any number of sites. On any number of threads they are in both settings; where it is set,
+    /// what was cut is put together by [`combine()`] alone.
     pub deterministic: bool,
     /// Whether groups of cheap operations are compiled. The results are the same bits.
     pub fusion: Fusion,
@@ -196,6 +196,19 @@ pub fn run_again(
     evaluated(kernel, ranges, operands, options, Some(memo))
 }
 
+/// Adds what [`run`] gives of a sum of products of matrices to `sum`, which is of its shape and type, without an array in between; whether it
+/// has: else nothing is changed, and [`combine()`] does it. The bits may be others than those of [`combine()`], so nothing is added where
+/// results must not depend on how a sum was cut.
+pub fn add(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    sum: &mut Array,
+    options: &Options,
+) -> bool {
+    !options.deterministic && contraction::add(kernel, ranges, operands, sum)
+}
+
 /// The same of a kernel whose result may take the memory of its operand `over` ([`Kernel::may_overwrite`]), of which `old` is the part at
 /// `ranges`, and the chunk among the operands has no columns. It does take it if the result has that part's shape and type.
 ///
@@ -225,10 +238,7 @@ fn evaluated(
     options: &Options,
     memo: Option<&Memo>,
 ) -> Result<Vec<Array>, KernelError> {
-    let Options {
-        deterministic: _,
-        fusion,
-    } = *options;
+    let fusion = options.fusion;
     if let Some(library) = kernel.library() {
         return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);
     }
@@ -260,7 +270,7 @@ fn special(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Op
     if let Some(pairs) = pairs::run(kernel, ranges, operands) {
         return Some(vec![pairs]);
     }
-    let product = || contraction::run(kernel, ranges, operands, None).map(|result| vec![result]);
+    let product = || contraction::run(kernel, ranges, operands).map(|result| vec![result]);
     rows::run(kernel, ranges, operands).or_else(product)
 }
 

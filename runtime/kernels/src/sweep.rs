@@ -379,7 +379,7 @@ impl Pass<'_, '_> {
         let own = part.block(&here.ranges);
         let mut own_room = std::mem::take(&mut scratch.made[number]);
         let (operands, skipped) = self.operands(&part.member.operands, here, scratch);
-        if part.product
+        if part.product.is_some()
             && let Some(product) = part.product(&own, &operands, own_room.pop())
         {
             for column in &mut columns {

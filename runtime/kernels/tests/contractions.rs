@@ -4,7 +4,7 @@
 mod reference;
 
 use ein_array::Array;
-use ein_kernels::{Chunk, Fault, KernelError, Options, run};
+use ein_kernels::{Chunk, Fault, KernelError, Options, add, combine, run};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
 };
@@ -200,6 +200,104 @@ fn long_inner_sums_are_cut() {
     let (kernel, owned) = b.kernel(2, root, DType::F64);
     check(&kernel, &whole(&kernel), &owned);
     check(&kernel, &[(1, 5), (0, 4), (100, 599), (1, 2)], &owned);
+}
+
+/// The sums that two parts of the inner indices give, the second one added to the first where that lies; whether it was.
+fn in_two_parts(kernel: &Kernel, owned: &[Owned], options: &Options) -> (bool, Array, Array) {
+    let chunks: Vec<Chunk<'_>> = owned
+        .iter()
+        .map(|o| Chunk {
+            columns: o.columns.iter().collect(),
+            start: o.start.clone(),
+        })
+        .collect();
+    let (mut first, mut second) = (whole(kernel), whole(kernel));
+    let inner = kernel.output_rank as usize;
+    let half = first[inner].1 / 3;
+    (first[inner].1, second[inner].0) = (half, half);
+    second[inner].1 -= half;
+    let made = |ranges: &[(u64, u64)]| run(kernel, ranges, &chunks, options).unwrap();
+    let mut combined = made(&first);
+    let mut sum = combined[0].clone();
+    let added = add(kernel, &second, &chunks, &mut sum, options);
+    combine(Reduction::Sum, &mut combined, &made(&second));
+    (added, sum, combined.remove(0))
+}
+
+/// All sums are exact here, so that no order of them can be told from another.
+#[test]
+fn a_product_is_added_where_the_sum_lies() {
+    let options = Options::default();
+    let deterministic = Options {
+        deterministic: true,
+        ..options
+    };
+    for (extents, rank, left, right) in [
+        (vec![130, 90, 70], 2, vec![0, 2], vec![2, 1]),
+        (vec![130, 90, 1700], 2, vec![2, 0], vec![2, 1]),
+        (vec![40, 700, 600], 2, vec![0, 2], vec![1, 2]),
+        (vec![1, 600, 300], 2, vec![0, 2], vec![2, 1]),
+        (vec![40, 16, 24, 30], 3, vec![0, 1, 3], vec![0, 3, 2]),
+    ] {
+        for dtype in [DType::F32, DType::F64] {
+            let mut b = Build::new(&extents);
+            let (x, y) = (b.bare(dtype, &left), b.bare(dtype, &right));
+            let product = b.apply(Function::Mul, &[x, y], dtype);
+            let factor = b.graph.add(Node::Constant(Scalar::Float(-0.5)), dtype);
+            let root = b.apply(Function::Mul, &[product, factor], dtype);
+            let (kernel, owned) = b.kernel(rank, root, dtype);
+            for threads in [1, 3] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                let pool = pool.build().unwrap();
+                let (added, sum, combined) =
+                    pool.install(|| in_two_parts(&kernel, &owned, &options));
+                assert!(added, "{extents:?}");
+                assert_eq!(sum, combined, "{extents:?} on {threads} threads");
+            }
+            let (added, ..) = in_two_parts(&kernel, &owned, &deterministic);
+            assert!(!added, "the bits may be others");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_added_leaves_the_sum_as_it_is() {
+    let options = Options::default();
+    // A factor that is computed, a sum of another type, a result whose rows do not lie side by side, no product at all.
+    let mut computed = Build::new(&[64, 48, 80]);
+    let (x, y) = (
+        computed.bare(DType::F32, &[0, 2]),
+        computed.bare(DType::F32, &[2, 1]),
+    );
+    let x = computed.apply(Function::Exp, &[x], DType::F32);
+    let root = computed.apply(Function::Mul, &[x, y], DType::F32);
+    let computed = computed.kernel(2, root, DType::F32);
+    let mut narrow = Build::new(&[64, 48, 80]);
+    let (x, y) = (
+        narrow.bare(DType::F32, &[0, 2]),
+        narrow.bare(DType::F32, &[2, 1]),
+    );
+    let root = narrow.apply(Function::Mul, &[x, y], DType::F32);
+    let narrow = narrow.kernel(2, root, DType::F16);
+    let mut no_product = Build::new(&[64, 80]);
+    let x = no_product.bare(DType::F32, &[0, 1]);
+    let no_product = no_product.kernel(1, x, DType::F32);
+    for (kernel, owned) in [computed, narrow, no_product] {
+        let half = (kernel.output_rank as usize, 30);
+        let mut ranges = whole(&kernel);
+        ranges[half.0].1 = half.1;
+        let chunks: Vec<Chunk<'_>> = owned
+            .iter()
+            .map(|o| Chunk {
+                columns: o.columns.iter().collect(),
+                start: o.start.clone(),
+            })
+            .collect();
+        let mut sum = run(&kernel, &ranges, &chunks, &options).unwrap().remove(0);
+        let before = sum.clone();
+        assert!(!add(&kernel, &ranges, &chunks, &mut sum, &options));
+        assert_eq!(sum, before);
+    }
 }
 
 #[test]

@@ -361,6 +361,66 @@ fn products_are_close_to_their_parts() {
 }
 
 /// What reduces all rows is merged block by block: close to the whole, and the same on any number of threads.
+/// A factor that all blocks of a few rows read, and whose columns do not lie side by side; with one block of another size at the end, on a
+/// part of the columns, and beside one whose columns do.
+#[test]
+fn blocks_of_few_rows_share_a_factor() {
+    let (n, h, l) = (103, 6000, 10);
+    let mut numbers = Numbers(23);
+    let values = format!("f32[{n}, {h}]");
+    let texts = [
+        (
+            format!(
+                "(f32[{n}, {l}], f32[{h}, {l}]) [n: {n}, h: {h} | l: {l}] f32 = sum a0[n, l] * a1[h, l]"
+            ),
+            &[0, 1][..],
+        ),
+        (
+            format!(
+                "({values}, {values}) [n: {n}, h: {h}] f32 = where(a0[n, h] > 0.0, a1[n, h], 0.0)"
+            ),
+            &[3, 4],
+        ),
+        (
+            format!(
+                "(f32[{n}, {l}], f32[{l}, {h}]) [n: {n}, h: {h} | l: {l}] f32 = sum a0[n, l] * a1[l, h]"
+            ),
+            &[0, 2],
+        ),
+        (
+            format!("({values}, {values}) [n: {n}, h: {h}] f32 = a0[n, h] - a1[n, h]"),
+            &[5, 6],
+        ),
+    ];
+    let given = vec![
+        numbers.array(DType::F32, &[n, l]),
+        numbers.array(DType::F32, &[h, l]),
+        numbers.array(DType::F32, &[l, h]),
+        numbers.array(DType::F32, &[n, h]),
+    ];
+    let program = program(&texts, given);
+    let part = |kernel: &Kernel| {
+        let mut ranges: Vec<(u64, u64)> = everything(kernel);
+        ranges[1] = (700, 5003);
+        ranges
+    };
+    for ranges in [&everything as &dyn Fn(&Kernel) -> Vec<(u64, u64)>, &part] {
+        let options = Options::default();
+        let want = one_by_one(&program, ranges, &options).unwrap();
+        for rows in [1, 2] {
+            let got = together(&program, rows, (&|_| true, &[]), ranges, &options).unwrap();
+            for (number, (want, got)) in want.iter().zip(got).enumerate() {
+                let (want, got) = (want.data(), got.as_ref().unwrap().data());
+                for at in 0..want.len() {
+                    let (want, got) = (want.get(at).as_f64(), got.get(at).as_f64());
+                    let far = (want - got).abs() > 1e-4 * (1.0 + want.abs());
+                    assert!(!far, "member {number} at {at}: {got}, not {want}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn numbers_are_gathered() {
     for (n, d) in [(1, 1), (3, 7), (1000, 33), (301, 1031), (5, 90_001)] {

@@ -83,10 +83,14 @@ unsafe extern "C" fn start() -> Outcome {
             ffi::RSMPI_THREAD_FUNNELED,
             &mut provided,
         );
-        all([
+        let started = all([
             code,
             ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN),
-        ])
+        ]);
+        if started.is_null() {
+            patient::ranks_here(ranks_here());
+        }
+        started
     }
 }
 
@@ -334,11 +338,18 @@ fn over_ucx() -> bool {
 
 /// Whether some ranks cannot share memory, the same at every rank; collective.
 fn several_hosts() -> bool {
-    let (mut here, mut all) = (0, 0);
+    let mut all = 0;
+    // SAFETY: MPI is started.
+    unsafe { ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut all) };
+    (ranks_here() as c_int) < all
+}
+
+/// How many ranks share memory with this one, itself among them; collective.
+fn ranks_here() -> usize {
+    let mut here = 0;
     // SAFETY: collective; MPI is started, and the communicator is freed where it was made.
     unsafe {
         let mut host = ffi::RSMPI_COMM_NULL;
-        ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut all);
         let kind = ffi::RSMPI_COMM_TYPE_SHARED;
         let code = ffi::MPI_Comm_split_type(
             ffi::RSMPI_COMM_WORLD,
@@ -352,5 +363,5 @@ fn several_hosts() -> bool {
             ffi::MPI_Comm_free(&mut host);
         }
     }
-    here < all
+    here as usize
 }

@@ -12,13 +12,15 @@ use crate::table::Tell;
 use mpi::ffi;
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Nanoseconds; 0: for ever.
 static PATIENCE: AtomicU64 = AtomicU64::new(0);
 /// Whom to tell.
 static TELL: Mutex<Option<Tell>> = Mutex::new(None);
+/// Whether this host has more ranks than cores.
+static CROWDED: AtomicBool = AtomicBool::new(false);
 /// Collective calls so far; the same number at every rank that is at the same call.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
@@ -26,8 +28,39 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 const TAG: c_int = 1;
 /// How long others have for an answer.
 const ANSWERS: Duration = Duration::from_millis(700);
+/// How often a waiting rank looks before it sleeps, on a host with more ranks than cores, and how long it sleeps then.
+const LOOKS: u32 = 100;
+const SLEEPS: Duration = Duration::from_micros(50);
 /// How often a waiting rank listens.
 const LISTENS: Duration = Duration::from_millis(50);
+
+/// Says how many ranks this host has.
+pub fn ranks_here(ranks: usize) {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
+    let cores = online.ok().and_then(|list| cores(&list));
+    CROWDED.store(cores.is_some_and(|cores| ranks > cores), Ordering::Relaxed);
+}
+
+/// How many cores a list such as `0-3,8` names: all of the host, where [`std::thread::available_parallelism`] counts those that this rank is
+/// bound to.
+fn cores(list: &str) -> Option<usize> {
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        Some(last.checked_sub(first)? + 1)
+    };
+    list.trim().split(',').map(count).sum()
+}
+
+/// What a waiting rank does between two looks: leaves its core to who is there too. One that sleeps does not count as busy, so that the
+/// system moves a rank that computes to its core.
+fn pause(looked: &mut u32) {
+    *looked = looked.saturating_add(1);
+    match *looked > LOOKS && CROWDED.load(Ordering::Relaxed) {
+        true => std::thread::sleep(SLEEPS),
+        false => std::thread::yield_now(),
+    }
+}
 
 pub fn set(nanoseconds: u64, tell: Tell) {
     PATIENCE.store(nanoseconds, Ordering::Relaxed);
@@ -57,7 +90,7 @@ pub fn all(posted: &mut Posted) -> c_int {
     };
     let patience = PATIENCE.load(Ordering::Relaxed);
     if patience > 0 && count > 0 {
-        let began = Instant::now();
+        let (began, mut looked) = (Instant::now(), 0);
         loop {
             let mut done = 0;
             // SAFETY: `count` requests, all posted.
@@ -75,7 +108,7 @@ pub fn all(posted: &mut Posted) -> c_int {
             if began.elapsed().as_nanos() >= u128::from(patience) {
                 break;
             }
-            std::thread::yield_now();
+            pause(&mut looked);
         }
         let missing = |range: std::ops::Range<usize>| {
             let mut missing: Vec<u32> = vec![];
@@ -108,7 +141,7 @@ pub fn together(mut request: ffi::MPI_Request) -> c_int {
     let call = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
     let patience = Duration::from_nanos(PATIENCE.load(Ordering::Relaxed));
     if !patience.is_zero() {
-        let began = Instant::now();
+        let (began, mut looked) = (Instant::now(), 0);
         let (mut listened, mut said, mut told) = (began, None, false);
         let mut here: Vec<u32> = vec![];
         while !told {
@@ -132,7 +165,7 @@ pub fn together(mut request: ffi::MPI_Request) -> c_int {
                     told = true;
                 }
             }
-            std::thread::yield_now();
+            pause(&mut looked);
         }
         let (me, ranks) = place();
         here.push(me);

@@ -59,8 +59,14 @@ impl<T> Default for Buffer<T> {
 }
 
 impl<T: Packed> Blocks<'_, '_, T> {
-    /// Computes all blocks of the output; whether no point faulted.
-    pub(super) fn run(&self, output: &mut [T]) -> bool {
+    /// Whether products can be added to what is there: blocks are matrices in the output, and no point can fault.
+    pub(super) fn adds(&self) -> bool {
+        let in_place = |side: &Ready<'_, '_, T>| matches!(side, Ready::InPlace(..));
+        self.layout.direct && in_place(&self.left) && in_place(&self.right)
+    }
+
+    /// Computes all blocks of the output, or adds them to what is there if `more` ([`Blocks::adds`]); whether no point faulted.
+    pub(super) fn run(&self, output: &mut [T], more: bool) -> bool {
         let counts: Vec<usize> = (0..self.rank)
             .map(|i| self.lengths[i].div_ceil(self.layout.tile[i]))
             .collect();
@@ -90,17 +96,17 @@ impl<T: Packed> Blocks<'_, '_, T> {
                 scratch.part.start[i] = start;
                 scratch.part.size[i] = self.layout.tile[i].min(self.lengths[i] - start);
             }
-            if !self.block(scratch, &target, &strides, scattering.as_ref(), shared) {
+            let scattering = scattering.as_ref();
+            if !self.block(scratch, (&target, more), &strides, scattering, shared) {
                 sound.store(false, Ordering::Relaxed);
             }
         };
         if let Some(same) = self.same(&strides) {
-            same.run(&target, count, self.factor);
+            same.run((&target, more), count, self.factor);
             return true;
         }
-        let in_place = |side: &Ready<'_, '_, T>| matches!(side, Ready::InPlace(..));
         // Few large products are shared by the threads; of many, each has one thread.
-        if self.layout.direct && count < BLOCKS && in_place(&self.left) && in_place(&self.right) {
+        if count < BLOCKS && self.adds() {
             let mut scratch = scratch();
             (0..count).for_each(|number| block(&mut scratch, number, true));
         } else {
@@ -182,7 +188,7 @@ impl<T: Packed> Blocks<'_, '_, T> {
     fn block(
         &self,
         scratch: &mut Scratch<T>,
-        target: &Target<T>,
+        (target, more): (&Target<T>, bool),
         strides: &[usize],
         scattering: Option<&Copying>,
         shared: bool,
@@ -240,11 +246,10 @@ impl<T: Packed> Blocks<'_, '_, T> {
                     ..goal
                 };
                 let into = into.as_ref().unwrap_or(target);
+                let more = more || tile > 0;
                 // SAFETY: a scratch is the task's own. Different numbers give blocks that are disjoint boxes of the
                 // output, which is borrowed while this runs, so nobody else touches this one.
-                unsafe {
-                    into.multiply(goal, (m, n, k), left, right, self.factor, tile > 0, shared)
-                };
+                unsafe { into.multiply(goal, (m, n, k), left, right, self.factor, more, shared) };
                 if let Some((i, start)) = begin {
                     part.start[i] = start;
                 }
@@ -285,7 +290,7 @@ struct Same<'m, T> {
 }
 
 impl<T: Packed> Same<'_, T> {
-    fn run(&self, target: &Target<T>, count: usize, factor: T) {
+    fn run(&self, (target, more): (&Target<T>, bool), count: usize, factor: T) {
         let (m, n, k) = self.sizes;
         let each = (1usize << 19)
             .div_ceil((m * n * k).max(1))
@@ -318,7 +323,7 @@ impl<T: Packed> Same<'_, T> {
                     ..self.goal
                 };
                 // SAFETY: different numbers are different boxes of the output, which is borrowed while this runs.
-                unsafe { target.multiply(goal, self.sizes, left, right, factor, false, false) };
+                unsafe { target.multiply(goal, self.sizes, left, right, factor, more, false) };
                 for (at, l) in at.iter_mut().zip(&self.loops).rev() {
                     let last = *at + 1 == l.extent;
                     let times = if last { -(*at as i64) } else { 1 };

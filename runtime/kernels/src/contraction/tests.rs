@@ -19,7 +19,7 @@ impl Case {
             })
             .collect();
         let ranges: Vec<(u64, u64)> = self.kernel.indices.iter().map(|i| (0, i.extent)).collect();
-        run(&self.kernel, &ranges, &operands, None).is_some()
+        run(&self.kernel, &ranges, &operands).is_some()
     }
 }
 

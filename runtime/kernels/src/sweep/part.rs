@@ -9,6 +9,7 @@
 use super::{Member, Operand};
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
+use crate::contraction::Kept;
 use crate::drive::Driver;
 use crate::memo::{self, Lying, Ready};
 use crate::pairs::{Boxed, Pairs};
@@ -52,8 +53,8 @@ pub(super) struct Part<'a> {
     pub streams: bool,
     /// Whether a later member reads it that is not taken together with it.
     pub read: bool,
-    /// Whether it is a product of matrices.
-    pub product: bool,
+    /// What its blocks share, if it is a product of matrices.
+    pub product: Option<Kept>,
     /// How blocks become one number, if that is what it makes.
     pub gathers: Option<Rule>,
 }
@@ -139,7 +140,11 @@ impl<'a> Part<'a> {
             row: lengths[rows.min(rank)..rank].iter().product(),
             read: false,
             ranges,
-            product: kernel.is_product() && rank > 0,
+            product: (kernel.is_product() && rank > 0).then(|| {
+                let (first, all) = (blocks.ranges(0), blocks.extents.iter());
+                let cut = first.into_iter().zip(all).enumerate();
+                Kept::new(cut.filter(|(_, (own, all))| own != *all).map(|cut| cut.0))
+            }),
             gathers: gathers(member),
         }
     }
@@ -153,7 +158,8 @@ impl<'a> Part<'a> {
     ) -> Option<Array> {
         let ranges = ranges.iter().map(|(s, n)| (*s as u64, *n as u64));
         let ranges: Vec<(u64, u64)> = ranges.collect();
-        contraction::run(self.member.kernel, &ranges, operands, room)
+        let kept = self.product.as_ref()?;
+        contraction::run_block(self.member.kernel, &ranges, operands, room, kept)
     }
 
     /// Its ranges in a block.
