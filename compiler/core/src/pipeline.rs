@@ -366,7 +366,7 @@ fn reordered(
         peaks.iter().map(|peak| peak.bytes).max().unwrap_or(0)
     };
     let held = most(&plan);
-    let allowed = options.criteria.memory.unwrap_or(held + held / 8);
+    let allowed = options.criteria.memory.unwrap_or(lower::hardly_more(held));
     Ok(match better(&planned, &plan) && most(&planned) <= allowed {
         true => (next, planned),
         false => (ia, plan),

@@ -57,7 +57,7 @@ impl Body<'_> {
 
     fn write(&mut self, group: &Group) {
         let unaligned = MemFlagsData::new().with_notrap();
-        let (numbers, truths) = self.types();
+        let (numbers, _) = self.types();
         let size = if self.double { 8 } else { 4 };
         let entry = self.builder.create_block();
         let turn = self.builder.create_block();
@@ -68,32 +68,19 @@ impl Body<'_> {
         let parameters = self.builder.block_params(entry).to_vec();
         let (lanes, table) = (parameters[0], parameters[1]);
         let count = group.inputs.len() + group.outputs.len();
-        let addresses: Vec<Value> = (0..count)
-            .map(|k| {
-                let at = 8 * k as i32;
-                self.builder.ins().load(types::I64, unaligned, table, at)
-            })
-            .collect();
-        // What is the same in all turns.
+        // What is the same in all turns; its addresses are done with before the others are there, so that these find registers.
         let mut values: Vec<Option<Value>> = vec![];
-        for (input, address) in group.inputs.iter().zip(&addresses) {
-            values.push(match (input.uniform, input.truth) {
-                (false, _) => None,
-                (true, false) => {
-                    let lane = numbers.lane_type();
-                    let x = self.builder.ins().load(lane, unaligned, *address, 0);
-                    Some(self.builder.ins().splat(numbers, x))
-                }
-                (true, true) => {
-                    let lane = truths.lane_type();
-                    let x = self.builder.ins().load(types::I8, unaligned, *address, 0);
-                    let holds = self.builder.ins().icmp_imm_s(IntCC::NotEqual, x, 0);
-                    let mask = self.builder.ins().bmask(lane, holds);
-                    Some(self.builder.ins().splat(truths, mask))
-                }
-            });
+        for (at, input) in group.inputs.iter().enumerate() {
+            values.push(input.uniform.then(|| {
+                let address = self.address(table, at);
+                self.uniform(address, input.truth)
+            }));
         }
         values.resize(group.inputs.len() + group.steps.len(), None);
+        let moves = |at: usize| group.inputs.get(at).is_none_or(|input| !input.uniform);
+        let addresses: Vec<Option<Value>> = (0..count)
+            .map(|at| moves(at).then(|| self.address(table, at)))
+            .collect();
         let zero = self.builder.ins().iconst(types::I64, 0);
         self.builder.ins().jump(turn, &[BlockArg::Value(zero)]);
 
@@ -101,8 +88,7 @@ impl Body<'_> {
         let first = self.builder.block_params(turn)[0];
         let offset = self.builder.ins().imul_imm_s(first, size);
         for (at, input) in group.inputs.iter().enumerate() {
-            if !input.uniform {
-                let address = addresses[at];
+            if let Some(address) = addresses[at] {
                 values[at] = Some(if input.truth {
                     let from = self.builder.ins().iadd(address, first);
                     self.load_truths(from)
@@ -124,11 +110,12 @@ impl Body<'_> {
         }
         for (output, address) in group.outputs.iter().zip(&addresses[group.inputs.len()..]) {
             let value = values[*output as usize].expect("an output is a step");
+            let address = address.expect("an output has lanes of its own");
             if kinds[*output as usize] {
-                let to = self.builder.ins().iadd(*address, first);
+                let to = self.builder.ins().iadd(address, first);
                 self.store_truths(value, to);
             } else {
-                let to = self.builder.ins().iadd(*address, offset);
+                let to = self.builder.ins().iadd(address, offset);
                 self.builder.ins().store(unaligned, value, to, 0);
             }
         }
@@ -141,6 +128,29 @@ impl Body<'_> {
         self.builder.switch_to_block(end);
         self.builder.ins().return_(&[]);
         self.builder.seal_all_blocks();
+    }
+
+    /// An address of the table.
+    fn address(&mut self, table: Value, number: usize) -> Value {
+        let unaligned = MemFlagsData::new().with_notrap();
+        let at = 8 * number as i32;
+        self.builder.ins().load(types::I64, unaligned, table, at)
+    }
+
+    /// All lanes of an input that has one value.
+    fn uniform(&mut self, address: Value, truth: bool) -> Value {
+        let unaligned = MemFlagsData::new().with_notrap();
+        let (numbers, truths) = self.types();
+        if !truth {
+            let lane = numbers.lane_type();
+            let x = self.builder.ins().load(lane, unaligned, address, 0);
+            return self.builder.ins().splat(numbers, x);
+        }
+        let lane = truths.lane_type();
+        let x = self.builder.ins().load(types::I8, unaligned, address, 0);
+        let holds = self.builder.ins().icmp_imm_s(IntCC::NotEqual, x, 0);
+        let mask = self.builder.ins().bmask(lane, holds);
+        self.builder.ins().splat(truths, mask)
     }
 
     /// A number in all lanes.

@@ -11,6 +11,7 @@ mod strip;
 
 use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
+use crate::column::Column;
 use crate::explain::explain;
 use crate::machine::Machine;
 use crate::memo::{self, Lying, Memo, Ready};
@@ -257,6 +258,11 @@ impl<'p, 'a> Driver<'p, 'a> {
         }
     }
 
+    /// All units of a program that goes from memory to memory, one after another.
+    pub(crate) fn run_columns(&self, columns: &mut [Column<'_>]) {
+        self.run_through(0..self.units(), columns);
+    }
+
     /// What the one reduction of a program without output indices comes to; else the lowest faulty point.
     pub(crate) fn carrier(&self) -> Result<Carrier, Vec<i64>> {
         let steps = self.count(&self.program.nest.step);
@@ -359,6 +365,11 @@ impl<'p, 'a> Driver<'p, 'a> {
     /// Some units, one after another, into their part of the columns.
     fn run_task(&self, units: Range<u64>, mut columns: Vec<Segment<'_>>) -> Option<Vec<i64>> {
         if self.program.direct || !self.over.is_empty() {
+            let column = |segment| match self.streams {
+                true => Column::Past(segment),
+                false => Column::There(segment),
+            };
+            let mut columns: Vec<Column<'_>> = columns.into_iter().map(column).collect();
             self.run_through(units, &mut columns);
             return None;
         }
@@ -391,7 +402,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Some units of a program that goes from memory to memory, or over an operand, one after another, into their part of the columns.
-    fn run_through(&self, units: Range<u64>, columns: &mut [Segment<'_>]) {
+    fn run_through(&self, units: Range<u64>, columns: &mut [Column<'_>]) {
         let program = self.program;
         let Some((inner, outer)) = program.levels.split_last() else {
             return;
@@ -408,16 +419,20 @@ impl<'p, 'a> Driver<'p, 'a> {
             }
             let lanes = machine.extents.lanes();
             if program.direct {
-                machine.through(inner, columns, at..at + lanes, self.streams);
-            } else {
-                machine.take(inner, &columns[0], at);
+                machine.through(inner, columns, at..at + lanes);
+            } else if let Some(column) = columns[0].segment() {
+                machine.take(inner, column, at);
                 machine.execute(outer.len());
-                store_values(&machine, &mut columns[0], at, false);
+                store_values(&machine, column, at, false);
             }
             at += lanes;
             moved = loops.advance();
         }
-        stream::fence(self.streams);
+        stream::fence(
+            columns
+                .iter()
+                .any(|column| matches!(column, Column::Past(_))),
+        );
     }
 
     /// Walks through some steps of some units; `done` sees each unit at its end. The lowest faulty point.

@@ -14,6 +14,7 @@ mod blas;
 mod boxes;
 mod branches;
 mod carrier;
+mod column;
 mod combine;
 mod compiled;
 mod contraction;

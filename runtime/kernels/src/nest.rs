@@ -118,6 +118,12 @@ impl Nest {
         Some(Nest::around((strip, tiles), (output, &[]), true, outputs))
     }
 
+    /// The loops of a reduction of all indices, whose lanes are points of it.
+    pub(crate) fn of_points(lengths: &[usize]) -> Nest {
+        let all: Vec<usize> = (0..lengths.len()).collect();
+        Nest::new(&[], &all, lengths, false)
+    }
+
     fn new(output: &[usize], reduced: &[usize], lengths: &[usize], output_lanes: bool) -> Nest {
         let (mut strip, mut tiles) = (vec![], vec![]);
         let mut outputs = 0;

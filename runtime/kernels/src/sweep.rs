@@ -12,9 +12,11 @@ mod bundle;
 mod merged;
 mod part;
 mod read;
+mod turns;
 
 use crate::boxes::Boxes;
 use crate::carrier::Carrier;
+use crate::column::Column;
 use crate::drive::Driver;
 use crate::explain::explain;
 use crate::memo::Memo;
@@ -24,13 +26,13 @@ use crate::{Chunk, KernelError, Options, memory, signed, stream};
 use bundle::Bundle;
 use ein_array::Array;
 use ein_plan::Kernel;
-use ein_plan::sweep::BLOCK;
 use part::{Form, Part, gathers, places};
 use rayon::prelude::*;
-use read::{aside, is_read, row_bytes};
+use read::{aside, block_bytes, is_read, row_bytes};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use turns::{Turn, turns};
 
 pub(crate) use bundle::groups;
 pub use merged::{Origin, Outline};
@@ -122,7 +124,8 @@ pub fn sweep_over<'a>(
     let outlines = bundle::outlines(members);
     let merged = merged::merged(&outlines);
     let bytes = row_bytes(members, &merged, &extents);
-    let wanted = (BLOCK as usize / bytes.max(1)).max(least.unwrap_or(1));
+    let at_once = merged.iter().any(|all| all.members.len() == members.len());
+    let wanted = (block_bytes(bytes, &extents, at_once) / bytes.max(1)).max(least.unwrap_or(1));
     let blocks = Boxes::new(&extents, wanted);
     let bundles = bundle::bundles(members, (merged, &outlines), &blocks, options);
     let turns = turns(members, &bundles);
@@ -214,36 +217,6 @@ struct State {
     found: Mutex<Option<(usize, usize, KernelError)>>,
 }
 
-/// What is taken at once.
-#[derive(PartialEq, Eq)]
-enum Turn {
-    /// A member.
-    Alone(usize),
-    /// A bundle.
-    Together(usize),
-}
-
-/// The order in which members are taken: bundles where their last member stands, what is gathered at the end, since no member reads it.
-fn turns(members: &[Member<'_>], bundles: &[Bundle]) -> Vec<Turn> {
-    let bundle_of = |member: usize| {
-        let mut all = bundles.iter();
-        all.position(|bundle| bundle.merged.members.contains(&member))
-    };
-    let (mut turns, mut last) = (vec![], vec![]);
-    for (number, member) in members.iter().enumerate() {
-        match bundle_of(number) {
-            Some(at) if bundles[at].merged.members.last() == Some(&number) => {
-                turns.push(Turn::Together(at));
-            }
-            Some(_) => {}
-            None if gathers(member).is_some() => last.push(Turn::Alone(number)),
-            None => turns.push(Turn::Alone(number)),
-        }
-    }
-    turns.extend(last);
-    turns
-}
-
 /// All that a block needs.
 struct Pass<'p, 'a> {
     parts: &'p [Part<'a>],
@@ -290,16 +263,18 @@ impl Pass<'_, '_> {
                 scratch.old[number] = old;
             }
         }
-        let mut gathered = vec![];
+        let mut gathered: Vec<(usize, Carrier)> = vec![];
         for turn in self.turns {
             match turn {
-                Turn::Together(bundle) => self.together(*bundle, &here, &mut columns, scratch),
+                Turn::Together(bundle) => {
+                    gathered.extend(self.together(*bundle, &here, &mut columns, scratch));
+                }
                 // What stands behind a fault does not count.
                 Turn::Alone(number) if *number > state.faulty.load(Ordering::Relaxed) => {}
                 Turn::Alone(number) => {
                     let own = std::mem::take(&mut columns[*number]);
                     match self.alone(*number, &here, own, scratch) {
-                        Ok(carrier) => gathered.extend(carrier),
+                        Ok(carrier) => gathered.extend(carrier.map(|carrier| (*number, carrier))),
                         Err(point) => {
                             let part = &self.parts[*number];
                             let (operands, _) =
@@ -316,26 +291,26 @@ impl Pass<'_, '_> {
                 }
             }
         }
-        gathered
+        gathered.sort_unstable_by_key(|(number, _)| *number);
+        gathered.into_iter().map(|(_, carrier)| carrier).collect()
     }
 
-    /// A bundle's members on one block.
+    /// A bundle's members on one block: what is gathered, with the member.
     fn together(
         &self,
         number: usize,
         here: &Here,
         columns: &mut [Vec<Segment<'_>>],
         scratch: &mut Scratch,
-    ) {
+    ) -> Vec<(usize, Carrier)> {
         let bundle = &self.bundles[number];
         let results = || bundle.merged.results.iter().map(|result| result.1);
-        let stays = |number: usize| self.parts[number].read || columns[number].is_empty();
-        let streams = results().all(|number| self.parts[number].streams && !stays(number));
-        // What other members read is made where they find it, and what alone goes past the caches, on the way there.
+        // What other members read is made where they find it.
         let mut rooms: Vec<Vec<Array>> = results()
             .map(|number| {
                 let part = &self.parts[number];
-                match stays(number) || part.streams && !streams {
+                let stays = part.read || columns[number].is_empty();
+                match stays && part.gathers.is_none() {
                     true => {
                         let old = std::mem::take(&mut scratch.made[number]);
                         room(part, &here.ranges, old)
@@ -347,23 +322,36 @@ impl Pass<'_, '_> {
         let read = bundle.merged.operands.iter();
         let read = read.map(|(member, operand)| &self.parts[*member].member.operands[*operand]);
         let (operands, skipped) = self.operands(read, here, scratch);
-        let to = results()
-            .zip(&mut rooms)
-            .map(|(number, room)| match room.first_mut() {
-                Some(room) => Segment::of(room.data_mut()),
-                None => columns[number].remove(0),
-            });
         let own = self.parts[bundle.merged.members[0]].block(&here.ranges);
-        let to = (to.collect(), streams);
-        bundle.run(&own, (&operands, &skipped), &self.over[number], to);
+        let mut streams = false;
+        let to = results().zip(&mut rooms).map(|(number, room)| {
+            let part = &self.parts[number];
+            match (part.gathers, room.first_mut()) {
+                (Some(rule), _) => Column::Gathered(bundle.gathering(rule, &own)),
+                (None, Some(room)) => Column::There(Segment::of(room.data_mut())),
+                (None, None) if part.streams => Column::Past(columns[number].remove(0)),
+                (None, None) => Column::There(columns[number].remove(0)),
+            }
+        });
+        let mut to: Vec<Column<'_>> = to.collect();
+        bundle.run(&own, (&operands, &skipped), &self.over[number], &mut to);
+        let gathered = results().zip(&to).filter_map(|(number, column)| {
+            let Column::Gathered(gathering) = column else {
+                return None;
+            };
+            Some((number, gathering.carrier()))
+        });
+        let gathered: Vec<(usize, Carrier)> = gathered.collect();
+        drop(to);
         for (number, room) in results().zip(rooms) {
             if let (Some(column), Some(room)) = (columns[number].first_mut(), room.first()) {
-                let streams = self.parts[number].streams;
-                column.copy(room.data(), streams);
-                stream::fence(streams);
+                column.copy(room.data(), self.parts[number].streams);
+                streams |= self.parts[number].streams;
             }
             scratch.made[number] = room;
         }
+        stream::fence(streams);
+        gathered
     }
 
     /// A member on one block: what is gathered of it, if it is. An error is the first faulty point.

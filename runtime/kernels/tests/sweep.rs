@@ -571,6 +571,112 @@ fn a_rule_of_updates_has_the_bits_of_its_parts() {
     }
 }
 
+/// Terms that one loop makes with what it writes are added up as the strip machine adds them, in strips that sizes do not divide, and
+/// whether it is written over, past the caches or not at all.
+#[test]
+fn what_a_loop_gathers_has_the_bits_of_strips() {
+    for (dtype, name, rate) in [
+        (DType::F32, "f32", "0.5_f32"),
+        (DType::F64, "f64", "0.5_f64"),
+    ] {
+        for (b, n, d) in [
+            (1, 64, 64),
+            (1, 1, 5000),
+            (1, 4099, 1),
+            (3, 301, 7),
+            (2, 700, 33),
+            (2, 301, 1031),
+            (1, 3, 90_001),
+        ] {
+            let mut numbers = Numbers(29);
+            let whole = format!("{name}[{b}, {n}, {d}]");
+            let own = format!("[b: {b}, n: {n}, d: {d}] {name} =");
+            let at = "[b, n, d]";
+            let total = |how: &str| format!("[| b: {b}, n: {n}, d: {d}] {name} = {how}");
+            let texts = [
+                (
+                    format!("({name}[2, {b}, {n}, {d}]) {own} a0[1, b, n, d]"),
+                    &[0][..],
+                ),
+                (
+                    format!("({whole}, {whole}) {} a0{at} * a1{at}", total("sum")),
+                    &[1, 3],
+                ),
+                (
+                    format!("({whole}, {whole}) {own} {rate} * a0{at} + a1{at}"),
+                    &[2, 3],
+                ),
+                (format!("({whole}) {} a0{at}", total("norm")), &[1]),
+                (
+                    format!("({whole}, {whole}) {own} a0{at} / (sqrt(abs(a1{at})) + {rate})"),
+                    &[5, 1],
+                ),
+                (format!("({whole}) {} a0{at}", total("norm")), &[7]),
+                (format!("({whole}) {} a0{at}", total("norm1")), &[7]),
+                (
+                    format!("({whole}, {whole}) {} a0{at} - a1{at}", total("mean")),
+                    &[7, 1],
+                ),
+                (
+                    format!("({whole}, {whole}) {} a0{at} - a1{at}", total("max")),
+                    &[5, 1],
+                ),
+                (format!("({whole}) {} a0{at}", total("min")), &[7]),
+                (format!("({whole}) {} a0{at}", total("norminf")), &[1]),
+                (
+                    format!("({whole}, {whole}) {own} a0{at} - {rate} * a1{at}"),
+                    &[1, 7],
+                ),
+            ];
+            for special in [None, Some(f64::NAN), Some(f64::INFINITY), Some(-0.0)] {
+                let mut given = vec![
+                    numbers.array(dtype, &[2, b, n, d]),
+                    numbers.array(dtype, &[b, n, d]),
+                    numbers.array(dtype, &[b, n, d]),
+                ];
+                if let Some(value) = special {
+                    let at = numbers.next(b * n * d);
+                    match given[1].data_mut() {
+                        Data::F32(v) => v[at] = value as f32,
+                        Data::F64(v) => v[at] = value,
+                        other => panic!("{}", other.dtype()),
+                    }
+                }
+                let program = program(&texts, given);
+                // Numbers, what is written over, and what has room of its own.
+                let kept = |number: usize| number != 0 && number != 4;
+                for rows in [1, 3] {
+                    let made = |fusion: Fusion, threads: usize, over: bool| {
+                        let options = Options {
+                            fusion,
+                            ..Options::default()
+                        };
+                        let over = match over {
+                            true => replaced(&program, rows, &kept, &everything),
+                            false => vec![],
+                        };
+                        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                        let made =
+                            || together(&program, rows, (&kept, &over), &everything, &options);
+                        let made = pool.build().unwrap().install(|| made().unwrap());
+                        let bytes = made.iter().flatten().map(|a| a.data().bytes().to_vec());
+                        bytes.collect::<Vec<_>>()
+                    };
+                    let want = made(Fusion::Never, 1, false);
+                    assert_eq!(want.len(), 10);
+                    for (threads, over) in [(1, false), (3, false), (3, true)] {
+                        let got = made(Fusion::Always, threads, over);
+                        for (number, (want, got)) in want.iter().zip(&got).enumerate() {
+                            let what = format!("{b} x {n} x {d} of {name} with {special:?}");
+                            assert_eq!(want, got, "{what}: {number} of {rows}, over {over}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_of_several_indices_and_stored_types() {
     let (b, h, d) = (5, 33, 700);

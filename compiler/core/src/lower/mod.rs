@@ -75,12 +75,17 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
     plan.sweeps = sweep::sweeps(&plan);
     free(&mut plan);
     // What is kept until a sweep is taken must not cost much more than what passes saves.
-    within(&mut plan, whole + whole / 8);
+    within(&mut plan, hardly_more(whole));
     let whole = held(&plan);
     plan.exchanges = exchange::exchanges(&plan);
     free(&mut plan);
-    one_by_one(&mut plan, whole + whole / 8);
+    one_by_one(&mut plan, hardly_more(whole));
     Ok(plan)
+}
+
+/// The most bytes that a faster plan may hold beside one that holds so many.
+pub fn hardly_more(bytes: u64) -> u64 {
+    bytes + bytes / 6
 }
 
 /// Takes steps one by one where sweeps make a plan need more than so many bytes.

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::{Bank, Machine};
+use crate::column::{Column, MOST_LANES};
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
 use crate::program::{Kind, Operation, Register};
@@ -20,11 +21,13 @@ use std::ops::Range;
 /// Bytes that a register takes in the buffer for the lanes that are left over: the widest vector.
 const SLOT: usize = 16;
 
-/// Bytes of a result's lanes that go past the caches by way of a buffer at once.
-const PART: usize = 4096;
-
 /// Most results of a group that go past the caches.
-pub(crate) const MOST_PAST: usize = 4;
+const MOST_PAST: usize = 4;
+
+/// Lanes of a result on their way past the caches.
+#[derive(Clone)]
+#[repr(align(64))]
+struct Buffer<T>([T; MOST_LANES]);
 
 /// Where the lanes of a group's inputs and outputs lie, and the size of one.
 #[derive(Clone, Copy)]
@@ -97,14 +100,13 @@ impl Machine<'_, '_> {
         self.on_lanes(fused, n, &lanes);
     }
 
-    /// Executes the innermost level of a direct program: reads of neighbours and one group or curve, whose results go to these elements of the columns,
-    /// past the caches if `streams`. What results are over is what their columns hold so far; that does not stream.
+    /// Executes the innermost level of a direct program: reads of neighbours and one group or curve, whose results go to these elements of the
+    /// columns. What results are over is what their columns hold so far; these are [`Column::There`].
     pub(crate) fn through(
         &mut self,
         level: &[Operation],
-        columns: &mut [Segment<'_>],
+        columns: &mut [Column<'_>],
         to: Range<usize>,
-        streams: bool,
     ) {
         for operation in level {
             match &operation.kind {
@@ -115,26 +117,34 @@ impl Machine<'_, '_> {
                 }
                 Kind::Fused(fused) => {
                     let mut lanes = Lanes::default();
+                    let there = |column: &mut Column<'_>| match column.segment() {
+                        Some(segment) => segment.address(to.clone()),
+                        None => (std::ptr::null_mut(), 0),
+                    };
                     for node in &fused.inputs {
                         lanes.push(match self.there(level, *node) {
-                            Some(column) => columns[column].address(to.clone()),
+                            Some(column) => there(&mut columns[column]),
                             None => self.address(*node, to.len()),
                         });
                     }
                     assert_eq!(columns.len(), fused.outputs.len(), "a column a result");
                     for column in &mut *columns {
-                        lanes.push(column.address(to.clone()));
+                        lanes.push(there(column));
                     }
-                    match (streams && columns.len() <= MOST_PAST, self.program.value()) {
-                        (false, _) => self.on_lanes(fused, to.len(), &lanes),
-                        (true, DType::F32) => self.past::<f32>(fused, &lanes, columns, to.clone()),
-                        (true, _) => self.past::<f64>(fused, &lanes, columns, to.clone()),
+                    match (columns.iter().all(Column::is_there), self.program.value()) {
+                        (true, _) => self.on_lanes(fused, to.len(), &lanes),
+                        (_, DType::F32) => self.parted::<f32>(fused, &lanes, columns, to.clone()),
+                        (_, _) => self.parted::<f64>(fused, &lanes, columns, to.clone()),
                     }
                 }
                 Kind::Curve(curve) => {
                     let (known, n) = (self.known(curve), to.len());
                     let x = self.program.registers[curve.argument as usize];
-                    let elements = &mut f32::elements(&mut columns[0])[to.clone()];
+                    let streams = !columns[0].is_there();
+                    let Some(segment) = columns[0].segment() else {
+                        continue;
+                    };
+                    let elements = &mut f32::elements(segment)[to.clone()];
                     match (self.there(level, curve.argument).is_some(), streams) {
                         (true, _) => known.over(elements),
                         (_, true) => known.past(elements, self.f32s.lanes(x, n)),
@@ -154,22 +164,31 @@ impl Machine<'_, '_> {
         })
     }
 
-    /// Runs a group over lanes, which lie at these addresses; its results go past the caches to these elements of the columns, part by part
-    /// by way of the first cache, most parts whole lines.
-    fn past<T: Element>(
+    /// Runs a group over lanes, which lie at these addresses, part by part: what goes past the caches, to these elements of the columns, or into a
+    /// number goes by way of the first cache, most parts whole lines.
+    fn parted<T: Element>(
         &self,
         fused: &Fused,
         lanes: &Lanes,
-        columns: &mut [Segment<'_>],
+        columns: &mut [Column<'_>],
         to: Range<usize>,
     ) {
-        let most = PART / size_of::<T>();
-        let mut buffers = vec![[T::default(); PART / 4]; columns.len()];
+        let most = MOST_LANES * 4 / size_of::<T>();
+        let past = |column: &Column<'_>| matches!(column, Column::Past(_));
         let (mut part, inputs) = (*lanes, fused.inputs.len());
-        for (address, buffer) in part.addresses[inputs..].iter_mut().zip(&mut buffers) {
-            *address = buffer.as_mut_ptr().cast();
-        }
-        let head = stream::before_line(&T::elements(&mut columns[0])[to.clone()]);
+        let streams = columns.iter().filter(|column| past(column)).count();
+        let streams = if streams <= MOST_PAST { streams } else { 0 };
+        let mut buffers = vec![Buffer([T::default(); MOST_LANES]); streams];
+        let first = columns
+            .iter_mut()
+            .filter(|column| past(column))
+            .take(streams);
+        let mut heads = first.filter_map(Column::segment).map(|segment| {
+            let elements = &T::elements(segment)[to.clone()];
+            stream::before_line(elements)
+        });
+        let head = heads.next().unwrap_or(0);
+        drop(heads);
         let mut done = 0;
         while done < to.len() {
             let next = if done == 0 && head > 0 { head } else { most };
@@ -179,11 +198,40 @@ impl Machine<'_, '_> {
                     part.addresses[k] = lanes.addresses[k].wrapping_add(done * lanes.sizes[k]);
                 }
             }
+            let mut free = buffers.iter_mut();
+            for (k, column) in (inputs..).zip(&mut *columns) {
+                (part.addresses[k], part.sizes[k]) = match column {
+                    Column::Gathered(gathering) => {
+                        (gathering.room::<T>(next).cast(), size_of::<T>())
+                    }
+                    Column::There(_) | Column::Past(_) => {
+                        let buffer = match column {
+                            Column::Past(_) => free.next(),
+                            _ => None,
+                        };
+                        let there = || lanes.addresses[k].wrapping_add(done * lanes.sizes[k]);
+                        let address = match buffer {
+                            Some(buffer) => buffer.0.as_mut_ptr().cast(),
+                            None => there(),
+                        };
+                        (address, size_of::<T>())
+                    }
+                };
+            }
             self.on_lanes(fused, next, &part);
             let at = to.start + done;
-            for (column, buffer) in columns.iter_mut().zip(&buffers) {
-                let elements = &mut T::elements(column)[at..at + next];
-                stream::copy(elements, &buffer[..next], true);
+            let mut full = buffers.iter();
+            for column in &mut *columns {
+                match column {
+                    Column::Gathered(gathering) => gathering.take::<T>(next),
+                    Column::Past(segment) => {
+                        if let Some(buffer) = full.next() {
+                            let elements = &mut T::elements(segment)[at..at + next];
+                            stream::copy(elements, &buffer.0[..next], true);
+                        }
+                    }
+                    Column::There(_) => {}
+                }
             }
             done += next;
         }

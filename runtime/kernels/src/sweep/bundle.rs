@@ -10,11 +10,13 @@ use super::merged::{self, Merged, Origin, Outline};
 use super::part::{keyed, places};
 use super::{Member, Operand};
 use crate::boxes::Boxes;
+use crate::carrier::Rule;
+use crate::column::{Column, Gathering, Strips};
 use crate::direct::Several;
 use crate::drive::Driver;
 use crate::memo::{self, Lying, Ready};
+use crate::nest::Nest;
 use crate::program::Place;
-use crate::segment::Segment;
 use crate::{Chunk, Options, signed};
 use ein_fused::Group;
 use ein_plan::NodeId;
@@ -24,6 +26,8 @@ use std::sync::Arc;
 pub(super) struct Bundle {
     pub merged: Merged,
     ready: Arc<Ready>,
+    /// The loops in which what is gathered is reduced.
+    points: Nest,
 }
 
 /// What is known of members without their data.
@@ -101,9 +105,18 @@ pub(super) fn bundles(
         }
         let make = |times| several.ready(times, options.fusion);
         let ready = memo::program(last.memo, &key, Lying::At(&places), make);
-        ready.program.direct.then_some(Bundle { merged, ready })
+        let points = Nest::of_points(&lengths);
+        ready.program.direct.then_some(Bundle {
+            merged,
+            ready,
+            points,
+        })
     };
-    merged.into_iter().filter_map(ready).collect()
+    let bundle = |merged: Merged| {
+        let less = merged.without_terms(outlines);
+        ready(merged).or_else(|| ready(less?))
+    };
+    merged.into_iter().filter_map(bundle).collect()
 }
 
 /// Members as one kernel, over ranges in parts of these lengths.
@@ -140,25 +153,27 @@ impl Bundle {
         over.collect()
     }
 
-    /// Computes a block; `columns`: of each result its part, which holds the elements of the operand that is `over` it; written past the caches if
-    /// `streams`.
+    /// What gathers a member's lanes in a block.
+    pub(super) fn gathering(&self, rule: Rule, ranges: &[(i64, i64)]) -> Gathering {
+        Gathering::new(rule, Strips::of(&self.points, ranges))
+    }
+
+    /// Computes a block; `columns`: of each result its part, which holds the elements of the operand that is `over` it.
     pub(super) fn run(
         &self,
         ranges: &[(i64, i64)],
         operands: (&[Chunk<'_>], &[i64]),
         over: &[(usize, usize)],
-        (columns, streams): (Vec<Segment<'_>>, bool),
+        columns: &mut [Column<'_>],
     ) {
         let driver = Driver::new(&self.ready.program, ranges, &[], true);
-        let driver = driver.over(over).streaming(streams);
-        // Nothing that is read from memory to memory can fault.
-        let _none = driver.on(operands, 1).run_here(columns);
+        driver.over(over).on(operands, 1).run_columns(columns);
     }
 }
 
 /// The groups of what is taken together in a sweep; `places`: by member and operand the range of each dimension.
 pub(crate) fn groups(members: &[Outline<'_>], places: &[Vec<Vec<(u64, u64)>>]) -> Vec<Group> {
-    let group = |merged: Merged| {
+    let group = |merged: &Merged| {
         let read = merged.operands.iter();
         let places: Vec<Place> = read
             .map(|(member, operand)| Place::new(&places[*member][*operand]))
@@ -166,10 +181,11 @@ pub(crate) fn groups(members: &[Outline<'_>], places: &[Vec<Vec<(u64, u64)>>]) -
         let ranges = signed(&members[*merged.members.first()?].ranges);
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
         let results = merged.nodes();
-        several(&merged, (&results, &ranges, &lengths), &places).group()
+        several(merged, (&results, &ranges, &lengths), &places).group()
     };
+    let bundle = |merged: Merged| group(&merged).or_else(|| group(&merged.without_terms(members)?));
     merged::merged(members)
         .into_iter()
-        .filter_map(group)
+        .filter_map(bundle)
         .collect()
 }

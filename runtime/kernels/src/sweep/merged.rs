@@ -1,16 +1,17 @@
-//! Members of a sweep that become one kernel with several results: element-wise ones over the same indices.
+//! Members of a sweep that become one kernel with several results: element-wise ones over the same indices, and the terms of what is gathered
+//! over these.
 //!
 //! One loop then reads what they read and writes what somebody else wants of them; what only they read stays in registers. Must not know
 //! data, blocks, or how a kernel is run.
 //!
 //! ```text
-//! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]   ->   a0, a1 -> m1, m2
+//! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2, m2 of m3
 //! ```
 
 use crate::fuse;
 use crate::guard::dependencies;
 use ein_fused::Group;
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction};
 
 /// A member of a sweep, without its data.
 #[derive(Clone, Debug)]
@@ -42,14 +43,24 @@ pub(crate) struct Merged {
     pub kernel: Kernel,
     /// Each of its operands as the member and the operand that it is first.
     pub operands: Vec<(usize, usize)>,
-    /// Nodes that are wanted, ascending, with the member whose result each is.
+    /// Nodes that are wanted, ascending, with the member whose result, or term if it gathers, each is.
     pub results: Vec<(NodeId, usize)>,
 }
+
+/// Fewest points of which the terms of what is gathered are made by a loop with others: of so many, lanes are points.
+const FEWEST_GATHERED: u64 = 1 << 12;
 
 impl Merged {
     /// The nodes that are wanted, ascending.
     pub(crate) fn nodes(&self) -> Vec<NodeId> {
         self.results.iter().map(|result| result.0).collect()
+    }
+
+    /// The same without those that gather, if there are any and others are left.
+    pub(crate) fn without_terms(&self, members: &[Outline<'_>]) -> Option<Merged> {
+        let own = self.members.iter().copied();
+        let left: Vec<usize> = own.filter(|member| !members[*member].gathers()).collect();
+        (left.len() > 1 && left.len() < self.members.len()).then(|| merge(members, left))
     }
 }
 
@@ -59,17 +70,34 @@ impl Outline<'_> {
         self.kernel.reduction.is_some() && self.kernel.output_rank == 0
     }
 
-    /// Its cheap operations, if it has no others and is element-wise.
+    /// The type of what it makes, or gathers, of a point, if it is one of floats.
+    fn value(&self) -> Option<DType> {
+        let value = self.kernel.graph.dtype(self.kernel.root);
+        matches!(value, DType::F32 | DType::F64).then_some(value)
+    }
+
+    /// Whether what it gathers does not depend on where points stand, and is of many.
+    fn gathers_terms(&self) -> bool {
+        use Reduction as R;
+        let lengths = self.ranges.iter().map(|range| range.1);
+        self.gathers()
+            && self.kernel.finish
+            && matches!(
+                self.kernel.reduction,
+                Some(R::Sum | R::Mean | R::Max | R::Min | R::Norm | R::Norm1 | R::NormInf)
+            )
+            && lengths.fold(1, u64::saturating_mul) >= FEWEST_GATHERED
+    }
+
+    /// Its cheap operations, if it has no others and is element-wise, or gathers what is.
     fn operations(&self) -> Option<usize> {
         let kernel = self.kernel;
         let graph = &kernel.graph;
-        let [stored @ (DType::F32 | DType::F64)] = kernel.output[..] else {
-            return None;
-        };
-        let whole = kernel.guard.is_none()
-            && kernel.reduction.is_none()
-            && kernel.output_rank as usize == kernel.indices.len();
-        if !whole || graph.dtype(kernel.root) != stored {
+        let value = self.value()?;
+        let element_wise = kernel.reduction.is_none()
+            && kernel.output_rank as usize == kernel.indices.len()
+            && kernel.output == [value];
+        if kernel.guard.is_some() || !element_wise && !self.gathers_terms() {
             return None;
         }
         let depends = dependencies(graph);
@@ -110,19 +138,18 @@ impl Outline<'_> {
 pub(crate) fn merged(members: &[Outline<'_>]) -> Vec<Merged> {
     let (mut all, mut open, mut held) = (vec![], vec![], 0);
     for (number, member) in members.iter().enumerate() {
-        if member.gathers() {
-            continue;
-        }
         let operations = member.operations();
         let joins = |open: &[usize]| {
             let alike = open.first().is_none_or(|first| {
                 let first = &members[*first];
-                first.ranges == member.ranges && first.kernel.output == member.kernel.output
+                first.ranges == member.ranges && first.value() == member.value()
             });
             alike && open.iter().all(|other| member.is_beside(*other))
         };
         match operations {
             Some(more) if held + more <= fuse::MOST && joins(&open) => held += more,
+            // Nobody reads it.
+            _ if member.gathers() => continue,
             _ => {
                 all.push(std::mem::take(&mut open));
                 held = operations.unwrap_or(0);
@@ -175,7 +202,8 @@ fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
     };
     let mut results: Vec<(NodeId, usize)> = vec![];
     for (number, mut root) in of.iter().copied().zip(roots) {
-        if !members[number].kept && !is_read(number) {
+        let member = &members[number];
+        if !member.gathers() && !member.kept && !is_read(number) {
             continue;
         }
         // A result is an operation of its own.
@@ -190,14 +218,14 @@ fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
     Merged {
         kernel: Kernel {
             indices: first.indices.clone(),
-            output_rank: first.output_rank,
+            output_rank: first.indices.len() as u32,
             operands: types,
             root: results.last().map_or(NodeId(0), |result| result.0),
             graph,
             guard: None,
             reduction: None,
             finish: true,
-            output: first.output.clone(),
+            output: vec![first.graph.dtype(first.root)],
         },
         members: of,
         operands,

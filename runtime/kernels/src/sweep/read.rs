@@ -10,6 +10,10 @@
 use super::bundle::Bundle;
 use super::merged::Merged;
 use super::{Member, Operand, shape};
+use ein_plan::sweep::BLOCK;
+
+/// Blocks of which there are enough for any number of threads.
+const MANY: usize = 256;
 
 /// About how many bytes lie in a cache for a row: what is read, and what is made but for what stays in registers.
 pub(super) fn row_bytes(
@@ -67,6 +71,18 @@ pub(super) fn row_bytes(
     }
     bytes += read.iter().map(|read| read.1).sum::<usize>();
     bytes / rows.max(1)
+}
+
+/// About how many bytes a block of rows has, of so many bytes a row; `at_once`: whether one loop makes everything, so that nothing has to stay in
+/// a cache. Then there are fewer blocks, if there are many.
+pub(super) fn block_bytes(row: usize, extents: &[(i64, i64)], at_once: bool) -> usize {
+    let least = BLOCK as usize;
+    if !at_once {
+        return least;
+    }
+    let rows = extents.iter().map(|extent| extent.1 as usize);
+    let all = rows.fold(row, usize::saturating_mul);
+    (all / MANY).clamp(least, 4 * least)
 }
 
 /// Whether a member reads what another one makes that is not taken together with it.

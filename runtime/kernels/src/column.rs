@@ -1,0 +1,155 @@
+//! Where the lanes of a loop's results go: to their place, past the caches, or into one number.
+//!
+//! What goes into a number is added up in the strips of the strip machine, so that it has its bits, however many lanes the loop takes at once.
+//! Must not know programs.
+//!
+//! ```text
+//! rows of 1200 lanes, norm, 1024 lanes at once:   strips 400 400 | 224 held;  + 1024:   400 400 400 | 48 held
+//! ```
+
+use crate::accumulate::Accumulator;
+use crate::carrier::{Carrier, Rule};
+use crate::nest::{Nest, WIDTH};
+use crate::rows::Element;
+use crate::segment::Segment;
+use crate::wide::{self, Job};
+use ein_array::Array;
+
+/// Most lanes of a result that go by way of a buffer at once.
+pub(crate) const MOST_LANES: usize = 1024;
+
+/// Where the lanes of a result go.
+pub(crate) enum Column<'s> {
+    /// To these elements.
+    There(Segment<'s>),
+    /// To these elements, past the caches.
+    Past(Segment<'s>),
+    /// Into a number.
+    Gathered(Gathering),
+}
+
+impl<'s> Column<'s> {
+    /// The elements, of which there are some.
+    pub(crate) fn segment(&mut self) -> Option<&mut Segment<'s>> {
+        match self {
+            Column::There(segment) | Column::Past(segment) => Some(segment),
+            Column::Gathered(_) => None,
+        }
+    }
+
+    /// Whether lanes are where they belong once a loop has made them.
+    pub(crate) fn is_there(&self) -> bool {
+        matches!(self, Column::There(_))
+    }
+}
+
+/// The strips that points are reduced in, which lie one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strips {
+    /// Points of a strip.
+    each: usize,
+    /// Points after which strips begin anew.
+    row: usize,
+}
+
+impl Strips {
+    /// Those of a reduction of all indices, over these ranges.
+    pub(crate) fn of(nest: &Nest, ranges: &[(i64, i64)]) -> Strips {
+        let each = nest.tiles.iter().product();
+        let (first, rest) = (nest.strip.first(), nest.tiles.iter().skip(1));
+        let length = first.map_or(1, |index| ranges[*index].1 as usize);
+        Strips {
+            each,
+            row: length * rest.product::<usize>(),
+        }
+    }
+
+    /// How many points there are from `at` to the end of its strip.
+    fn left(&self, at: usize) -> usize {
+        let within = at % self.row;
+        (self.each - within % self.each).min(self.row - within)
+    }
+}
+
+/// Lanes on their way into a number.
+pub(crate) struct Gathering {
+    accumulator: Accumulator,
+    strips: Strips,
+    /// Points that are added.
+    added: usize,
+    /// Lanes of the strip that is not complete, the first of `lanes`.
+    held: usize,
+    lanes: Array,
+}
+
+impl Gathering {
+    pub(crate) fn new(rule: Rule, strips: Strips) -> Gathering {
+        let mut accumulator = Accumulator::new(rule, true);
+        accumulator.reset(1);
+        Gathering {
+            accumulator,
+            strips,
+            added: 0,
+            held: 0,
+            lanes: Array::zeros(rule.value, &[MOST_LANES + WIDTH]),
+        }
+    }
+
+    /// Room for the next lanes, at most `MOST_LANES`.
+    pub(crate) fn room<T: Element>(&mut self, lanes: usize) -> *mut T {
+        let held = self.held;
+        let mut all = Segment::of(self.lanes.data_mut());
+        T::elements(&mut all)[held..held + lanes].as_mut_ptr()
+    }
+
+    /// Takes the next lanes from the room that they were given.
+    pub(crate) fn take<T: Element>(&mut self, lanes: usize) {
+        let mut all = Segment::of(self.lanes.data_mut());
+        let all = T::elements(&mut all);
+        self.held += lanes;
+        let done = wide::run(Add {
+            accumulator: &mut self.accumulator,
+            strips: self.strips,
+            lanes: &all[..self.held],
+            added: self.added,
+        });
+        all.copy_within(done..self.held, 0);
+        self.held -= done;
+        self.added += done;
+    }
+
+    /// What all lanes come to.
+    pub(crate) fn carrier(&self) -> Carrier {
+        debug_assert_eq!(self.held, 0, "the last strip is complete");
+        self.accumulator.carrier(0)
+    }
+}
+
+/// Adds whole strips of lanes; how many lanes these are comes of it.
+struct Add<'l, T> {
+    accumulator: &'l mut Accumulator,
+    strips: Strips,
+    lanes: &'l [T],
+    added: usize,
+}
+
+impl<T: Element> Job for Add<'_, T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let mut done = 0;
+        loop {
+            let next = self.strips.left(self.added + done);
+            let Some(strip) = self.lanes.get(done..done + next) else {
+                return done;
+            };
+            if strip.is_empty() {
+                return done;
+            }
+            // Numbers of points are for reductions to places, which are not gathered so.
+            self.accumulator.add_floats(strip, None, |_| 0);
+            done += next;
+        }
+    }
+}
