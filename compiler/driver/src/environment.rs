@@ -19,8 +19,9 @@ use std::{collections::BTreeSet, env};
 const PREFIX: &str = "EIN_";
 
 /// Of tests and benches, which start programs.
-const OF_TESTS: [&str; 9] = [
+const OF_TESTS: [&str; 10] = [
     "EIN_ACCURACY_STEP",
+    "EIN_BENCH_ROUNDS",
     "EIN_BENCH_SIZE",
     "EIN_PEER",
     "EIN_PEER_CLOCK",
