@@ -34,7 +34,7 @@ impl Ways {
     }
 
     /// Goes from the first term through all steps; `edges` are those of each term, in the order in which they were taken.
-    fn go(&mut self, first: usize, edges: &[Vec<(&'static str, usize)>]) {
+    fn go(&mut self, first: usize, edges: &[Edges]) {
         self.from = vec![None; self.terms.len()];
         let mut queue = VecDeque::from([first]);
         while let Some(now) = queue.pop_front() {
@@ -48,11 +48,14 @@ impl Ways {
     }
 }
 
+/// The steps from a term: each one's rule, and the term that it leads to.
+type Edges = Vec<(&'static str, usize)>;
+
 impl Steps {
     /// All steps, over the classes as they are now.
     pub fn new(search: &Search<'_>) -> Steps {
         let graph = search.bound.graph;
-        let mut found: HashMap<Id, (Ways, Vec<Vec<(&'static str, usize)>>)> = HashMap::new();
+        let mut found: HashMap<Id, (Ways, Vec<Edges>)> = HashMap::new();
         for step in &graph.history {
             let (ways, edges) = found.entry(graph.egraph.find(step.class)).or_default();
             let before = ways.number(search.current(&step.before));
