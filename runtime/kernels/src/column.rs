@@ -9,8 +9,8 @@
 
 use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
+use crate::element::Element;
 use crate::nest::{Nest, WIDTH};
-use crate::rows::Element;
 use crate::segment::Segment;
 use crate::wide::{self, Job};
 use ein_array::Array;

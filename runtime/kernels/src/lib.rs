@@ -21,6 +21,7 @@ mod contraction;
 mod curve;
 mod direct;
 mod drive;
+mod element;
 mod explain;
 mod forms;
 mod fuse;

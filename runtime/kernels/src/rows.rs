@@ -12,6 +12,7 @@ mod extreme;
 use crate::accumulate::Accumulator;
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
+use crate::element::Element;
 use crate::lie::{Lie, lie};
 use crate::nest::{WIDTH, strip_of};
 use crate::pack::merged;
@@ -21,7 +22,6 @@ use crate::wide::{self, Job};
 use crate::{Chunk, memory};
 use ein_array::{Array, Data};
 use ein_plan::{DType, Kernel, Reduction};
-pub(crate) use extreme::Element;
 use extreme::of_row;
 use rayon::prelude::*;
 

@@ -86,18 +86,20 @@ impl Build {
     }
 }
 
+fn chunks(owned: &[Owned]) -> Vec<Chunk<'_>> {
+    let chunks = owned.iter().map(|o| Chunk {
+        columns: o.columns.iter().collect(),
+        start: o.start.clone(),
+    });
+    chunks.collect()
+}
+
 fn evaluate(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     owned: &[Owned],
 ) -> Result<Vec<Array>, KernelError> {
-    let chunks: Vec<Chunk<'_>> = owned
-        .iter()
-        .map(|o| Chunk {
-            columns: o.columns.iter().collect(),
-            start: o.start.clone(),
-        })
-        .collect();
+    let chunks = chunks(owned);
     run(kernel, ranges, &chunks, &Options::default())
 }
 
@@ -204,13 +206,7 @@ fn long_inner_sums_are_cut() {
 
 /// The sums that two parts of the inner indices give, the second one added to the first where that lies; whether it was.
 fn in_two_parts(kernel: &Kernel, owned: &[Owned], options: &Options) -> (bool, Array, Array) {
-    let chunks: Vec<Chunk<'_>> = owned
-        .iter()
-        .map(|o| Chunk {
-            columns: o.columns.iter().collect(),
-            start: o.start.clone(),
-        })
-        .collect();
+    let chunks = chunks(owned);
     let (mut first, mut second) = (whole(kernel), whole(kernel));
     let inner = kernel.output_rank as usize;
     let half = first[inner].1 / 3;
@@ -286,13 +282,7 @@ fn what_cannot_be_added_leaves_the_sum_as_it_is() {
         let half = (kernel.output_rank as usize, 30);
         let mut ranges = whole(&kernel);
         ranges[half.0].1 = half.1;
-        let chunks: Vec<Chunk<'_>> = owned
-            .iter()
-            .map(|o| Chunk {
-                columns: o.columns.iter().collect(),
-                start: o.start.clone(),
-            })
-            .collect();
+        let chunks = chunks(&owned);
         let mut sum = run(&kernel, &ranges, &chunks, &options).unwrap().remove(0);
         let before = sum.clone();
         assert!(!add(&kernel, &ranges, &chunks, &mut sum, &options));

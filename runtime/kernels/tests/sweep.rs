@@ -177,6 +177,16 @@ fn everything(kernel: &Kernel) -> Vec<(u64, u64)> {
         .collect()
 }
 
+/// Whether what a member made is what was wanted, but for the order of sums.
+fn close(member: usize, want: &Array, got: &Array) {
+    let (want, got) = (want.data(), got.data());
+    for at in 0..want.len() {
+        let (want, got) = (want.get(at).as_f64(), got.get(at).as_f64());
+        let far = (want - got).abs() > 1e-4 * (1.0 + want.abs());
+        assert!(!far, "member {member} at {at}: {got}, not {want}");
+    }
+}
+
 fn same(
     name: &str,
     program: &Program,
@@ -349,18 +359,12 @@ fn products_are_close_to_their_parts() {
                     assert!(!kept(number));
                     continue;
                 };
-                let (want, got) = (want.data(), got.data());
-                for at in 0..want.len() {
-                    let (want, got) = (want.get(at).as_f64(), got.get(at).as_f64());
-                    let far = (want - got).abs() > 1e-4 * (1.0 + want.abs());
-                    assert!(!far, "member {number} at {at}: {got}, not {want}");
-                }
+                close(number, want, &got);
             }
         }
     }
 }
 
-/// What reduces all rows is merged block by block: close to the whole, and the same on any number of threads.
 /// A factor that all blocks of a few rows read, and whose columns do not lie side by side; with one block of another size at the end, on a
 /// part of the columns, and beside one whose columns do.
 #[test]
@@ -410,17 +414,13 @@ fn blocks_of_few_rows_share_a_factor() {
         for rows in [1, 2] {
             let got = together(&program, rows, (&|_| true, &[]), ranges, &options).unwrap();
             for (number, (want, got)) in want.iter().zip(got).enumerate() {
-                let (want, got) = (want.data(), got.as_ref().unwrap().data());
-                for at in 0..want.len() {
-                    let (want, got) = (want.get(at).as_f64(), got.get(at).as_f64());
-                    let far = (want - got).abs() > 1e-4 * (1.0 + want.abs());
-                    assert!(!far, "member {number} at {at}: {got}, not {want}");
-                }
+                close(number, want, got.as_ref().unwrap());
             }
         }
     }
 }
 
+/// What reduces all rows is merged block by block: close to the whole, and the same on any number of threads.
 #[test]
 fn numbers_are_gathered() {
     for (n, d) in [(1, 1), (3, 7), (1000, 33), (301, 1031), (5, 90_001)] {

@@ -139,7 +139,7 @@ impl Search<'_> {
                 },
             });
         }
-        let steps = self.steps.get_or_init(|| Steps::new(self));
+        let steps = self.steps.get_or_init(|| Steps::new(self.bound.graph));
         let mut told = HashSet::new();
         let of_statements = solution.statements.iter().flat_map(|(class, statement)| {
             let own = owner.get(class).copied();

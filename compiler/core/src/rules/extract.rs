@@ -155,21 +155,12 @@ impl<'a> Search<'a> {
                 continue;
             };
             let class = egraph.find(self.translated.places[at].class);
-            let term = self.current(term);
+            let term = self.bound.graph.current(term);
             if let Some(number) = self.terms(class).iter().position(|t| *t == term) {
                 choice.entry(class).or_insert(number);
             }
         }
         choice
-    }
-
-    /// A term as it is now, classes having been united.
-    pub fn current(&self, term: &Term) -> Term {
-        let mut term = term.clone();
-        for child in &mut term.children {
-            *child = self.bound.graph.egraph.find(*child);
-        }
-        term
     }
 
     /// The programs worth looking at.

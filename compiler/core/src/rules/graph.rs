@@ -105,6 +105,15 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// A term as it is now, classes having been united.
+    pub fn current(&self, term: &Term) -> Term {
+        let mut term = term.clone();
+        for child in &mut term.children {
+            *child = self.egraph.find(*child);
+        }
+        term
+    }
+
     /// What is known of a class.
     pub fn data(&self, class: Id) -> &Data {
         &self.egraph[class].data

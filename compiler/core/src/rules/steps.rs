@@ -6,7 +6,7 @@
 //! join-sums: p + q = sum_k (a + b);  factor: sum_k (a + b) = sum_k x * (y + z)
 //! ```
 
-use super::extract::Search;
+use super::graph::Graph;
 use super::term::{Head, Term};
 use egg::Id;
 use std::collections::{HashMap, VecDeque};
@@ -53,13 +53,12 @@ type Edges = Vec<(&'static str, usize)>;
 
 impl Steps {
     /// All steps, over the classes as they are now.
-    pub fn new(search: &Search<'_>) -> Steps {
-        let graph = search.bound.graph;
+    pub fn new(graph: &Graph) -> Steps {
         let mut found: HashMap<Id, (Ways, Vec<Edges>)> = HashMap::new();
         for step in &graph.history {
             let (ways, edges) = found.entry(graph.egraph.find(step.class)).or_default();
-            let before = ways.number(search.current(&step.before));
-            let after = ways.number(search.current(&step.term));
+            let before = ways.number(graph.current(&step.before));
+            let after = ways.number(graph.current(&step.term));
             edges.resize(ways.terms.len(), vec![]);
             edges[before].push((step.rule, after));
             edges[after].push((step.rule, before));
@@ -67,7 +66,7 @@ impl Steps {
         let mut first: HashMap<Id, Term> = HashMap::new();
         for (class, term) in &graph.first {
             let entry = first.entry(graph.egraph.find(*class));
-            entry.or_insert_with(|| search.current(term));
+            entry.or_insert_with(|| graph.current(term));
         }
         let gone = found.into_iter().filter_map(|(class, (mut ways, edges))| {
             let first = *ways.numbers.get(first.get(&class)?)?;

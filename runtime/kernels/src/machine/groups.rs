@@ -9,10 +9,10 @@
 
 use super::{Bank, Machine};
 use crate::column::{Column, MOST_LANES};
+use crate::element::Element;
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
 use crate::program::{Kind, Operation, Register};
-use crate::rows::Element;
 use crate::segment::Segment;
 use crate::stream;
 use ein_plan::DType;
@@ -182,13 +182,11 @@ impl Machine<'_, '_> {
         let first = columns
             .iter_mut()
             .filter(|column| past(column))
-            .take(streams);
-        let mut heads = first.filter_map(Column::segment).map(|segment| {
-            let elements = &T::elements(segment)[to.clone()];
-            stream::before_line(elements)
+            .take(streams)
+            .next();
+        let head = first.and_then(Column::segment).map_or(0, |segment| {
+            stream::before_line(&T::elements(segment)[to.clone()])
         });
-        let head = heads.next().unwrap_or(0);
-        drop(heads);
         let mut done = 0;
         while done < to.len() {
             let next = if done == 0 && head > 0 { head } else { most };
@@ -200,22 +198,15 @@ impl Machine<'_, '_> {
             }
             let mut free = buffers.iter_mut();
             for (k, column) in (inputs..).zip(&mut *columns) {
-                (part.addresses[k], part.sizes[k]) = match column {
-                    Column::Gathered(gathering) => {
-                        (gathering.room::<T>(next).cast(), size_of::<T>())
-                    }
-                    Column::There(_) | Column::Past(_) => {
-                        let buffer = match column {
-                            Column::Past(_) => free.next(),
-                            _ => None,
-                        };
-                        let there = || lanes.addresses[k].wrapping_add(done * lanes.sizes[k]);
-                        let address = match buffer {
-                            Some(buffer) => buffer.0.as_mut_ptr().cast(),
-                            None => there(),
-                        };
-                        (address, size_of::<T>())
-                    }
+                let buffer = match column {
+                    Column::Past(_) => free.next(),
+                    _ => None,
+                };
+                part.sizes[k] = size_of::<T>();
+                part.addresses[k] = match (buffer, column) {
+                    (Some(buffer), _) => buffer.0.as_mut_ptr().cast(),
+                    (None, Column::Gathered(gathering)) => gathering.room::<T>(next).cast(),
+                    (None, _) => lanes.addresses[k].wrapping_add(done * lanes.sizes[k]),
                 };
             }
             self.on_lanes(fused, next, &part);

@@ -7,8 +7,7 @@
 //! least of 3 1 2 1   ->   1 at 1        largest of 0 -0 -1   ->   0 at 0        least of 5 NaN 1   ->   NaN at 1
 //! ```
 
-use crate::accumulate::Float;
-use crate::segment::Segment;
+use crate::element::Element;
 
 /// Elements that are looked through at once: those that hold the extreme are looked through again for its place, in the
 /// first cache.
@@ -16,32 +15,6 @@ const BLOCK: usize = 512;
 /// Lanes of a row that is long enough, and of a shorter one.
 const LANES: usize = 16;
 const FEW: usize = 4;
-
-/// An element that can be compared.
-pub(crate) trait Element: Float + Default {
-    /// The elements of a segment that has this type.
-    fn elements<'s>(segment: &'s mut Segment<'_>) -> &'s mut [Self];
-}
-
-impl Element for f32 {
-    #[inline(always)]
-    fn elements<'s>(segment: &'s mut Segment<'_>) -> &'s mut [f32] {
-        match segment {
-            Segment::F32(elements) => elements,
-            _ => &mut [],
-        }
-    }
-}
-
-impl Element for f64 {
-    #[inline(always)]
-    fn elements<'s>(segment: &'s mut Segment<'_>) -> &'s mut [f64] {
-        match segment {
-            Segment::F64(elements) => elements,
-            _ => &mut [],
-        }
-    }
-}
 
 /// Whether `x` comes before `s`.
 #[inline(always)]
