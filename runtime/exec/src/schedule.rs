@@ -54,7 +54,9 @@ pub(crate) struct Schedule {
     /// By step: the relation that it changes in place, and at which points.
     pub updates: Vec<Option<(RelationId, Update)>>,
     /// By step: the operand whose memory its result may take, with the relation.
-    pub overwrites: Vec<Option<(usize, RelationId)>>,
+    pub overwrites: Vec<Option<(u32, RelationId)>>,
+    /// By member of a sweep: the relation that ends with it and whose memory its result takes.
+    pub overwrites_in: BTreeMap<RelationId, RelationId>,
     /// What the step may write over of what is carried, by what takes its place.
     pub successions: BTreeMap<RelationId, Succession>,
     /// Where the loss is known, if something waits for it.
@@ -125,7 +127,13 @@ impl Schedule {
             overwrites: plan
                 .steps
                 .iter()
-                .map(|step| overwrites(plan, step))
+                .map(|step| plan.overwrites(step))
+                .collect(),
+            overwrites_in: plan
+                .sweeps
+                .iter()
+                .flat_map(|sweep| plan.overwrites_in(sweep))
+                .filter(|(_, old)| successions.list.iter().all(|s| s.old != *old))
                 .collect(),
             successions: {
                 let list = successions.list.into_iter();
@@ -246,20 +254,6 @@ fn update(plan: &Plan, step: &Step) -> Option<(RelationId, Update)> {
     };
     let relation = plan.in_place(step)?;
     Some((relation, plan.kernels[kernel.0 as usize].update()?))
-}
-
-/// The operand whose memory a step's result may take, if that is worth it.
-fn overwrites(plan: &Plan, step: &Step) -> Option<(usize, RelationId)> {
-    /// Fewer elements stay in a cache.
-    const LARGE: u64 = 1 << 18;
-    let dims = step.kind.array.dims.iter();
-    let elements = dims.fold(1u64, |n, dim| n.saturating_mul(dim.extent));
-    let pieces = step.kind.keys.iter().map(|key| u64::from(key.pieces));
-    if elements / pieces.product::<u64>().max(1) < LARGE {
-        return None;
-    }
-    let (operand, relation) = plan.overwrites(step)?;
-    Some((operand as usize, relation))
 }
 
 /// Whether a loop is in another one.

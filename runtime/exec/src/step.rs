@@ -56,7 +56,8 @@ impl Walker<'_> {
                 if let Some((operand, relation)) = self.succeeds(step.result).or(ends)
                     && let Some((tuples, addresses)) = self.store.take(relation)
                 {
-                    let made = over::join(&self.place(), &join, (operand, tuples), &step.kind)?;
+                    let over = (operand as usize, tuples);
+                    let made = over::join(&self.place(), &join, over, &step.kind)?;
                     self.store.forget(addresses, &made);
                     return Ok(made);
                 }

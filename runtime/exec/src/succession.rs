@@ -52,11 +52,11 @@ impl Walker<'_> {
     }
 
     /// What a step that is in no sweep is written over, and its operand.
-    pub(crate) fn succeeds(&self, next: RelationId) -> Option<(usize, RelationId)> {
+    pub(crate) fn succeeds(&self, next: RelationId) -> Option<(u32, RelationId)> {
         let succession = self.schedule.successions.get(&next)?;
         let operand = succession.operand?;
         let may = self.may_take(succession);
-        may.then_some((operand as usize, succession.old))
+        may.then_some((operand, succession.old))
     }
 
     /// Takes what members of a sweep are written over from what is held; it counts until each member is there.
@@ -64,10 +64,12 @@ impl Walker<'_> {
         let (mut old, mut counted) = (vec![], BTreeMap::new());
         for member in &sweep.members {
             let succession = self.schedule.successions.get(member);
-            if let Some(succession) = succession.filter(|succession| self.may_take(succession))
-                && let Some((tuples, addresses)) = self.store.take(succession.old)
+            let succession = succession.filter(|succession| self.may_take(succession));
+            let ending = self.schedule.overwrites_in.get(member).copied();
+            if let Some(relation) = succession.map(|s| s.old).or(ending)
+                && let Some((tuples, addresses)) = self.store.take(relation)
             {
-                old.push((*member, succession.old, tuples));
+                old.push((*member, relation, tuples));
                 counted.insert(*member, addresses);
             }
         }

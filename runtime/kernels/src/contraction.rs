@@ -142,8 +142,8 @@ fn typed<T: Packed, U: Use>(
     let ranges = crate::signed(ranges);
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let rank = kernel.output_rank as usize;
-    let factors = factors::<T>(kernel, operands, &ranges)?;
-    let roles = roles(&factors, &lengths, rank)?;
+    let mut factors = factors::<T>(kernel, operands, &ranges)?;
+    let mut roles = roles(&factors, &lengths, rank)?;
     let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
     let (m, n, k) = (
         count(&roles.rows),
@@ -154,10 +154,15 @@ fn typed<T: Packed, U: Use>(
         return None;
     }
 
-    let left = Factor::of(&factors.graph, factors.left.0, operands, &ranges);
+    let mut left = Factor::of(&factors.graph, factors.left.0, operands, &ranges);
     let mut right = Factor::of(&factors.graph, factors.right.0, operands, &ranges);
     if let Some(kept) = kept {
         right = kept.turned(right, factors.right.1, &roles, &lengths);
+    }
+    if roles.turns(lie(&left), &lengths) {
+        roles = roles.turned();
+        (factors.left, factors.right) = (factors.right, factors.left);
+        (left, right) = (right, left);
     }
     let layout = Sizes {
         lengths: &lengths,

@@ -1,4 +1,4 @@
-//! Steps whose result may take the memory of an operand: element by element, and nobody reads the operand afterwards.
+//! Steps whose result may take the memory of an operand: element by element, or in a sweep row by row, and nobody reads the operand afterwards.
 //!
 //! Whether it does is up to whoever runs the step; what a plan states that it holds counts both. Must not know how kernels are run.
 //!
@@ -8,9 +8,13 @@
 
 use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel};
-use crate::plan::{Operation, Plan, Range, Step};
+use crate::plan::{Operation, Plan, Range, Step, Sweep};
 use crate::relation::ArrayDim;
 use crate::repeat::alike;
+
+
+/// Fewest elements of a piece that are written over by one step: fewer stay in a cache.
+const LARGE: u64 = 1 << 18;
 
 impl Kernel {
     /// Whether each element of the result needs of an operand, which has the result's shape and type, none but the same element.
@@ -67,9 +71,38 @@ impl Plan {
         same.then_some(input.relation)
     }
 
-    /// The operand of a step whose memory the result may take, and the relation that it is.
+    /// The operand of a step whose memory the result may take, and the relation that it is, if that is worth it.
     pub fn overwrites(&self, step: &Step) -> Option<(u32, RelationId)> {
-        self.beside(step, |relation| step.frees.contains(&relation))
+        let found = self.beside(step, |relation| step.frees.contains(&relation));
+        found.filter(|_| is_large(step))
+    }
+
+    /// Members of a sweep with the relations that end with it and whose memory their results may take.
+    pub fn overwrites_in(&self, sweep: &Sweep) -> Vec<(RelationId, RelationId)> {
+        let mut ending = self.step(sweep.last()).frees.clone();
+        ending.retain(|old| {
+            let mut members = sweep.members.iter().map(|member| self.step(*member));
+            !sweep.members.contains(old)
+                && members.all(|reader| self.reads_own_rows(reader, *old, sweep.rows))
+        });
+        let passing = self.passing();
+        let members = sweep.members.iter().map(|member| self.step(*member));
+        let alone = members.filter(|step| {
+            let columns = step.kind.array.columns.len();
+            !passing[step.result.0 as usize] && columns == 1 && !self.may_gather(step)
+        });
+        let over = alone.filter_map(|step| {
+            let lies = |old: &RelationId| {
+                let kind = self.kind(*old);
+                alike(kind, &step.kind) && kind.placement == step.kind.placement
+            };
+            let old = match is_large(step) {
+                true => ending.remove(ending.iter().position(lies)?),
+                false => return None,
+            };
+            Some((step.result, old))
+        });
+        over.collect()
     }
 
     /// The operand of a step whose elements the result needs of it each at its own place only, and lies just like, of those that are `wanted`.
@@ -89,6 +122,14 @@ impl Plan {
             (own && wanted(relation)).then_some((operand, relation))
         })
     }
+}
+
+/// Whether the pieces of what a step makes are too large for a cache.
+pub(crate) fn is_large(step: &Step) -> bool {
+    let dims = step.kind.array.dims.iter();
+    let elements = dims.fold(1u64, |n, dim| n.saturating_mul(dim.extent));
+    let pieces = step.kind.keys.iter().map(|key| u64::from(key.pieces));
+    elements / pieces.product::<u64>().max(1) >= LARGE
 }
 
 #[cfg(test)]

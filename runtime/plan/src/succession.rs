@@ -11,13 +11,11 @@
 
 use crate::ids::RelationId;
 use crate::lifetime::{Event, Uses, uses};
+use crate::overwrite::is_large;
 use crate::plan::{Operation, Plan, Step};
 use crate::repeat::alike;
 use crate::source::fed;
 use std::collections::BTreeSet;
-
-/// Fewest elements of a piece that are written over by one step: fewer stay in a cache.
-const LARGE: u64 = 1 << 18;
 
 /// What is carried, and what is written over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,13 +144,9 @@ impl Plan {
         });
         let mut sweeps = self.sweeps.iter();
         let Some(sweep) = sweeps.find(|sweep| sweep.members.contains(&next)) else {
-            let dims = to.kind.array.dims.iter();
-            let elements = dims.fold(1u64, |n, dim| n.saturating_mul(dim.extent));
-            let pieces = to.kind.keys.iter().map(|key| u64::from(key.pieces));
-            let large = elements / pieces.product::<u64>().max(1) >= LARGE;
             let (operand, _) = self.beside(to, |relation| relation == old)?;
             let alone = readers.into_iter().all(|reader| reader.result == next);
-            return (large && alone).then_some(Some(operand));
+            return (is_large(to) && alone).then_some(Some(operand));
         };
         let own = |reader: &Step| {
             sweep.members.contains(&reader.result) && self.reads_own_rows(reader, old, sweep.rows)
@@ -162,7 +156,7 @@ impl Plan {
     }
 
     /// Whether a step reads a relation at its own row only, by bare indices.
-    fn reads_own_rows(&self, step: &Step, relation: RelationId, rows: u32) -> bool {
+    pub(crate) fn reads_own_rows(&self, step: &Step, relation: RelationId, rows: u32) -> bool {
         let Operation::LocalJoin { inputs, kernel, .. } = &step.operation else {
             return false;
         };

@@ -32,6 +32,29 @@ pub(crate) struct Roles {
     pub inner: Vec<usize>,
 }
 
+impl Roles {
+    /// Whether the product of the factors in the other order is cheaper: a few columns fill no vector, and many rows, which lie side by
+    /// side in the left factor, fill all. The result is turned where it goes, so it has to be small beside the factors.
+    pub(crate) fn turns(&self, left: Lie<'_>, lengths: &[usize]) -> bool {
+        let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
+        let (rows, columns) = (count(&self.rows), count(&self.columns));
+        let beside =
+            matches!(left, Lie::Strided(steps) if merged(steps, &self.rows, lengths) == Some(1));
+        let few =
+            (2..LINE).contains(&columns) && rows >= 8 * LINE && count(&self.inner) >= 4 * LINE;
+        few && beside && self.batch.is_empty()
+    }
+
+    /// Rows for columns, and columns for rows.
+    pub(crate) fn turned(self) -> Roles {
+        Roles {
+            rows: self.columns,
+            columns: self.rows,
+            ..self
+        }
+    }
+}
+
 /// Where a factor's elements are.
 pub(crate) enum Lie<'s> {
     /// In memory, at these steps.
