@@ -118,11 +118,38 @@ impl Gathering {
         self.added += done;
     }
 
+    /// Takes the next lanes, at most `MOST_LANES`, from where they lie.
+    pub(crate) fn take_from<T: Element>(&mut self, mut lanes: &[T]) {
+        if self.held == 0 {
+            let done = wide::run(Add {
+                accumulator: &mut self.accumulator,
+                strips: self.strips,
+                lanes,
+                added: self.added,
+            });
+            self.added += done;
+            lanes = &lanes[done..];
+        }
+        if !lanes.is_empty() {
+            let held = self.held;
+            let mut all = Segment::of(self.lanes.data_mut());
+            T::elements(&mut all)[held..held + lanes.len()].copy_from_slice(lanes);
+            self.take::<T>(lanes.len());
+        }
+    }
+
     /// What all lanes come to.
     pub(crate) fn carrier(&self) -> Carrier {
         debug_assert_eq!(self.held, 0, "the last strip is complete");
         self.accumulator.carrier(0)
     }
+}
+
+/// What is gathered of lanes that a loop reads, or makes for somebody else.
+pub(crate) struct Tap {
+    /// What the lanes are.
+    pub node: u32,
+    pub gathering: Gathering,
 }
 
 /// Adds whole strips of lanes; how many lanes these are comes of it.

@@ -11,7 +11,7 @@ mod strip;
 
 use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
-use crate::column::Column;
+use crate::column::{Column, Tap};
 use crate::explain::explain;
 use crate::machine::Machine;
 use crate::memo::{self, Lying, Memo, Ready};
@@ -259,8 +259,8 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// All units of a program that goes from memory to memory, one after another.
-    pub(crate) fn run_columns(&self, columns: &mut [Column<'_>]) {
-        self.run_through(0..self.units(), columns);
+    pub(crate) fn run_columns(&self, columns: &mut [Column<'_>], taps: &mut [Tap]) {
+        self.run_through(0..self.units(), columns, taps);
     }
 
     /// What the one reduction of a program without output indices comes to; else the lowest faulty point.
@@ -370,7 +370,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 false => Column::There(segment),
             };
             let mut columns: Vec<Column<'_>> = columns.into_iter().map(column).collect();
-            self.run_through(units, &mut columns);
+            self.run_through(units, &mut columns, &mut []);
             return None;
         }
         let steps = self.count(&self.program.nest.step);
@@ -402,7 +402,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Some units of a program that goes from memory to memory, or over an operand, one after another, into their part of the columns.
-    fn run_through(&self, units: Range<u64>, columns: &mut [Column<'_>]) {
+    fn run_through(&self, units: Range<u64>, columns: &mut [Column<'_>], taps: &mut [Tap]) {
         let program = self.program;
         let Some((inner, outer)) = program.levels.split_last() else {
             return;
@@ -419,7 +419,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             }
             let lanes = machine.extents.lanes();
             if program.direct {
-                machine.through(inner, columns, at..at + lanes);
+                machine.through(inner, (columns, taps), at..at + lanes);
             } else if let Some(column) = columns[0].segment() {
                 machine.take(inner, column, at);
                 machine.execute(outer.len());

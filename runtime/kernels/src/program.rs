@@ -418,6 +418,15 @@ impl<'a> Program<'a> {
                 .any(|operation| reads(operation) && operation.uniform)
     }
 
+    /// Whether a direct program's group reads or makes a node.
+    pub(crate) fn has_lanes(&self, node: u32) -> bool {
+        let mut level = self.levels.last().into_iter().flatten();
+        level.any(|operation| match &operation.kind {
+            Kind::Fused(fused) => fused.inputs.contains(&node) || fused.outputs.contains(&node),
+            _ => false,
+        })
+    }
+
     /// The type of the value at a point.
     pub(crate) fn value(&self) -> DType {
         self.registers[self.root as usize].dtype

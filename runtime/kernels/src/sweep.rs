@@ -16,7 +16,7 @@ mod turns;
 
 use crate::boxes::Boxes;
 use crate::carrier::Carrier;
-use crate::column::Column;
+use crate::column::{Column, Tap};
 use crate::drive::Driver;
 use crate::explain::explain;
 use crate::memo::Memo;
@@ -334,14 +334,23 @@ impl Pass<'_, '_> {
             }
         });
         let mut to: Vec<Column<'_>> = to.collect();
-        bundle.run(&own, (&operands, &skipped), &self.over[number], &mut to);
+        let taps = bundle.merged.taps.iter().filter_map(|(node, number)| {
+            let gathering = bundle.gathering(self.parts[*number].gathers?, &own);
+            let node = node.0;
+            Some((*number, Tap { node, gathering }))
+        });
+        let (tapped, mut taps): (Vec<usize>, Vec<Tap>) = taps.unzip();
+        let (given, over) = ((&operands[..], &skipped[..]), &self.over[number][..]);
+        bundle.run(&own, given, over, &mut to, &mut taps);
+        let taps = tapped.into_iter().zip(&taps);
+        let taps = taps.map(|(number, tap)| (number, tap.gathering.carrier()));
         let gathered = results().zip(&to).filter_map(|(number, column)| {
             let Column::Gathered(gathering) = column else {
                 return None;
             };
             Some((number, gathering.carrier()))
         });
-        let gathered: Vec<(usize, Carrier)> = gathered.collect();
+        let gathered: Vec<(usize, Carrier)> = gathered.chain(taps).collect();
         drop(to);
         for (number, room) in results().zip(rooms) {
             if let (Some(column), Some(room)) = (columns[number].first_mut(), room.first()) {

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::{Bank, Machine};
-use crate::column::{Column, MOST_LANES};
+use crate::column::{Column, MOST_LANES, Tap};
 use crate::element::Element;
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
@@ -51,6 +51,29 @@ impl Lanes {
     fn push(&mut self, (address, size): (*mut u8, usize)) {
         (self.addresses[self.count], self.sizes[self.count]) = (address, size);
         self.count += 1;
+    }
+}
+
+/// Takes what is tapped of those of `nodes` that are wanted, by their numbers; `n` lanes of each lie at the addresses from `first` on.
+fn tap<T: Element>(
+    taps: &mut [Tap],
+    nodes: &[u32],
+    (lanes, first, n): (&Lanes, usize, usize),
+    wanted: impl Fn(usize) -> bool,
+) {
+    for Tap { node, gathering } in taps {
+        let at = nodes.iter().position(|other| other == node);
+        let Some(at) = at.filter(|at| wanted(*at)) else {
+            continue;
+        };
+        let (address, size) = (lanes.addresses[first + at], lanes.sizes[first + at]);
+        assert_eq!(
+            size,
+            size_of::<T>(),
+            "what is tapped is of the group's type"
+        );
+        // SAFETY: at the address are `n` lanes, which the group reads or has just made, and nobody writes them meanwhile.
+        gathering.take_from(unsafe { std::slice::from_raw_parts(address.cast::<T>(), n) });
     }
 }
 
@@ -101,11 +124,11 @@ impl Machine<'_, '_> {
     }
 
     /// Executes the innermost level of a direct program: reads of neighbours and one group or curve, whose results go to these elements of the
-    /// columns. What results are over is what their columns hold so far; these are [`Column::There`].
+    /// columns. What results are over is what their columns hold so far; these are [`Column::There`]. What is tapped is read or made by the group.
     pub(crate) fn through(
         &mut self,
         level: &[Operation],
-        columns: &mut [Column<'_>],
+        (columns, taps): (&mut [Column<'_>], &mut [Tap]),
         to: Range<usize>,
     ) {
         for operation in level {
@@ -131,10 +154,12 @@ impl Machine<'_, '_> {
                     for column in &mut *columns {
                         lanes.push(there(column));
                     }
-                    match (columns.iter().all(Column::is_there), self.program.value()) {
+                    let there = taps.is_empty() && columns.iter().all(Column::is_there);
+                    let (columns, to) = ((&mut *columns, &mut *taps), to.clone());
+                    match (there, self.program.value()) {
                         (true, _) => self.on_lanes(fused, to.len(), &lanes),
-                        (_, DType::F32) => self.parted::<f32>(fused, &lanes, columns, to.clone()),
-                        (_, _) => self.parted::<f64>(fused, &lanes, columns, to.clone()),
+                        (_, DType::F32) => self.parted::<f32>(fused, &lanes, columns, to),
+                        (_, _) => self.parted::<f64>(fused, &lanes, columns, to),
                     }
                 }
                 Kind::Curve(curve) => {
@@ -170,7 +195,7 @@ impl Machine<'_, '_> {
         &self,
         fused: &Fused,
         lanes: &Lanes,
-        columns: &mut [Column<'_>],
+        (columns, taps): (&mut [Column<'_>], &mut [Tap]),
         to: Range<usize>,
     ) {
         let most = MOST_LANES * 4 / size_of::<T>();
@@ -209,7 +234,13 @@ impl Machine<'_, '_> {
                     (None, _) => lanes.addresses[k].wrapping_add(done * lanes.sizes[k]),
                 };
             }
+            let (from, into) = part.addresses[..part.count].split_at(inputs);
+            let over = |input: usize| into.contains(&from[input]);
+            tap::<T>(taps, &fused.inputs, (&part, 0, next), over);
             self.on_lanes(fused, next, &part);
+            // What has just been read is in a cache.
+            tap::<T>(taps, &fused.inputs, (&part, 0, next), |input| !over(input));
+            tap::<T>(taps, &fused.outputs, (&part, inputs, next), |_| true);
             let at = to.start + done;
             let mut full = buffers.iter();
             for column in &mut *columns {

@@ -11,7 +11,7 @@ use super::part::{keyed, places};
 use super::{Member, Operand};
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
-use crate::column::{Column, Gathering, Strips};
+use crate::column::{Column, Gathering, Strips, Tap};
 use crate::direct::Several;
 use crate::drive::Driver;
 use crate::memo::{self, Lying, Ready};
@@ -96,6 +96,7 @@ pub(super) fn bundles(
         // Which members they are, what is wanted of them, and which of their operands are the same.
         key.extend(merged.members.iter().map(|member| (*member as u64, 0)));
         key.extend(merged.results.iter().map(|result| (result.1 as u64, 1)));
+        key.extend(merged.taps.iter().map(|tap| (tap.1 as u64, 4)));
         for member in &merged.members {
             let origins = outlines[*member].operands.iter();
             key.extend(origins.map(|origin| match origin {
@@ -106,7 +107,10 @@ pub(super) fn bundles(
         let make = |times| several.ready(times, options.fusion);
         let ready = memo::program(last.memo, &key, Lying::At(&places), make);
         let points = Nest::of_points(&lengths);
-        ready.program.direct.then_some(Bundle {
+        let taps = merged.taps.iter();
+        let tapped = |node: NodeId| ready.program.has_lanes(node.0);
+        let whole = ready.program.direct && taps.clone().all(|tap| tapped(tap.0));
+        whole.then_some(Bundle {
             merged,
             ready,
             points,
@@ -165,9 +169,11 @@ impl Bundle {
         operands: (&[Chunk<'_>], &[i64]),
         over: &[(usize, usize)],
         columns: &mut [Column<'_>],
+        taps: &mut [Tap],
     ) {
         let driver = Driver::new(&self.ready.program, ranges, &[], true);
-        driver.over(over).on(operands, 1).run_columns(columns);
+        let driver = driver.over(over).on(operands, 1);
+        driver.run_columns(columns, taps);
     }
 }
 

@@ -5,7 +5,7 @@
 //! data, blocks, or how a kernel is run.
 //!
 //! ```text
-//! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2, m2 of m3
+//! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2; m2 tapped for m3
 //! ```
 
 use crate::fuse;
@@ -45,6 +45,8 @@ pub(crate) struct Merged {
     pub operands: Vec<(usize, usize)>,
     /// Nodes that are wanted, ascending, with the member whose result, or term if it gathers, each is.
     pub results: Vec<(NodeId, usize)>,
+    /// Nodes that are results, or read by an operation, with the member whose terms each is that gathers.
+    pub taps: Vec<(NodeId, usize)>,
 }
 
 /// Fewest points of which the terms of what is gathered are made by a loop with others: of so many, lanes are points.
@@ -201,9 +203,18 @@ fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
         operands.any(|origin| *origin == Origin::Made(number))
     };
     let mut results: Vec<(NodeId, usize)> = vec![];
-    for (number, mut root) in of.iter().copied().zip(roots) {
+    let mut taps: Vec<(NodeId, usize)> = vec![];
+    let of_all = of.iter().copied().zip(roots);
+    let (gathering, others): (Vec<_>, Vec<_>) =
+        of_all.partition(|(number, _)| members[*number].gathers());
+    for (number, mut root) in others.into_iter().chain(gathering) {
         let member = &members[number];
         if !member.gathers() && !member.kept && !is_read(number) {
+            continue;
+        }
+        let is_result = |root: NodeId| results.iter().any(|result| result.0 == root);
+        if member.gathers() && (is_result(root) || is_read_beside(&graph, root, &results)) {
+            taps.push((root, number));
             continue;
         }
         // A result is an operation of its own.
@@ -230,5 +241,28 @@ fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
         members: of,
         operands,
         results,
+        taps,
     }
+}
+
+/// Whether a node is a read of floats and an operation that results depend on takes it.
+fn is_read_beside(graph: &Graph, read: NodeId, results: &[(NodeId, usize)]) -> bool {
+    if !matches!(graph.node(read), Node::Read { .. }) || !graph.dtype(read).is_float() {
+        return false;
+    }
+    let mut open: Vec<NodeId> = results.iter().map(|result| result.0).collect();
+    let mut known = vec![];
+    while let Some(node) = open.pop() {
+        if known.contains(&node) {
+            continue;
+        }
+        known.push(node);
+        if let Node::Apply(_, arguments) = graph.node(node) {
+            if arguments.contains(&read) {
+                return true;
+            }
+            open.extend(arguments);
+        }
+    }
+    false
 }
