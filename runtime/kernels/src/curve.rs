@@ -19,6 +19,9 @@ use ein_plan::{DType, Function};
 /// Lanes that go by way of the first cache at once.
 const PART: usize = 1024;
 
+/// Lanes after which memory is asked for again: far fewer lines than may be under way at once.
+const AHEAD: usize = 64;
+
 /// `(f(scale · x - shift) + plus) · (by · x)` of single precision, or `x / under`; all but x are the same in all lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Curve {
@@ -85,6 +88,19 @@ impl Known {
         });
     }
 
+    /// The same, meanwhile asking for what lies so many bytes behind, if any: the next part of memory that is taken this way.
+    pub(crate) fn run_ahead(self, to: &mut [f32], from: &[f32], bytes: usize) {
+        if bytes == 0 || self.under.is_some() {
+            return self.run(to, from);
+        }
+        wide::run(Ahead {
+            curve: self,
+            to,
+            from,
+            bytes,
+        });
+    }
+
     /// The same past the caches, part by part, most of them whole lines; [`stream::fence`] comes after the last one.
     pub(crate) fn past(self, to: &mut [f32], from: &[f32]) {
         let mut buffer = [0.0; PART];
@@ -115,6 +131,28 @@ struct Lanes<'l> {
     curve: Known,
     to: &'l mut [f32],
     from: &'l [f32],
+}
+
+/// The same, and how many bytes behind them lies what is asked for meanwhile.
+struct Ahead<'l> {
+    curve: Known,
+    to: &'l mut [f32],
+    from: &'l [f32],
+    bytes: usize,
+}
+
+impl Job for Ahead<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let parts = self.to.chunks_mut(AHEAD).zip(self.from.chunks(AHEAD));
+        for (to, from) in parts {
+            stream::beyond(from, self.bytes);
+            let curve = self.curve;
+            Lanes { curve, to, from }.run();
+        }
+    }
 }
 
 impl Job for Lanes<'_> {

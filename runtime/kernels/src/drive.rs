@@ -110,6 +110,8 @@ pub(crate) struct Driver<'p, 'a> {
     streams: bool,
     /// The operands that results take the place of, with the columns, if the program [may](Program::may_be_over).
     over: &'p [(usize, usize)],
+    /// See [`Machine::ahead`].
+    ahead: usize,
     ranges: &'p [(i64, i64)],
     /// Global extents of the reduced indices: what the numbers of `argmax` count.
     extents: &'p [i64],
@@ -131,6 +133,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             parts: None,
             streams: false,
             over: &[],
+            ahead: 0,
             ranges,
             extents,
             finish,
@@ -166,6 +169,11 @@ impl<'p, 'a> Driver<'p, 'a> {
         Driver { streams, ..self }
     }
 
+    /// The same, asking for what lies so many bytes behind what a curve reads.
+    pub(crate) fn ahead(self, ahead: usize) -> Self {
+        Driver { ahead, ..self }
+    }
+
     fn odometer<'b>(&self, axes: &'b [Axis]) -> Odometer<'b> {
         let counts = axes
             .iter()
@@ -194,6 +202,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         let mut machine = Machine::on(self.program, self.operands, start, false);
         machine.extents.sizes = vec![1; self.program.nest.strip.len()];
         machine.over = self.over;
+        machine.ahead = self.ahead;
         machine
     }
 

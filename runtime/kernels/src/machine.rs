@@ -93,6 +93,8 @@ pub(crate) struct Machine<'p, 'a> {
     skipped: &'p [i64],
     /// The operands whose lanes are taken from where results go ([`Machine::take`]), not read; with the columns.
     pub over: &'p [(usize, usize)],
+    /// How many bytes behind what a curve reads lies what is read soon; 0: it is not known.
+    pub ahead: usize,
     /// The value of each index; of an index of the strip, its first lane's.
     pub point: Vec<i64>,
     /// The present strip.
@@ -167,6 +169,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             operands,
             skipped,
             over: &[],
+            ahead: 0,
             point,
             extents: Extents::default(),
             f32s: Bank::new(room.f32s, f32s),

@@ -109,6 +109,23 @@ pub(crate) fn ahead<T>(of: &[T], soon: Range<usize>) {
     let _ = (of, soon);
 }
 
+/// Asks for what lies so many bytes behind these elements to come nearer; whatever is there.
+#[inline]
+pub(crate) fn beyond<T>(of: &[T], bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..size_of_val(of)).step_by(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        let address = of
+            .as_ptr()
+            .cast::<i8>()
+            .wrapping_add(bytes.wrapping_add(at));
+        // SAFETY: a hint, which changes nothing, and is no access, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (of, bytes);
+}
+
 /// Makes what was copied past the caches visible to other threads in order.
 #[inline]
 pub(crate) fn fence(streams: bool) {

@@ -273,7 +273,8 @@ impl Pass<'_, '_> {
                 Turn::Alone(number) if *number > state.faulty.load(Ordering::Relaxed) => {}
                 Turn::Alone(number) => {
                     let own = std::mem::take(&mut columns[*number]);
-                    match self.alone(*number, &here, own, scratch) {
+                    let ahead = self.ahead(*number, &here, &columns, scratch);
+                    match self.alone(*number, &here, (own, ahead), scratch) {
                         Ok(carrier) => gathered.extend(carrier.map(|carrier| (*number, carrier))),
                         Err(point) => {
                             let part = &self.parts[*number];
@@ -363,12 +364,37 @@ impl Pass<'_, '_> {
         gathered
     }
 
-    /// A member on one block: what is gathered of it, if it is. An error is the first faulty point.
+    /// How many bytes behind what a member reads first lies what it is of the next block; 0 if that is not known.
+    fn ahead(
+        &self,
+        number: usize,
+        here: &Here,
+        columns: &[Vec<Segment<'_>>],
+        scratch: &Scratch,
+    ) -> usize {
+        let part = &self.parts[number];
+        match part.member.operands.first() {
+            Some(Operand::Given(_)) => {
+                let rows = here.ranges.iter().map(|range| range.1 as usize);
+                rows.product::<usize>() * part.row * size_of::<f32>()
+            }
+            Some(Operand::Old(old)) => match (columns[*old].first(), scratch.old[*old].first()) {
+                (Some(Segment::F32(block)), Some(copy)) => {
+                    let next = block.as_ptr_range().end as usize;
+                    next.wrapping_sub(copy.data().bytes().as_ptr() as usize)
+                }
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
+    /// A member on one block, and how far [`Pass::ahead`] memory is asked for: what is gathered of it, if it is. An error is the first faulty point.
     fn alone(
         &self,
         number: usize,
         here: &Here,
-        mut columns: Vec<Segment<'_>>,
+        (mut columns, ahead): (Vec<Segment<'_>>, usize),
         scratch: &mut Scratch,
     ) -> Result<Option<Carrier>, Vec<i64>> {
         let part = &self.parts[number];
@@ -408,7 +434,7 @@ impl Pass<'_, '_> {
                 rows.part(&own, (&operands, &skipped), to);
                 None
             }
-            None => driver().streaming(streams).run_here(to),
+            None => driver().streaming(streams).ahead(ahead).run_here(to),
         };
         let point = if part.read || columns.is_empty() {
             own_room = room(part, &here.ranges, own_room);

@@ -173,7 +173,7 @@ impl Machine<'_, '_> {
                     match (self.there(level, curve.argument).is_some(), streams) {
                         (true, _) => known.over(elements),
                         (_, true) => known.past(elements, self.f32s.lanes(x, n)),
-                        (_, false) => known.run(elements, self.f32s.lanes(x, n)),
+                        (_, false) => known.run_ahead(elements, self.f32s.lanes(x, n), self.ahead),
                     }
                 }
                 _ => {}
