@@ -130,6 +130,41 @@ fn peaks_are_what_each_site_holds() {
 }
 
 #[test]
+fn a_sweep_writes_over_what_ends_with_it_and_gives_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    for sites in 1..=3 {
+        let run = |sweep: &str| {
+            let kind = format!("{{i: 900/{sites}}} f32");
+            let text = format!(
+                "plan for {sites} sites
+kernel k0 (f32[900, 900]) [i: 900 | j: 900] f32 = max a0[i, j]
+kernel k1 (f32[900, 900], f32[900]) [i: 900, j: 900] f32 = exp(a0[i, j] - a1[i])
+kernel k2 (f32[900, 900]) [i: 900 | j: 900] f32 = sum a0[i, j]
+kernel k3 (f32[900, 900], f32[900]) [i: 900, j: 900] f32 = a0[i, j] / a1[i]
+r0 X: {kind}[i, 900] @ PART(i) = source X from uniform(-3.0, 3.0)
+r1 top: {kind}[i] @ PART(i) = join k0(r0{{i}}) over [i, _]
+r2 e: {kind}[i, 900] @ PART(i) = join k1(r0{{i}}, r1{{i}}) over [i, _]
+r3 total: {kind}[i] @ PART(i) = join k2(r2{{i}}) over [i, _]
+r4 y: {kind}[i, 900] @ PART(i) = join k3(r2{{i}}, r3{{i}}) over [i, _]; free r0, r1, r2, r3
+{sweep}output y = r4: f32[900, 900]
+"
+            );
+            let parsed = text.parse::<Plan>();
+            let mut plan = parsed.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let path = folder.path().join("y.npy");
+            plan.outputs[0].file = Some(path.to_str().unwrap().into());
+            let report = run_in_process(&plan, &options()).unwrap();
+            (std::fs::read(path).unwrap(), report.peak_bytes[0])
+        };
+        let (alone, together) = (run(""), run("sweep r1, r2, r3, r4 rows 1\n"));
+        assert!(alone.0 == together.0, "{sites} sites");
+        // X where y is in the end, and the sums: neither y beside X nor e.
+        let rows = 900 / sites as u64;
+        assert_eq!(together.1, 4 * rows * 900 + 4 * 2 * rows);
+    }
+}
+
+#[test]
 fn a_gather_out_of_range_names_tensor_position_and_point() {
     for sites in [1, 3, 5] {
         let error = run_in_process(&lookup(sites, 9, 7, 4), &options()).unwrap_err();

@@ -12,7 +12,6 @@ use crate::plan::{Operation, Plan, Range, Step, Sweep};
 use crate::relation::ArrayDim;
 use crate::repeat::alike;
 
-
 /// Fewest elements of a piece that are written over by one step: fewer stay in a cache.
 const LARGE: u64 = 1 << 18;
 
@@ -152,5 +151,29 @@ mod tests {
         ] {
             assert!(!may(other, 0), "{other}");
         }
+    }
+
+    #[test]
+    fn members_of_a_sweep_take_the_memory_of_what_all_of_them_read_at_their_own_rows() {
+        let found = |reads: &str, kind: &str| {
+            let text = format!(
+                "plan for 1 sites
+kernel k0 (f32[600, 600]) [i: 600 | j: 600] f32 = max a0[i, j]
+kernel k1 (f32[600, 600], f32[600]) [i: 600, j: 600] {kind} = {reads}
+r0 X: {{}} f32[600, 600] @ ALL = source X from fed
+r1 top: {{}} f32[600] @ ALL = join k0(r0{{}}) over [_]
+r2 y: {{}} {kind}[600, 600] @ ALL = join k1(r0{{}}, r1{{}}) over [_, _]; free r0, r1
+sweep r1, r2 rows 1
+output y = r2: {kind}[600, 600]
+"
+            );
+            let plan = text.parse::<Plan>();
+            let plan = plan.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let over = plan.overwrites_in(&plan.sweeps[0]).into_iter();
+            over.map(|(next, old)| (next.0, old.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(found("a0[i, j] - a1[i]", "f32"), [(2, 0)]);
+        assert_eq!(found("a0[j, i] - a1[i]", "f32"), []);
+        assert_eq!(found("f64(a0[i, j] - a1[i])", "f64"), []);
     }
 }
