@@ -24,6 +24,7 @@ use crate::einsum::Role;
 use ein_plan::{DType, Function, Source};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Name};
+use std::collections::BTreeSet;
 
 /// What `name(arguments)` in a block names.
 #[derive(Clone, Copy)]
@@ -90,15 +91,16 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The names of the program's optimizers or schedules, and of the library's.
+    /// The names of the program's optimizers or schedules, and of the library's; once where both have one.
     fn known_rules(&self, library: &str, naming: fn(&str) -> String) -> Vec<String> {
         let prefix = naming("");
         let files = self.sources.libraries.get(library).copied();
         let files = std::iter::once(FileId(0)).chain(files);
-        files
+        let names: BTreeSet<&str> = files
             .flat_map(|file| self.files[file.0 as usize].names.keys())
-            .filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned))
-            .collect()
+            .filter_map(|name| name.strip_prefix(&prefix))
+            .collect();
+        names.into_iter().map(str::to_owned).collect()
     }
 
     fn rule_named(
