@@ -541,6 +541,32 @@ fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
         "has no data",
         "--weights model.safetensors",
     ]);
+    // Of another program, which has no `v`.
+    let other = PROGRAM.replace("param v: f32[7] = normal(0, 0.5)", "const v[k < 7] = 1.0");
+    fs::write(place.at("other.ein"), other).unwrap();
+    let less = [
+        "run",
+        "other.ein",
+        "--input",
+        "X=X.npy",
+        "--input",
+        "y=y.npy",
+        "--restart",
+    ];
+    run(einc_command(&less)
+        .args(["--export", "less.safetensors"])
+        .current_dir(place.folder.path()))
+    .success();
+    let weights = ["--input", "X=X.npy", "--weights", "less.safetensors"];
+    predict(&weights).fails_with(1).says(&[
+        "E0706",
+        "less.safetensors: holds no param `v`",
+        "it holds W, b, scale.level",
+    ]);
+    predict(&[&weights[..], &["--input", "v=W.npy"]].concat())
+        .fails_with(1)
+        .says(&["E0701", "W.npy"]);
+    place.trained(&["--sites", "2"]);
     // As a beginning: training goes on with what was exported.
     place
         .run(&["--weights", "all.safetensors", "--restart", "--set", "K=1"])
