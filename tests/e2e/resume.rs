@@ -488,6 +488,46 @@ fn records_go_where_they_are_asked_to() {
         .says(&["E0705", "none/a.csv: cannot be written"]);
 }
 
+/// A folder that cannot be written is told before the first step; one that is gone behind the last, after the outputs.
+#[test]
+fn an_export_that_fails_costs_nothing_else() {
+    let place = Place::with(&PROGRAM.replace("output loss", "output loss\noutput W -> \"W.npy\""));
+    place
+        .run(&["--export", "none/w.safetensors"])
+        .fails_with(1)
+        .says(&["E0705", "none/w.safetensors: cannot be written"]);
+    assert!(!place.at("ckpt").exists() && !place.at("W.npy").exists());
+    for sites in ["1", "2"] {
+        fs::create_dir(place.at("some")).unwrap();
+        let _ = fs::remove_file(place.at("run.jsonl"));
+        let mut command = place.command(&["--sites", sites, "--set", "K=2000", "--restart"]);
+        let child = command
+            .args([
+                "--json-lines",
+                "run.jsonl",
+                "--export",
+                "some/w.safetensors",
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        place.reaches(1);
+        fs::remove_dir(place.at("some")).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("some/w.safetensors: cannot be written"),
+            "{said}"
+        );
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains("loss = "), "{printed}");
+        assert_eq!(Tensor::read(&place.at("W.npy")).shape, [6, 7]);
+        fs::remove_file(place.at("W.npy")).unwrap();
+    }
+}
+
 #[test]
 fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
     let place = Place::with(&PROGRAM.replace("output loss", "output p -> \"p.npy\""));
