@@ -528,6 +528,40 @@ fn an_export_that_fails_costs_nothing_else() {
     }
 }
 
+/// A loss may be finite and its gradient not: what would replace good params is not written.
+#[test]
+fn params_that_are_not_finite_are_in_no_checkpoint() {
+    // The gradient of sqrt(b^2) is infinity times 0 where `b` is 0, which it is from the beginning.
+    let text = PROGRAM
+        .replace("every 6 steps", "every 1 step")
+        .replace("(p[n] - y[n])^2", "(p[n] - y[n])^2 + 0.001 * sqrt(b * b)");
+    let place = Place::with(&text);
+    for sites in ["1", "2"] {
+        place.run(&["--sites", sites]).fails_with(1).says(&[
+            "E0801",
+            "`b` is the first tensor that holds a value that is not finite after step 1 (epoch 1)",
+            "no checkpoint is written",
+        ]);
+        assert!(place.checkpoints().is_empty());
+    }
+    let good = Place::with(
+        &text
+            .replace("param b: f32 = 0", "param b: f32 = 1")
+            .replace("b * b", "max(b * b, 1e-30)"),
+    );
+    good.run(&["--set", "K=3"]).success();
+    assert_eq!(good.checkpoints(), ["step-000000002", "step-000000003"]);
+    fs::write(
+        &good.file,
+        text.replace("0.001 * sqrt(b * b)", "0.001 * sqrt(b * b - b * b)"),
+    )
+    .unwrap();
+    good.run(&["--resume"])
+        .fails_with(1)
+        .says(&["after step 4"]);
+    assert_eq!(good.checkpoints(), ["step-000000002", "step-000000003"]);
+}
+
 #[test]
 fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
     let place = Place::with(&PROGRAM.replace("output loss", "output p -> \"p.npy\""));

@@ -227,6 +227,7 @@ impl Runner<'_> {
         checkpoints: &Checkpoints,
         step: u64,
     ) -> Result<(), RunError> {
+        self.sound(number, step)?;
         let tensors = self.session.saved();
         let mut counters = BTreeMap::from([
             (BLOCK.to_owned(), number as u64),
