@@ -488,6 +488,80 @@ fn records_go_where_they_are_asked_to() {
         .says(&["E0705", "none/a.csv: cannot be written"]);
 }
 
+/// A folder that cannot be written is told before the first step; one that is gone behind the last, after the outputs.
+#[test]
+fn an_export_that_fails_costs_nothing_else() {
+    let place = Place::with(&PROGRAM.replace("output loss", "output loss\noutput W -> \"W.npy\""));
+    place
+        .run(&["--export", "none/w.safetensors"])
+        .fails_with(1)
+        .says(&["E0705", "none/w.safetensors: cannot be written"]);
+    assert!(!place.at("ckpt").exists() && !place.at("W.npy").exists());
+    for sites in ["1", "2"] {
+        fs::create_dir(place.at("some")).unwrap();
+        let _ = fs::remove_file(place.at("run.jsonl"));
+        let mut command = place.command(&["--sites", sites, "--set", "K=2000", "--restart"]);
+        let child = command
+            .args([
+                "--json-lines",
+                "run.jsonl",
+                "--export",
+                "some/w.safetensors",
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        place.reaches(1);
+        fs::remove_dir(place.at("some")).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("some/w.safetensors: cannot be written"),
+            "{said}"
+        );
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains("loss = "), "{printed}");
+        assert_eq!(Tensor::read(&place.at("W.npy")).shape, [6, 7]);
+        fs::remove_file(place.at("W.npy")).unwrap();
+    }
+}
+
+/// A loss may be finite and its gradient not: what would replace good params is not written.
+#[test]
+fn params_that_are_not_finite_are_in_no_checkpoint() {
+    // The gradient of sqrt(b^2) is infinity times 0 where `b` is 0, which it is from the beginning.
+    let text = PROGRAM
+        .replace("every 6 steps", "every 1 step")
+        .replace("(p[n] - y[n])^2", "(p[n] - y[n])^2 + 0.001 * sqrt(b * b)");
+    let place = Place::with(&text);
+    for sites in ["1", "2"] {
+        place.run(&["--sites", sites]).fails_with(1).says(&[
+            "E0801",
+            "`b` is the first tensor that holds a value that is not finite after step 1 (epoch 1)",
+            "no checkpoint is written",
+        ]);
+        assert!(place.checkpoints().is_empty());
+    }
+    let good = Place::with(
+        &text
+            .replace("param b: f32 = 0", "param b: f32 = 1")
+            .replace("b * b", "max(b * b, 1e-30)"),
+    );
+    good.run(&["--set", "K=3"]).success();
+    assert_eq!(good.checkpoints(), ["step-000000002", "step-000000003"]);
+    fs::write(
+        &good.file,
+        text.replace("0.001 * sqrt(b * b)", "0.001 * sqrt(b * b - b * b)"),
+    )
+    .unwrap();
+    good.run(&["--resume"])
+        .fails_with(1)
+        .says(&["after step 4"]);
+    assert_eq!(good.checkpoints(), ["step-000000002", "step-000000003"]);
+}
+
 #[test]
 fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
     let place = Place::with(&PROGRAM.replace("output loss", "output p -> \"p.npy\""));
@@ -541,6 +615,32 @@ fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
         "has no data",
         "--weights model.safetensors",
     ]);
+    // Of another program, which has no `v`.
+    let other = PROGRAM.replace("param v: f32[7] = normal(0, 0.5)", "const v[k < 7] = 1.0");
+    fs::write(place.at("other.ein"), other).unwrap();
+    let less = [
+        "run",
+        "other.ein",
+        "--input",
+        "X=X.npy",
+        "--input",
+        "y=y.npy",
+        "--restart",
+    ];
+    run(einc_command(&less)
+        .args(["--export", "less.safetensors"])
+        .current_dir(place.folder.path()))
+    .success();
+    let weights = ["--input", "X=X.npy", "--weights", "less.safetensors"];
+    predict(&weights).fails_with(1).says(&[
+        "E0706",
+        "less.safetensors: holds no param `v`",
+        "it holds W, b, scale.level",
+    ]);
+    predict(&[&weights[..], &["--input", "v=W.npy"]].concat())
+        .fails_with(1)
+        .says(&["E0701", "W.npy"]);
+    place.trained(&["--sites", "2"]);
     // As a beginning: training goes on with what was exported.
     place
         .run(&["--weights", "all.safetensors", "--restart", "--set", "K=1"])

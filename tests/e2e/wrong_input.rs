@@ -518,6 +518,23 @@ fn a_position_that_is_outside_is_told_by_its_tensor_and_dimension() {
 }
 
 #[test]
+fn an_empty_variable_is_as_if_it_were_not_set() {
+    let mut command = einc_command(&["run", "examples/gcd.ein"]);
+    for variable in ["EIN_THREADS", "EIN_STALL", "EIN_SPILL", "EIN_BLAS"] {
+        command.env(variable, "");
+    }
+    let said = run(&mut command).success();
+    assert_eq!(said.stderr, "");
+    command.args(["--threads", "0"]);
+    assert!(
+        !run(&mut command)
+            .fails_with(2)
+            .stderr
+            .contains("EIN_THREADS")
+    );
+}
+
+#[test]
 fn a_value_that_is_refused_is_told_to_be_a_variables() {
     let cases = [
         ("EIN_THREADS", "some", true, &[][..]),

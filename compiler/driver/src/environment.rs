@@ -1,4 +1,4 @@
-//! The environment variables of einc: a misspelt one is told, as a misspelt option is.
+//! The environment variables of einc: a misspelt one is told, as a misspelt option is; an empty one is as if it were not set.
 //!
 //! Must not know what they say; options and `machine` read them.
 //!
@@ -10,10 +10,11 @@ use crate::{
     arguments::{PlanArguments, RunArguments},
     machine,
 };
+use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Command};
 use einc_diag::{Diagnostic, did_you_mean};
-use std::{collections::BTreeSet, env};
+use std::{collections::BTreeSet, env, ffi::OsStr};
 
 /// What the names of all of them begin with.
 const PREFIX: &str = "EIN_";
@@ -58,6 +59,22 @@ pub fn refused(error: &clap::Error) -> Option<String> {
     let mut given = env::args_os().map(|given| given.to_string_lossy().into_owned());
     let given = given.any(|given| given.split('=').next() == Some(&own));
     (said && !given).then(|| variable.to_string_lossy().into_owned())
+}
+
+/// A command, and those under it, with options that do not look at variables that are empty.
+pub fn without_empty(command: Command) -> Command {
+    unset(command, |name| {
+        env::var_os(name).is_some_and(|value| value.is_empty())
+    })
+}
+
+fn unset(command: Command, empty: impl Fn(&OsStr) -> bool + Copy) -> Command {
+    command
+        .mut_args(|option| match option.get_env().is_some_and(empty) {
+            true => option.env(Resettable::Reset),
+            false => option,
+        })
+        .mut_subcommands(|under| unset(under, empty))
 }
 
 /// All options that may have a variable.
@@ -132,6 +149,24 @@ mod tests {
         );
         let right: Vec<&str> = all.iter().map(String::as_str).chain(OF_TESTS).collect();
         assert!(told(&right).is_empty());
+    }
+
+    #[test]
+    fn an_empty_variable_is_as_if_it_were_not_set() {
+        let under = options().name("run");
+        let command = Command::new("einc").subcommand(under);
+        let left = |command: &Command| -> Vec<String> {
+            let run = command.find_subcommand("run").unwrap();
+            let names = run.get_arguments().filter_map(|option| option.get_env());
+            names
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect()
+        };
+        let all = left(&command);
+        assert!(all.len() > 1, "{all:?}");
+        let empty = |name: &OsStr| name == all[0].as_str();
+        assert_eq!(left(&unset(command.clone(), empty)), all[1..]);
+        assert_eq!(left(&unset(command, |_| false)), all);
     }
 
     /// Every variable that code of the project asks for is one that a program reads, or one of tests.

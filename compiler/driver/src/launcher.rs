@@ -10,7 +10,7 @@ use crate::{
     arguments::{BindArguments, Format, PlanArguments, RunArguments},
     bind,
     bundle::Bundle,
-    exit,
+    environment, exit,
     program::Program,
     run::{self, EmbeddedShim},
 };
@@ -50,7 +50,7 @@ pub fn main(bundle: &'static [u8], shims: &'static [u8], arguments: Vec<OsString
         let (program, mut settings, planned) = bundle.open();
         // clap keeps names for as long as the process lives.
         let name: &'static str = program.name.clone().leak();
-        let mut command = Arguments::command()
+        let mut command = environment::without_empty(Arguments::command())
             .name(name)
             .bin_name(name)
             .about(about(&program))

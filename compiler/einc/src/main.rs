@@ -9,7 +9,7 @@
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use einc_driver::exit;
+use einc_driver::{environment, exit};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -49,7 +49,7 @@ enum Verb {
 
 fn main() {
     std::process::exit(exit::guard(|| {
-        let matches = match Cli::command().try_get_matches() {
+        let matches = match environment::without_empty(Cli::command()).try_get_matches() {
             Ok(matches) => matches,
             Err(error) => return exit::arguments(&error),
         };

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::error::{DataError, Place, UNREADABLE, plain};
-use crate::format::npz::Compressed;
+use crate::format::npz::{Compressed, Stored};
 use crate::format::{Format, Opened};
 use crate::header::Header;
 use crate::layout::Order;
@@ -27,7 +27,18 @@ pub struct Reader {
     file: File,
     place: Place,
     region: Region,
-    compressed: Option<(Compressed, OnceLock<Arc<File>>)>,
+    kept: Kept,
+}
+
+/// How the elements stand in the file.
+#[derive(Debug)]
+enum Kept {
+    /// As they are.
+    Plain,
+    /// As they are, in an entry whose checksum is looked at before the first read.
+    Stored(Stored, OnceLock<()>),
+    /// Compressed, and inflated before the first read.
+    Compressed(Compressed, OnceLock<Arc<File>>),
 }
 
 impl Reader {
@@ -51,15 +62,16 @@ impl Reader {
         let format = Format::of(path, true)?;
         let file = File::open(path).map_err(|error| missing(path, &error, &place))?;
         let opened = (format.open)(&file, about.len(), from.key.as_deref(), &mut place)?;
-        let (region, compressed) = match opened {
-            Opened::InPlace(region) => (region, None),
-            Opened::Compressed(region, entry) => (region, Some((entry, OnceLock::new()))),
+        let (region, kept) = match opened {
+            Opened::InPlace(region) => (region, Kept::Plain),
+            Opened::Stored(region, entry) => (region, Kept::Stored(entry, OnceLock::new())),
+            Opened::Compressed(region, entry) => (region, Kept::Compressed(entry, OnceLock::new())),
         };
         Ok(Reader {
             file,
             place,
             region,
-            compressed,
+            kept,
         })
     }
 
@@ -74,8 +86,8 @@ impl Reader {
     }
 
     /// The box `ranges` (start and length, one a dimension) as a row-major array in the machine's byte order. Only
-    /// the bytes of the box are read, except that gaps of less than a page are read over, and that a compressed
-    /// entry is inflated as a whole at the first read. Truth values other than 0 and 1 become 1.
+    /// the bytes of the box are read, except that gaps of less than a page are read over, and that an entry of an
+    /// archive is inflated or compared with its checksum as a whole before the first read. Truth values other than 0 and 1 become 1.
     pub fn read(&self, ranges: &[(u64, u64)]) -> Result<Array, DataError> {
         self.region.read(self.bytes()?, ranges, &self.place)
     }
@@ -87,18 +99,24 @@ impl Reader {
     }
 
     /// The file and where the elements begin in it, if they stand there just as in a row-major array: an array of them is a copy.
-    pub fn plain(&self) -> Option<(&File, u64)> {
+    ///
+    /// # Errors
+    /// `E0702` if they do not have the checksum that the file says.
+    pub fn plain(&self) -> Result<Option<(&File, u64)>, DataError> {
         let Region {
             header,
             offset,
             order,
             swapped,
         } = &self.region;
-        let plain = self.compressed.is_none()
+        let plain = !matches!(self.kept, Kept::Compressed(..))
             && *order == Order::C
             && !swapped
             && header.dtype != DType::Bool;
-        plain.then_some((&self.file, *offset))
+        if !plain {
+            return Ok(None);
+        }
+        Ok(Some((self.bytes()?, *offset)))
     }
 
     /// What is wrong if its bytes cannot be read.
@@ -108,8 +126,16 @@ impl Reader {
 
     /// The file that the elements stand in.
     fn bytes(&self) -> Result<&File, DataError> {
-        let Some((entry, inflated)) = &self.compressed else {
-            return Ok(&self.file);
+        let (entry, inflated) = match &self.kept {
+            Kept::Plain => return Ok(&self.file),
+            Kept::Stored(entry, checked) => {
+                if checked.get().is_none() {
+                    entry.check(&self.file, &self.place)?;
+                    checked.get_or_init(|| ());
+                }
+                return Ok(&self.file);
+            }
+            Kept::Compressed(entry, inflated) => (entry, inflated),
         };
         if let Some(file) = inflated.get() {
             return Ok(file);

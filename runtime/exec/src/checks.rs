@@ -94,10 +94,9 @@ fn kernel_may_fail(kernel: &Kernel) -> bool {
     (chooses && may_be_empty)
         || kernel.library().is_some()
         || kernel.graph.iter().any(|(_, node, dtype)| match node {
-            Node::Apply(function @ (Function::FloorDiv | Function::Rem), arguments) => {
+            Node::Apply(Function::FloorDiv | Function::Rem, arguments) => {
                 let divisor = kernel.graph.node(arguments[1]);
-                let whole =
-                    matches!(dtype, DType::I32 | DType::I64) || *function == Function::FloorDiv;
+                let whole = matches!(dtype, DType::I32 | DType::I64);
                 whole && !matches!(divisor, Node::Constant(Scalar::Int(by)) if *by != 0)
             }
             Node::Apply(Function::Pow, _) => matches!(dtype, DType::I32 | DType::I64),

@@ -102,6 +102,8 @@ pub struct Report {
     pub profile: Option<Profile>,
     /// The signal that ended a session early, after it was saved, and the steps that had been made.
     pub stopped: Option<(usize, u64)>,
+    /// Why a session's params were not exported, where everything else was done.
+    pub unexported: Option<RunError>,
 }
 
 /// What went from site to site, over all sites.

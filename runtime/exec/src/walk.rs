@@ -164,6 +164,7 @@ impl<'a> Walker<'a> {
             rounds: self.made.clone(),
             profile: None,
             stopped: None,
+            unexported: None,
             begun: (0, 0),
             exchanged: vec![],
         })

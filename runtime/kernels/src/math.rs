@@ -15,7 +15,9 @@ pub(crate) use double::{
     LARGEST_ANGLE_F64, cos_f64, erf_f64, exp_f64, expm1_f64, gelu_f64, log_f64, log1p_f64,
     sigmoid_f64, sin_f64, tanh_f64,
 };
-pub(crate) use remainder::{LARGEST_QUOTIENT_F32, LARGEST_QUOTIENT_F64, rem_f32, rem_f64};
+pub(crate) use remainder::{
+    LARGEST_QUOTIENT_F32, LARGEST_QUOTIENT_F64, floordiv_f32, floordiv_f64, rem_f32, rem_f64,
+};
 pub(crate) use single::{
     LARGE_ANGLE_F32, LARGEST_ANGLE_F32, cos_f32, cos_large_f32, erf_f32, exp_f32, expm1_f32,
     gelu_f32, log_f32, log1p_f32, pow_f32, power_by_squares, sigmoid_f32, sin_f32, sin_large_f32,

@@ -78,7 +78,7 @@ macro_rules! direct {
 /// `$exp` and so on are the type's functions in [`math`].
 macro_rules! floats {
     ($unary:ident, $binary:ident, $power:ident, $t:ty, $exp:ident, $log:ident, $log1p:ident, $expm1:ident, $tanh:ident,
-     $sigmoid:ident, $gelu:ident, $erf:ident, $sines:ident, $cosines:ident, $rem:ident, $quotient:ident) => {
+     $sigmoid:ident, $gelu:ident, $erf:ident, $sines:ident, $cosines:ident, $rem:ident, $floordiv:ident, $quotient:ident) => {
         /// A function of one floating-point value.
         #[inline(always)]
         pub(crate) fn $unary(f: Function, to: &mut [$t], a: &[$t]) {
@@ -123,7 +123,7 @@ macro_rules! floats {
                 Function::Sub => zip(to, a, b, |x, y| x - y),
                 Function::Mul => zip(to, a, b, |x, y| x * y),
                 Function::Div => zip(to, a, b, |x, y| x / y),
-                Function::FloorDiv => zip(to, a, b, |x: $t, y: $t| (x / y).floor()),
+                Function::FloorDiv => direct!(to, a, b => math::$floordiv),
                 Function::Rem => {
                     let moderate =
                         |x: $t, y: $t| (x / y).abs() < math::$quotient && y.abs() < <$t>::INFINITY;
@@ -240,6 +240,7 @@ floats!(
     sines_f32,
     cosines_f32,
     rem_f32,
+    floordiv_f32,
     LARGEST_QUOTIENT_F32
 );
 floats!(
@@ -258,6 +259,7 @@ floats!(
     sines_f64,
     cosines_f64,
     rem_f64,
+    floordiv_f64,
     LARGEST_QUOTIENT_F64
 );
 

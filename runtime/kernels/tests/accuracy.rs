@@ -243,6 +243,65 @@ fn double_precision_is_within_four_ulps() {
     assert!(told.iter().all(|(_, worst, _)| *worst <= 4), "{told:?}");
 }
 
+/// Floors are those of exact quotients, so that a quotient and a remainder make up what was divided.
+#[test]
+fn floors_of_quotients_are_exact() {
+    let (inf, nan, tiny) = (f64::INFINITY, f64::NAN, 5e-324);
+    let known: [(f64, f64, f64); 16] = [
+        (1.0, 0.1, 9.0),
+        (-1.0, 0.1, -10.0),
+        (1.0, -0.1, -10.0),
+        (-1.0, -0.1, 9.0),
+        (7.0, 2.0, 3.0),
+        (-7.0, 2.0, -4.0),
+        (-6.0, 3.0, -2.0),
+        (0.0, -3.0, -0.0),
+        (1e300, 1e-300, inf),
+        (-tiny, 1e300, -1.0),
+        (tiny, 1e300, 0.0),
+        (1.0, inf, 0.0),
+        (-1.0, inf, -1.0),
+        (1.0, 0.0, inf),
+        (0.0, 0.0, nan),
+        (nan, 2.0, nan),
+    ];
+    let (a, b): (Vec<f64>, Vec<f64>) = known.iter().map(|(a, b, _)| (*a, *b)).unzip();
+    let Data::F64(got) = apply(Function::FloorDiv, &[Data::F64(a), Data::F64(b)]) else {
+        panic!("a quotient of f64 is f64");
+    };
+    for ((a, b, want), got) in known.into_iter().zip(got) {
+        let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+        assert!(same, "div({a}, {b}): {got}, not {want}");
+        let other = ein_plan::floor_quotient(a, b);
+        assert!(other.to_bits() == want.to_bits() || other.is_nan() && want.is_nan());
+    }
+
+    // Against double precision, whose remainder is exact, and which has room for both numbers of 24 bits: what is left is divided without
+    // rounding to another whole number.
+    let a = singles(100_003);
+    for by in [3.0, -7.0, 0.1, -1e-3, 1e20, f32::MAX] {
+        let b = vec![by; a.len()];
+        let Data::F32(got) = apply(Function::FloorDiv, &[Data::F32(a.clone()), Data::F32(b)])
+        else {
+            panic!("a quotient of f32 is f32");
+        };
+        for (a, got) in a.iter().zip(got) {
+            let (x, y) = (f64::from(*a), f64::from(by));
+            let quotient = (x - ein_plan::remainder(x, y)) / y;
+            if quotient.abs() < 16_777_216.0 {
+                let want = quotient.round() as f32;
+                assert!(got == want, "div({a}, {by}): {got}, not {want}");
+            } else {
+                let near = (f64::from(got) - x / y).abs() <= (x / y).abs() * 2e-7;
+                assert!(
+                    near || !(x / y).is_finite() || got.is_infinite(),
+                    "div({a}, {by}): {got}"
+                );
+            }
+        }
+    }
+}
+
 /// Remainders have the sign of the divisor, and are what is left of the exact quotient, however large it is.
 #[test]
 fn remainders_are_exact() {

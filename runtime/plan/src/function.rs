@@ -41,7 +41,7 @@ functions! {
     Mul "mul" 2 1;
     /// a / b on floating-point types.
     Div "div" 2 1;
-    /// Floor division of integers; division by zero stops the run.
+    /// Floor division, of floats see [`floor_quotient`]; of integers, division by zero stops the run.
     FloorDiv "floordiv" 2 1;
     /// Remainder with the sign of the divisor, as in Python: a - b*floor(a/b) without rounding in between, see [`remainder`];
     /// integer division by zero stops the run.
@@ -150,6 +150,20 @@ pub fn remainder(a: f64, b: f64) -> f64 {
     }
 }
 
+/// What `div(a, b)` is of floating-point values: the floor of the exact quotient, rounded once, so that it and [`remainder`] make up a;
+/// where the quotient is infinite or NaN, it is that.
+pub fn floor_quotient(a: f64, b: f64) -> f64 {
+    let floor = (a / b).floor();
+    // The quotient may have been rounded up to a whole number; then less than nothing is left.
+    let rest = if floor == 0.0 {
+        a
+    } else {
+        (-floor).mul_add(b, a)
+    };
+    let beyond = rest < 0.0 && b > 0.0 || rest > 0.0 && b < 0.0;
+    if beyond { floor - 1.0 } else { floor }
+}
+
 impl Function {
     /// Whether it is an operation on whole vectors or matrices ([`crate::library`]) rather than on values.
     pub const fn is_library(self) -> bool {
@@ -199,10 +213,8 @@ impl Function {
             Eq | Ne if same => Ok(DType::Bool),
             Lt | Le | Gt | Ge if same && first != DType::Bool => Ok(DType::Bool),
             Stop => Ok(first),
-            FloorDiv if same && first.is_integer() => Ok(first),
-            FloorDiv => wants("integers of one type"),
-            Add | Sub | Mul | Rem | Pow | Min | Max | Neg | Abs | Sign | Relu | Floor | Ceil
-            | Round
+            Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | Neg | Abs | Sign | Relu
+            | Floor | Ceil | Round
                 if same && first != DType::Bool =>
             {
                 Ok(first)

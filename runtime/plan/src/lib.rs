@@ -37,7 +37,7 @@ pub mod verify;
 pub mod work;
 
 pub use dtype::{DType, Scalar};
-pub use function::{Function, remainder};
+pub use function::{Function, floor_quotient, remainder};
 pub use ids::{KernelId, Origin, RelationId};
 pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
 pub use library::Library;

@@ -151,6 +151,7 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         Function::Sub => a - b,
         Function::Mul => a * b,
         Function::Div => a / b,
+        Function::FloorDiv => ein_plan::floor_quotient(a, b),
         Function::Rem => ein_plan::remainder(a, b),
         Function::Pow => a.powf(b),
         Function::Min | Function::Max if unordered => f64::NAN,

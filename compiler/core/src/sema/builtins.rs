@@ -158,7 +158,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Arithmetic with two operands. `Div` is real division; `FloorDiv` also takes floating-point values.
+    /// Arithmetic with two operands. `Div` is real division.
     pub(super) fn arithmetic(
         &mut self,
         function: Function,
@@ -210,19 +210,6 @@ impl Checker<'_> {
                 if self.arena.as_number(y) == Some(2.0) && self.arena.as_number(x).is_none() =>
             {
                 self.apply(Function::Mul, vec![x, x], span)
-            }
-            Function::FloorDiv => {
-                let whole = match self.arena.ty(x) {
-                    Ty::Typed(dtype) => dtype.is_integer(),
-                    Ty::Number { whole } => {
-                        whole && self.arena.ty(y) == (Ty::Number { whole: true })
-                    }
-                };
-                if whole {
-                    return self.apply(Function::FloorDiv, vec![x, y], span);
-                }
-                let quotient = self.apply(Function::Div, vec![x, y], span)?;
-                self.apply(Function::Floor, vec![quotient], span)
             }
             _ => self.apply(function, vec![x, y], span),
         }

@@ -220,6 +220,7 @@ fn fold_real(function: Function, x: &[f64]) -> Option<Scalar> {
         Sub => x[0] - x[1],
         Mul => x[0] * x[1],
         Div => x[0] / x[1],
+        FloorDiv => ein_plan::floor_quotient(x[0], x[1]),
         Rem => ein_plan::remainder(x[0], x[1]),
         Pow => x[0].powf(x[1]),
         Min if !x[0].is_nan() && !x[1].is_nan() => x[0].min(x[1]),

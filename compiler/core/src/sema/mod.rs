@@ -13,7 +13,7 @@
 //! in order; outputs); `tensors`, `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `stacks`, `states`,
 //! `arguments`, `slices`, `signature`, `scope`, `gradient`, `operations`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
 //! `repeat`, `round_states`, `after`, `unroll` (rounds); `types`, `guesses`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
-//! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `strategy`, `training`, `passes`, `subnet_steps`, `updates`, `schedules`, `step`, `update`, `rows` (blocks of
+//! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `strategy`, `training`, `passes`, `subnet_steps`, `updates`, `schedules`, `settings`, `rates`, `step`, `update`, `rows` (blocks of
 //! `train`, and the further passes that read the text as a step); `on` (passes over other data).
 
 mod access;
@@ -49,6 +49,7 @@ mod plan;
 mod plan_body;
 mod prove;
 mod ranges;
+mod rates;
 mod reduce;
 mod repeat;
 mod report;
@@ -59,6 +60,7 @@ mod rows;
 mod scatter;
 mod schedules;
 mod scope;
+mod settings;
 mod shapes;
 mod signature;
 mod size;

@@ -105,6 +105,9 @@ impl<'a> Checker<'a> {
         if is_module && !self.check_states(body, "step") {
             unit.failed = true;
         }
+        if !self.check_nexts(function, body) {
+            unit.failed = true;
+        }
         let mut names: BTreeMap<&'a str, Span> = BTreeMap::new();
         for (number, item) in body.iter().enumerate() {
             let defined = match &item.kind {

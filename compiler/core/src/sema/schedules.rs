@@ -13,6 +13,7 @@ use super::{
     arena::{ExprId, Form, TensorRef, Ty},
     callee::{Body, Callable},
     names::EntityId,
+    rates::Rated,
     scope::{Binding, Scope},
     size::Size,
     tensors::{Definition, SourceForm, Tensor},
@@ -24,6 +25,7 @@ use crate::einsum::Role;
 use ein_plan::{DType, Function, Source};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Name};
+use std::collections::BTreeSet;
 
 /// What `name(arguments)` in a block names.
 #[derive(Clone, Copy)]
@@ -90,15 +92,16 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The names of the program's optimizers or schedules, and of the library's.
+    /// The names of the program's optimizers or schedules, and of the library's; once where both have one.
     fn known_rules(&self, library: &str, naming: fn(&str) -> String) -> Vec<String> {
         let prefix = naming("");
         let files = self.sources.libraries.get(library).copied();
         let files = std::iter::once(FileId(0)).chain(files);
-        files
+        let names: BTreeSet<&str> = files
             .flat_map(|file| self.files[file.0 as usize].names.keys())
-            .filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned))
-            .collect()
+            .filter_map(|name| name.strip_prefix(&prefix))
+            .collect();
+        names.into_iter().map(str::to_owned).collect()
     }
 
     fn rule_named(
@@ -264,15 +267,18 @@ impl<'a> Checker<'a> {
         for expr in &settings.schedule {
             rules.push(self.rule(expr, "schedule", "std.schedule", schedule_name)?);
         }
-        self.chained(settings, &rules, step, total)
+        let mut rated = vec![];
+        let factor = self.chained(settings, &rules, (step, total), &mut rated)?;
+        self.check_factor(settings, factor, &rated)?;
+        Some(factor)
     }
 
     fn chained(
         &mut self,
         settings: &Settings<'a>,
         rules: &[Rule<'a>],
-        step: ExprId,
-        total: ExprId,
+        (step, total): (ExprId, ExprId),
+        rated: &mut Vec<Rated<'a>>,
     ) -> Option<ExprId> {
         let [rule, rest @ ..] = rules else {
             return Some(self.arena.whole(Size::number(1)));
@@ -291,38 +297,41 @@ impl<'a> Checker<'a> {
             None => None,
             Some(id) => {
                 let callable = self.callable(id)?;
-                let length = self.evaluated_rule(settings, *rule, (id, callable), step, total)?;
-                let length = self.whole_steps(length);
+                let length = self.evaluated_rule(settings, *rule, (id, callable), (step, total))?;
+                let length = self.whole_steps(length.value);
                 if let Some(steps) = self.arena.as_number(length)
-                    && steps < 0.0
+                    && !(steps >= 0.0 && steps.is_finite())
                 {
                     let what = format!("`{}` would last {steps} steps", rule.name);
                     let error = Diagnostic::error("E0623", what);
-                    (self.report).push(error.at(span, "a length is 0 or more"));
+                    (self.report).push(error.at(span, "a length is a finite number, 0 or more"));
                     return None;
                 }
                 Some(length)
             }
         };
-        let this = (rule.entity, rule.callable);
-        match (length, rest) {
-            (None, _) => self.evaluated_rule(settings, *rule, this, step, total),
+        let (step_of_it, total_of_it) = match (length, rest) {
+            (None, _) => (step, total),
             // Behind its end the last one keeps its last value.
             (Some(length), []) => {
                 let one = self.arena.whole(Size::number(1));
                 let last = self.apply(Function::Sub, vec![length, one], span)?;
-                let step = self.apply(Function::Min, vec![step, last], span)?;
-                self.evaluated_rule(settings, *rule, this, step, length)
+                (self.apply(Function::Min, vec![step, last], span)?, length)
             }
-            (Some(length), rest) => {
-                let value = self.evaluated_rule(settings, *rule, this, step, length)?;
-                let after = self.apply(Function::Sub, vec![step, length], span)?;
-                let left = self.apply(Function::Sub, vec![total, length], span)?;
-                let other = self.chained(settings, rest, after, left)?;
-                let first = self.apply(Function::Lt, vec![step, length], span)?;
-                self.apply(Function::Select, vec![first, value, other], span)
-            }
-        }
+            (Some(length), _) => (step, length),
+        };
+        let this = (rule.entity, rule.callable);
+        let made = self.evaluated_rule(settings, *rule, this, (step_of_it, total_of_it))?;
+        let value = made.value;
+        rated.push(made);
+        let (Some(length), [_, ..]) = (length, rest) else {
+            return Some(value);
+        };
+        let after = self.apply(Function::Sub, vec![step, length], span)?;
+        let left = self.apply(Function::Sub, vec![total, length], span)?;
+        let other = self.chained(settings, rest, (after, left), rated)?;
+        let first = self.apply(Function::Lt, vec![step, length], span)?;
+        self.apply(Function::Select, vec![first, value, other], span)
     }
 
     /// A length in whole steps: a part of a step is one.
@@ -343,9 +352,8 @@ impl<'a> Checker<'a> {
         settings: &Settings<'a>,
         rule: Rule<'a>,
         (entity, callable): (EntityId, Callable<'a>),
-        step: ExprId,
-        total: ExprId,
-    ) -> Option<ExprId> {
+        (step, total): (ExprId, ExprId),
+    ) -> Option<Rated<'a>> {
         let own = callable.formals.len() - NUMBERS.len();
         let shown = Callable {
             formals: &callable.formals[..own],
@@ -356,8 +364,14 @@ impl<'a> Checker<'a> {
         let mut scope = Scope::file(self.entity_files[entity.0 as usize]);
         let numbers = self.numbers(settings, step, total);
         bind_numbers(&mut scope, callable, &numbers);
+        let mut arguments = vec![];
         for (formal, slot) in shown.formals.iter().zip(slots) {
-            self.bind_setting(&mut scope, formal, slot.map(|argument| &argument.value))?;
+            let given = slot.map(|argument| &argument.value);
+            self.bind_setting(&mut scope, rule, formal, given)?;
+            let name = formal.name.text.as_str();
+            if let Some(Binding::Scalar(value)) = scope.locals.get(name) {
+                arguments.push((name, *value, given.map_or(rule.span, |given| given.span)));
+            }
         }
         let Body::Expression(body) = callable.body else {
             return None;
@@ -366,92 +380,12 @@ impl<'a> Checker<'a> {
         let value = self.expr(&mut super::scope::Context::new(&scope), body);
         let solved = self.close();
         let value = value.filter(|_| solved)?;
-        self.loosen(value, rule.span)
-    }
-
-    /// Gives an argument of an optimizer or schedule its value: a number known before the run, or a list of some.
-    pub(super) fn bind_setting(
-        &mut self,
-        scope: &mut Scope<'a>,
-        formal: &'a Formal,
-        given: Option<&'a Expr>,
-    ) -> Option<()> {
-        let outside = Scope::file(FileId(0));
-        let (expr, own) = match (given, &formal.default) {
-            (Some(expr), _) => (expr, false),
-            (None, Some(expr)) => (expr, true),
-            (None, None) => return None,
-        };
-        let binding = match &*expr.kind {
-            ExprKind::List(items) => {
-                let from = if own { &*scope } else { &outside };
-                self.listed(from, items, expr.span)?
-            }
-            _ => {
-                let from = if own { &*scope } else { &outside };
-                self.open.push(super::ranges::Open::default());
-                let value = self.expr(&mut super::scope::Context::new(from), expr);
-                let solved = self.close();
-                let value = value.filter(|_| solved)?;
-                if !own && self.depends_on_data(value) {
-                    self.report.push(
-                        Diagnostic::error("E0208", "this must be known before the run")
-                            .at(expr.span, "this depends on data")
-                            .help("it is made of numbers, dims and consts"),
-                    );
-                    return None;
-                }
-                Binding::Scalar(value)
-            }
-        };
-        scope.locals.insert(&formal.name.text, binding);
-        Some(())
-    }
-
-    /// `[10, 15]` as a tensor with one dimension.
-    fn listed(&mut self, scope: &Scope<'a>, items: &'a [Expr], span: Span) -> Option<Binding> {
-        let mut values = vec![];
-        for item in items {
-            let value = self.closed(scope, item)?;
-            let Some(number) = self.arena.as_number(value) else {
-                self.report.push(
-                    Diagnostic::error("E0208", "the numbers of a list must be known")
-                        .at(item.span, "this is not a known number"),
-                );
-                return None;
-            };
-            values.push(number);
-        }
-        let whole = values.iter().all(|value| value.fract() == 0.0);
-        let dtype = if whole { DType::I64 } else { DType::F64 };
-        self.open.push(super::ranges::Open::default());
-        let length = Size::number(values.len() as i64);
-        let var = self.fresh_var("k".into(), length.clone(), span);
-        let at = self.index(var);
-        let mut root = None;
-        for (number, value) in values.iter().enumerate().rev() {
-            let value = match whole {
-                true => self.arena.whole(Size::number(*value as i64)),
-                false => self.arena.real(*value),
-            };
-            let value = self.coerce(value, dtype, span)?;
-            root = Some(match root {
-                None => value,
-                Some(rest) => {
-                    let number = self.arena.whole(Size::number(number as i64));
-                    let number = self.coerce(number, DType::I64, span)?;
-                    let here = self.apply(Function::Eq, vec![at, number], span)?;
-                    self.apply(Function::Select, vec![here, value, rest], span)?
-                }
-            });
-        }
-        self.close();
-        let nothing = self.arena.whole(Size::number(0));
-        let nothing = self.coerce(nothing, dtype, span)?;
-        let name = self.instance_name(FileId(0), "train.list");
-        let root = root.unwrap_or(nothing);
-        let tensor = self.add_statement(name, root, vec![var], vec![length], span, Role::Hidden);
-        Some(Binding::Tensor(super::scope::View::of(tensor)))
+        let value = self.loosen(value, rule.span)?;
+        Some(Rated {
+            rule,
+            value,
+            arguments,
+        })
     }
 }
 

@@ -83,6 +83,32 @@ impl<'a> Checker<'a> {
         ok
     }
 
+    /// Reports what an optimizer's body says `next` of that is neither its param nor a state. Whether all is well.
+    ///
+    /// Both are results of the function that the optimizer has become, under names that no text can hold.
+    pub(super) fn check_nexts(&mut self, callable: Callable<'a>, body: &'a [Item]) -> bool {
+        let mut ok = true;
+        for item in body {
+            let ItemKind::Statement(Statement::Definition { targets, .. }) = &item.kind else {
+                continue;
+            };
+            for target in targets {
+                let name = &target.name;
+                let known = callable.results.iter().any(|r| r.name.text == name.text);
+                if let (Some(of), false) = (state_of(&name.text), known) {
+                    let what = format!("`{}`, but `{of}` is no state", name.text);
+                    self.report.push(
+                        Diagnostic::error("E0512", what)
+                            .at(name.span, "neither the param nor a state")
+                            .help(format!("say how it begins, `state {of}[..] = …`; what the steps do not carry on is defined without `next`")),
+                    );
+                    ok = false;
+                }
+            }
+        }
+        ok
+    }
+
     /// A state of the instance that is applied: the same in every application.
     pub(super) fn state(
         &mut self,

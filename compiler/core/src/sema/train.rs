@@ -118,6 +118,14 @@ impl<'a> Checker<'a> {
         });
     }
 
+    fn twice(&mut self, again: &Name, first: &Name) {
+        self.report.push(
+            Diagnostic::error("E0620", format!("`{}` is given twice", again.text))
+                .at(again.span, "again here")
+                .at(first.span, "first here"),
+        );
+    }
+
     /// Reads a block; `None` after an error.
     pub(super) fn read_train(
         &mut self,
@@ -146,12 +154,7 @@ impl<'a> Checker<'a> {
                         let message = format!("`train` has no key `{}`", key.text);
                         self.wrong(key.span, message, "no such key", &help);
                     } else if let Some(first) = lines.iter().find(|l| l.key.text == key.text) {
-                        let first = first.key.span;
-                        self.report.push(
-                            Diagnostic::error("E0620", format!("`{}` is given twice", key.text))
-                                .at(key.span, "again here")
-                                .at(first, "first here"),
-                        );
+                        self.twice(key, first.key);
                     }
                     lines.push(Line {
                         key,
@@ -165,11 +168,20 @@ impl<'a> Checker<'a> {
                     patterns,
                     settings,
                     span,
-                } => groups.push(Group {
-                    patterns,
-                    settings,
-                    span: *span,
-                }),
+                } => {
+                    let names: Vec<&Name> =
+                        settings.iter().filter_map(|s| s.name.as_ref()).collect();
+                    for (at, name) in names.iter().enumerate() {
+                        if let Some(first) = names[..at].iter().find(|n| n.text == name.text) {
+                            self.twice(name, first);
+                        }
+                    }
+                    groups.push(Group {
+                        patterns,
+                        settings,
+                        span: *span,
+                    });
+                }
             }
         }
         for line in &lines {

@@ -101,7 +101,12 @@ impl<'a> Checker<'a> {
         let places = vec![span; callable.formals.len()];
         self.unify_letters(&mut scope, callable, &places)?;
         for (formal, slot) in own.iter().zip(slots) {
-            self.bind_setting(&mut scope, formal, slot.map(|argument| &argument.value))?;
+            self.bind_setting(
+                &mut scope,
+                rule,
+                formal,
+                slot.map(|argument| &argument.value),
+            )?;
         }
         if let Some(Binding::Scalar(rate)) = scope.locals.get("lr").copied() {
             let rate = self.apply(Function::Mul, vec![rate, factor], span)?;

@@ -12,6 +12,7 @@
 
 use super::{
     Sources,
+    desugar::next_name,
     forms::{names_in, takes_whole},
 };
 use einc_diag::Span;
@@ -256,7 +257,7 @@ fn of_schedule(schedule: Schedule) -> Vec<Function> {
 /// `next m`, a name that no text can hold.
 fn next(name: &Name) -> Name {
     Name {
-        text: format!("next {}", name.text),
+        text: next_name(&name.text),
         span: name.span,
     }
 }

@@ -63,6 +63,22 @@ fn case(block: &str) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
+/// An optimizer of the program that has the name of one of the library's is told once.
+#[test]
+fn known_names_stand_once() {
+    let rule = |name: &str| {
+        format!("optimizer {name}(lr) for w[..], g[..] {{ next w[..] = w[..] - lr * g[..] }}\n")
+    };
+    let text = format!(
+        "input X: f32[8, 4]\nparam w: f32[4] = zeros\nloss = mean[n] (X[n,d] * w[d])^2\n{}train {{ loss: loss; epochs: 1; optimizer: zzzzzzz }}\n// file \"optim.ein\"\n{}{}",
+        rule("sgd"),
+        rule("sgd"),
+        rule("adam"),
+    );
+    let errors = Case::new(&text).check().diagnostics;
+    assert_eq!(errors[0].help, ["there are adam, sgd"], "{errors:?}");
+}
+
 #[test]
 fn twenty_errors_are_enough() {
     let text: String = (0..50)

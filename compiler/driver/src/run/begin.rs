@@ -34,12 +34,7 @@ pub(super) fn keep(
             if let Some(path) = &settings.weights
                 && let Some(missing) = params.find(|name| !weights.contains_key(*name))
             {
-                let message = format!("{}: holds no param `{missing}`", path.display());
-                let names: Vec<&str> = weights.keys().map(String::as_str).collect();
-                return Err(Failure::wrong(vec![
-                    Diagnostic::error("E0706", message)
-                        .help(format!("it holds {}", names.join(", "))),
-                ]));
+                return Err(Failure::wrong(vec![lacking(path, missing, &weights)]));
             }
             let folders = session.blocks.iter().filter_map(|b| b.checkpoints.as_ref());
             let within = |path: &Path, folder: &Path| {
@@ -77,15 +72,16 @@ pub(super) fn keep(
             };
         }
         Prepared::Plan(plan) => {
-            if let (true, None) = (settings.inference, &settings.weights)
-                && let Some(param) = without_data(plan, program, settings)
+            if settings.inference
+                && let Some(param) = without_data(plan, program, (settings, &weights))
             {
-                let message = format!("the param `{param}` has no data");
-                return Err(Failure::wrong(vec![
-                    Diagnostic::error("E0710", message).help(
-                        "give it what a training has exported: `--weights model.safetensors`",
-                    ),
-                ]));
+                return Err(Failure::wrong(vec![match &settings.weights {
+                    Some(path) => lacking(path, param, &weights),
+                    None => Diagnostic::error("E0710", format!("the param `{param}` has no data"))
+                        .help(
+                            "give it what a training has exported: `--weights model.safetensors`",
+                        ),
+                }]));
             }
             let asked = [
                 (settings.begin == Begin::Resume, "--resume"),
@@ -103,8 +99,19 @@ pub(super) fn keep(
     Ok(weights)
 }
 
+/// A file of weights without one of the params.
+fn lacking(path: &Path, param: &str, weights: &BTreeMap<String, FileRef>) -> Diagnostic {
+    let message = format!("{}: holds no param `{param}`", path.display());
+    let names: Vec<&str> = weights.keys().map(String::as_str).collect();
+    Diagnostic::error("E0706", message).help(format!("it holds {}", names.join(", ")))
+}
+
 /// A param that the command line gives nothing, of a program that only evaluates.
-fn without_data<'p>(plan: &'p Plan, program: &Program, settings: &Settings) -> Option<&'p str> {
+fn without_data<'p>(
+    plan: &'p Plan,
+    program: &Program,
+    (settings, weights): (&Settings, &BTreeMap<String, FileRef>),
+) -> Option<&'p str> {
     let items = program.sources.files.first().map(|file| &file.ast.items);
     let is_input = |name: &str| {
         let mut items = items.into_iter().flatten();
@@ -123,8 +130,8 @@ fn without_data<'p>(plan: &'p Plan, program: &Program, settings: &Settings) -> O
         source => vec![(name, source)],
     });
     let mut unbound = parts.filter(|(_, source)| matches!(source, Source::Unbound));
-    let (name, _) =
-        unbound.find(|(name, _)| !settings.inputs.contains_key(*name) && !is_input(name))?;
+    let given = |name: &String| settings.inputs.contains_key(name) || weights.contains_key(name);
+    let (name, _) = unbound.find(|(name, _)| !given(name) && !is_input(name))?;
     Some(name)
 }
 

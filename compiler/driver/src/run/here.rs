@@ -80,7 +80,10 @@ pub(super) fn run(
                     .map(|(now, then)| now.beyond(&then));
                 exit::complain(&stated(&planned, &found, resident, settings.seed));
             }
-            recorded
+            match &found.unexported {
+                Some(error) => stopped(error, &program, format, true).max(recorded),
+                None => recorded,
+            }
         }
         Err(error) => stopped(&error, &program, format, true),
     }

@@ -189,7 +189,10 @@ fn as_site(
                     exit::complain(&stated(&planned, &found, None, settings.seed));
                 }
             }
-            recorded
+            match &found.unexported {
+                Some(error) => stopped(error, &program, format, first).max(recorded),
+                None => recorded,
+            }
         }
         Err(error) => stopped(&error, &program, format, first),
     }

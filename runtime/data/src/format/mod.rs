@@ -41,6 +41,8 @@ pub(crate) struct Pack {
 pub(crate) enum Opened {
     /// In the file itself.
     InPlace(Region),
+    /// In the file itself, with a checksum of its own.
+    Stored(Region, npz::Stored),
     /// In a compressed entry that must be inflated before it can be read in boxes.
     Compressed(Region, npz::Compressed),
 }

@@ -1,7 +1,7 @@
 //! The .npz format: a zip archive of .npy files, stored or deflated.
 //!
-//! A stored entry is read in place; a deflated one is inflated into a temporary file, once for all readers of
-//! this process. Must not know boxes.
+//! A stored entry is read in place, after its checksum; a deflated one is inflated into a temporary file. Either is done once for all
+//! readers of this process. Must not know boxes.
 //!
 //! ```text
 //! x.npz: a.npy (stored), b.npy (deflated)
@@ -9,7 +9,7 @@
 
 use crate::error::{DAMAGED, DISK_FULL, DataError, Place, UNREADABLE, plain};
 use crate::format::{Opened, choose, npy};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
@@ -21,6 +21,12 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 /// Which compressed entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Compressed {
+    entry: usize,
+}
+
+/// Which stored entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
     entry: usize,
 }
 
@@ -63,7 +69,7 @@ pub(crate) fn open(
     match (start, end) {
         (Some(start), Some(end)) if stored == size && end <= total => {
             region.offset += start;
-            Ok(Opened::InPlace(region))
+            Ok(Opened::Stored(region, Stored { entry: entries[at] }))
         }
         _ => Err(place.error(
             DAMAGED,
@@ -103,21 +109,61 @@ fn zip_failed(error: &ZipError, place: &Place) -> DataError {
 /// Device, inode, size, time of change in seconds and nanoseconds, entry.
 type Identity = (u64, u64, u64, i64, i64, usize);
 
+/// An entry of a file as it is now.
+fn identity(file: &File, entry: usize, place: &Place) -> Result<Identity, DataError> {
+    let about = file.metadata().map_err(|error| place.read_failed(&error))?;
+    Ok((
+        about.dev(),
+        about.ino(),
+        about.size(),
+        about.mtime(),
+        about.mtime_nsec(),
+        entry,
+    ))
+}
+
 /// What this process has inflated and still uses.
 static INFLATED: Mutex<Option<HashMap<Identity, Weak<File>>>> = Mutex::new(None);
+
+/// What this process has found to have its checksum.
+static CHECKED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
+
+impl Stored {
+    /// Reads the whole entry and compares its CRC-32 with the archive's.
+    pub fn check(&self, file: &File, place: &Place) -> Result<(), DataError> {
+        let identity = identity(file, self.entry, place)?;
+        // Held while reading, so that sites of one process wait for the first instead of doing it again.
+        let mut checked = CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
+        if checked.contains(&identity) {
+            return Ok(());
+        }
+        let mut archive = archive(file, place)?;
+        let mut entry = archive
+            .by_index(self.entry)
+            .map_err(|error| zip_failed(&error, place))?;
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match entry.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    let what = "is damaged: its checksum (CRC-32) is not the one in the archive";
+                    let help = "write or copy the file again";
+                    return Err(place.error(DAMAGED, what).help(help));
+                }
+                Err(error) => return Err(place.read_failed(&error)),
+            }
+        }
+        checked.insert(identity);
+        Ok(())
+    }
+}
 
 impl Compressed {
     /// The inflated entry, whose size is `size`.
     pub fn inflate(&self, file: &File, size: u64, place: &Place) -> Result<Arc<File>, DataError> {
-        let about = file.metadata().map_err(|error| place.read_failed(&error))?;
-        let identity = (
-            about.dev(),
-            about.ino(),
-            about.size(),
-            about.mtime(),
-            about.mtime_nsec(),
-            self.entry,
-        );
+        let identity = identity(file, self.entry, place)?;
         // Held while inflating, so that sites of one process wait for the first instead of doing it again.
         let mut table = INFLATED.lock().unwrap_or_else(PoisonError::into_inner);
         let table = table.get_or_insert_default();

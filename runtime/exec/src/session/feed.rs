@@ -121,7 +121,7 @@ fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
         .map_err(failed)?;
     let bytes = input.shape.iter().product::<u64>() * input.dtype.size() as u64;
     if bytes > SMALL {
-        let plain = reader.plain();
+        let plain = reader.plain().map_err(failed)?;
         let mapped = plain.and_then(|(file, offset)| Some((Mapped::of(file)?, offset as usize)));
         return Ok(match mapped {
             Some((mapped, offset)) if input.axis == 0 => Rows::Mapped(reader, mapped, offset),

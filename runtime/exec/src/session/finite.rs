@@ -1,16 +1,20 @@
-//! What becomes of a loss that is not finite: the run ends, and says which tensor went bad.
+//! What becomes of a loss, or of params, that are not finite: the run ends, and says which tensor went bad.
 //!
-//! Must not know what is trained.
+//! The loss is looked at in every step, params when they are to be kept: what a checkpoint holds can be continued. Must not know what is
+//! trained.
 //!
 //! ```text
 //! the loss is NaN at step 17 (epoch 2): `h` is the first tensor that holds a value that is not finite
 //! ```
 
-use super::Runner;
 use super::feed::Batch;
+use super::{NEXT, Runner};
 use crate::error::{ErrorKind, RunError};
-use crate::meet::share_numbers;
+use crate::meet::{agree, share_numbers};
+use ein_array::{Array, Data};
 use ein_plan::Plan;
+use half::{bf16, f16};
+use std::collections::BTreeSet;
 
 impl Runner<'_> {
     /// Stops the run at every site if the loss, known at site 0, is not finite: the same step is walked again, and the first tensor that is
@@ -57,5 +61,91 @@ impl Runner<'_> {
                 }
             },
         )
+    }
+
+    /// Stops the run at every site if steps have made a param or a state NaN, or a param or a state of a module infinite: what is written
+    /// after step `step` of a block, from 0, would replace what is good. Minus infinity is left alone, which masks hold, and so are
+    /// infinite states of optimizers, which rules may begin with.
+    pub(super) fn sound(&self, number: usize, step: u64) -> Result<(), RunError> {
+        let plans = self.session.all_plans();
+        let outputs = plans.flat_map(|plan| plan.outputs.iter());
+        let made: BTreeSet<&str> = outputs.filter_map(|o| o.name.strip_suffix(NEXT)).collect();
+        let carried = self.session.carried.iter();
+        let mut bad = carried.filter(|(name, carried)| {
+            let resident = self.residents.get(name);
+            let arrays = resident.map(|resident| resident.tuples.values().flatten());
+            carried.saved
+                && made.contains(name.as_str())
+                && arrays.is_some_and(|mut all| all.any(|array| !is_sound(array, carried.model)))
+        });
+        let failure = bad.next().map(|(name, _)| {
+            let block = self.session.blocks.get(number);
+            let epoch = block.map_or(0, |block| step / block.steps_per_epoch.max(1)) + 1;
+            let of = match self.session.blocks.len() {
+                1 => "",
+                _ => " of its `train` block",
+            };
+            let message = format!(
+                "`{name}` is the first tensor that holds a value that is not finite after step {} (epoch {epoch}){of}, whose loss is finite: no checkpoint is written",
+                step + 1
+            );
+            RunError::new("E0801", ErrorKind::Program, message).help(
+                "a gradient is not finite: look at roots, powers and logarithms of 0, and at what is divided by it; checkpoints of earlier steps are left as they are",
+            )
+        });
+        agree(self.comm, failure)
+    }
+}
+
+/// Whether no value is NaN; and, of what the model consists of, none is infinity.
+fn is_sound(array: &Array, model: bool) -> bool {
+    // A part at a time without a branch for each value: nearly always all are looked at.
+    macro_rules! all {
+        ($values:expr, $most:expr) => {{
+            let most = $most;
+            $values.chunks(4096).all(|part| {
+                part.iter().fold(true, |all, value| {
+                    all & !value.is_nan() & (!model | (*value != most))
+                })
+            })
+        }};
+    }
+    match array.data() {
+        Data::F16(values) => all!(values, f16::INFINITY),
+        Data::BF16(values) => all!(values, bf16::INFINITY),
+        Data::F32(values) => all!(values, f32::INFINITY),
+        Data::F64(values) => all!(values, f64::INFINITY),
+        Data::U8(_) | Data::I32(_) | Data::I64(_) | Data::Bool(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn one_value_among_many_is_found() {
+        for at in [0, 1, 4095, 4096, 9999] {
+            let sound = |value: f32, model: bool| {
+                let mut values = vec![1.0; 10_000];
+                values[at] = value;
+                let halves = values.iter().map(|value| f16::from_f32(*value)).collect();
+                let brains = values.iter().map(|value| bf16::from_f32(*value)).collect();
+                let doubles = values.iter().map(|value| f64::from(*value)).collect();
+                let all = [
+                    Data::F32(values),
+                    Data::F64(doubles),
+                    Data::F16(halves),
+                    Data::BF16(brains),
+                ]
+                .map(|data| is_sound(&Array::new(vec![100, 100], data).unwrap(), model));
+                assert!(all.iter().all(|one| *one == all[0]), "{value}: {all:?}");
+                all[0]
+            };
+            assert!(sound(-2.0, true) && sound(f32::NEG_INFINITY, true));
+            assert!(!sound(f32::NAN, true) && !sound(f32::NAN, false));
+            assert!(!sound(f32::INFINITY, true) && sound(f32::INFINITY, false));
+        }
     }
 }

@@ -112,6 +112,11 @@ impl Session {
         self.named(|carried| carried.saved)
     }
 
+    /// What a file of params holds, in its order.
+    pub(super) fn exported(&self) -> Vec<Named> {
+        self.named(|carried| carried.model)
+    }
+
     /// Tensors that are stored together are each one in a file.
     fn named(&self, which: impl Fn(&super::Carried) -> bool) -> Vec<Named> {
         let carried = self.carried.iter().filter(|(_, carried)| which(carried));
@@ -222,6 +227,7 @@ impl Runner<'_> {
         checkpoints: &Checkpoints,
         step: u64,
     ) -> Result<(), RunError> {
+        self.sound(number, step)?;
         let tensors = self.session.saved();
         let mut counters = BTreeMap::from([
             (BLOCK.to_owned(), number as u64),
@@ -250,10 +256,7 @@ impl Runner<'_> {
         let Some(path) = &self.session.keeping.export else {
             return Ok(());
         };
-        let (params, token) = (
-            self.session.named(|carried| carried.model),
-            self.token.clone(),
-        );
+        let (params, token) = (self.session.exported(), self.token.clone());
         self.store(
             &params,
             &|| SetWriter::create(path, &params, &token),

@@ -23,7 +23,7 @@ mod types;
 mod volume;
 mod walked;
 
-use crate::error::RunError;
+use crate::error::{ErrorKind, RunError};
 use crate::meet::{agree, meet, share_numbers};
 use crate::profile::Recorder;
 use crate::schedule::{Schedule, Schedules};
@@ -118,7 +118,11 @@ pub(crate) fn session(
             });
         }
     }
-    runner.export()?;
+    // What cannot be exported is no reason to lose the outputs as well.
+    let unexported = match runner.export() {
+        Err(error) if error.kind != ErrorKind::Output => return Err(error),
+        done => done.err(),
+    };
     let mut report = Report::default();
     if let Some(plan) = &session.last {
         runner.prepare(plan, None)?;
@@ -130,6 +134,7 @@ pub(crate) fn session(
         walker.steps(&runner.pool)?;
         report = walker.report(&runner.token)?;
     }
+    report.unexported = unexported;
     report.exchanged = runner.exchanged()?;
     report.begun = (position.block, position.step);
     report.profile = runner.recorder.gathered(comm)?;

@@ -13,7 +13,7 @@ use crate::meet::{agree, share_numbers};
 use crate::store::Tuples;
 use ein_array::Array;
 use ein_data::checkpoint::{self, Checkpoint};
-use ein_data::{DataError, Named, Reader};
+use ein_data::{DataError, Named, Reader, SetWriter};
 use ein_plan::{Mesh, RelationType, Source};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Runner<'_> {
         let first = self.comm.site() == 0;
         let mut failure = None;
         if let (true, Some(path)) = (first, &keeping.export) {
-            failure = ein_data::supported(path).err().map(unwritten);
+            failure = self.exportable(path).err().map(unwritten);
         }
         agree(self.comm, failure)?;
         match keeping.begin {
@@ -41,6 +41,17 @@ impl Runner<'_> {
                 Ok(Position::default())
             }
         }
+    }
+
+    /// Looks whether the params can be exported (site 0): makes room for all of them and gives it back. Better now than after the last
+    /// step.
+    fn exportable(&self, path: &Path) -> Result<(), DataError> {
+        let made_later = |folder: &&Path| path.starts_with(folder) && !folder.exists();
+        if self.session.folders().iter().any(made_later) {
+            return ein_data::supported(path);
+        }
+        let params = self.session.exported();
+        SetWriter::create(path, &params, &self.token).map(SetWriter::discard)
     }
 
     /// Makes the folders of checkpoints ready for a run that begins anew (site 0).
