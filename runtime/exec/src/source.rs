@@ -22,10 +22,23 @@ type Made = Result<(Vec<u32>, Vec<Arc<Array>>), RunError>;
 /// The tuples of a source at a site, in these rounds of the loops around it; random ones are those of a stream. Runs on the current thread
 /// pool.
 pub(crate) fn source(
-    (name, stream): (&str, &str),
+    names: (&str, &str),
     source: &Source,
     kind: &RelationType,
     (site, mesh): (u32, &Mesh),
+    rounds: &[u64],
+    options: &Options,
+) -> Result<Tuples, RunError> {
+    let keys = kind.keys_at(site, mesh).collect();
+    tuples(names, source, kind, keys, rounds, options)
+}
+
+/// [`source`], the tuples with these keys.
+pub(crate) fn tuples(
+    (name, stream): (&str, &str),
+    source: &Source,
+    kind: &RelationType,
+    keys: Vec<Vec<u32>>,
     rounds: &[u64],
     options: &Options,
 ) -> Result<Tuples, RunError> {
@@ -34,7 +47,6 @@ pub(crate) fn source(
     };
     let dtype = *dtype;
     let shape: Vec<u64> = kind.array.dims.iter().map(|d| d.extent).collect();
-    let keys: Vec<Vec<u32>> = kind.keys_at(site, mesh).collect();
     let made = |array: Result<Array, DataError>| {
         array.map_err(|error| RunError::data(ErrorKind::Data, error))
     };
