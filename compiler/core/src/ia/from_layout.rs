@@ -165,9 +165,9 @@ pub fn chunking_finer(
         classes.iter().map(list).collect()
     };
     let mut chunking = Chunking {
-        // One axis is what key dimensions are cut over by default.
+        // One axis is what key dimensions are cut over by default; what is left of parts of its pieces is told by its count.
         mesh: match layout.mesh.axes.len() {
-            1 => Mesh::default(),
+            1 if finer.iter().all(|parts| *parts == 1) => Mesh::default(),
             _ => layout.mesh.clone(),
         },
         indices: of(&classes.indices),

@@ -145,10 +145,23 @@ impl Cutter<'_> {
             Definition::Statement { .. } => self.classes.indices[at].clone(),
             Definition::Source(_) | Definition::Loop(_) => self.classes.dims[at].clone(),
         };
-        // The indices of the result stand first, and the first of equals is taken.
         let mut seen = BTreeSet::new();
         classes.retain(|class| seen.insert(*class));
+        // The first of equals is taken: one along which little is added up, so that sums stay as they are.
+        classes.sort_by_key(|class| self.reductions(*class));
         classes
+    }
+
+    /// How many statements reduce an index of a class.
+    fn reductions(&self, class: u32) -> usize {
+        let tensors = self.program.tensors.iter().zip(&self.classes.indices);
+        let reduces = tensors.filter(|(tensor, indices)| match &tensor.definition {
+            Definition::Statement { kernel, .. } => {
+                indices[kernel.output_rank as usize..].contains(&class)
+            }
+            Definition::Source(_) | Definition::Loop(_) => false,
+        });
+        reduces.count()
     }
 
     /// Whether no index has more pieces than values, and no statement too many tuples.
