@@ -140,7 +140,7 @@ impl Disk {
         &mut self,
         relation: RelationId,
         key: Vec<u32>,
-        tuple: &Tuple,
+        tuple: &[Arc<Array>],
     ) -> Result<(), RunError> {
         let began = Instant::now();
         let stream = self.streams.get_mut(&relation);
@@ -212,7 +212,7 @@ fn absent(relation: RelationId) -> RunError {
 }
 
 /// Writes a tuple's columns; how many bytes they are.
-fn write_tuple(file: &mut impl Write, tuple: &Tuple) -> io::Result<u64> {
+fn write_tuple(file: &mut impl Write, tuple: &[Arc<Array>]) -> io::Result<u64> {
     let mut bytes = 0;
     for array in tuple {
         file.write_all(array.data().bytes())?;

@@ -526,7 +526,7 @@ fn complete(key: &[u32], members: &[(Vec<u32>, Tuple)], size: u64) -> Result<(),
     )))
 }
 
-pub(crate) fn no_member(key: &[u32]) -> RunError {
+fn no_member(key: &[u32]) -> RunError {
     RunError::internal(format!("nothing makes up the tuple {key:?}"))
 }
 

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::error::RunError;
-use crate::local::{self, Join, Place, no_member, ranges_at};
+use crate::local::{self, Join, Place, ranges_at};
 use crate::source;
 use crate::store::{Tuple, Tuples};
 use crate::walk::{Walker, fits};
@@ -26,25 +26,29 @@ impl Walker<'_> {
         if streamed {
             self.disk.open(step.result)?;
         }
+        let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
+        let maker = match &step.operation {
+            Operation::Source { name, source } => {
+                let names = (name.as_str(), name.as_str());
+                Some(source::maker(
+                    names,
+                    source,
+                    &step.kind,
+                    &rounds,
+                    self.options,
+                )?)
+            }
+            _ => None,
+        };
         let mut hands: Vec<Hand> = vec![];
         let (mut held, mut made) = (0, Tuples::new());
         for visit in plan.visits(step, self.comm.site()) {
-            let tuple: Tuple = match &step.operation {
-                Operation::Source { name, source } => {
-                    let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
-                    let (names, keys) = ((name.as_str(), name.as_str()), vec![visit.key.clone()]);
-                    let options = self.options;
-                    let tuples = source::tuples(names, source, &step.kind, keys, &rounds, options)?;
-                    tuples
-                        .into_values()
-                        .next()
-                        .ok_or_else(|| no_member(&visit.key))?
-                }
-                Operation::LocalJoin { .. } => {
+            let tuple: Tuple = match &maker {
+                Some(maker) => maker(visit.key.clone())?.1,
+                None => {
                     let columns = self.joined(step, &visit.members, &mut hands, held)?;
                     columns.into_iter().map(Arc::new).collect()
                 }
-                _ => return Err(RunError::internal("this step is not taken tuple by tuple")),
             };
             let bytes = bytes_of(&tuple);
             self.store.beside(held + bytes + in_hand(&hands));
