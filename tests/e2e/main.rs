@@ -13,6 +13,7 @@ mod methods;
 mod odd;
 mod operations;
 mod other_data;
+mod out_of_core;
 mod over;
 mod plans;
 mod properties;

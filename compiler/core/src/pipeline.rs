@@ -19,6 +19,7 @@ mod order;
 mod recompute;
 pub mod report;
 mod rounds;
+mod stream;
 mod text;
 
 use crate::cost::{self, Cost, Machine};
@@ -216,7 +217,13 @@ fn fitting(
         )),
     };
     let least = least_missing(&large, options);
-    let refusal = match (resting(large, options)?, options.criteria.spill) {
+    let mut on_disk = resting(&large, options)?;
+    for compiled in &large {
+        if on_disk.is_none() {
+            on_disk = stream::streamed(compiled, shared, options, deadline)?;
+        }
+    }
+    let refusal = match (on_disk, options.criteria.spill) {
         (Some(compiled), true) => return Ok(compiled),
         (None, true) => match least {
             Some(note) => refusal.note(note),
@@ -270,13 +277,16 @@ fn least_missing(large: &[Compiled], options: &Options) -> Option<String> {
 }
 
 /// Of plans that do not fit, the one that does with the least to write and read if values may rest on disk.
-fn resting(large: Vec<Compiled>, options: &Options) -> Result<Option<Compiled>, String> {
+fn resting(large: &[Compiled], options: &Options) -> Result<Option<Compiled>, String> {
     let Some(limit) = options.criteria.memory else {
         return Ok(None);
     };
-    let fitting = large.into_iter().filter_map(|compiled| {
+    let fitting = large.iter().filter_map(|compiled| {
         let plan = lower::spilled(&compiled.plan, limit)?;
-        Some(Compiled { plan, ..compiled })
+        Some(Compiled {
+            plan,
+            ..compiled.clone()
+        })
     });
     let least = fitting.min_by_key(|compiled| {
         let volume = compiled.plan.spilled();
@@ -304,15 +314,8 @@ fn planned(
     wanted.criteria.memory = memory;
     let (program, chosen) = choose::choose(&shared.program, &wanted, deadline)?;
 
-    let chunking = ia::from_layout::chunking(&program, &chosen.layout, options.deterministic)?;
-    let mut lowered = tra::from_einsum::lower(&program, &chunking)?;
-    for (output, name) in lowered.program.outputs.iter_mut().zip(&shared.output_names) {
-        output.name.clone_from(name);
-    }
-    tra::verify::verify(&lowered.program).map_err(|what| format!("TRA: {what}"))?;
-
-    let places = ia::from_layout::places(&program, &chosen.layout, &lowered);
-    let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
+    let (tra, ia) = tensor_relations(&program, &chosen, shared, options, &[])?;
+    tra::verify::verify(&tra).map_err(|what| format!("TRA: {what}"))?;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
     let (ia, plan) = recompute::fitted(ia, options)?;
     let next = lower::postponed(&ia)?;
@@ -332,7 +335,7 @@ fn planned(
     let compiled = Compiled {
         program,
         chosen,
-        tra: lowered.program,
+        tra,
         ia,
         plan,
         cost,
@@ -342,6 +345,26 @@ fn planned(
         None => Ok(compiled),
         Some((refusal, bytes)) => Err(Stop::TooLarge(Box::new(refusal), bytes, Box::new(compiled))),
     }
+}
+
+/// A laid out program as relations and on sites; `finer`: how many parts every piece of a class of indices is cut into, if any.
+fn tensor_relations(
+    program: &einsum::Program,
+    chosen: &Chosen,
+    shared: &search::share::Shared,
+    options: &Options,
+    finer: &[u32],
+) -> Result<(tra::Program, ia::Program), String> {
+    let layout = &chosen.layout;
+    let deterministic = options.deterministic;
+    let chunking = ia::from_layout::chunking_finer(program, layout, deterministic, finer)?;
+    let mut lowered = tra::from_einsum::lower(program, &chunking)?;
+    for (output, name) in lowered.program.outputs.iter_mut().zip(&shared.output_names) {
+        output.name.clone_from(name);
+    }
+    let places = ia::from_layout::places(program, layout, &lowered);
+    let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
+    Ok((lowered.program, ia))
 }
 
 /// How many relations of a plan are never held.

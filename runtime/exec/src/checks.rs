@@ -76,8 +76,11 @@ impl Checking<'_> {
     }
 }
 
-/// Whether a step may stop the run by what the data are.
+/// Whether a step may stop the run by what the data are, or because the disk has no room.
 fn may_fail(plan: &Plan, step: &Step) -> bool {
+    if plan.is_visited(step) {
+        return true;
+    }
     match &step.operation {
         Operation::Source { source, .. } => {
             matches!(source, Source::Load(_) | Source::Unbound | Source::Fed)

@@ -1,20 +1,20 @@
-//! Relations on disk.
+//! Relations on disk: whole ones, which rest there, and those that lie there tuple by tuple.
 //!
 //! A relation is a file without a name, which the system removes when it is closed, however the process ends. What is in it follows
-//! from the relation's type: the columns of its tuples in key order, as they are in memory. Must not know when a relation rests.
+//! from the relation's type: the columns of its tuples, as they are in memory, in key order or as they came. Must not know when a relation rests.
 //!
 //! ```text
 //! r3 {i: 9/3} f32[i, 5] at site 0: (0,) 60 bytes
 //! ```
 
 use crate::error::{ErrorKind, RunError};
-use crate::store::Tuples;
+use crate::store::{Tuple, Tuples};
 use ein_array::Array;
 use ein_data::DataError;
 use ein_plan::{RelationId, RelationType};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,10 +40,20 @@ impl Spilled {
     }
 }
 
+/// A relation that lies on disk tuple by tuple.
+struct Stream {
+    file: File,
+    /// By key: where its tuple begins.
+    starts: HashMap<Vec<u32>, u64>,
+    /// Bytes of all that came so far.
+    end: u64,
+}
+
 /// What rests at a site.
 pub(crate) struct Disk {
     folder: PathBuf,
     files: HashMap<RelationId, File>,
+    streams: HashMap<RelationId, Stream>,
     pub spilled: Spilled,
 }
 
@@ -53,6 +63,7 @@ impl Disk {
         Disk {
             folder,
             files: HashMap::new(),
+            streams: HashMap::new(),
             spilled: Spilled::default(),
         }
     }
@@ -66,9 +77,8 @@ impl Disk {
         let written = (|| {
             let mut file = tempfile::tempfile_in(&self.folder)?;
             let mut bytes = 0;
-            for array in tuples.values().flatten() {
-                file.write_all(array.data().bytes())?;
-                bytes += array.data().bytes().len() as u64;
+            for tuple in tuples.values() {
+                bytes += write_tuple(&mut file, tuple)?;
             }
             Ok((file, bytes))
         })();
@@ -90,23 +100,14 @@ impl Disk {
     ) -> Result<Tuples, RunError> {
         let began = Instant::now();
         let file = self.files.get_mut(&relation);
-        let file = file.ok_or_else(|| {
-            RunError::internal(format!("r{} is read before it is written", relation.0))
-        })?;
+        let file = file.ok_or_else(|| absent(relation))?;
         let mut bytes = 0;
         let read = (|| {
             file.rewind()?;
             let mut tuples = Tuples::new();
             for key in keys {
-                let shape: Vec<usize> =
-                    kind.ranges(&key).iter().map(|(_, n)| *n as usize).collect();
-                let mut tuple = vec![];
-                for dtype in &kind.array.columns {
-                    let mut array = Array::room(*dtype, &shape);
-                    file.read_exact(array.data_mut().bytes_mut())?;
-                    bytes += array.data().bytes().len() as u64;
-                    tuple.push(Arc::new(array));
-                }
+                let tuple = read_tuple(file, kind, &key)?;
+                bytes += kind.tuple_bytes(&key);
                 tuples.insert(key, tuple);
             }
             Ok(tuples)
@@ -121,11 +122,116 @@ impl Disk {
         Ok(tuples)
     }
 
+    /// Makes room for a relation that comes tuple by tuple.
+    pub fn open(&mut self, relation: RelationId) -> Result<(), RunError> {
+        let file = tempfile::tempfile_in(&self.folder)
+            .map_err(|error| self.failed(DataError::of_writing(self.folder.display(), &error)))?;
+        let stream = Stream {
+            file,
+            starts: HashMap::new(),
+            end: 0,
+        };
+        self.streams.insert(relation, stream);
+        Ok(())
+    }
+
+    /// Writes a tuple of such a relation.
+    pub fn put(
+        &mut self,
+        relation: RelationId,
+        key: Vec<u32>,
+        tuple: &[Arc<Array>],
+    ) -> Result<(), RunError> {
+        let began = Instant::now();
+        let stream = self.streams.get_mut(&relation);
+        let stream = stream.ok_or_else(|| absent(relation))?;
+        let written = (|| {
+            stream.file.seek(SeekFrom::Start(stream.end))?;
+            write_tuple(&mut stream.file, tuple)
+        })();
+        let written = match written {
+            Ok(bytes) => {
+                stream.starts.insert(key, stream.end);
+                stream.end += bytes;
+                bytes
+            }
+            Err(error) => {
+                let error = DataError::of_writing(self.folder.display(), &error);
+                return Err(self.failed(error));
+            }
+        };
+        self.spilled.written += written;
+        self.spilled.time += began.elapsed();
+        Ok(())
+    }
+
+    /// Reads a tuple of such a relation, of this type, in a step.
+    pub fn get(
+        &mut self,
+        relation: RelationId,
+        kind: &RelationType,
+        key: &[u32],
+    ) -> Result<Tuple, RunError> {
+        let began = Instant::now();
+        let tuple = self.tuple(relation, kind, key)?;
+        self.spilled.read += kind.tuple_bytes(key);
+        self.spilled.time += began.elapsed();
+        Ok(tuple)
+    }
+
+    /// The tuple of such a relation, of this type, with a key.
+    pub fn tuple(
+        &self,
+        relation: RelationId,
+        kind: &RelationType,
+        key: &[u32],
+    ) -> Result<Tuple, RunError> {
+        let stream = self.streams.get(&relation);
+        let start = stream.and_then(|stream| Some((&stream.file, *stream.starts.get(key)?)));
+        let (mut file, start) = start.ok_or_else(|| absent(relation))?;
+        let read = file
+            .seek(SeekFrom::Start(start))
+            .and_then(|_| read_tuple(&mut file, kind, key));
+        read.map_err(|error| self.failed(DataError::of_reading(self.folder.display(), &error)))
+    }
+
+    /// Drops a relation that lies on disk tuple by tuple, if it is there.
+    pub fn close(&mut self, relation: RelationId) {
+        self.streams.remove(&relation);
+    }
+
     fn failed(&self, error: DataError) -> RunError {
         let help =
             "name a folder with more room, `--spill=FOLDER`, or allow more memory, `--memory`";
         RunError::data(ErrorKind::Output, error.help(help))
     }
+}
+
+fn absent(relation: RelationId) -> RunError {
+    RunError::internal(format!("r{} is read before it is written", relation.0))
+}
+
+/// Writes a tuple's columns; how many bytes they are.
+fn write_tuple(file: &mut impl Write, tuple: &[Arc<Array>]) -> io::Result<u64> {
+    let mut bytes = 0;
+    for array in tuple {
+        file.write_all(array.data().bytes())?;
+        bytes += array.data().bytes().len() as u64;
+    }
+    Ok(bytes)
+}
+
+/// Reads the columns of the tuple with a key.
+fn read_tuple(file: &mut impl Read, kind: &RelationType, key: &[u32]) -> io::Result<Tuple> {
+    let ranges = kind.ranges(key);
+    let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let mut tuple = vec![];
+    for dtype in &kind.array.columns {
+        let mut array = Array::room(*dtype, &shape);
+        file.read_exact(array.data_mut().bytes_mut())?;
+        tuple.push(Arc::new(array));
+    }
+    Ok(tuple)
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod source;
 mod spill;
 mod step;
 mod store;
+mod stream;
 mod succession;
 mod walk;
 

@@ -206,28 +206,42 @@ pub(crate) fn fold(
     fold: &Fold,
     kind: &RelationType,
 ) -> Result<Tuples, RunError> {
-    let reduction = join.kernel.reduction;
-    let reduction = reduction.ok_or_else(|| RunError::internal("a fold is of a reduction"))?;
     let one = |key: Vec<u32>| {
         let mut members = fold.members(&kind.keys, &key, &place.plan.mesh).into_iter();
         let first = members.next().ok_or_else(|| no_member(&key))?;
         let mut sum = joined(place, join, &fold.keys, &first)?;
         for member in members {
             let operands = read(place, join, &member)?;
-            let (kernel, ranges) = (join.kernel, ranges_at(join, &fold.keys, &member));
-            let options = options(place.plan);
-            if reduction == Reduction::Sum
-                && let [sum] = sum.as_mut_slice()
-                && ein_kernels::add(kernel, &ranges, &operands, sum, &options)
-            {
-                continue;
-            }
-            let next = evaluated(place, join, &ranges, &operands)?;
-            ein_kernels::combine(reduction, &mut sum, &next);
+            let ranges = ranges_at(join, &fold.keys, &member);
+            sum = added(place, join, sum, &ranges, &operands)?;
         }
         Ok((key, sum.into_iter().map(Arc::new).collect()))
     };
     in_key_order(place.keys(kind).into_par_iter().map(one))
+}
+
+/// The combination of joined tuples with one more, of these operands.
+pub(crate) fn added(
+    place: &Place<'_>,
+    join: &Join<'_>,
+    mut sum: Vec<Array>,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Result<Vec<Array>, RunError> {
+    let reduction = join.kernel.reduction;
+    let reduction = reduction.ok_or_else(|| RunError::internal("a fold is of a reduction"))?;
+    let is_added = match sum.as_mut_slice() {
+        [sum] if reduction == Reduction::Sum => {
+            ein_kernels::add(join.kernel, ranges, operands, sum, &options(place.plan))
+        }
+        _ => false,
+    };
+    if is_added {
+        return Ok(sum);
+    }
+    let next = evaluated(place, join, ranges, operands)?;
+    ein_kernels::combine(reduction, &mut sum, &next);
+    Ok(sum)
 }
 
 /// The arrays of the joined tuple with a key of these dimensions.
@@ -268,7 +282,7 @@ pub(crate) fn chunk<'a>(
     input: &JoinInput,
     key: &[u32],
 ) -> Result<Chunk<'a>, RunError> {
-    let input_key: Vec<u32> = input.keys.iter().map(|k| key[*k as usize]).collect();
+    let input_key = input.key_of(key);
     let tuple = place.tuple(input.relation, &input_key)?;
     let ranges = place.plan.kind(input.relation).ranges(&input_key);
     Ok(Chunk {

@@ -9,6 +9,7 @@
 
 use crate::Options;
 use crate::corner::Corner;
+use crate::disk::Disk;
 use crate::error::{ErrorKind, RunError};
 use crate::meet::agree;
 use crate::print::Printed;
@@ -21,6 +22,13 @@ use ein_plan::{Output, Plan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What is there at a site.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a> {
+    pub store: &'a Store,
+    pub disk: &'a Disk,
+}
 
 /// What was printed, and what was saved where.
 type Given = (Vec<Printed>, Vec<(String, PathBuf)>);
@@ -58,12 +66,12 @@ pub(crate) fn outputs(
     plan: &Plan,
     comm: &dyn Communicator,
     options: &Options,
-    store: &Store,
+    held: Held<'_>,
     token: &str,
 ) -> Result<Given, RunError> {
     let mut printed = vec![];
     for output in plan.outputs.iter().filter(|output| output.file.is_none()) {
-        printed.extend(print(plan, comm, store, output)?);
+        printed.extend(print(plan, comm, held, output)?);
     }
     let files: Vec<(usize, &Output, PathBuf)> = plan
         .outputs
@@ -72,7 +80,7 @@ pub(crate) fn outputs(
         .filter_map(|(number, output)| Some((number, output, target(output, options)?)))
         .collect();
     if !files.is_empty() {
-        save(plan, comm, store, &files, token)?;
+        save(plan, comm, held, &files, token)?;
     }
     let saved = files
         .into_iter()
@@ -113,7 +121,7 @@ fn write_error(error: DataError) -> RunError {
 fn save(
     plan: &Plan,
     comm: &dyn Communicator,
-    store: &Store,
+    held: Held<'_>,
     files: &[(usize, &Output, PathBuf)],
     token: &str,
 ) -> Result<(), RunError> {
@@ -136,7 +144,7 @@ fn save(
     agree(comm, failure)?;
     let mut failure = None;
     for ((number, output, _), writer) in files.iter().zip(&writers) {
-        if let Err(error) = write_boxes(plan, comm, store, output, writer) {
+        if let Err(error) = write_boxes(plan, comm, held, output, writer) {
             failure = Some(error.in_output(plan, *number));
             break;
         }
@@ -164,7 +172,7 @@ fn save(
 fn write_boxes(
     plan: &Plan,
     comm: &dyn Communicator,
-    store: &Store,
+    held: Held<'_>,
     output: &Output,
     writer: &Writer,
 ) -> Result<(), RunError> {
@@ -172,19 +180,32 @@ fn write_boxes(
     for (number, key) in kind.all_keys().enumerate() {
         let holders = kind.holders(&key, &plan.mesh);
         if holders[number % holders.len()] == comm.site() {
-            let array = column(store, output, &key)?;
+            let array = column(plan, held, output, &key)?;
             writer
-                .write(&kind.ranges(&key), array)
+                .write(&kind.ranges(&key), &array)
                 .map_err(write_error)?;
         }
     }
     Ok(())
 }
 
-fn column<'a>(store: &'a Store, output: &Output, key: &[u32]) -> Result<&'a Arc<Array>, RunError> {
-    store
-        .get(output.relation)
-        .and_then(|tuples| tuples.get(key)?.first())
+fn column(
+    plan: &Plan,
+    held: Held<'_>,
+    output: &Output,
+    key: &[u32],
+) -> Result<Arc<Array>, RunError> {
+    let relation = output.relation;
+    let tuple = match plan.is_streamed(relation) {
+        true => Some(held.disk.tuple(relation, plan.kind(relation), key)?),
+        false => held
+            .store
+            .get(relation)
+            .and_then(|tuples| tuples.get(key))
+            .cloned(),
+    };
+    tuple
+        .and_then(|tuple| tuple.into_iter().next())
         .ok_or_else(|| {
             RunError::internal(format!(
                 "the tuple {key:?} of the output `{}` is not where its placement says",
@@ -197,7 +218,7 @@ fn column<'a>(store: &'a Store, output: &Output, key: &[u32]) -> Result<&'a Arc<
 pub(crate) fn print(
     plan: &Plan,
     comm: &dyn Communicator,
-    store: &Store,
+    held: Held<'_>,
     output: &Output,
 ) -> Result<Option<Printed>, RunError> {
     let (me, sites) = (comm.site(), comm.sites());
@@ -222,8 +243,8 @@ pub(crate) fn print(
                 continue;
             }
             if site == me {
-                match column(store, output, &key) {
-                    Ok(array) => mine.push(Arc::new(corner.cut(array, &ranges))),
+                match column(plan, held, output, &key) {
+                    Ok(array) => mine.push(Arc::new(corner.cut(&array, &ranges))),
                     Err(error) => failure = Some(error),
                 }
             }

@@ -19,65 +19,79 @@ use std::sync::Arc;
 /// A tuple, or why there is none.
 type Made = Result<(Vec<u32>, Vec<Arc<Array>>), RunError>;
 
+/// Makes the tuple with a key.
+pub(crate) type Maker<'a> = Box<dyn Fn(Vec<u32>) -> Made + Sync + Send + 'a>;
+
 /// The tuples of a source at a site, in these rounds of the loops around it; random ones are those of a stream. Runs on the current thread
 /// pool.
 pub(crate) fn source(
-    (name, stream): (&str, &str),
+    names: (&str, &str),
     source: &Source,
     kind: &RelationType,
     (site, mesh): (u32, &Mesh),
     rounds: &[u64],
     options: &Options,
 ) -> Result<Tuples, RunError> {
+    let keys: Vec<Vec<u32>> = kind.keys_at(site, mesh).collect();
+    let made = maker(names, source, kind, rounds, options)?;
+    let tuples: Vec<Made> = keys.into_par_iter().map(made).collect();
+    tuples.into_iter().collect()
+}
+
+/// What makes the tuple of a source with a key, in these rounds of the loops around it; see [`source`].
+pub(crate) fn maker<'a>(
+    (name, stream): (&'a str, &'a str),
+    source: &'a Source,
+    kind: &'a RelationType,
+    rounds: &'a [u64],
+    options: &'a Options,
+) -> Result<Maker<'a>, RunError> {
     let [dtype] = kind.array.columns.as_slice() else {
         return Err(RunError::internal("a source has one column"));
     };
     let dtype = *dtype;
     let shape: Vec<u64> = kind.array.dims.iter().map(|d| d.extent).collect();
-    let keys: Vec<Vec<u32>> = kind.keys_at(site, mesh).collect();
     let made = |array: Result<Array, DataError>| {
         array.map_err(|error| RunError::data(ErrorKind::Data, error))
     };
-    let tuples: Vec<Made> = match source {
+    match source {
         Source::Stacked { leading, parts } => {
             let leading = *leading as usize;
             let (counts, own) = shape.split_at(leading);
+            let (counts, own) = (counts.to_vec(), own.to_vec());
             // Every site looks at the headers, also one that reads nothing, so that all find the same mistake.
             let parts = (parts.iter())
                 .map(|part| {
                     let stream = stream.replacen(name, &part.name, 1);
-                    let origin = Origin::of(&part.name, &part.source, (dtype, own), options)?;
+                    let origin = Origin::of(&part.name, &part.source, (dtype, &own), options)?;
                     Ok((stream, origin))
                 })
                 .collect::<Result<Vec<_>, RunError>>()?;
-            let one = |key: Vec<u32>| {
+            Ok(Box::new(move |key| {
                 let ranges = kind.ranges(&key);
                 let extents: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
                 let mut array = Array::zeros(dtype, &extents);
                 let (first, inner) = ranges.split_at(leading);
                 for at in places(first) {
-                    let number = number_of(&at, counts);
+                    let number = number_of(&at, &counts);
                     let (stream, origin) = parts.get(number as usize).ok_or_else(|| {
                         RunError::internal("as many parts as their dimensions count")
                     })?;
-                    let part = made(origin.part(stream, dtype, (own, inner), rounds, options))?;
+                    let part = made(origin.part(stream, dtype, (&own, inner), rounds, options))?;
                     put(&mut array, part, &at, first);
                 }
                 Ok((key, vec![Arc::new(array)]))
-            };
-            keys.into_par_iter().map(one).collect()
+            }))
         }
         plain => {
             let origin = Origin::of(name, plain, (dtype, &shape), options)?;
-            let one = |key: Vec<u32>| {
+            Ok(Box::new(move |key| {
                 let ranges = kind.ranges(&key);
                 let array = made(origin.part(stream, dtype, (&shape, &ranges), rounds, options))?;
                 Ok((key, vec![Arc::new(array)]))
-            };
-            keys.into_par_iter().map(one).collect()
+            }))
         }
-    };
-    tuples.into_iter().collect()
+    }
 }
 
 /// Where the values of a tensor come from.

@@ -43,7 +43,7 @@ impl Walker<'_> {
 
     /// What rested at every site; known at every site.
     pub fn spilled(&self) -> Result<Vec<Spilled>, RunError> {
-        if self.plan.spills.is_empty() {
+        if self.plan.spills.is_empty() && self.plan.streams.is_empty() {
             return Ok(vec![]);
         }
         let own = self.disk.spilled;

@@ -19,6 +19,9 @@ impl Walker<'_> {
         if let Operation::Loop { value } = step.operation {
             return self.loop_value(step, value);
         }
+        if self.plan.is_visited(step) {
+            return self.stream(step);
+        }
         self.compute(step).map(Some)
     }
 

@@ -118,6 +118,11 @@ impl Store {
         }
     }
 
+    /// Counts bytes that are in hand beside what is held.
+    pub fn beside(&mut self, bytes: u64) {
+        self.peak = self.peak.max(self.bytes + bytes);
+    }
+
     /// The bytes that are held.
     pub fn held(&self) -> u64 {
         self.bytes

@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, RunError};
 use crate::local::{self, Place};
 use crate::meet::{agree, meet, share_numbers};
 use crate::movement::{self, Begun};
-use crate::output;
+use crate::output::{self, Held};
 use crate::profile::Recorder;
 use crate::schedule::{Item, Schedule};
 use crate::session::feed::Feed;
@@ -153,7 +153,7 @@ impl<'a> Walker<'a> {
     /// Prints and writes the outputs.
     pub fn report(&self, token: &str) -> Result<Report, RunError> {
         let (printed, saved) =
-            output::outputs(self.plan, &self.comm, self.options, &self.store, token)?;
+            output::outputs(self.plan, &self.comm, self.options, self.held(), token)?;
         let (traffic, peak_bytes) = self.figures()?;
         Ok(Report {
             printed,
@@ -393,6 +393,14 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// What is there at this site, in memory and on disk.
+    pub fn held(&self) -> Held<'_> {
+        Held {
+            store: &self.store,
+            disk: &self.disk,
+        }
+    }
+
     pub fn tuples(&self, relation: RelationId) -> Result<&Tuples, RunError> {
         self.store
             .get(relation)
@@ -437,6 +445,7 @@ impl<'a> Walker<'a> {
     pub fn free_all(&mut self, relations: &[RelationId]) {
         for relation in relations {
             self.store.free((*relation).into());
+            self.disk.close(*relation);
         }
     }
 
@@ -470,7 +479,7 @@ impl<'a> Walker<'a> {
 }
 
 /// Whether the tuples are what the step's type says.
-fn fits(step: &Step, tuples: &Tuples) -> Result<(), RunError> {
+pub(crate) fn fits(step: &Step, tuples: &Tuples) -> Result<(), RunError> {
     for (key, tuple) in tuples {
         let ranges = step.kind.ranges(key);
         let shape = || ranges.iter().map(|(_, n)| *n as usize);

@@ -30,6 +30,7 @@ pub mod relation;
 pub mod repeat;
 pub mod source;
 pub mod spill;
+pub mod stream;
 pub mod succession;
 pub mod sweep;
 pub mod traffic;

@@ -3,7 +3,7 @@
 //! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
 //! SHUF leave where it is is one array with two names and counted once, and so is a state that is what the round
 //! before ended with, what a step changes in place, and what a training carries on in the place of the old. The members of a sweep are all there when the last one is; what passes in it is not.
-//! The members of an exchange are there, beside what they are sent from, from its beginning. What rests on disk is not there. Copies at several sites are counted at each. What a loop collects is there from its beginning.
+//! The members of an exchange are there, beside what they are sent from, from its beginning. What rests on disk is not there, and of what lies there tuple by tuple no more than is in hand. Copies at several sites are counted at each. What a loop collects is there from its beginning.
 //! The working space of kernels and transports is not counted. Plans must be verified.
 //!
 //! ```text
@@ -64,6 +64,11 @@ fn held(plan: &Plan) -> Held<'_> {
         },
     };
     held.walk(&events(plan));
+    // Of an output on disk a tuple is in hand while it is given out.
+    let outputs = plan.outputs.iter().map(|output| output.relation);
+    let given = outputs.filter(|relation| plan.is_streamed(*relation));
+    let largest = given.map(|relation| plan.kind(relation).largest_tuple());
+    held.measure(largest.max().unwrap_or(0));
     held
 }
 
@@ -242,11 +247,13 @@ impl Held<'_> {
             Operation::Loop {
                 value: LoopValue::Collected(block, part),
             } => self.rename(Name::Collected(block, part), own, &step.kind),
+            _ if plan.is_streamed(step.result) => {}
             _ => match plan.in_place(step).map(Name::Relation) {
                 Some(changed) if self.is_alone(changed) => self.rename(changed, own, &step.kind),
                 _ => self.result(step),
             },
         }
+        self.measure(plan.in_hand(step));
         for freed in &step.frees {
             self.drop(Name::Relation(*freed));
         }
@@ -303,17 +310,27 @@ impl Held<'_> {
         self.contents[content].names.push((name, kind.clone()));
         self.names.insert(name, content);
         self.count(content);
-        for (peak, bytes) in self.peaks.iter_mut().zip(&self.total) {
-            if *bytes > peak.bytes {
+        self.measure(0);
+    }
+
+    /// Notes what is held now, and so many bytes beside it at every site that takes part.
+    fn measure(&mut self, beside: u64) {
+        let sites = self.plan.mesh.sites() as usize;
+        let held = self.total.iter().enumerate().map(|(site, bytes)| {
+            let beside = if site < sites { beside } else { 0 };
+            bytes.saturating_add(beside)
+        });
+        for (peak, bytes) in self.peaks.iter_mut().zip(held.clone()) {
+            if bytes > peak.bytes {
                 *peak = Peak {
-                    bytes: *bytes,
+                    bytes,
                     step: self.step,
                 };
             }
         }
         if let Some(most) = self.by_step.get_mut(self.step) {
-            for (most, bytes) in most.iter_mut().zip(&self.total) {
-                *most = (*most).max(*bytes);
+            for (most, bytes) in most.iter_mut().zip(held) {
+                *most = (*most).max(bytes);
             }
         }
     }

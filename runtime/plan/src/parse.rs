@@ -85,6 +85,7 @@ fn plan(text: &str) -> Result<Plan> {
         sweeps: vec![],
         exchanges: vec![],
         spills: vec![],
+        streams: vec![],
         outputs: vec![],
     };
     let mut open = repeat::Open::default();
@@ -109,6 +110,10 @@ fn plan(text: &str) -> Result<Plan> {
             plan.exchanges.push(line.exchange()?);
         } else if line.at_words("spill") {
             plan.spills.push(line.spill()?);
+        } else if line.at_words("stream") {
+            line.expect_word("stream")?;
+            plan.streams = line.relations()?;
+            line.end()?;
         } else if line.at_words("output") {
             plan.outputs.push(output(&mut line, &plan)?);
         } else {

@@ -83,6 +83,13 @@ pub struct JoinInput {
     pub keys: Vec<u32>,
 }
 
+impl JoinInput {
+    /// The key of the tuple that belongs to a joined tuple.
+    pub fn key_of(&self, joined: &[u32]) -> Vec<u32> {
+        self.keys.iter().map(|key| joined[*key as usize]).collect()
+    }
+}
+
 /// What a step does. `R` is the step's result, whose type stands in [`Step`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Operation {
@@ -263,6 +270,8 @@ pub struct Plan {
     pub exchanges: Vec<Exchange>,
     /// What rests on disk, ascending.
     pub spills: Vec<Spill>,
+    /// What lies on disk tuple by tuple, ascending.
+    pub streams: Vec<RelationId>,
     /// What is given out, in the order of the program.
     pub outputs: Vec<Output>,
 }

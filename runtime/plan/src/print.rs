@@ -310,6 +310,9 @@ impl Display for Plan {
             let (relation, before, until) = (spill.relation, spill.before, spill.until);
             writeln!(f, "spill {relation} before {before} until {until}")?;
         }
+        if !self.streams.is_empty() {
+            writeln!(f, "stream {}", list(&self.streams))?;
+        }
         for output in &self.outputs {
             writeln!(f, "{}", self.output_text(output))?;
         }

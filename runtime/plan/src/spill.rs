@@ -104,8 +104,8 @@ impl Plan {
                         ..
                     }
             );
-            // A session, or a loop, holds these as well.
-            if passes || lent {
+            // A session, or a loop, holds these as well; what is streamed is never held.
+            if passes || lent || self.is_streamed(step.result) {
                 clear(step.result);
             }
         }
@@ -138,10 +138,16 @@ impl Plan {
         !self.spills.iter().any(|other| later(&other))
     }
 
-    /// What goes to disk and comes back at the site that has most of each relation, with as many rounds of loops as are expected.
+    /// What goes to disk and comes back, whole relations and tuples, at the site that has most of each, with as many rounds of loops as are expected.
     pub fn spilled(&self) -> Volume {
         let times = self.times_of_steps(&self.expected_times());
         let mut volume = Volume::default();
+        for (step, times) in self.steps.iter().zip(&times) {
+            let own = self.streamed_in(step);
+            let of = |bytes: u64| bytes.saturating_mul(*times);
+            volume.read = volume.read.saturating_add(of(own.read));
+            volume.written = volume.written.saturating_add(of(own.written));
+        }
         for spill in &self.spills {
             let times = times[spill.before.0 as usize];
             let bytes = memory::of(self, self.kind(spill.relation)).saturating_mul(times);

@@ -25,6 +25,7 @@ pub mod kernel;
 pub mod location;
 mod repeat;
 mod spill;
+mod stream;
 mod sweep;
 pub mod types;
 
@@ -82,7 +83,8 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     sweep::sweeps(plan).map_err(at("sweeps".into()))?;
     exchange::exchanges(plan).map_err(at("exchanges".into()))?;
     repeat::lifetimes(plan)?;
-    spill::spills(plan).map_err(at("spills".into()))
+    spill::spills(plan).map_err(at("spills".into()))?;
+    stream::streams(plan).map_err(at("streams".into()))
 }
 
 impl Operation {

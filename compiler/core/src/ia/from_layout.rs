@@ -114,6 +114,17 @@ pub fn chunking(
     layout: &Layout,
     deterministic: bool,
 ) -> Result<Chunking, String> {
+    chunking_finer(program, layout, deterministic, &[])
+}
+
+/// [`chunking`], with every piece of a class of indices cut into so many again; one number a class ([`Classes`]), or none. A site has all parts
+/// of its pieces; what is combined of parts of a reduced index is combined as it is made.
+pub fn chunking_finer(
+    program: &Program,
+    layout: &Layout,
+    deterministic: bool,
+    finer: &[u32],
+) -> Result<Chunking, String> {
     check(program, layout)?;
     let rules = Rules {
         mesh: &layout.mesh,
@@ -143,6 +154,9 @@ pub fn chunking(
     if deterministic {
         limit(&mut cuts, &classes, program, layout);
     }
+    for (cut, finer) in cuts.iter_mut().zip(finer) {
+        cut.pieces = cut.pieces.saturating_mul(*finer);
+    }
     let of = |classes: &[Vec<u32>]| -> Vec<Vec<Cut>> {
         let list = |classes: &Vec<u32>| {
             let cuts = classes.iter().map(|class| cuts[*class as usize].clone());
@@ -151,9 +165,9 @@ pub fn chunking(
         classes.iter().map(list).collect()
     };
     let mut chunking = Chunking {
-        // One axis is what key dimensions are cut over by default.
+        // One axis is what key dimensions are cut over by default; what is left of parts of its pieces is told by its count.
         mesh: match layout.mesh.axes.len() {
-            1 => Mesh::default(),
+            1 if finer.iter().all(|parts| *parts == 1) => Mesh::default(),
             _ => layout.mesh.clone(),
         },
         indices: of(&classes.indices),

@@ -11,10 +11,12 @@
 mod exchange;
 mod order;
 mod spill;
+mod stream;
 mod sweep;
 
 pub use order::{gathered, postponed};
 pub use spill::{rested, spilled};
+pub use stream::{excess, held_again, streamed, total, unswept};
 
 use crate::ia::{self, Operation};
 use crate::tra::blocks;
@@ -67,6 +69,7 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
         sweeps: vec![],
         exchanges: vec![],
         spills: vec![],
+        streams: vec![],
         outputs,
     };
     loops(program, &mut plan)?;

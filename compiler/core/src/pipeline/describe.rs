@@ -44,6 +44,9 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
                 None if in_place => {
                     text(ia, relation).replacen("local join", "local update in place", 1)
                 }
+                None if plan.is_streamed(RelationId(number as u32)) => {
+                    format!("{}, on disk", text(ia, relation))
+                }
                 None => format!("{}{}", text(ia, relation), going(plan, exchanges[number])),
                 Some(sweep) => {
                     let passes = if passing[number] { ", passes" } else { "" };
@@ -55,6 +58,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
                 members.map(|member| member.0 as usize).collect()
             }),
             passes: passing[number],
+            streamed: plan.is_streamed(RelationId(number as u32)),
             together: match exchanges[number].map(|e| &plan.exchanges[e].members) {
                 Some(members) if members.len() > 1 => {
                     members.iter().map(|member| member.0 as usize).collect()
@@ -78,6 +82,9 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             flops: figure(step.flops),
             memory: match passing[number] {
                 true => 0,
+                false if plan.is_streamed(RelationId(number as u32)) => {
+                    relation.kind.largest_tuple()
+                }
                 false => figure(held.into_iter().max().unwrap_or(0)),
             },
             source: source(ia, relation.origin, texts),

@@ -161,7 +161,7 @@ fn header(report: &PlanReport) -> String {
         scaled(cost.flops_per_site_max, "flop"),
         scaled(cost.peak_memory_per_site_max, "B"),
     );
-    if cost.spill_read > 0 {
+    if cost.spill_read > 0 || cost.spill_written > 0 {
         text.push_str(&format!(
             "rests on disk: {} written, {} read at a site\n",
             scaled(cost.spill_written, "B"),

@@ -177,6 +177,9 @@ pub struct PlanStep {
     /// Whether its result passes: read in its sweep only, and never held whole.
     #[serde(default)]
     pub passes: bool,
+    /// Whether its result lies on disk and is made and read tuple by tuple.
+    #[serde(default)]
+    pub streamed: bool,
     /// The movements that it goes together with, itself included, in one message for each pair of sites; empty for others.
     #[serde(default)]
     pub together: Vec<usize>,

@@ -38,7 +38,7 @@ impl Walker<'_> {
         let (mut printed, mut kept) = (vec![], vec![]);
         for output in &self.plan.outputs {
             if output.shape.is_empty() && output.name != RATE {
-                printed.extend(output::print(self.plan, &self.comm, &self.store, output)?);
+                printed.extend(output::print(self.plan, &self.comm, self.held(), output)?);
             }
             let resident = Resident {
                 kind: self.plan.kind(output.relation).clone(),

@@ -80,6 +80,7 @@ impl Builder {
                 sweeps: vec![],
                 exchanges: vec![],
                 spills: vec![],
+                streams: vec![],
                 outputs: vec![],
             },
         }

@@ -1,0 +1,149 @@
+//! Steps that go through relations on disk tuple by tuple ([`ein_plan::stream`]). Must not know files.
+//!
+//! ```text
+//! r2 = join k0(r0{i}, r1{}), r0 and r2 streamed:   read r0 (0,), write r2 (0,), read r0 (1,), write r2 (1,), …
+//! ```
+
+use crate::error::RunError;
+use crate::local::{self, Join, Place, ranges_at};
+use crate::source;
+use crate::store::{Tuple, Tuples};
+use crate::walk::{Walker, fits};
+use ein_array::Array;
+use ein_comm::Communicator;
+use ein_kernels::Chunk;
+use ein_plan::{Operation, RelationId, Step};
+use std::sync::Arc;
+
+/// A tuple of a streamed operand, with its key.
+type Hand = Option<(Vec<u32>, Tuple)>;
+
+impl Walker<'_> {
+    /// Takes a step that makes or reads a streamed relation; its tuples, if they are to be held.
+    pub fn stream(&mut self, step: &Step) -> Result<Option<Tuples>, RunError> {
+        let plan = self.plan;
+        let streamed = plan.is_streamed(step.result);
+        if streamed {
+            self.disk.open(step.result)?;
+        }
+        let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
+        let maker = match &step.operation {
+            Operation::Source { name, source } => {
+                let names = (name.as_str(), name.as_str());
+                Some(source::maker(
+                    names,
+                    source,
+                    &step.kind,
+                    &rounds,
+                    self.options,
+                )?)
+            }
+            _ => None,
+        };
+        let mut hands: Vec<Hand> = vec![];
+        let (mut held, mut made) = (0, Tuples::new());
+        for visit in plan.visits(step, self.comm.site()) {
+            let tuple: Tuple = match &maker {
+                Some(maker) => maker(visit.key.clone())?.1,
+                None => {
+                    let columns = self.joined(step, &visit.members, &mut hands, held)?;
+                    columns.into_iter().map(Arc::new).collect()
+                }
+            };
+            let bytes = bytes_of(&tuple);
+            self.store.beside(held + bytes + in_hand(&hands));
+            let one = Tuples::from([(visit.key, tuple)]);
+            fits(step, &one)?;
+            if streamed {
+                for (key, tuple) in one {
+                    self.disk.put(step.result, key, &tuple)?;
+                }
+            } else {
+                held += bytes;
+                made.extend(one);
+            }
+        }
+        Ok((!streamed).then_some(made))
+    }
+
+    /// The columns of a result's tuple, of joined tuples that are combined as they are made; `held` bytes of others are there.
+    fn joined(
+        &mut self,
+        step: &Step,
+        members: &[Vec<u32>],
+        hands: &mut Vec<Hand>,
+        held: u64,
+    ) -> Result<Vec<Array>, RunError> {
+        let plan = self.plan;
+        let join = Join::of(plan, step);
+        let join = join.ok_or_else(|| RunError::internal("this step is not a join"))?;
+        let fold = match &step.operation {
+            Operation::LocalJoin { fold, .. } => fold.as_ref(),
+            _ => None,
+        };
+        let keys = fold.map_or(&step.kind.keys, |fold| &fold.keys);
+        hands.resize_with(join.inputs.len(), || None);
+        let mut sum: Option<Vec<Array>> = None;
+        for member in members {
+            for (input, hand) in join.inputs.iter().zip(hands.iter_mut()) {
+                if plan.is_streamed(input.relation) {
+                    self.take_up(input.relation, input.key_of(member), hand)?;
+                }
+            }
+            let place = Place {
+                plan,
+                site: self.comm.site(),
+                store: &self.store,
+            };
+            let mut operands = vec![];
+            for (input, hand) in join.inputs.iter().zip(hands.iter()) {
+                operands.push(match hand {
+                    None => local::chunk(&place, input, member)?,
+                    Some((key, tuple)) => {
+                        let ranges = plan.kind(input.relation).ranges(key);
+                        Chunk {
+                            columns: tuple.iter().map(|column| &**column).collect(),
+                            start: ranges.iter().map(|(start, _)| *start).collect(),
+                        }
+                    }
+                });
+            }
+            let ranges = ranges_at(&join, keys, member);
+            let before = sum.as_deref().map_or(0, bytes_of);
+            sum = Some(match sum {
+                None => local::evaluated(&place, &join, &ranges, &operands)?,
+                Some(sum) => local::added(&place, &join, sum, &ranges, &operands)?,
+            });
+            drop(operands);
+            self.store.beside(held + before + in_hand(hands));
+        }
+        sum.ok_or_else(|| RunError::internal("nothing makes up a tuple"))
+    }
+
+    /// Has the tuple with a key in hand.
+    fn take_up(
+        &mut self,
+        relation: RelationId,
+        key: Vec<u32>,
+        hand: &mut Hand,
+    ) -> Result<(), RunError> {
+        if hand.as_ref().is_some_and(|(held, _)| *held == key) {
+            return Ok(());
+        }
+        // The last one goes first.
+        *hand = None;
+        let tuple = self.disk.get(relation, self.plan.kind(relation), &key)?;
+        *hand = Some((key, tuple));
+        Ok(())
+    }
+}
+
+fn in_hand(hands: &[Hand]) -> u64 {
+    let tuples = hands.iter().flatten();
+    tuples.map(|(_, tuple)| bytes_of(tuple)).sum()
+}
+
+fn bytes_of<A: std::borrow::Borrow<Array>>(columns: &[A]) -> u64 {
+    let bytes = |column: &A| column.borrow().data().bytes().len() as u64;
+    columns.iter().map(bytes).sum()
+}

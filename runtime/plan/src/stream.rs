@@ -1,0 +1,220 @@
+//! Streams: relations that lie on disk tuple by tuple, so that a plan needs less memory than one step works on.
+//!
+//! A streamed relation is never held: the step that makes it writes each tuple as it is made, and a step that reads it has one of its
+//! tuples at a time. Such a step goes through the keys of its result in order, and for each of them through those that are combined; it reads a
+//! tuple when its key changes. Which relations may do so follows from the plan ([`Plan::streamable`]). Must not know files.
+//!
+//! ```text
+//! stream r0, r2      r2: {i: 90/3} f32[i, 40] = join k0(r0{i}, r1{}): three times 30 rows of r0 are read and 30 of r2 written
+//! ```
+
+use crate::ids::RelationId;
+use crate::memory;
+use crate::plan::{Fold, Operation, Plan, Step};
+use crate::relation::RelationType;
+use crate::source::Source;
+use crate::spill::Volume;
+use std::collections::BTreeSet;
+
+/// A tuple that is made in steps with streamed relations, and the joined tuples that are combined to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Of the result.
+    pub key: Vec<u32>,
+    /// Of the join, in the order in which they are combined; `key` alone where nothing is.
+    pub members: Vec<Vec<u32>>,
+}
+
+impl RelationType {
+    /// Bytes of its largest tuple.
+    pub fn largest_tuple(&self) -> u64 {
+        // The first pieces are the longest.
+        self.tuple_bytes(&vec![0; self.keys.len()])
+    }
+}
+
+impl Plan {
+    /// Whether a relation lies on disk tuple by tuple.
+    pub fn is_streamed(&self, relation: RelationId) -> bool {
+        self.streams.binary_search(&relation).is_ok()
+    }
+
+    /// Whether a step makes or reads such a relation, so that it is taken tuple by tuple.
+    pub fn is_visited(&self, step: &Step) -> bool {
+        !self.streams.is_empty()
+            && (self.is_streamed(step.result)
+                || (step.operation.inputs().into_iter()).any(|input| self.is_streamed(input)))
+    }
+
+    /// The relations that could lie on disk so, ascending: outside of loops, sources and results of joins that joins alone read and no
+    /// loop begins with; none of what a session holds, changes in place or moves, nor of what steps that are taken together make or read.
+    pub fn streamable(&self) -> Vec<RelationId> {
+        let mut may: BTreeSet<RelationId> = BTreeSet::new();
+        if self.carried().next().is_some() {
+            return vec![];
+        }
+        let (blocks, sweeps) = (self.blocks_of_steps(), self.sweeps_of_steps());
+        for (number, step) in self.steps.iter().enumerate() {
+            let made = match &step.operation {
+                Operation::Source { source, .. } => *source != Source::Fed,
+                Operation::LocalJoin { .. } => self.is_by_itself(step, sweeps[number]),
+                _ => false,
+            };
+            if made && blocks[number].is_none() {
+                may.insert(step.result);
+            }
+        }
+        for (number, step) in self.steps.iter().enumerate() {
+            let joins = matches!(step.operation, Operation::LocalJoin { .. });
+            if !joins || !self.is_by_itself(step, sweeps[number]) {
+                for input in step.operation.inputs() {
+                    may.remove(&input);
+                }
+            }
+        }
+        for repeat in &self.repeats {
+            for relation in repeat.block.begins_with().chain(repeat.block.ends_with()) {
+                may.remove(&relation);
+            }
+        }
+        may.into_iter().collect()
+    }
+
+    fn is_by_itself(&self, step: &Step, sweep: Option<usize>) -> bool {
+        sweep.is_none() && self.in_place(step).is_none()
+    }
+
+    /// What a site goes through in a step, in order.
+    pub fn visits<'a>(&'a self, step: &'a Step, site: u32) -> impl Iterator<Item = Visit> + 'a {
+        let fold: Option<&Fold> = match &step.operation {
+            Operation::LocalJoin { fold, .. } => fold.as_ref(),
+            _ => None,
+        };
+        let keys = step.kind.keys_at(site, &self.mesh);
+        keys.map(move |key| Visit {
+            members: match fold {
+                Some(fold) => fold.members(&step.kind.keys, &key, &self.mesh),
+                None => vec![key.clone()],
+            },
+            key,
+        })
+    }
+
+    /// Bytes that a site has in hand in a step beside what it holds: a tuple of each streamed operand, and one that is made, or
+    /// two while they are combined.
+    pub fn in_hand(&self, step: &Step) -> u64 {
+        if !self.is_visited(step) {
+            return 0;
+        }
+        let mut bytes = 0u64;
+        let own = step.kind.largest_tuple();
+        if self.is_streamed(step.result) {
+            bytes = bytes.saturating_add(own);
+        }
+        if let Operation::LocalJoin { inputs, fold, .. } = &step.operation {
+            for input in inputs {
+                if self.is_streamed(input.relation) {
+                    let tuple = self.kind(input.relation).largest_tuple();
+                    bytes = bytes.saturating_add(tuple);
+                }
+            }
+            if fold.is_some() {
+                bytes = bytes.saturating_add(own);
+            }
+        }
+        bytes
+    }
+
+    /// What a step writes to disk and reads from there tuple by tuple, at the site that reads most.
+    pub fn streamed_in(&self, step: &Step) -> Volume {
+        let mut most = Volume::default();
+        if !self.is_visited(step) {
+            return most;
+        }
+        if self.is_streamed(step.result) {
+            most.written = memory::of(self, &step.kind);
+        }
+        let Operation::LocalJoin { inputs, .. } = &step.operation else {
+            return most;
+        };
+        for site in 0..self.mesh.sites() {
+            let mut read = 0u64;
+            let mut last: Vec<Option<Vec<u32>>> = vec![None; inputs.len()];
+            for member in self.visits(step, site).flat_map(|visit| visit.members) {
+                for (input, last) in inputs.iter().zip(&mut last) {
+                    if !self.is_streamed(input.relation) {
+                        continue;
+                    }
+                    let key = input.key_of(&member);
+                    if last.as_ref() != Some(&key) {
+                        read = read.saturating_add(self.kind(input.relation).tuple_bytes(&key));
+                        *last = Some(key);
+                    }
+                }
+            }
+            most.read = most.read.max(read);
+        }
+        most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A (3 x 2 tuples) times B (2 x 2), added up over k; then twice that.
+    const PLAN: &str = "plan for 1 sites
+kernel k0 (f64[5, 4], f64[4, 6]) [i: 5, j: 6 | k: 4] f64 = partial sum a0[i, k] * a1[k, j]
+kernel k1 (f64[5, 6]) [i: 5, j: 6] f64 = a0[i, j] * 2.0_f64
+r0 A: {i: 5/3@_, k: 4/2@_} f64[i, k] @ ALL = source A from iota
+r1 B: {k: 4/2@_, j: 6/2@_} f64[k, j] @ ALL = source B from iota
+r2 C: {i: 5/3@_, j: 6/2@_} f64[i, j] @ ALL = fold {i: 5/3@_, j: 6/2@_, k: 4/2@_} keep {i, j} k0(r0{i, k}, r1{k, j}) over [i, j, k]; free r0, r1
+r3 D: {i: 5/3@_, j: 6/2@_} f64[i, j] @ ALL = join k1(r2{i, j}) over [i, j]; free r2
+stream r0, r1, r3
+output D = r3: f64[5, 6]
+";
+
+    #[test]
+    fn what_is_read_and_in_hand_follows_from_the_order_of_keys() {
+        let plan: Plan = PLAN.parse().unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(plan.to_string(), PLAN);
+        crate::verify::verify(&plan).unwrap();
+        let step = |number: usize| &plan.steps[number];
+        let volumes: Vec<(u64, u64)> = (0..4)
+            .map(|number| plan.streamed_in(step(number)))
+            .map(|volume| (volume.written, volume.read))
+            .collect();
+        // Of A every tuple for each j, of B every tuple for each i.
+        let product = 8 * (2 * 20 + 3 * 24);
+        assert_eq!(volumes, [(160, 0), (192, 0), (0, product), (240, 0)]);
+        // A 2 x 2, B 2 x 3, C 2 x 3 as what is added to it.
+        let hands: Vec<u64> = (0..4).map(|number| plan.in_hand(step(number))).collect();
+        assert_eq!(hands, [32, 48, 32 + 48 + 48, 48]);
+        let held: Vec<u64> = memory::by_step(&plan).into_iter().flatten().collect();
+        assert_eq!(held, [32, 48, 240 + 128, 240 + 48]);
+        assert_eq!(plan.spilled().read, product);
+    }
+
+    #[test]
+    fn nothing_else_is_streamed() {
+        let plan: Plan = PLAN.parse().unwrap();
+        let refused = |change: &dyn Fn(&mut Plan)| {
+            let mut plan = plan.clone();
+            change(&mut plan);
+            crate::verify::verify(&plan).unwrap_err().to_string()
+        };
+        let r = |numbers: &[u32]| numbers.iter().map(|n| RelationId(*n)).collect::<Vec<_>>();
+        let order = refused(&|plan| plan.streams = r(&[1, 0]));
+        assert_eq!(order, "streams: they do not ascend");
+        let absent = refused(&|plan| plan.streams = r(&[0, 9]));
+        assert_eq!(absent, "streams: r9 cannot lie on disk tuple by tuple");
+        let fed = refused(&|plan| {
+            let Operation::Source { source, .. } = &mut plan.steps[0].operation else {
+                panic!("r0 is a source");
+            };
+            *source = Source::Fed;
+        });
+        assert_eq!(fed, "streams: r0 cannot lie on disk tuple by tuple");
+    }
+}
