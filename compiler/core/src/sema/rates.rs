@@ -10,7 +10,7 @@
 use super::{
     Checker,
     arena::{ExprId, Form, Ty},
-    schedules::Rule,
+    schedules::Rated,
     tensors::Definition,
     train::Settings,
     training::{EPOCH, STEP},
@@ -23,14 +23,6 @@ use std::collections::BTreeSet;
 
 /// At how many steps of a block the factor is computed, beside the first two and the last.
 const LOOKS: i64 = 256;
-
-/// What a schedule of a block has become.
-pub(super) struct Rated<'a> {
-    pub(super) rule: Rule<'a>,
-    pub(super) value: ExprId,
-    /// Its arguments, with the place of what was given, or of the call.
-    pub(super) arguments: Vec<(&'a str, ExprId, Span)>,
-}
 
 impl<'a> Rated<'a> {
     /// The argument that is this expression.

@@ -13,7 +13,6 @@ use super::{
     arena::{ExprId, Form, TensorRef, Ty},
     callee::{Body, Callable},
     names::EntityId,
-    rates::Rated,
     scope::{Binding, Scope},
     size::Size,
     tensors::{Definition, SourceForm, Tensor},
@@ -35,6 +34,14 @@ pub(super) struct Rule<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: &'a [Argument],
     pub(super) span: Span,
+}
+
+/// What a schedule of a block has become.
+pub(super) struct Rated<'a> {
+    pub(super) rule: Rule<'a>,
+    pub(super) value: ExprId,
+    /// Its arguments, with the place of what was given, or of the call.
+    pub(super) arguments: Vec<(&'a str, ExprId, Span)>,
 }
 
 impl<'a> Checker<'a> {
