@@ -8,7 +8,7 @@
 
 use crate::failure::Failure;
 use ein_exec::session::{self as run, Session};
-use ein_plan::{Plan, Source, memory, relation::piece};
+use ein_plan::{Plan, memory, relation::piece};
 use einc_core::{
     einsum,
     pipeline::Options,
@@ -162,7 +162,7 @@ pub(crate) fn alone(options: &Options) -> Options {
 fn takes(plan: &Plan, name: &str) -> Option<usize> {
     let takes = |step: &ein_plan::Step| {
         matches!(&step.operation,
-            ein_plan::Operation::Source { name: own, source: Source::Fed } if own == name)
+            ein_plan::Operation::Source { name: own, source } if source.is_given() && own == name)
     };
     plan.steps.iter().position(takes)
 }
@@ -192,10 +192,8 @@ pub fn peaks(session: &Session) -> Vec<u64> {
     let mut carried: BTreeMap<&str, Vec<u64>> = Default::default();
     for plan in &plans {
         for step in &plan.steps {
-            if let ein_plan::Operation::Source {
-                name,
-                source: Source::Fed,
-            } = &step.operation
+            if let ein_plan::Operation::Source { name, source } = &step.operation
+                && source.is_given()
                 && session.carried.contains_key(name)
             {
                 let bytes = (0..plan.sites).map(|site| {

@@ -227,7 +227,7 @@ fn read_tuple(file: &mut impl Read, kind: &RelationType, key: &[u32]) -> io::Res
     let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let mut tuple = vec![];
     for dtype in &kind.array.columns {
-        let mut array = Array::room(*dtype, &shape);
+        let mut array = ein_kernels::room(*dtype, &shape);
         file.read_exact(array.data_mut().bytes_mut())?;
         tuple.push(Arc::new(array));
     }

@@ -425,7 +425,7 @@ pub(crate) fn concat(
             .array
             .columns
             .iter()
-            .map(|dtype| Array::room(*dtype, &shape))
+            .map(|dtype| ein_kernels::room(*dtype, &shape))
             .collect();
         for (from, member) in members {
             let mut start = vec![0; shape.len()];
@@ -458,7 +458,7 @@ pub(crate) fn tile(
             if column.shape() == shape {
                 return Arc::clone(column);
             }
-            let mut part = Array::room(column.dtype(), &shape);
+            let mut part = ein_kernels::room(column.dtype(), &shape);
             part.copy_box(&vec![0; shape.len()], column, &start, &shape);
             Arc::new(part)
         });

@@ -122,7 +122,7 @@ impl<'a> Origin<'a> {
                 )
                 .help(format!("name a file: --input {name}={name}.npy")));
             }
-            (None, Source::Fed) => {
+            (None, Source::Fed | Source::Kept) => {
                 return Err(RunError::internal(format!(
                     "`{name}` is given by a session, and there is none"
                 )));
@@ -147,7 +147,7 @@ impl<'a> Origin<'a> {
         options: &Options,
     ) -> Result<Array, DataError> {
         match self {
-            Origin::File(reader) => reader.read(ranges),
+            Origin::File(reader) => read(reader, ranges),
             Origin::Made(source) => {
                 let drawn = (options.seed, rounds);
                 let array =
@@ -156,6 +156,14 @@ impl<'a> Origin<'a> {
             }
         }
     }
+}
+
+/// A box of a file, in memory that is backed like a result's.
+pub(crate) fn read(reader: &Reader, ranges: &[(u64, u64)]) -> Result<Array, DataError> {
+    let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let mut array = ein_kernels::room(reader.header().dtype, &shape);
+    reader.read_into(ranges, array.data_mut().bytes_mut())?;
+    Ok(array)
 }
 
 /// Puts a tensor at its place among those that are stored behind each other; `first`: the box of places that `array` holds.

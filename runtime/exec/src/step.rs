@@ -11,7 +11,7 @@ use crate::source;
 use crate::store::Tuples;
 use crate::walk::Walker;
 use ein_comm::Communicator;
-use ein_plan::{Operation, RelationId, Source, Step};
+use ein_plan::{Operation, RelationId, Step};
 
 impl Walker<'_> {
     /// What a step makes; nothing if it is had under another name.
@@ -30,8 +30,10 @@ impl Walker<'_> {
             Operation::Source { name, source } => {
                 let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
                 let place = (self.comm.site(), &self.plan.mesh);
-                match (self.feed, source) {
-                    (Some(feed), Source::Fed) => feed.tuples(name, &step.kind, place, self.options),
+                match self.feed {
+                    Some(feed) if source.is_given() => {
+                        feed.tuples(name, &step.kind, place, self.options)
+                    }
                     _ => {
                         let stream = self.feed.and_then(|feed| feed.stream(name));
                         let names = (name.as_str(), stream.as_deref().unwrap_or(name));

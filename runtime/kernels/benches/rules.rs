@@ -9,7 +9,7 @@
 
 use ein_array::{Array, Data};
 use ein_kernels::{Chunk, Member, Memo, Operand, Options, sweep_over};
-use ein_plan::Kernel;
+use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -131,10 +131,13 @@ fn timed(rounds: usize, mut body: impl FnMut()) -> (f64, f64) {
 }
 
 fn filled(shape: &[usize]) -> Array {
-    let count: usize = shape.iter().product();
-    let value = |e: usize| (e.wrapping_mul(2_654_435_761) >> 7 & 1023) as f32 / 512.0 + 0.001;
-    let data = Data::F32((0..count).map(value).collect());
-    Array::new(shape.to_vec(), data).expect("as many as the shape says")
+    let mut array = ein_kernels::room(DType::F32, shape);
+    if let Data::F32(values) = array.data_mut() {
+        for (e, x) in values.iter_mut().enumerate() {
+            *x = (e.wrapping_mul(2_654_435_761) >> 7 & 1023) as f32 / 512.0 + 0.001;
+        }
+    }
+    array
 }
 
 fn measure(name: &str, steps: &[Step], (rows, columns): (usize, usize), rounds: usize) {

@@ -11,6 +11,7 @@
 use crate::carrier::{Carrier, Rule};
 use crate::math::{exp_f32, exp_f64, max_nan};
 use crate::nest::WIDTH;
+use crate::wide;
 use ein_plan::{DType, Reduction};
 
 /// Number of interleaved partial results of a result that lanes are folded into.
@@ -200,29 +201,37 @@ fn extreme<T: Float>(
     });
 }
 
-/// Adds `of` of each lane, all lanes into one result: several slots for each of the result's, so that sums need not wait for
+/// `add(sum, lane)` of each lane, all lanes into one result: several slots for each of the result's, so that sums need not wait for
 /// each other.
 #[inline(always)]
-fn sums<T: Float>(to: &mut [f64], x: &[T], of: impl Fn(f64) -> f64) {
-    let mut slots = [0.0; 4 * FOLD];
+fn sums<T: Float>(to: &mut [f64], x: &[T], add: impl Fn(f64, f64) -> f64) {
+    let Some(to) = to.first_chunk_mut::<FOLD>() else {
+        return;
+    };
+    let mut slots = [[0.0; FOLD]; 4];
     let (chunks, rest) = x.as_chunks::<{ 4 * FOLD }>();
     for chunk in chunks {
         // Converted as a whole, so that vectors are.
         let mut wide = [0.0; 4 * FOLD];
         for l in 0..4 * FOLD {
-            wide[l] = of(chunk[l].into());
+            wide[l] = chunk[l].into();
         }
-        for l in 0..4 * FOLD {
-            slots[l] += wide[l];
+        for k in 0..4 {
+            for l in 0..FOLD {
+                slots[k][l] = add(slots[k][l], wide[k * FOLD + l]);
+            }
         }
     }
-    for (slot, x) in slots.iter_mut().zip(rest) {
-        *slot += of((*x).into());
+    for (l, x) in rest.iter().enumerate() {
+        let slot = &mut slots[l / FOLD][l % FOLD];
+        *slot = add(*slot, (*x).into());
     }
+    let mut sums = *to;
     for s in 0..FOLD {
-        let first = slots[s] + slots[s + FOLD];
-        to[s] += first + (slots[s + 2 * FOLD] + slots[s + 3 * FOLD]);
+        let first = slots[0][s] + slots[1][s];
+        sums[s] += first + (slots[2][s] + slots[3][s]);
     }
+    *to = sums;
 }
 
 impl Accumulator {
@@ -324,10 +333,14 @@ impl Accumulator {
         use Reduction as R;
         let folds = self.folds;
         match self.rule.reduction {
-            R::Sum | R::Mean if folds && mask.is_none() => sums(&mut self.float, x, |x| x),
-            R::Norm1 if folds && mask.is_none() => sums(&mut self.float, x, f64::abs),
+            R::Sum | R::Mean if folds && mask.is_none() => sums(&mut self.float, x, |s, x| s + x),
+            R::Norm1 if folds && mask.is_none() => sums(&mut self.float, x, |s, x| s + x.abs()),
             R::Norm if folds && mask.is_none() && self.squares() => {
-                sums(&mut self.second, x, |x| x * x);
+                // The square of a lane is exact, so it does not matter whether it is rounded.
+                match wide::has_wide() {
+                    true => sums(&mut self.second, x, |s, x| x.mul_add(x, s)),
+                    false => sums(&mut self.second, x, |s, x| s + x * x),
+                }
             }
             R::Sum | R::Mean => update(folds, &mut self.float, x, mask, |s, x| s + x.into()),
             R::Norm1 => update(folds, &mut self.float, x, mask, |s, x| s + x.into().abs()),

@@ -12,11 +12,16 @@ use crate::carrier::{Carrier, Rule};
 use crate::element::Element;
 use crate::nest::{Nest, WIDTH};
 use crate::segment::Segment;
+use crate::stream;
 use crate::wide::{self, Job};
 use ein_array::Array;
+use std::ops::Range;
 
 /// Most lanes of a result that go by way of a buffer at once.
 pub(crate) const MOST_LANES: usize = 1024;
+
+/// Most lanes of a line.
+const LINE: usize = 16;
 
 /// Where the lanes of a result go.
 pub(crate) enum Column<'s> {
@@ -37,10 +42,58 @@ impl<'s> Column<'s> {
         }
     }
 
+    /// What its lanes are gathered by, if they are.
+    pub(crate) fn gathering(&self) -> Option<&Gathering> {
+        match self {
+            Column::Gathered(gathering) => Some(gathering),
+            Column::There(_) | Column::Past(_) => None,
+        }
+    }
+
     /// Whether lanes are where they belong once a loop has made them.
     pub(crate) fn is_there(&self) -> bool {
         matches!(self, Column::There(_))
     }
+}
+
+/// Lanes of a result on their way past the caches, in whole lines.
+#[derive(Clone)]
+#[repr(align(64))]
+pub(crate) struct Passing<T> {
+    lanes: [T; MOST_LANES + LINE],
+    /// Lanes of the line that is not complete, the first of `lanes`.
+    held: usize,
+}
+
+impl<T: Element> Passing<T> {
+    pub(crate) fn new() -> Passing<T> {
+        Passing {
+            lanes: [T::default(); MOST_LANES + LINE],
+            held: 0,
+        }
+    }
+
+    /// Where the next lanes are made.
+    pub(crate) fn room(&mut self) -> *mut T {
+        self.lanes[self.held..].as_mut_ptr()
+    }
+
+    /// Passes the lanes on that were made for these elements, all of them if they are the `last`.
+    pub(crate) fn pass(&mut self, elements: &mut [T], made: Range<usize>, last: bool) {
+        let to = &mut elements[made.start - self.held..made.end];
+        let held = if last { 0 } else { stream::behind_line(to) };
+        let whole = to.len() - held;
+        stream::copy(&mut to[..whole], &self.lanes[..whole], true);
+        self.lanes.copy_within(whole..whole + held, 0);
+        self.held = held;
+    }
+}
+
+/// Room for the lanes that pass, by type.
+#[derive(Default)]
+pub(crate) struct Passage {
+    pub single: Vec<Passing<f32>>,
+    pub double: Vec<Passing<f64>>,
 }
 
 /// The strips that points are reduced in, which lie one behind the other.
@@ -92,6 +145,16 @@ impl Gathering {
             added: 0,
             held: 0,
             lanes: Array::zeros(rule.value, &[MOST_LANES + WIDTH]),
+        }
+    }
+
+    /// The most lanes, of so many, that are complete strips where rows are; all if a strip has more.
+    pub(crate) fn whole_strips(&self, lanes: usize) -> usize {
+        let each = self.strips.each.max(1);
+        if each > lanes {
+            lanes
+        } else {
+            lanes - lanes % each
         }
     }
 
@@ -177,6 +240,39 @@ impl<T: Element> Job for Add<'_, T> {
             // Numbers of points are for reductions to places, which are not gathered so.
             self.accumulator.add_floats(strip, None, |_| 0);
             done += next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Passing;
+
+    #[test]
+    fn lanes_pass_to_where_they_were_made_for() {
+        let mut elements = vec![-1.0f32; 5000];
+        for (first, parts) in [
+            (0, vec![1024, 1024, 7]),
+            (13, vec![3, 1, 900, 1024, 40]),
+            (2200, vec![1, 1]),
+        ] {
+            let mut passing = Passing::<f32>::new();
+            let end = first + parts.iter().sum::<usize>();
+            let mut at = first;
+            for part in parts {
+                let held = passing.held;
+                for (lane, e) in passing.lanes[held..held + part].iter_mut().zip(at..) {
+                    *lane = e as f32;
+                }
+                passing.pass(&mut elements, at..at + part, at + part == end);
+                at += part;
+            }
+            assert_eq!(passing.held, 0);
+            assert!(
+                (first..end).all(|e| elements[e] == e as f32),
+                "from {first}"
+            );
+            assert!(elements[end..end + 16].iter().all(|e| *e == -1.0) || first == 0);
         }
     }
 }

@@ -11,7 +11,7 @@ mod strip;
 
 use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};
-use crate::column::{Column, Tap};
+use crate::column::{Column, Passage, Tap};
 use crate::explain::explain;
 use crate::machine::Machine;
 use crate::memo::{self, Lying, Memo, Ready};
@@ -420,7 +420,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         let mut loops = self.odometer(&program.nest.unit);
         machine.execute(0);
         loops.set(units.start);
-        let (mut moved, mut at) = (0, 0);
+        let (mut moved, mut at, mut passage) = (0, 0, Passage::default());
         for _ in units {
             self.place(&mut machine, &loops, moved);
             for level in moved + 1..outer.len() {
@@ -428,7 +428,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             }
             let lanes = machine.extents.lanes();
             if program.direct {
-                machine.through(inner, (columns, taps), at..at + lanes);
+                machine.through(inner, (columns, taps), at..at + lanes, &mut passage);
             } else if let Some(column) = columns[0].segment() {
                 machine.take(inner, column, at);
                 machine.execute(outer.len());

@@ -65,6 +65,7 @@ pub use ein_matrix::Problem;
 pub use generate::{generate, generate_in_round};
 pub use mapped::Mapped;
 pub use memo::Memo;
+pub use memory::room;
 pub use sweep::{Member, Operand, Origin, Outline, sweep, sweep_over};
 pub use update::update;
 

@@ -22,7 +22,7 @@ pub(crate) fn zeros(dtype: DType, shape: &[usize]) -> Array {
 }
 
 /// An array with any values, for a writer of all of them.
-pub(crate) fn room(dtype: DType, shape: &[usize]) -> Array {
+pub fn room(dtype: DType, shape: &[usize]) -> Array {
     backed(Array::room(dtype, shape))
 }
 

@@ -34,6 +34,12 @@ pub(crate) fn before_line<T>(of: &[T]) -> usize {
     of.as_ptr().align_offset(LINE).min(of.len())
 }
 
+/// How many elements there are from the last one on that begins a line, if that line is not complete.
+pub(crate) fn behind_line<T>(of: &[T]) -> usize {
+    let bytes = of.as_ptr_range().end.addr() % LINE;
+    (bytes / size_of::<T>().max(1)).min(of.len())
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn past<T: Copy>(to: &mut [T], from: &[T]) {

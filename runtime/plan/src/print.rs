@@ -153,6 +153,7 @@ impl Display for Source {
             Source::Gumbel => f.write_str("gumbel"),
             Source::Permutation => f.write_str("permutation"),
             Source::Fed => f.write_str("fed"),
+            Source::Kept => f.write_str("kept"),
             Source::Stacked { leading, parts } => {
                 write!(f, "stacked({leading}")?;
                 for part in parts {

@@ -3,7 +3,7 @@
 //! Must not know file formats or generators.
 //!
 //! ```text
-//! normal(0, 0.02)    load("x.npy")    full(1)    fed    stacked(1, "enc.0.w" normal(0, 1), "enc.1.w" normal(0, 1))
+//! normal(0, 0.02)    load("x.npy")    full(1)    fed    kept    stacked(1, "enc.0.w" normal(0, 1), "enc.1.w" normal(0, 1))
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,8 @@ pub enum Source {
     /// Given, when the plan is walked, by the session that walks it: rows of a batch, a tensor carried from an earlier plan, a
     /// number of the step.
     Fed,
+    /// The same, of what no step changes: the session keeps it wherever its plan takes it, also where that is at several sites.
+    Kept,
     /// Tensors of one shape behind each other.
     Stacked {
         /// How many leading dimensions count them.
@@ -95,18 +97,26 @@ impl Source {
     /// Whether every site can make any part of it without reading anything.
     pub fn is_free(&self) -> bool {
         match self {
-            Source::Load(_) | Source::Unbound | Source::Fed => false,
+            Source::Load(_) | Source::Unbound | Source::Fed | Source::Kept => false,
             Source::Stacked { parts, .. } => parts.iter().all(|part| part.source.is_free()),
             _ => true,
         }
     }
 
+    /// Whether a session gives it when the plan is walked.
+    pub fn is_given(&self) -> bool {
+        matches!(self, Source::Fed | Source::Kept)
+    }
+
     /// Whether the values depend on the seed, and in a loop on the round.
     pub fn is_random(&self) -> bool {
         match self {
-            Source::Load(_) | Source::Unbound | Source::Full(_) | Source::Iota | Source::Fed => {
-                false
-            }
+            Source::Load(_)
+            | Source::Unbound
+            | Source::Full(_)
+            | Source::Iota
+            | Source::Fed
+            | Source::Kept => false,
             Source::Uniform { .. }
             | Source::Normal { .. }
             | Source::Bernoulli { .. }

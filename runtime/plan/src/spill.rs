@@ -11,7 +11,6 @@ use crate::ids::RelationId;
 use crate::loops::BlockId;
 use crate::memory;
 use crate::plan::{Operation, Plan, Spill};
-use crate::source::Source;
 
 /// What goes to disk and comes back, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,14 +95,10 @@ impl Plan {
                 .for_each(&mut clear);
         }
         for (step, passes) in self.steps.iter().zip(self.passing()) {
-            let lent = matches!(
-                step.operation,
-                Operation::Loop { .. }
-                    | Operation::Source {
-                        source: Source::Fed,
-                        ..
-                    }
-            );
+            let lent = match &step.operation {
+                Operation::Source { source, .. } => source.is_given(),
+                other => matches!(other, Operation::Loop { .. }),
+            };
             // A session, or a loop, holds these as well; what is streamed is never held.
             if passes || lent || self.is_streamed(step.result) {
                 clear(step.result);

@@ -12,7 +12,6 @@ use crate::ids::RelationId;
 use crate::memory;
 use crate::plan::{Fold, Operation, Plan, Step};
 use crate::relation::RelationType;
-use crate::source::Source;
 use crate::spill::Volume;
 use std::collections::BTreeSet;
 
@@ -56,7 +55,7 @@ impl Plan {
         let (blocks, sweeps) = (self.blocks_of_steps(), self.sweeps_of_steps());
         for (number, step) in self.steps.iter().enumerate() {
             let made = match &step.operation {
-                Operation::Source { source, .. } => *source != Source::Fed,
+                Operation::Source { source, .. } => !source.is_given(),
                 Operation::LocalJoin { .. } => self.is_by_itself(step, sweeps[number]),
                 _ => false,
             };
@@ -213,7 +212,7 @@ output D = r3: f64[5, 6]
             let Operation::Source { source, .. } = &mut plan.steps[0].operation else {
                 panic!("r0 is a source");
             };
-            *source = Source::Fed;
+            *source = crate::Source::Fed;
         });
         assert_eq!(fed, "streams: r0 cannot lie on disk tuple by tuple");
     }

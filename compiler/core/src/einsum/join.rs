@@ -143,7 +143,7 @@ impl Program {
             return false;
         }
         match (&theirs.definition, &mine.definition) {
-            (Definition::Source(Source::Unbound | Source::Fed), _) => true,
+            (Definition::Source(Source::Unbound | Source::Fed | Source::Kept), _) => true,
             (Definition::Source(a), Definition::Source(b)) => a == b,
             (
                 Definition::Statement {

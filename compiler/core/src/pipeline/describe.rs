@@ -14,7 +14,8 @@ use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
 use ein_plan::{
-    AxisRole, Block, BlockId, Bound, LoopValue, Origin, Plan, RelationId, Spill, memory, traffic,
+    AxisRole, Block, BlockId, Bound, LoopValue, Origin, Plan, RelationId, Source, Spill, memory,
+    traffic,
 };
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
@@ -279,6 +280,7 @@ pub fn operator(operation: &Operation) -> &'static str {
 pub fn text(program: &Program, relation: &Relation) -> String {
     let name = |id: &RelationId| program.relation(*id).name.as_str();
     match &relation.operation {
+        Operation::Source { source, .. } if *source == Source::Kept => "source, kept".into(),
         Operation::Source { .. } => "source".into(),
         Operation::Broadcast { input } => format!("broadcast {}", name(input)),
         Operation::Shuffle { input } => format!("shuffle {}", name(input)),

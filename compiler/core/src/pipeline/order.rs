@@ -179,8 +179,9 @@ impl Place<'_> {
                 (Kind::Made(_), Some(_)) if alone && tensor.carried.is_none() => {
                     made.map_or(0.0, |made| price(at, made.gives, to))
                 }
-                (Kind::Loaded, _) if tensor.carried.is_none() => {
-                    let starts = resting(&tensor.shape, counts, objective, false);
+                (Kind::Loaded | Kind::Kept, _) if tensor.carried.is_none() => {
+                    let copies = tensor.starts_copied();
+                    let starts = resting(&tensor.shape, counts, objective, copies);
                     let prices = starts.into_iter().map(|from| price(at, from, to));
                     prices.fold(f64::INFINITY, f64::min)
                 }

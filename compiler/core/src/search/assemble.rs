@@ -232,8 +232,9 @@ impl<'a> Workspace<'a> {
                 if let Some((reader, numbers)) = readers.first()
                     && let Some(run) = model.run[*reader]
                 {
-                    let starts = self.resting(at, false);
-                    let key = key(1, goods, &[&domains[run]], numbers);
+                    let copied = self.problem.tensors[at].starts_copied();
+                    let starts = self.resting(at, copied);
+                    let key = key(1 + 8 * u64::from(copied), goods, &[&domains[run]], numbers);
                     let prices = self.table(key, |space| {
                         let runs = domains[run].runs().iter();
                         runs.map(|choice| space.loading(at, goods, &starts, choice, numbers))
@@ -285,20 +286,29 @@ impl<'a> Workspace<'a> {
     ) {
         let model = self.model;
         let own = self.problem.tensors[at].clone();
-        let starts = (model.ways[at] == Way::LoadedOften).then(|| self.resting(at, false));
+        let copied = own.starts_copied();
+        let starts = (model.ways[at] == Way::LoadedOften).then(|| self.resting(at, copied));
         let once = u64::from(starts.is_some());
-        let prices = self.table(key(4 + once, goods, &[&domains[rest]], &[]), |space| {
-            let places = domains[rest].places().iter();
-            places
-                .map(|place| {
-                    let from = starts.iter().flat_map(|starts| starts.iter());
-                    let start = from.map(|from| space.tariff.convert(goods, *from, *place));
-                    let start = start.fold(f64::INFINITY, f64::min);
-                    let start = if once == 1 { start } else { 0.0 };
-                    start + space.tariff.rest(&own, *place)
-                })
-                .collect()
-        });
+        let prices = self.table(
+            key(
+                4 + once + 8 * u64::from(copied),
+                goods,
+                &[&domains[rest]],
+                &[],
+            ),
+            |space| {
+                let places = domains[rest].places().iter();
+                places
+                    .map(|place| {
+                        let from = starts.iter().flat_map(|starts| starts.iter());
+                        let start = from.map(|from| space.tariff.convert(goods, *from, *place));
+                        let start = start.fold(f64::INFINITY, f64::min);
+                        let start = if once == 1 { start } else { 0.0 };
+                        start + space.tariff.rest(&own, *place)
+                    })
+                    .collect()
+            },
+        );
         network.add(vec![rest], prices);
         if let Some(run) = model.run[at] {
             let pair = [&domains[run], &domains[rest]];

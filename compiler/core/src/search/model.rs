@@ -29,7 +29,7 @@ pub enum Way {
     Free,
     /// Loaded and read by one statement: a price on that statement's runs.
     LoadedOnce,
-    /// Loaded and read by several: starts anywhere without copies, then rests where they read it.
+    /// Loaded and read by several: starts anywhere, without copies if it is not kept, then rests where they read it.
     LoadedOften,
     /// Made and given out only: a price on its statement's runs.
     Ends,
@@ -137,10 +137,10 @@ impl Model {
             (Kind::Free, None) => Way::Free,
             (Kind::Made(_), Some(param)) => Way::Update(param),
             (_, Some(_)) => Way::Carried,
-            (Kind::Loaded, None) if tensor.is_scalar() => Way::Free,
+            (Kind::Loaded | Kind::Kept, None) if tensor.is_scalar() => Way::Free,
             (Kind::Made(_), None) if tensor.everywhere => Way::Rests,
-            (Kind::Loaded, None) if once => Way::LoadedOnce,
-            (Kind::Loaded, None) => Way::LoadedOften,
+            (Kind::Loaded | Kind::Kept, None) if once => Way::LoadedOnce,
+            (Kind::Loaded | Kind::Kept, None) => Way::LoadedOften,
             (Kind::Made(_), None) if self.readers[at].is_empty() => Way::Ends,
             (Kind::Made(_), None) if once && !tensor.output => Way::Passes,
             (Kind::Made(_), None) => Way::Rests,

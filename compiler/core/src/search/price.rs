@@ -179,7 +179,10 @@ fn conversions(
         add(choice.gives, rest, None);
     } else if tensor.carried.is_none() && !tensor.is_scalar() {
         // Starting with copies costs what making them costs.
-        let starts = placements(&tensor.shape, counts, &[TensorRole::First]);
+        let starts = match tensor.starts_copied() {
+            true => vec![rest],
+            false => placements(&tensor.shape, counts, &[TensorRole::First]),
+        };
         let best = starts.into_iter().min_by(|a, b| {
             let words = |from: &Roles| {
                 let moved = convert(goods, counts, *from, rest).unwrap_or_default();

@@ -12,7 +12,7 @@
 use crate::cost::flops_per_point;
 use crate::einsum::{Definition, LoopValue, Program, Role, TensorId};
 use crate::tra::operands::split_operands;
-use ein_plan::{IndexId, Kernel};
+use ein_plan::{IndexId, Kernel, Source};
 use std::collections::HashMap;
 
 /// A program to be placed; tensors have the numbers that they have in the program.
@@ -58,6 +58,8 @@ pub struct Tensor {
 pub enum Kind {
     /// Read from outside: each site reads its own part.
     Loaded,
+    /// Given once and read round after round: each site has been given what it reads, copies or not.
+    Kept,
     /// Made wherever it is read.
     Free,
     /// Computed.
@@ -108,6 +110,11 @@ impl Tensor {
         }
     }
 
+    /// Whether it starts with copies where these are read, at no cost.
+    pub fn starts_copied(&self) -> bool {
+        self.kind == Kind::Kept
+    }
+
     /// Whether it is a single number, which every site can have for nothing when it is loaded.
     pub fn is_scalar(&self) -> bool {
         self.floats <= 1.0
@@ -123,6 +130,7 @@ impl Problem {
         for (at, tensor) in program.tensors.iter().enumerate() {
             let kind = match &tensor.definition {
                 Definition::Source(source) if source.is_free() => Kind::Free,
+                Definition::Source(Source::Kept) => Kind::Kept,
                 Definition::Source(_) => Kind::Loaded,
                 Definition::Loop(value) if value.is_carried() => {
                     Kind::Made(copy(program, *value, &tensor.shape))

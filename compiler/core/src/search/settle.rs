@@ -57,7 +57,10 @@ pub fn rests(
         let candidates = match only.get(&at) {
             Some(only) => vec![*only],
             None if tensor.everywhere => vec![[TensorRole::Every; AXES]],
-            None => resting(&tensor.shape, counts, tariff.objective, !loaded),
+            None => {
+                let copies = !loaded || tensor.starts_copied();
+                resting(&tensor.shape, counts, tariff.objective, copies)
+            }
         };
         let together: Vec<usize> = [at].into_iter().chain(tensor.carried).collect();
         let moves: Vec<(usize, usize, Option<Roles>, Vec<Roles>)> = together

@@ -161,7 +161,7 @@ impl Checker<'_> {
     pub(super) fn settle_source(&mut self, tensor: TensorRef, form: SourceForm) -> Option<Source> {
         if let Some(stack) = self.stacks.get(&tensor).cloned() {
             let each = match form {
-                SourceForm::Ready(Source::Fed) => return Some(Source::Fed),
+                SourceForm::Ready(given) if given.is_given() => return Some(given),
                 form => self.settle_one(tensor, form)?,
             };
             return Some(stack.source(&each, str::to_owned));

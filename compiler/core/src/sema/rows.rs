@@ -125,6 +125,9 @@ impl<'a> Checker<'a> {
             }
         }
         let tensor = self.fed(name.to_owned(), dtype, sizes.to_vec(), role, span);
+        if over.is_empty() && !param {
+            self.keep(tensor);
+        }
         Some(Some(Binding::Tensor(View::of(tensor))))
     }
 
@@ -173,7 +176,16 @@ impl<'a> Checker<'a> {
             }
         }
         let tensor = self.fed(name, dtype, shape, Role::Input, span);
+        if over.is_empty() {
+            self.keep(tensor);
+        }
         Some(Binding::Tensor(View::of(tensor)))
+    }
+
+    /// Notes that no step changes what the session gives.
+    fn keep(&mut self, tensor: TensorRef) {
+        let kept = SourceForm::Ready(Source::Kept);
+        self.tensors[tensor.0 as usize].definition = Definition::Source(kept);
     }
 
     /// A state of a module: in a step it is carried.

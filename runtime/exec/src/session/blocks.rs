@@ -227,7 +227,8 @@ pub(super) fn moved(
 ) -> Result<Array, RunError> {
     let (me, sites) = (comm.site(), comm.sites());
     // Every element arrives from somewhere, or was there.
-    let mut block = onto.unwrap_or_else(|| Array::room(tensor.dtype, &tensor.block(to, me, sites)));
+    let mut block =
+        onto.unwrap_or_else(|| ein_kernels::room(tensor.dtype, &tensor.block(to, me, sites)));
     let all: Vec<Vec<Parcel>> = (0..sites)
         .map(|receiver| parcels(tensor, (from, to), (receiver, me), sites))
         .collect();

@@ -102,7 +102,7 @@ fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
             path: crate::source::join(&options.base, &file.path),
             key: file.key.clone(),
         },
-        (None, Source::Unbound | Source::Fed) => {
+        (None, Source::Unbound | Source::Fed | Source::Kept) => {
             return Err(RunError::new(
                 "E0710",
                 ErrorKind::Data,
@@ -195,7 +195,7 @@ impl Feed<'_> {
         options: &Options,
     ) -> Result<Array, RunError> {
         let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let mut array = Array::room(input.dtype, &shape);
+        let mut array = ein_kernels::room(input.dtype, &shape);
         let data = self.data.0.get(&input.name);
         let data = data.ok_or_else(|| RunError::internal("the data are not open"))?;
         let (first, count) = ranges[input.axis];

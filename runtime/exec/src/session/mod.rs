@@ -34,7 +34,7 @@ use ein_array::Data;
 use ein_comm::Communicator;
 use ein_data::Reader;
 use ein_plan::source::fed::{NEXT, RATE};
-use ein_plan::{Operation, Plan, Source};
+use ein_plan::{Operation, Plan};
 use feed::{Batch, Data as Bound, Feed};
 use resident::Residents;
 use std::collections::BTreeMap;
@@ -425,13 +425,12 @@ impl Runner<'_> {
     /// Makes sure that what a plan reads of what is carried is there, and where the plan reads it.
     fn prepare(&mut self, plan: &Plan, batch: Option<&Batch<'_>>) -> Result<(), RunError> {
         for (number, step) in plan.steps.iter().enumerate() {
-            let Operation::Source {
-                name,
-                source: Source::Fed,
-            } = &step.operation
-            else {
+            let Operation::Source { name, source } = &step.operation else {
                 continue;
             };
+            if !source.is_given() {
+                continue;
+            }
             // Rows are read of all of a constant, and of the data also where another block carries all of the same input.
             if batch.is_some_and(|batch| batch.reads_rows_of(name)) {
                 continue;

@@ -10,9 +10,7 @@ use crate::error::RunError;
 use crate::store::Tuples;
 use ein_array::Array;
 use ein_comm::{ArrayKind, Communicator};
-use ein_plan::{
-    ArrayDim, ArrayType, DType, Mesh, Operation, Placement, Plan, RelationType, Source,
-};
+use ein_plan::{ArrayDim, ArrayType, DType, Mesh, Operation, Placement, Plan, RelationType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -74,10 +72,7 @@ impl Residents {
             .steps
             .iter()
             .filter_map(|step| match &step.operation {
-                Operation::Source {
-                    name,
-                    source: Source::Fed,
-                } => Some(name.as_str()),
+                Operation::Source { name, source } if source.is_given() => Some(name.as_str()),
                 _ => None,
             })
             .collect();

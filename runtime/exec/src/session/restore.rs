@@ -172,7 +172,7 @@ fn read(
 ) -> Result<Tuples, RunError> {
     let mut tuples = Tuples::new();
     for key in kind.keys_at(site, mesh) {
-        let array = reader.read(&kind.ranges(&key)).map_err(unread)?;
+        let array = crate::source::read(reader, &kind.ranges(&key)).map_err(unread)?;
         tuples.insert(key, vec![Arc::new(array)]);
     }
     Ok(tuples)

@@ -8,13 +8,12 @@
 #![allow(unsafe_code)]
 
 use super::{Bank, Machine};
-use crate::column::{Column, MOST_LANES, Tap};
+use crate::column::{Column, MOST_LANES, Passage, Passing, Tap};
 use crate::element::Element;
 use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
 use crate::program::{Kind, Operation, Register};
 use crate::segment::Segment;
-use crate::stream;
 use ein_plan::DType;
 use std::ops::Range;
 
@@ -23,11 +22,6 @@ const SLOT: usize = 16;
 
 /// Most results of a group that go past the caches.
 const MOST_PAST: usize = 4;
-
-/// Lanes of a result on their way past the caches.
-#[derive(Clone)]
-#[repr(align(64))]
-struct Buffer<T>([T; MOST_LANES]);
 
 /// Where the lanes of a group's inputs and outputs lie, and the size of one.
 #[derive(Clone, Copy)]
@@ -130,6 +124,7 @@ impl Machine<'_, '_> {
         level: &[Operation],
         (columns, taps): (&mut [Column<'_>], &mut [Tap]),
         to: Range<usize>,
+        passage: &mut Passage,
     ) {
         for operation in level {
             match &operation.kind {
@@ -158,8 +153,10 @@ impl Machine<'_, '_> {
                     let (columns, to) = ((&mut *columns, &mut *taps), to.clone());
                     match (there, self.program.value()) {
                         (true, _) => self.on_lanes(fused, to.len(), &lanes),
-                        (_, DType::F32) => self.parted::<f32>(fused, &lanes, columns, to),
-                        (_, _) => self.parted::<f64>(fused, &lanes, columns, to),
+                        (_, DType::F32) => {
+                            self.parted(fused, &lanes, columns, to, &mut passage.single);
+                        }
+                        (_, _) => self.parted(fused, &lanes, columns, to, &mut passage.double),
                     }
                 }
                 Kind::Curve(curve) => {
@@ -190,46 +187,41 @@ impl Machine<'_, '_> {
     }
 
     /// Runs a group over lanes, which lie at these addresses, part by part: what goes past the caches, to these elements of the columns, or into a
-    /// number goes by way of the first cache, most parts whole lines.
+    /// number goes by way of the first cache, parts being whole strips of what is gathered if they can.
     fn parted<T: Element>(
         &self,
         fused: &Fused,
         lanes: &Lanes,
         (columns, taps): (&mut [Column<'_>], &mut [Tap]),
         to: Range<usize>,
+        passing: &mut Vec<Passing<T>>,
     ) {
         let most = MOST_LANES * 4 / size_of::<T>();
+        let gathering = taps.iter().map(|tap| &tap.gathering).next();
+        let gathering = gathering.or_else(|| columns.iter().find_map(Column::gathering));
+        let most = gathering.map_or(most, |gathering| gathering.whole_strips(most));
         let past = |column: &Column<'_>| matches!(column, Column::Past(_));
         let (mut part, inputs) = (*lanes, fused.inputs.len());
         let streams = columns.iter().filter(|column| past(column)).count();
         let streams = if streams <= MOST_PAST { streams } else { 0 };
-        let mut buffers = vec![Buffer([T::default(); MOST_LANES]); streams];
-        let first = columns
-            .iter_mut()
-            .filter(|column| past(column))
-            .take(streams)
-            .next();
-        let head = first.and_then(Column::segment).map_or(0, |segment| {
-            stream::before_line(&T::elements(segment)[to.clone()])
-        });
+        passing.resize_with(streams, Passing::new);
         let mut done = 0;
         while done < to.len() {
-            let next = if done == 0 && head > 0 { head } else { most };
-            let next = next.min(to.len() - done);
+            let next = most.min(to.len() - done);
             for (k, node) in fused.inputs.iter().enumerate() {
                 if !self.program.registers[*node as usize].uniform {
                     part.addresses[k] = lanes.addresses[k].wrapping_add(done * lanes.sizes[k]);
                 }
             }
-            let mut free = buffers.iter_mut();
+            let mut free = passing.iter_mut();
             for (k, column) in (inputs..).zip(&mut *columns) {
-                let buffer = match column {
+                let passing = match column {
                     Column::Past(_) => free.next(),
                     _ => None,
                 };
                 part.sizes[k] = size_of::<T>();
-                part.addresses[k] = match (buffer, column) {
-                    (Some(buffer), _) => buffer.0.as_mut_ptr().cast(),
+                part.addresses[k] = match (passing, column) {
+                    (Some(passing), _) => passing.room().cast(),
                     (None, Column::Gathered(gathering)) => gathering.room::<T>(next).cast(),
                     (None, _) => lanes.addresses[k].wrapping_add(done * lanes.sizes[k]),
                 };
@@ -242,20 +234,20 @@ impl Machine<'_, '_> {
             tap::<T>(taps, &fused.inputs, (&part, 0, next), |input| !over(input));
             tap::<T>(taps, &fused.outputs, (&part, inputs, next), |_| true);
             let at = to.start + done;
-            let mut full = buffers.iter();
+            done += next;
+            let mut made = passing.iter_mut();
             for column in &mut *columns {
                 match column {
                     Column::Gathered(gathering) => gathering.take::<T>(next),
                     Column::Past(segment) => {
-                        if let Some(buffer) = full.next() {
-                            let elements = &mut T::elements(segment)[at..at + next];
-                            stream::copy(elements, &buffer.0[..next], true);
+                        if let Some(passing) = made.next() {
+                            let last = done == to.len();
+                            passing.pass(T::elements(segment), at..at + next, last);
                         }
                     }
                     Column::There(_) => {}
                 }
             }
-            done += next;
         }
     }
 

@@ -231,6 +231,7 @@ impl Line<'_> {
             "gumbel" => Some(Source::Gumbel),
             "permutation" => Some(Source::Permutation),
             "fed" => Some(Source::Fed),
+            "kept" => Some(Source::Kept),
             _ => None,
         };
         if let Some(source) = simple {

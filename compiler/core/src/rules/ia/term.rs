@@ -48,7 +48,7 @@ pub fn source(name: &str, source: &ein_plan::Source, kind: &RelationType) -> Lea
     Leaf {
         name: name.into(),
         content: content(kind),
-        free: source.is_free(),
+        free: source.is_free() || *source == ein_plan::Source::Kept,
     }
 }
 
