@@ -332,3 +332,45 @@ fn deterministic_pieces_are_few_where_many_indices_are_cut_alike() {
         assert_eq!(on(sites).stdout, one, "{sites} sites");
     }
 }
+
+/// What is rewritten keeps its meaning at the ends of the range, and its digits where large numbers are taken from each other.
+#[test]
+fn rewritten_programs_mean_the_same_at_the_ends_of_the_range() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let inf = f64::INFINITY;
+    let text = "input x: f64[4]; input a: f32[4]; input b: f32[1000]
+        large[i] = x[i] * 1e200 * 1e200; small[i] = x[i] * 1e-200 * 1e-200; more[i] = x[i] + 1e308 + 1e308
+        other[i] = 1 / (0 - x[i]); near[i] = sum[j] (a[i] - b[j])
+        output large; output small; output more; output other; output near";
+    std::fs::write(at("p.ein"), text).unwrap();
+    let x = [0.0, inf, -inf, 1e-300];
+    Tensor::from_fn(&[4], |e| x[e]).write_f64(&at("x.npy"));
+    Tensor::from_fn(&[4], |e| 1e7 + e as f64).write_f32(&at("a.npy"));
+    Tensor::from_fn(&[1000], |e| 1e7 + (e % 7) as f64).write_f32(&at("b.npy"));
+    let near = |e: usize| (0..1000).map(|j| e as f64 - (j % 7) as f64).sum::<f64>();
+    let wanted = [
+        ("large", x.map(|x| x * 1e200 * 1e200)),
+        ("small", x.map(|x| x * 1e-200 * 1e-200)),
+        ("more", x.map(|x| x + 1e308 + 1e308)),
+        ("other", x.map(|x| 1.0 / (0.0 - x))),
+        ("near", [0, 1, 2, 3].map(near)),
+    ];
+    for sites in ["1", "3"] {
+        let program = at("p.ein").display().to_string();
+        let mut command = vec!["run".to_owned(), program, "--sites".into(), sites.into()];
+        for name in ["x", "a", "b"] {
+            let file = at(&format!("{name}.npy"));
+            command.extend(["--input".into(), format!("{name}={}", file.display())]);
+        }
+        for (name, _) in &wanted {
+            let file = at(&format!("{name}.npy"));
+            command.extend(["--save".into(), format!("{name}={}", file.display())]);
+        }
+        einc(&command).success();
+        for (name, wanted) in &wanted {
+            let expected = Tensor::from_fn(&[4], |e| wanted[e]);
+            Tensor::read(&at(&format!("{name}.npy"))).assert_close(&expected, 1e-6, name);
+        }
+    }
+}

@@ -383,6 +383,10 @@ fn what_cannot_be_resumed_is_said() {
         &["--resume"][..],
         &["--restart"],
         &["--export", "x.safetensors"],
+        &["--json-lines", "x.jsonl"],
+        &["--csv", "x.csv"],
+        &["--tensorboard", "x"],
+        &["--curves", "x.svg"],
     ] {
         run(einc_command(&["run", &file]).args(flag))
             .fails_with(2)

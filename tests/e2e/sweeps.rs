@@ -395,11 +395,11 @@ output length
         .arg(&program))
     .success();
     for launcher in launchers() {
-        // The trace's temporary is there when the rounds are about to begin.
+        // It has worked for two fifths of a second when the rounds have begun.
         let script = format!(
             "case \"$OMPI_COMM_WORLD_RANK$PMI_RANK\" in 1) (
-  until ls {0}/.t.json-*.part >/dev/null 2>&1; do sleep 0.02; done
-  sleep 0.1; kill -STOP $$; sleep 2.5; kill -CONT $$) & esac
+  until [ \"$(cut -d' ' -f14 /proc/$$/stat)\" -ge 40 ]; do sleep 0.02; done
+  kill -STOP $$; sleep 2.5; kill -CONT $$) & esac
 exec {0}/rounds --stall 0.4 --profile {0}/t.json\n",
             folder.path().display()
         );

@@ -551,3 +551,75 @@ fn a_value_that_is_refused_is_told_to_be_a_variables() {
         assert_eq!(said.contains(&help), told, "{variable}={value}: {said}");
     }
 }
+
+#[test]
+fn nothing_that_is_read_is_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "input A: f32[3]\nparam w: f32[3] = zeros\nB[i] = A[i] + w[i]\nl = sum[i] B[i]^2\ntrain { loss: l; steps: 1; optimizer: sgd(lr: 0.1) }\noutput B\n";
+    let program = write(&folder, "p.ein", text);
+    let data = folder.path().join("a.npy");
+    einc_tests::Tensor::from_fn(&[3], |e| e as f64).write_f32(&data);
+    let bytes = std::fs::read(&data).unwrap();
+    let (program, data) = (program.to_str().unwrap(), data.to_str().unwrap());
+    let given = format!("A={data}");
+    for (verb, flag) in [
+        ("build", "-o"),
+        ("plan", "-o"),
+        ("run", "--profile"),
+        ("run", "--csv"),
+        ("run", "--json-lines"),
+        ("run", "--curves"),
+    ] {
+        for (target, what) in [(program, "is a program"), (data, "is the data of `A`")] {
+            let refused = einc(&[verb, program, "--input", &given, flag, target]);
+            assert_ne!(refused.status, Some(0), "{verb} {flag} {target}: {refused}");
+            refused.says(&["E0705", "would write over", what]);
+        }
+    }
+    einc(&["calibrate", "-o", program]).says(&["E0705", "is a program"]);
+    einc(&["plan", program, "--input", &given, "-o", "/dev/null"])
+        .fails_with(1)
+        .says(&["E0705", "it is a device"]);
+    assert_eq!(std::fs::read_to_string(program).unwrap(), text);
+    assert_eq!(std::fs::read(data).unwrap(), bytes);
+    // A trace leaves nothing but itself, and a link to its place stays one.
+    let link = folder.path().join("link.json");
+    std::os::unix::fs::symlink("trace.json", &link).unwrap();
+    std::fs::write(folder.path().join("trace.json"), "old").unwrap();
+    let link = link.to_str().unwrap();
+    einc(&[
+        "run",
+        program,
+        "--input",
+        &given,
+        "--profile",
+        link,
+        "--progress",
+        "none",
+    ])
+    .success();
+    assert!(std::fs::symlink_metadata(link).unwrap().is_symlink());
+    let trace = std::fs::read_to_string(folder.path().join("trace.json")).unwrap();
+    assert!(trace.contains("traceEvents"), "{trace}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "input x: f32[2, 4097, 16] = 1\n".to_owned();
+    for k in 0..120 {
+        text += &format!(
+            "a{k}[a,b] = sum[c] exp({k} * x[a,b,c])\nm{k}[b,c] = max[a] x[a,b,c] * {k}\noutput a{k}\noutput m{k}\n"
+        );
+    }
+    let program = write(&folder, "p.ein", text);
+    let began = Instant::now();
+    einc(&["plan", program.to_str().unwrap(), "--memory", "64kB"])
+        .fails_with(1)
+        .says(&["E0996", "are missing", "--sites"]);
+    assert!(
+        began.elapsed() < Duration::from_secs(120),
+        "{:?}",
+        began.elapsed()
+    );
+}

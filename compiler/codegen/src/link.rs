@@ -49,10 +49,14 @@ pub fn executable(object: &[u8], launcher: &[u8], output: &Path) -> Result<(), D
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
         _ => PathBuf::from("."),
     };
-    let beside = tempfile::Builder::new()
-        .prefix(".einc-")
-        .tempdir_in(&folder)
-        .map_err(|error| unwritable(output, &error))?;
+    // That something can be written there is known before the link.
+    let beside = || {
+        tempfile::Builder::new()
+            .prefix(".einc-")
+            .tempdir_in(&folder)
+            .map_err(|error| unwritable(output, &error))
+    };
+    drop(beside()?);
     let scratch = tempfile::Builder::new()
         .prefix("einc-")
         .tempdir()
@@ -62,7 +66,7 @@ pub fn executable(object: &[u8], launcher: &[u8], output: &Path) -> Result<(), D
         let path = scratch.path().join(name);
         fs::write(&path, bytes).map_err(|error| unwritable(&path, &error))?;
     }
-    let linked = beside.path().join(name);
+    let linked = scratch.path().join("linked");
     let compiler = std::env::var_os("CC")
         .filter(|name| !name.is_empty())
         .unwrap_or("cc".into());
@@ -88,7 +92,11 @@ pub fn executable(object: &[u8], launcher: &[u8], output: &Path) -> Result<(), D
         )
         .note(said.trim()));
     }
-    fs::rename(&linked, output).map_err(|error| unwritable(output, &error))
+    let beside = beside()?;
+    let whole = beside.path().join(name);
+    fs::copy(&linked, &whole)
+        .and_then(|_| fs::rename(&whole, output))
+        .map_err(|error| unwritable(output, &error))
 }
 
 fn no_compiler(compiler: &str, error: &io::Error) -> Diagnostic {

@@ -102,6 +102,15 @@ pub fn compile(
     options: &Options,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Compiled, Vec<Diagnostic>> {
+    compile_advised(program, options, (deadline, deadline))
+}
+
+/// The same; the second deadline says when to stop looking for what would help where no plan fits in memory.
+pub fn compile_advised(
+    program: &einsum::Program,
+    options: &Options,
+    deadlines: Deadlines<'_>,
+) -> Result<Compiled, Vec<Diagnostic>> {
     if options.sites == 0 || options.sites > MOST_SITES {
         return Err(vec![Diagnostic::error(
             "E0998",
@@ -111,9 +120,10 @@ pub fn compile(
             ),
         )]);
     }
-    passes(program, options, deadline).map_err(|stop| match stop {
-        Stop::NoPlan(diagnostic) | Stop::FewSites(diagnostic, _) => vec![diagnostic],
-        Stop::TooLarge(diagnostic, ..) => vec![*diagnostic],
+    passes(program, options, deadlines).map_err(|stop| match stop {
+        Stop::NoPlan(diagnostic, _)
+        | Stop::NoLayout(diagnostic, ..)
+        | Stop::TooLarge(diagnostic, ..) => vec![*diagnostic],
         Stop::Internal(what) => vec![
             Diagnostic::error("E0999", format!("internal error: {what}")).help(
                 "this is a defect of einc, not of the program; please report it with the program",
@@ -124,10 +134,14 @@ pub fn compile(
 
 /// Why there is no plan.
 enum Stop {
-    /// There can be none; what to tell the user.
-    NoPlan(Diagnostic),
-    /// There is none for so many sites; what to tell the user, and a number of sites with which there may be one.
-    FewSites(Diagnostic, u32),
+    /// There can be none; what to tell the user, and how many bytes are missing.
+    NoPlan(Box<Diagnostic>, u64),
+    /// No layout fits in memory; what to tell the user, how many bytes are missing, and the tensor of the program for which most of them are.
+    NoLayout(
+        Box<Diagnostic>,
+        u64,
+        Box<(einsum::Program, einsum::TensorId)>,
+    ),
     /// A plan does not fit in memory, also with values computed again; what to tell the user, how many bytes are missing, and the plan.
     TooLarge(Box<Diagnostic>, u64, Box<Compiled>),
     /// A pass gave what does not verify.
@@ -140,60 +154,80 @@ impl From<String> for Stop {
     }
 }
 
+/// When to stop searching, and when to stop looking for advice.
+pub type Deadlines<'a> = (&'a dyn Fn() -> bool, &'a dyn Fn() -> bool);
+
 fn passes(
     program: &einsum::Program,
     options: &Options,
-    deadline: &dyn Fn() -> bool,
+    (deadline, soon): Deadlines<'_>,
 ) -> Result<Compiled, Stop> {
     let shared = search::share::share(&search::select::select(program));
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
-    let fits = |sites| {
-        fitting(
-            &shared,
-            &Options {
-                sites,
-                ..options.clone()
-            },
-            deadline,
-        )
-    };
-    match fits(options.sites) {
-        Err(Stop::FewSites(mut refusal, sites)) => {
-            let mut enough = (sites <= MOST_SITES && fits(sites).is_ok()).then_some(sites);
-            // What is computed again or rests on disk may make fewer do.
-            while let Some(fewer) = enough.map(|sites| sites / 2)
-                && fewer > options.sites
-                && !deadline()
-                && fits(fewer).is_ok()
-            {
-                enough = Some(fewer);
-            }
-            let help = match enough {
-                Some(sites) => format!("it fits on more sites: `--sites {sites}`"),
-                None => "more sites (`--sites`) or a higher `--memory` may help".into(),
+    match fitting(&shared, options, (deadline, soon)) {
+        Err(Stop::NoLayout(mut refusal, missing, what)) => {
+            let help = match choose::remedy(&what, options, soon) {
+                Err(help) => help,
+                Ok(sites) => match enough(&shared, options, sites, soon) {
+                    Some(sites) => format!("it fits on more sites: `--sites {sites}`"),
+                    None => "more sites (`--sites`) or a higher `--memory` may help".into(),
+                },
             };
             // In front of what is to be had for more time.
             refusal.help.insert(0, help);
-            Err(Stop::NoPlan(refusal))
+            Err(Stop::NoPlan(refusal, missing))
         }
         other => other,
     }
+}
+
+/// What is said of a plan that does not fit.
+const AGAIN: &str = "also with values computed again instead of kept";
+
+/// Most numbers of sites that are tried for advice.
+const TRIED: usize = 3;
+
+/// A number of sites on which the program fits, if one is found soon: the one given, or half of it, and so on.
+fn enough(
+    shared: &search::share::Shared,
+    options: &Options,
+    first: u32,
+    soon: &dyn Fn() -> bool,
+) -> Option<u32> {
+    let fits = |sites: &u32| {
+        let wanted = Options {
+            sites: *sites,
+            ..options.clone()
+        };
+        !soon() && planned(shared, &wanted, options.criteria.memory, soon).is_ok()
+    };
+    let halves = std::iter::successors(Some(first), |sites| Some(sites / 2));
+    let more = halves.take_while(|sites| *sites > options.sites);
+    more.filter(|sites| *sites <= MOST_SITES)
+        .take(TRIED)
+        .take_while(fits)
+        .last()
 }
 
 /// The program's plan for the sites that are asked for, within the memory that is.
 fn fitting(
     shared: &search::share::Shared,
     options: &Options,
-    deadline: &dyn Fn() -> bool,
+    (deadline, soon): Deadlines<'_>,
 ) -> Result<Compiled, Stop> {
     let limit = options.criteria.memory;
     let mut large: Vec<Compiled> = vec![];
-    let (first, sites, mut missing) = match planned(shared, options, limit, deadline) {
-        Err(Stop::NoPlan(refusal)) => (refusal, None, None),
-        Err(Stop::FewSites(refusal, sites)) => (refusal, Some(sites), None),
+    let mut most = None;
+    // The refusal that misses least: what one statement takes by itself may be more than what a plan comes to.
+    let (mut refusal, mut missing) = match planned(shared, options, limit, deadline) {
+        Err(Stop::NoPlan(refusal, bytes)) => (*refusal, bytes),
+        Err(Stop::NoLayout(refusal, bytes, what)) => {
+            most = Some(what);
+            (*refusal, bytes)
+        }
         Err(Stop::TooLarge(refusal, bytes, compiled)) => {
             large.push(*compiled);
-            (*refusal, None, Some(bytes))
+            (refusal.note(AGAIN), bytes)
         }
         other => return other,
     };
@@ -201,26 +235,31 @@ fn fitting(
     let more = limit.map(|limit| [Some(limit.saturating_mul(2)), None]);
     for memory in more.into_iter().flatten() {
         match planned(shared, options, memory, deadline) {
-            Err(Stop::NoPlan(_) | Stop::FewSites(..)) => {}
-            Err(Stop::TooLarge(_, bytes, compiled)) => {
+            Err(Stop::NoPlan(..) | Stop::NoLayout(..)) => {}
+            Err(Stop::TooLarge(other, bytes, compiled)) => {
                 large.push(*compiled);
-                missing = Some(missing.map_or(bytes, |known| known.min(bytes)));
+                if bytes < missing {
+                    let help = std::mem::take(&mut refusal.help);
+                    refusal = Diagnostic {
+                        help,
+                        ..other.note(AGAIN)
+                    };
+                    missing = bytes;
+                }
             }
             other => return other,
         }
     }
-    let refusal = match missing {
-        None => first,
-        Some(bytes) => first.note(format!(
-            "also with values computed again instead of kept, {} are missing",
-            text::scaled(bytes, "B")
-        )),
+    // Where that is not asked for, it is looked for to tell of it only.
+    let enough = match options.criteria.spill {
+        true => deadline,
+        false => soon,
     };
     let least = least_missing(&large, options);
     let mut on_disk = resting(&large, options)?;
     for compiled in &large {
         if on_disk.is_none() {
-            on_disk = stream::streamed(compiled, shared, options, deadline)?;
+            on_disk = stream::streamed(compiled, shared, options, enough)?;
         }
     }
     let refusal = match (on_disk, options.criteria.spill) {
@@ -239,9 +278,9 @@ fn fitting(
             ))
         }
     };
-    Err(match sites {
-        Some(sites) => Stop::FewSites(refusal, sites),
-        None => Stop::NoPlan(refusal),
+    Err(match most {
+        Some(most) => Stop::NoLayout(Box::new(refusal), missing, most),
+        None => Stop::NoPlan(Box::new(refusal), missing),
     })
 }
 

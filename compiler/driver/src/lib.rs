@@ -34,4 +34,5 @@ pub mod report;
 pub mod run;
 pub mod session;
 pub mod settings;
+pub mod target;
 pub mod training;

@@ -22,7 +22,11 @@ use einc_core::{
     sema::{self, Analysis},
 };
 use einc_diag::{Diagnostic, did_you_mean};
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    cell::OnceCell,
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 /// What was found in a program.
 #[derive(Debug)]
@@ -208,7 +212,10 @@ fn compiled(
     options: &pipeline::Options,
     time_limit: Option<f64>,
 ) -> Result<pipeline::Compiled, Failure> {
-    pipeline::compile(program, options, &deadline(time_limit)).map_err(Failure::of_compiler)
+    let deadline = deadline(time_limit);
+    let began = OnceCell::new();
+    let soon = || deadline() || began.get_or_init(Instant::now).elapsed() > ADVICE;
+    pipeline::compile_advised(program, options, (&deadline, &soon)).map_err(Failure::of_compiler)
 }
 
 /// What is told about a plan, warnings, and, of a program that trains, which of its plans it is.
@@ -289,6 +296,9 @@ fn step_of(training: sema::training::Training) -> Result<(String, einsum::Progra
 }
 
 /// Whether a number of seconds from now has passed.
+/// Longest that is looked for what would help where no plan fits in memory.
+const ADVICE: Duration = Duration::from_secs(8);
+
 fn deadline(seconds: Option<f64>) -> impl Fn() -> bool {
     let start = Instant::now();
     move || seconds.is_some_and(|seconds| start.elapsed().as_secs_f64() >= seconds)

@@ -46,6 +46,8 @@ impl Trace {
     /// # Errors
     /// It cannot.
     pub fn new(path: &Path) -> Result<Trace, RecordError> {
+        // A link stays a link.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}-{}.part", std::process::id()));
         let trace = Trace {
@@ -54,6 +56,8 @@ impl Trace {
         };
         let made = File::create(&trace.temporary).map_err(|error| trace.failed(&error))?;
         drop(made);
+        // A run that is killed leaves nothing.
+        fs::remove_file(&trace.temporary).map_err(|error| trace.failed(&error))?;
         Ok(trace)
     }
 

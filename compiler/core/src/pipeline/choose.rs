@@ -10,7 +10,7 @@ use super::order;
 use super::report::Rewrite;
 use super::text::count;
 use super::{Criteria, Objective, Options, Stop};
-use crate::einsum::Program;
+use crate::einsum::{Program, TensorId};
 use crate::ia::layout::Layout;
 use crate::rules::{self, Alternative, LogicOptions, RuleUse};
 use crate::search::{self, Found, Nearest, NoLayout, Outcome, Price, SearchOptions};
@@ -229,17 +229,15 @@ fn chosen(found: Found) -> Chosen {
 
 /// Why there is no layout, in the user's terms.
 fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
-    let (tensor, statement, shortfall, nearest) = match none {
+    let (tensor, statement, shortfall) = match none {
         NoLayout::Pinned(what) => return Stop::Internal(what.clone()),
         NoLayout::Memory {
             tensor,
             statement,
             shortfall,
-            nearest,
-        } => (program.tensor(*tensor), statement, shortfall, nearest),
+        } => (*tensor, program.tensor(*statement), *shortfall),
     };
-    let statement = program.tensor(*statement);
-    let missing = super::text::scaled(*shortfall, "B");
+    let missing = super::text::scaled(shortfall, "B");
     let limit = super::text::scaled(options.criteria.memory.unwrap_or(0), "B");
     let diagnostic = Diagnostic::error(
         "E0996",
@@ -247,28 +245,41 @@ fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
             "no plan for {} fits in {limit} a site: {missing} are missing while `{}` is computed, most of all for `{}`",
             count(u64::from(options.sites), "site"),
             statement.name,
-            tensor.name
+            program.tensor(tensor).name
         ),
     );
     let diagnostic = located(diagnostic, statement.origin);
-    let help = match nearest {
-        Nearest::Sites(sites) => return Stop::FewSites(diagnostic, *sites),
+    Stop::NoLayout(
+        Box::new(diagnostic),
+        shortfall,
+        Box::new((program.clone(), tensor)),
+    )
+}
+
+/// What would help a program for which there is no layout, most of all for `tensor`: a number of sites that may do, or what to tell the user.
+pub(super) fn remedy(
+    (program, tensor): &(Program, TensorId),
+    options: &Options,
+    deadline: &dyn Fn() -> bool,
+) -> Result<u32, String> {
+    let name = &program.tensor(*tensor).name;
+    let help = match search::nearest(program, &search_options(options), *tensor, deadline) {
+        Nearest::Sites(sites) => return Ok(sites),
+        Nearest::Unknown => "more sites (`--sites`) or a higher `--memory` may help".into(),
         Nearest::Dimensions(dims) if dims.is_empty() => {
-            format!("more sites do not help; make `{}` smaller", tensor.name)
+            format!("more sites do not help; make `{name}` smaller")
         }
         Nearest::Dimensions(dims) => {
+            let shape = &program.tensor(*tensor).shape;
             let dims: Vec<String> = dims
                 .iter()
-                .map(|dim| format!("{} (now {})", dim + 1, tensor.shape[*dim as usize]))
+                .map(|dim| format!("{} (now {})", dim + 1, shape[*dim as usize]))
                 .collect();
-            format!(
-                "more sites do not help; make `{}` smaller along dimension {}",
-                tensor.name,
-                dims.join(", ")
-            )
+            let dims = dims.join(", ");
+            format!("more sites do not help; make `{name}` smaller along dimension {dims}")
         }
     };
-    Stop::NoPlan(diagnostic.help(help))
+    Err(help)
 }
 
 fn located(diagnostic: Diagnostic, origin: ein_plan::Origin) -> Diagnostic {

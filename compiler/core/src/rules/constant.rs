@@ -36,7 +36,10 @@ pub(super) fn rows() -> Vec<Row> {
             "identity-element",
             "x * 1, x + 0, x / 1, x - 0, max(x, -inf), x and true",
             "x",
-            &["the number changes nothing"],
+            &[
+                "the number changes nothing",
+                "floats: it is not all that others are subtracted from",
+            ],
             "x * 0 = 0 is not a rule: inf * 0 and NaN * 0 are NaN.",
             identity,
         ),
@@ -44,7 +47,11 @@ pub(super) fn rows() -> Vec<Row> {
             "fold-constants",
             "x * 2 * 3",
             "x * 6",
-            &["both are numbers", "neither is subtracted or divided by"],
+            &[
+                "both are numbers",
+                "neither is subtracted or divided by",
+                "floats: the result is no less a number of the type than they are",
+            ],
             "",
             fold,
         ),
@@ -83,7 +90,12 @@ fn identity(graph: &mut Graph, class: Id, term: &Term) {
     if arguments.len() < 2 {
         return;
     }
-    arguments.remove(at);
+    let added = arguments.remove(at);
+    // 0 - x is 0, and not -0, where x is 0.
+    let floats = graph.data(added.class).dtype.is_float();
+    if floats && function == Function::Add && arguments.iter().all(|a| a.turned) {
+        return;
+    }
     let operation = Operation::fold(function, arguments).reduce(term.reduction, term.reduced());
     graph.unite("identity-element", class, term, operation, &term.extents);
 }
@@ -110,10 +122,26 @@ fn fold(graph: &mut Graph, class: Id, term: &Term) {
         return;
     };
     let folded = scalar::stored(folded, dtype);
+    if dtype.is_float() && !is_plain(folded, &[a, b], dtype) {
+        return;
+    }
     arguments.remove(second);
     arguments[first] = graph.constant(folded, dtype);
     let operation = Operation::fold(function, arguments).reduce(term.reduction, term.reduced());
     graph.unite("fold-constants", class, term, operation, &term.extents);
+}
+
+/// Whether what numbers are folded into has neither overflowed nor lost digits to underflow, where they had not: x * 1e200 * 1e200 is 0 for
+/// x = 0, and x * inf is NaN.
+fn is_plain(folded: Scalar, of: &[Scalar], dtype: DType) -> bool {
+    let (least, greatest) = match dtype {
+        DType::F16 => (2f64.powi(-14), 65504.0),
+        DType::BF16 | DType::F32 => (f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX)),
+        _ => (f64::MIN_POSITIVE, f64::MAX),
+    };
+    let normal = |x: Scalar| (least..=greatest).contains(&x.as_f64().abs());
+    let special = |x: &Scalar| x.as_f64() == 0.0 || !x.as_f64().is_finite();
+    normal(folded) || of.iter().any(special)
 }
 
 fn unused(graph: &mut Graph, class: Id, term: &Term) {

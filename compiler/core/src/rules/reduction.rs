@@ -39,7 +39,11 @@ pub(super) fn rows() -> Vec<Row> {
             "split-sum",
             "sum_k (a ⊕ b)",
             "(sum_k a) ⊕ (sum_k b)",
-            &["the reduction repeats ⊕", "no index is empty"],
+            &[
+                "the reduction repeats ⊕",
+                "floats: where a part is subtracted, each is a product",
+                "no index is empty",
+            ],
             "sum and +, prod and *, max and max, min and min, any and or, all and and; what is subtracted is subtracted, except under prod.",
             split,
         ),
@@ -105,6 +109,13 @@ fn split(graph: &mut Graph, class: Id, term: &Term) {
     for (arguments, extents) in sums {
         let turned = arguments.iter().any(|a| a.turned);
         if !(2..=MOST_TERMS).contains(&arguments.len()) || turned && sum != Function::Add {
+            continue;
+        }
+        let product = |argument: &Argument| {
+            let mut terms = graph.terms(argument.class).into_iter();
+            terms.any(|term| term.head == Head::Fold(Function::Mul) && term.reads.len() > 1)
+        };
+        if turned && graph.data(class).dtype.is_float() && !arguments.iter().all(product) {
             continue;
         }
         let parts = arguments.into_iter().map(|argument| {

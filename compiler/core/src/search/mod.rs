@@ -42,5 +42,5 @@ pub use options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 pub use price::{Conversion, Price, price};
 pub use report::{MeshReport, Outcome, SearchReport};
 pub use residency::{Residency, residency};
-pub use solve::layout;
+pub use solve::{layout, nearest};
 pub use tariff::{Objective, TimeModel};

@@ -89,8 +89,6 @@ pub enum NoLayout {
         statement: TensorId,
         /// Bytes that are missing at the busiest site.
         shortfall: u64,
-        /// What would fit.
-        nearest: Nearest,
     },
     /// What is pinned cannot be kept; why.
     Pinned(String),
@@ -104,4 +102,6 @@ pub enum Nearest {
     /// No number of sites helps: these dimensions of the tensor would have to be smaller (all that it has, if none
     /// is named).
     Dimensions(Vec<u32>),
+    /// That was not found out in time.
+    Unknown,
 }

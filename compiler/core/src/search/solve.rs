@@ -29,21 +29,7 @@ pub fn layout(
 ) -> Result<Found, NoLayout> {
     let problem = Problem::new(program);
     let found = balanced(&problem, options, deadline);
-    let found = busy(&problem, options, found, deadline);
-    match found {
-        Err(NoLayout::Memory {
-            tensor,
-            statement,
-            shortfall,
-            ..
-        }) => Err(NoLayout::Memory {
-            tensor,
-            statement,
-            shortfall,
-            nearest: nearest(&problem, options, tensor, deadline),
-        }),
-        found => found,
-    }
+    busy(&problem, options, found, deadline)
 }
 
 /// What is found with the least balance factor, from the one asked for, at which there is a plan at all.
@@ -127,18 +113,22 @@ enum End {
     TooLoose,
 }
 
-/// The least doubling of the sites with which a program fits.
-fn nearest(
-    problem: &Problem,
+/// What would fit where no layout does for want of memory, most of all for `tensor`: the least doubling of the sites, if there is one.
+pub fn nearest(
+    program: &Program,
     options: &SearchOptions,
     tensor: TensorId,
     deadline: &dyn Fn() -> bool,
 ) -> Nearest {
+    let problem = &Problem::new(program);
     let mut options = SearchOptions {
         pinned: Pinned::default(),
         ..options.clone()
     };
-    while options.sites < MOST_SITES && !deadline() {
+    while options.sites < MOST_SITES {
+        if deadline() {
+            return Nearest::Unknown;
+        }
         options.sites *= 2;
         // One mesh of each size answers the question: the one with the most even axes.
         options.pinned.mesh = super::mesh::meshes(options.sites, options.sites).pop();
@@ -266,7 +256,6 @@ impl Search<'_> {
                 tensor,
                 statement,
                 shortfall: missing.ceil() as u64,
-                nearest: Nearest::Dimensions(vec![]),
             },
             None => NoLayout::Pinned("what is pinned leaves no way to run the program".to_string()),
         }

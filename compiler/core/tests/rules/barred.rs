@@ -132,6 +132,11 @@ const BARRED: &[(&str, &str)] = &[
         "split-sum",
         "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] prod x[i] / y[k]\noutput u",
     ),
+    // What is taken away from each other is near: the sums are far larger than the differences.
+    (
+        "split-sum",
+        "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3] = [i: 3 | k: 2] sum x[i] - y[k]\noutput u",
+    ),
     (
         "join-sums",
         "x: f64[3, 2] = unbound\ny: f64[3, 4] = unbound\np: f64[3] = [i: 3 | k: 2] sum x[i, k]\nq: f64[3] = [i: 3 | l: 4] sum y[i, l]\nu: f64[3] = [i: 3] p[i] + q[i]\noutput u",
@@ -176,6 +181,24 @@ const BARRED: &[(&str, &str)] = &[
     (
         "identity-element",
         "x: i64[3] = unbound\nu: i64[3] = [i: 3] max(x[i], -9223372036854775807) + 1\noutput u",
+    ),
+    // 0 - x is not -0.
+    (
+        "identity-element",
+        "x: f64[3] = unbound\nu: f64[3] = [i: 3] 0.0_f64 - x[i]\noutput u",
+    ),
+    // 0 * inf is NaN, and inf * 0.
+    (
+        "fold-constants",
+        "x: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * 1e200_f64 * 1e200_f64\noutput u",
+    ),
+    (
+        "fold-constants",
+        "x: f32[3] = unbound\nu: f32[3] = [i: 3] x[i] * 1e-30_f32 * 1e-30_f32\noutput u",
+    ),
+    (
+        "fold-constants",
+        "x: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] + 1e308_f64 + 1e308_f64\noutput u",
     ),
     (
         "fold-constants",

@@ -132,8 +132,20 @@ const INSTANCES: &[Instance] = &[
     Instance(
         "split-sum",
         Exact,
-        NUMBERS,
+        "i32 i64",
         "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] sum x[i] - y[k]\noutput u",
+    ),
+    Instance(
+        "split-sum",
+        Exact,
+        NUMBERS,
+        "x: T[I, K] = unbound\ny: T[K] = unbound\nz: T[K, I] = unbound\nu: T[I] = [i: I | k: K] sum x[i, k] * y[k] - z[k, i] * y[k]\noutput u",
+    ),
+    Instance(
+        "split-sum",
+        Exact,
+        NUMBERS,
+        "x: T[I] = unbound\ny: T[K] = unbound\nu: T[I] = [i: I | k: K] sum x[i] + y[k]\noutput u",
     ),
     Instance(
         "split-sum",

@@ -5,7 +5,9 @@ use ein_plan::{IndexId, Mesh};
 use einc_core::einsum::TensorId;
 use einc_core::ia::layout::{StatementRole, TensorRole};
 use einc_core::search::residency::{peak, residency};
-use einc_core::search::{Nearest, NoLayout, Objective, Outcome, Pinned, SearchOptions, layout};
+use einc_core::search::{
+    Nearest, NoLayout, Objective, Outcome, Pinned, SearchOptions, layout, nearest,
+};
 
 #[test]
 fn a_plan_fits_the_memory_or_says_what_is_missing() {
@@ -24,10 +26,16 @@ fn a_plan_fits_the_memory_or_says_what_is_missing() {
         Err(NoLayout::Memory {
             statement,
             shortfall,
-            nearest: Nearest::Sites(sites),
-            ..
+            tensor,
         }) => {
             assert_eq!(statement, TensorId(2));
+            assert_eq!(
+                nearest(&program, &options, tensor, &|| true),
+                Nearest::Unknown
+            );
+            let Nearest::Sites(sites) = nearest(&program, &options, tensor, &|| false) else {
+                panic!("more sites help");
+            };
             assert!(shortfall > 0 && sites > 4);
             options.sites = sites;
             let found = layout(&program, &options, &|| false).unwrap();
@@ -42,10 +50,10 @@ fn a_plan_fits_the_memory_or_says_what_is_missing() {
         ..SearchOptions::new(2, Objective::Bytes)
     };
     match layout(&scalar, &options, &|| false) {
-        Err(NoLayout::Memory {
-            nearest: Nearest::Dimensions(dims),
-            ..
-        }) => assert_eq!(dims, [0]),
+        Err(NoLayout::Memory { tensor, .. }) => {
+            let dims = nearest(&scalar, &options, tensor, &|| false);
+            assert_eq!(dims, Nearest::Dimensions(vec![0]));
+        }
         other => panic!("{other:?}"),
     }
 }

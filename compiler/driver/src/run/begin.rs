@@ -8,7 +8,7 @@
 
 use crate::{
     exit, failure::Failure, interrupt::Interrupt, planned::Prepared, program::Program,
-    settings::Settings,
+    settings::Settings, target,
 };
 use ein_exec::session::{Begin, Keeping};
 use ein_exec::{Note, Options};
@@ -26,6 +26,7 @@ pub(super) fn keep(
     planned: &mut Prepared,
     settings: &Settings,
 ) -> Result<BTreeMap<String, FileRef>, Failure> {
+    targets(settings).map_err(|error| Failure::usage(vec![error]))?;
     let weights = weights(settings)?;
     match planned {
         Prepared::Session(session) => {
@@ -87,6 +88,10 @@ pub(super) fn keep(
                 (settings.begin == Begin::Resume, "--resume"),
                 (settings.begin == Begin::Restart, "--restart"),
                 (settings.export.is_some(), "--export"),
+                (settings.records.json_lines.is_some(), "--json-lines"),
+                (settings.records.csv.is_some(), "--csv"),
+                (settings.records.tensorboard.is_some(), "--tensorboard"),
+                (settings.records.curves.is_some(), "--curves"),
             ];
             if let Some((_, flag)) = asked.iter().find(|(asked, _)| *asked) {
                 return Err(Failure::usage(vec![
@@ -97,6 +102,30 @@ pub(super) fn keep(
         }
     }
     Ok(weights)
+}
+
+/// Looks whether the files that are written beside outputs may be.
+fn targets(settings: &Settings) -> Result<(), Diagnostic> {
+    let mut read = settings.inputs.clone();
+    read.extend(settings.weights.iter().map(|path| {
+        let path = path.display().to_string();
+        ("--weights".to_owned(), FileRef { path, key: None })
+    }));
+    if let Some(path) = &settings.profile {
+        target::whole("--profile", path, &read)?;
+    }
+    let records = &settings.records;
+    let lines = [
+        ("--json-lines", &records.json_lines),
+        ("--csv", &records.csv),
+        ("--curves", &records.curves),
+    ];
+    for (flag, path) in lines {
+        if let Some(path) = path {
+            target::check(flag, path, &read)?;
+        }
+    }
+    Ok(())
 }
 
 /// A file of weights without one of the params.

@@ -19,6 +19,7 @@ use einc_driver::{
     program::Program,
     session::{self, Checked},
     settings::Settings,
+    target,
 };
 use std::path::PathBuf;
 
@@ -113,6 +114,9 @@ pub fn perform(arguments: Arguments) -> i32 {
     let output = arguments
         .output
         .unwrap_or_else(|| PathBuf::from(&program.name));
+    if let Err(diagnostic) = target::whole("--output", &output, &settings.inputs) {
+        return super::complain(diagnostic, format);
+    }
     match einc_codegen::build(&bundle, &groups, &output) {
         Ok(()) => 0,
         Err(diagnostic) => super::complain(diagnostic, format),

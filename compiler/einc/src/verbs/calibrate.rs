@@ -9,8 +9,8 @@
 
 use clap::Args;
 use einc_diag::Diagnostic;
-use einc_driver::{arguments::Format, calibration, exit};
-use std::{fs, path::PathBuf};
+use einc_driver::{arguments::Format, calibration, exit, target};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 /// Measure this machine, for plans that are chosen by time
 #[derive(Args)]
@@ -44,6 +44,9 @@ pub fn perform(arguments: Arguments) -> i32 {
     let Some(path) = arguments.output.or_else(calibration::usual_place) else {
         return wrong("there is no home folder to write to: use `--output FILE`".into());
     };
+    if let Err(diagnostic) = target::whole("--output", &path, &BTreeMap::new()) {
+        return super::complain(diagnostic, Format::Text);
+    }
     let mut model = calibration::measure();
     model.alpha = arguments.latency.unwrap_or(model.alpha);
     model.beta = arguments.bandwidth.map_or(model.beta, |bytes| 1.0 / bytes);

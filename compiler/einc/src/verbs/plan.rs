@@ -16,6 +16,7 @@ use einc_driver::{
     exit,
     session::{self, Telling},
     settings::Settings,
+    target,
 };
 use std::{
     fs,
@@ -124,6 +125,9 @@ pub fn perform(arguments: Arguments) -> i32 {
     match &arguments.output {
         None => exit::say(&text),
         Some(path) => {
+            if let Err(diagnostic) = target::whole("--output", path, &settings.inputs) {
+                return super::complain(diagnostic, Format::Text);
+            }
             if let Err(error) = super::replace(path, &text) {
                 let what = format!("cannot write {}: {error}", path.display());
                 return super::complain(Diagnostic::error("E0192", what), Format::Text);
