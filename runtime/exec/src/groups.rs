@@ -59,7 +59,7 @@ fn of_step(plan: &Plan, result: RelationId) -> Vec<Group> {
 }
 
 fn of_sweep(plan: &Plan, sweep: &Sweep) -> Vec<Group> {
-    let passing = plan.passing();
+    let (passing, over) = (plan.passing(), plan.overwrites_in(sweep));
     let mut given: Vec<JoinInput> = vec![];
     let (mut members, mut places) = (vec![], vec![]);
     for member in &sweep.members {
@@ -84,6 +84,7 @@ fn of_sweep(plan: &Plan, sweep: &Sweep) -> Vec<Group> {
             ranges: ranges_at(&join, keys, &vec![0; keys.len()]),
             operands,
             kept: !passing[member.0 as usize],
+            over: over.iter().any(|(result, _)| result == member),
         });
     }
     ein_kernels::groups_of_sweep(&members, &places)

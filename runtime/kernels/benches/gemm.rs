@@ -73,20 +73,20 @@ fn ours(kernel: &Kernel, a: &Array, b: &Array) -> Vec<Array> {
     run(kernel, &ranges, &[chunk(a), chunk(b)], &Options::default()).expect("no fault")
 }
 
-fn theirs(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
-    // SAFETY: all three are n by n, row-major, and `c` is not aliased.
+fn theirs([m, n, k]: [usize; 3], a: &[f32], b: &[f32], c: &mut [f32]) {
+    // SAFETY: they are m by k, k by n and m by n, row-major, and `c` is not aliased.
     unsafe {
         gemm::gemm(
+            m,
             n,
-            n,
-            n,
+            k,
             c.as_mut_ptr(),
             1,
             n as isize,
             false,
             a.as_ptr(),
             1,
-            n as isize,
+            k as isize,
             b.as_ptr(),
             1,
             n as isize,
@@ -126,9 +126,9 @@ impl Spent {
     }
 }
 
-fn ratio(n: u64, rounds: usize) {
-    let kernel = product(&[n, n, n], 2, &[0, 2], &[2, 1]);
-    let (a, b) = (filled(&[n, n]), filled(&[n, n]));
+fn ratio([m, n, k]: [u64; 3], rounds: usize) {
+    let kernel = product(&[m, n, k], 2, &[0, 2], &[2, 1]);
+    let (a, b) = (filled(&[m, k]), filled(&[k, n]));
     let (Data::F32(x), Data::F32(y)) = (a.data(), b.data()) else {
         return;
     };
@@ -141,13 +141,13 @@ fn ratio(n: u64, rounds: usize) {
         mine.on(|| drop(black_box(ours(&kernel, &a, &b))));
         // A fresh result here too: both touch new memory.
         plain.on(|| {
-            let mut c = vec![0f32; (n * n) as usize];
-            theirs(n as usize, x, y, &mut c);
+            let mut c = vec![0f32; (m * n) as usize];
+            theirs([m, n, k].map(|n| n as usize), x, y, &mut c);
             black_box(&c);
         });
     }
     println!(
-        "f32 {n}^3   run {:.3} s   gemm crate {:.3} s   ratio {:.3}   ratio of processor time {:.3}",
+        "f32 {m}x{n}x{k}   run {:.3} s   gemm crate {:.3} s   ratio {:.3}   ratio of processor time {:.3}",
         mine.best,
         plain.best,
         mine.best / plain.best,
@@ -162,10 +162,18 @@ fn main() {
     let largest = std::env::var("EIN_BENCH_SIZE")
         .ok()
         .and_then(|n| n.parse().ok());
-    let largest: u64 = largest.unwrap_or(4096);
-    ratio(512.min(largest), 20);
-    ratio(1024.min(largest), 10);
-    ratio(largest, 3);
+    let most = |n: u64| largest.map_or(n, |largest: u64| n.min(largest));
+    ratio([most(512); 3], 20);
+    ratio([most(1024); 3], 10);
+    ratio([largest.unwrap_or(4096); 3], 3);
+    // The layers of a network, and what their gradients are.
+    for sizes in [
+        [1000, 10_000, 1600],
+        [1600, 10_000, 1000],
+        [1000, 1600, 10_000],
+    ] {
+        ratio(sizes.map(most), 10);
+    }
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
     let shapes: [(&str, Kernel); 5] = [
         (

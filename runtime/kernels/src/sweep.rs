@@ -28,7 +28,7 @@ use ein_array::Array;
 use ein_plan::Kernel;
 use part::{Form, Part, gathers, places};
 use rayon::prelude::*;
-use read::{aside, block_bytes, is_read, row_bytes};
+use read::{Making, aside, is_read, row_bytes};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -121,11 +121,11 @@ pub fn sweep_over<'a>(
         })
         .collect();
     let least = pairs.iter().flatten().map(Pairs::least_rows).max();
-    let outlines = bundle::outlines(members);
+    let outlines = bundle::outlines(members, &overwritten);
     let merged = merged::merged(&outlines);
     let bytes = row_bytes(members, &merged, &extents);
-    let at_once = merged.iter().any(|all| all.members.len() == members.len());
-    let wanted = (block_bytes(bytes, &extents, at_once) / bytes.max(1)).max(least.unwrap_or(1));
+    let block = Making::of(members, &merged).block_bytes(bytes, &extents);
+    let wanted = (block / bytes.max(1)).max(least.unwrap_or(1));
     let blocks = Boxes::new(&extents, wanted);
     let bundles = bundle::bundles(members, (merged, &outlines), &blocks, options);
     let turns = turns(members, &bundles);

@@ -30,11 +30,11 @@ pub(super) struct Bundle {
     points: Nest,
 }
 
-/// What is known of members without their data.
-pub(super) fn outlines<'a>(members: &[Member<'a>]) -> Vec<Outline<'a>> {
+/// What is known of members without their data; `over`: which of them take the memory of an operand.
+pub(super) fn outlines<'a>(members: &[Member<'a>], over: &[bool]) -> Vec<Outline<'a>> {
     let mut given: Vec<&Operand<'_>> = vec![];
     let mut outlines = vec![];
-    for member in members {
+    for (member, over) in members.iter().zip(over) {
         let mut operands = vec![];
         for operand in &member.operands {
             operands.push(match operand {
@@ -53,6 +53,7 @@ pub(super) fn outlines<'a>(members: &[Member<'a>]) -> Vec<Outline<'a>> {
             ranges: member.ranges.clone(),
             operands,
             kept: member.kept,
+            over: *over,
         });
     }
     outlines

@@ -1,8 +1,9 @@
 //! Members of a sweep that become one kernel with several results: element-wise ones over the same indices, and the terms of what is gathered
 //! over these.
 //!
-//! One loop then reads what they read and writes what somebody else wants of them; what only they read stays in registers. Must not know
-//! data, blocks, or how a kernel is run.
+//! One loop then reads what they read and writes what somebody else wants of them; what only they read stays in registers. So does a single
+//! one that takes the memory of what it reads: by a loop of this kind nothing is copied first. Must not know data, blocks, or how a kernel is
+//! run.
 //!
 //! ```text
 //! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2; m2 tapped for m3
@@ -24,6 +25,8 @@ pub struct Outline<'a> {
     pub operands: Vec<Origin>,
     /// Whether its result is wanted whole.
     pub kept: bool,
+    /// Whether its result takes the memory of an operand.
+    pub over: bool,
 }
 
 /// Where an operand comes from.
@@ -135,7 +138,7 @@ impl Outline<'_> {
     }
 }
 
-/// The members that become one, two or more each, in the order of their last ones. Other members than those that gather stay between them as
+/// The members that become one, two or more each but for those that write over an operand, in the order of their last ones. Other members than those that gather stay between them as
 /// they stood.
 pub(crate) fn merged(members: &[Outline<'_>]) -> Vec<Merged> {
     let (mut all, mut open, mut held) = (vec![], vec![], 0);
@@ -162,8 +165,13 @@ pub(crate) fn merged(members: &[Outline<'_>]) -> Vec<Merged> {
         }
     }
     all.push(open);
-    let several = all.into_iter().filter(|open| open.len() > 1);
-    several.map(|open| merge(members, open)).collect()
+    let worth = |open: &Vec<usize>| match open[..] {
+        [] => false,
+        [only] => members[only].over,
+        _ => true,
+    };
+    let worth = all.into_iter().filter(worth);
+    worth.map(|open| merge(members, open)).collect()
 }
 
 fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {

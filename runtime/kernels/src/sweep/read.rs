@@ -14,6 +14,8 @@ use ein_plan::sweep::BLOCK;
 
 /// Blocks of which there are enough for any number of threads.
 const MANY: usize = 256;
+/// Blocks of which there are enough for a few.
+const FEW: usize = 32;
 
 /// About how many bytes lie in a cache for a row: what is read, and what is made but for what stays in registers.
 pub(super) fn row_bytes(
@@ -73,16 +75,40 @@ pub(super) fn row_bytes(
     bytes / rows.max(1)
 }
 
-/// About how many bytes a block of rows has, of so many bytes a row; `at_once`: whether one loop makes everything, so that nothing has to stay in
-/// a cache. Then there are fewer blocks, if there are many.
-pub(super) fn block_bytes(row: usize, extents: &[(i64, i64)], at_once: bool) -> usize {
-    let least = BLOCK as usize;
-    if !at_once {
-        return least;
+/// What makes a sweep's blocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Making {
+    /// Loops, one behind the other, that find in a cache what the one before has left.
+    Loops,
+    /// One loop, so that nothing has to stay in a cache.
+    One,
+    /// Products of matrices among others: each block packs anew what all of them read.
+    Products,
+}
+
+impl Making {
+    pub(super) fn of(members: &[Member<'_>], merged: &[Merged]) -> Making {
+        if merged.iter().any(|all| all.members.len() == members.len()) {
+            Making::One
+        } else if members.iter().any(|member| member.kernel.is_product()) {
+            Making::Products
+        } else {
+            Making::Loops
+        }
     }
-    let rows = extents.iter().map(|extent| extent.1 as usize);
-    let all = rows.fold(row, usize::saturating_mul);
-    (all / MANY).clamp(least, 4 * least)
+
+    /// About how many bytes a block of rows has, of so many bytes a row. Where they gain from it, blocks are larger if there are many.
+    pub(super) fn block_bytes(self, row: usize, extents: &[(i64, i64)]) -> usize {
+        let least = BLOCK as usize;
+        let enough = match self {
+            Making::Loops => return least,
+            Making::One => MANY,
+            Making::Products => FEW,
+        };
+        let rows = extents.iter().map(|extent| extent.1 as usize);
+        let all = rows.fold(row, usize::saturating_mul);
+        (all / enough).clamp(least, 4 * least)
+    }
 }
 
 /// Whether a member reads what another one makes that is not taken together with it.
