@@ -564,6 +564,35 @@ fn params_that_are_not_finite_are_in_no_checkpoint() {
     assert_eq!(good.checkpoints(), ["step-000000002", "step-000000003"]);
 }
 
+/// The last step has nobody behind it who would see a loss that is not finite.
+#[test]
+fn params_that_are_not_finite_are_not_exported() {
+    let text = PROGRAM
+        .replace("  checkpoint: \"ckpt\" every 6 steps keep 2\n", "")
+        .replace("output loss", "output W -> \"W.npy\"")
+        .replace("(p[n] - y[n])^2", "(p[n] - y[n])^2 + 0.001 * sqrt(b * b)");
+    let place = Place::with(&text);
+    fs::write(place.at("w.safetensors"), "good").unwrap();
+    for sites in ["1", "2"] {
+        let run = place.run(&[
+            "--sites",
+            sites,
+            "--set",
+            "K=1",
+            "--export",
+            "w.safetensors",
+        ]);
+        run.fails_with(1).says(&[
+            "E0801",
+            "`b` is the first tensor that holds a value that is not finite after the last step",
+            "w.safetensors is not written",
+        ]);
+        assert_eq!(fs::read(place.at("w.safetensors")).unwrap(), b"good");
+        assert!(place.at("W.npy").exists(), "outputs are not lost with it");
+        fs::remove_file(place.at("W.npy")).unwrap();
+    }
+}
+
 #[test]
 fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
     let place = Place::with(&PROGRAM.replace("output loss", "output p -> \"p.npy\""));

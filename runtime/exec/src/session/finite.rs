@@ -8,13 +8,17 @@
 //! ```
 
 use super::feed::Batch;
-use super::{NEXT, Runner};
+use super::{Carried, NEXT, Runner};
 use crate::error::{ErrorKind, RunError};
 use crate::meet::{agree, share_numbers};
 use ein_array::{Array, Data};
 use ein_plan::Plan;
 use half::{bf16, f16};
 use std::collections::BTreeSet;
+use std::path::Path;
+
+const NOT_FINITE: &str = "is the first tensor that holds a value that is not finite";
+const LOOK: &str = "a gradient is not finite: look at roots, powers and logarithms of 0, and at what is divided by it";
 
 impl Runner<'_> {
     /// Stops the run at every site if the loss, known at site 0, is not finite: the same step is walked again, and the first tensor that is
@@ -53,10 +57,7 @@ impl Runner<'_> {
             {
                 None => error(message).help(help),
                 Some(found) => {
-                    let what = format!(
-                        "{message}: `{}` is the first tensor that holds a value that is not finite",
-                        found.tensor
-                    );
+                    let what = format!("{message}: `{}` {NOT_FINITE}", found.tensor);
                     error(what).in_step(plan, first as usize).help(help)
                 }
             },
@@ -67,18 +68,7 @@ impl Runner<'_> {
     /// after step `step` of a block, from 0, would replace what is good. Minus infinity is left alone, which masks hold, and so are
     /// infinite states of optimizers, which rules may begin with.
     pub(super) fn sound(&self, number: usize, step: u64) -> Result<(), RunError> {
-        let plans = self.session.all_plans();
-        let outputs = plans.flat_map(|plan| plan.outputs.iter());
-        let made: BTreeSet<&str> = outputs.filter_map(|o| o.name.strip_suffix(NEXT)).collect();
-        let carried = self.session.carried.iter();
-        let mut bad = carried.filter(|(name, carried)| {
-            let resident = self.residents.get(name);
-            let arrays = resident.map(|resident| resident.tuples.values().flatten());
-            carried.saved
-                && made.contains(name.as_str())
-                && arrays.is_some_and(|mut all| all.any(|array| !is_sound(array, carried.model)))
-        });
-        let failure = bad.next().map(|(name, _)| {
+        let failure = self.unsound(|_| true).map(|name| {
             let block = self.session.blocks.get(number);
             let epoch = block.map_or(0, |block| step / block.steps_per_epoch.max(1)) + 1;
             let of = match self.session.blocks.len() {
@@ -86,14 +76,40 @@ impl Runner<'_> {
                 _ => " of its `train` block",
             };
             let message = format!(
-                "`{name}` is the first tensor that holds a value that is not finite after step {} (epoch {epoch}){of}, whose loss is finite: no checkpoint is written",
+                "`{name}` {NOT_FINITE} after step {} (epoch {epoch}){of}, whose loss is finite: no checkpoint is written",
                 step + 1
             );
-            RunError::new("E0801", ErrorKind::Program, message).help(
-                "a gradient is not finite: look at roots, powers and logarithms of 0, and at what is divided by it; checkpoints of earlier steps are left as they are",
-            )
+            let help = format!("{LOOK}; checkpoints of earlier steps are left as they are");
+            RunError::new("E0801", ErrorKind::Program, message).help(help)
         });
         agree(self.comm, failure)
+    }
+
+    /// The same for the file that the model is exported to: nothing good there is replaced.
+    pub(super) fn exports(&self, path: &Path) -> Result<(), RunError> {
+        let failure = self.unsound(|carried| carried.model).map(|name| {
+            let path = path.display();
+            let message =
+                format!("`{name}` {NOT_FINITE} after the last step: {path} is not written");
+            RunError::new("E0801", ErrorKind::Output, message).help(LOOK)
+        });
+        agree(self.comm, failure)
+    }
+
+    /// The first of the wanted params and states that steps have made and that holds what none should.
+    fn unsound(&self, wanted: impl Fn(&Carried) -> bool) -> Option<&str> {
+        let plans = self.session.all_plans();
+        let outputs = plans.flat_map(|plan| plan.outputs.iter());
+        let made: BTreeSet<&str> = outputs.filter_map(|o| o.name.strip_suffix(NEXT)).collect();
+        let mut bad = self.session.carried.iter().filter(|(name, carried)| {
+            let resident = self.residents.get(*name);
+            let arrays = resident.map(|resident| resident.tuples.values().flatten());
+            carried.saved
+                && wanted(carried)
+                && made.contains(name.as_str())
+                && arrays.is_some_and(|mut all| all.any(|array| !is_sound(array, carried.model)))
+        });
+        bad.next().map(|(name, _)| name.as_str())
     }
 }
 

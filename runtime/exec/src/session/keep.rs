@@ -256,6 +256,7 @@ impl Runner<'_> {
         let Some(path) = &self.session.keeping.export else {
             return Ok(());
         };
+        self.exports(path)?;
         let (params, token) = (self.session.exported(), self.token.clone());
         self.store(
             &params,
