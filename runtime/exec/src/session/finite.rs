@@ -102,7 +102,7 @@ impl Runner<'_> {
         let outputs = plans.flat_map(|plan| plan.outputs.iter());
         let made: BTreeSet<&str> = outputs.filter_map(|o| o.name.strip_suffix(NEXT)).collect();
         let mut bad = self.session.carried.iter().filter(|(name, carried)| {
-            let resident = self.residents.get(*name);
+            let resident = self.residents.get(name);
             let arrays = resident.map(|resident| resident.tuples.values().flatten());
             carried.saved
                 && wanted(carried)
