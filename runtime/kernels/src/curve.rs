@@ -102,25 +102,25 @@ impl Known {
     }
 
     /// The same past the caches, part by part, most of them whole lines; [`stream::fence`] comes after the last one.
-    pub(crate) fn past(self, to: &mut [f32], from: &[f32]) {
+    pub(crate) fn past(self, to: &mut [f32], from: &[f32], bytes: usize) {
         let mut buffer = [0.0; PART];
         let (head, rest) = to.split_at_mut(stream::before_line(to));
         let (from_head, from) = from.split_at(head.len());
         self.run(head, from_head);
         for (to, from) in rest.chunks_mut(PART).zip(from.chunks(PART)) {
             let buffer = &mut buffer[..to.len()];
-            self.run(buffer, from);
+            self.run_ahead(buffer, from, bytes);
             stream::copy(to, buffer, true);
         }
     }
 
     /// The same of what is there.
-    pub(crate) fn over(self, lanes: &mut [f32]) {
+    pub(crate) fn over(self, lanes: &mut [f32], bytes: usize) {
         let mut buffer = [0.0; PART];
         for part in lanes.chunks_mut(PART) {
             // Memory is read at the pace of the function, and written while it is in the first cache.
             let buffer = &mut buffer[..part.len()];
-            self.run(buffer, part);
+            self.run_ahead(buffer, part, bytes);
             part.copy_from_slice(buffer);
         }
     }
@@ -207,6 +207,7 @@ impl Job for Lanes<'_> {
             Function::Tanh => curve!(math::tanh_f32),
             Function::Sigmoid => curve!(math::sigmoid_f32),
             Function::Erf => curve!(math::erf_f32),
+            Function::Gelu => curve!(math::gelu_f32),
             other => unreachable!("{} has no loop with arithmetic around it", other.name()),
         }
     }
@@ -215,7 +216,10 @@ impl Job for Lanes<'_> {
 /// Whether there is a loop for a function with arithmetic around it.
 fn has(function: Function) -> bool {
     use Function::*;
-    matches!(function, Exp | Expm1 | Log | Log1p | Tanh | Sigmoid | Erf)
+    matches!(
+        function,
+        Exp | Expm1 | Log | Log1p | Tanh | Sigmoid | Erf | Gelu
+    )
 }
 
 /// Makes a curve of a function, or a division by what is the same in all lanes, that stands alone in the innermost level but for reads and other

@@ -133,7 +133,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             parts: None,
             streams: false,
             over: &[],
-            ahead: 0,
+            ahead: stream::NEXT,
             ranges,
             extents,
             finish,
@@ -169,7 +169,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         Driver { streams, ..self }
     }
 
-    /// The same, asking for what lies so many bytes behind what a curve reads.
+    /// The same, asking for what lies so many bytes behind what is read; 0: it lies in a cache, or nowhere in particular.
     pub(crate) fn ahead(self, ahead: usize) -> Self {
         Driver { ahead, ..self }
     }

@@ -93,7 +93,7 @@ pub(crate) struct Machine<'p, 'a> {
     skipped: &'p [i64],
     /// The operands whose lanes are taken from where results go ([`Machine::take`]), not read; with the columns.
     pub over: &'p [(usize, usize)],
-    /// How many bytes behind what a curve reads lies what is read soon; 0: it is not known.
+    /// How many bytes behind what a group or a curve of a direct program reads lies what is read soon; 0: nothing is asked for.
     pub ahead: usize,
     /// The value of each index; of an index of the strip, its first lane's.
     pub point: Vec<i64>,

@@ -15,6 +15,8 @@ use std::ops::Range;
 pub(crate) const FAR: usize = 1 << 25;
 /// Arrays of so many bytes do not lie in a core's own caches.
 const BEYOND: usize = 1 << 20;
+/// How many bytes ahead loops from memory to memory ask for what they read: while they compute, memory would rest.
+pub(crate) const NEXT: usize = 2048;
 /// Bytes of a line.
 const LINE: usize = 64;
 
@@ -130,6 +132,21 @@ pub(crate) fn beyond<T>(of: &[T], bytes: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (of, bytes);
+}
+
+/// Asks for `bytes` bytes, `distance` behind an address, to come nearer, into the first cache; whatever is there.
+#[inline]
+pub(crate) fn next(address: *const u8, distance: usize, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..bytes).step_by(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which changes nothing, and is no access, whatever the address.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(address.wrapping_add(distance.wrapping_add(at)).cast())
+        };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (address, distance, bytes);
 }
 
 /// Makes what was copied past the caches visible to other threads in order.

@@ -14,11 +14,16 @@ use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
 use crate::program::{Kind, Operation, Register};
 use crate::segment::Segment;
+use crate::stream;
 use ein_plan::DType;
 use std::ops::Range;
 
 /// Bytes that a register takes in the buffer for the lanes that are left over: the widest vector.
 const SLOT: usize = 16;
+
+/// Bytes of each input that a group takes before more are asked for: of one, and of each of several. There are as many lines in them as may be
+/// under way at once.
+const ASKED: [usize; 2] = [1024, 512];
 
 /// Most results of a group that go past the caches.
 const MOST_PAST: usize = 4;
@@ -152,7 +157,7 @@ impl Machine<'_, '_> {
                     let there = taps.is_empty() && columns.iter().all(Column::is_there);
                     let (columns, to) = ((&mut *columns, &mut *taps), to.clone());
                     match (there, self.program.value()) {
-                        (true, _) => self.on_lanes(fused, to.len(), &lanes),
+                        (true, _) => self.asking(fused, to.len(), &lanes),
                         (_, DType::F32) => {
                             self.parted(fused, &lanes, columns, to, &mut passage.single);
                         }
@@ -168,8 +173,8 @@ impl Machine<'_, '_> {
                     };
                     let elements = &mut f32::elements(segment)[to.clone()];
                     match (self.there(level, curve.argument).is_some(), streams) {
-                        (true, _) => known.over(elements),
-                        (_, true) => known.past(elements, self.f32s.lanes(x, n)),
+                        (true, _) => known.over(elements, self.ahead),
+                        (_, true) => known.past(elements, self.f32s.lanes(x, n), self.ahead),
                         (_, false) => known.run_ahead(elements, self.f32s.lanes(x, n), self.ahead),
                     }
                 }
@@ -205,11 +210,17 @@ impl Machine<'_, '_> {
         let streams = columns.iter().filter(|column| past(column)).count();
         let streams = if streams <= MOST_PAST { streams } else { 0 };
         passing.resize_with(streams, Passing::new);
+        let alone = fused
+            .inputs
+            .iter()
+            .filter(|node| self.moves(**node))
+            .count()
+            == 1;
         let mut done = 0;
         while done < to.len() {
             let next = most.min(to.len() - done);
             for (k, node) in fused.inputs.iter().enumerate() {
-                if !self.program.registers[*node as usize].uniform {
+                if self.moves(*node) {
                     part.addresses[k] = lanes.addresses[k].wrapping_add(done * lanes.sizes[k]);
                 }
             }
@@ -229,7 +240,11 @@ impl Machine<'_, '_> {
             let (from, into) = part.addresses[..part.count].split_at(inputs);
             let over = |input: usize| into.contains(&from[input]);
             tap::<T>(taps, &fused.inputs, (&part, 0, next), over);
-            self.on_lanes(fused, next, &part);
+            // Several are read ahead well enough where they go by way of a cache anyway.
+            match alone {
+                true => self.asking(fused, next, &part),
+                false => self.on_lanes(fused, next, &part),
+            }
             // What has just been read is in a cache.
             tap::<T>(taps, &fused.inputs, (&part, 0, next), |input| !over(input));
             tap::<T>(taps, &fused.outputs, (&part, inputs, next), |_| true);
@@ -248,6 +263,36 @@ impl Machine<'_, '_> {
                     Column::There(_) => {}
                 }
             }
+        }
+    }
+
+    /// Whether a node has a value of its own in every lane.
+    fn moves(&self, node: u32) -> bool {
+        !self.program.registers[node as usize].uniform
+    }
+
+    /// Runs a group over `n` lanes, which lie at these addresses, and asks for what the inputs are read of next; not for what lies farther, since a
+    /// group has finished a piece too soon to ask for two.
+    fn asking(&self, fused: &Fused, n: usize, lanes: &Lanes) {
+        if self.ahead != stream::NEXT {
+            return self.on_lanes(fused, n, lanes);
+        }
+        let inputs = fused.inputs.len();
+        let moves = |k: usize| k >= inputs || self.moves(fused.inputs[k]);
+        let read = || (0..inputs).filter(|k| moves(*k));
+        let size = read().map(|k| lanes.sizes[k]).max().unwrap_or(1);
+        let most = ASKED[usize::from(read().count() > 1)] / size;
+        let mut part = *lanes;
+        for start in (0..n).step_by(most) {
+            let next = most.min(n - start);
+            for k in (0..lanes.count).filter(|k| moves(*k)) {
+                let address = lanes.addresses[k].wrapping_add(start * lanes.sizes[k]);
+                if k < inputs {
+                    stream::next(address, self.ahead, next * lanes.sizes[k]);
+                }
+                part.addresses[k] = address;
+            }
+            self.on_lanes(fused, next, &part);
         }
     }
 
@@ -275,7 +320,7 @@ impl Machine<'_, '_> {
         let base = buffer.as_mut_ptr();
         let mut places = [std::ptr::null_mut(); MOST];
         for k in 0..count {
-            let uniform = k < inputs && self.program.registers[fused.inputs[k] as usize].uniform;
+            let uniform = k < inputs && !self.moves(fused.inputs[k]);
             let (from, lanes) = if uniform { (0, 1) } else { (whole, n - whole) };
             // SAFETY: a slot holds a vector's lanes, and the lanes copied are among the register's `n`.
             unsafe {

@@ -17,6 +17,7 @@ use crate::drive::Driver;
 use crate::memo::{self, Lying, Ready};
 use crate::nest::Nest;
 use crate::program::Place;
+use crate::stream;
 use crate::{Chunk, Options, signed};
 use ein_fused::Group;
 use ein_plan::NodeId;
@@ -28,6 +29,8 @@ pub(super) struct Bundle {
     ready: Arc<Ready>,
     /// The loops in which what is gathered is reduced.
     points: Nest,
+    /// Whether no other loop of the sweep comes before it.
+    first: bool,
 }
 
 /// What is known of members without their data; `over`: which of them take the memory of an operand.
@@ -112,6 +115,7 @@ pub(super) fn bundles(
         let tapped = |node: NodeId| ready.program.has_lanes(node.0);
         let whole = ready.program.direct && taps.clone().all(|tap| tapped(tap.0));
         whole.then_some(Bundle {
+            first: merged.members[0] == 0,
             merged,
             ready,
             points,
@@ -173,7 +177,9 @@ impl Bundle {
         taps: &mut [Tap],
     ) {
         let driver = Driver::new(&self.ready.program, ranges, &[], true);
-        let driver = driver.over(over).on(operands, 1);
+        // What loops before this one have read is still in a cache.
+        let ahead = if self.first { stream::NEXT } else { 0 };
+        let driver = driver.over(over).on(operands, 1).ahead(ahead);
         driver.run_columns(columns, taps);
     }
 }
