@@ -35,11 +35,12 @@ fn options(fusion: Fusion) -> Options {
     }
 }
 
-const BODIES: [&str; 5] = [
+const BODIES: [&str; 6] = [
     "0.5_f32 * a0[i, j] + a2[i]",
     "where(a0[i, j] > a3[j], a1[i, j] - a2[i], a0[i, j] * a3[j])",
     "relu(a0[i, j]) * a1[i, j] + a3[j]",
     "exp(a0[i, j] - a2[i])",
+    "gelu(a0[i, j])",
     "0.5_f32 * a1[i, j] * (1.0_f32 + erf(0.70710677_f32 * a1[i, j]))",
 ];
 

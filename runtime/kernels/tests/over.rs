@@ -54,6 +54,7 @@ fn results_over_an_operand_have_the_same_bits() {
                 format!("{own} a0[i, j] * a1[i, j] + a0[i, j]"),
                 format!("{own} relu(a1[i, j]) - a0[i, j] / a2[j]"),
                 format!("{own} exp(a0[i, j] - a3[])"),
+                format!("{own} gelu(a0[i, j])"),
                 format!("{own} 0.5_{name} * a0[i, j] * (1.0_{name} + erf(a0[i, j]))"),
                 format!("{own} exp(a0[i, j]) - a1[i, j]"),
                 format!("{own} where(a0[i, j] > a2[j], exp(a1[i, j]), sin(a0[i, j]) * a3[])"),
