@@ -593,6 +593,25 @@ fn params_that_are_not_finite_are_not_exported() {
     }
 }
 
+/// Where a square root ends the gradient is infinite, and the step goes to minus infinity.
+#[test]
+fn params_of_minus_infinity_are_not_exported() {
+    let place = Place::with(
+        "param w: f32[3] = 1\nloss = sum[i] sqrt(w[i] - 1)\ntrain { loss: loss; steps: 1; optimizer: sgd(lr: 0.1) }\noutput loss\n",
+    );
+    fs::write(place.at("w.safetensors"), "good").unwrap();
+    let said = [
+        "E0801",
+        "`w` is the first tensor",
+        "w.safetensors is not written",
+    ];
+    let arguments = ["run", "net.ein", "--export", "w.safetensors"];
+    run(einc_command(&arguments).current_dir(place.folder.path()))
+        .fails_with(1)
+        .says(&said);
+    assert_eq!(fs::read(place.at("w.safetensors")).unwrap(), b"good");
+}
+
 #[test]
 fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
     let place = Place::with(&PROGRAM.replace("output loss", "output p -> \"p.npy\""));

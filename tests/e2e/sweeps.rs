@@ -379,7 +379,7 @@ fn a_stalled_rank_is_named() {
     let source = folder.path().join("rounds.ein");
     let text = "dim N = 1200
 input X: f64[N, N] = normal(0, 1)
-repeat t < 3000 {
+repeat t < 9000 {
   state v[i] = X[i,0]
   w[i] = sum[j] X[i,j] * v[j]
   next v[i] = w[i] / sqrt(sum[k] w[k]^2)

@@ -46,6 +46,7 @@ pub fn plan(
                     CarriedKind::Param | CarriedKind::State | CarriedKind::Running
                 ),
                 model: matches!(carried.kind, CarriedKind::Param | CarriedKind::Running),
+                param: carried.kind == CarriedKind::Param,
                 dtype: carried.dtype,
                 shape: carried.shape.clone(),
             },

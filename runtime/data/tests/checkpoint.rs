@@ -479,6 +479,22 @@ fn sets_of_arrays() {
     assert_eq!(names(folder.path()), ["model.safetensors"]);
 }
 
+/// It might have no end.
+#[test]
+fn what_is_no_file_is_no_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("step-000000001");
+    std::fs::create_dir(&inner).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", inner.join("manifest.json")).unwrap();
+    let found = newest(folder.path(), &tensors(), &facts());
+    assert!(found.checkpoint.is_none());
+    let said = found.refused[0].to_string();
+    assert!(
+        said.ends_with("is not whole: its manifest.json is no file"),
+        "{said}"
+    );
+}
+
 proptest! {
     /// Whatever is in the folder, nothing panics.
     #[test]

@@ -228,7 +228,45 @@ pub(super) fn data_of(
 ) -> Option<Vec<String>> {
     let read = |name: &&String| reads.contains(*name);
     let none = data.iter().all(Vec::is_empty);
-    let all = match data.iter().find(|list| list.iter().any(|name| read(&name))) {
+    // Those that D does not depend on may be left out.
+    let replaced = |all: &[String]| -> Vec<String> {
+        let own = all.iter().filter(read).cloned();
+        match on.len() == all.len() {
+            true => all.to_vec(),
+            false => own.collect(),
+        }
+    };
+    let read_of = data
+        .iter()
+        .filter(|list| list.iter().any(|name| read(&name)));
+    let mut fitting: Vec<Vec<String>> = read_of.clone().map(|list| replaced(list)).collect();
+    fitting.retain(|listed| listed.len() == on.len());
+    let whole = |listed: &Vec<String>| listed.iter().all(|name| read(&name));
+    if fitting.iter().any(whole) {
+        fitting.retain(whole);
+    }
+    fitting.sort();
+    fitting.dedup();
+    if fitting.len() > 1 {
+        let lists: Vec<String> = fitting.iter().map(|listed| listed.join(", ")).collect();
+        let place = on.first().map_or(span, |name| name.span);
+        analysis.diagnostics.push(
+            Diagnostic::error(
+                "E0621",
+                format!("`{name}` depends on the data of several `train` blocks"),
+            )
+            .at(place, "these may replace one or the other")
+            .help(format!(
+                "give out what depends on one of them: {}",
+                lists.join("; ")
+            )),
+        );
+        return None;
+    }
+    if let Some(listed) = fitting.pop() {
+        return Some(listed);
+    }
+    let all = match read_of.clone().next() {
         Some(list) => list.clone(),
         None if none && !reads.is_empty() => reads.to_vec(),
         None => {
@@ -244,9 +282,7 @@ pub(super) fn data_of(
             return None;
         }
     };
-    // Those that D does not depend on may be left out.
-    let own: Vec<String> = all.iter().filter(read).cloned().collect();
-    let listed = if on.len() == all.len() { all } else { own };
+    let listed = replaced(&all);
     if listed.len() != on.len() {
         let count = |n: usize| format!("{n} tensor{}", if n == 1 { "" } else { "s" });
         let place = on.first().map_or(span, |name| name.span);

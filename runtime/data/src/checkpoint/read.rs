@@ -75,8 +75,9 @@ impl Checkpoint {
             file: folder.display().to_string(),
             key: None,
         };
-        let text =
-            fs::read(folder.join(MANIFEST)).map_err(|error| missing(&place, MANIFEST, &error))?;
+        let file = folder.join(MANIFEST);
+        is_file(&file, &place, MANIFEST)?;
+        let text = fs::read(file).map_err(|error| missing(&place, MANIFEST, &error))?;
         let manifest = Manifest::parse(&text, &place)?;
         Ok(Checkpoint {
             place,
@@ -162,6 +163,7 @@ pub(crate) fn checksums(path: &Path, tensors: &[Named]) -> Result<(u32, Vec<u32>
         key: None,
     };
     let failed = |error: io::Error| place.read_failed(&error);
+    is_file(path, &place, TENSORS)?;
     let file = File::open(path).map_err(|error| missing(&place, TENSORS, &error))?;
     let mut length = [0; 8];
     file.read_exact_at(&mut length, 0).map_err(failed)?;
@@ -205,6 +207,15 @@ fn checksum(file: &File, from: u64, bytes: u64) -> io::Result<u32> {
         at += window.len() as u64;
     }
     Ok(sum)
+}
+
+/// What is no file, a pipe or a device, may have no end, or keep its reader waiting.
+fn is_file(path: &Path, place: &Place, name: &str) -> Result<(), DataError> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(place.error(DAMAGED, format_args!("is not whole: its {name} is no file"))),
+        Err(error) => Err(missing(place, name, &error)),
+    }
 }
 
 fn missing(place: &Place, name: &str, error: &io::Error) -> DataError {

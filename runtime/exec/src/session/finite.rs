@@ -65,8 +65,8 @@ impl Runner<'_> {
     }
 
     /// Stops the run at every site if steps have made a param or a state NaN, or a param or a state of a module infinite: what is written
-    /// after step `step` of a block, from 0, would replace what is good. Minus infinity is left alone, which masks hold, and so are
-    /// infinite states of optimizers, which rules may begin with.
+    /// after step `step` of a block, from 0, would replace what is good. Minus infinity in a state of a module is left alone, which masks and
+    /// maxima hold, and so are infinite states of optimizers, which rules may begin with.
     pub(super) fn sound(&self, number: usize, step: u64) -> Result<(), RunError> {
         let failure = self.unsound(|_| true).map(|name| {
             let block = self.session.blocks.get(number);
@@ -107,21 +107,25 @@ impl Runner<'_> {
             carried.saved
                 && wanted(carried)
                 && made.contains(name.as_str())
-                && arrays.is_some_and(|mut all| all.any(|array| !is_sound(array, carried.model)))
+                && arrays.is_some_and(|mut all| {
+                    all.any(|array| !is_sound(array, (carried.model, carried.param)))
+                })
         });
         bad.next().map(|(name, _)| name.as_str())
     }
 }
 
-/// Whether no value is NaN; and, of what the model consists of, none is infinity.
-fn is_sound(array: &Array, model: bool) -> bool {
+/// Whether no value is NaN; and, of what the model consists of, none is infinity, nor minus infinity in a param.
+fn is_sound(array: &Array, (model, param): (bool, bool)) -> bool {
     // A part at a time without a branch for each value: nearly always all are looked at.
     macro_rules! all {
         ($values:expr, $most:expr) => {{
             let most = $most;
             $values.chunks(4096).all(|part| {
                 part.iter().fold(true, |all, value| {
-                    all & !value.is_nan() & (!model | (*value != most))
+                    all & !value.is_nan()
+                        & (!model | (*value != most))
+                        & (!param | (*value != -most))
                 })
             })
         }};
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn one_value_among_many_is_found() {
         for at in [0, 1, 4095, 4096, 9999] {
-            let sound = |value: f32, model: bool| {
+            let sound = |value: f32, (model, param): (bool, bool)| {
                 let mut values = vec![1.0; 10_000];
                 values[at] = value;
                 let halves = values.iter().map(|value| f16::from_f32(*value)).collect();
@@ -155,13 +159,16 @@ mod tests {
                     Data::F16(halves),
                     Data::BF16(brains),
                 ]
-                .map(|data| is_sound(&Array::new(vec![100, 100], data).unwrap(), model));
+                .map(|data| is_sound(&Array::new(vec![100, 100], data).unwrap(), (model, param)));
                 assert!(all.iter().all(|one| *one == all[0]), "{value}: {all:?}");
                 all[0]
             };
-            assert!(sound(-2.0, true) && sound(f32::NEG_INFINITY, true));
-            assert!(!sound(f32::NAN, true) && !sound(f32::NAN, false));
-            assert!(!sound(f32::INFINITY, true) && sound(f32::INFINITY, false));
+            let (param, running, state) = ((true, true), (true, false), (false, false));
+            for kind in [param, running, state] {
+                assert!(sound(-2.0, kind) && !sound(f32::NAN, kind));
+                assert_eq!(sound(f32::INFINITY, kind), kind == state);
+                assert_eq!(sound(f32::NEG_INFINITY, kind), kind != param);
+            }
         }
     }
 }

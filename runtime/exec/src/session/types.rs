@@ -40,6 +40,8 @@ pub struct Carried {
     pub saved: bool,
     /// Whether the model consists of it: params and states of modules, not those of optimizers.
     pub model: bool,
+    /// Whether it is a param.
+    pub param: bool,
     /// Element type.
     pub dtype: DType,
     /// Extents.
