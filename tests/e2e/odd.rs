@@ -333,6 +333,33 @@ fn deterministic_pieces_are_few_where_many_indices_are_cut_alike() {
     }
 }
 
+/// Two products, not one sum over 300 x 300 terms for each of 300 x 300 elements; in one order on any number of sites.
+#[test]
+fn deterministic_chains_are_products_of_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("chain.ein");
+    let text = "
+        dim N = 300
+        input A: f64[N, N] = normal(0, 1); input B: f64[N, N] = normal(0, 1); input C: f64[N, 7] = normal(0, 1)
+        D[i,j] = A[i,k] * B[k,l] * C[l,j]
+        top = max[i,j] D[i,j]
+        output D; output top";
+    std::fs::write(&program, text).unwrap();
+    let program = program.to_str().unwrap();
+    let on = |verb, sites| {
+        let arguments = [verb, program, "--deterministic", "--sites", sites];
+        einc(&arguments).success().stdout
+    };
+    let one = on("run", "1");
+    for sites in ["2", "3", "5"] {
+        assert_eq!(on("run", sites), one, "{sites} sites");
+    }
+    for sites in ["1", "4"] {
+        let plan = on("plan", sites);
+        assert!(plan.contains("local join sum (A, D.1"), "{plan}");
+    }
+}
+
 /// What is rewritten keeps its meaning at the ends of the range, and its digits where large numbers are taken from each other.
 #[test]
 fn rewritten_programs_mean_the_same_at_the_ends_of_the_range() {

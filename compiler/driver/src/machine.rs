@@ -66,22 +66,44 @@ impl Resident {
 pub fn cores() -> usize {
     let listed = fs::read_to_string("/sys/devices/system/cpu/online")
         .ok()
-        .and_then(|text| count(text.trim()));
+        .and_then(|text| numbers(text.trim()));
     let mine = thread::available_parallelism().map_or(1, usize::from);
-    listed.map_or(mine, |all| all.max(mine))
+    listed.map_or(mine, |all| all.len().max(mine))
 }
 
 /// The numbers in a list such as `0-3,8`.
-fn count(list: &str) -> Option<usize> {
-    list.split(',')
-        .map(|part| match part.split_once('-') {
-            Some((from, to)) => {
-                let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
-                (to + 1).checked_sub(from)
-            }
-            None => part.parse::<usize>().ok().map(|_| 1),
-        })
-        .sum()
+fn numbers(list: &str) -> Option<Vec<usize>> {
+    let ranges = list.split(',').map(|part| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        Some(from.parse().ok()?..=to.parse().ok()?)
+    });
+    let ranges: Option<Vec<_>> = ranges.collect();
+    Some(ranges?.into_iter().flatten().collect())
+}
+
+/// The cores that this process's threads keep to, by thread, if all such threads are as many as the cores or a multiple of that; else none, since
+/// the system then knows better. `number` of `processes` have as many threads each, and may use the same cores.
+pub fn kept(threads: usize, (number, processes): (usize, usize)) -> Vec<usize> {
+    // A BLAS starts threads of its own, which may run where the thread may that starts them.
+    if ein_kernels::blas_in_use().is_some() {
+        return vec![];
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let allowed = allowed.and_then(|list| numbers(list.trim()));
+    spread(&allowed.unwrap_or_default(), threads, (number, processes))
+}
+
+/// As [`kept`], of these cores.
+fn spread(cores: &[usize], threads: usize, (number, processes): (usize, usize)) -> Vec<usize> {
+    let all = threads.saturating_mul(processes);
+    if cores.len() < 2 || !all.is_multiple_of(cores.len()) {
+        return vec![];
+    }
+    let first = number * threads;
+    let thread = |thread: usize| cores[(first + thread) % cores.len()];
+    (0..threads).map(thread).collect()
 }
 
 /// What a rank tells the others of where it runs.
@@ -118,6 +140,12 @@ impl Place {
         (self.threads / self.sharing(all).max(1)).max(1)
     }
 
+    /// The number of a rank, which is `own` in the list of all, among those that may use the same cores, and how many these are.
+    pub fn among(&self, all: &[Place], own: usize) -> (usize, usize) {
+        let before = &all[..own.min(all.len())];
+        (self.sharing(before), self.sharing(all))
+    }
+
     /// How many of the ranks may use the same cores, itself included.
     pub fn sharing(&self, all: &[Place]) -> usize {
         let same = |other: &&Place| (other.machine, other.cores) == (self.machine, self.cores);
@@ -138,9 +166,28 @@ mod tests {
 
     #[test]
     fn lists_of_cores() {
-        assert_eq!(count("0-3,8"), Some(5));
-        assert_eq!(count("0"), Some(1));
-        assert_eq!(count("x"), None);
+        assert_eq!(numbers("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!(numbers("0"), Some(vec![0]));
+        assert_eq!(numbers("x"), None);
+    }
+
+    #[test]
+    fn threads_keep_to_cores_where_they_fill_them() {
+        let cores = [2, 3, 6, 7];
+        assert_eq!(spread(&cores, 4, (0, 1)), cores);
+        assert_eq!(spread(&cores, 8, (0, 1)), [cores, cores].concat());
+        // Two ranks of two, eight of one.
+        assert_eq!(spread(&cores, 2, (1, 2)), [6, 7]);
+        assert_eq!(spread(&cores, 1, (5, 8)), [3]);
+        for free in [
+            spread(&cores, 3, (0, 1)),
+            spread(&cores, 1, (0, 1)),
+            spread(&cores, 1, (0, 6)),
+            spread(&cores[..1], 1, (0, 1)),
+            spread(&[], 1, (0, 1)),
+        ] {
+            assert!(free.is_empty());
+        }
     }
 
     #[test]
@@ -161,6 +208,8 @@ mod tests {
         // Bound to four cores each.
         let bound = [place(1, 1, 4), place(1, 2, 4), place(1, 3, 4)];
         assert!(bound.iter().all(|rank| rank.share(&bound) == 4));
+        assert_eq!(alone.among(&all, 4), (0, 1));
+        assert_eq!(free.among(&all, 2), (2, 4));
         let here = Place::here();
         assert_eq!(here, Place::here());
         assert!(here.share(&[here]) >= 1);

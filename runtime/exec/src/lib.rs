@@ -60,6 +60,8 @@ pub struct Options {
     pub seed: u64,
     /// Threads of all sites of this process together; at least one a site is used.
     pub threads: usize,
+    /// The cores that the threads of this process keep to, thread by thread, site by site; empty: the system places them.
+    pub cores: Vec<usize>,
     /// Folder of the `.ein` file: the paths of default sources are relative to it.
     pub base: PathBuf,
     /// Files bound to inputs and params, by full name; they replace the program's sources. Relative paths
@@ -73,6 +75,18 @@ pub struct Options {
     pub spill: PathBuf,
     /// After how long a site that waits for others says so; none: never.
     pub patience: Option<Duration>,
+}
+
+impl Options {
+    /// The cores of this site's threads, of which there are `threads` now; none if the system places them.
+    fn cores_of(&self, comm: &dyn Communicator) -> Vec<usize> {
+        let before = match comm.is_one_process() {
+            true => comm.site() as usize,
+            false => 0,
+        };
+        let cores = self.cores.chunks_exact(self.threads.max(1)).nth(before);
+        cores.unwrap_or_default().to_vec()
+    }
 }
 
 /// The groups of operations that running a plan would compile: what an executable built for it brings along.

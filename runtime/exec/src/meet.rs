@@ -36,6 +36,7 @@ pub(crate) fn meet(
     let Options {
         seed,
         threads: _,
+        cores: _,
         base: _,
         inputs,
         saves,

@@ -53,8 +53,25 @@ pub(crate) fn walk(
 
 /// The threads of a site. The only site of a run, which talks to nobody, is one of them: a step begins without waking another.
 pub(crate) fn pool(comm: &dyn Communicator, options: &Options) -> Result<ThreadPool, RunError> {
-    let builder = || rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1));
-    let own = (comm.sites() == 1).then(|| builder().use_current_thread().build().ok());
+    let threads = options.threads.max(1);
+    let cores = options.cores_of(comm);
+    let alone = comm.sites() == 1;
+    // What waits while its pool computes may be where that is; a thread of the pool that also does what is done alone is left where there is room.
+    match (cores.len() == threads, alone) {
+        (true, true) => ein_kernels::cores::begin_at(&cores),
+        (true, false) => ein_kernels::cores::keep_to(&cores),
+        (false, _) => {}
+    }
+    let builder = || {
+        let cores = cores.clone();
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        builder.start_handler(move |thread| {
+            if let Some(core) = cores.get(thread) {
+                ein_kernels::cores::keep_to(&[*core]);
+            }
+        })
+    };
+    let own = alone.then(|| builder().use_current_thread().build().ok());
     // A thread that is in a pool already stays in that one.
     own.flatten()
         .map_or_else(|| builder().build(), Ok)

@@ -193,6 +193,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Ok(wanted) = std::env::var("EIN_BLAS") {
         ein_kernels::load_blas(&wanted)?;
     }
+    // As the only site of a program has them.
+    let threads = std::thread::available_parallelism()?.get();
+    ein_kernels::cores::begin_at(&(0..threads).collect::<Vec<_>>());
+    let builder = rayon::ThreadPoolBuilder::new().use_current_thread();
+    let builder = builder.start_handler(move |thread| {
+        if rayon::current_num_threads() == threads {
+            ein_kernels::cores::keep_to(&[thread]);
+        }
+    });
+    builder.build_global()?;
     let mut session = Session::default();
     let mut out = std::io::stdout();
     for line in std::io::stdin().lock().lines() {

@@ -18,6 +18,7 @@ mod column;
 mod combine;
 mod compiled;
 mod contraction;
+pub mod cores;
 mod curve;
 mod direct;
 mod drive;
@@ -209,6 +210,7 @@ pub fn add(
     sum: &mut Array,
     options: &Options,
 ) -> bool {
+    cores::large(ranges);
     !options.deterministic && contraction::add(kernel, ranges, operands, sum)
 }
 
@@ -225,6 +227,7 @@ pub fn run_over(
     options: &Options,
     memo: Option<&Memo>,
 ) -> Result<Vec<Array>, KernelError> {
+    cores::large(ranges);
     let old = match over::run(kernel, ranges, operands, (over, old), options, memo)? {
         Ok(made) => return Ok(vec![made]),
         Err(old) => old,
@@ -241,6 +244,7 @@ fn evaluated(
     options: &Options,
     memo: Option<&Memo>,
 ) -> Result<Vec<Array>, KernelError> {
+    cores::large(ranges);
     let fusion = options.fusion;
     if let Some(library) = kernel.library() {
         return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);

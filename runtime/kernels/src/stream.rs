@@ -101,11 +101,17 @@ lines!(
     __m512i
 );
 
+/// Whether an array lies in no cache of a core's own.
+#[inline]
+pub(crate) fn is_far<T>(array: &[T]) -> bool {
+    size_of_val(array) >= BEYOND
+}
+
 /// Asks for elements that are read soon, if the array lies in no cache of the core's own. What is beyond its end does not count.
 #[inline]
 pub(crate) fn ahead<T>(of: &[T], soon: Range<usize>) {
     #[cfg(target_arch = "x86_64")]
-    if size_of_val(of) >= BEYOND {
+    if is_far(of) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let soon = soon.start..soon.end.min(of.len());
         for at in soon.step_by((LINE / size_of::<T>()).max(1)) {

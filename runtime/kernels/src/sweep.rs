@@ -17,6 +17,7 @@ mod turns;
 use crate::boxes::Boxes;
 use crate::carrier::Carrier;
 use crate::column::{Column, Tap};
+use crate::cores;
 use crate::drive::Driver;
 use crate::explain::explain;
 use crate::memo::Memo;
@@ -90,6 +91,9 @@ pub fn sweep_over<'a>(
     let Some(first) = members.first() else {
         return Ok(vec![]);
     };
+    members
+        .iter()
+        .for_each(|member| cores::large(&member.ranges));
     let extents: Vec<(i64, i64)> = signed(&first.ranges[..rows]);
     let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
     let mut results: Vec<Option<Vec<Array>>> = (members.iter().enumerate())

@@ -92,20 +92,7 @@ pub(super) fn choose(
     deadline: &dyn Fn() -> bool,
 ) -> Result<(Program, Chosen), Stop> {
     if options.deterministic {
-        // Its decisions must not depend on the number of sites.
-        let layout = search::greedy::layout(program, options.sites, true);
-        let price = search::price(program, &layout, &objective_of(options.criteria.objective));
-        let chosen = Chosen {
-            mesh: layout.mesh.clone(),
-            layout,
-            price,
-            programs: 1,
-            not_explored: vec![
-                "other layouts: a deterministic one does not depend on the sites".into(),
-            ],
-            ..Chosen::default()
-        };
-        return Ok((program.clone(), chosen));
+        return deterministic(program, options);
     }
     let logic = rules::rewrite(
         program,
@@ -187,6 +174,39 @@ pub(super) fn choose(
     chosen.not_explored.extend(left_out);
     chosen.rewrites = rewrites;
     Ok((program, chosen))
+}
+
+/// The program with the least work, and a layout of it. No decision depends on the number of sites, on memory or on time.
+fn deterministic(program: &Program, options: &Options) -> Result<(Program, Chosen), Stop> {
+    let logic = rules::rewrite(
+        program,
+        &LogicOptions {
+            disabled: &options.criteria.disabled_rules,
+            node_limit: NODES,
+            candidates: 1,
+            deadline: &|| false,
+        },
+    );
+    let mut alternatives = logic.alternatives.into_iter();
+    let Some(best) = alternatives.next() else {
+        return Err(Stop::Internal("there is no program to lay out".into()));
+    };
+    let layout = search::greedy::layout(&best.program, options.sites, true);
+    let objective = objective_of(options.criteria.objective);
+    let chosen = Chosen {
+        mesh: layout.mesh.clone(),
+        price: search::price(&best.program, &layout, &objective),
+        layout,
+        programs: 1,
+        logic_nodes: logic.explored.nodes,
+        logic_classes: logic.explored.classes,
+        rewrites: best.rules.iter().map(rewrite).collect(),
+        not_explored: vec![
+            "other layouts: a deterministic one does not depend on the sites".into(),
+        ],
+        ..Chosen::default()
+    };
+    Ok((best.program, chosen))
 }
 
 fn rewrite(applied: &RuleUse) -> Rewrite {

@@ -169,14 +169,15 @@ pub(super) fn options(
     program: &Program,
     settings: &Settings,
     weights: BTreeMap<String, FileRef>,
-    threads: usize,
+    (threads, cores): (usize, Vec<usize>),
 ) -> Options {
     // What is named by itself wins.
     let mut inputs = weights;
     inputs.extend(settings.inputs.clone());
     Options {
         seed: settings.seed,
-        threads: settings.threads.unwrap_or(threads),
+        threads,
+        cores,
         base: program.base.clone(),
         inputs,
         saves: settings.saves.clone(),

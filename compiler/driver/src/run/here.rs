@@ -11,7 +11,7 @@ use crate::{
     bind::Purpose,
     exit,
     failure::Failure,
-    machine::{Place, Resident},
+    machine::{self, Place, Resident},
     planned::{Planned, Prepared},
     program::Program,
     report, session,
@@ -52,7 +52,10 @@ pub(super) fn run(
         &program.texts(),
         format,
     );
-    let options = options(&program, settings, weights, threads);
+    let threads = settings.threads.unwrap_or(threads);
+    let each = (threads / sites.max(1) as usize).max(1);
+    let cores = machine::kept(each * sites.max(1) as usize, (0, 1));
+    let options = options(&program, settings, weights, (threads, cores));
     let trace = match trace(settings, true) {
         Ok(trace) => trace,
         Err(error) => return unwritten(&error, format),

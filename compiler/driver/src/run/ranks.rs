@@ -12,7 +12,7 @@ use crate::{
     bind::Purpose,
     exit,
     failure::Failure,
-    machine::Place,
+    machine::{self, Place},
     planned::{Planned, Prepared},
     program::Program,
     report, session,
@@ -160,7 +160,9 @@ fn as_site(
         let there = (here.sharing(&places), here.threads);
         exit::show(crowded(settings, threads, there), &program.texts(), format);
     }
-    let options = options(&program, settings, weights, threads);
+    let threads = settings.threads.unwrap_or(threads);
+    let cores = machine::kept(threads, here.among(&places, site.site() as usize));
+    let options = options(&program, settings, weights, (threads, cores));
     let trace = trace(settings, first);
     let unwritable = trace.as_ref().err().map(ToString::to_string);
     match (site.agree(unwritable), &trace) {

@@ -9,6 +9,7 @@
 use super::term::{Number, RUN, Rule, line};
 use super::{Pairs, Way};
 use crate::lie::distances;
+use crate::stream;
 use crate::wide;
 
 /// Rows of a block.
@@ -96,8 +97,9 @@ impl<T: Number> Task<'_, T> {
     #[inline(always)]
     fn lines<R: Rule>(self, rule: R) {
         let terms = self.terms();
+        let far = stream::is_far(self.x) && stream::is_far(self.y);
         for (at, x, y) in self.points() {
-            let value = line(rule, &self.x[x..x + terms], &self.y[y..y + terms]);
+            let value = line(rule, far, &self.x[x..x + terms], &self.y[y..y + terms]);
             self.to[at] = T::from_f64(value / self.pairs.divisor);
         }
     }

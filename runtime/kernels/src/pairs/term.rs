@@ -10,6 +10,7 @@
 use super::Term;
 use super::blocks::{Panels, Task};
 use crate::packed::Packed;
+use crate::stream;
 use crate::wide::Job;
 use std::ops::{Add, Mul, Sub};
 
@@ -37,7 +38,7 @@ pub(crate) trait Number:
     /// Columns as panels of the same widths.
     fn pack(task: &Task<'_, Self>, batch: usize) -> Panels<Self>;
     /// Part of a line of `terms` terms.
-    fn line<R: Rule>(rule: R, terms: usize, x: &[Self], y: &[Self]) -> f64;
+    fn line<R: Rule>(rule: R, terms: usize, far: bool, x: &[Self], y: &[Self]) -> f64;
 }
 
 macro_rules! number {
@@ -64,11 +65,11 @@ macro_rules! number {
                 task.pack_to::<$panel, $narrow>(batch)
             }
             #[inline(always)]
-            fn line<R: Rule>(rule: R, terms: usize, x: &[Self], y: &[Self]) -> f64 {
+            fn line<R: Rule>(rule: R, terms: usize, far: bool, x: &[Self], y: &[Self]) -> f64 {
                 if terms < SHORT {
-                    part::<$t, R, $narrow>(rule, x, y)
+                    part::<$t, R, $narrow>(rule, far, x, y)
                 } else {
-                    part::<$t, R, $panel>(rule, x, y)
+                    part::<$t, R, $panel>(rule, far, x, y)
                 }
             }
         }
@@ -162,7 +163,7 @@ struct Part<'t, T> {
     y: &'t [T],
 }
 
-/// A part, of at most [`LINE`] terms, of a line of `terms` terms.
+/// A part, of at most [`LINE`] terms, of a line of `terms` terms, which lies in no cache of the core's own.
 pub(super) fn part_of_line<'t, T: Number>(
     term: Term,
     terms: usize,
@@ -176,30 +177,34 @@ impl<T: Number> Job for Part<'_, T> {
     type Output = f64;
     #[inline(always)]
     fn run(self) -> f64 {
-        with_rule!(self.term, rule => T::line(rule, self.terms, self.x, self.y))
+        with_rule!(self.term, rule => T::line(rule, self.terms, true, self.x, self.y))
     }
 }
 
-/// A whole line.
+/// A whole line; `far`: of arrays that lie in no cache of the core's own.
 #[inline(always)]
-pub(super) fn line<T: Number, R: Rule>(rule: R, x: &[T], y: &[T]) -> f64 {
+pub(super) fn line<T: Number, R: Rule>(rule: R, far: bool, x: &[T], y: &[T]) -> f64 {
     let terms = x.len();
     let mut parts = x.chunks(LINE).zip(y.chunks(LINE));
     let Some((x, y)) = parts.next() else {
         return rule.start::<f64>();
     };
-    let first = T::line(rule, terms, x, y);
+    let first = T::line(rule, terms, far, x, y);
     parts.fold(first, |sum, (x, y)| {
-        rule.join(sum, T::line(rule, terms, x, y))
+        rule.join(sum, T::line(rule, terms, far, x, y))
     })
 }
 
 #[inline(always)]
-fn part<T: Number, R: Rule, const L: usize>(rule: R, x: &[T], y: &[T]) -> f64 {
+fn part<T: Number, R: Rule, const L: usize>(rule: R, far: bool, x: &[T], y: &[T]) -> f64 {
     let near = L * RUN;
     let mut total: Option<f64> = None;
     for (x, y) in x.chunks(near).zip(y.chunks(near)) {
-        let next = folded(rule, &lanes::<T, R, L>(rule, x, y));
+        let lanes = match far {
+            true => lanes::<T, R, L, true>(rule, x, y),
+            false => lanes::<T, R, L, false>(rule, x, y),
+        };
+        let next = folded(rule, &lanes);
         total = Some(match total {
             None => next,
             Some(total) => rule.join(total, next),
@@ -208,12 +213,16 @@ fn part<T: Number, R: Rule, const L: usize>(rule: R, x: &[T], y: &[T]) -> f64 {
     total.unwrap_or(rule.start())
 }
 
-/// What each lane makes of the terms whose number it has modulo `L`.
+/// What each lane makes of the terms whose number it has modulo `L`. What comes next is asked for meanwhile if it is `FAR`.
 #[inline(always)]
-fn lanes<T: Number, R: Rule, const L: usize>(rule: R, x: &[T], y: &[T]) -> [T; L] {
+fn lanes<T: Number, R: Rule, const L: usize, const FAR: bool>(rule: R, x: &[T], y: &[T]) -> [T; L] {
     let mut lanes = [rule.start::<T>(); L];
     let ((xs, x), (ys, y)) = (x.as_chunks::<L>(), y.as_chunks::<L>());
     for (x, y) in xs.iter().zip(ys) {
+        if FAR {
+            stream::next(x.as_ptr().cast(), stream::NEXT, size_of_val(x));
+            stream::next(y.as_ptr().cast(), stream::NEXT, size_of_val(y));
+        }
         for l in 0..L {
             lanes[l] = rule.add(lanes[l], x[l], y[l]);
         }
