@@ -201,6 +201,12 @@ fn a_signal_ends_the_step_and_saves() {
             .spawn()
             .unwrap();
         place.reaches(10);
+        // Other runs are kept out meanwhile.
+        for other in ["--restart", "--resume"] {
+            let refused = run(&mut place.command(&[other])).fails_with(1).stderr;
+            let text = "another run keeps its checkpoints in";
+            assert!(refused.contains(text), "{refused}");
+        }
         let kill = Command::new("kill")
             .args([format!("-{signal}"), child.id().to_string()])
             .status();

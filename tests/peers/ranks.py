@@ -163,6 +163,8 @@ def main():
             times = {contestant: ([], []) for contestant in contestants}
             for _ in range(TURNS):
                 for contestant, (ranks, command) in contestants.items():
+                    # Memory that the one before had less of is new to the system's kernel: that is nobody's time.
+                    seconds(command(FEW), ranks)
                     for of, rounds in zip(times[contestant], (FEW, MANY)):
                         of.append(seconds(command(rounds), ranks))
             each = lambda pick: {name: (pick(many) - pick(few)) / (MANY - FEW) for name, (few, many) in times.items()}

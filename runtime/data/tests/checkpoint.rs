@@ -3,7 +3,9 @@
 
 mod support;
 
-use ein_data::checkpoint::{Checkpoint, CheckpointWriter, list, newest, prepare, sweep};
+use ein_data::checkpoint::{
+    Checkpoint, CheckpointWriter, InUse, hold, list, newest, prepare, sweep,
+};
 use ein_data::{DataError, Header, Named, SetWriter};
 use ein_plan::DType;
 use proptest::prelude::*;
@@ -477,6 +479,21 @@ fn sets_of_arrays() {
     );
     assert!(none("x.npy").starts_with("x.npy: is no .safetensors file"));
     assert_eq!(names(folder.path()), ["model.safetensors"]);
+}
+
+#[test]
+fn a_folder_is_held_by_one_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("ckpt");
+    assert!(hold(&root).unwrap().is_none());
+    prepare(&root, true).unwrap();
+    let held = hold(&root).unwrap().unwrap();
+    assert_eq!(hold(&root).unwrap_err(), InUse);
+    let elsewhere = folder.path().join("elsewhere");
+    std::os::unix::fs::symlink(&root, &elsewhere).unwrap();
+    assert!(held.is(&elsewhere) && !held.is(folder.path()));
+    drop(held);
+    assert!(hold(&root).unwrap().is_some());
 }
 
 /// It might have no end.

@@ -14,7 +14,7 @@ mod write;
 
 pub use manifest::Manifest;
 pub use read::{Checkpoint, Found, newest};
-pub use write::{CheckpointWriter, prepare, sweep};
+pub use write::{CheckpointWriter, Held, InUse, hold, prepare, sweep};
 
 use std::path::{Path, PathBuf};
 

@@ -14,7 +14,7 @@ use crate::temporary::{hidden, in_the_way, settle};
 use ein_array::Array;
 use rustix::fs::{CWD, RenameFlags};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,46 @@ pub struct CheckpointWriter {
     set: Option<SetWriter>,
     owner: bool,
 }
+
+/// A folder of checkpoints that nobody else writes to, until this is dropped or the process ends, however it does.
+#[derive(Debug)]
+pub struct Held {
+    folder: PathBuf,
+    /// What is closed is no longer locked.
+    _open: File,
+}
+
+impl Held {
+    /// Whether this is the folder, however it is named.
+    pub fn is(&self, root: &Path) -> bool {
+        root.canonicalize()
+            .is_ok_and(|folder| folder == self.folder)
+    }
+}
+
+/// Keeps other runs from writing checkpoints to a folder; `None` if there is no such folder. Where the file system knows no locks, nobody is kept.
+///
+/// # Errors
+/// Another run holds it.
+pub fn hold(root: &Path) -> Result<Option<Held>, InUse> {
+    let Some(folder) = root.canonicalize().ok().filter(|folder| folder.is_dir()) else {
+        return Ok(None);
+    };
+    let Ok(open) = File::open(&folder) else {
+        return Ok(None);
+    };
+    match open.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(InUse),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(Held {
+            folder,
+            _open: open,
+        })),
+    }
+}
+
+/// Another run writes checkpoints to a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InUse;
 
 /// Removes what a killed run left of checkpoints that it did not finish. Nobody else may be writing checkpoints to this folder.
 pub fn sweep(root: &Path) {

@@ -33,6 +33,7 @@ use crate::{Options, Report};
 use ein_array::Data;
 use ein_comm::Communicator;
 use ein_data::Reader;
+use ein_data::checkpoint;
 use ein_plan::source::fed::{NEXT, RATE};
 use ein_plan::{Operation, Plan};
 use feed::{Batch, Data as Bound, Feed};
@@ -78,6 +79,7 @@ pub(crate) fn session(
         beside: 0,
         rate: None,
         restored: BTreeMap::new(),
+        held: vec![],
         token,
         began: Instant::now(),
         watch,
@@ -166,6 +168,8 @@ struct Runner<'a> {
     rate: Option<f64>,
     /// What is read of the checkpoint that is continued.
     restored: BTreeMap<String, Reader>,
+    /// The folders of checkpoints that other runs are kept out of (site 0).
+    held: Vec<checkpoint::Held>,
     /// Tells this run's files from those of others.
     token: String,
     began: Instant,

@@ -55,8 +55,9 @@ impl Runner<'_> {
     }
 
     /// Makes the folders of checkpoints ready for a run that begins anew (site 0).
-    fn anew(&self, restart: bool) -> Result<(), RunError> {
+    fn anew(&mut self, restart: bool) -> Result<(), RunError> {
         for folder in self.session.folders() {
+            self.hold(folder)?;
             let there = checkpoint::list(folder);
             if let (false, Some((step, _))) = (restart, there.first()) {
                 let message = format!(
@@ -67,7 +68,23 @@ impl Runner<'_> {
                     .help("`--resume` continues that run; `--restart` removes its checkpoints and begins anew"));
             }
             checkpoint::prepare(folder, restart).map_err(unwritten)?;
+            self.hold(folder)?;
         }
+        Ok(())
+    }
+
+    /// Keeps other runs out of a folder of checkpoints, if it is there (site 0).
+    fn hold(&mut self, folder: &Path) -> Result<(), RunError> {
+        if self.held.iter().any(|held| held.is(folder)) {
+            return Ok(());
+        }
+        let held = checkpoint::hold(folder).map_err(|checkpoint::InUse| {
+            let folder = folder.display();
+            let message = format!("another run keeps its checkpoints in `{folder}` now");
+            RunError::new("E0709", ErrorKind::Output, message)
+                .help("wait until it ends, or let `checkpoint:` name another folder")
+        })?;
+        self.held.extend(held);
         Ok(())
     }
 
@@ -83,6 +100,10 @@ impl Runner<'_> {
         if self.comm.site() == 0 {
             let mut refused = vec![];
             for (number, folder) in folders.iter().enumerate() {
+                if let Err(error) = self.hold(folder) {
+                    failure = Some(error);
+                    break;
+                }
                 checkpoint::sweep(folder);
                 let found = checkpoint::newest(folder, &tensors, &facts);
                 refused.extend(found.refused);
@@ -93,6 +114,7 @@ impl Runner<'_> {
                 }
             }
             match best {
+                _ if failure.is_some() => {}
                 None => failure = Some(nothing(&folders, &refused)),
                 Some(_) => {
                     let told = refused.iter();

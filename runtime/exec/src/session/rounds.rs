@@ -86,6 +86,7 @@ impl Runner<'_> {
                 schedules: Schedules::default(),
                 rate: None,
                 restored: BTreeMap::new(),
+                held: vec![],
                 token: self.token.clone(),
                 began: self.began,
                 watch: self.watch,
