@@ -131,6 +131,16 @@ fn hostile_texts_are_refused_without_a_panic() {
 }
 
 #[test]
+fn a_line_of_a_training_that_cannot_be_parsed_is_told_once() {
+    let text = "input X: f32[8, 4]\nparam w: f32[4] = zeros\nloss = mean[n] (X[n,d] * w[d])^2\n\
+                train {\n  loss: loss\n  data: X over 8 by 2 shuffel\n  epochs: 1\n  optimiser: sgd(lr: 0.1)\n}\n";
+    let finished = check(text).fails_with(1);
+    let errors = finished.stderr.matches("error[").count();
+    assert_eq!(errors, 2, "{finished}");
+    finished.says(&["E0116", "wrong.ein:6", "`optimiser`", "`optimizer`"]);
+}
+
+#[test]
 fn independent_errors_are_reported_together_and_in_order() {
     let many: String = (0..30).map(|n| format!("a{n} = missing{n}\n")).collect();
     let finished = check(many).fails_with(1);

@@ -6,11 +6,8 @@ einc's times are those of the steps in its own trace (`--profile`), round by rou
 """
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import tempfile
 import time
 
 for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
@@ -19,11 +16,11 @@ THREADS = len(os.sched_getaffinity(0))
 os.environ["OMP_NUM_THREADS"] = str(THREADS)
 
 import numpy as np  # noqa: E402
+import peers as peers_of  # noqa: E402
 import torch  # noqa: E402
 
 torch.set_num_threads(THREADS)
 torch.set_grad_enabled(False)
-EINC = os.environ.get("EINC", "target/release/einc")
 ROUNDS = 6
 
 
@@ -42,22 +39,6 @@ output X
 """
 
 
-def einc(text):
-    """Seconds of each round, the first left out: nothing is warm in it."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, trace = os.path.join(folder, "p.ein"), os.path.join(folder, "t.json")
-        with open(source, "w") as file:
-            file.write(text)
-        subprocess.run([EINC, "run", source, "--profile", trace], check=True, stdout=subprocess.DEVNULL)
-        with open(trace) as file:
-            events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
-    steps = {}
-    for event in events:
-        steps.setdefault(event["args"]["step"], []).append(event["dur"] / 1e6)
-    rounds = [sum(times) for times in zip(*(t for t in steps.values() if len(t) == ROUNDS))]
-    return rounds[1:]
-
-
 def timed(body):
     start = time.perf_counter()
     body()
@@ -72,7 +53,7 @@ def compare(name, text, peers, moved, repeats):
         peer()
     own, times = [], {peer: [] for peer in peers}
     for _ in range(repeats):
-        own += einc(text)
+        own += peers_of.seconds_of_rounds(text, ROUNDS)
         for peer, body in peers.items():
             times[peer] += [timed(body) for _ in range(3)]
     median = statistics.median(own)

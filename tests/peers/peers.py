@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -82,6 +83,20 @@ class Einc:
             self.tell(f"kernel {name} {text} of {' '.join(operands)}")
         if sweep:
             self.tell(f"sweep {sweep} 1")
+
+
+def seconds_of_rounds(text, rounds):
+    """Seconds of each round of a program that is one loop of so many, by its own trace; the first is left out: nothing is warm in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, trace = Path(folder, "p.ein"), Path(folder, "t.json")
+        source.write_text(text)
+        command = [os.environ.get("EINC", ROOT / "target/release/einc"), "run", source, "--profile", trace]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        events = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
+    steps = {}
+    for event in events:
+        steps.setdefault(event["args"]["step"], []).append(event["dur"] / 1e6)
+    return [sum(times) for times in zip(*(t for t in steps.values() if len(t) == rounds))][1:]
 
 
 def einsum_kernel(spec, sizes, dtype="f32"):

@@ -11,6 +11,7 @@ use crate::{
     arguments::Format,
     environment,
     failure::{Failure, INTERNAL, shorten},
+    interrupt,
     program::Program,
     render::{self, Text},
 };
@@ -38,6 +39,7 @@ pub fn guard(main: impl FnOnce() -> i32) -> i32 {
         let what = info.payload_as_str().unwrap_or("a panic without a message");
         internal(&format!("{what}{place}"));
     }));
+    interrupt::outlive_long_files();
     // Not a thread's stack: the heap of any thread but the first grows by one page at a time.
     let finished = stacker::grow(STACK, || panic::catch_unwind(panic::AssertUnwindSafe(main)));
     finished.unwrap_or(INTERNAL)

@@ -1,4 +1,5 @@
-//! SIGTERM and SIGINT: the first asks the run to finish its step and save, the second ends the process as it would without this.
+//! SIGTERM and SIGINT: the first asks the run to finish its step and save, the second ends the process as it would without this. A file that
+//! becomes longer than `ulimit -f` lets it is a failed write, as on a full disk, not the end of the process.
 //!
 //! Must not know what is saved, or when.
 //!
@@ -6,7 +7,7 @@
 //! ^C   ->   asked() = Some(SIGINT); the session ends its step and saves what it carries; exit status 130
 //! ```
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use std::io;
 use std::sync::Arc;
@@ -47,6 +48,11 @@ impl Interrupt {
     pub fn flag(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.signal)
     }
+}
+
+/// From now on, a write beyond the limit for files fails. Where the system does not let the process handle the signal, it ends it.
+pub fn outlive_long_files() {
+    let _seen = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
 /// A signal that asks a process to end.

@@ -154,12 +154,14 @@ r4 y: {kind}[i, 900] @ PART(i) = join k3(r2{{i}}, r3{{i}}) over [i, _]; free r0,
             let path = folder.path().join("y.npy");
             plan.outputs[0].file = Some(path.to_str().unwrap().into());
             let report = run_in_process(&plan, &options()).unwrap();
-            (std::fs::read(path).unwrap(), report.peak_bytes[0])
+            let stated = ein_plan::memory::peaks(&plan)[0].bytes;
+            (std::fs::read(path).unwrap(), report.peak_bytes[0], stated)
         };
         let (alone, together) = (run(""), run("sweep r1, r2, r3, r4 rows 1\n"));
         assert!(alone.0 == together.0, "{sites} sites");
         // X where y is in the end: nothing lies beside it, and the rest passes.
         assert_eq!(together.1, 4 * (900 / sites as u64) * 900);
+        assert_eq!(together.2, together.1);
     }
 }
 

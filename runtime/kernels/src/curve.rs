@@ -12,7 +12,7 @@ use crate::fuse::{arguments, users};
 use crate::math;
 use crate::program::{Kind, Operation, Program, Register};
 use crate::quotient;
-use crate::stream;
+use crate::stream::{self, Ahead};
 use crate::wide::{self, Job};
 use ein_plan::{DType, Function};
 
@@ -20,7 +20,7 @@ use ein_plan::{DType, Function};
 const PART: usize = 1024;
 
 /// Lanes after which memory is asked for again: far fewer lines than may be under way at once.
-const AHEAD: usize = 64;
+const EACH: usize = 128;
 
 /// `(f(scale · x - shift) + plus) · (by · x)` of single precision, or `x / under`; all but x are the same in all lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,81 +78,60 @@ pub(crate) struct Known {
 impl Known {
     /// `to[l]` of `from[l]`.
     pub(crate) fn run(self, to: &mut [f32], from: &[f32]) {
-        if let Some(under) = self.under {
-            return quotient::run(to, from, under);
-        }
-        wide::run(Lanes {
-            curve: self,
-            to,
-            from,
-        });
+        self.run_ahead(to, from, Ahead::Nothing);
     }
 
-    /// The same, meanwhile asking for what lies so many bytes behind, if any: the next part of memory that is taken this way.
-    pub(crate) fn run_ahead(self, to: &mut [f32], from: &[f32], bytes: usize) {
-        if bytes == 0 || self.under.is_some() {
-            return self.run(to, from);
+    /// The same, meanwhile asking for memory.
+    pub(crate) fn run_ahead(self, to: &mut [f32], from: &[f32], ahead: Ahead<'_>) {
+        match (self.under, ahead) {
+            // It computes too little to be slower than memory that it reads itself.
+            (Some(under), Ahead::Nothing | Ahead::Next) => quotient::run(to, from, under),
+            (Some(under), Ahead::Soon(soon)) => {
+                for (to, from) in to.chunks_mut(PART).zip(from.chunks(PART)) {
+                    soon.ask(from.len());
+                    quotient::run(to, from, under);
+                }
+            }
+            (None, _) => wide::run(Lanes {
+                curve: self,
+                to,
+                from,
+                ahead,
+            }),
         }
-        wide::run(Ahead {
-            curve: self,
-            to,
-            from,
-            bytes,
-        });
     }
 
     /// The same past the caches, part by part, most of them whole lines; [`stream::fence`] comes after the last one.
-    pub(crate) fn past(self, to: &mut [f32], from: &[f32], bytes: usize) {
+    pub(crate) fn past(self, to: &mut [f32], from: &[f32], ahead: Ahead<'_>) {
         let mut buffer = [0.0; PART];
         let (head, rest) = to.split_at_mut(stream::before_line(to));
         let (from_head, from) = from.split_at(head.len());
         self.run(head, from_head);
         for (to, from) in rest.chunks_mut(PART).zip(from.chunks(PART)) {
             let buffer = &mut buffer[..to.len()];
-            self.run_ahead(buffer, from, bytes);
+            self.run_ahead(buffer, from, ahead);
             stream::copy(to, buffer, true);
         }
     }
 
     /// The same of what is there.
-    pub(crate) fn over(self, lanes: &mut [f32], bytes: usize) {
+    pub(crate) fn over(self, lanes: &mut [f32], ahead: Ahead<'_>) {
         let mut buffer = [0.0; PART];
         for part in lanes.chunks_mut(PART) {
             // Memory is read at the pace of the function, and written while it is in the first cache.
             let buffer = &mut buffer[..part.len()];
-            self.run_ahead(buffer, part, bytes);
+            self.run_ahead(buffer, part, ahead);
             part.copy_from_slice(buffer);
         }
     }
 }
 
-/// The lanes that a curve is computed of.
+/// The lanes that a curve is computed of, and what is asked for meanwhile.
 struct Lanes<'l> {
     curve: Known,
     to: &'l mut [f32],
     from: &'l [f32],
-}
-
-/// The same, and how many bytes behind them lies what is asked for meanwhile.
-struct Ahead<'l> {
-    curve: Known,
-    to: &'l mut [f32],
-    from: &'l [f32],
-    bytes: usize,
-}
-
-impl Job for Ahead<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let parts = self.to.chunks_mut(AHEAD).zip(self.from.chunks(AHEAD));
-        for (to, from) in parts {
-            stream::beyond(from, self.bytes);
-            let curve = self.curve;
-            Lanes { curve, to, from }.run();
-        }
-    }
+    ahead: Ahead<'l>,
 }
 
 impl Job for Lanes<'_> {
@@ -160,7 +139,6 @@ impl Job for Lanes<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Lanes { curve, to, from } = self;
         let Known {
             function,
             scale,
@@ -168,38 +146,32 @@ impl Job for Lanes<'_> {
             plus,
             by,
             under: _,
-        } = curve;
+        } = self.curve;
         let only_shift = scale == 1.0 && plus.to_bits() == (-0.0_f32).to_bits() && by.is_none();
         let alone = only_shift && shift.to_bits() == 0;
         // The function is called by its name: one that is passed as a value may be left out of line.
+        macro_rules! each {
+            ($x:ident => $value:expr) => {
+                for (to, from) in self.to.chunks_mut(EACH).zip(self.from.chunks(EACH)) {
+                    self.ahead.ask(from);
+                    for (to, $x) in to.iter_mut().zip(from) {
+                        *to = $value;
+                    }
+                }
+            };
+        }
         macro_rules! curve {
             ($($f:tt)+) => {
                 match by {
-                    None if alone => {
-                        for (to, x) in to.iter_mut().zip(from) {
-                            *to = $($f)+(*x);
-                        }
-                    }
-                    None => {
-                        for (to, x) in to.iter_mut().zip(from) {
-                            *to = $($f)+(scale * *x - shift) + plus;
-                        }
-                    }
-                    Some(by) => {
-                        for (to, x) in to.iter_mut().zip(from) {
-                            *to = ($($f)+(scale * *x - shift) + plus) * (by * *x);
-                        }
-                    }
+                    None if alone => each!(x => $($f)+(*x)),
+                    None => each!(x => $($f)+(scale * *x - shift) + plus),
+                    Some(by) => each!(x => ($($f)+(scale * *x - shift) + plus) * (by * *x)),
                 }
             };
         }
         match function {
             // Softmax: what changes nothing would take a third as long again as the rest.
-            Function::Exp if only_shift => {
-                for (to, x) in to.iter_mut().zip(from) {
-                    *to = math::exp_f32(*x - shift);
-                }
-            }
+            Function::Exp if only_shift => self.exponentials(shift),
             Function::Exp => curve!(math::exp_f32),
             Function::Expm1 => curve!(math::expm1_f32),
             Function::Log => curve!(math::log_f32),
@@ -209,6 +181,31 @@ impl Job for Lanes<'_> {
             Function::Erf => curve!(math::erf_f32),
             Function::Gelu => curve!(math::gelu_f32),
             other => unreachable!("{} has no loop with arithmetic around it", other.name()),
+        }
+    }
+}
+
+impl Lanes<'_> {
+    /// e^(x - shift), by the short way where the differences are near 0.
+    #[inline(always)]
+    fn exponentials(self, shift: f32) {
+        let (to, to_rest) = self.to.as_chunks_mut::<EACH>();
+        let (from, from_rest) = self.from.as_chunks::<EACH>();
+        for (to, from) in to.iter_mut().zip(from) {
+            self.ahead.ask(from);
+            let magnitudes = from.iter().map(|x| math::magnitude_bits(*x - shift));
+            if magnitudes.fold(0, u32::max) <= math::NEAR {
+                for (to, x) in to.iter_mut().zip(from) {
+                    *to = math::exp_near_f32(*x - shift);
+                }
+            } else {
+                for (to, x) in to.iter_mut().zip(from) {
+                    *to = math::exp_f32(*x - shift);
+                }
+            }
+        }
+        for (to, x) in to_rest.iter_mut().zip(from_rest) {
+            *to = math::exp_f32(*x - shift);
         }
     }
 }

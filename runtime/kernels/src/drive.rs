@@ -20,6 +20,7 @@ use crate::odometer::Odometer;
 use crate::program::{Place, Program, Request};
 use crate::segment::Segment;
 use crate::store::store_values;
+use crate::stream::Ahead;
 use crate::wide;
 use crate::{Chunk, Fusion, KernelError, direct, memory, signed, stream};
 use ein_array::Array;
@@ -110,8 +111,8 @@ pub(crate) struct Driver<'p, 'a> {
     streams: bool,
     /// The operands that results take the place of, with the columns, if the program [may](Program::may_be_over).
     over: &'p [(usize, usize)],
-    /// See [`Machine::ahead`].
-    ahead: usize,
+    /// What is asked for of memory meanwhile.
+    ahead: Ahead<'p>,
     ranges: &'p [(i64, i64)],
     /// Global extents of the reduced indices: what the numbers of `argmax` count.
     extents: &'p [i64],
@@ -133,7 +134,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             parts: None,
             streams: false,
             over: &[],
-            ahead: stream::NEXT,
+            ahead: Ahead::Next,
             ranges,
             extents,
             finish,
@@ -169,8 +170,8 @@ impl<'p, 'a> Driver<'p, 'a> {
         Driver { streams, ..self }
     }
 
-    /// The same, asking for what lies so many bytes behind what is read; 0: it lies in a cache, or nowhere in particular.
-    pub(crate) fn ahead(self, ahead: usize) -> Self {
+    /// The same, asking for this meanwhile.
+    pub(crate) fn ahead(self, ahead: Ahead<'p>) -> Self {
         Driver { ahead, ..self }
     }
 
@@ -499,6 +500,9 @@ impl<'p, 'a> Driver<'p, 'a> {
                         machine: &machine,
                         accumulator: &mut accumulator,
                     });
+                }
+                if let Ahead::Soon(soon) = self.ahead {
+                    soon.ask(machine.extents.lanes());
                 }
                 moved_step = step_loops.advance();
             }

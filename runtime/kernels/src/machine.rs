@@ -16,6 +16,7 @@ use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
 use crate::program::{Kind, Operation, Program, Read, Register};
+use crate::stream::Ahead;
 use crate::wide::{self, Job};
 use crate::{Chunk, Fault};
 use ein_plan::{DType, Function, Scalar};
@@ -93,8 +94,8 @@ pub(crate) struct Machine<'p, 'a> {
     skipped: &'p [i64],
     /// The operands whose lanes are taken from where results go ([`Machine::take`]), not read; with the columns.
     pub over: &'p [(usize, usize)],
-    /// How many bytes behind what a group or a curve of a direct program reads lies what is read soon; 0: nothing is asked for.
-    pub ahead: usize,
+    /// What a group or a curve of a direct program asks for of memory meanwhile.
+    pub ahead: Ahead<'p>,
     /// The value of each index; of an index of the strip, its first lane's.
     pub point: Vec<i64>,
     /// The present strip.
@@ -169,7 +170,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             operands,
             skipped,
             over: &[],
-            ahead: 0,
+            ahead: Ahead::Nothing,
             point,
             extents: Extents::default(),
             f32s: Bank::new(room.f32s, f32s),

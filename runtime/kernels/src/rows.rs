@@ -18,6 +18,7 @@ use crate::nest::{WIDTH, strip_of};
 use crate::pack::merged;
 use crate::program::Place;
 use crate::segment::Segment;
+use crate::stream::Ahead;
 use crate::wide::{self, Job};
 use crate::{Chunk, memory};
 use ein_array::{Array, Data};
@@ -63,7 +64,7 @@ pub(crate) fn run(
     let segments = columns.iter_mut();
     let mut rest: Vec<Segment<'_>> = segments.map(|c| Segment::of(c.data_mut())).collect();
     if rows.rank == 0 {
-        rows.part(&ranges, (operands, &[]), rest);
+        rows.part(&ranges, (operands, &[]), rest, Ahead::Nothing);
         return Some(columns);
     }
     let boxes = Boxes::new(output, TASK / rows.length);
@@ -80,7 +81,7 @@ pub(crate) fn run(
         .for_each(|(number, to): (usize, Vec<Segment<'_>>)| {
             let mut own = ranges.clone();
             own[..rows.rank].copy_from_slice(&boxes.ranges(number));
-            rows.part(&own, (operands, &[]), to);
+            rows.part(&own, (operands, &[]), to, Ahead::Nothing);
         });
     Some(columns)
 }
@@ -130,12 +131,13 @@ impl Rows {
     }
 
     /// A box of the output, which the columns `to` are, in row-major order. Of operands, `skipped` first elements (none: 0)
-    /// are not there.
+    /// are not there. Meanwhile memory is asked for.
     pub(crate) fn part(
         &self,
         ranges: &[(i64, i64)],
         (operands, skipped): (&[Chunk<'_>], &[i64]),
         to: Vec<Segment<'_>>,
+        ahead: Ahead<'_>,
     ) {
         let first = self.from.first(ranges, skipped) as usize;
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
@@ -153,6 +155,7 @@ impl Rows {
                 starts,
                 count,
                 to,
+                ahead,
             }),
             Data::F64(x) => wide::run(Task {
                 rows: self,
@@ -161,6 +164,7 @@ impl Rows {
                 starts,
                 count,
                 to,
+                ahead,
             }),
             _ => {}
         }
@@ -199,6 +203,7 @@ struct Task<'t, T> {
     /// How many rows there are.
     count: usize,
     to: Vec<Segment<'t>>,
+    ahead: Ahead<'t>,
 }
 
 impl<T: Element> Task<'_, T> {
@@ -215,7 +220,7 @@ impl<T: Element> Task<'_, T> {
     /// loop's processor.
     #[inline(always)]
     fn extreme<const LARGEST: bool>(&self, row: usize, wanted: bool) -> (T, usize) {
-        of_row::<T, LARGEST>(self.row(row), wanted)
+        of_row::<T, LARGEST>(self.row(row), wanted, self.ahead)
     }
 
     #[inline(always)]
@@ -252,6 +257,7 @@ impl<T: Element> Task<'_, T> {
         for row in 0..self.count {
             accumulator.reset(1);
             for part in self.row(row).chunks(strip) {
+                self.ahead.ask(part);
                 accumulator.add_floats(part, None, |lane| lane as i64);
             }
             let carrier = accumulator.carrier(0);

@@ -76,6 +76,22 @@ impl<'a> Segment<'a> {
         }
     }
 
+    /// The address behind the last element, as a number.
+    pub(crate) fn end(&self) -> usize {
+        fn behind<T>(elements: &[T]) -> usize {
+            elements.as_ptr_range().end.addr()
+        }
+        match self {
+            Segment::F16(v) => behind(v),
+            Segment::BF16(v) => behind(v),
+            Segment::F32(v) => behind(v),
+            Segment::F64(v) => behind(v),
+            Segment::U8(v) | Segment::Bool(v) => behind(v),
+            Segment::I32(v) => behind(v),
+            Segment::I64(v) => behind(v),
+        }
+    }
+
     /// The first `n` elements and the others.
     pub(crate) fn split(self, n: usize) -> (Segment<'a>, Segment<'a>) {
         each_segment!(self, v, Wrap => {

@@ -10,13 +10,14 @@
 
 use crate::wide;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Results of so many bytes do not stay in a cache until they are read.
 pub(crate) const FAR: usize = 1 << 25;
 /// Arrays of so many bytes do not lie in a core's own caches.
 const BEYOND: usize = 1 << 20;
 /// How many bytes ahead loops from memory to memory ask for what they read: while they compute, memory would rest.
-pub(crate) const NEXT: usize = 2048;
+const NEXT: usize = 2048;
 /// Bytes of a line.
 const LINE: usize = 64;
 
@@ -123,36 +124,116 @@ pub(crate) fn ahead<T>(of: &[T], soon: Range<usize>) {
     let _ = (of, soon);
 }
 
-/// Asks for what lies so many bytes behind these elements to come nearer; whatever is there.
+/// Asks for lines, of which the first begins at an address, to come nearer, beside the first cache; whatever is there.
 #[inline]
-pub(crate) fn beyond<T>(of: &[T], bytes: usize) {
+fn lines_at(address: *const u8, lines: usize) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..size_of_val(of)).step_by(LINE) {
+    for line in 0..lines {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        let address = of
-            .as_ptr()
-            .cast::<i8>()
-            .wrapping_add(bytes.wrapping_add(at));
+        let address = address.wrapping_add(line * LINE).cast();
         // SAFETY: a hint, which changes nothing, and is no access, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (of, bytes);
+    let _ = (address, lines);
 }
 
-/// Asks for `bytes` bytes, `distance` behind an address, to come nearer, into the first cache; whatever is there.
+/// What of memory a loop asks for before it is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ahead<'s> {
+    /// Nothing: what it reads lies in a cache, or nowhere in particular.
+    Nothing,
+    /// What lies [`NEXT`] bytes behind what it reads.
+    Next,
+    /// What is read after it, a piece beside each piece of its own.
+    Soon(&'s Soon),
+}
+
+impl Ahead<'_> {
+    /// Asks for what belongs to these elements, which are read now.
+    #[inline(always)]
+    pub(crate) fn ask<T>(self, beside: &[T]) {
+        match self {
+            Ahead::Nothing => {}
+            Ahead::Next => {
+                let first = beside.as_ptr().cast::<u8>().wrapping_add(NEXT);
+                lines_at(first, size_of_val(beside).div_ceil(LINE));
+            }
+            Ahead::Soon(soon) => soon.ask(beside.len()),
+        }
+    }
+}
+
+/// Parts of memory that are read soon, asked for line by line while something else is computed.
+#[derive(Debug, Default)]
+pub(crate) struct Soon {
+    /// Addresses, as numbers: nothing is done to what is there.
+    parts: Vec<Range<usize>>,
+    /// Which part is asked for, and how many bytes of it have been.
+    at: (AtomicUsize, AtomicUsize),
+    /// Lines that are asked for beside an element of somebody else's, in [`Soon::WHOLE`]s.
+    rate: AtomicUsize,
+    /// What is left of such lines.
+    left: AtomicUsize,
+}
+
+impl Soon {
+    /// A line, in the unit of rates.
+    const WHOLE: usize = 1 << 16;
+
+    /// Of these parts.
+    pub(crate) fn of(parts: Vec<Range<usize>>) -> Soon {
+        Soon {
+            parts,
+            ..Soon::default()
+        }
+    }
+
+    /// From now on, asks for so many of the lines beside so many elements.
+    pub(crate) fn pace(&self, part: f64, elements: usize) {
+        let bytes: usize = self.parts.iter().map(Range::len).sum();
+        let lines = (bytes / LINE) as f64 * part;
+        let rate = lines * Soon::WHOLE as f64 / elements.max(1) as f64;
+        self.rate.store(rate.ceil() as usize, Ordering::Relaxed);
+    }
+
+    /// Asks for what belongs to so many elements.
+    #[inline]
+    pub(crate) fn ask(&self, elements: usize) {
+        let left = self.left.load(Ordering::Relaxed);
+        let due = left.saturating_add(elements.saturating_mul(self.rate.load(Ordering::Relaxed)));
+        self.left.store(due % Soon::WHOLE, Ordering::Relaxed);
+        let mut lines = due / Soon::WHOLE;
+        while lines > 0 {
+            let part = self.at.0.load(Ordering::Relaxed);
+            let Some(range) = self.parts.get(part) else {
+                return;
+            };
+            let done = self.at.1.load(Ordering::Relaxed);
+            let next = (range.len().saturating_sub(done)).div_ceil(LINE).min(lines);
+            if next == 0 {
+                self.at.0.store(part + 1, Ordering::Relaxed);
+                self.at.1.store(0, Ordering::Relaxed);
+                continue;
+            }
+            lines_at(std::ptr::without_provenance(range.start + done), next);
+            self.at.1.store(done + next * LINE, Ordering::Relaxed);
+            lines -= next;
+        }
+    }
+}
+
+/// Asks for `bytes` bytes, [`NEXT`] behind an address, to come nearer, into the first cache; whatever is there.
 #[inline]
-pub(crate) fn next(address: *const u8, distance: usize, bytes: usize) {
+pub(crate) fn next(address: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..bytes).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, which changes nothing, and is no access, whatever the address.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(address.wrapping_add(distance.wrapping_add(at)).cast())
-        };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.wrapping_add(NEXT + at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (address, distance, bytes);
+    let _ = (address, bytes);
 }
 
 /// Makes what was copied past the caches visible to other threads in order.
@@ -164,4 +245,33 @@ pub(crate) fn fence(streams: bool) {
         unsafe { std::arch::x86_64::_mm_sfence() };
     }
     let _ = streams;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINE, Soon};
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn all_parts_are_asked_for_beside_all_elements_and_no_more() {
+        let (page, odd) = (1 << 20, (1 << 21) + 8);
+        let soon = Soon::of(vec![page..page + 10 * LINE, odd..odd + 3 * LINE - 16]);
+        soon.pace(0.5, 1000);
+        (0..50).for_each(|_| soon.ask(20));
+        let at = || {
+            (
+                soon.at.0.load(Ordering::Relaxed),
+                soon.at.1.load(Ordering::Relaxed),
+            )
+        };
+        // Half of twelve lines.
+        assert_eq!(at(), (0, 6 * LINE));
+        soon.pace(0.5, 10);
+        (0..20).for_each(|_| soon.ask(1));
+        soon.ask(10);
+        assert_eq!(at().0, 2);
+        let nothing = Soon::default();
+        nothing.pace(1.0, 0);
+        nothing.ask(usize::MAX);
+    }
 }

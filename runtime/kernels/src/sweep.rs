@@ -13,6 +13,7 @@ mod merged;
 mod part;
 mod read;
 mod turns;
+mod view;
 
 use crate::boxes::Boxes;
 use crate::carrier::Carrier;
@@ -23,17 +24,19 @@ use crate::explain::explain;
 use crate::memo::Memo;
 use crate::pairs::Pairs;
 use crate::segment::Segment;
-use crate::{Chunk, KernelError, Options, memory, signed, stream};
+use crate::stream::{self, Ahead, Soon};
+use crate::{Chunk, KernelError, Options, memory, signed};
 use bundle::Bundle;
 use ein_array::Array;
 use ein_plan::Kernel;
 use part::{Form, Part, gathers, places};
 use rayon::prelude::*;
-use read::{Making, aside, is_read, row_bytes};
+use read::{Far, Making, aside, far, is_read, row_bytes};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turns::{Turn, turns};
+use view::View;
 
 pub(crate) use bundle::groups;
 pub use merged::{Origin, Outline};
@@ -139,7 +142,9 @@ pub fn sweep_over<'a>(
             Part::new(members, (member, pairs, alone), &blocks, options)
         })
         .collect();
+    let work: f64 = parts.iter().map(|part| part.share).sum();
     for (number, part) in parts.iter_mut().enumerate() {
+        part.share /= work;
         part.read = is_read(members, &bundles, number);
         part.streams &= !overwritten[number];
     }
@@ -151,7 +156,8 @@ pub fn sweep_over<'a>(
         bundles: &bundles,
         turns: &turns,
         blocks: &blocks,
-        aside: &aside(members, &bundles, &over),
+        aside: &aside(members, (&bundles, &turns), &over),
+        far: &far(members, &extents),
         over: &over,
     };
     let mut rest: Vec<Vec<Segment<'_>>> = results
@@ -227,8 +233,10 @@ struct Pass<'p, 'a> {
     bundles: &'p [Bundle],
     turns: &'p [Turn],
     blocks: &'p Boxes<'p>,
-    /// By member: whether what it writes over is copied first.
+    /// By member: whether what it writes over is copied first. Where it is not, it is read where it lies.
     aside: &'p [bool],
+    /// What is read of memory, block by block.
+    far: &'p [Far],
     /// By bundle: the operands that its results take the place of, with the column.
     over: &'p [Vec<(usize, usize)>],
 }
@@ -259,6 +267,7 @@ impl Pass<'_, '_> {
             ranges: self.blocks.ranges(block),
             first: self.blocks.rows(block).0,
         };
+        let soon = self.soon(block, &columns);
         for (number, part) in self.parts.iter().enumerate() {
             if self.aside[number] {
                 let old = std::mem::take(&mut scratch.old[number]);
@@ -271,19 +280,21 @@ impl Pass<'_, '_> {
         for turn in self.turns {
             match turn {
                 Turn::Together(bundle) => {
-                    gathered.extend(self.together(*bundle, &here, &mut columns, scratch));
+                    let ahead = self.pace(&self.bundles[*bundle].merged.members, &here, &soon);
+                    gathered.extend(self.together(*bundle, &here, (&mut columns, ahead), scratch));
                 }
                 // What stands behind a fault does not count.
                 Turn::Alone(number) if *number > state.faulty.load(Ordering::Relaxed) => {}
                 Turn::Alone(number) => {
                     let own = std::mem::take(&mut columns[*number]);
-                    let ahead = self.ahead(*number, &here, &columns, scratch);
-                    match self.alone(*number, &here, (own, ahead), scratch) {
+                    let ahead = self.pace(&[*number], &here, &soon);
+                    match self.alone(*number, &here, (own, &columns, ahead), scratch) {
                         Ok(carrier) => gathered.extend(carrier.map(|carrier| (*number, carrier))),
                         Err(point) => {
                             let part = &self.parts[*number];
-                            let (operands, _) =
-                                self.operands(&part.member.operands, &here, scratch);
+                            let views = self.views(&part.member.operands, &here, &columns);
+                            let made = (&views[..], &*scratch);
+                            let (operands, _) = self.operands(&part.member.operands, &here, made);
                             fault(
                                 part.member.kernel,
                                 (*number, block),
@@ -305,16 +316,20 @@ impl Pass<'_, '_> {
         &self,
         number: usize,
         here: &Here,
-        columns: &mut [Vec<Segment<'_>>],
+        (columns, ahead): (&mut [Vec<Segment<'_>>], Ahead<'_>),
         scratch: &mut Scratch,
     ) -> Vec<(usize, Carrier)> {
         let bundle = &self.bundles[number];
         let results = || bundle.merged.results.iter().map(|result| result.1);
+        let mut own_columns: Vec<Vec<Segment<'_>>> = results()
+            .map(|number| std::mem::take(&mut columns[number]))
+            .collect();
         // What other members read is made where they find it.
         let mut rooms: Vec<Vec<Array>> = results()
-            .map(|number| {
+            .zip(&own_columns)
+            .map(|(number, columns)| {
                 let part = &self.parts[number];
-                let stays = part.read || columns[number].is_empty();
+                let stays = part.read || columns.is_empty();
                 match stays && part.gathers.is_none() {
                     true => {
                         let old = std::mem::take(&mut scratch.made[number]);
@@ -326,16 +341,18 @@ impl Pass<'_, '_> {
             .collect();
         let read = bundle.merged.operands.iter();
         let read = read.map(|(member, operand)| &self.parts[*member].member.operands[*operand]);
-        let (operands, skipped) = self.operands(read, here, scratch);
+        let views = self.views(read.clone(), here, columns);
+        let (operands, skipped) = self.operands(read, here, (&views, scratch));
         let own = self.parts[bundle.merged.members[0]].block(&here.ranges);
         let mut streams = false;
-        let to = results().zip(&mut rooms).map(|(number, room)| {
+        let places = own_columns.iter_mut().zip(&mut rooms);
+        let to = results().zip(places).map(|(number, (columns, room))| {
             let part = &self.parts[number];
             match (part.gathers, room.first_mut()) {
                 (Some(rule), _) => Column::Gathered(bundle.gathering(rule, &own)),
                 (None, Some(room)) => Column::There(Segment::of(room.data_mut())),
-                (None, None) if part.streams => Column::Past(columns[number].remove(0)),
-                (None, None) => Column::There(columns[number].remove(0)),
+                (None, None) if part.streams => Column::Past(columns.remove(0)),
+                (None, None) => Column::There(columns.remove(0)),
             }
         });
         let mut to: Vec<Column<'_>> = to.collect();
@@ -346,7 +363,7 @@ impl Pass<'_, '_> {
         });
         let (tapped, mut taps): (Vec<usize>, Vec<Tap>) = taps.unzip();
         let (given, over) = ((&operands[..], &skipped[..]), &self.over[number][..]);
-        bundle.run(&own, given, over, &mut to, &mut taps);
+        bundle.run(&own, given, over, (&mut to, &mut taps), ahead);
         let taps = tapped.into_iter().zip(&taps);
         let taps = taps.map(|(number, tap)| (number, tap.gathering.carrier()));
         let gathered = results().zip(&to).filter_map(|(number, column)| {
@@ -357,8 +374,8 @@ impl Pass<'_, '_> {
         });
         let gathered: Vec<(usize, Carrier)> = gathered.chain(taps).collect();
         drop(to);
-        for (number, room) in results().zip(rooms) {
-            if let (Some(column), Some(room)) = (columns[number].first_mut(), room.first()) {
+        for (number, (mut columns, room)) in results().zip(own_columns.into_iter().zip(rooms)) {
+            if let (Some(column), Some(room)) = (columns.first_mut(), room.first()) {
                 column.copy(room.data(), self.parts[number].streams);
                 streams |= self.parts[number].streams;
             }
@@ -368,44 +385,47 @@ impl Pass<'_, '_> {
         gathered
     }
 
-    /// How many bytes behind what a member reads first lies what it is of the next block; 0 if that is not known.
-    fn ahead(
-        &self,
-        number: usize,
-        here: &Here,
-        columns: &[Vec<Segment<'_>>],
-        scratch: &Scratch,
-    ) -> usize {
-        let part = &self.parts[number];
-        match part.member.operands.first() {
-            Some(Operand::Given(_)) => {
-                let rows = here.ranges.iter().map(|range| range.1 as usize);
-                rows.product::<usize>() * part.row * size_of::<f32>()
-            }
-            Some(Operand::Old(old)) => match (columns[*old].first(), scratch.old[*old].first()) {
-                (Some(Segment::F32(block)), Some(copy)) => {
-                    let next = block.as_ptr_range().end as usize;
-                    next.wrapping_sub(copy.data().bytes().as_ptr() as usize)
-                }
-                _ => 0,
-            },
-            _ => 0,
+    /// What the next block reads of memory.
+    fn soon(&self, block: usize, columns: &[Vec<Segment<'_>>]) -> Soon {
+        let next = block + 1;
+        if next == self.blocks.count() {
+            return Soon::default();
         }
+        let (first, count) = self.blocks.rows(next);
+        let parts = self.far.iter().filter_map(|far| {
+            let (start, row) = match far {
+                Far::Given { begin, row } => (begin + first * row, *row),
+                Far::Old { member, row } => (columns[*member].first()?.end(), *row),
+            };
+            Some(start..start + count * row)
+        });
+        Soon::of(parts.collect())
     }
 
-    /// A member on one block, and how far [`Pass::ahead`] memory is asked for: what is gathered of it, if it is. An error is the first faulty point.
+    /// What members ask for while they are taken: of what the next block reads, the part that their work is of all work on a block.
+    fn pace<'s>(&self, members: &[usize], here: &Here, soon: &'s Soon) -> Ahead<'s> {
+        let share = members.iter().map(|member| self.parts[*member].share);
+        let points = self.parts[members[0]].block(&here.ranges).into_iter();
+        let points = points.map(|(_, length)| length as usize).product();
+        soon.pace(share.sum(), points);
+        Ahead::Soon(soon)
+    }
+
+    /// A member on one block, and what is asked for meanwhile: what is gathered of it, if it is. An error is the first faulty point.
     fn alone(
         &self,
         number: usize,
         here: &Here,
-        (mut columns, ahead): (Vec<Segment<'_>>, usize),
+        (mut columns, others, ahead): (Vec<Segment<'_>>, &[Vec<Segment<'_>>], Ahead<'_>),
         scratch: &mut Scratch,
     ) -> Result<Option<Carrier>, Vec<i64>> {
         let part = &self.parts[number];
         let kernel = part.member.kernel;
         let own = part.block(&here.ranges);
         let mut own_room = std::mem::take(&mut scratch.made[number]);
-        let (operands, skipped) = self.operands(&part.member.operands, here, scratch);
+        let read = &part.member.operands;
+        let views = self.views(read, here, others);
+        let (operands, skipped) = self.operands(read, here, (&views, scratch));
         if part.product.is_some()
             && let Some(product) = part.product(&own, &operands, own_room.pop())
         {
@@ -435,7 +455,7 @@ impl Pass<'_, '_> {
                 None
             }
             Some(Form::Rows(rows)) => {
-                rows.part(&own, (&operands, &skipped), to);
+                rows.part(&own, (&operands, &skipped), to, ahead);
                 None
             }
             None => driver().streaming(streams).ahead(ahead).run_here(to),
@@ -458,19 +478,44 @@ impl Pass<'_, '_> {
         point.map_or(Ok(None), Err)
     }
 
+    /// What operands will be written over later, as it lies in a block's columns, by the writer.
+    fn views<'b, 'c>(
+        &self,
+        operands: impl IntoIterator<Item = &'b Operand<'b>>,
+        here: &Here,
+        columns: &'c [Vec<Segment<'_>>],
+    ) -> Vec<(usize, View<'c>)> {
+        let old = operands.into_iter().filter_map(|operand| match operand {
+            Operand::Old(number) if !self.aside[*number] => Some(*number),
+            _ => None,
+        });
+        let view = |number: usize| {
+            let shape = block_shape(&self.parts[number], &here.ranges);
+            Some((number, View::of(columns[number].first()?, shape)))
+        };
+        old.filter_map(view).collect()
+    }
+
     /// Operands in a block, and how many first elements of each are not there.
     fn operands<'b>(
         &self,
         operands: impl IntoIterator<Item = &'b Operand<'b>>,
         here: &Here,
-        scratch: &'b Scratch,
+        (views, scratch): (&'b [(usize, View<'_>)], &'b Scratch),
     ) -> (Vec<Chunk<'b>>, Vec<i64>) {
         let operands = operands.into_iter();
         let operands = operands.map(|operand| match operand {
             Operand::Given(chunk) => (chunk.clone(), 0),
             Operand::Made(number) => self.block_of(*number, &scratch.made[*number], here),
-            // Nothing, if only the loop that writes over it reads it.
-            Operand::Old(number) => self.block_of(*number, &scratch.old[*number], here),
+            Operand::Old(number) => {
+                let view = views.iter().find(|view| view.0 == *number);
+                // Neither, if only the loop that writes over it reads it.
+                let block = match view {
+                    Some((_, view)) => std::slice::from_ref(view.array()),
+                    None => &scratch.old[*number],
+                };
+                self.block_of(*number, block, here)
+            }
         });
         operands.unzip()
     }
@@ -489,14 +534,17 @@ impl Pass<'_, '_> {
     }
 }
 
+/// The shape of a member's result in a block.
+fn block_shape(part: &Part<'_>, ranges: &[(i64, i64)]) -> Vec<usize> {
+    let own = part.block(ranges);
+    let output = &own[..part.member.kernel.output_rank as usize];
+    output.iter().map(|(_, n)| *n as usize).collect()
+}
+
 /// Room for what a member makes of a block: the old one, if it fits.
 fn room(part: &Part<'_>, ranges: &[(i64, i64)], old: Vec<Array>) -> Vec<Array> {
     let kernel = part.member.kernel;
-    let own = part.block(ranges);
-    let shape: Vec<usize> = own[..kernel.output_rank as usize]
-        .iter()
-        .map(|(_, n)| *n as usize)
-        .collect();
+    let shape = block_shape(part, ranges);
     match old.first() {
         Some(array) if array.shape() == shape => old,
         _ => {

@@ -2,7 +2,7 @@
 //!
 //! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
 //! SHUF leave where it is is one array with two names and counted once, and so is a state that is what the round
-//! before ended with, what a step changes in place, and what a training carries on in the place of the old. The members of a sweep are all there when the last one is; what passes in it is not.
+//! before ended with, what a step changes in place, and what a training carries on, or a sweep makes, in the place of the old. The members of a sweep are all there when the last one is; what passes in it is not.
 //! The members of an exchange are there, beside what they are sent from, from its beginning. What rests on disk is not there, and of what lies there tuple by tuple no more than is in hand. Copies at several sites are counted at each. What a loop collects is there from its beginning.
 //! The working space of kernels and transports is not counted. Plans must be verified.
 //!
@@ -57,10 +57,12 @@ fn held(plan: &Plan) -> Held<'_> {
         sweeps: plan.sweeps_of_steps(),
         passing: plan.passing(),
         exchanges: plan.exchanges_of_steps(),
-        successions: {
+        written_over: {
+            let sweeps = plan.sweeps.iter();
+            let ending = sweeps.flat_map(|sweep| plan.overwrites_in(sweep));
             let list = plan.successions().list.into_iter();
-            list.map(|succession| (succession.next, succession.old))
-                .collect()
+            let carried = list.map(|succession| (succession.next, succession.old));
+            ending.chain(carried).collect()
         },
     };
     held.walk(&events(plan));
@@ -104,8 +106,8 @@ struct Held<'a> {
     passing: Vec<bool>,
     /// By step: its exchange.
     exchanges: Vec<Option<usize>>,
-    /// By what is carried on: what it is written over.
-    successions: BTreeMap<RelationId, RelationId>,
+    /// By what is carried on, or made in a sweep: what it is written over.
+    written_over: BTreeMap<RelationId, RelationId>,
 }
 
 impl Held<'_> {
@@ -259,15 +261,11 @@ impl Held<'_> {
         }
     }
 
-    /// New tuples, or what is carried on where it was.
+    /// New tuples, or what is written over where nobody else has it.
     fn result(&mut self, step: &Step) {
         let own = Name::Relation(step.result);
-        let old = self
-            .successions
-            .get(&step.result)
-            .copied()
-            .map(Name::Relation);
-        match old {
+        let old = self.written_over.get(&step.result).copied();
+        match old.map(Name::Relation) {
             Some(old) if self.is_alone(old) => self.rename(old, own, &step.kind),
             _ => self.make(own, &step.kind),
         }

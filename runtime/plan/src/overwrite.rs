@@ -1,6 +1,7 @@
 //! Steps whose result may take the memory of an operand: element by element, or in a sweep row by row, and nobody reads the operand afterwards.
 //!
-//! Whether it does is up to whoever runs the step; what a plan states that it holds counts both. Must not know how kernels are run.
+//! Whether a step that is in no sweep does is up to whoever runs it, and what a plan states that it holds counts both; a sweep always does, where nobody
+//! else has the operand. Must not know how kernels are run.
 //!
 //! ```text
 //! r5 = join k0 (r3, r4); free r4      k0 = (f32[9, 4], f32[9, 4]) [i: 9, j: 4] f32 = where(a0[i, j] > 0, a1[i, j], 0)      r5 over r4

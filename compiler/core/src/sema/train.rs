@@ -192,7 +192,8 @@ impl<'a> Checker<'a> {
             ("loss", "loss: loss"),
             ("optimizer", "optimizer: sgd(lr: 0.1)"),
         ] {
-            if find(key).is_none() {
+            let meant = |line: &Line<'_>| did_you_mean(&line.key.text, KEYS) == Some(key);
+            if find(key).is_none() && !lines.iter().any(meant) {
                 let help = format!("write a line such as `{example}`");
                 self.wrong(
                     head,
@@ -221,7 +222,13 @@ impl<'a> Checker<'a> {
             Some(line) => self.strategy(line.value, line.span),
             None => Some(Strategy::default()),
         };
-        if self.report.mark() > mark || self.failed_items.contains(&number) {
+        // Of a line that could not be parsed nothing more is said.
+        let broken = |line: &Line<'_>| {
+            line.value
+                .is_some_and(|v| matches!(*v.kind, ExprKind::Error))
+        };
+        let failed = lines.iter().any(broken) || self.failed_items.contains(&number);
+        if self.report.mark() > mark || failed {
             return None;
         }
         let strategy = strategy?;

@@ -14,7 +14,7 @@ use crate::fuse::{Fused, MOST_REGISTERS as MOST};
 use crate::nest::WIDTH;
 use crate::program::{Kind, Operation, Register};
 use crate::segment::Segment;
-use crate::stream;
+use crate::stream::{self, Ahead};
 use ein_plan::DType;
 use std::ops::Range;
 
@@ -24,6 +24,9 @@ const SLOT: usize = 16;
 /// Bytes of each input that a group takes before more are asked for: of one, and of each of several. There are as many lines in them as may be
 /// under way at once.
 const ASKED: [usize; 2] = [1024, 512];
+
+/// Bytes of an input that a group takes before it asks for what somebody else reads.
+const BESIDE: usize = 4096;
 
 /// Most results of a group that go past the caches.
 const MOST_PAST: usize = 4;
@@ -241,9 +244,9 @@ impl Machine<'_, '_> {
             let over = |input: usize| into.contains(&from[input]);
             tap::<T>(taps, &fused.inputs, (&part, 0, next), over);
             // Several are read ahead well enough where they go by way of a cache anyway.
-            match alone {
-                true => self.asking(fused, next, &part),
-                false => self.on_lanes(fused, next, &part),
+            match (alone, self.ahead) {
+                (false, Ahead::Next) => self.on_lanes(fused, next, &part),
+                _ => self.asking(fused, next, &part),
             }
             // What has just been read is in a cache.
             tap::<T>(taps, &fused.inputs, (&part, 0, next), |input| !over(input));
@@ -271,26 +274,31 @@ impl Machine<'_, '_> {
         !self.program.registers[node as usize].uniform
     }
 
-    /// Runs a group over `n` lanes, which lie at these addresses, and asks for what the inputs are read of next; not for what lies farther, since a
-    /// group has finished a piece too soon to ask for two.
+    /// Runs a group over `n` lanes, which lie at these addresses, piece by piece, and asks for memory meanwhile.
     fn asking(&self, fused: &Fused, n: usize, lanes: &Lanes) {
-        if self.ahead != stream::NEXT {
+        if matches!(self.ahead, Ahead::Nothing) {
             return self.on_lanes(fused, n, lanes);
         }
         let inputs = fused.inputs.len();
         let moves = |k: usize| k >= inputs || self.moves(fused.inputs[k]);
         let read = || (0..inputs).filter(|k| moves(*k));
         let size = read().map(|k| lanes.sizes[k]).max().unwrap_or(1);
-        let most = ASKED[usize::from(read().count() > 1)] / size;
+        let most = match self.ahead {
+            Ahead::Soon(_) => BESIDE,
+            _ => ASKED[usize::from(read().count() > 1)],
+        } / size;
         let mut part = *lanes;
         for start in (0..n).step_by(most) {
             let next = most.min(n - start);
             for k in (0..lanes.count).filter(|k| moves(*k)) {
                 let address = lanes.addresses[k].wrapping_add(start * lanes.sizes[k]);
-                if k < inputs {
-                    stream::next(address, self.ahead, next * lanes.sizes[k]);
+                if k < inputs && matches!(self.ahead, Ahead::Next) {
+                    stream::next(address, next * lanes.sizes[k]);
                 }
                 part.addresses[k] = address;
+            }
+            if let Ahead::Soon(soon) = self.ahead {
+                soon.ask(next);
             }
             self.on_lanes(fused, next, &part);
         }

@@ -181,17 +181,40 @@ fn size(x: f32, most: f32) -> f32 {
 pub(crate) fn exp_f32(x: f32) -> f32 {
     let clamped = if x > 89.0 { 89.0 } else { x };
     let clamped = if clamped < -104.0 { -104.0 } else { clamped };
-    let shifted = clamped.mul_add(LOG2_E, SHIFT);
+    let (p, shifted) = exp_parts(clamped);
+    far_scaled(p, shifted)
+}
+
+/// p and n with e^x = p 2^n, where n is small; n stands in the low bits of the second.
+#[inline(always)]
+fn exp_parts(x: f32) -> (f32, f32) {
+    let shifted = x.mul_add(LOG2_E, SHIFT);
     let n = shifted - SHIFT;
-    let r = n.mul_add(-LN_2_PARTS[0], clamped);
+    let r = n.mul_add(-LN_2_PARTS[0], x);
     let r = n.mul_add(-LN_2_PARTS[1], r);
     let p = 1.392_618_4e-3_f32;
     let p = p.mul_add(r, 8.363_179e-3);
     let p = p.mul_add(r, 4.166_655_5e-2);
     let p = p.mul_add(r, 1.666_657_7e-1);
     let p = p.mul_add(r, 0.5);
-    let p = (r * r).mul_add(p, r) + 1.0;
-    far_scaled(p, shifted)
+    ((r * r).mul_add(p, r) + 1.0, shifted)
+}
+
+/// The bits of |x|, which are in the order of magnitudes; those of NaN are behind all others.
+#[inline(always)]
+pub(crate) fn magnitude_bits(x: f32) -> u32 {
+    x.to_bits() & 0x7fff_ffff
+}
+
+/// The bits of the largest magnitude of x for [`exp_near_f32`].
+pub(crate) const NEAR: u32 = 86.0_f32.to_bits();
+
+/// e^x, the bits of [`exp_f32`], where x is near 0; elsewhere any number.
+#[inline(always)]
+pub(crate) fn exp_near_f32(x: f32) -> f32 {
+    let (p, shifted) = exp_parts(x);
+    // The product is a normal number.
+    f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
 /// e^x - 1.
@@ -465,5 +488,20 @@ pub(crate) fn power_by_squares(x: f64, n: u32) -> f64 {
         0 => low,
         1 => fourth * low,
         _ => fourth * fourth,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NEAR, exp_f32, exp_near_f32};
+
+    #[test]
+    fn the_short_way_to_an_exponential_has_its_bits() {
+        for bits in (0..=NEAR).step_by(17).chain([NEAR]) {
+            for x in [f32::from_bits(bits), -f32::from_bits(bits)] {
+                let (short, long) = (exp_near_f32(x), exp_f32(x));
+                assert_eq!(short.to_bits(), long.to_bits(), "{x:e}");
+            }
+        }
     }
 }

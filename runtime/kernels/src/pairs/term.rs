@@ -220,8 +220,8 @@ fn lanes<T: Number, R: Rule, const L: usize, const FAR: bool>(rule: R, x: &[T], 
     let ((xs, x), (ys, y)) = (x.as_chunks::<L>(), y.as_chunks::<L>());
     for (x, y) in xs.iter().zip(ys) {
         if FAR {
-            stream::next(x.as_ptr().cast(), stream::NEXT, size_of_val(x));
-            stream::next(y.as_ptr().cast(), stream::NEXT, size_of_val(y));
+            stream::next(x.as_ptr().cast(), size_of_val(x));
+            stream::next(y.as_ptr().cast(), size_of_val(y));
         }
         for l in 0..L {
             lanes[l] = rule.add(lanes[l], x[l], y[l]);

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::element::Element;
+use crate::stream::Ahead;
 
 /// Elements that are looked through at once: those that hold the extreme are looked through again for its place, in the
 /// first cache.
@@ -27,13 +28,17 @@ fn chosen<T: Element, const LARGEST: bool>(s: T, x: T) -> T {
     if before::<T, LARGEST>(x, s) { x } else { s }
 }
 
-/// The extreme of a row that has elements, and its place. If the place is not `wanted`, any may be given.
+/// The extreme of a row that has elements, and its place. If the place is not `wanted`, any may be given. Meanwhile memory is asked for.
 #[inline(always)]
-pub(crate) fn of_row<T: Element, const LARGEST: bool>(x: &[T], wanted: bool) -> (T, usize) {
+pub(crate) fn of_row<T: Element, const LARGEST: bool>(
+    x: &[T],
+    wanted: bool,
+    ahead: Ahead<'_>,
+) -> (T, usize) {
     if x.len() >= LANES {
-        of_lanes::<T, LARGEST, LANES>(x, wanted)
+        of_lanes::<T, LARGEST, LANES>(x, wanted, ahead)
     } else if x.len() >= FEW {
-        of_lanes::<T, LARGEST, FEW>(x, wanted)
+        of_lanes::<T, LARGEST, FEW>(x, wanted, ahead)
     } else {
         let mut found = (x[0], 0);
         for (at, x) in x.iter().enumerate().skip(1) {
@@ -48,7 +53,11 @@ pub(crate) fn of_row<T: Element, const LARGEST: bool>(x: &[T], wanted: bool) -> 
 
 /// The same of a row of `L` elements or more.
 #[inline(always)]
-fn of_lanes<T: Element, const LARGEST: bool, const L: usize>(x: &[T], wanted: bool) -> (T, usize) {
+fn of_lanes<T: Element, const LARGEST: bool, const L: usize>(
+    x: &[T],
+    wanted: bool,
+    ahead: Ahead<'_>,
+) -> (T, usize) {
     let (mut best, mut first) = (x[0], 0);
     let mut from = 0;
     while from < x.len() {
@@ -58,6 +67,7 @@ fn of_lanes<T: Element, const LARGEST: bool, const L: usize>(x: &[T], wanted: bo
         } else {
             x.len()
         };
+        ahead.ask(&x[from..to]);
         let (value, nan) = extreme::<T, LARGEST, L>(&x[from..to]);
         if nan {
             let at = x[from..].iter().position(|x| x.nan()).unwrap_or(0);

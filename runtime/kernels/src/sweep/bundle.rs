@@ -17,7 +17,7 @@ use crate::drive::Driver;
 use crate::memo::{self, Lying, Ready};
 use crate::nest::Nest;
 use crate::program::Place;
-use crate::stream;
+use crate::stream::Ahead;
 use crate::{Chunk, Options, signed};
 use ein_fused::Group;
 use ein_plan::NodeId;
@@ -173,12 +173,12 @@ impl Bundle {
         ranges: &[(i64, i64)],
         operands: (&[Chunk<'_>], &[i64]),
         over: &[(usize, usize)],
-        columns: &mut [Column<'_>],
-        taps: &mut [Tap],
+        (columns, taps): (&mut [Column<'_>], &mut [Tap]),
+        ahead: Ahead<'_>,
     ) {
         let driver = Driver::new(&self.ready.program, ranges, &[], true);
         // What loops before this one have read is still in a cache.
-        let ahead = if self.first { stream::NEXT } else { 0 };
+        let ahead = if self.first { Ahead::Next } else { ahead };
         let driver = driver.over(over).on(operands, 1).ahead(ahead);
         driver.run_columns(columns, taps);
     }

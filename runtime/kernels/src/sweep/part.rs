@@ -17,6 +17,7 @@ use crate::program::{Place, Program, Request};
 use crate::rows::Rows;
 use crate::{Chunk, Options, contraction, direct, signed, stream};
 use ein_array::Array;
+use ein_plan::work::flops_per_point;
 use std::sync::Arc;
 
 /// Where a member's operands lie.
@@ -31,6 +32,9 @@ pub(super) fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> 
     };
     operands.map(place).collect()
 }
+
+/// How many operations take as long as reading and writing a point does.
+const MOVED: f64 = 2.0;
 
 /// A form that needs no program.
 pub(super) enum Form {
@@ -57,6 +61,8 @@ pub(super) struct Part<'a> {
     pub product: Option<Kept>,
     /// How blocks become one number, if that is what it makes.
     pub gathers: Option<Rule>,
+    /// About how much of a block's time it takes, in any unit.
+    pub share: f64,
 }
 
 impl<'a> Part<'a> {
@@ -146,6 +152,8 @@ impl<'a> Part<'a> {
                 Kept::new(cut.filter(|(_, (own, all))| own != *all).map(|cut| cut.0))
             }),
             gathers: gathers(member),
+            share: lengths.iter().map(|length| *length as f64).product::<f64>()
+                * (MOVED + flops_per_point(kernel) as f64),
         }
     }
 

@@ -9,8 +9,11 @@
 
 use super::bundle::Bundle;
 use super::merged::Merged;
+use super::turns::Turn;
 use super::{Member, Operand, shape};
+use crate::stream;
 use ein_plan::sweep::BLOCK;
+use ein_plan::{IndexId, NodeId};
 
 /// Blocks of which there are enough for any number of threads.
 const MANY: usize = 256;
@@ -111,6 +114,68 @@ impl Making {
     }
 }
 
+/// What lies in memory by rows and is read row by row.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Far {
+    /// From this address on, with so many bytes a row.
+    Given { begin: usize, row: usize },
+    /// Where the result of a member will lie.
+    Old { member: usize, row: usize },
+}
+
+/// What of memory each block reads a part of: arrays of which members read their own rows.
+pub(super) fn far(members: &[Member<'_>], extents: &[(i64, i64)]) -> Vec<Far> {
+    let rows: usize = extents.iter().map(|extent| extent.1 as usize).product();
+    let mut found = vec![];
+    for member in members {
+        let graph = &member.kernel.graph;
+        for (number, operand) in member.operands.iter().enumerate() {
+            let own = |positions: &[NodeId]| {
+                let mut first = (0..).zip(extents);
+                first.all(|(d, _)| {
+                    let position = positions.get(d as usize);
+                    position.and_then(|p| graph.as_index(*p)) == Some(IndexId(d))
+                })
+            };
+            let mut reads = graph.reads().filter(|read| read.0 as usize == number);
+            if !reads.all(|read| own(read.1)) {
+                continue;
+            }
+            let mut note = |far| {
+                if !found.contains(&far) {
+                    found.push(far);
+                }
+            };
+            match operand {
+                Operand::Given(chunk) => {
+                    let starts = chunk.start.iter().zip(extents);
+                    let mut lies = starts.map(|(start, extent)| *start as i64 == extent.0);
+                    for column in chunk.columns.iter().filter(|_| lies.all(|lies| lies)) {
+                        let lengths = column.shape().iter().zip(extents);
+                        let bytes = column.data().bytes();
+                        if stream::is_far(bytes)
+                            && lengths.clone().all(|(n, extent)| *n as i64 == extent.1)
+                        {
+                            note(Far::Given {
+                                begin: bytes.as_ptr().addr(),
+                                row: bytes.len() / rows,
+                            });
+                        }
+                    }
+                }
+                Operand::Old(old) => {
+                    let kernel = members[*old].kernel;
+                    let elements: usize = shape(&members[*old].ranges, kernel).iter().product();
+                    let row = elements * kernel.output[0].size() / rows;
+                    note(Far::Old { member: *old, row });
+                }
+                Operand::Made(_) => {}
+            }
+        }
+    }
+    found
+}
+
 /// Whether a member reads what another one makes that is not taken together with it.
 pub(super) fn is_read(members: &[Member<'_>], bundles: &[Bundle], number: usize) -> bool {
     let beside = |other: usize| {
@@ -124,12 +189,19 @@ pub(super) fn is_read(members: &[Member<'_>], bundles: &[Bundle], number: usize)
     })
 }
 
-/// By member: whether what its result takes the memory of is copied before that, since somebody reads it who is not the loop that writes over it.
+/// By member: whether what its result takes the memory of is copied before that, since somebody reads it who is neither done by then nor the
+/// loop that writes over it.
 pub(super) fn aside(
     members: &[Member<'_>],
-    bundles: &[Bundle],
+    (bundles, turns): (&[Bundle], &[Turn]),
     over: &[Vec<(usize, usize)>],
 ) -> Vec<bool> {
+    let turn_of = |member: usize| {
+        turns.iter().position(|turn| match turn {
+            Turn::Alone(number) => *number == member,
+            Turn::Together(bundle) => bundles[*bundle].merged.members.contains(&member),
+        })
+    };
     let direct = |reader: usize, old: usize| {
         bundles.iter().zip(over).any(|(bundle, over)| {
             let column = |column: usize| bundle.merged.results[column].1 == old;
@@ -140,7 +212,7 @@ pub(super) fn aside(
     for (reader, member) in members.iter().enumerate() {
         for operand in &member.operands {
             if let Operand::Old(old) = operand {
-                aside[*old] |= !direct(reader, *old);
+                aside[*old] |= turn_of(reader) >= turn_of(*old) && !direct(reader, *old);
             }
         }
     }
