@@ -16,6 +16,7 @@ use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
 use crate::program::{Kind, Operation, Program, Read, Register};
+use crate::quotient;
 use crate::stream::Ahead;
 use crate::wide::{self, Job};
 use crate::{Chunk, Fault};
@@ -395,6 +396,10 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 _ => {}
             }
+        }
+        if f == F::Div && to.dtype == DType::F32 && b.uniform && n > 1 {
+            let (before, to) = self.f32s.split(to, n);
+            return quotient::run(to, before.lanes(a, n), before.lanes(b, 1)[0]);
         }
         macro_rules! arithmetic {
             ($bank:ident, $unary:ident, $binary:ident) => {{

@@ -29,7 +29,9 @@ pub(crate) fn zip<A: Copy, B: Copy, R>(to: &mut [R], a: &[A], b: &[B], f: impl F
 #[inline(always)]
 pub(crate) fn select<T: Copy>(to: &mut [T], c: &[u8], a: &[T], b: &[T]) {
     for (((to, c), a), b) in to.iter_mut().zip(c).zip(a).zip(b) {
-        *to = if *c != 0 { *a } else { *b };
+        // Both are read, so that lanes are chosen and not places.
+        let (a, b) = (*a, *b);
+        *to = if *c != 0 { a } else { b };
     }
 }
 

@@ -209,6 +209,9 @@ pub(crate) fn magnitude_bits(x: f32) -> u32 {
 /// The bits of the largest magnitude of x for [`exp_near_f32`].
 pub(crate) const NEAR: u32 = 86.0_f32.to_bits();
 
+/// Of no larger number is a power of e anything but 0.
+pub(crate) const NOTHING: f32 = -104.0;
+
 /// e^x, the bits of [`exp_f32`], where x is near 0; elsewhere any number.
 #[inline(always)]
 pub(crate) fn exp_near_f32(x: f32) -> f32 {
@@ -493,7 +496,7 @@ pub(crate) fn power_by_squares(x: f64, n: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{NEAR, exp_f32, exp_near_f32};
+    use super::{NEAR, NOTHING, exp_f32, exp_near_f32};
 
     #[test]
     fn the_short_way_to_an_exponential_has_its_bits() {
@@ -502,6 +505,9 @@ mod tests {
                 let (short, long) = (exp_near_f32(x), exp_f32(x));
                 assert_eq!(short.to_bits(), long.to_bits(), "{x:e}");
             }
+        }
+        for x in [NOTHING, -1e30, f32::NEG_INFINITY] {
+            assert_eq!(exp_f32(x).to_bits(), 0);
         }
     }
 }
