@@ -200,7 +200,7 @@ fn large_products_are_taken_whole() {
     let program = "dim N
 dim D
 input X: f32[N, D]
-input A: f32[D, 2000]
+input A: f32[D, 20_000]
 h[n,k] = relu(X[n,d] * A[d,k])
 output h
 ";

@@ -25,7 +25,7 @@ const MOST: usize = 24;
 /// Fewest rows of a block that are worth a product of matrices.
 const BLOCK_ROWS: u64 = 32;
 /// Most bytes that all rows of a block read of a product's operands.
-const SHARED: u64 = 1 << 19;
+const SHARED: u64 = 1 << 21;
 
 /// The sweeps of a plan that has none.
 pub(super) fn sweeps(plan: &Plan) -> Vec<Sweep> {
