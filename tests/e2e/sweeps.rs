@@ -136,6 +136,71 @@ fn products_in_a_sweep_are_what_loops_say() {
     assert!(step(&text, "z").contains("in sweep 0"), "{text}");
 }
 
+/// Attention to the last keys up to a query's own, and what of it is left for the first query.
+const WINDOW: &str = "dim B = 2
+dim T
+dim D = 24
+const W = 90
+input Q: f64[B, T, D]
+input K: f64[B, T, D]
+input V: f64[B, T, D]
+score[b,t,s]  = where(s <= t and t - s < W, Q[b,t,d] * K[b,s,d] / 4, -inf)
+top[b,t]      = max[s] score[b,t,s]
+weight[b,t,s] = exp(score[b,t,s] - top[b,t])
+total[b,t]    = sum[s] weight[b,t,s]
+out[b,t,d]    = weight[b,t,s] * V[b,s,d] / total[b,t]
+output out
+";
+
+#[test]
+fn attention_of_a_window_is_what_loops_say() {
+    const KEYS: usize = 413;
+    let folder = tempfile::tempdir().unwrap();
+    let shape = [2, KEYS, 24];
+    let [q, k, mut v] = [1, 2, 3].map(|seed| Tensor::noise(&shape, seed));
+    let check = |v: &Tensor| {
+        let arguments = inputs(folder.path(), &[("Q", &q), ("K", &k), ("V", v)]);
+        let mut out = vec![];
+        for (b, t) in (0..2).flat_map(|b| (0..KEYS).map(move |t| (b, t))) {
+            let chosen = (t + 1).saturating_sub(90)..t + 1;
+            let score = |s: usize| -> f64 {
+                let products = (0..24).map(|d| q.at(&[b, t, d]) * k.at(&[b, s, d]));
+                products.sum::<f64>() / 4.0
+            };
+            let scores: Vec<f64> = chosen.clone().map(score).collect();
+            let top = scores.iter().copied().fold(f64::MIN, f64::max);
+            let weights: Vec<f64> = scores.iter().map(|x| (x - top).exp()).collect();
+            let total: f64 = weights.iter().sum();
+            out.extend((0..24).map(|d| {
+                // Outside the window a 0 meets what is no number, if it does.
+                let all = 0..KEYS;
+                let outside = all.filter(|s| !chosen.contains(s));
+                let zeros: f64 = outside.map(|s| 0.0 * v.at(&[b, s, d])).sum();
+                let terms = chosen.clone().zip(&weights);
+                terms.map(|(s, w)| w * v.at(&[b, s, d])).sum::<f64>() / total + zeros
+            }));
+        }
+        let source = write(folder.path(), WINDOW);
+        in_process(&source, &arguments, &["out"], |output, how| {
+            let got = output("out").data;
+            let nan = |data: &[f64]| -> Vec<bool> { data.iter().map(|x| x.is_nan()).collect() };
+            assert_eq!(nan(&got), nan(&out), "{how}");
+            let numbers = |data: &[f64]| -> Vec<f64> {
+                data.iter().copied().filter(|x| !x.is_nan()).collect()
+            };
+            close(&numbers(&got), &numbers(&out), "out", how);
+        });
+    };
+    check(&v);
+    v.data[KEYS * 24 - 1] = f64::NAN;
+    check(&v);
+    let source = folder.path().join("rows.ein").display().to_string();
+    let text = einc(&["plan", &source, "--dim", "T=413"]).success().stdout;
+    for name in ["score", "weight", "out"] {
+        assert!(step(&text, name).contains("in sweep 0"), "{text}");
+    }
+}
+
 /// What is made of every element is read by nothing but numbers of the whole.
 const NUMBERS: &str = "dim N
 dim D

@@ -211,6 +211,21 @@ impl Array {
         self
     }
 
+    /// Any values of the same type in another shape, for a writer of all of them: in the same buffer, if that is large enough.
+    #[must_use]
+    pub fn refitted(self, shape: &[usize]) -> Array {
+        if self.shape == shape {
+            return self;
+        }
+        let (dtype, n) = (self.dtype(), shape.iter().product());
+        if each_data!(&self.data, v => v.capacity()) < n {
+            return Array::room(dtype, shape);
+        }
+        let mut data = self.into_data();
+        each_data!(&mut data, v => v.resize(n, Default::default()));
+        Array::of(shape.to_vec(), data)
+    }
+
     /// Row-major strides, in elements.
     pub fn strides(&self) -> Vec<usize> {
         let mut strides = vec![1; self.shape.len()];

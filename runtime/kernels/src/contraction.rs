@@ -12,6 +12,7 @@ mod blocks;
 mod factors;
 mod kept;
 mod layout;
+mod scaled;
 
 use crate::pack::{Factor, Memory, Packer, Strided, merged};
 use crate::packed::{Packed, Part};
@@ -24,6 +25,7 @@ use factors::{Factors, factors};
 pub(crate) use kept::Kept;
 use layout::{Layout, Lie, Roles, Sizes, Way};
 use rayon::prelude::*;
+use scaled::Scaled;
 
 /// Fewest rows or columns, whichever are more: products of vectors, and few of them, are left to the strips.
 const LEAST_SIDE: usize = 4;
@@ -38,16 +40,30 @@ pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]
     computed(kernel, ranges, operands, None, fresh)
 }
 
-/// The same of a block of rows, in the place of `room`, if that is of its shape; `kept`: what the blocks of a product share.
+/// A block of rows of a product.
+pub(crate) struct Block<'b> {
+    /// The range of each index.
+    pub whole: &'b [(u64, u64)],
+    /// What is computed: the rest of the result is any numbers, and terms that are left out are not added.
+    pub part: &'b [(u64, u64)],
+    /// What the blocks share.
+    pub kept: &'b Kept,
+}
+
+/// The same of a block, in the place of `room`, if that is of its shape.
 pub(crate) fn run_block(
     kernel: &Kernel,
-    ranges: &[(u64, u64)],
+    block: &Block<'_>,
     operands: &[Chunk<'_>],
     room: Option<Array>,
-    kept: &Kept,
 ) -> Option<Array> {
     let fresh = Fresh { kernel, room };
-    computed(kernel, ranges, operands, Some(kept), fresh)
+    let output = &block.whole[..kernel.output_rank as usize];
+    if block.part[..output.len()].iter().any(|(_, n)| *n == 0) {
+        let shape: Vec<usize> = output.iter().map(|(_, n)| *n as usize).collect();
+        return Some(fresh.room(&shape));
+    }
+    computed(kernel, block.part, operands, Some(block), fresh)
 }
 
 /// Adds the product to a sum of its shape and type, block by block where it lies; whether it has: else nothing is changed.
@@ -74,12 +90,21 @@ struct Fresh<'k> {
     room: Option<Array>,
 }
 
+impl Fresh<'_> {
+    /// An array of this shape, with any numbers.
+    fn room(self, shape: &[usize]) -> Array {
+        let dtype = self.kernel.output[0];
+        match self.room {
+            Some(room) if room.dtype() == dtype => room.refitted(shape),
+            _ => memory::room(dtype, shape),
+        }
+    }
+}
+
 impl Use for Fresh<'_> {
     type Made = Array;
     fn of<T: Packed>(self, blocks: &Blocks<'_, '_, T>, shape: &[usize]) -> Option<Array> {
-        let dtype = self.kernel.output[0];
-        let room = (self.room).filter(|room| room.dtype() == dtype && room.shape() == shape);
-        let mut result = room.unwrap_or_else(|| memory::room(dtype, shape));
+        let mut result = self.room(shape);
         if let Some(output) = T::slice_mut(result.data_mut()) {
             return blocks.run(output, false).then_some(result);
         }
@@ -115,7 +140,7 @@ fn computed<U: Use>(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
-    kept: Option<&Kept>,
+    block: Option<&Block<'_>>,
     of: U,
 ) -> Option<U::Made> {
     if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
@@ -126,8 +151,8 @@ fn computed<U: Use>(
         return None;
     }
     match kernel.graph.dtype(kernel.root) {
-        DType::F32 => typed::<f32, U>(kernel, ranges, operands, kept, of),
-        DType::F64 => typed::<f64, U>(kernel, ranges, operands, kept, of),
+        DType::F32 => typed::<f32, U>(kernel, ranges, operands, block, of),
+        DType::F64 => typed::<f64, U>(kernel, ranges, operands, block, of),
         _ => None,
     }
 }
@@ -136,13 +161,24 @@ fn typed<T: Packed, U: Use>(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
-    kept: Option<&Kept>,
+    block: Option<&Block<'_>>,
     of: U,
 ) -> Option<U::Made> {
+    let whole = crate::signed(block.map_or(ranges, |block| block.whole));
     let ranges = crate::signed(ranges);
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let rank = kernel.output_rank as usize;
-    let mut factors = factors::<T>(kernel, operands, &ranges)?;
+    let shape: Vec<usize> = whole[..rank].iter().map(|(_, n)| *n as usize).collect();
+    let outer = strides(&shape);
+    let taken = |by_rows| factors::<T>(kernel, operands, &ranges, by_rows);
+    let mut factors = taken(block.is_some())?;
+    let mut scaled = None;
+    if !factors.of_rows.is_empty() {
+        scaled = Scaled::<T>::of(&factors, operands, &ranges, &outer);
+        if scaled.is_none() {
+            factors = taken(false)?;
+        }
+    }
     let mut roles = roles(&factors, &lengths, rank)?;
     let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
     let (m, n, k) = (
@@ -156,8 +192,9 @@ fn typed<T: Packed, U: Use>(
 
     let mut left = Factor::of(&factors.graph, factors.left.0, operands, &ranges);
     let mut right = Factor::of(&factors.graph, factors.right.0, operands, &ranges);
-    if let Some(kept) = kept {
-        right = kept.turned(right, factors.right.1, &roles, &lengths);
+    if let Some(block) = block {
+        let of = (factors.right.1, &roles);
+        right = block.kept.turned(right, of, &whole, &ranges);
     }
     if roles.turns(lie(&left), &lengths) {
         roles = roles.turned();
@@ -181,7 +218,6 @@ fn typed<T: Packed, U: Use>(
     };
     let left = context.held(left, &roles, true)?;
     let right = context.held(right, &roles, false)?;
-    let outer = strides(&lengths[..rank]);
     let own = |list: &[usize]| {
         let nearest = list.iter().rev().find(|i| layout.tile[**i] > 1);
         nearest.map_or(1, |i| outer[*i])
@@ -194,9 +230,13 @@ fn typed<T: Packed, U: Use>(
         right: context.ready(&right, false),
         factor: T::from_f64(factors.number),
         steps: (own(&layout.rows), own(&layout.columns)),
+        first: (whole.iter().zip(&ranges).zip(&outer))
+            .map(|((whole, range), stride)| (range.0 - whole.0) as usize * stride)
+            .sum(),
+        strides: outer,
+        scaled,
     };
-
-    of.of(&blocks, &lengths[..rank])
+    of.of(&blocks, &shape)
 }
 
 /// What each index is, if a product of matrices computes the kernel without repeating work.

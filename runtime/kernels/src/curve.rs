@@ -186,7 +186,7 @@ impl Job for Lanes<'_> {
 }
 
 impl Lanes<'_> {
-    /// e^(x - shift), by the short way where the differences are near 0, or its value is.
+    /// e^(x - shift), by the short way where the differences are near 0.
     #[inline(always)]
     fn exponentials(self, shift: f32) {
         let (to, to_rest) = self.to.as_chunks_mut::<EACH>();
@@ -197,21 +197,6 @@ impl Lanes<'_> {
             if magnitudes.fold(0, u32::max) <= math::NEAR {
                 for (to, x) in to.iter_mut().zip(from) {
                     *to = math::exp_near_f32(*x - shift);
-                }
-                continue;
-            }
-            // What a mask takes out of a softmax: zeros are chosen, since to compute them takes the processor many times as long.
-            let others = from.iter().map(|x| {
-                let x = *x - shift;
-                let (near, nothing) = (math::magnitude_bits(x) <= math::NEAR, x <= math::NOTHING);
-                u32::from(!(near | nothing))
-            });
-            if others.fold(0, |any, other| any | other) == 0 {
-                for (to, x) in to.iter_mut().zip(from) {
-                    let x = *x - shift;
-                    let nothing = x <= math::NOTHING;
-                    let power = math::exp_near_f32(if nothing { 0.0 } else { x });
-                    *to = if nothing { 0.0 } else { power };
                 }
             } else {
                 for (to, x) in to.iter_mut().zip(from) {
@@ -269,6 +254,10 @@ pub(crate) fn alone(program: &mut Program<'_>) -> bool {
     level.retain(|o| matches!(o.kind, Kind::Read(_)) || o.node == node);
     for operation in level.iter_mut().filter(|o| o.node == node) {
         operation.kind = Kind::Curve(Box::new(curve.clone()));
+    }
+    // It takes one lane of what is the same in all.
+    for operation in program.levels.iter_mut().flatten() {
+        operation.splat = false;
     }
     true
 }

@@ -124,11 +124,13 @@ impl Several<'_> {
     }
 }
 
-/// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs.
+/// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs. `apart`: strips hold neighbours along
+/// the last output index only.
 pub(crate) fn groups(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Vec<(u64, u64)>],
+    apart: bool,
 ) -> Vec<Group> {
     let rank = kernel.output_rank as usize;
     let ranges = crate::signed(ranges);
@@ -136,7 +138,10 @@ pub(crate) fn groups(
     let output: Vec<usize> = (0..rank).collect();
     let reduced: Vec<usize> = (rank..ranges.len()).collect();
     let axes = (output.as_slice(), reduced.as_slice());
-    let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
+    let request = Request {
+        apart,
+        ..Request::of_kernel(kernel, &[], axes, &ranges, &lengths)
+    };
     let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
     let mut found = vec![];
     let mut note = |group: &Group| {
@@ -166,7 +171,7 @@ fn through(
     {
         return None;
     }
-    let nest = |reads: &[_]| Nest::long(request.output, request.lengths, reads);
+    let nest = |reads: &[_]| Nest::long(request.output, request.lengths, reads, request.apart);
     let mut program = Program::straight(request, places, results, nest)?;
     let beside = is_beside(&program, kernel);
     if beside && results == [kernel.root] && curve::alone(&mut program) {

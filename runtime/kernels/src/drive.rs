@@ -8,6 +8,7 @@
 //! ```
 
 mod strip;
+mod within;
 
 use crate::accumulate::Accumulator;
 use crate::carrier::{Carrier, Rule};

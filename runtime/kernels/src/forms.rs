@@ -10,7 +10,7 @@
 use ein_plan::{DType, Function, Graph, IndexId, Node, Scalar};
 
 /// An affine form with the interval of its values, if no value leaves ±2^62.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Form64 {
     pub constant: i64,
     pub terms: Vec<(usize, i64)>,
@@ -18,12 +18,36 @@ pub(crate) struct Form64 {
     pub high: i64,
 }
 
-/// The affine form of every `I64` node that has one, over the given ranges.
-pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<Form64>> {
-    let mut forms: Vec<Option<Form64>> = Vec::with_capacity(graph.len());
-    let combine = |x: &Form64, y: &Form64, factor: i64| -> Option<Form64> {
-        let mut terms = x.terms.clone();
-        for (index, coefficient) in &y.terms {
+impl Form64 {
+    /// The value at a point.
+    pub(crate) fn at(&self, point: &[i64]) -> i64 {
+        let terms = self.terms.iter();
+        terms.fold(self.constant, |sum, (index, c)| sum + c * point[*index])
+    }
+
+    /// The lowest value and the highest over some of its ranges.
+    pub(crate) fn ends(&self, ranges: &[(i64, i64)]) -> (i64, i64) {
+        let known = bounded(self.constant, self.terms.clone(), ranges);
+        known.map_or((self.low, self.high), |known| (known.low, known.high))
+    }
+
+    /// The coefficient of an index, and the form without it.
+    pub(crate) fn without(mut self, index: usize, ranges: &[(i64, i64)]) -> Option<(i64, Form64)> {
+        let own = self.terms.iter().find(|term| term.0 == index);
+        let step = own.map_or(0, |term| term.1);
+        self.terms.retain(|term| term.0 != index);
+        Some((step, bounded(self.constant, self.terms, ranges)?))
+    }
+
+    /// `self + factor * other`.
+    pub(crate) fn plus(
+        &self,
+        other: &Form64,
+        factor: i64,
+        ranges: &[(i64, i64)],
+    ) -> Option<Form64> {
+        let mut terms = self.terms.clone();
+        for (index, coefficient) in &other.terms {
             let more = coefficient.checked_mul(factor)?;
             match terms.iter_mut().find(|(i, _)| i == index) {
                 Some((_, c)) => *c = c.checked_add(more)?,
@@ -31,26 +55,36 @@ pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<F
             }
         }
         terms.retain(|(_, c)| *c != 0);
-        let constant = x.constant.checked_add(y.constant.checked_mul(factor)?)?;
-        bounded(constant, terms, ranges)
-    };
+        let constant = other.constant.checked_mul(factor)?;
+        bounded(self.constant.checked_add(constant)?, terms, ranges)
+    }
+}
+
+/// The form of a number.
+pub(crate) fn number(constant: i64, ranges: &[(i64, i64)]) -> Option<Form64> {
+    bounded(constant, vec![], ranges)
+}
+
+/// The affine form of every `I64` node that has one, over the given ranges.
+pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<Form64>> {
+    let mut forms: Vec<Option<Form64>> = Vec::with_capacity(graph.len());
     for (_, node, dtype) in graph.iter() {
         let form = (dtype == DType::I64).then(|| match node {
-            Node::Constant(Scalar::Int(c)) => bounded(*c, vec![], ranges),
+            Node::Constant(Scalar::Int(c)) => number(*c, ranges),
             Node::Index(IndexId(i)) => bounded(0, vec![(*i as usize, 1)], ranges),
             Node::Apply(function, a) => {
                 let at = |n: usize| a.get(n).and_then(|id| forms[id.0 as usize].as_ref());
                 match function {
-                    Function::Add => combine(at(0)?, at(1)?, 1),
-                    Function::Sub => combine(at(0)?, at(1)?, -1),
-                    Function::Neg => combine(&bounded(0, vec![], ranges)?, at(0)?, -1),
+                    Function::Add => at(0)?.plus(at(1)?, 1, ranges),
+                    Function::Sub => at(0)?.plus(at(1)?, -1, ranges),
+                    Function::Neg => number(0, ranges)?.plus(at(0)?, -1, ranges),
                     Function::Mul => {
                         let (x, y) = (at(0)?, at(1)?);
-                        let zero = bounded(0, vec![], ranges)?;
+                        let zero = number(0, ranges)?;
                         if x.terms.is_empty() {
-                            combine(&zero, y, x.constant)
+                            zero.plus(y, x.constant, ranges)
                         } else if y.terms.is_empty() {
-                            combine(&zero, x, y.constant)
+                            zero.plus(x, y.constant, ranges)
                         } else {
                             None
                         }

@@ -284,7 +284,17 @@ fn special(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Op
 /// The groups of operations that running a kernel over these ranges would compile, with operands that lie at these
 /// ranges (start and length of each dimension): for code that is made before there are data.
 pub fn groups(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Vec<(u64, u64)>]) -> Vec<Group> {
-    direct::groups(kernel, ranges, operands)
+    let mut groups = direct::groups(kernel, ranges, operands, false);
+    if let Some(chosen) = sweep::chosen(kernel, ranges) {
+        let others = direct::groups(&chosen, ranges, operands, true);
+        groups.extend(
+            others
+                .into_iter()
+                .filter(|group| !groups.contains(group))
+                .collect::<Vec<_>>(),
+        );
+    }
+    groups
 }
 
 /// The groups of what a sweep of these members computes in one loop; `places`: by member and operand, the range of each dimension.

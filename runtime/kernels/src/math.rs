@@ -19,7 +19,7 @@ pub(crate) use remainder::{
     LARGEST_QUOTIENT_F32, LARGEST_QUOTIENT_F64, floordiv_f32, floordiv_f64, rem_f32, rem_f64,
 };
 pub(crate) use single::{
-    LARGE_ANGLE_F32, LARGEST_ANGLE_F32, NEAR, NOTHING, cos_f32, cos_large_f32, erf_f32, exp_f32,
+    LARGE_ANGLE_F32, LARGEST_ANGLE_F32, NEAR, cos_f32, cos_large_f32, erf_f32, exp_f32,
     exp_near_f32, expm1_f32, gelu_f32, log_f32, log1p_f32, magnitude_bits, pow_f32,
     power_by_squares, sigmoid_f32, sin_f32, sin_large_f32, tanh_f32, whole_power_f32,
 };

@@ -57,7 +57,7 @@ pub(crate) type Strides = Vec<i64>;
 impl Nest {
     /// The loops for `output` and `reduced` indices (in order) of lengths `lengths`; `reads` are the strides of
     /// the reads, `work` about how many other operations a point takes. `lanes` says whether lanes are output points, where
-    /// that is decided.
+    /// that is decided; `apart`: whether a strip holds neighbours along the last output index only.
     pub(crate) fn choose(
         output: &[usize],
         reduced: &[usize],
@@ -65,7 +65,11 @@ impl Nest {
         reads: &[Strides],
         work: usize,
         lanes: Option<bool>,
+        apart: bool,
     ) -> Nest {
+        if apart {
+            return Nest::apart(output, lengths, WIDTH);
+        }
         if let Some(output_lanes) = lanes {
             return Nest::new(output, reduced, lengths, output_lanes);
         }
@@ -88,7 +92,12 @@ impl Nest {
 
     /// The loops around long strips whose lanes are neighbours in memory, in all reads that differ between lanes; none if there
     /// are no such strips worth a loop.
-    pub(crate) fn long(output: &[usize], lengths: &[usize], reads: &[Strides]) -> Option<Nest> {
+    pub(crate) fn long(
+        output: &[usize],
+        lengths: &[usize],
+        reads: &[Strides],
+        apart: bool,
+    ) -> Option<Nest> {
         // Of each read, whether it goes on along the strip.
         let mut moving: Option<Vec<bool>> = None;
         let (mut points, mut passed) = (1, 0);
@@ -107,6 +116,9 @@ impl Nest {
                 points *= lengths[*index];
             }
             passed += 1;
+            if apart {
+                break;
+            }
         }
         if points <= 1 || (points < LEAST_LONG && passed < output.len()) {
             return None;
@@ -116,6 +128,15 @@ impl Nest {
         fill(&mut strip, &mut tiles, (inner, LONGEST), lengths);
         let outputs = strip.len();
         Some(Nest::around((strip, tiles), (output, &[]), true, outputs))
+    }
+
+    /// The loops around strips of at most `most` neighbours along the last index.
+    fn apart(output: &[usize], lengths: &[usize], most: usize) -> Nest {
+        let (mut strip, mut tiles) = (vec![], vec![]);
+        let last = &output[output.len().saturating_sub(1)..];
+        fill(&mut strip, &mut tiles, (last, most), lengths);
+        let outputs = strip.len();
+        Nest::around((strip, tiles), (output, &[]), true, outputs)
     }
 
     /// The loops of a reduction of all indices, whose lanes are points of it.

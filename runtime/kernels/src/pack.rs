@@ -197,6 +197,7 @@ impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
                 ranges,
                 lengths: &sizes,
                 lanes: None,
+                apart: false,
             }))),
         };
         let mut packer = Packer {

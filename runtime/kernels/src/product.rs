@@ -10,10 +10,19 @@
 
 use crate::blas::{self, Multiplied, Placed};
 use gemm::Parallelism;
+use std::ops::{Div, Mul};
 
 /// A type that is multiplied.
 pub(crate) trait Element:
-    Copy + Send + Sync + Default + PartialEq + Multiplied + 'static
+    Copy
+    + Send
+    + Sync
+    + Default
+    + PartialEq
+    + Multiplied
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + 'static
 {
     /// From the wide type in which numbers are kept.
     fn from_f64(x: f64) -> Self;

@@ -38,6 +38,8 @@ pub(crate) struct Request<'a, 'r> {
     pub lengths: &'r [usize],
     /// Whether lanes are output points, if that is not to be chosen by these lengths.
     pub lanes: Option<bool>,
+    /// Whether a strip holds neighbours along the last output index only.
+    pub apart: bool,
 }
 
 impl<'a, 'r> Request<'a, 'r> {
@@ -60,6 +62,7 @@ impl<'a, 'r> Request<'a, 'r> {
             ranges,
             lengths,
             lanes: None,
+            apart: false,
         }
     }
 }
@@ -194,6 +197,7 @@ impl<'a> Program<'a> {
                 reads,
                 work,
                 request.lanes,
+                request.apart,
             ))
         };
         Program::around(request, places, None, nest).expect("there are always loops to choose")

@@ -1,4 +1,4 @@
-//! Reductions of rows: floats as they lie, neighbours in a row, without a program.
+//! Reductions of rows: floats as they lie, neighbours in a row, or how far they are from the row's number, without a program.
 //!
 //! Extremes and their places are looked for in as many lanes as the processor has. What other reductions make of a row
 //! has the bits of strips. Must not know plans.
@@ -8,12 +8,13 @@
 //! ```
 
 mod extreme;
+mod terms;
 
 use crate::accumulate::Accumulator;
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::element::Element;
-use crate::lie::{Lie, lie};
+use crate::lie::Lie;
 use crate::nest::{WIDTH, strip_of};
 use crate::pack::merged;
 use crate::program::Place;
@@ -25,6 +26,7 @@ use ein_array::{Array, Data};
 use ein_plan::{DType, Kernel, Reduction};
 use extreme::of_row;
 use rayon::prelude::*;
+use terms::Terms;
 
 /// Points that are worth a task of their own.
 const TASK: usize = 1 << 16;
@@ -40,7 +42,7 @@ pub(crate) struct Rows {
     rule: Rule,
     /// Whether the result is a carrier's columns, not a value.
     partial: bool,
-    from: Lie,
+    terms: Terms,
     rank: usize,
     /// Start, length and whole extent of each reduced index.
     reduced: Vec<(i64, usize, i64)>,
@@ -102,7 +104,7 @@ impl Rows {
         if !matches!(dtype, DType::F32 | DType::F64) || kernel.output != output {
             return None;
         }
-        let from = lie(kernel, kernel.root, dtype, ranges, places)?;
+        let of_row = Terms::of(kernel, ranges, places)?;
         let rank = kernel.output_rank as usize;
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
         let terms: Vec<usize> = (rank..ranges.len()).collect();
@@ -112,18 +114,18 @@ impl Rows {
         let rows = rows.iter().fold(1usize, |n, l| n.saturating_mul(*l));
         let length: usize = length.iter().product();
         let few = rows < FEWEST && rows.saturating_mul(length) >= 4 * TASK;
-        let least = match reduction {
-            R::Max | R::Min | R::ArgMax | R::ArgMin => 2,
-            _ => LEAST,
+        let (least, fits) = match reduction {
+            R::Max | R::Min | R::ArgMax | R::ArgMin => (2, of_row.plain()),
+            _ => (LEAST, true),
         };
-        let neighbours = merged(&from.steps, &terms, &lengths) == Some(1);
-        (neighbours && length >= least && !few).then(|| Rows {
+        let neighbours = merged(&of_row.from.steps, &terms, &lengths) == Some(1);
+        (neighbours && fits && length >= least && !few).then(|| Rows {
             rule: Rule {
                 reduction,
                 value: dtype,
             },
             partial: !kernel.finish,
-            from,
+            terms: of_row,
             rank,
             reduced: reduced.collect(),
             length,
@@ -139,20 +141,28 @@ impl Rows {
         to: Vec<Segment<'_>>,
         ahead: Ahead<'_>,
     ) {
-        let first = self.from.first(ranges, skipped) as usize;
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
         let output: Vec<usize> = (0..self.rank).collect();
-        let starts = match merged(&self.from.steps, &output, &lengths) {
-            Some(step) => Starts::Even(step),
-            None => Starts::Listed(self.from.distances(&output, &lengths)),
+        let begins = |lie: &Lie| Begins {
+            first: lie.first(ranges, skipped) as usize,
+            rows: match merged(&lie.steps, &output, &lengths) {
+                Some(step) => Starts::Even(step),
+                None => Starts::Listed(lie.distances(&output, &lengths)),
+            },
         };
         let count = output.iter().map(|i| lengths[*i]).product();
-        match operands[self.from.operand].columns[self.from.column].data() {
+        let data = |lie: &Lie| operands[lie.operand].columns[lie.column].data();
+        let Terms { from, less, .. } = &self.terms;
+        let at = begins(from);
+        match data(from) {
             Data::F32(x) => wide::run(Task {
                 rows: self,
                 x,
-                first,
-                starts,
+                at,
+                less: less.as_ref().and_then(|less| match data(less) {
+                    Data::F32(x) => Some((&x[..], begins(less))),
+                    _ => None,
+                }),
                 count,
                 to,
                 ahead,
@@ -160,8 +170,11 @@ impl Rows {
             Data::F64(x) => wide::run(Task {
                 rows: self,
                 x,
-                first,
-                starts,
+                at,
+                less: less.as_ref().and_then(|less| match data(less) {
+                    Data::F64(x) => Some((&x[..], begins(less))),
+                    _ => None,
+                }),
                 count,
                 to,
                 ahead,
@@ -187,19 +200,37 @@ impl Rows {
     }
 }
 
+/// Where rows begin.
+struct Begins {
+    /// The first one.
+    first: usize,
+    rows: Starts,
+}
+
 /// How far each row begins behind the first one.
 enum Starts {
     Even(usize),
     Listed(Vec<usize>),
 }
 
+impl Begins {
+    #[inline(always)]
+    fn row(&self, number: usize) -> usize {
+        let start = match &self.rows {
+            Starts::Even(step) => number * step,
+            Starts::Listed(starts) => starts[number],
+        };
+        self.first.wrapping_add(start)
+    }
+}
+
 /// The rows of a box.
 struct Task<'t, T> {
     rows: &'t Rows,
     x: &'t [T],
-    /// Where the first row begins.
-    first: usize,
-    starts: Starts,
+    at: Begins,
+    /// What is subtracted from the elements of each row.
+    less: Option<(&'t [T], Begins)>,
     /// How many rows there are.
     count: usize,
     to: Vec<Segment<'t>>,
@@ -209,11 +240,7 @@ struct Task<'t, T> {
 impl<T: Element> Task<'_, T> {
     #[inline(always)]
     fn row(&self, number: usize) -> &[T] {
-        let start = match &self.starts {
-            Starts::Even(step) => number * step,
-            Starts::Listed(starts) => starts[number],
-        };
-        &self.x[self.first.wrapping_add(start)..][..self.rows.length]
+        &self.x[self.at.row(number)..][..self.rows.length]
     }
 
     /// The extreme of a row and its place. A method: a closure may be left out of line, without the instructions of the
@@ -250,15 +277,20 @@ impl<T: Element> Task<'_, T> {
 
     /// What strips of a row would give.
     #[inline(always)]
-    fn totals(mut self) {
+    fn totals<const PLAIN: bool>(mut self) {
         let (mut to, rule) = (std::mem::take(&mut self.to), self.rows.rule);
         let strip = strip_of(self.rows.length, WIDTH);
         let mut accumulator = Accumulator::new(rule, true);
+        let mut buffer = [T::default(); WIDTH];
         for row in 0..self.count {
             accumulator.reset(1);
             for part in self.row(row).chunks(strip) {
                 self.ahead.ask(part);
-                accumulator.add_floats(part, None, |lane| lane as i64);
+                let terms = match PLAIN {
+                    true => part,
+                    false => self.terms(row, part, &mut buffer[..part.len()]),
+                };
+                accumulator.add_floats(terms, None, |lane| lane as i64);
             }
             let carrier = accumulator.carrier(0);
             if self.rows.partial {
@@ -267,6 +299,32 @@ impl<T: Element> Task<'_, T> {
                 rule.finish(&carrier, &mut to[0], row);
             }
         }
+    }
+
+    /// The terms of some elements of a row.
+    #[inline(always)]
+    fn terms<'b>(&self, row: usize, elements: &[T], terms: &'b mut [T]) -> &'b [T] {
+        let less = self.less.as_ref().map(|(of, at)| of[at.row(row)]);
+        // A loop for each, so that it is decided outside of them.
+        match (less, self.rows.terms.squared) {
+            (Some(less), true) => {
+                for (to, x) in terms.iter_mut().zip(elements) {
+                    let x = *x - less;
+                    *to = x * x;
+                }
+            }
+            (Some(less), false) => {
+                for (to, x) in terms.iter_mut().zip(elements) {
+                    *to = *x - less;
+                }
+            }
+            (None, _) => {
+                for (to, x) in terms.iter_mut().zip(elements) {
+                    *to = *x * *x;
+                }
+            }
+        }
+        terms
     }
 }
 
@@ -277,7 +335,8 @@ impl<T: Element> Job for Task<'_, T> {
         match self.rows.rule.reduction {
             Reduction::Max | Reduction::ArgMax => self.extremes::<true>(),
             Reduction::Min | Reduction::ArgMin => self.extremes::<false>(),
-            _ => self.totals(),
+            _ if self.rows.terms.plain() => self.totals::<true>(),
+            _ => self.totals::<false>(),
         }
     }
 }

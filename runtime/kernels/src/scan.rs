@@ -82,6 +82,7 @@ pub(crate) fn run(
         ranges: &ranges,
         lengths: &lengths,
         lanes: None,
+        apart: false,
     });
     let wide = |dtype: DType| match dtype.is_float() {
         true => DType::F64,

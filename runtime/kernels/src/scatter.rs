@@ -77,6 +77,7 @@ pub(crate) fn run(
         ranges: &ranges,
         lengths: &lengths,
         lanes: None,
+        apart: false,
     });
     // Whether the last dimension of a strip is a run of the output.
     let depends = dependencies(&graph);

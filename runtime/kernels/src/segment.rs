@@ -9,6 +9,7 @@
 use crate::stream;
 use ein_array::Data;
 use half::{bf16, f16};
+use std::ops::Range;
 
 /// A part of an array's elements.
 pub(crate) enum Segment<'a> {
@@ -124,6 +125,20 @@ impl<'a> Segment<'a> {
             };
         }
         copied!(F16 BF16 F32 F64 U8 I32 I64 Bool);
+    }
+
+    /// Sets floats of a compute type to the one at `at`; whether that is 0.
+    pub(crate) fn repeat(&mut self, at: usize, elements: Range<usize>) -> bool {
+        fn repeat<T: Copy>(v: &mut [T], at: usize, elements: Range<usize>) -> T {
+            let x = v[at];
+            v[elements].fill(x);
+            x
+        }
+        match self {
+            Segment::F32(v) => repeat(v, at, elements) == 0.0,
+            Segment::F64(v) => repeat(v, at, elements) == 0.0,
+            _ => false,
+        }
     }
 
     /// Writes a floating-point value at `at`, converted to the element type.

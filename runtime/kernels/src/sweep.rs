@@ -9,12 +9,14 @@
 //! ```
 
 mod bundle;
+mod mask;
 mod merged;
 mod part;
 mod pass;
 mod read;
 mod turns;
 mod view;
+mod zeros;
 
 use crate::boxes::Boxes;
 use crate::carrier::Carrier;
@@ -35,6 +37,7 @@ use std::sync::atomic::AtomicUsize;
 use turns::{Turn, turns};
 
 pub(crate) use bundle::groups;
+pub(crate) use mask::chosen_alone as chosen;
 pub use merged::{Origin, Outline};
 
 /// Where an operand of a member comes from.
@@ -132,15 +135,15 @@ pub fn sweep_over<'a>(
     let blocks = Boxes::new(&extents, wanted);
     let bundles = bundle::bundles(members, (merged, &outlines), &blocks, options);
     let turns = turns(members, &bundles);
-    let mut parts: Vec<Part<'_>> = (members.iter().zip(pairs).enumerate())
-        .map(|(number, (member, pairs))| {
-            let alone = turns.contains(&Turn::Alone(number));
-            Part::new(members, (member, pairs, alone), &blocks, options)
+    let alone = |number| turns.contains(&Turn::Alone(number));
+    let masked = mask::masked(members, rows, alone);
+    let mut parts: Vec<Part<'_>> = (pairs.into_iter().enumerate())
+        .map(|(number, pairs)| {
+            let of = (number, pairs, alone(number));
+            Part::new(members, of, &masked, &blocks, options)
         })
         .collect();
-    let work: f64 = parts.iter().map(|part| part.share).sum();
     for (number, part) in parts.iter_mut().enumerate() {
-        part.share /= work;
         part.read = is_read(members, &bundles, number);
         part.streams &= !overwritten[number];
     }
@@ -154,6 +157,7 @@ pub fn sweep_over<'a>(
         blocks: &blocks,
         aside: &aside(members, (&bundles, &turns), &over),
         far: &far(members, &extents),
+        work: parts.iter().map(|part| part.work).sum(),
         over: &over,
     };
     let mut rest: Vec<Vec<Segment<'_>>> = results
@@ -186,10 +190,7 @@ pub fn sweep_over<'a>(
         faulty: AtomicUsize::new(usize::MAX),
         found: Mutex::new(None),
     };
-    let scratch = || Scratch {
-        made: parts.iter().map(|_| vec![]).collect(),
-        old: parts.iter().map(|_| vec![]).collect(),
-    };
+    let scratch = || Scratch::new(parts.len());
     let tasks = tasks
         .into_par_iter()
         .map_init(scratch, |scratch, (block, columns)| {

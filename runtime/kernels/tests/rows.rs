@@ -364,3 +364,71 @@ fn the_bits_are_the_same_on_any_number_of_threads() {
         }
     }
 }
+
+/// What is added up of a row need not be its elements.
+#[test]
+fn terms_of_rows_are_what_loops_say() {
+    let of = |x: f64, less: f64| x - less;
+    type Term = fn(f64, f64) -> f64;
+    let terms: [(&str, Term); 5] = [
+        ("a0[n, k] * a0[n, k]", |x, _| x * x),
+        ("pow(a0[n, k], TWO)", |x, _| x * x),
+        ("a0[n, k] - a1[n]", of),
+        ("pow(a0[n, k] - a1[n], TWO)", |x, less| {
+            (x - less) * (x - less)
+        }),
+        ("(a0[n, k] - a1[5]) * (a0[n, k] - a1[5])", |x, _| {
+            (x - 3.5) * (x - 3.5)
+        }),
+    ];
+    for dtype in [DType::F32, DType::F64] {
+        for k in [64u64, 65, 511, 513, 2000] {
+            let n = 37u64;
+            let (x, mut less) = (values((n * k) as usize, &[]), values(n as usize, &[]));
+            less[5] = 3.5;
+            let operands = [array(&[n, k], &x, dtype), array(&[n], &less, dtype)];
+            let chunk = |array| Chunk {
+                columns: vec![array],
+                start: vec![
+                    0;
+                    if std::ptr::eq(array, &operands[0]) {
+                        2
+                    } else {
+                        1
+                    }
+                ],
+            };
+            let chunks = [chunk(&operands[0]), chunk(&operands[1])];
+            for (term, value) in terms {
+                let two = if dtype == DType::F32 {
+                    "2.0"
+                } else {
+                    "2.0_f64"
+                };
+                let term = term.replace("TWO", two);
+                for reduction in ["sum", "mean", "norm1", "max"] {
+                    let text = format!(
+                        "({dtype}[{n}, {k}], {dtype}[{n}]) [n: {n} | k: {k}] {dtype} = {reduction} {term}"
+                    );
+                    let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+                    let ranges = [(2, n - 3), (0, k)];
+                    let got = run(&kernel, &ranges, &chunks, &Options::default()).unwrap();
+                    for row in 0..n - 3 {
+                        let at = (row + 2) as usize;
+                        let elements = x[at * k as usize..][..k as usize].iter();
+                        let terms = elements.map(|x| value(*x, less[at]));
+                        let want = match reduction {
+                            "sum" => terms.sum(),
+                            "mean" => terms.sum::<f64>() / k as f64,
+                            "norm1" => terms.map(f64::abs).sum(),
+                            _ => terms.fold(f64::MIN, f64::max),
+                        };
+                        let got = got[0].data().get(row as usize).as_f64();
+                        let close = (got - want).abs() <= 1e-6 * (1.0 + want.abs());
+                        assert!(close, "{text}: row {row} is {got}, not {want}");
+                    }
+                }
+            }
+        }
+    }
+}

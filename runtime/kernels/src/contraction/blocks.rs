@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use super::layout::{BLOCKS, Layout};
+use super::scaled::Scaled;
 use crate::pack::{Packer, Strided};
 use crate::packed::{Packed, Part};
 use crate::product::{Goal, Matrix, Target};
@@ -33,6 +34,11 @@ pub(super) struct Blocks<'f, 'a, T: Packed> {
     pub factor: T,
     /// The steps of a block's rows and columns in the output.
     pub steps: (usize, usize),
+    /// Where the first element lies in the output, and the step of each of its indices.
+    pub first: usize,
+    pub strides: Vec<usize>,
+    /// What rows are multiplied and divided by when all blocks are there.
+    pub scaled: Option<Scaled<T>>,
 }
 
 /// What a task keeps between its blocks.
@@ -67,12 +73,20 @@ impl<T: Packed> Blocks<'_, '_, T> {
 
     /// Computes all blocks of the output, or adds them to what is there if `more` ([`Blocks::adds`]); whether no point faulted.
     pub(super) fn run(&self, output: &mut [T], more: bool) -> bool {
+        let sound = self.products(output, more);
+        if let (true, Some(scaled)) = (sound, &self.scaled) {
+            scaled.scale(output, self.first);
+        }
+        sound
+    }
+
+    fn products(&self, output: &mut [T], more: bool) -> bool {
         let counts: Vec<usize> = (0..self.rank)
             .map(|i| self.lengths[i].div_ceil(self.layout.tile[i]))
             .collect();
         let count: usize = counts.iter().product();
-        let strides = strides(&self.lengths[..self.rank]);
-        let target = Target::new(output);
+        let strides = &self.strides;
+        let target = Target::new(&mut output[self.first..]);
         let sound = AtomicBool::new(true);
         let scratch = || Scratch {
             part: Part {
@@ -83,8 +97,7 @@ impl<T: Packed> Blocks<'_, '_, T> {
             right: Buffer::default(),
             result: vec![],
         };
-        let scattering =
-            (!self.layout.direct).then(|| self.scattering(&self.layout.tile, &strides));
+        let scattering = (!self.layout.direct).then(|| self.scattering(&self.layout.tile, strides));
         let block = |scratch: &mut Scratch<T>, number: usize, shared: bool| {
             if !sound.load(Ordering::Relaxed) {
                 return;
@@ -97,11 +110,11 @@ impl<T: Packed> Blocks<'_, '_, T> {
                 scratch.part.size[i] = self.layout.tile[i].min(self.lengths[i] - start);
             }
             let scattering = scattering.as_ref();
-            if !self.block(scratch, (&target, more), &strides, scattering, shared) {
+            if !self.block(scratch, (&target, more), strides, scattering, shared) {
                 sound.store(false, Ordering::Relaxed);
             }
         };
-        if let Some(same) = self.same(&strides) {
+        if let Some(same) = self.same(strides) {
             same.run((&target, more), count, self.factor);
             return true;
         }

@@ -18,13 +18,17 @@ pub(super) struct Factors {
     pub left: (NodeId, u128),
     pub right: (NodeId, u128),
     pub number: f64,
+    /// Factors of whole rows of the result, and whether each divides.
+    pub of_rows: Vec<(NodeId, bool)>,
 }
 
-/// Takes the body apart: a product of factors, some of them numbers.
+/// Takes the body apart: a product of factors, some of them numbers. `by_rows`: whether factors that are the same in all terms of all
+/// elements of a row may stay outside the sum.
 pub(super) fn factors<T: Packed>(
     kernel: &Kernel,
     operands: &[Chunk<'_>],
     ranges: &[(i64, i64)],
+    by_rows: bool,
 ) -> Option<Factors> {
     let depends = dependences(&kernel.graph);
     let (mut number, mut over, mut under) = (1.0, Vec::new(), Vec::new());
@@ -63,8 +67,14 @@ pub(super) fn factors<T: Packed>(
     let dtype = kernel.graph.dtype(kernel.root);
     let left = over.remove(largest(&over, 0));
     let mut sides = [left, over.remove(largest(&over, left.1))];
+    let within_rows = !0 << kernel.output_rank.saturating_sub(1);
+    let mut of_rows = vec![];
     for (list, function) in [(over, Function::Mul), (under, Function::Div)] {
         for (id, mask) in list {
+            if by_rows && mask & within_rows == 0 {
+                of_rows.push((id, function == Function::Div));
+                continue;
+            }
             let side = sides.iter_mut().find(|(_, own)| mask & !own == 0)?;
             side.0 = graph.add(Node::Apply(function, vec![side.0, id]), dtype);
         }
@@ -87,6 +97,7 @@ pub(super) fn factors<T: Packed>(
         left,
         right,
         number,
+        of_rows,
     })
 }
 
@@ -137,6 +148,7 @@ fn value_of(
         ranges,
         lengths: &lengths,
         lanes: None,
+        apart: false,
     });
     let start = ranges.iter().map(|(start, _)| *start).collect();
     let mut machine = Machine::new(&program, start, false);

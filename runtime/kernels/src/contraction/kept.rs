@@ -32,18 +32,19 @@ impl Kept {
         }
     }
 
-    /// The factor, which depends on the indices of `mask`, or its copy.
+    /// The factor over `ranges`, which depends on the indices of `mask`, or its place in the copy, which is made of the `whole`.
     pub(super) fn turned<'a, T: Packed>(
         &'a self,
         factor: Factor<'a, T>,
-        mask: u128,
-        roles: &Roles,
-        lengths: &[usize],
+        (mask, roles): (u128, &Roles),
+        whole: &[(i64, i64)],
+        ranges: &[(i64, i64)],
     ) -> Factor<'a, T> {
         let Factor::Strided(strided) = &factor else {
             return factor;
         };
-        let rows = roles.rows.iter().map(|i| lengths[*i]).product::<usize>();
+        let rows = roles.rows.iter().map(|i| ranges[*i].1 as usize);
+        let rows: usize = rows.product();
         let ([inner], [column]) = (roles.inner.as_slice(), roles.columns.as_slice()) else {
             return factor;
         };
@@ -51,7 +52,12 @@ impl Kept {
         if mask & self.rows != 0 || rows > MOST_ROWS || steps[*inner] != 1 || steps[*column] < 2 {
             return factor;
         }
-        let (depth, width) = (lengths[*inner], lengths[*column]);
+        let length = |index: usize| whole[index].1 as usize;
+        let (depth, width) = (length(*inner), length(*column));
+        let before = |index: usize| (ranges[index].0 - whole[index].0) as usize;
+        let (above, left) = (before(*inner), before(*column));
+        let step = steps[*column] as usize;
+        let begin = strided.offset as usize - above - left * step;
         let copy = self.copy.get_or_init(|| {
             let mut copy = Array::zeros(T::DTYPE, &[depth, width]);
             let from = strided.data.slice();
@@ -60,9 +66,8 @@ impl Kept {
                 .chunks_mut(width)
                 .enumerate()
             {
-                let first = strided.offset as usize + k;
                 for (n, to) in line.iter_mut().enumerate() {
-                    *to = from[first + n * steps[*column] as usize];
+                    *to = from[begin + k + n * step];
                 }
             }
             copy
@@ -70,11 +75,11 @@ impl Kept {
         let Some(slice) = T::slice(copy.data()) else {
             return factor;
         };
-        let mut own = vec![0; lengths.len()];
+        let mut own = vec![0; ranges.len()];
         (own[*inner], own[*column]) = (width as i64, 1);
         Factor::Strided(Strided {
             data: Memory::Chunk(slice),
-            offset: 0,
+            offset: (above * width + left) as i64,
             steps: own,
         })
     }

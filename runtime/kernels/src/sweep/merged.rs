@@ -9,6 +9,7 @@
 //! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2; m2 tapped for m3
 //! ```
 
+use super::mask;
 use crate::fuse;
 use crate::guard::dependencies;
 use ein_fused::Group;
@@ -102,7 +103,9 @@ impl Outline<'_> {
         let element_wise = kernel.reduction.is_none()
             && kernel.output_rank as usize == kernel.indices.len()
             && kernel.output == [value];
-        if kernel.guard.is_some() || !element_wise && !self.gathers_terms() {
+        // Of what a mask chooses, a loop by itself computes nothing else.
+        let chosen = mask::chosen(kernel, &self.ranges).is_some();
+        if kernel.guard.is_some() || !element_wise && !self.gathers_terms() || chosen {
             return None;
         }
         let depends = dependencies(graph);

@@ -6,6 +6,8 @@
 //! [n] sum m1[n, d]   by its strips      [n, k] sum (a0[n, d] - a1[k, d])^2   as pairs, without a program
 //! ```
 
+use super::mask::{self, Mask, Masked};
+use super::zeros::Zeros;
 use super::{Member, Operand};
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
@@ -17,7 +19,9 @@ use crate::program::{Place, Program, Request};
 use crate::rows::Rows;
 use crate::{Chunk, Options, contraction, direct, signed, stream};
 use ein_array::Array;
+use ein_plan::Kernel;
 use ein_plan::work::flops_per_point;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a member's operands lie.
@@ -42,6 +46,15 @@ pub(super) enum Form {
     Rows(Rows),
 }
 
+/// Rows that are one number but for a range of columns.
+pub(super) struct Within {
+    pub mask: Mask,
+    /// The number, if it is known.
+    pub outside: Option<f64>,
+    /// The member that it is elsewhere, if nobody else reads that.
+    pub taken: Option<usize>,
+}
+
 /// A member, ready to run.
 pub(super) struct Part<'a> {
     pub member: &'a Member<'a>,
@@ -59,20 +72,28 @@ pub(super) struct Part<'a> {
     pub read: bool,
     /// What its blocks share, if it is a product of matrices.
     pub product: Option<Kept>,
+    /// What its rows are one number but for, if it is computed so.
+    pub within: Option<Within>,
+    /// The columns that are wanted of it, if it is a product.
+    pub wanted: Option<Mask>,
+    /// Which of its terms may be 0, if it is a product.
+    pub zeros: Option<Zeros>,
     /// How blocks become one number, if that is what it makes.
     pub gathers: Option<Rule>,
-    /// About how much of a block's time it takes, in any unit.
-    pub share: f64,
+    /// About how long all of it takes; only comparisons mean something.
+    pub work: f64,
 }
 
 impl<'a> Part<'a> {
     /// `alone`: whether it is not taken together with others.
     pub(super) fn new(
-        members: &[Member<'a>],
-        (member, pairs, alone): (&'a Member<'a>, Option<Pairs>, bool),
+        members: &'a [Member<'a>],
+        (number, pairs, alone): (usize, Option<Pairs>, bool),
+        all_masked: &[Option<Masked>],
         blocks: &Boxes<'_>,
         options: &Options,
     ) -> Part<'a> {
+        let member = &members[number];
         let kernel = member.kernel;
         let rank = kernel.output_rank as usize;
         let ranges = signed(&member.ranges);
@@ -89,12 +110,13 @@ impl<'a> Part<'a> {
             .map(|i| i.extent as i64)
             .collect();
         let rows = blocks.extents.len();
-        let make = |times| {
+        let make = |kernel: &Kernel, apart, times| {
             let (output, reduced): (Vec<usize>, Vec<usize>) =
                 ((0..rank).collect(), (rank..ranges.len()).collect());
             let axes = (output.as_slice(), reduced.as_slice());
             let request = |lengths, lanes| Request {
                 lanes,
+                apart,
                 ..Request::of_kernel(kernel, &[], axes, &ranges, lengths)
             };
             // What a reduction's order depends on is the whole's.
@@ -122,10 +144,31 @@ impl<'a> Part<'a> {
                 complete,
             }
         };
-        let ready = alone.then(|| {
-            let key = keyed(member, blocks);
+        let program = |kernel: &Kernel, apart: bool| {
+            let mut key = keyed(member, blocks);
+            key.extend(apart.then_some((u64::MAX, 0)));
+            let make = |times| make(kernel, apart, times);
             memo::program(member.memo, &key, Lying::At(&places), make)
+        };
+        let within = all_masked[number].as_ref().and_then(|masked| {
+            let root = masked.root;
+            let chosen = Kernel {
+                root,
+                ..kernel.clone()
+            };
+            let ready = program(&chosen, true);
+            let faults = ready.program.registers[root.0 as usize].poison.is_some();
+            let within = Within {
+                mask: masked.mask.clone(),
+                outside: masked.outside,
+                taken: mask::taken(members, all_masked, number),
+            };
+            (!faults).then_some((ready, within))
         });
+        let (ready, within) = match within {
+            Some((ready, within)) => (Some(ready), Some(within)),
+            None => (alone.then(|| program(kernel, false)), None),
+        };
         let elements: usize = lengths[..rank].iter().product();
         let bytes = elements
             * kernel
@@ -151,23 +194,40 @@ impl<'a> Part<'a> {
                 let cut = first.into_iter().zip(all).enumerate();
                 Kept::new(cut.filter(|(_, (own, all))| own != *all).map(|cut| cut.0))
             }),
+            within,
+            wanted: mask::wanted(members, all_masked, number),
+            zeros: Zeros::of(members, all_masked, member),
             gathers: gathers(member),
-            share: lengths.iter().map(|length| *length as f64).product::<f64>()
+            work: lengths.iter().map(|length| *length as f64).product::<f64>()
                 * (MOVED + flops_per_point(kernel) as f64),
         }
     }
 
-    /// Its result in a block, if it is a product of matrices.
+    /// Its result in a block, if it is a product of matrices: of the part of it that is wanted, and from these terms. The rest is any numbers.
     pub(super) fn product(
         &self,
-        ranges: &[(i64, i64)],
+        block: &[(i64, i64)],
+        terms: Option<(usize, Range<i64>)>,
         operands: &[Chunk<'_>],
         room: Option<Array>,
     ) -> Option<Array> {
-        let ranges = ranges.iter().map(|(s, n)| (*s as u64, *n as u64));
-        let ranges: Vec<(u64, u64)> = ranges.collect();
         let kept = self.product.as_ref()?;
-        contraction::run_block(self.member.kernel, &ranges, operands, room, kept)
+        let rank = self.member.kernel.output_rank as usize;
+        let block: Vec<(u64, u64)> = unsigned(block);
+        let mut part = block.clone();
+        if let Some(mask) = &self.wanted {
+            let columns = mask.of_rows(&signed(&block[..rank]));
+            part[rank - 1] = (columns.start as u64, (columns.end - columns.start) as u64);
+        }
+        if let Some((index, terms)) = terms {
+            part[index] = (terms.start as u64, (terms.end - terms.start) as u64);
+        }
+        let of = contraction::Block {
+            whole: &block,
+            part: &part,
+            kept,
+        };
+        contraction::run_block(self.member.kernel, &of, operands, room)
     }
 
     /// Its ranges in a block.
@@ -176,6 +236,10 @@ impl<'a> Part<'a> {
         own[..rows.len()].copy_from_slice(rows);
         own
     }
+}
+
+fn unsigned(ranges: &[(i64, i64)]) -> Vec<(u64, u64)> {
+    ranges.iter().map(|(s, n)| (*s as u64, *n as u64)).collect()
 }
 
 /// How blocks become one number, if that is what a member makes.

@@ -23,6 +23,7 @@ use crate::stream::{self, Ahead, Soon};
 use crate::{Chunk, KernelError};
 use ein_array::Array;
 use ein_plan::Kernel;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,14 +44,28 @@ pub(super) struct Pass<'p, 'a> {
     pub aside: &'p [bool],
     /// What is read of memory, block by block.
     pub far: &'p [Far],
+    /// That of all members.
+    pub work: f64,
     /// By bundle: the operands that its results take the place of, with the column.
     pub over: &'p [Vec<(usize, usize)>],
 }
 
-/// Room for what is made of a block, and for what is written over, by member.
+/// By member: room for what is made of a block, and for what is written over.
 pub(super) struct Scratch {
     pub made: Vec<Vec<Array>>,
     pub old: Vec<Vec<Array>>,
+    /// Whether what was made last is 0 outside its mask.
+    pub zero: Vec<bool>,
+}
+
+impl Scratch {
+    pub(super) fn new(members: usize) -> Scratch {
+        Scratch {
+            made: vec![vec![]; members],
+            old: vec![vec![]; members],
+            zero: vec![false; members],
+        }
+    }
 }
 
 /// A block: the range of each row index, and the number of its first row.
@@ -210,10 +225,10 @@ impl Pass<'_, '_> {
 
     /// What members ask for while they are taken: of what the next block reads, the part that their work is of all work on a block.
     fn pace<'s>(&self, members: &[usize], here: &Here, soon: &'s Soon) -> Ahead<'s> {
-        let share = members.iter().map(|member| self.parts[*member].share);
+        let work = members.iter().map(|member| self.parts[*member].work);
         let points = self.parts[members[0]].block(&here.ranges).into_iter();
         let points = points.map(|(_, length)| length as usize).product();
-        soon.pace(share.sum(), points);
+        soon.pace(work.sum::<f64>() / self.work, points);
         Ahead::Soon(soon)
     }
 
@@ -228,12 +243,28 @@ impl Pass<'_, '_> {
         let part = &self.parts[number];
         let kernel = part.member.kernel;
         let own = part.block(&here.ranges);
+        if let Some(within) = &part.within
+            && let (Some(product), Some(outside)) = (within.taken, within.outside)
+        {
+            scratch.made.swap(product, number);
+            let made = scratch.made[number][0].data_mut();
+            within
+                .mask
+                .set_outside(&own, &mut Segment::of(made), outside);
+            scratch.zero[number] = outside == 0.0;
+            for column in &mut columns {
+                column.copy(made, part.streams);
+            }
+            stream::fence(part.streams);
+            return Ok(None);
+        }
         let mut own_room = std::mem::take(&mut scratch.made[number]);
         let read = &part.member.operands;
         let views = self.views(read, here, others);
         let (operands, skipped) = self.operands(read, here, (&views, scratch));
+        let terms = self.terms(part, here, scratch);
         if part.product.is_some()
-            && let Some(product) = part.product(&own, &operands, own_room.pop())
+            && let Some(product) = part.product(&own, terms, &operands, own_room.pop())
         {
             for column in &mut columns {
                 column.copy(product.data(), part.streams);
@@ -253,18 +284,26 @@ impl Pass<'_, '_> {
         if part.gathers.is_some() {
             return driver().carrier().map(Some);
         }
-        let into = |to: Vec<Segment<'_>>, streams: bool| match &part.form {
-            Some(Form::Pairs(pairs)) => {
+        let mut zero = false;
+        let mut into = |mut to: Vec<Segment<'_>>, streams: bool| match (&part.form, &part.within) {
+            (_, Some(within)) => {
+                let columns = own.last().copied().unwrap_or_default();
+                let row = |point: &[i64]| within.mask.of_row(point, columns);
+                let driver = driver().ahead(ahead);
+                zero = driver.run_within(to.remove(0), row, within.outside);
+                None
+            }
+            (Some(Form::Pairs(pairs)), None) => {
                 for column in to {
                     pairs.run(&own, (&operands, &skipped), column);
                 }
                 None
             }
-            Some(Form::Rows(rows)) => {
+            (Some(Form::Rows(rows)), None) => {
                 rows.part(&own, (&operands, &skipped), to, ahead);
                 None
             }
-            None => driver().streaming(streams).ahead(ahead).run_here(to),
+            (None, None) => driver().streaming(streams).ahead(ahead).run_here(to),
         };
         let point = if part.read || columns.is_empty() {
             own_room = room(part, &here.ranges, own_room);
@@ -279,9 +318,33 @@ impl Pass<'_, '_> {
         } else {
             into(columns, part.streams)
         };
-        scratch.made[number] = own_room;
+        (scratch.made[number], scratch.zero[number]) = (own_room, zero);
         stream::fence(part.streams);
         point.map_or(Ok(None), Err)
+    }
+
+    /// The terms of a product that are not 0 in all rows, with their index, if there may be others.
+    fn terms(
+        &self,
+        part: &Part<'_>,
+        here: &Here,
+        scratch: &Scratch,
+    ) -> Option<(usize, Range<i64>)> {
+        let zeros = part.zeros.as_ref()?;
+        let factor = &self.parts[zeros.of];
+        let within = factor.within.as_ref()?;
+        if !scratch.zero[zeros.of] || !zeros.hold(&scratch.made) {
+            return None;
+        }
+        let terms = within.mask.of_rows(&factor.block(&here.ranges));
+        // One of them, if there is no other, makes a 0.
+        let first = part.ranges[zeros.terms].0;
+        let terms = if terms.is_empty() {
+            first..first + 1
+        } else {
+            terms
+        };
+        Some((zeros.terms, terms))
     }
 
     /// What operands will be written over later, as it lies in a block's columns, by the writer.
@@ -351,13 +414,11 @@ fn block_shape(part: &Part<'_>, ranges: &[(i64, i64)]) -> Vec<usize> {
 fn room(part: &Part<'_>, ranges: &[(i64, i64)], old: Vec<Array>) -> Vec<Array> {
     let kernel = part.member.kernel;
     let shape = block_shape(part, ranges);
-    match old.first() {
-        Some(array) if array.shape() == shape => old,
-        _ => {
-            let types = kernel.output.iter();
-            types.map(|dtype| Array::zeros(*dtype, &shape)).collect()
-        }
+    if old.is_empty() {
+        let types = kernel.output.iter();
+        return types.map(|dtype| Array::zeros(*dtype, &shape)).collect();
     }
+    old.into_iter().map(|old| old.refitted(&shape)).collect()
 }
 
 /// Finds out what is wrong at a point, if nothing worse is known.

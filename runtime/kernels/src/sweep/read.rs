@@ -13,7 +13,6 @@ use super::turns::Turn;
 use super::{Member, Operand, shape};
 use crate::stream;
 use ein_plan::sweep::BLOCK;
-use ein_plan::{IndexId, NodeId};
 
 /// Blocks of which there are enough for any number of threads.
 const MANY: usize = 256;
@@ -127,34 +126,22 @@ pub(super) enum Far {
 pub(super) fn far(members: &[Member<'_>], extents: &[(i64, i64)]) -> Vec<Far> {
     let rows: usize = extents.iter().map(|extent| extent.1 as usize).product();
     let mut found = vec![];
+    let mut note = |far| {
+        if !found.contains(&far) {
+            found.push(far);
+        }
+    };
     for member in members {
-        let graph = &member.kernel.graph;
-        for (number, operand) in member.operands.iter().enumerate() {
-            let own = |positions: &[NodeId]| {
-                let mut first = (0..).zip(extents);
-                first.all(|(d, _)| {
-                    let position = positions.get(d as usize);
-                    position.and_then(|p| graph.as_index(*p)) == Some(IndexId(d))
-                })
-            };
-            let mut reads = graph.reads().filter(|read| read.0 as usize == number);
-            if !reads.all(|read| own(read.1)) {
-                continue;
-            }
-            let mut note = |far| {
-                if !found.contains(&far) {
-                    found.push(far);
-                }
-            };
-            match operand {
+        let reads = member.kernel.graph.reads();
+        let own = reads.filter(|(_, at)| member.kernel.rows_read(at) >= extents.len());
+        for (operand, _) in own {
+            match &member.operands[operand as usize] {
                 Operand::Given(chunk) => {
-                    let starts = chunk.start.iter().zip(extents);
-                    let mut lies = starts.map(|(start, extent)| *start as i64 == extent.0);
-                    for column in chunk.columns.iter().filter(|_| lies.all(|lies| lies)) {
-                        let lengths = column.shape().iter().zip(extents);
+                    for column in &chunk.columns {
+                        let lies = chunk.start.iter().zip(column.shape());
+                        let lies = lies.map(|(start, n)| (*start as i64, *n as i64));
                         let bytes = column.data().bytes();
-                        if stream::is_far(bytes)
-                            && lengths.clone().all(|(n, extent)| *n as i64 == extent.1)
+                        if stream::is_far(bytes) && lies.zip(extents).all(|(own, all)| own == *all)
                         {
                             note(Far::Given {
                                 begin: bytes.as_ptr().addr(),

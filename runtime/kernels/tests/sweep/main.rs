@@ -1,6 +1,8 @@
 //! Sweeps give the bits of their members one by one, whatever the sizes, blocks and threads.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod masks;
+
 use ein_array::{Array, Data};
 use ein_kernels::{Chunk, Fault, Fusion, KernelError, Member, Operand, Options, run, sweep_over};
 use ein_plan::{DType, Kernel};
@@ -362,6 +364,37 @@ fn products_are_close_to_their_parts() {
                 close(number, want, &got);
             }
         }
+    }
+}
+
+/// What divides a row divides its terms where that is something else: 0 and numbers near it, no number, and the infinite one.
+#[test]
+fn rows_are_divided_by_any_number() {
+    let (t, s, d) = (60, 200, 30);
+    let mut numbers = Numbers(3);
+    let text = format!(
+        "(f32[{t}, {s}], f32[{s}, {d}], f32[{t}]) [t: {t}, d: {d} | s: {s}] f32 = sum a0[t, s] * a1[s, d] / a2[t]"
+    );
+    let mut under = numbers.array(DType::F32, &[t]);
+    if let Data::F32(values) = under.data_mut() {
+        let odd = [0.0, f32::INFINITY, f32::NAN, 1e-41, 3.0, f32::MAX];
+        values[..odd.len()].copy_from_slice(&odd);
+    }
+    let given = vec![
+        numbers.array(DType::F32, &[t, s]),
+        numbers.array(DType::F32, &[s, d]),
+        under,
+    ];
+    let program = program(&[(text, &[0, 1, 2])], given);
+    let options = Options::default();
+    let want = one_by_one(&program, &everything, &options).unwrap();
+    let got = together(&program, 1, (&|_| true, &[]), &everything, &options).unwrap();
+    let (want, got) = (want[0].data(), got[0].as_ref().unwrap().data());
+    for at in 0..t * d {
+        let (want, got) = (want.get(at).as_f64(), got.get(at).as_f64());
+        let same = want == got || want.is_nan() && got.is_nan();
+        let close = (want - got).abs() <= 1e-4 * (1.0 + want.abs());
+        assert!(same || close, "{at}: {got}, not {want}");
     }
 }
 
