@@ -87,5 +87,5 @@ fn of_sweep(plan: &Plan, sweep: &Sweep) -> Vec<Group> {
             over: over.iter().any(|(result, _)| result == member),
         });
     }
-    ein_kernels::groups_of_sweep(&members, &places)
+    ein_kernels::groups_of_sweep(&members, sweep.rows as usize, &places)
 }

@@ -28,6 +28,7 @@ mod forms;
 mod fuse;
 mod generate;
 mod guard;
+mod leaves;
 mod library;
 mod lie;
 mod load;
@@ -285,21 +286,26 @@ fn special(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Op
 /// ranges (start and length of each dimension): for code that is made before there are data.
 pub fn groups(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Vec<(u64, u64)>]) -> Vec<Group> {
     let mut groups = direct::groups(kernel, ranges, operands, false);
-    if let Some(chosen) = sweep::chosen(kernel, ranges) {
-        let others = direct::groups(&chosen, ranges, operands, true);
-        groups.extend(
-            others
-                .into_iter()
-                .filter(|group| !groups.contains(group))
-                .collect::<Vec<_>>(),
-        );
+    let chosen = sweep::chosen_kernel(kernel, ranges);
+    for group in chosen
+        .iter()
+        .flat_map(|chosen| direct::groups(chosen, ranges, operands, true))
+    {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
     }
     groups
 }
 
-/// The groups of what a sweep of these members computes in one loop; `places`: by member and operand, the range of each dimension.
-pub fn groups_of_sweep(members: &[Outline<'_>], places: &[Vec<Vec<(u64, u64)>>]) -> Vec<Group> {
-    sweep::groups(members, places)
+/// The groups of what a sweep of these members over so many `rows` indices computes in one loop; `places`: by member and operand, the range of
+/// each dimension.
+pub fn groups_of_sweep(
+    members: &[Outline<'_>],
+    rows: usize,
+    places: &[Vec<Vec<(u64, u64)>>],
+) -> Vec<Group> {
+    sweep::groups(members, rows, places)
 }
 
 /// Ranges as signed numbers.

@@ -7,8 +7,9 @@
 //! ```
 
 use crate::forms::affine_forms;
+use crate::leaves::value;
 use crate::program::Place;
-use ein_plan::{DType, Function, Kernel, Node, NodeId};
+use ein_plan::{DType, Kernel, Node, NodeId};
 
 /// Where the elements of a read lie: element `base + Σ step · index` of a column, indices counted from 0.
 #[derive(Clone, Debug)]
@@ -57,17 +58,12 @@ pub(crate) fn lie(
     ranges: &[(i64, i64)],
     places: &[Place],
 ) -> Option<Lie> {
-    let mut read = kernel.graph.node(id);
-    // To a value it does nothing.
-    while let Node::Apply(Function::Stop, of) = read {
-        read = kernel.graph.node(of[0]);
-    }
     let Node::Read {
         operand,
         column,
         positions,
         ..
-    } = read
+    } = kernel.graph.node(value(&kernel.graph, id))
     else {
         return None;
     };

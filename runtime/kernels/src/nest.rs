@@ -57,7 +57,7 @@ pub(crate) type Strides = Vec<i64>;
 impl Nest {
     /// The loops for `output` and `reduced` indices (in order) of lengths `lengths`; `reads` are the strides of
     /// the reads, `work` about how many other operations a point takes. `lanes` says whether lanes are output points, where
-    /// that is decided; `apart`: whether a strip holds neighbours along the last output index only.
+    /// that is decided.
     pub(crate) fn choose(
         output: &[usize],
         reduced: &[usize],
@@ -65,11 +65,7 @@ impl Nest {
         reads: &[Strides],
         work: usize,
         lanes: Option<bool>,
-        apart: bool,
     ) -> Nest {
-        if apart {
-            return Nest::apart(output, lengths, WIDTH);
-        }
         if let Some(output_lanes) = lanes {
             return Nest::new(output, reduced, lengths, output_lanes);
         }
@@ -91,7 +87,7 @@ impl Nest {
     }
 
     /// The loops around long strips whose lanes are neighbours in memory, in all reads that differ between lanes; none if there
-    /// are no such strips worth a loop.
+    /// are no such strips worth a loop. `apart`: along the last index only.
     pub(crate) fn long(
         output: &[usize],
         lengths: &[usize],
@@ -130,11 +126,11 @@ impl Nest {
         Some(Nest::around((strip, tiles), (output, &[]), true, outputs))
     }
 
-    /// The loops around strips of at most `most` neighbours along the last index.
-    fn apart(output: &[usize], lengths: &[usize], most: usize) -> Nest {
+    /// The loops around strips of neighbours along the last index only.
+    pub(crate) fn apart(output: &[usize], lengths: &[usize]) -> Nest {
         let (mut strip, mut tiles) = (vec![], vec![]);
         let last = &output[output.len().saturating_sub(1)..];
-        fill(&mut strip, &mut tiles, (last, most), lengths);
+        fill(&mut strip, &mut tiles, (last, WIDTH), lengths);
         let outputs = strip.len();
         Nest::around((strip, tiles), (output, &[]), true, outputs)
     }

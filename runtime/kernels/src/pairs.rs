@@ -8,6 +8,7 @@
 //! ```text
 //! [n, k | d] sum (a0[n, d] - a1[k, d])^2   rows n, columns k: blocks of 4 x 64, a1 copied
 //! [i | d]    sum a0[i, d] * a1[i, d]       lines
+//! [i | d]    sum (a0[i, d] - a1[i])^2      lines, each to one element
 //! [j | d]    sum a0[d] * a1[d, j]          sums of rows
 //! ```
 
@@ -64,6 +65,8 @@ enum Way {
     Blocks,
     /// Line by line of neighbouring terms.
     Lines,
+    /// The same, a line's right elements being one.
+    LinesToOne,
     /// All columns term by term: neighbouring columns of one row.
     Sums,
 }
@@ -126,16 +129,20 @@ impl Pairs {
             let free = |i: &usize| lengths[*i] > 1 && own.steps[*i] != 0 && other.steps[*i] == 0;
             (0..rank).rfind(free)
         };
-        if last(&left, &right) > last(&right, &left) {
+        let reduced = (rank..lengths.len()).filter(|i| lengths[*i] > 1);
+        let one = |lie: &Lie| reduced.clone().all(|i| lie.steps[i] == 0);
+        let (left_is_one, right_is_one) = (one(&left), one(&right));
+        if left_is_one || !right_is_one && last(&left, &right) > last(&right, &left) {
             std::mem::swap(&mut left, &mut right);
         }
+        let to_one = left_is_one != right_is_one;
         let (mut batch, mut rows, mut columns, mut terms) = (vec![], vec![], vec![], vec![]);
         for i in (0..lengths.len()).filter(|i| lengths[*i] > 1) {
             match (i < rank, left.steps[i] != 0, right.steps[i] != 0) {
                 (true, true, true) => batch.push(i),
                 (true, true, false) => rows.push(i),
                 (true, false, true) => columns.push(i),
-                (false, true, true) => terms.push(i),
+                (false, true, own) if own != to_one => terms.push(i),
                 _ => return None,
             }
         }
@@ -148,7 +155,10 @@ impl Pairs {
             steps[i - 1] = steps[i] * lengths[i] as i64;
         }
         let run = |steps: &[i64]| merged(steps, &columns, &lengths) == Some(1);
-        let way = if m.min(n) >= LEAST_SIDE {
+        let way = if to_one {
+            let fits = !product && columns.is_empty() && k >= LEAST_LINE && neighbours(&left);
+            fits.then_some(Way::LinesToOne)?
+        } else if m.min(n) >= LEAST_SIDE {
             // Other products are the business of contractions.
             (!product && n.checked_mul(k)? <= MOST_COPIED).then_some(Way::Blocks)?
         } else if product && (m.min(n) > 1 || blas::loaded().is_some()) {
@@ -188,6 +198,11 @@ impl Pairs {
         if self.way == Way::Blocks { ROWS } else { 1 }
     }
 
+    /// Whether it is taken line by line.
+    pub(crate) fn by_lines(&self) -> bool {
+        matches!(self.way, Way::Lines | Way::LinesToOne)
+    }
+
     fn count(&self, indices: &[usize]) -> usize {
         indices.iter().map(|i| self.lengths[*i]).product()
     }
@@ -195,7 +210,7 @@ impl Pairs {
     /// All of it, by all threads.
     fn all<T: Number>(&self, ranges: &[(i64, i64)], operands: &[Chunk<'_>], to: &mut [T]) {
         let terms = self.count(&self.terms);
-        if self.way == Way::Lines && to.len() < 16 && terms > 2 * LINE {
+        if self.by_lines() && to.len() < 16 && terms > 2 * LINE {
             return self.few(ranges, operands, to);
         }
         let panels = self.panels(ranges, &operands[self.right.operand]);
@@ -206,7 +221,7 @@ impl Pairs {
         let columns = self.count(&self.columns);
         let wanted = (TASK / terms.max(1)).max(match self.way {
             Way::Blocks => ROWS * columns,
-            Way::Lines => 1,
+            Way::Lines | Way::LinesToOne => 1,
             Way::Sums => (columns / 4).min(SUMS),
         });
         let boxes = Boxes::new(extents, wanted);
@@ -228,10 +243,12 @@ impl Pairs {
         let task = self.task(ranges, (operands, &[]), None, to);
         let terms = task.terms();
         for (at, x, y) in task.points() {
-            let parts: Vec<f64> = task.x[x..x + terms]
-                .par_chunks(LINE)
-                .zip(task.y[y..y + terms].par_chunks(LINE))
-                .map(|(x, y)| wide::run(part_of_line(self.term, terms, x, y)))
+            let parts: Vec<f64> = (task.x[x..x + terms].par_chunks(LINE).enumerate())
+                .map(|(number, x)| {
+                    let first = number * LINE;
+                    let y = task.seconds(y, first..first + x.len());
+                    wide::run(part_of_line(self.term, terms, x, y))
+                })
                 .collect();
             let joined = parts.into_iter().reduce(|a, b| self.term.join(a, b));
             task.to[at] = T::from_f64(joined.unwrap_or_default() / self.divisor);

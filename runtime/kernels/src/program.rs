@@ -190,15 +190,17 @@ impl<'a> Program<'a> {
     /// The same of operands that lie at these places; without operands it cannot be executed.
     pub(crate) fn at(request: &Request<'a, '_>, places: &[Place]) -> Program<'a> {
         let nest = |reads: &[Strides], work: usize| {
-            Some(Nest::choose(
-                request.output,
-                request.reduced,
-                request.lengths,
-                reads,
-                work,
-                request.lanes,
-                request.apart,
-            ))
+            Some(match request.apart {
+                true => Nest::apart(request.output, request.lengths),
+                false => Nest::choose(
+                    request.output,
+                    request.reduced,
+                    request.lengths,
+                    reads,
+                    work,
+                    request.lanes,
+                ),
+            })
         };
         Program::around(request, places, None, nest).expect("there are always loops to choose")
     }

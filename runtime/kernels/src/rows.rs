@@ -17,12 +17,13 @@ use crate::element::Element;
 use crate::lie::Lie;
 use crate::nest::{WIDTH, strip_of};
 use crate::pack::merged;
+use crate::packed::Packed;
 use crate::program::Place;
 use crate::segment::Segment;
 use crate::stream::Ahead;
 use crate::wide::{self, Job};
 use crate::{Chunk, memory};
-use ein_array::{Array, Data};
+use ein_array::Array;
 use ein_plan::{DType, Kernel, Reduction};
 use extreme::of_row;
 use rayon::prelude::*;
@@ -115,7 +116,7 @@ impl Rows {
         let length: usize = length.iter().product();
         let few = rows < FEWEST && rows.saturating_mul(length) >= 4 * TASK;
         let (least, fits) = match reduction {
-            R::Max | R::Min | R::ArgMax | R::ArgMin => (2, of_row.plain()),
+            R::Max | R::Min | R::ArgMax | R::ArgMin => (2, of_row.less.is_none()),
             _ => (LEAST, true),
         };
         let neighbours = merged(&of_row.from.steps, &terms, &lengths) == Some(1);
@@ -141,46 +142,44 @@ impl Rows {
         to: Vec<Segment<'_>>,
         ahead: Ahead<'_>,
     ) {
+        let from = (operands, skipped);
+        match self.rule.value {
+            DType::F32 => self.taken::<f32>(ranges, from, to, ahead),
+            _ => self.taken::<f64>(ranges, from, to, ahead),
+        }
+    }
+
+    fn taken<T: Element + Packed>(
+        &self,
+        ranges: &[(i64, i64)],
+        (operands, skipped): (&[Chunk<'_>], &[i64]),
+        to: Vec<Segment<'_>>,
+        ahead: Ahead<'_>,
+    ) {
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
         let output: Vec<usize> = (0..self.rank).collect();
-        let begins = |lie: &Lie| Begins {
-            first: lie.first(ranges, skipped) as usize,
-            rows: match merged(&lie.steps, &output, &lengths) {
-                Some(step) => Starts::Even(step),
-                None => Starts::Listed(lie.distances(&output, &lengths)),
-            },
+        let elements = |lie: &Lie| {
+            let at = Begins {
+                first: lie.first(ranges, skipped) as usize,
+                rows: match merged(&lie.steps, &output, &lengths) {
+                    Some(step) => Starts::Even(step),
+                    None => Starts::Listed(lie.distances(&output, &lengths)),
+                },
+            };
+            let data = operands[lie.operand].columns[lie.column].data();
+            let x = T::slice(data).expect("reads are of the type of what is reduced");
+            (x, at)
         };
-        let count = output.iter().map(|i| lengths[*i]).product();
-        let data = |lie: &Lie| operands[lie.operand].columns[lie.column].data();
-        let Terms { from, less, .. } = &self.terms;
-        let at = begins(from);
-        match data(from) {
-            Data::F32(x) => wide::run(Task {
-                rows: self,
-                x,
-                at,
-                less: less.as_ref().and_then(|less| match data(less) {
-                    Data::F32(x) => Some((&x[..], begins(less))),
-                    _ => None,
-                }),
-                count,
-                to,
-                ahead,
-            }),
-            Data::F64(x) => wide::run(Task {
-                rows: self,
-                x,
-                at,
-                less: less.as_ref().and_then(|less| match data(less) {
-                    Data::F64(x) => Some((&x[..], begins(less))),
-                    _ => None,
-                }),
-                count,
-                to,
-                ahead,
-            }),
-            _ => {}
-        }
+        let (x, at) = elements(&self.terms.from);
+        wide::run(Task {
+            rows: self,
+            x,
+            at,
+            less: self.terms.less.as_ref().map(elements),
+            count: output.iter().map(|i| lengths[*i]).product(),
+            to,
+            ahead,
+        });
     }
 
     /// The number of a row's element among all points of the reduction.
@@ -277,18 +276,27 @@ impl<T: Element> Task<'_, T> {
 
     /// What strips of a row would give.
     #[inline(always)]
-    fn totals<const PLAIN: bool>(mut self) {
+    fn totals<const LESS: bool>(mut self) {
         let (mut to, rule) = (std::mem::take(&mut self.to), self.rows.rule);
         let strip = strip_of(self.rows.length, WIDTH);
         let mut accumulator = Accumulator::new(rule, true);
         let mut buffer = [T::default(); WIDTH];
         for row in 0..self.count {
             accumulator.reset(1);
+            // A loop for each: one for both is slower.
+            let less = self.less.as_ref().filter(|_| LESS);
+            let less = less.map(|(of, at)| of[at.row(row)]);
             for part in self.row(row).chunks(strip) {
                 self.ahead.ask(part);
-                let terms = match PLAIN {
-                    true => part,
-                    false => self.terms(row, part, &mut buffer[..part.len()]),
+                let terms = match less {
+                    None => part,
+                    Some(less) => {
+                        let terms = &mut buffer[..part.len()];
+                        for (to, x) in terms.iter_mut().zip(part) {
+                            *to = *x - less;
+                        }
+                        terms
+                    }
                 };
                 accumulator.add_floats(terms, None, |lane| lane as i64);
             }
@@ -300,32 +308,6 @@ impl<T: Element> Task<'_, T> {
             }
         }
     }
-
-    /// The terms of some elements of a row.
-    #[inline(always)]
-    fn terms<'b>(&self, row: usize, elements: &[T], terms: &'b mut [T]) -> &'b [T] {
-        let less = self.less.as_ref().map(|(of, at)| of[at.row(row)]);
-        // A loop for each, so that it is decided outside of them.
-        match (less, self.rows.terms.squared) {
-            (Some(less), true) => {
-                for (to, x) in terms.iter_mut().zip(elements) {
-                    let x = *x - less;
-                    *to = x * x;
-                }
-            }
-            (Some(less), false) => {
-                for (to, x) in terms.iter_mut().zip(elements) {
-                    *to = *x - less;
-                }
-            }
-            (None, _) => {
-                for (to, x) in terms.iter_mut().zip(elements) {
-                    *to = *x * *x;
-                }
-            }
-        }
-        terms
-    }
 }
 
 impl<T: Element> Job for Task<'_, T> {
@@ -335,7 +317,7 @@ impl<T: Element> Job for Task<'_, T> {
         match self.rows.rule.reduction {
             Reduction::Max | Reduction::ArgMax => self.extremes::<true>(),
             Reduction::Min | Reduction::ArgMin => self.extremes::<false>(),
-            _ if self.rows.terms.plain() => self.totals::<true>(),
+            _ if self.less.is_some() => self.totals::<true>(),
             _ => self.totals::<false>(),
         }
     }

@@ -9,6 +9,7 @@
 //! ```
 
 mod bundle;
+mod inlined;
 mod mask;
 mod merged;
 mod part;
@@ -27,6 +28,7 @@ use crate::segment::Segment;
 use crate::{Chunk, KernelError, Options, memory, signed};
 use ein_array::Array;
 use ein_plan::Kernel;
+use inlined::inlined;
 use part::{Part, gathers, places};
 use pass::{Pass, Scratch, State};
 use rayon::prelude::*;
@@ -37,7 +39,7 @@ use std::sync::atomic::AtomicUsize;
 use turns::{Turn, turns};
 
 pub(crate) use bundle::groups;
-pub(crate) use mask::chosen_alone as chosen;
+pub(crate) use mask::chosen_kernel;
 pub use merged::{Origin, Outline};
 
 /// Where an operand of a member comes from.
@@ -87,6 +89,44 @@ pub fn sweep<'a>(
 pub fn sweep_over<'a>(
     members: &'a [Member<'a>],
     rows: usize,
+    over: BTreeMap<usize, Array>,
+    options: &Options,
+) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
+    let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
+    let outlines = bundle::outlines(members, &overwritten);
+    let Some(left) = inlined(&outlines, &|number| places(members, &members[number])) else {
+        return taken(members, rows, over, options);
+    };
+    let moved = inlined::places(&left, members.len());
+    let operand = |(member, at): &(usize, usize)| match &members[*member].operands[*at] {
+        Operand::Given(chunk) => Operand::Given(chunk.clone()),
+        Operand::Made(other) => Operand::Made(moved[*other]),
+        Operand::Old(other) => Operand::Old(moved[*other]),
+    };
+    let run: Vec<Member<'_>> = left
+        .iter()
+        .map(|of| Member {
+            kernel: &of.kernel,
+            ranges: members[of.number].ranges.clone(),
+            operands: of.operands.iter().map(operand).collect(),
+            kept: members[of.number].kept,
+            memo: members[of.number].memo,
+        })
+        .collect();
+    let over = over.into_iter().map(|(number, old)| (moved[number], old));
+    let made = taken(&run, rows, over.collect(), options);
+    let made = made.map_err(|(place, error)| (left[place].number, error))?;
+    let mut results = vec![None; members.len()];
+    for (of, made) in left.iter().zip(made) {
+        results[of.number] = made;
+    }
+    Ok(results)
+}
+
+/// The same of members as they are.
+fn taken<'a>(
+    members: &'a [Member<'a>],
+    rows: usize,
     mut over: BTreeMap<usize, Array>,
     options: &Options,
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
@@ -128,7 +168,7 @@ pub fn sweep_over<'a>(
         .collect();
     let least = pairs.iter().flatten().map(Pairs::least_rows).max();
     let outlines = bundle::outlines(members, &overwritten);
-    let merged = merged::merged(&outlines);
+    let merged = merged::merged(&outlines, rows);
     let bytes = row_bytes(members, &merged, &extents);
     let block = Making::of(members, &merged).block_bytes(bytes, &extents);
     let wanted = (block / bytes.max(1)).max(least.unwrap_or(1));

@@ -10,7 +10,7 @@ use ein_plan::{DType, Kernel};
 use reference::{Owned, array, close, interpret};
 
 /// Shapes of operands, indices, body. `T` stands for the type, `2T` for two in it.
-const CASES: [&str; 21] = [
+const CASES: [&str; 27] = [
     // Blocks: wide, narrow and partial panels, rows that are left over.
     "(T[37, 7], T[131, 7]) [n: 37, k: 131 | d: 7] T = sum pow(a0[n, d] - a1[k, d], 2T)",
     "(T[37, 7], T[131, 7]) [k: 131, n: 37 | d: 7] T = sum (a0[n, d] - a1[k, d]) * (a0[n, d] - a1[k, d])",
@@ -30,6 +30,14 @@ const CASES: [&str; 21] = [
     "(T[7, 3, 333], T[7, 3, 333]) [i: 7, j: 3 | d: 333] T = sum a0[i, j, d] * a1[i, j, d]",
     "(T[200001], T[200001]) [ | d: 200001] T = sum a0[d] * a1[d]",
     "(T[2, 140000], T[2, 140000]) [i: 2 | d: 140000] T = max abs(a0[i, d] - a1[i, d])",
+    // Lines to one element each.
+    "(T[7, 3, 333], T[7]) [i: 7, j: 3 | d: 333] T = sum pow(a0[i, j, d] - a1[i], 2T)",
+    "(T[7, 3, 333], T[3]) [i: 7, j: 3 | d: 333] T = mean abs(a1[j] - a0[i, j, d])",
+    "(T[5, 16], T[5]) [i: 5 | d: 16] T = max abs(a0[i, d] - a1[i])",
+    "(T[2, 5, 40], T[2, 5]) [i: 2, j: 5 | d: 40] T = min a0[i, j, d] + a1[i, j]",
+    "(T[200001], T[]) [ | d: 200001] T = sum pow(a0[d] - a1[], 2T)",
+    "(T[5, 40], T[5, 3]) [i: 5, k: 3 | d: 40] T = sum pow(a0[i, d] - a1[i, k], 2T)",
+    // Others are contractions.
     "(T[61, 80], T[80]) [i: 61 | d: 80] T = sum a0[i, d] * a1[d]",
     // Sums of rows.
     "(T[70], T[70, 2500]) [j: 2500 | d: 70] T = sum a0[d] * a1[d, j]",

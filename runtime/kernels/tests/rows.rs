@@ -370,9 +370,10 @@ fn the_bits_are_the_same_on_any_number_of_threads() {
 fn terms_of_rows_are_what_loops_say() {
     let of = |x: f64, less: f64| x - less;
     type Term = fn(f64, f64) -> f64;
-    let terms: [(&str, Term); 5] = [
+    let terms: [(&str, Term); 6] = [
         ("a0[n, k] * a0[n, k]", |x, _| x * x),
         ("pow(a0[n, k], TWO)", |x, _| x * x),
+        ("abs(a0[n, k] - a1[n])", |x, less| (x - less).abs()),
         ("a0[n, k] - a1[n]", of),
         ("pow(a0[n, k] - a1[n], TWO)", |x, less| {
             (x - less) * (x - less)

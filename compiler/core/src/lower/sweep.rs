@@ -85,6 +85,16 @@ fn with(plan: &Plan, sweep: &Sweep, step: &Step) -> Option<u32> {
         }
     }
     let own = aligned(plan, step, rows);
+    // What several read is read once.
+    large |= members().any(|member| {
+        let mut both = aligned(plan, member, rows)
+            .into_iter()
+            .filter(|r| own.contains(r));
+        both.any(|relation| {
+            let (number, length) = tuple(plan.kind(relation), rows as usize);
+            number.saturating_mul(length) >= LARGE
+        })
+    });
     let shares = members().any(|member| {
         own.contains(&member.result) || !own.is_disjoint(&aligned(plan, member, rows))
     });

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::Chunk;
+use crate::leaves::leaves;
 use crate::machine::Machine;
 use crate::packed::Packed;
 use crate::program::{Program, Request};
@@ -31,32 +32,16 @@ pub(super) fn factors<T: Packed>(
     by_rows: bool,
 ) -> Option<Factors> {
     let depends = dependences(&kernel.graph);
-    let (mut number, mut over, mut under) = (1.0, Vec::new(), Vec::new());
-    // Nodes still to be taken apart, and whether they divide.
-    let mut stack = vec![(kernel.root, false)];
-    while let Some((id, divides)) = stack.pop() {
-        let mask = depends[id.0 as usize];
-        if mask == 0 {
-            let value = value_of(kernel, operands, ranges, id)?;
-            number = if divides {
-                number / value
-            } else {
-                number * value
-            };
-            continue;
-        }
-        match kernel.graph.node(id) {
-            Node::Apply(Function::Mul, a) => stack.extend([(a[1], divides), (a[0], divides)]),
-            Node::Apply(Function::Div, a) => stack.extend([(a[1], !divides), (a[0], divides)]),
-            Node::Apply(Function::Neg, a) => {
-                number = -number;
-                stack.push((a[0], divides));
-            }
-            _ if divides => under.push((id, mask)),
-            _ => over.push((id, mask)),
-        }
-        if over.len() + under.len() + stack.len() > 16 {
-            return None;
+    let mask = |id: NodeId| depends[id.0 as usize];
+    let leaves = leaves(&kernel.graph, kernel.root, |id| mask(id) == 0)?;
+    let mut number = if leaves.negative { -1.0 } else { 1.0 };
+    let (mut over, mut under) = (vec![], vec![]);
+    for (id, divides) in leaves.factors {
+        match (mask(id), divides) {
+            (0, false) => number *= value_of(kernel, operands, ranges, id)?,
+            (0, true) => number /= value_of(kernel, operands, ranges, id)?,
+            (mask, false) => over.push((id, mask)),
+            (mask, true) => under.push((id, mask)),
         }
     }
     // A number that is not an ordinary one could hide overflow or make it: leave that to the strips.

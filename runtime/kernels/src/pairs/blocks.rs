@@ -6,11 +6,12 @@
 //! 10 rows, 100 columns of f32, AVX-512: panels of 64, 16, 16, 16 columns (the last has 4); rows 0..4, 4..8, 8, 9
 //! ```
 
-use super::term::{Number, RUN, Rule, line};
+use super::term::{Number, RUN, Rule, Seconds, line};
 use super::{Pairs, Way};
 use crate::lie::distances;
 use crate::stream;
 use crate::wide;
+use std::ops::Range;
 
 /// Rows of a block.
 const HIGH: usize = 4;
@@ -89,7 +90,7 @@ impl<T: Number> Task<'_, T> {
     pub(super) fn run<R: Rule, const W: usize, const N: usize>(self, rule: R) {
         match self.pairs.way {
             Way::Blocks => self.blocks::<R, W, N>(rule),
-            Way::Lines => self.lines(rule),
+            Way::Lines | Way::LinesToOne => self.lines(rule),
             Way::Sums => self.sums(rule),
         }
     }
@@ -97,10 +98,20 @@ impl<T: Number> Task<'_, T> {
     #[inline(always)]
     fn lines<R: Rule>(self, rule: R) {
         let terms = self.terms();
-        let far = stream::is_far(self.x) && stream::is_far(self.y);
+        let far =
+            stream::is_far(self.x) && (self.pairs.way == Way::LinesToOne || stream::is_far(self.y));
         for (at, x, y) in self.points() {
-            let value = line(rule, far, &self.x[x..x + terms], &self.y[y..y + terms]);
+            let value = line(rule, far, &self.x[x..x + terms], self.seconds(y, 0..terms));
             self.to[at] = T::from_f64(value / self.pairs.divisor);
+        }
+    }
+
+    /// The second elements of some terms of the line that begins there.
+    #[inline(always)]
+    pub(super) fn seconds(&self, begin: usize, terms: Range<usize>) -> Seconds<'_, T> {
+        match self.pairs.way {
+            Way::LinesToOne => Seconds::One(self.y[begin]),
+            _ => Seconds::Each(&self.y[begin + terms.start..begin + terms.end]),
         }
     }
 

@@ -156,11 +156,39 @@ impl<T: Number> Job for Each<'_, T> {
     }
 }
 
+/// The second elements of a line.
+#[derive(Clone, Copy)]
+pub(super) enum Seconds<'t, T> {
+    /// As many as there are first ones.
+    Each(&'t [T]),
+    /// One for all of them.
+    One(T),
+}
+
+/// A rule whose second element is one number, whatever it is told.
+#[derive(Clone, Copy)]
+struct Against<R>(R, f64);
+
+impl<R: Rule> Rule for Against<R> {
+    #[inline(always)]
+    fn start<T: Number>(self) -> T {
+        self.0.start()
+    }
+    #[inline(always)]
+    fn add<T: Number>(self, s: T, x: T, _: T) -> T {
+        self.0.add(s, x, T::from_f64(self.1))
+    }
+    #[inline(always)]
+    fn join(self, a: f64, b: f64) -> f64 {
+        self.0.join(a, b)
+    }
+}
+
 struct Part<'t, T> {
     term: Term,
     terms: usize,
     x: &'t [T],
-    y: &'t [T],
+    y: Seconds<'t, T>,
 }
 
 /// A part, of at most [`LINE`] terms, of a line of `terms` terms, which lies in no cache of the core's own.
@@ -168,7 +196,7 @@ pub(super) fn part_of_line<'t, T: Number>(
     term: Term,
     terms: usize,
     x: &'t [T],
-    y: &'t [T],
+    y: Seconds<'t, T>,
 ) -> impl Job<Output = f64> + 't {
     Part { term, terms, x, y }
 }
@@ -177,13 +205,25 @@ impl<T: Number> Job for Part<'_, T> {
     type Output = f64;
     #[inline(always)]
     fn run(self) -> f64 {
-        with_rule!(self.term, rule => T::line(rule, self.terms, true, self.x, self.y))
+        let Part { x, terms, .. } = self;
+        with_rule!(self.term, rule => match self.y {
+            Seconds::Each(y) => T::line(rule, terms, true, x, y),
+            Seconds::One(y) => T::line(Against(rule, y.to_f64()), terms, true, x, x),
+        })
     }
 }
 
 /// A whole line; `far`: of arrays that lie in no cache of the core's own.
 #[inline(always)]
-pub(super) fn line<T: Number, R: Rule>(rule: R, far: bool, x: &[T], y: &[T]) -> f64 {
+pub(super) fn line<T: Number, R: Rule>(rule: R, far: bool, x: &[T], y: Seconds<'_, T>) -> f64 {
+    match y {
+        Seconds::Each(y) => parts(rule, far, x, y),
+        Seconds::One(y) => parts(Against(rule, y.to_f64()), far, x, x),
+    }
+}
+
+#[inline(always)]
+fn parts<T: Number, R: Rule>(rule: R, far: bool, x: &[T], y: &[T]) -> f64 {
     let terms = x.len();
     let mut parts = x.chunks(LINE).zip(y.chunks(LINE));
     let Some((x, y)) = parts.next() else {

@@ -10,6 +10,7 @@
 
 use super::{Member, Operand};
 use crate::forms::{Form64, affine_forms, number};
+use crate::leaves::value;
 use crate::segment::Segment;
 use crate::signed;
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};
@@ -95,18 +96,23 @@ pub(super) struct Masked {
     pub outside: Option<f64>,
 }
 
+impl Masked {
+    /// The kernel of what the columns of the range are.
+    pub(super) fn kernel(&self, of: &Kernel) -> Kernel {
+        Kernel {
+            root: self.root,
+            ..of.clone()
+        }
+    }
+}
+
 /// What a mask chooses of a kernel's rows, if it does nothing else.
 pub(super) fn chosen(kernel: &Kernel, ranges: &[(u64, u64)]) -> Option<Masked> {
     if !has_columns(kernel, ranges) {
         return None;
     }
     let graph = &kernel.graph;
-    let mut root = kernel.root;
-    // To a value it does nothing.
-    while let Node::Apply(Function::Stop, of) = graph.node(root) {
-        root = of[0];
-    }
-    let Node::Apply(Function::Select, of) = graph.node(root) else {
+    let Node::Apply(Function::Select, of) = graph.node(value(graph, kernel.root)) else {
         return None;
     };
     let number = |id: NodeId| match graph.node(id) {
@@ -125,13 +131,14 @@ pub(super) fn chosen(kernel: &Kernel, ranges: &[(u64, u64)]) -> Option<Masked> {
     })
 }
 
-/// A kernel of what a mask chooses of a kernel's rows, if it does nothing else.
-pub(crate) fn chosen_alone(kernel: &Kernel, ranges: &[(u64, u64)]) -> Option<Kernel> {
-    let root = chosen(kernel, ranges)?.root;
-    Some(Kernel {
-        root,
-        ..kernel.clone()
-    })
+/// Whether a mask chooses from the rows of a member of a sweep over so many `rows` indices.
+pub(super) fn masks(kernel: &Kernel, ranges: &[(u64, u64)], rows: usize) -> bool {
+    ranges.len() > rows && chosen(kernel, ranges).is_some()
+}
+
+/// The kernel of what a mask chooses of a kernel's rows, if it does nothing else.
+pub(crate) fn chosen_kernel(kernel: &Kernel, ranges: &[(u64, u64)]) -> Option<Kernel> {
+    Some(chosen(kernel, ranges)?.kernel(kernel))
 }
 
 /// Whether a kernel computes floats point by point in rows of enough columns.
@@ -259,11 +266,8 @@ pub(super) fn taken(
     number: usize,
 ) -> Option<usize> {
     let (member, of) = (&members[number], masked[number].as_ref()?);
-    let mut root = of.root;
-    while let Node::Apply(Function::Stop, of) = member.kernel.graph.node(root) {
-        root = of[0];
-    }
-    let Node::Read { operand, .. } = member.kernel.graph.node(root) else {
+    let graph = &member.kernel.graph;
+    let Node::Read { operand, .. } = graph.node(value(graph, of.root)) else {
         return None;
     };
     let Operand::Made(product) = member.operands[*operand as usize] else {

@@ -103,9 +103,7 @@ impl Outline<'_> {
         let element_wise = kernel.reduction.is_none()
             && kernel.output_rank as usize == kernel.indices.len()
             && kernel.output == [value];
-        // Of what a mask chooses, a loop by itself computes nothing else.
-        let chosen = mask::chosen(kernel, &self.ranges).is_some();
-        if kernel.guard.is_some() || !element_wise && !self.gathers_terms() || chosen {
+        if kernel.guard.is_some() || !element_wise && !self.gathers_terms() {
             return None;
         }
         let depends = dependencies(graph);
@@ -143,10 +141,12 @@ impl Outline<'_> {
 
 /// The members that become one, two or more each but for those that write over an operand, in the order of their last ones. Other members than those that gather stay between them as
 /// they stood.
-pub(crate) fn merged(members: &[Outline<'_>]) -> Vec<Merged> {
+pub(crate) fn merged(members: &[Outline<'_>], rows: usize) -> Vec<Merged> {
     let (mut all, mut open, mut held) = (vec![], vec![], 0);
     for (number, member) in members.iter().enumerate() {
-        let operations = member.operations();
+        // Of what a mask chooses of a row, a member by itself computes nothing else.
+        let masked = mask::masks(member.kernel, &member.ranges, rows);
+        let operations = if masked { None } else { member.operations() };
         let joins = |open: &[usize]| {
             let alike = open.first().is_none_or(|first| {
                 let first = &members[*first];

@@ -17,6 +17,7 @@ use crate::memo::{self, Lying, Ready};
 use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
 use crate::rows::Rows;
+use crate::segment::Segment;
 use crate::{Chunk, Options, contraction, direct, signed, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
@@ -89,7 +90,7 @@ impl<'a> Part<'a> {
     pub(super) fn new(
         members: &'a [Member<'a>],
         (number, pairs, alone): (usize, Option<Pairs>, bool),
-        all_masked: &[Option<Masked>],
+        masked: &[Option<Masked>],
         blocks: &Boxes<'_>,
         options: &Options,
     ) -> Part<'a> {
@@ -150,19 +151,15 @@ impl<'a> Part<'a> {
             let make = |times| make(kernel, apart, times);
             memo::program(member.memo, &key, Lying::At(&places), make)
         };
-        let within = all_masked[number].as_ref().and_then(|masked| {
-            let root = masked.root;
-            let chosen = Kernel {
-                root,
-                ..kernel.clone()
-            };
-            let ready = program(&chosen, true);
-            let faults = ready.program.registers[root.0 as usize].poison.is_some();
+        let within = masked[number].as_ref().and_then(|own| {
+            let ready = program(&own.kernel(kernel), true);
+            let root = own.root.0 as usize;
             let within = Within {
-                mask: masked.mask.clone(),
-                outside: masked.outside,
-                taken: mask::taken(members, all_masked, number),
+                mask: own.mask.clone(),
+                outside: own.outside,
+                taken: mask::taken(members, masked, number),
             };
+            let faults = ready.program.registers[root].poison.is_some();
             (!faults).then_some((ready, within))
         });
         let (ready, within) = match within {
@@ -195,8 +192,8 @@ impl<'a> Part<'a> {
                 Kept::new(cut.filter(|(_, (own, all))| own != *all).map(|cut| cut.0))
             }),
             within,
-            wanted: mask::wanted(members, all_masked, number),
-            zeros: Zeros::of(members, all_masked, member),
+            wanted: mask::wanted(members, masked, number),
+            zeros: Zeros::of(members, masked, member),
             gathers: gathers(member),
             work: lengths.iter().map(|length| *length as f64).product::<f64>()
                 * (MOVED + flops_per_point(kernel) as f64),
@@ -228,6 +225,14 @@ impl<'a> Part<'a> {
             kept,
         };
         contraction::run_block(self.member.kernel, &of, operands, room)
+    }
+
+    /// Copies what is made of a block to its columns, if it is kept.
+    pub(super) fn hand_on(&self, made: &[Array], columns: &mut [Segment<'_>]) {
+        for (column, made) in columns.iter_mut().zip(made) {
+            column.copy(made.data(), self.streams);
+        }
+        stream::fence(self.streams);
     }
 
     /// Its ranges in a block.

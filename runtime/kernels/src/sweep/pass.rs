@@ -247,15 +247,11 @@ impl Pass<'_, '_> {
             && let (Some(product), Some(outside)) = (within.taken, within.outside)
         {
             scratch.made.swap(product, number);
-            let made = scratch.made[number][0].data_mut();
-            within
-                .mask
-                .set_outside(&own, &mut Segment::of(made), outside);
+            let made = &mut scratch.made[number];
+            let mut rows = Segment::of(made[0].data_mut());
+            within.mask.set_outside(&own, &mut rows, outside);
+            part.hand_on(made, &mut columns);
             scratch.zero[number] = outside == 0.0;
-            for column in &mut columns {
-                column.copy(made, part.streams);
-            }
-            stream::fence(part.streams);
             return Ok(None);
         }
         let mut own_room = std::mem::take(&mut scratch.made[number]);
@@ -266,11 +262,9 @@ impl Pass<'_, '_> {
         if part.product.is_some()
             && let Some(product) = part.product(&own, terms, &operands, own_room.pop())
         {
-            for column in &mut columns {
-                column.copy(product.data(), part.streams);
-            }
-            stream::fence(part.streams);
-            scratch.made[number] = vec![product];
+            let made = vec![product];
+            part.hand_on(&made, &mut columns);
+            scratch.made[number] = made;
             return Ok(None);
         }
         let driver = || {
@@ -311,15 +305,14 @@ impl Pass<'_, '_> {
                 .iter_mut()
                 .map(|array| Segment::of(array.data_mut()));
             let point = into(to.collect(), false);
-            for (column, array) in columns.iter_mut().zip(&own_room) {
-                column.copy(array.data(), part.streams);
-            }
+            part.hand_on(&own_room, &mut columns);
             point
         } else {
-            into(columns, part.streams)
+            let point = into(columns, part.streams);
+            stream::fence(part.streams);
+            point
         };
         (scratch.made[number], scratch.zero[number]) = (own_room, zero);
-        stream::fence(part.streams);
         point.map_or(Ok(None), Err)
     }
 

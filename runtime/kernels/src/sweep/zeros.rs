@@ -10,12 +10,11 @@
 use super::mask::Masked;
 use super::{Member, Operand};
 use crate::Chunk;
+use crate::leaves::{leaves, value};
 use ein_array::{Array, Data};
-use ein_plan::{Function, IndexId, Kernel, Node, NodeId};
+use ein_plan::{IndexId, Kernel, Node, NodeId};
 use rayon::prelude::*;
 
-/// Most nodes of a product that is looked at.
-const MOST: usize = 32;
 /// Elements that one task looks at.
 const TASK: usize = 1 << 16;
 
@@ -42,13 +41,13 @@ impl Zeros {
         }
         let (mut zeros, mut given) = (None, vec![]);
         let mut beside = vec![];
-        for (leaf, divides) in leaves(kernel)? {
+        for (leaf, divides) in leaves(&kernel.graph, kernel.root, |_| false)?.factors {
             let Node::Read {
                 operand,
                 positions,
                 otherwise: None,
                 ..
-            } = kernel.graph.node(leaf)
+            } = kernel.graph.node(value(&kernel.graph, leaf))
             else {
                 let Node::Constant(number) = kernel.graph.node(leaf) else {
                     return None;
@@ -88,24 +87,6 @@ impl Zeros {
     }
 }
 
-/// The factors of a product, and whether each divides.
-fn leaves(kernel: &Kernel) -> Option<Vec<(NodeId, bool)>> {
-    let (mut open, mut leaves, mut visited) = (vec![(kernel.root, false)], vec![], 0);
-    while let Some((id, divides)) = open.pop() {
-        visited += 1;
-        if visited > MOST {
-            return None;
-        }
-        match kernel.graph.node(id) {
-            Node::Apply(Function::Mul, of) => open.extend([(of[0], divides), (of[1], divides)]),
-            Node::Apply(Function::Div, of) => open.extend([(of[0], divides), (of[1], !divides)]),
-            Node::Apply(Function::Neg | Function::Stop, of) => open.push((of[0], divides)),
-            _ => leaves.push((id, divides)),
-        }
-    }
-    Some(leaves)
-}
-
 /// The index that is summed over at the last position, where the others are output indices.
 fn terms(kernel: &Kernel, positions: &[NodeId]) -> Option<usize> {
     let (last, others) = positions.split_last()?;
@@ -117,6 +98,7 @@ fn terms(kernel: &Kernel, positions: &[NodeId]) -> Option<usize> {
 }
 
 /// Whether 0 times a number, or divided by it, is 0.
+#[inline]
 fn leaves_zero(x: f64, divides: bool) -> bool {
     match divides {
         false => x.is_finite(),
@@ -126,19 +108,18 @@ fn leaves_zero(x: f64, divides: bool) -> bool {
 
 /// The same of all elements, of floats.
 fn leave_zero(data: &Data, divides: bool) -> bool {
-    fn all<T: Sync>(elements: &[T], each: impl Fn(&T) -> bool + Sync) -> bool {
+    fn all<T: Copy + Into<f64> + Sync>(elements: &[T], divides: bool) -> bool {
         // No branch an element: parts are looked at whole.
-        let part = |part: &[T]| part.iter().fold(true, |all, x| all & each(x));
+        let each = |all: bool, x: &T| all & leaves_zero((*x).into(), divides);
+        let part = |part: &[T]| part.iter().fold(true, each);
         match elements.len() {
             0..=TASK => part(elements),
             _ => elements.par_chunks(TASK).all(part),
         }
     }
-    match (data, divides) {
-        (Data::F32(v), false) => all(v, |x| x.is_finite()),
-        (Data::F32(v), true) => all(v, |x| !x.is_nan() && *x != 0.0),
-        (Data::F64(v), false) => all(v, |x| x.is_finite()),
-        (Data::F64(v), true) => all(v, |x| !x.is_nan() && *x != 0.0),
+    match data {
+        Data::F32(elements) => all(elements, divides),
+        Data::F64(elements) => all(elements, divides),
         _ => false,
     }
 }

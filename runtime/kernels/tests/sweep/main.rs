@@ -1,6 +1,7 @@
 //! Sweeps give the bits of their members one by one, whatever the sizes, blocks and threads.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod inlined;
 mod masks;
 
 use ein_array::{Array, Data};
@@ -189,6 +190,24 @@ fn close(member: usize, want: &Array, got: &Array) {
     }
 }
 
+/// A sweep makes about what its members make one by one.
+fn alike(
+    program: &Program,
+    rows: usize,
+    kept: &dyn Fn(usize) -> bool,
+    ranges: &dyn Fn(&Kernel) -> Vec<(u64, u64)>,
+    options: &Options,
+) {
+    let want = one_by_one(program, ranges, options).unwrap();
+    let got = together(program, rows, (kept, &[]), ranges, options).unwrap();
+    for (number, (want, got)) in want.iter().zip(got).enumerate() {
+        assert_eq!(got.is_some(), kept(number));
+        if let Some(got) = got {
+            close(number, want, &got);
+        }
+    }
+}
+
 fn same(
     name: &str,
     program: &Program,
@@ -352,17 +371,9 @@ fn products_are_close_to_their_parts() {
     };
     for ranges in [&everything as &dyn Fn(&Kernel) -> Vec<(u64, u64)>, &part] {
         let options = Options::default();
-        let want = one_by_one(&program, ranges, &options).unwrap();
         for all in [true, false] {
             let kept = |number: usize| all || number == 3;
-            let got = together(&program, 3, (&kept, &[]), ranges, &options).unwrap();
-            for (number, (want, got)) in want.iter().zip(got).enumerate() {
-                let Some(got) = got else {
-                    assert!(!kept(number));
-                    continue;
-                };
-                close(number, want, &got);
-            }
+            alike(&program, 3, &kept, ranges, &options);
         }
     }
 }
@@ -443,12 +454,8 @@ fn blocks_of_few_rows_share_a_factor() {
     };
     for ranges in [&everything as &dyn Fn(&Kernel) -> Vec<(u64, u64)>, &part] {
         let options = Options::default();
-        let want = one_by_one(&program, ranges, &options).unwrap();
         for rows in [1, 2] {
-            let got = together(&program, rows, (&|_| true, &[]), ranges, &options).unwrap();
-            for (number, (want, got)) in want.iter().zip(got).enumerate() {
-                close(number, want, got.as_ref().unwrap());
-            }
+            alike(&program, rows, &|_| true, ranges, &options);
         }
     }
 }
