@@ -12,9 +12,11 @@ use crate::store::{Tuple, Tuples};
 use ein_array::Array;
 use ein_data::DataError;
 use ein_plan::{RelationId, RelationType};
+use rustix::fs::Advice;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -195,6 +197,21 @@ impl Disk {
         read.map_err(|error| self.failed(DataError::of_reading(self.folder.display(), &error)))
     }
 
+    /// Has a tuple of such a relation, of this type, fetched while something else is done, since it is read soon.
+    pub fn expect(&self, relation: RelationId, kind: &RelationType, key: &[u32]) {
+        let stream = self.streams.get(&relation);
+        if let Some((stream, start)) = stream.and_then(|s| Some((s, s.starts.get(key)?))) {
+            fetch(&stream.file, *start, kind.tuple_bytes(key));
+        }
+    }
+
+    /// The same of all of a relation that rests.
+    pub fn expect_all(&self, relation: RelationId) {
+        if let Some(file) = self.files.get(&relation) {
+            fetch(file, 0, 0);
+        }
+    }
+
     /// Drops a relation that lies on disk tuple by tuple, if it is there.
     pub fn close(&mut self, relation: RelationId) {
         self.streams.remove(&relation);
@@ -209,6 +226,11 @@ impl Disk {
 
 fn absent(relation: RelationId) -> RunError {
     RunError::internal(format!("r{} is read before it is written", relation.0))
+}
+
+/// Has the system fetch so many bytes of a file (0: all behind `start`) into its cache, as far as it likes: they are read all the same.
+fn fetch(file: &File, start: u64, bytes: u64) {
+    let _advised = rustix::fs::fadvise(file, start, NonZeroU64::new(bytes), Advice::WillNeed);
 }
 
 /// Writes a tuple's columns; how many bytes they are.

@@ -41,6 +41,15 @@ impl Walker<'_> {
         Ok(())
     }
 
+    /// Has what is needed from the step behind this one on fetched meanwhile.
+    pub fn expect_behind(&self, number: usize) {
+        for spill in &self.plan.spills {
+            if spill.until.0 as usize == number + 1 {
+                self.disk.expect_all(spill.relation);
+            }
+        }
+    }
+
     /// What rested at every site; known at every site.
     pub fn spilled(&self) -> Result<Vec<Spilled>, RunError> {
         if self.plan.spills.is_empty() && self.plan.streams.is_empty() {

@@ -42,11 +42,13 @@ impl Walker<'_> {
         };
         let mut hands: Vec<Hand> = vec![];
         let (mut held, mut made) = (0, Tuples::new());
-        for visit in plan.visits(step, self.comm.site()) {
+        let mut visits = plan.visits(step, self.comm.site()).peekable();
+        while let Some(visit) = visits.next() {
             let tuple: Tuple = match &maker {
                 Some(maker) => maker(visit.key.clone())?.1,
                 None => {
-                    let columns = self.joined(step, &visit.members, &mut hands, held)?;
+                    let next = visits.peek().and_then(|next| next.members.first());
+                    let columns = self.joined(step, (&visit.members, next), &mut hands, held)?;
                     columns.into_iter().map(Arc::new).collect()
                 }
             };
@@ -66,11 +68,12 @@ impl Walker<'_> {
         Ok((!streamed).then_some(made))
     }
 
-    /// The columns of a result's tuple, of joined tuples that are combined as they are made; `held` bytes of others are there.
+    /// The columns of a result's tuple, of joined tuples that are combined as they are made, and behind which `next` is joined; `held` bytes of
+    /// others are there.
     fn joined(
         &mut self,
         step: &Step,
-        members: &[Vec<u32>],
+        (members, next): (&[Vec<u32>], Option<&Vec<u32>>),
         hands: &mut Vec<Hand>,
         held: u64,
     ) -> Result<Vec<Array>, RunError> {
@@ -84,11 +87,14 @@ impl Walker<'_> {
         let keys = fold.map_or(&step.kind.keys, |fold| &fold.keys);
         hands.resize_with(join.inputs.len(), || None);
         let mut sum: Option<Vec<Array>> = None;
-        for member in members {
+        for (number, member) in members.iter().enumerate() {
             for (input, hand) in join.inputs.iter().zip(hands.iter_mut()) {
                 if plan.is_streamed(input.relation) {
                     self.take_up(input.relation, input.key_of(member), hand)?;
                 }
+            }
+            if let Some(next) = members.get(number + 1).or(next) {
+                self.expect(&join, next, hands);
             }
             let place = Place {
                 plan,
@@ -118,6 +124,19 @@ impl Walker<'_> {
             self.store.beside(held + before + in_hand(hands));
         }
         sum.ok_or_else(|| RunError::internal("nothing makes up a tuple"))
+    }
+
+    /// Has the tuples fetched that are joined next, meanwhile.
+    fn expect(&self, join: &Join<'_>, next: &[u32], hands: &[Hand]) {
+        for (input, hand) in join.inputs.iter().zip(hands) {
+            let key = input.key_of(next);
+            if self.plan.is_streamed(input.relation)
+                && hand.as_ref().is_none_or(|(held, _)| *held != key)
+            {
+                let kind = self.plan.kind(input.relation);
+                self.disk.expect(input.relation, kind, &key);
+            }
+        }
     }
 
     /// Has the tuple with a key in hand.

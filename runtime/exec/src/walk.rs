@@ -288,6 +288,7 @@ impl<'a> Walker<'a> {
             return true;
         }
         self.current.store(number, Ordering::Relaxed);
+        self.expect_behind(number);
         match self.local(step) {
             Ok(Some(tuples)) => self.keep(number, step, tuples),
             Ok(None) => self.free(step),

@@ -97,18 +97,8 @@ pub(super) fn bundles(
         }
         let results = merged.nodes();
         let several = several(&merged, (&results, &ranges, &lengths), &places);
-        let mut key = keyed(last, blocks);
-        // Which members they are, what is wanted of them, and which of their operands are the same.
-        key.extend(merged.members.iter().map(|member| (*member as u64, 0)));
-        key.extend(merged.results.iter().map(|result| (result.1 as u64, 1)));
-        key.extend(merged.taps.iter().map(|tap| (tap.1 as u64, 4)));
-        for member in &merged.members {
-            let origins = outlines[*member].operands.iter();
-            key.extend(origins.map(|origin| match origin {
-                Origin::Given(number) => (*number as u64, 2),
-                Origin::Made(number) => (*number as u64, 3),
-            }));
-        }
+        let mut key = keyed(&merged.kernel, last, blocks);
+        key.extend(results.iter().map(|node| (node.0.into(), 1)));
         let make = |times| several.ready(times, options.fusion);
         let ready = memo::program(last.memo, &key, Lying::At(&places), make);
         let points = Nest::of_points(&lengths);

@@ -22,6 +22,7 @@ use crate::{Chunk, Options, contraction, direct, signed, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
 use ein_plan::work::flops_per_point;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -146,7 +147,7 @@ impl<'a> Part<'a> {
             }
         };
         let program = |kernel: &Kernel, apart: bool| {
-            let mut key = keyed(member, blocks);
+            let mut key = keyed(kernel, member, blocks);
             key.extend(apart.then_some((u64::MAX, 0)));
             let make = |times| make(kernel, apart, times);
             memo::program(member.memo, &key, Lying::At(&places), make)
@@ -257,9 +258,13 @@ pub(super) fn gathers(member: &Member<'_>) -> Option<Rule> {
     })
 }
 
-/// What a member's program in blocks depends on but for places: its ranges, and the first block.
-pub(super) fn keyed(member: &Member<'_>, blocks: &Boxes<'_>) -> Vec<(u64, u64)> {
+/// What the program of a kernel over a member's ranges in blocks depends on but for places: these, the first block, and the kernel, which is not
+/// the same in all runs of a member that computes others.
+pub(super) fn keyed(kernel: &Kernel, member: &Member<'_>, blocks: &Boxes<'_>) -> Vec<(u64, u64)> {
     let block = blocks.ranges(0).into_iter();
     let block = block.map(|(start, length)| (start as u64, length as u64));
-    member.ranges.iter().copied().chain(block).collect()
+    let mut hasher = DefaultHasher::new();
+    kernel.hash(&mut hasher);
+    let ranges = member.ranges.iter().copied().chain(block);
+    ranges.chain([(hasher.finish(), 5)]).collect()
 }
