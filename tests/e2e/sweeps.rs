@@ -42,6 +42,16 @@ output p
 output best
 ";
 
+/// Sums of rows that share only what they read.
+const NORM: &str = "dim N
+dim D
+input X: f64[N, D]
+m[n]   = mean[d] X[n,d]
+v[n]   = mean[d] (X[n,d] - m[n])^2
+y[n,d] = (X[n,d] - m[n]) * rsqrt(v[n] + 1e-5)
+output y
+";
+
 fn write(folder: &Path, program: &str) -> std::path::PathBuf {
     let source = folder.join("rows.ein");
     std::fs::write(&source, program).unwrap();
@@ -367,6 +377,14 @@ fn a_plan_shows_what_passes_and_does_not_count_it() {
         assert!(line("e").contains("in sweep 0, passes"), "{text}");
         assert!(line("p").contains("in sweep 0"), "{text}");
         assert!(!line("p").contains("passes"), "{text}");
+    }
+    let source = write(folder.path(), NORM);
+    for sites in ["1", "2", "4"] {
+        let text = planned(&source, sites);
+        for name in ["m", "v"] {
+            assert!(step(&text, name).contains("in sweep 0, passes"), "{text}");
+        }
+        assert!(step(&text, "y").contains("in sweep 0"), "{text}");
     }
 }
 

@@ -12,11 +12,9 @@ use crate::store::{Tuple, Tuples};
 use ein_array::Array;
 use ein_data::DataError;
 use ein_plan::{RelationId, RelationType};
-use rustix::fs::Advice;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -229,9 +227,14 @@ fn absent(relation: RelationId) -> RunError {
 }
 
 /// Has the system fetch so many bytes of a file (0: all behind `start`) into its cache, as far as it likes: they are read all the same.
+#[cfg(target_os = "linux")]
 fn fetch(file: &File, start: u64, bytes: u64) {
-    let _advised = rustix::fs::fadvise(file, start, NonZeroU64::new(bytes), Advice::WillNeed);
+    let bytes = std::num::NonZeroU64::new(bytes);
+    let _advised = rustix::fs::fadvise(file, start, bytes, rustix::fs::Advice::WillNeed);
 }
+
+#[cfg(not(target_os = "linux"))]
+fn fetch(_: &File, _: u64, _: u64) {}
 
 /// Writes a tuple's columns; how many bytes they are.
 fn write_tuple(file: &mut impl Write, tuple: &[Arc<Array>]) -> io::Result<u64> {
