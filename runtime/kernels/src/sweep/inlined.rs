@@ -48,7 +48,7 @@ pub(super) fn inlined<'a>(
         }
         let is_read = |reader: &&Inlined<'_>| reader.operand(members, number).is_some();
         let readers: Vec<&Inlined<'a>> = all.iter().filter(is_read).collect();
-        // What it reads is still there where the last reader stands.
+        // Nobody writes over what it reads before the last reader, so that nothing has to be copied for that.
         let last = readers.last().map_or(number, |reader| reader.number);
         let stays = members[number..last].iter().all(|member| !member.over);
         // Without a reduction between them, it and its readers are one loop anyway.

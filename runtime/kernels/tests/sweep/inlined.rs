@@ -134,3 +134,31 @@ fn a_difference_of_what_is_written_over_before_its_reader_is_made() {
         assert_eq!(got.data().bytes(), want[number].data().bytes(), "{number}");
     }
 }
+
+/// A difference is another one where its reader does not read it at its own point.
+#[test]
+fn a_difference_that_is_read_elsewhere_is_made() {
+    let (n, d) = (300, 11);
+    let (whole, row) = (format!("f32[{n}, {d}, {d}]"), format!("f32[{n}]"));
+    let own = format!("[n: {n}, a: {d}, b: {d}] f32 =");
+    let texts: [(String, &[usize]); 4] = [
+        (
+            format!("({whole}) [n: {n} | a: {d}, b: {d}] f32 = mean a0[n, a, b]"),
+            &[0],
+        ),
+        (
+            format!("({whole}, {row}) {own} a0[n, a, b] - a1[n]"),
+            &[0, 1],
+        ),
+        (
+            format!("({whole}) [n: {n} | a: {d}, b: {d}] f32 = mean a0[n, a, b] * a0[n, a, b]"),
+            &[2],
+        ),
+        (
+            format!("({whole}, {row}) {own} a0[n, b, a] * a1[n]"),
+            &[2, 3],
+        ),
+    ];
+    let given = vec![Numbers(17).array(DType::F32, &[n, d, d])];
+    same("turned", &program(&texts, given), 1, &everything);
+}
