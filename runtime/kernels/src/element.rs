@@ -8,10 +8,10 @@
 
 use crate::accumulate::Float;
 use crate::segment::Segment;
-use std::ops::{Mul, Sub};
+use std::ops::Sub;
 
 /// An element that can be compared.
-pub(crate) trait Element: Float + Default + Sub<Output = Self> + Mul<Output = Self> {
+pub(crate) trait Element: Float + Default + Sub<Output = Self> {
     /// The elements of a segment that has this type.
     fn elements<'s>(segment: &'s mut Segment<'_>) -> &'s mut [Self];
 }

@@ -95,7 +95,7 @@ pub fn sweep_over<'a>(
     let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
     let outlines = bundle::outlines(members, &overwritten);
     let Some(left) = inlined(&outlines, &|number| places(members, &members[number])) else {
-        return taken(members, rows, over, options);
+        return taken(members, &outlines, rows, (over, options));
     };
     let moved = inlined::places(&left, members.len());
     let operand = |(member, at): &(usize, usize)| match &members[*member].operands[*at] {
@@ -114,7 +114,8 @@ pub fn sweep_over<'a>(
         })
         .collect();
     let over = over.into_iter().map(|(number, old)| (moved[number], old));
-    let made = taken(&run, rows, over.collect(), options);
+    let outlines: Vec<_> = (left.iter().map(|of| of.outline(&outlines, &moved))).collect();
+    let made = taken(&run, &outlines, rows, (over.collect(), options));
     let made = made.map_err(|(place, error)| (left[place].number, error))?;
     let mut results = vec![None; members.len()];
     for (of, made) in left.iter().zip(made) {
@@ -123,12 +124,12 @@ pub fn sweep_over<'a>(
     Ok(results)
 }
 
-/// The same of members as they are.
+/// The same of members as they are; `outlines`: what is known of them without their data.
 fn taken<'a>(
     members: &'a [Member<'a>],
+    outlines: &[Outline<'_>],
     rows: usize,
-    mut over: BTreeMap<usize, Array>,
-    options: &Options,
+    (mut over, options): (BTreeMap<usize, Array>, &Options),
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
     let Some(first) = members.first() else {
         return Ok(vec![]);
@@ -137,7 +138,6 @@ fn taken<'a>(
         .iter()
         .for_each(|member| cores::large(&member.ranges));
     let extents: Vec<(i64, i64)> = signed(&first.ranges[..rows]);
-    let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
     let mut results: Vec<Option<Vec<Array>>> = (members.iter().enumerate())
         .map(|(number, member)| {
             if let Some(old) = over.remove(&number) {
@@ -167,13 +167,12 @@ fn taken<'a>(
         })
         .collect();
     let least = pairs.iter().flatten().map(Pairs::least_rows).max();
-    let outlines = bundle::outlines(members, &overwritten);
-    let merged = merged::merged(&outlines, rows);
+    let merged = merged::merged(outlines, rows);
     let bytes = row_bytes(members, &merged, &extents);
     let block = Making::of(members, &merged).block_bytes(bytes, &extents);
     let wanted = (block / bytes.max(1)).max(least.unwrap_or(1));
     let blocks = Boxes::new(&extents, wanted);
-    let bundles = bundle::bundles(members, (merged, &outlines), &blocks, options);
+    let bundles = bundle::bundles(members, (merged, outlines), &blocks, options);
     let turns = turns(members, &bundles);
     let alone = |number| turns.contains(&Turn::Alone(number));
     let masked = mask::masked(members, rows, alone);
@@ -185,7 +184,7 @@ fn taken<'a>(
         .collect();
     for (number, part) in parts.iter_mut().enumerate() {
         part.read = is_read(members, &bundles, number);
-        part.streams &= !overwritten[number];
+        part.streams &= !outlines[number].over;
     }
     let over: Vec<Vec<(usize, usize)>> = (bundles.iter())
         .map(|bundle| bundle.over(members, |number| !parts[number].read))

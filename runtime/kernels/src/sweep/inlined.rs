@@ -7,13 +7,13 @@
 //! m1 = a0[n, d] - m0[n]; m2 = mean m1[n, d]^2; m3 = m1[n, d] * m2[n]   ->   m2 = mean (a0[n, d] - m0[n])^2; m3 = (a0[n, d] - m0[n]) * m2[n]
 //! ```
 
-use super::merged::{Origin, Outline};
+use super::merged::{Origin, Outline, ascends};
 use crate::guard::dependencies;
 use crate::pairs::Pairs;
 use crate::program::Place;
 use crate::rows::Rows;
 use ein_fused::Group;
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};
+use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId};
 use std::borrow::Cow;
 
 /// A member as it is run.
@@ -120,12 +120,6 @@ fn is_difference(member: &Outline<'_>, kernel: &Kernel) -> bool {
         && of.iter().all(read)
         && differs(&of[0])
         && !differs(&of[1])
-}
-
-/// Whether positions are the first indices, each once, in their order.
-fn ascends(graph: &Graph, positions: &[NodeId]) -> bool {
-    let mut positions = (0..).zip(positions);
-    positions.all(|(dim, position)| graph.as_index(*position) == Some(IndexId(dim)))
 }
 
 impl Inlined<'_> {

@@ -129,14 +129,16 @@ impl Outline<'_> {
     fn is_beside(&self, member: usize) -> bool {
         let mut reads = self.kernel.graph.reads();
         reads.all(|(operand, positions)| {
-            let own = || {
-                (0..)
-                    .zip(positions)
-                    .all(|(d, p)| self.kernel.graph.as_index(*p) == Some(IndexId(d)))
-            };
-            self.operands[operand as usize] != Origin::Made(member) || own()
+            self.operands[operand as usize] != Origin::Made(member)
+                || ascends(&self.kernel.graph, positions)
         })
     }
+}
+
+/// Whether positions are the first indices, each once, in their order.
+pub(super) fn ascends(graph: &Graph, positions: &[NodeId]) -> bool {
+    let mut positions = (0..).zip(positions);
+    positions.all(|(dim, position)| graph.as_index(*position) == Some(IndexId(dim)))
 }
 
 /// The members that become one, two or more each but for those that write over an operand, in the order of their last ones. Other members than those that gather stay between them as
