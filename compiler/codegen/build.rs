@@ -1,42 +1,23 @@
-//! Builds what is embedded: the launcher, and one MPI shim for each MPI found on this machine.
+//! Builds the MPI shims that are embedded: one for each MPI found on this machine.
 //!
-//! The launcher's archive holds a whole standard library and every function of every crate; what the entry point
-//! reaches is a third of it. So it is linked into one object here, once, and packed.
-//!
-//! Both are built by nested runs of cargo in target folders of their own, shared by all profiles, so that they
-//! are built once and a build that changes nothing costs a tenth of a second. A shim that cannot be built is a warning: programs
-//! then run without that MPI.
+//! Each is built by a nested run of cargo in a target folder of its own, shared by all profiles, so that it is built once.
+//! A shim that cannot be built is a warning: programs then run without that MPI.
 
-use flate2::{Compression, write::ZlibEncoder};
 use std::{
     env,
     error::Error,
     fmt::Write as _,
     fs,
-    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
-/// Everything that ends up in the archive or in a shim, and what says how.
-const INPUTS: [&str; 17] = [
+/// The files that a shim is built from.
+const INPUTS: [&str; 4] = [
     "Cargo.toml",
     "Cargo.lock",
-    "compiler/core",
-    "compiler/diag",
-    "compiler/driver",
-    "compiler/launch",
-    "compiler/syntax",
     "compiler/codegen/build.rs",
-    "runtime/array",
-    "runtime/comm",
-    "runtime/data",
-    "runtime/exec",
-    "runtime/fused",
-    "runtime/kernels",
-    "runtime/matrix",
-    "runtime/plan",
-    "runtime/records",
+    "runtime/comm/mpi",
 ];
 
 /// The compiler wrappers of the MPIs that are looked for; the last only if there is none of the others.
@@ -66,25 +47,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or("OUT_DIR is not inside a target folder")?;
 
     let mut table = String::new();
-    let built = cargo(
-        &root,
-        &target.join("ein-rt"),
-        &[
-            "rustc",
-            "-p",
-            "einc-launch",
-            "--lib",
-            "--crate-type",
-            "staticlib",
-        ],
-        &[],
-    )?;
-    let object = reachable(&built.join("libeinc_launch.a"), &out)?;
-    let launcher = embed(pack(&fs::read(object)?)?, &out.join("launch.o.zlib"))?;
-    writeln!(
-        table,
-        "pub(crate) const LAUNCHER: &[u8] = include_bytes!({launcher:?});"
-    )?;
     table.push_str("pub(crate) const SHIMS: &[(&str, &[u8])] = &[\n");
     let mut found = 0;
     for (name, wrapper) in WRAPPERS {
@@ -175,33 +137,6 @@ fn cargo(
         return Err(format!("cargo {}: {}", arguments.join(" "), errors.join("; ")).into());
     }
     Ok(built.join("release"))
-}
-
-/// One object of all that the launcher's entry point reaches in an archive.
-fn reachable(archive: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let object = out.join("launch.o");
-    let compiler = env::var_os("CC")
-        .filter(|name| !name.is_empty())
-        .unwrap_or("cc".into());
-    let output = Command::new(&compiler)
-        .args(["-r", "-nostdlib", "-Wl,--gc-sections", "-Wl,-u,ein_launch"])
-        .args(["-Wl,--strip-debug", "-Wl,--discard-all"])
-        .arg(archive)
-        .arg("-o")
-        .arg(&object)
-        .output()
-        .map_err(|error| format!("{}: {error}", compiler.to_string_lossy()))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{} -r: {said}", compiler.to_string_lossy()).into());
-    }
-    Ok(object)
-}
-
-fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut packed = ZlibEncoder::new(vec![], Compression::default());
-    packed.write_all(bytes)?;
-    packed.finish()
 }
 
 /// Writes a file for `include_bytes!`, only if it differs, so that an unchanged one does not cause a build.

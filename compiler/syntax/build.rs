@@ -1,9 +1,8 @@
-//! Generates the parser from `src/grammar.lalrpop`, unless only the syntax tree is wanted.
+//! Generates the parser from `src/grammar.lalrpop`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/grammar.lalrpop");
-    #[cfg(feature = "parser")]
     if let Err(error) = lalrpop::Configuration::new()
         .use_cargo_dir_conventions()
         .emit_rerun_directives(false)

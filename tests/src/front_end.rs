@@ -7,7 +7,7 @@
 //! ```
 
 use einc_core::sema::{self, Bindings, SourceFile, Sources};
-use einc_diag::FileId;
+use einc_diag::{Diagnostic, FileId};
 
 /// Lexes and parses.
 pub fn parse(bytes: &[u8]) {
@@ -48,8 +48,11 @@ pub fn check(bytes: &[u8]) {
         ],
         imports: Default::default(),
         libraries: [("std.nn".to_string(), FileId(1))].into(),
+        incomplete: parsed.diagnostics.iter().any(Diagnostic::is_error),
     };
     let analysis = sema::check(&sources, &Bindings::default());
+    let internal = analysis.diagnostics.iter().find(|d| d.code == "E0999");
+    assert_eq!(internal, None, "an internal error");
     if let Some(program) = analysis.program {
         let _ =
             einc_core::pipeline::compile(&program, &einc_core::pipeline::Options::new(3), &|| {

@@ -1,18 +1,17 @@
-//! From an encoded bundle to an executable: an object file, linked with the embedded launcher.
+//! From an encoded bundle to an executable: a copy of this process's own, with the bundle behind it.
 //!
-//! No rustc and no cargo is needed for this, only a C compiler as linker. Must not know what a bundle holds.
+//! A built program is einc itself, which finds that it carries a bundle and runs that. So nothing is linked, and
+//! no compiler is needed. Must not know what a bundle holds.
 //!
 //! ```text
-//! bundle.bin -> object with `main` -> cc object launch.o -> ./model
+//! einc + bundle -> ./model        ./model: own_payload() -> the bundle        einc: own_payload() -> none
 //! ```
 
-pub mod link;
-pub mod object;
+mod executable;
+mod payload;
 
-use ein_fused::Group;
-use einc_diag::Diagnostic;
-use flate2::read::ZlibDecoder;
-use std::{io::Read, path::Path};
+pub use executable::build;
+pub use payload::own_payload;
 
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -21,20 +20,4 @@ mod embedded {
 /// The MPI shims that were built with this compiler: name of the MPI, bytes of the shared library.
 pub fn shims() -> &'static [(&'static str, &'static [u8])] {
     embedded::SHIMS
-}
-
-/// Writes an executable that hands `bundle` and the code of `groups` to the launcher; an existing file of that name is replaced only when
-/// the new one is complete.
-///
-/// # Errors
-/// E09xx: no C compiler, a failed link, an output that cannot be written, a full disk.
-pub fn build(bundle: &[u8], groups: &[Group], output: &Path) -> Result<(), Diagnostic> {
-    let shims = postcard::to_stdvec(embedded::SHIMS)
-        .map_err(|error| Diagnostic::error("E0902", format!("encoding failed: {error}")))?;
-    let object = object::main(bundle, &shims, groups)?;
-    let mut launcher = vec![];
-    ZlibDecoder::new(embedded::LAUNCHER)
-        .read_to_end(&mut launcher)
-        .map_err(|error| Diagnostic::error("E0902", format!("unpacking failed: {error}")))?;
-    link::executable(&object, &launcher, output)
 }

@@ -80,6 +80,7 @@ impl Bundle {
                 files,
                 imports: self.imports,
                 libraries: self.libraries,
+                incomplete: false,
             },
             diagnostics: vec![],
         };

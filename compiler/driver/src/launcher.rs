@@ -15,6 +15,7 @@ use crate::{
     run::{self, EmbeddedShim},
 };
 use clap::{CommandFactory, FromArgMatches, Parser};
+use einc_diag::Diagnostic;
 use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Position, Type, output_name};
 use std::ffi::OsString;
 
@@ -37,15 +38,23 @@ struct Arguments {
     format: Format,
 }
 
-/// Runs the program of a bundle with these arguments, the first of which is the program's own name; returns the
-/// exit status. `shims` are encoded as a list of names and bytes.
-pub fn main(bundle: &'static [u8], shims: &'static [u8], arguments: Vec<OsString>) -> i32 {
+/// Runs the program of an encoded bundle, or says why there is none to run. The first of the arguments is the program's own
+/// name. Returns the exit status.
+pub fn main(
+    bundle: Result<Vec<u8>, Diagnostic>,
+    shims: &'static [EmbeddedShim],
+    arguments: Vec<OsString>,
+) -> i32 {
     exit::guard(move || {
-        let Some(bundle) = Bundle::decode(bundle) else {
-            exit::internal("the program's bundle cannot be read");
+        let bundle = match bundle {
+            Ok(bundle) => bundle,
+            Err(diagnostic) => {
+                exit::show(vec![diagnostic], &[], Format::Text);
+                return 1;
+            }
         };
-        let Ok(shims) = postcard::from_bytes::<Vec<EmbeddedShim>>(shims) else {
-            exit::internal("the program's MPI shims cannot be read");
+        let Some(bundle) = Bundle::decode(&bundle) else {
+            exit::internal("the program's bundle cannot be read");
         };
         let (program, mut settings, planned) = bundle.open();
         // clap keeps names for as long as the process lives.
@@ -68,7 +77,7 @@ pub fn main(bundle: &'static [u8], shims: &'static [u8], arguments: Vec<OsString
             return 1;
         }
         settings.run(parsed.run);
-        run::run(|| Ok((program, planned)), &settings, &shims, parsed.format)
+        run::run(|| Ok((program, planned)), &settings, shims, parsed.format)
     })
 }
 

@@ -1,6 +1,5 @@
 //! Ties files, data, compiler core and runtime together; shared by `einc` and every built program.
 //!
-//! The feature `parser` adds reading `.ein` text: `einc` has it, a built program carries syntax trees instead.
 //! Must not know how executables are made.
 //!
 //! ```text
@@ -22,7 +21,6 @@ pub mod failure;
 pub mod infer;
 pub mod interrupt;
 pub mod launcher;
-#[cfg(feature = "parser")]
 pub mod load;
 pub mod machine;
 pub mod planned;

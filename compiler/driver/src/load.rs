@@ -61,6 +61,7 @@ pub fn load_text(
             files: loader.files,
             imports: loader.imports,
             libraries: loader.libraries,
+            incomplete: loader.diagnostics.iter().any(Diagnostic::is_error),
         },
         diagnostics: loader.diagnostics,
     }

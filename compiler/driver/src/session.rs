@@ -87,7 +87,7 @@ pub fn check_for(
     let Analysis {
         diagnostics: found,
         program: mut checked,
-        training,
+        mut training,
         ..
     } = sema::check(&program.sources, &bindings);
     diagnostics.extend(
@@ -97,7 +97,7 @@ pub fn check_for(
     );
     in_source_order(&mut diagnostics);
     if diagnostics.iter().any(Diagnostic::is_error) {
-        checked = None;
+        (checked, training) = (None, None);
     }
     Ok(Checked {
         diagnostics,

@@ -1,7 +1,5 @@
 //! A run that is stopped and continued ends bit for bit where an unbroken one does, on any number of sites.
 #![allow(clippy::unwrap_used, clippy::result_large_err)]
-#![cfg(feature = "parser")]
-
 use ein_data::Reader;
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};

@@ -9,7 +9,8 @@
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use einc_driver::{environment, exit};
+use einc_driver::{environment, exit, launcher};
+use std::env;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -48,7 +49,16 @@ enum Verb {
 }
 
 fn main() {
-    std::process::exit(exit::guard(|| {
+    let status = match einc_codegen::own_payload() {
+        Some(payload) => launcher::main(payload, einc_codegen::shims(), env::args_os().collect()),
+        None => command(),
+    };
+    std::process::exit(status);
+}
+
+/// What `einc` does; a program that it built is a copy of it, and does what its payload says.
+fn command() -> i32 {
+    exit::guard(|| {
         let matches = match environment::without_empty(Cli::command()).try_get_matches() {
             Ok(matches) => matches,
             Err(error) => return exit::arguments(&error),
@@ -57,7 +67,7 @@ fn main() {
             Ok(cli) => perform(cli.verb),
             Err(error) => exit::arguments(&error),
         }
-    }))
+    })
 }
 
 fn perform(verb: Verb) -> i32 {

@@ -7,29 +7,18 @@
 //! ```
 
 pub mod ast;
-#[cfg(feature = "parser")]
 mod brackets;
-#[cfg(feature = "parser")]
 mod check;
-#[cfg(feature = "parser")]
 mod explain;
-#[cfg(feature = "parser")]
 mod format;
-#[cfg(feature = "parser")]
 mod layout;
-#[cfg(feature = "parser")]
 mod lexer;
-#[cfg(feature = "parser")]
 mod parse;
-#[cfg(feature = "parser")]
 mod tree;
 
-#[cfg(feature = "parser")]
 pub use format::format;
-#[cfg(feature = "parser")]
 pub use parse::{Parsed, parse};
 
-#[cfg(feature = "parser")]
 lalrpop_util::lalrpop_mod!(
     #[allow(clippy::all, clippy::unwrap_used, missing_docs, unused, dead_code)]
     grammar

@@ -18,7 +18,6 @@ mod disk;
 mod error;
 mod exchange;
 mod fault;
-mod groups;
 mod local;
 mod meet;
 mod movement;
@@ -87,11 +86,6 @@ impl Options {
         let cores = self.cores.chunks_exact(self.threads.max(1)).nth(before);
         cores.unwrap_or_default().to_vec()
     }
-}
-
-/// The groups of operations that running a plan would compile: what an executable built for it brings along.
-pub fn groups(plan: &Plan) -> Vec<ein_fused::Group> {
-    groups::groups(plan)
 }
 
 /// What a run gave.

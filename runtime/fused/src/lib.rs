@@ -7,7 +7,6 @@
 //! f32 (v, u) v2 = mul v0 v1; v3 = gt v2 v0; v4 = select v3 v2 v0 -> v4
 //! ```
 
-#[cfg(feature = "generate")]
 pub mod generate;
 mod parse;
 
@@ -90,16 +89,6 @@ impl Group {
             });
         }
         truths
-    }
-
-    /// The name of the group's code: the same for equal groups, different for others (but for one chance in 2^64).
-    pub fn name(&self) -> u64 {
-        // Fowler, Noll and Vo's hash of the printed form: it does not change with the compiler.
-        self.to_string()
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            })
     }
 }
 

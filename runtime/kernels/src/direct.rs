@@ -105,55 +105,9 @@ impl Several<'_> {
         }
     }
 
-    /// The group that it is, if it can go from memory to memory.
-    pub(crate) fn group(&self) -> Option<Group> {
-        let output: Vec<usize> = (0..self.ranges.len()).collect();
-        let mut found = None;
-        let mut note = |group: &Group| {
-            found = Some(group.clone());
-            None
-        };
-        // Without code it is none.
-        let kernel = (self.kernel, self.results);
-        let _none = through(&self.request(&output), self.places, kernel, &mut note);
-        found
-    }
-
     fn request<'r>(&'r self, output: &'r [usize]) -> Request<'static, 'r> {
         Request::of_kernel(self.kernel, &[], (output, &[]), self.ranges, self.lengths)
     }
-}
-
-/// The groups of a kernel over these ranges of its indices, its operands lying at these ranges of theirs. `apart`: strips hold neighbours along
-/// the last output index only.
-pub(crate) fn groups(
-    kernel: &Kernel,
-    ranges: &[(u64, u64)],
-    operands: &[Vec<(u64, u64)>],
-    apart: bool,
-) -> Vec<Group> {
-    let rank = kernel.output_rank as usize;
-    let ranges = crate::signed(ranges);
-    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let output: Vec<usize> = (0..rank).collect();
-    let reduced: Vec<usize> = (rank..ranges.len()).collect();
-    let axes = (output.as_slice(), reduced.as_slice());
-    let request = Request {
-        apart,
-        ..Request::of_kernel(kernel, &[], axes, &ranges, &lengths)
-    };
-    let places: Vec<Place> = operands.iter().map(|ranges| Place::new(ranges)).collect();
-    let mut found = vec![];
-    let mut note = |group: &Group| {
-        if !found.contains(group) {
-            found.push(group.clone());
-        }
-        None
-    };
-    // Without code a group is none; it may be one of its own, as its strips are.
-    let _none = through(&request, &places, (kernel, &[kernel.root]), &mut note);
-    fuse::replace(&mut Program::at(&request, &places), fuse::FEWEST, &mut note);
-    found
 }
 
 /// The program of a request, which is all of a kernel, if it can go from memory to memory and `code` has its group's.

@@ -62,7 +62,7 @@ mod window;
 
 pub use blas::{blas_in_use, load_blas};
 pub use combine::combine;
-pub use compiled::{groups_compiled, register};
+pub use compiled::groups_compiled;
 pub use ein_matrix::Problem;
 pub use generate::{generate, generate_in_round};
 pub use mapped::Mapped;
@@ -72,7 +72,6 @@ pub use sweep::{Member, Operand, Origin, Outline, sweep, sweep_over};
 pub use update::update;
 
 use ein_array::Array;
-use ein_fused::Group;
 use ein_plan::{Function, Kernel, Reduction};
 use std::fmt;
 
@@ -280,32 +279,6 @@ fn special(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Op
     }
     let product = || contraction::run(kernel, ranges, operands).map(|result| vec![result]);
     rows::run(kernel, ranges, operands).or_else(product)
-}
-
-/// The groups of operations that running a kernel over these ranges would compile, with operands that lie at these
-/// ranges (start and length of each dimension): for code that is made before there are data.
-pub fn groups(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Vec<(u64, u64)>]) -> Vec<Group> {
-    let mut groups = direct::groups(kernel, ranges, operands, false);
-    let chosen = sweep::chosen_kernel(kernel, ranges);
-    for group in chosen
-        .iter()
-        .flat_map(|chosen| direct::groups(chosen, ranges, operands, true))
-    {
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups
-}
-
-/// The groups of what a sweep of these members over so many `rows` indices computes in one loop; `places`: by member and operand, the range of
-/// each dimension.
-pub fn groups_of_sweep(
-    members: &[Outline<'_>],
-    rows: usize,
-    places: &[Vec<Vec<(u64, u64)>>],
-) -> Vec<Group> {
-    sweep::groups(members, rows, places)
 }
 
 /// Ranges as signed numbers.

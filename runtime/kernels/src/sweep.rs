@@ -38,8 +38,6 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use turns::{Turn, turns};
 
-pub(crate) use bundle::groups;
-pub(crate) use mask::chosen_kernel;
 pub use merged::{Origin, Outline};
 
 /// Where an operand of a member comes from.

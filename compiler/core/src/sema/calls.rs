@@ -341,7 +341,7 @@ impl<'a> Checker<'a> {
         let name = &local.target.name.text;
         let at = callable.results.iter().position(|r| r.name.text == *name);
         if let Some(at) = at {
-            local.stated = self.result_shape(scope, &callable.results[at])?;
+            local.stated = self.result_shape(scope, callable, &callable.results[at])?;
             if let Some((hint, span)) = hints.get(at) {
                 local.name = hint.clone();
                 local.named = Some(*span);
@@ -363,7 +363,7 @@ impl<'a> Checker<'a> {
             return Some(());
         };
         let (sizes, place) = self
-            .result_shape(scope, result)?
+            .result_shape(scope, callable, result)?
             .unwrap_or((vec![], result.name.span));
         let have = self.view_shape(view);
         let fits = sizes.len() == have.len()

@@ -133,7 +133,8 @@ impl<'a> Checker<'a> {
         for id in self.order.clone() {
             self.define_entity(id);
         }
-        if !self.mode.wanted.is_empty() {
+        // A step, or what is wanted alone, may do without some instances.
+        if !self.checks_all() {
             return;
         }
         for name in self.bindings.headers.keys() {
@@ -209,8 +210,12 @@ impl<'a> Checker<'a> {
                     prefix: "",
                 };
                 for (name, binding) in self.define_repeat(&place, repeat) {
-                    if let Found::Entity(id) = self.find(file, name) {
-                        self.values.insert(id, binding.unwrap_or(Binding::Poison));
+                    let binding = binding.unwrap_or(Binding::Poison);
+                    // Another block may have the counter's name.
+                    if name == entity.name.text {
+                        self.values.insert(id, binding);
+                    } else if let Found::Entity(id) = self.find(file, name) {
+                        self.values.insert(id, binding);
                     }
                 }
                 return;

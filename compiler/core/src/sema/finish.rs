@@ -88,6 +88,34 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether it is all of the text that is checked, not a step or some of its definitions.
+    pub(super) fn checks_all(&self) -> bool {
+        self.mode.step.is_none() && self.mode.wanted.is_empty()
+    }
+
+    /// Reports outputs that were not made although nothing is wrong: an error in this compiler, which must not end in a program
+    /// that gives out less than was asked for.
+    pub(super) fn verify_outputs(&mut self) {
+        if !self.checks_all() || self.report.failed() || self.sources.incomplete {
+            return;
+        }
+        let items = self
+            .sources
+            .files
+            .first()
+            .map_or(&[][..], |file| &file.ast.items);
+        for item in items {
+            let ItemKind::Output { name, .. } = &item.kind else {
+                continue;
+            };
+            if !self.outputs.iter().any(|(.., span)| *span == item.span) {
+                let what = format!("internal error: the output `{}` was not made", name.text);
+                self.report
+                    .push(Diagnostic::error("E0999", what).at(item.span, "no error says why"));
+            }
+        }
+    }
+
     pub(super) fn output(&mut self, name: &'a Name, file: Option<&'a StringLiteral>, span: Span) {
         let binding = match self.find(FileId(0), &name.text) {
             super::names::Found::Entity(id) => {
@@ -99,6 +127,10 @@ impl<'a> Checker<'a> {
                             .at(name.span, "only tensors and numbers are given out")
                     });
                     self.report.push(diagnostic);
+                    return;
+                }
+                let counts = matches!(self.entity(id).kind, EntityKind::Repeat(_));
+                if counts && self.two_counters(FileId(0), &name.text, name.span) {
                     return;
                 }
                 self.values.get(&id).copied()
@@ -132,6 +164,7 @@ impl<'a> Checker<'a> {
                 self.copy(view, &[], (name.text.clone(), Role::Named, name.span))
             }
             Some(Binding::Scalar(value)) => {
+                self.warn_of_quotients(value, name.span);
                 let Some(value) = self.settle(value, name.span) else {
                     return;
                 };

@@ -118,6 +118,9 @@ pub struct Sources {
     pub imports: BTreeMap<(FileId, String), FileId>,
     /// The libraries that are known: `std.nn`.
     pub libraries: BTreeMap<String, FileId>,
+    /// Whether parsing or loading found errors. Then parts of the program are missing, and what is not made for want of them is no
+    /// news.
+    pub incomplete: bool,
 }
 
 /// What is bound from outside.
@@ -208,7 +211,7 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
         analysis.training.is_some()
     };
     let failed = analysis.diagnostics.iter().any(Diagnostic::is_error);
-    if known && !failed && !complete {
+    if known && !failed && !complete && !sources.incomplete {
         let what = "internal error: a pass over the text has no program";
         analysis.diagnostics.push(Diagnostic::error("E0999", what));
     }
@@ -318,7 +321,7 @@ struct Checker<'a> {
     /// Dimensions of definitions whose range other statements gave in an earlier round, as `tensor.index`.
     inferred: BTreeMap<String, Size>,
     /// Those that still have none, with the index and its place, and what was found out about them.
-    provisional: BTreeMap<String, (String, Span)>,
+    provisional: BTreeMap<String, ranges::Provisional>,
     found: BTreeMap<String, Size>,
     /// Types of states that their `next` gave in an earlier round of checking, by what they begin with; and those found.
     inferred_types: BTreeMap<String, DType>,
@@ -432,6 +435,7 @@ impl<'a> Checker<'a> {
         self.begin_step();
         self.define_entities();
         self.finish_items();
+        self.infer_from_accesses();
     }
 
     fn finish(mut self) -> Analysis {
@@ -439,6 +443,7 @@ impl<'a> Checker<'a> {
         if self.bindings.require_sizes {
             self.require_sizes();
         }
+        self.verify_outputs();
         let program = if self.report.failed() || self.open_source {
             None
         } else {

@@ -327,8 +327,17 @@ impl<'a> Checker<'a> {
 
     fn declare(&mut self, file: FileId, name: &'a Name, kind: EntityKind<'a>) {
         let names = &mut self.files[file.0 as usize].names;
-        let next = EntityId(self.entities.len() as u32);
-        if let Some(first) = names.get(name.text.as_str()) {
+        let (next, kind_of_next) = (EntityId(self.entities.len() as u32), kind);
+        let known = names.get(name.text.as_str()).copied();
+        let counts = |id: &EntityId| {
+            let kind = self.entities[id.0 as usize].kind;
+            matches!(
+                (kind, kind_of_next),
+                (EntityKind::Repeat(_), EntityKind::Repeat(_))
+            )
+        };
+        // Blocks may count with the same name: each counter is known in its own block.
+        if let Some(first) = known.filter(|id| !counts(id)) {
             let first = self.entities[first.0 as usize].name.span;
             self.report.push(
                 Diagnostic::error("E0202", format!("`{}` is defined twice", name.text))
@@ -338,9 +347,33 @@ impl<'a> Checker<'a> {
             );
             return;
         }
-        names.insert(&name.text, next);
+        names.entry(&name.text).or_insert(next);
         self.entities.push(Entity { name, kind });
         self.entity_files.push(file);
+    }
+
+    /// Reports a name outside of blocks that several of them count with. Whether it is one.
+    pub(super) fn two_counters(&mut self, file: FileId, name: &str, span: Span) -> bool {
+        let entities = self.entities.iter().zip(&self.entity_files);
+        let counters = entities.filter(|(entity, own)| {
+            let counts = matches!(entity.kind, EntityKind::Repeat(_));
+            counts && **own == file && entity.name.text == name
+        });
+        let places: Vec<Span> = counters.map(|(entity, _)| entity.name.span).collect();
+        let [first, second, ..] = places[..] else {
+            return false;
+        };
+        self.report.push(
+            Diagnostic::error(
+                "E0202",
+                format!("`{name}` counts the rounds of several blocks"),
+            )
+            .at(span, "of which block is this the number of rounds?")
+            .at(first, "of this one")
+            .at(second, "or of this one")
+            .help("give one of the counters another name"),
+        );
+        true
     }
 
     fn alias(&mut self, file: FileId, alias: String, found: Option<FileId>, span: Span) {

@@ -249,8 +249,9 @@ impl<'a> Checker<'a> {
             );
             unit.failed = true;
         }
+        let sizes = self.scope_of_sizes(&scope, function);
         for shape in function.results.iter().filter_map(formal_shape) {
-            let mut walk = Walk::new(self, &scope);
+            let mut walk = Walk::new(self, &sizes);
             walk.size_list(shape);
             unit.merge(walk.unit);
         }
@@ -312,6 +313,19 @@ impl<'a> Checker<'a> {
             self.owned.insert(id, owned);
         }
         self.plans.insert(id, order);
+    }
+
+    /// The names of a body as the sizes of its results see them: a letter of the signature is one, also where the body defines a
+    /// tensor of that name.
+    fn scope_of_sizes(&self, scope: &StaticScope<'a>, function: Callable<'a>) -> StaticScope<'a> {
+        let mut sizes = scope.clone();
+        for letter in self.letters(scope.file, function) {
+            let local = sizes.locals.entry(letter).or_insert(Local::Letter);
+            if !matches!(local, Local::Scalar | Local::Item(_, Shape::Scalar)) {
+                *local = Local::Letter;
+            }
+        }
+        sizes
     }
 
     /// Whether a definition of a body is a scalar or a tensor.

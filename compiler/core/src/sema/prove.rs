@@ -10,7 +10,7 @@
 use super::{
     Checker,
     arena::{ExprId, Form, Ty, VarId},
-    ranges::Obligation,
+    ranges::{Obligation, Reach},
     size::Size,
 };
 use ein_plan::{DType, Function, Scalar};
@@ -97,6 +97,49 @@ impl Checker<'_> {
             return false;
         }
         true
+    }
+
+    /// How far an index can run in the positions that hold it, if they agree and the ranges of the others in them are known.
+    pub(super) fn reach(&mut self, var: VarId, obligations: &[Obligation]) -> Option<Reach> {
+        let (mut reach, mut steps): (Option<Size>, bool) = (None, false);
+        for obligation in obligations.iter().filter(|o| !o.written) {
+            let form = self.linear(obligation.position)?;
+            let Some(coefficient) = form.terms.get(&var) else {
+                continue;
+            };
+            let step = coefficient.known().filter(|step| *step != 0)?;
+            let mut others = (*form).clone();
+            others.terms.remove(&var);
+            let unknown = |other: &VarId| self.extent(*other).is_none();
+            if self.is_provisional(&obligation.size) || others.terms.keys().any(unknown) {
+                return None;
+            }
+            // How far the position can go on from where it is when the index is 0.
+            let room = match step > 0 {
+                true => self.last(&obligation.size).subtract(&self.ends(&others).1?),
+                false => Ok(self.ends(&others).0?),
+            };
+            let turns = Size::apply(
+                Function::FloorDiv,
+                &room.ok()?,
+                &Size::number(step.checked_abs()?),
+            );
+            let size = turns.ok()?.plus(&Size::number(1)).ok()?;
+            let size = match size.known() {
+                Some(number) => Size::number(number.max(0)),
+                None => size,
+            };
+            steps |= step.abs() != 1;
+            reach = Some(match reach {
+                None => size,
+                Some(first) if !first.differs(&size) => first,
+                Some(first) => match (first.known(), size.known()) {
+                    (Some(a), Some(b)) => Size::number(a.min(b)),
+                    _ => return None,
+                },
+            });
+        }
+        reach.map(if steps { Reach::Steps } else { Reach::Whole })
     }
 
     /// "where `y` is 0 and `r` is 0".

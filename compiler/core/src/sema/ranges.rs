@@ -83,6 +83,25 @@ pub(super) struct Open {
     related: Vec<(VarId, VarId)>,
 }
 
+/// How far an index can run in accesses where it stands in an affine position, so that all of these are inside their tensors.
+#[derive(Clone, Debug)]
+pub(super) enum Reach {
+    /// It shifts or reverses a dimension: `x[N - 1 - i]`, `x[i + 1]`. This is its range if nothing else says one.
+    Whole(Size),
+    /// It goes through a dimension in steps, `x[2 * i]`: too little to guess from, but worth a hint.
+    Steps(Size),
+}
+
+/// A dimension whose range other statements are to tell.
+#[derive(Clone, Debug)]
+pub(super) struct Provisional {
+    /// The index on the left side.
+    index: String,
+    span: Span,
+    /// What the accesses of the statement allow.
+    reach: Option<Reach>,
+}
+
 impl Open {
     /// For the definition of a tensor.
     pub(super) fn of(name: &str) -> Open {
@@ -217,32 +236,44 @@ impl<'a> Checker<'a> {
     }
 
     /// An index without bound and position: it runs as far as the index whose bound it is (`sum[s <= t]`), or, on
-    /// the left, as far as other statements say of the tensor's dimension.
+    /// the left, as far as other statements say of the tensor's dimension, or as far as it can in the accesses that it shifts.
     pub(super) fn solve_bare(&mut self, id: VarId, open: &Open) -> bool {
         let other = open.related.iter().find(|(_, bound)| *bound == id);
         if let Some(extent) = other.and_then(|(index, _)| self.extent(*index)) {
             self.vars[id.0 as usize].extent = Some(extent);
             return true;
         }
-        let var = &self.vars[id.0 as usize];
-        let (name, span) = (var.name.clone(), var.span);
-        let Some(label) = open.label.as_ref().filter(|_| var.reduction.is_none()) else {
-            self.report.push(unknown_range(&name, span));
-            return false;
+        let var = self.vars[id.0 as usize].clone();
+        let (name, span) = (var.name, var.span);
+        let reach = self.reach(id, &open.obligations);
+        let label = open.label.as_ref().filter(|_| var.reduction.is_none());
+        let extent = match (label.cloned(), &reach) {
+            (Some(label), _) => self.provisional_size(&label, (&name, span), reach),
+            (None, Some(Reach::Whole(size))) => size.clone(),
+            (None, _) => {
+                self.report.push(unknown_range(&name, span, reach.as_ref()));
+                return false;
+            }
         };
-        let extent = self.provisional_size(&label.clone(), &name, span);
         self.vars[id.0 as usize].extent = Some(extent);
         true
     }
 
     /// The size of a tensor's dimension as far as other statements have told it.
-    pub(super) fn provisional_size(&mut self, tensor: &str, index: &str, span: Span) -> Size {
+    pub(super) fn provisional_size(
+        &mut self,
+        tensor: &str,
+        (index, span): (&str, Span),
+        reach: Option<Reach>,
+    ) -> Size {
         let dim = format!("{tensor}.{index}");
         match self.inferred.get(&dim) {
             Some(size) => size.clone(),
             None => {
                 let size = Size::dim(&dim);
-                self.provisional.insert(dim, (index.to_owned(), span));
+                let index = index.to_owned();
+                let provisional = Provisional { index, span, reach };
+                self.provisional.insert(dim, provisional);
                 size
             }
         }
@@ -265,10 +296,24 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Gives dimensions of which no statement tells the range that in which they fit into the accesses that they shift.
+    pub(super) fn infer_from_accesses(&mut self) {
+        if !self.found.is_empty() {
+            return;
+        }
+        for (dim, provisional) in &self.provisional {
+            if let Some(Reach::Whole(size)) = &provisional.reach {
+                self.found.insert(dim.clone(), size.clone());
+            }
+        }
+    }
+
     /// Reports dimensions that no statement gives a range.
     pub(super) fn report_provisional(&mut self) {
-        for (name, span) in std::mem::take(&mut self.provisional).into_values() {
-            self.report.push(unknown_range(&name, span));
+        for dimension in std::mem::take(&mut self.provisional).into_values() {
+            let Provisional { index, span, reach } = dimension;
+            self.report
+                .push(unknown_range(&index, span, reach.as_ref()));
         }
     }
 
@@ -326,7 +371,7 @@ impl<'a> Checker<'a> {
                 // A known number serves better than a dim that is not known yet, and that better than no range.
                 let rank = |u: &&&Use| (u.size.known().is_none(), self.is_provisional(&u.size));
                 let Some(first) = uses.iter().min_by_key(rank).copied() else {
-                    self.report.push(unknown_range(name, var.span));
+                    self.report.push(unknown_range(name, var.span, None));
                     return false;
                 };
                 for other in &uses {
@@ -368,11 +413,17 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn unknown_range(name: &str, span: Span) -> Diagnostic {
+fn unknown_range(name: &str, span: Span, reach: Option<&Reach>) -> Diagnostic {
+    let help = match reach {
+        Some(Reach::Whole(size) | Reach::Steps(size)) => {
+            format!("with the bound `{name} < {size}` all that it reads is there")
+        }
+        None => format!("give it a bound where it is bound: `{name} < …`"),
+    };
     Diagnostic::error("E0306", format!("nothing says how far `{name}` runs"))
         .at(
             span,
             format!("`{name}` has no bound, and no position where it stands alone"),
         )
-        .help(format!("give it a bound where it is bound: `{name} < …`"))
+        .help(help)
 }

@@ -14,6 +14,7 @@ use super::{
     arena::{ExprId, Form, TensorRef, Ty},
     counted::applies_by_counter,
     desugar::state_of,
+    names::EntityKind,
     ranges::Open,
     scope::{Binding, Context, Scope, View},
     size::Size,
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::einsum::{BlockId, LoopValue, Role};
 use ein_plan::DType;
-use einc_diag::{Diagnostic, Span};
+use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{self, Expr, ExprKind, Item, ItemKind, Name, Statement, Type};
 use std::collections::BTreeMap;
 
@@ -116,7 +117,7 @@ impl<'a> Checker<'a> {
             return None;
         };
         let name = match place.prefix {
-            "" => counter.text.clone(),
+            "" => self.name_of_block(place.scope.file, counter),
             prefix => format!("{prefix}.{}", counter.text),
         };
         let mut frame = Frame {
@@ -191,6 +192,21 @@ impl<'a> Checker<'a> {
             return None;
         }
         self.after(place, &frame, &scope, id)
+    }
+
+    /// What a block at the top level is called: its counter, and its number if others before it count with the same name.
+    fn name_of_block(&self, file: FileId, counter: &Name) -> String {
+        let entities = self.entities.iter().zip(&self.entity_files);
+        let before = entities.filter(|(entity, own)| {
+            matches!(entity.kind, EntityKind::Repeat(_))
+                && **own == file
+                && entity.name.text == counter.text
+                && entity.name.span.start < counter.span.start
+        });
+        match before.count() {
+            0 => counter.text.clone(),
+            others => format!("{}.{}", counter.text, others + 1),
+        }
     }
 
     /// How many rounds, evaluated once, before the first.

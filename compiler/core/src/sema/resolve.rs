@@ -10,7 +10,7 @@
 use super::{
     Checker,
     forms::spine,
-    names::{Found, Shape},
+    names::{EntityId, EntityKind, Found, Shape},
     static_scope::{Local, Meaning, StaticScope, Unit},
 };
 use einc_diag::{Diagnostic, Span};
@@ -31,6 +31,10 @@ pub(super) struct Walk<'w, 'a> {
     pub(super) implicit: Vec<&'a str>,
     /// Bare names in values that may be implicit indices.
     pub(super) pending: Vec<(&'a str, Span)>,
+    /// Counters of blocks that this is outside of, in values: the number of rounds, unless an index has the name.
+    counters: Vec<(&'a str, Span)>,
+    /// Scalars of the file that stand alone in a position.
+    pub(super) scalars: Vec<(&'a str, Span)>,
     pub(super) depth: usize,
     /// Whether letters are numbers here.
     sizes: bool,
@@ -45,6 +49,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             bound: vec![],
             implicit: vec![],
             pending: vec![],
+            counters: vec![],
+            scalars: vec![],
             depth: 0,
             sizes: false,
         }
@@ -72,6 +78,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             for name in self.implicit.clone() {
                 self.place_sum(value, name);
             }
+            self.warn_of_scalars(value);
         }
     }
 
@@ -128,6 +135,12 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Names that stood as plain values: implicit indices, if they stand in a position as well.
     pub(super) fn settle_pending(&mut self) {
+        for (name, span) in std::mem::take(&mut self.counters) {
+            if !self.implicit.contains(&name) {
+                self.unit.failed |= self.checker.two_counters(self.scope.file, name, span);
+                self.used(name, span);
+            }
+        }
         for (name, span) in std::mem::take(&mut self.pending) {
             if !self.implicit.contains(&name) {
                 self.unit.failed = true;
@@ -141,6 +154,51 @@ impl<'w, 'a> Walk<'w, 'a> {
                 self.checker
                     .unknown(self.scope.file, name, span, &locals, false);
             }
+        }
+    }
+
+    /// The block whose counter a name is, if this is outside of that block and no index has the name.
+    pub(super) fn counter_outside(&self, name: &str) -> Option<EntityId> {
+        if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
+            return None;
+        }
+        match self.checker.find(self.scope.file, name) {
+            Found::Entity(id) => {
+                let is_counter = matches!(self.checker.entity(id).kind, EntityKind::Repeat(_));
+                is_counter.then_some(id)
+            }
+            _ => None,
+        }
+    }
+
+    /// Warns where a scalar stands in positions of several factors of a product, as an index would that is summed.
+    fn warn_of_scalars(&mut self, value: &'a Expr) {
+        let scalars = std::mem::take(&mut self.scalars);
+        for (at, (name, span)) in scalars.iter().enumerate() {
+            let again = scalars[at + 1..].iter().find(|(other, _)| other == name);
+            let first = scalars[..at].iter().all(|(other, _)| other != name);
+            let (Some((_, again)), true) = (again, first && self.is_shared(value, name)) else {
+                continue;
+            };
+            let mut warning = Diagnostic::warning(
+                "E0205",
+                format!("`{name}` is a scalar here, not an index that is summed"),
+            )
+            .at(*span, "its value is the position")
+            .at(*again, "and here");
+            if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+                warning = warning.at(
+                    self.checker.entity(id).name.span,
+                    "the scalar is defined here",
+                );
+            }
+            self.checker.report.push(
+                warning
+                    .help(format!(
+                        "if the scalar is meant, write `({name})` in the positions"
+                    ))
+                    .help("if an index is meant, give it a name that nothing else has"),
+            );
         }
     }
 
@@ -265,7 +323,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
         if name != ".." {
             match self.meaning(name) {
-                Meaning::Scalar => {
+                Meaning::Scalar if self.counter_outside(name).is_none() => {
                     let mut error = Diagnostic::error(
                         "E0205",
                         format!("`{name}` is a scalar and cannot be an index"),
@@ -397,6 +455,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         match self.meaning(name) {
             Meaning::Index => {}
             Meaning::Poison => self.unit.failed = true,
+            Meaning::Scalar if self.counter_outside(name).is_some() => {
+                self.counters.push((name, span));
+            }
             Meaning::Scalar => self.used(name, span),
             Meaning::Letter if self.sizes => {}
             Meaning::Letter => self.note_implicit(name),

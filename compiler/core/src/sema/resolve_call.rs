@@ -83,7 +83,7 @@ impl<'a> Walk<'_, 'a> {
         }
         for position in positions {
             match position {
-                Position::Expr(expr) => self.expr(expr, true),
+                Position::Expr(expr) => self.position(expr),
                 Position::Rest(span) => {
                     self.rest(*span);
                     if self.scope.rest && !self.bound.contains(&"..") {
@@ -92,6 +92,20 @@ impl<'a> Walk<'_, 'a> {
                 }
             }
         }
+    }
+
+    /// A position of an access. A name alone in it is an index or a scalar; the counter of a block is an index outside of its block.
+    fn position(&mut self, expr: &'a Expr) {
+        if let ExprKind::Name(name) = &*expr.kind {
+            if self.counter_outside(name).is_some() {
+                return self.note_implicit(name);
+            }
+            let outside = !self.scope.locals.contains_key(name.as_str());
+            if outside && self.scope.file.0 == 0 && matches!(self.meaning(name), Meaning::Scalar) {
+                self.scalars.push((name, expr.span));
+            }
+        }
+        self.expr(expr, true);
     }
 
     /// Whether it has been said what is wrong with a name, or with the module of an instance that cannot be applied.

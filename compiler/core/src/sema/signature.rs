@@ -203,11 +203,13 @@ impl<'a> Checker<'a> {
     pub(super) fn result_shape(
         &mut self,
         scope: &Scope<'a>,
+        function: Callable<'a>,
         result: &'a Formal,
     ) -> Option<Option<(Vec<Option<Size>>, Span)>> {
         let Some(shape) = formal_shape(result) else {
             return Some(None);
         };
+        let letters = self.letters(scope.file, function);
         let mut sizes = vec![];
         for position in shape {
             match position {
@@ -215,10 +217,11 @@ impl<'a> Checker<'a> {
                     sizes.extend(scope.rest.clone().unwrap_or_default().into_iter().map(Some))
                 }
                 Position::Expr(expr) => {
+                    // The body decides a letter of the result's own, whatever else has its name, but for a size of the body.
                     let fresh = bare_name(position).is_some_and(|(name, _)| {
-                        !scope.letters.contains_key(name)
-                            && !scope.locals.contains_key(name)
-                            && self.find(scope.file, name) == Found::Nothing
+                        letters.contains(&name)
+                            && !scope.letters.contains_key(name)
+                            && !matches!(scope.locals.get(name), Some(Binding::Scalar(_)))
                     });
                     sizes.push(if fresh {
                         None

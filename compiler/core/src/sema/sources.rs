@@ -327,7 +327,7 @@ impl<'a> Checker<'a> {
                 let var = &self.vars[var.0 as usize];
                 if target.infer && var.stated.is_none() {
                     let (name, place) = (var.name.clone(), var.span);
-                    shape.push(self.provisional_size(&target.name, &name, place));
+                    shape.push(self.provisional_size(&target.name, (&name, place), None));
                     continue;
                 }
                 let Some(stated) = &var.stated else {

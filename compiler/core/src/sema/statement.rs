@@ -374,6 +374,7 @@ impl<'a> Checker<'a> {
                 {
                     return self.guessed_definition(scope, target, vars, (value, whole));
                 }
+                self.warn_of_quotients(value, span);
                 self.settle(value, span)?
             }
         };

@@ -89,6 +89,14 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
+    /// Whether several factors of a product hold a name.
+    pub(super) fn is_shared(&self, value: &'a Expr, name: &str) -> bool {
+        !self
+            .place(value, name, false, &mut None)
+            .products
+            .is_empty()
+    }
+
     fn place(
         &self,
         expr: &'a Expr,

@@ -39,6 +39,36 @@ impl Checker<'_> {
         self.coerce(id, self.settled_type(id), span)
     }
 
+    /// Warns of integers of which a real division makes f32, if nothing that it meets says so: f32 holds whole numbers up to 2^24.
+    pub(super) fn warn_of_quotients(&mut self, id: ExprId, span: Span) {
+        if self.arena.ty(id) != (Ty::Number { whole: false }) || span.file.0 != 0 {
+            return;
+        }
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            let form = self.arena.form(id);
+            if matches!(self.arena.ty(id), Ty::Typed(_)) {
+                continue;
+            }
+            let integer = |of: &ExprId| match self.arena.ty(*of) {
+                Ty::Typed(dtype @ (DType::I32 | DType::I64)) => Some(dtype),
+                _ => None,
+            };
+            if let Form::Apply(Function::Div, of) = &*form
+                && let Some(dtype) = of.iter().find_map(integer)
+            {
+                self.report.push(
+                    Diagnostic::warning("E0402", format!("`/` makes f32 of {dtype} here"))
+                        .at(span, "f32 holds whole numbers up to 16777216 exactly")
+                        .help("for whole numbers write `div(…, …)`")
+                        .help("for real ones say which: `f32(…) / …`, or `f64(…) / …`, which holds whole numbers up to 2^53"),
+                );
+                return;
+            }
+            open.extend(form.arguments());
+        }
+    }
+
     /// An untyped expression as that type, or a typed one that has it; otherwise an error at `span`.
     pub(super) fn coerce(&mut self, id: ExprId, dtype: DType, span: Span) -> Option<ExprId> {
         match self.arena.ty(id) {

@@ -89,3 +89,47 @@ fn twenty_errors_are_enough() {
     assert_eq!(errors.len(), 20);
     assert!(errors[0].message.contains("missing0"));
 }
+
+/// Warnings at their places, with what to write instead.
+#[test]
+fn warnings_say_what_is_meant() {
+    let warned = |text: &str| {
+        let analysis = Case::new(text).check();
+        let told = analysis.diagnostics.iter().map(|d| {
+            assert!(!d.is_error(), "{d:?}");
+            format!("{}: {} / {}", d.code, d.message, d.help.join(" / "))
+        });
+        told.collect::<Vec<_>>()
+    };
+    let scalar = warned(
+        "input A: f32[3, 4]\ninput B: f32[4, 2]\nconst k = 1\nC[i,j] = A[i,k] * B[k,j]\noutput C\n",
+    );
+    assert_eq!(
+        scalar,
+        [
+            "E0205: `k` is a scalar here, not an index that is summed / if the scalar is meant, write `(k)` in the positions / if an index is meant, give it a name that nothing else has"
+        ]
+    );
+    for silent in [
+        "A[i,(k)] * B[(k),j]",
+        "A[i,k] + B[k,j]",
+        "A[i,k] * 2 + 0 * B[0,j]",
+    ] {
+        let text = format!(
+            "input A: f32[3, 4]\ninput B: f32[4, 2]\nconst k = 1\nC[i,j] = {silent}\noutput C\n"
+        );
+        assert_eq!(warned(&text), [""; 0], "{silent}");
+    }
+    let quotient = warned("input x: i64[4]\ny[i] = x[i] / 1\noutput y\n");
+    assert_eq!(quotient.len(), 1, "{quotient:?}");
+    assert!(quotient[0].starts_with("E0402: `/` makes f32 of i64 here"));
+    for silent in [
+        "f64(x[i]) / 3",
+        "div(x[i], 3)",
+        "y0 * (x[i] / 3)",
+        "i64(x[i] / 3 <= 0.1)",
+    ] {
+        let text = format!("input x: i64[4]\ninput y0: f64\ny[i] = {silent}\noutput y\n");
+        assert_eq!(warned(&text), [""; 0], "{silent}");
+    }
+}

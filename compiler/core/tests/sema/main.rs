@@ -57,6 +57,7 @@ impl Case {
         let id = FileId(self.sources.files.len() as u32);
         let parsed = einc_syntax::parse(id, text);
         self.parsed.extend(parsed.diagnostics);
+        self.sources.incomplete |= self.parsed.iter().any(Diagnostic::is_error);
         self.sources.files.push(SourceFile {
             name: name.into(),
             text: text.into(),

@@ -54,6 +54,149 @@ fn broken_texts_are_only_reported() {
     }
 }
 
+/// Some of the words of training programs in other places, without some, or twice: what is wrong is told in the user's terms, and what is
+/// right is a whole program. Only a defect of the checker gives E0999.
+#[test]
+fn broken_trainings_are_no_internal_errors() {
+    let mut blocks = vec![];
+    for file in files("errors").into_iter().chain(files("programs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let cases = text.split(CUT).map(str::to_owned);
+        blocks.extend(cases.filter(|block| block.contains("\ntrain ")));
+    }
+    blocks.extend(TRAININGS.map(str::to_owned));
+    let rounds: usize = std::env::var("EIN_ROUNDS").map_or(3000, |n| n.parse().unwrap());
+    let mut random = Random(11);
+    let mut failures = std::collections::BTreeMap::new();
+    for _ in 0..rounds {
+        let block = &blocks[random.below(blocks.len())];
+        let lines = block.lines().filter(|l| !l.starts_with("// ----"));
+        let lines: Vec<&str> = lines.map(|l| l.split("//!").next().unwrap()).collect();
+        let mut parts: Vec<String> = lines
+            .iter()
+            .flat_map(|l| l.split(' ').map(str::to_owned).chain(["\n".to_owned()]))
+            .collect();
+        for _ in 0..=random.below(3) {
+            let (at, from) = (random.below(parts.len()), random.below(parts.len()));
+            match random.below(3) {
+                0 => drop(parts.remove(at)),
+                1 => parts.insert(at, parts[from].clone()),
+                _ => parts[at] = parts[from].clone(),
+            }
+        }
+        let text = parts.join(" ").replace("\n ", "\n");
+        let mut case = Case::new(&text);
+        case.bindings.require_sizes = true;
+        let analysis = case.check();
+        if let Some(internal) = analysis.diagnostics.iter().find(|d| d.code == "E0999") {
+            let same = format!("{} {:?}", internal.message, internal.notes);
+            failures.entry(same).or_insert((0, text)).0 += 1;
+        }
+    }
+    let told: Vec<String> = failures
+        .iter()
+        .map(|(message, (count, text))| format!("{count} times {message}\n{text}"))
+        .collect();
+    assert!(told.is_empty(), "{}", told.join("\n\n"));
+}
+
+/// Right trainings of each kind.
+const TRAININGS: [&str; 4] = [
+    "dim N = 8
+input X: f32[N, 4] = normal(0, 1)
+input y: f32[N] = ones
+input Xv: f32[6, 4] = normal(0, 1)
+input yv: f32[6] = ones
+param w: f32[4] = zeros
+param b: f32 = zeros
+p[n] = X[n,d] * w[d] + b
+loss = mean[n] (p[n] - y[n])^2
+err = mean[n] abs(p[n] - y[n])
+optimizer adam(lr, m = 0.9) for w[..], g[..] {
+  state s[..] = zeros
+  next s[..] = m * s[..] + (1 - m) * g[..]
+  next w[..] = w[..] - lr * next s[..]
+}
+train {
+  loss: loss
+  data: (X, y) over N by 3
+  epochs: 2
+  optimizer: adam(lr: 0.1)
+  validate: err on (Xv, yv) every 1 epochs
+  clip: 1.0
+  accumulate: 2
+}
+output loss
+output p on (Xv)
+",
+    "input X: f32[6, 4] = normal(0, 1)
+input t: i64[6] = 1
+param W: f32[4, 5] = normal(0, 1)
+param V: f32[5, 3] = normal(0, 1)
+h[n,k] = relu(X[n,d] * W[d,k])
+z[n,c] = h[n,k] * V[k,c]
+top[n] = max[c] z[n,c]
+loss = mean[n] (log(sum[c] exp(z[n,c] - top[n])) - (z[n,t[n]] - top[n]))
+optimizer sgd(lr) for w[..], g[..] { next w[..] = w[..] - lr * g[..] }
+train {
+  loss: loss
+  steps: 4
+  optimizer: sgd(lr: 0.1)
+  freeze: V
+}
+train {
+  loss: loss
+  steps: 4
+  optimizer: sgd(lr: 0.1)
+}
+output W
+output loss
+",
+    "dim N = 8
+input X: f32[N, 4] = normal(0, 1)
+module lin(D, H)(x[.., D]) -> y[.., H] {
+  param w: f32[D, H] = normal(0, 0.02)
+  param b: f32[H] = zeros
+  state seen[h]: f32[H] = zeros
+  next seen[h] = 0.9 * seen[h] + 0.1
+  y[.., h] = x[.., d] * w[d, h] + b[h] + seen[h]
+}
+param enc: lin(4, 4)[2]
+param head: lin(4, 1)
+const scale = 2.0
+u = enc[0](X)
+v = enc[1](u)
+q = head(v)
+total = sum[n] X[n,0]
+loss = mean[n,o] (q[n,o] * scale - total)^2
+optimizer sgd(lr) for w[..], g[..] { next w[..] = w[..] - lr * g[..] }
+train {
+  loss: loss
+  data: (X) over N by 4
+  epochs: 1
+  optimizer: sgd(lr: 0.1)
+  strategy: local_sgd(steps: 2)
+}
+output enc.1.w
+output loss
+",
+    "input x: f32[5] = iota
+param a: f32 = 1
+repeat t < 4 {
+  state h[i] = x[i]
+  next h[i] = a * h[i]
+}
+k[i] = sum[j] h[j] * x[i]
+loss = sum[i] (k[i] - 1)^2
+optimizer sgd(lr) for w[..], g[..] { next w[..] = w[..] - lr * g[..] }
+train { loss: loss; steps: 3; optimizer: sgd(lr: 0.001) }
+g = grad(loss, a)
+output a
+output g
+output h
+",
+];
+
 #[test]
 fn nested_calls_do_not_double_the_work() {
     let mut text = String::from(

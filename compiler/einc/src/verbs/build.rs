@@ -1,6 +1,6 @@
 //! `einc build`: an executable.
 //!
-//! Must not know object files or linkers.
+//! Must not know how an executable carries a program.
 //!
 //! ```text
 //! $ einc build matmul.ein
@@ -99,14 +99,6 @@ pub fn perform(arguments: Arguments) -> i32 {
             Err(failure) => return exit::fail(failure, &program, format),
         },
     };
-    let mut groups = vec![];
-    for plan in planned.iter().flat_map(|planned| planned.prepared.plans()) {
-        for group in ein_exec::groups(plan) {
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-    }
     let bundle = match Bundle::new(&program, &settings, planned).encode() {
         Ok(bundle) => bundle,
         Err(error) => exit::internal(&format!("the program cannot be encoded: {error}")),
@@ -117,7 +109,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     if let Err(diagnostic) = target::whole("--output", &output, &settings.inputs) {
         return super::complain(diagnostic, format);
     }
-    match einc_codegen::build(&bundle, &groups, &output) {
+    match einc_codegen::build(&bundle, &output) {
         Ok(()) => 0,
         Err(diagnostic) => super::complain(diagnostic, format),
     }

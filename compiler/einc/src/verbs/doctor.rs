@@ -5,7 +5,7 @@
 //! ```text
 //! $ einc doctor
 //! cores       2
-//! C compiler  cc (Debian 12.2.0-14) 12.2.0
+//! openmpi     mpirun.openmpi: mpirun (Open MPI) 4.1.4
 //! ```
 
 use clap::Args;
@@ -36,7 +36,6 @@ pub fn perform(_: Arguments) -> i32 {
     let mut report = format!("einc        {}\n", env!("CARGO_PKG_VERSION"));
     report += &format!("cores       {}\n", cores());
     report += &format!("memory      {}\n", memory());
-    report += &compiler();
     for (name, commands, packages) in MPIS {
         report += &mpi(name, commands, packages);
     }
@@ -74,22 +73,6 @@ fn memory() -> String {
     match (gib("MemTotal:"), gib("MemAvailable:")) {
         (Some(total), Some(free)) => format!("{total:.1} GiB, {free:.1} GiB of it free"),
         _ => "unknown (no /proc/meminfo)".into(),
-    }
-}
-
-fn compiler() -> String {
-    let name = env::var("CC")
-        .ok()
-        .filter(|name| !name.is_empty())
-        .unwrap_or("cc".into());
-    match version(&name) {
-        Some(version) => line("C compiler", &version),
-        None => {
-            line(
-                "C compiler",
-                &format!("no `{name}`: `einc build` cannot link; `einc run` works"),
-            ) + &hint("apt-get install gcc    (dnf install gcc)")
-        }
     }
 }
 

@@ -6,8 +6,7 @@
 //! rows 4096.., m, v and w of 16 rows:   one loop over 65536 neighbours, four read and three written
 //! ```
 
-use super::inlined::{self, inlined};
-use super::merged::{self, Merged, Origin, Outline};
+use super::merged::{Merged, Origin, Outline};
 use super::part::{keyed, places};
 use super::{Member, Operand};
 use crate::boxes::Boxes;
@@ -20,7 +19,6 @@ use crate::nest::Nest;
 use crate::program::Place;
 use crate::stream::Ahead;
 use crate::{Chunk, Options, signed};
-use ein_fused::Group;
 use ein_plan::NodeId;
 use std::sync::Arc;
 
@@ -173,47 +171,4 @@ impl Bundle {
         let driver = driver.over(over).on(operands, 1).ahead(ahead);
         driver.run_columns(columns, taps);
     }
-}
-
-/// The groups of what is taken together in a sweep, and of members that compute others; `places`: by member and operand the range of each
-/// dimension.
-pub(crate) fn groups(
-    members: &[Outline<'_>],
-    rows: usize,
-    places: &[Vec<Vec<(u64, u64)>>],
-) -> Vec<Group> {
-    let lying = |number: usize| places[number].iter().map(|own| Place::new(own)).collect();
-    let Some(left) = inlined(members, &lying) else {
-        return together(members, rows, places);
-    };
-    let moved = inlined::places(&left, members.len());
-    let outlines: Vec<_> = (left.iter().map(|member| member.outline(members, &moved))).collect();
-    let place = |(member, at): &(usize, usize)| places[*member][*at].clone();
-    let places: Vec<Vec<_>> = (left.iter())
-        .map(|member| member.operands.iter().map(place).collect())
-        .collect();
-    let alone = outlines.iter().zip(&places);
-    let alone = alone.flat_map(|(o, places)| crate::groups(o.kernel, &o.ranges, places));
-    let mut groups = together(&outlines, rows, &places);
-    groups.extend(alone);
-    groups
-}
-
-/// Those of what is taken together.
-fn together(members: &[Outline<'_>], rows: usize, places: &[Vec<Vec<(u64, u64)>>]) -> Vec<Group> {
-    let group = |merged: &Merged| {
-        let read = merged.operands.iter();
-        let places: Vec<Place> = read
-            .map(|(member, operand)| Place::new(&places[*member][*operand]))
-            .collect();
-        let ranges = signed(&members[*merged.members.first()?].ranges);
-        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let results = merged.nodes();
-        several(merged, (&results, &ranges, &lengths), &places).group()
-    };
-    let bundle = |merged: Merged| group(&merged).or_else(|| group(&merged.without_terms(members)?));
-    merged::merged(members, rows)
-        .into_iter()
-        .filter_map(bundle)
-        .collect()
 }

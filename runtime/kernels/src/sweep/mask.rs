@@ -136,11 +136,6 @@ pub(super) fn masks(kernel: &Kernel, ranges: &[(u64, u64)], rows: usize) -> bool
     ranges.len() > rows && chosen(kernel, ranges).is_some()
 }
 
-/// The kernel of what a mask chooses of a kernel's rows, if it does nothing else.
-pub(crate) fn chosen_kernel(kernel: &Kernel, ranges: &[(u64, u64)]) -> Option<Kernel> {
-    Some(chosen(kernel, ranges)?.kernel(kernel))
-}
-
 /// Whether a kernel computes floats point by point in rows of enough columns.
 fn has_columns(kernel: &Kernel, ranges: &[(u64, u64)]) -> bool {
     let value = kernel.graph.dtype(kernel.root);
