@@ -127,6 +127,26 @@ pub(super) fn rounds(
     for program in block.step.values().chain(&block.apply) {
         rounds.dealt.extend(subnets::blocks(program, &neurons));
     }
+    let running = |name: &&String| {
+        parts > 1 && kind(name) == Some(CarriedKind::Running) && rounds.dealt.contains_key(*name)
+    };
+    if let Some(state) = rounds.learnt.iter().find(running) {
+        let mut programs = block.step.values().chain(&block.apply);
+        let tensor = programs.find_map(|p| p.tensors.iter().find(|tensor| tensor.name == *state));
+        let message = format!("`{state}` is an average over steps of what dealt neurons do");
+        let error = Diagnostic::error("E0628", message)
+            .at(asked.span, "each step here is one of a part of the neurons");
+        let error = match tensor {
+            Some(tensor) => error.at(
+                span(tensor.origin),
+                "subnets give it other values than the whole net, which it is for",
+            ),
+            None => error,
+        };
+        return Err(error
+            .help("let its `next` not depend on a state: such a statistic is estimated on the whole net before that is evaluated")
+            .help("`nn.ist_norm` does so"));
+    }
     rounds.of_part.clear();
     for part in 0..parts as u32 {
         let size = |layer: &subnets::Neurons| piece(layer.size, parts as u32, part).1;
@@ -209,8 +229,11 @@ const NARROW: u64 = 256;
 
 fn failure(failure: Failure, asked: &strategy::Rounds) -> Diagnostic {
     match failure {
-        Failure::None => Diagnostic::error("E0628", "the loss has no neurons that could be dealt to sites")
-            .at(asked.span, "needs hidden layers")
+        Failure::None(cause) => cause.into_iter().fold(
+            Diagnostic::error("E0628", "the loss has no neurons that could be dealt to sites")
+                .at(asked.span, "needs hidden layers"),
+            |error, (what, origin)| error.at(span(origin), what),
+        )
             .note("neurons are counted by an index that one weight makes and another weight sums over")
             .help("`strategy: local_sgd(steps: 10)` needs none"),
         Failure::Unknown(name) => Diagnostic::error("E0628", format!("`{name}` has no neurons"))

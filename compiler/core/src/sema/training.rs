@@ -142,8 +142,8 @@ pub struct Rounds {
     pub dealt: BTreeMap<String, Vec<(usize, usize)>>,
     /// Everything that a step gives on, in the order of its outputs.
     pub learnt: Vec<String>,
-    /// Weights of sums over neurons that no statistic follows.
-    pub summed: Vec<String>,
+    /// Weights of sums over neurons that no statistic follows, with the number of dealt indices of the sum.
+    pub summed: Vec<(String, u32)>,
     /// Steps of a subnet, by the sizes of its layers.
     pub subnets: Vec<Subnet>,
     /// By part, which subnet it is of.

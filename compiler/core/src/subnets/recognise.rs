@@ -28,9 +28,9 @@ pub struct Asked {
 pub struct Found {
     /// In the order of the program.
     pub neurons: Vec<Neurons>,
-    /// Weights that contract neurons, of which nothing but a sum reaches what is not neurons: the full net's sum is as many
-    /// times a subnet's as there are parts.
-    pub summed: Vec<String>,
+    /// Weights that contract neurons, of which nothing but a sum reaches what is not neurons, with the number of dealt indices that the sum
+    /// runs over: a sum over n of them has, in a subnet, one of parts^n terms of the full net's.
+    pub summed: Vec<(String, u32)>,
     /// Weights between two layers of neurons, after which no statistic of a neuron is taken; where the sum stands.
     pub unnormalised: Vec<(String, Origin)>,
 }
@@ -38,8 +38,8 @@ pub struct Found {
 /// Why there are no subnets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// There are no neurons.
-    None,
+    /// There are no neurons; what keeps an index from counting some that a weight makes, and where.
+    None(Option<(String, Origin)>),
     /// What was named has none; the name.
     Unknown(String),
     /// Neurons that cannot be cut: whose, what is in the way, and where.
@@ -62,8 +62,8 @@ pub(super) struct About {
     takers: BTreeSet<TensorId>,
     /// What is in the way of cutting it.
     pub(super) reason: Option<(String, Origin)>,
-    /// Whether data have it.
-    data: bool,
+    /// A source that is not trained and has it: an input, or random numbers.
+    data: Option<TensorId>,
 }
 
 /// Finds the neurons of a program whose first output is the loss; `params` are those that are trained.
@@ -81,9 +81,12 @@ pub fn recognise(
     net.totals(&mut about);
     let candidates: Vec<(Class, &About)> = about
         .iter()
-        .filter(|(_, a)| !a.data && !a.makers.is_empty() && !a.takers.is_empty())
+        .filter(|(_, a)| a.data.is_none() && !a.makers.is_empty() && !a.takers.is_empty())
         .map(|(class, about)| (*class, about))
         .collect();
+    if candidates.is_empty() {
+        return Err(Failure::None(net.cause(&about)));
+    }
     let wanted = net.wanted(&candidates, asked)?;
     let mut found = Found::default();
     for (class, about) in &candidates {
@@ -114,7 +117,7 @@ pub fn recognise(
         found.neurons.push(neurons);
     }
     if found.neurons.is_empty() {
-        return Err(Failure::None);
+        return Err(Failure::None(None));
     }
     net.sums(&wanted, &mut found)?;
     Ok(found)
@@ -160,6 +163,26 @@ impl<'a> Net<'a> {
             })
     }
 
+    /// Why an index that a weight makes, or that one sums over, counts no neurons.
+    fn cause(&self, about: &BTreeMap<Class, About>) -> Option<(String, Origin)> {
+        let near = |about: &&About| match about.data {
+            Some(_) => !about.makers.is_empty() && !about.takers.is_empty(),
+            None => !about.makers.is_empty() || !about.takers.is_empty(),
+        };
+        let mut near = about.values().filter(near);
+        near.find_map(|about| match about.data {
+            Some(source) => {
+                let source = self.program.tensor(source);
+                let what = format!(
+                    "`{}` has an index that a weight makes, and is not trained",
+                    source.name
+                );
+                Some((what, source.origin))
+            }
+            None => about.reason.clone(),
+        })
+    }
+
     /// Goes through all statements.
     fn look(&self, about: &mut BTreeMap<Class, About>) {
         for (at, tensor) in (0..).zip(&self.program.tensors) {
@@ -169,7 +192,8 @@ impl<'a> Net<'a> {
                     about
                         .entry(self.classes.of_dim(TensorId(at), dim))
                         .or_default()
-                        .data = true;
+                        .data
+                        .get_or_insert(TensorId(at));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Sums over neurons: what becomes of them where a subnet has a part of the terms.
 //!
-//! The last sums are divided by the number of parts to evaluate the whole net; sums between two layers are left to a normalisation; sums of
+//! The last sums are divided by the number of parts, once for each dealt index, to evaluate the whole net; sums between two layers are left to a normalisation; sums of
 //! weights alone are of all neurons, and may be added to a loss only. Must not know which neurons are asked for.
 //!
 //! ```text
@@ -13,14 +13,24 @@ use crate::einsum::TensorId;
 use ein_plan::{IndexId, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A sum over neurons that are dealt.
+struct Sum {
+    /// The weight that it sums with.
+    weight: TensorId,
+    /// How many dealt indices it runs over.
+    indices: u32,
+    /// Dealt neurons that it makes.
+    made: Option<Class>,
+}
+
 impl Net<'_> {
-    /// The weight of a sum over neurons that are dealt, and whether it makes others that are.
+    /// The sum over neurons that are dealt that a statement is, if it is one.
     fn sum_over(
         &self,
         id: TensorId,
         (kernel, operands): (&Kernel, &[TensorId]),
         wanted: &BTreeSet<Class>,
-    ) -> Option<(TensorId, Option<Class>)> {
+    ) -> Option<Sum> {
         let factors = self.contraction(kernel, operands)?;
         let of = |index: u32| self.classes.of_index(id, IndexId(index));
         let reduced = kernel.output_rank..kernel.indices.len() as u32;
@@ -32,14 +42,23 @@ impl Net<'_> {
         let own = weights().find(|o| reads.contains_index(**o, IndexId(first)));
         let weight = operands[*own.or_else(|| weights().next())? as usize];
         let mut made = (0..kernel.output_rank).map(of);
-        Some((weight, made.find(|class| wanted.contains(class))))
+        Some(Sum {
+            weight,
+            indices: neurons.len() as u32,
+            made: made.find(|class| wanted.contains(class)),
+        })
     }
 
     /// What the sums over neurons become.
     pub(super) fn sums(&self, wanted: &BTreeSet<Class>, found: &mut Found) -> Result<(), Failure> {
         for (id, tensor, kernel, operands) in self.statements() {
             let sum = self.sum_over(id, (kernel, operands), wanted);
-            let Some((weight, made)) = sum.filter(|_| self.weights.on_data(id)) else {
+            let Some(Sum {
+                weight,
+                indices,
+                made,
+            }) = sum.filter(|_| self.weights.on_data(id))
+            else {
                 continue;
             };
             let params = || self.weights.params(weight).iter();
@@ -58,8 +77,18 @@ impl Net<'_> {
                         origin: tensor.origin,
                     })?;
                     let name = &self.program.tensor(*param).name;
-                    if !found.summed.contains(name) {
-                        found.summed.push(name.clone());
+                    match found.summed.iter().find(|(known, _)| known == name) {
+                        None => found.summed.push((name.clone(), indices)),
+                        Some((_, other)) if *other == indices => {}
+                        Some((_, other)) => {
+                            return Err(Failure::InTheWay {
+                                neurons: found.neurons[0].name.clone(),
+                                reason: format!(
+                                    "`{name}` stands in a sum over {indices} of their indices and in one over {other}"
+                                ),
+                                origin: tensor.origin,
+                            });
+                        }
                     }
                 }
                 Some(class) if !self.normalised(id, class) => {
@@ -87,7 +116,7 @@ impl Net<'_> {
             let sum = || self.sum_over(id, (kernel, operands), wanted);
             !self.weights.on_data(id)
                 || read.all(|operand| {
-                    sum().is_some_and(|(weight, made)| weight == *operand && made.is_none())
+                    sum().is_some_and(|sum| sum.weight == *operand && sum.made.is_none())
                 })
         })
     }

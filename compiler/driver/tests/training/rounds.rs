@@ -593,6 +593,29 @@ fn weights_that_are_made_of_others_are_divided() {
     }
 }
 
+/// A sum over two dealt indices has, in a subnet, as many terms as both leave: what is evaluated is what the steps saw.
+#[test]
+fn sums_over_two_dealt_indices_are_divided_twice() {
+    let text = "dim N = 16
+input X: f64[N, 3] = ones
+param Wv: f64[3, 8, 8] = full(0.5)
+param Wo: f64[8, 8] = full(0.25)
+v[n,h,e] = X[n,d] * Wv[d,h,e]
+z[n] = v[n,h,e] * Wo[h,e]
+loss = mean[n] z[n]^2
+train { loss: loss; data: X over N by 4; epochs: 1; optimizer: sgd(lr: 0); strategy: ist(local_steps: 2) }
+output z
+";
+    for sites in [1, 2, 4] {
+        let found = attempt(text, sites).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        let terms = f64::from((8 / sites) * (8 / sites));
+        let z = 3.0 * 0.5 * 0.25 * terms;
+        let what = format!("on {sites}");
+        close(&found.outputs["z"], &[z; 16], &what);
+        close(&found.losses, &vec![z * z; found.losses.len()], &what);
+    }
+}
+
 /// A site that fails at one of its exchanges.
 struct Failing<'a> {
     end: &'a dyn Communicator,

@@ -174,10 +174,11 @@ impl Runner<'_> {
 }
 
 impl Team<'_, '_> {
-    /// Multiplies the weights of sums over neurons, at home.
+    /// Multiplies the weights of sums over neurons, at home: by `factor` for each dealt index of the sum.
     fn scale(&self, all: &mut Runner<'_>, factor: f64) -> Result<(), RunError> {
         if factor != 1.0 {
-            for name in &self.rounds.summed {
+            for (name, indices) in &self.rounds.summed {
+                let factor = factor.powi(*indices as i32);
                 let array = times(&*self.piece(name, all)?, factor);
                 self.keep(name, Arc::new(array), all)?;
             }
@@ -324,7 +325,7 @@ impl Team<'_, '_> {
             .rounds
             .summed
             .iter()
-            .filter_map(|name| Some((name.clone(), all.residents.get(name)?.clone())))
+            .filter_map(|(name, _)| Some((name.clone(), all.residents.get(name)?.clone())))
             .collect();
         self.scale(all, 1.0 / f64::from(self.rounds.parts))?;
         all.beside = self.own.residents.bytes();

@@ -110,8 +110,9 @@ pub struct Rounds {
     pub dealt: BTreeMap<String, Vec<(usize, usize)>>,
     /// What a step gives on.
     pub learnt: Vec<String>,
-    /// Weights of sums over neurons, which are as many times larger in the whole net as there are parts.
-    pub summed: Vec<String>,
+    /// Weights of sums over neurons, with the number n of dealt indices of the sum, which has parts^n times as many terms in the
+    /// whole net.
+    pub summed: Vec<(String, u32)>,
     /// Steps of subnets, for one site.
     pub subnets: Vec<Block>,
     /// By part, which of them it walks.
