@@ -29,9 +29,10 @@ use ein_plan::{Plan, RelationId, memory};
 use einc_diag::Diagnostic;
 use std::collections::BTreeSet;
 
+pub use crate::search::Objective;
 pub use choose::Chosen;
 pub use compare::compare;
-pub use criteria::{Criteria, Objective};
+pub use criteria::Criteria;
 pub use describe::describe;
 pub use explain::explain;
 pub use rounds::rounds;

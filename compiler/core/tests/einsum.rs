@@ -1,9 +1,9 @@
 //! The Einstein IR: its text, its verifier, its interpreter, and random programs through the passes below it.
 #![allow(clippy::unwrap_used)]
 
-use ein_plan::{DType, Plan, Scalar};
+use ein_plan::{DType, Function, Plan, Scalar};
 use einc_core::einsum::interpret::{Fault, Values, interpret};
-use einc_core::einsum::{Program, parse::parse, random, verify::verify};
+use einc_core::einsum::{Program, parse::parse, random, scalar::apply, verify::verify};
 use einc_core::pipeline::{Options, compile};
 use einc_core::{ia, tra};
 
@@ -151,6 +151,146 @@ fn over_x(statement: &str) -> String {
         "x: f32[6] = iota\n{statement}\noutput y\noutput x"
     ));
     text.lines().next().unwrap_or_default().to_string()
+}
+
+/// No function is forgotten: each gives what its definition says, of every type that it accepts.
+#[test]
+fn the_oracle_knows_every_function_on_every_type_that_it_accepts() {
+    use Function::*;
+    let float = |function: Function, a: f64, b: f64| -> f64 {
+        match function {
+            Add => a + b,
+            Sub => a - b,
+            Mul => a * b,
+            Div => a / b,
+            FloorDiv => (a / b).floor(),
+            Rem => a - b * (a / b).floor(),
+            Pow => a.powf(b),
+            Min => {
+                if a < b {
+                    a
+                } else {
+                    b
+                }
+            }
+            Max => {
+                if a > b {
+                    a
+                } else {
+                    b
+                }
+            }
+            Neg => -a,
+            Exp => a.exp(),
+            Log => a.ln(),
+            Log1p => (1.0 + a).ln(),
+            Expm1 => a.exp() - 1.0,
+            Sqrt => a.sqrt(),
+            Rsqrt => a.sqrt().recip(),
+            Tanh => (a.exp() - (-a).exp()) / (a.exp() + (-a).exp()),
+            Sigmoid => a.exp() / (a.exp() + 1.0),
+            Relu => a,
+            // Of 2.5 and 1.25, from a table of the error function.
+            Gelu => {
+                a * (1.0
+                    + if a == 2.5 {
+                        0.987_580_669
+                    } else {
+                        0.788_700_453
+                    })
+                    / 2.0
+            }
+            Erf => {
+                if a == 2.5 {
+                    0.999_593_048
+                } else {
+                    0.922_900_128
+                }
+            }
+            Sin => a.sin(),
+            Cos => a.cos(),
+            Abs => {
+                if a < 0.0 {
+                    -a
+                } else {
+                    a
+                }
+            }
+            Sign => 1.0,
+            Floor => {
+                if a == 2.5 {
+                    2.0
+                } else {
+                    1.0
+                }
+            }
+            Ceil => {
+                if a == 2.5 {
+                    3.0
+                } else {
+                    2.0
+                }
+            }
+            Round => {
+                if a == 2.5 {
+                    2.0
+                } else {
+                    1.0
+                }
+            }
+            Stop => a,
+            other => panic!("{} has no values here", other.name()),
+        }
+    };
+    for function in Function::ALL.iter().copied().filter(|f| !f.is_library()) {
+        for dtype in [DType::F32, DType::F64, DType::I32, DType::I64, DType::Bool] {
+            let mut types = vec![dtype; function.arity()];
+            if function == Select {
+                types[0] = DType::Bool;
+            }
+            let Ok(result) = function.result(&types) else {
+                continue;
+            };
+            let value = |number: f64| match dtype {
+                DType::Bool => Scalar::Bool(number > 2.0),
+                DType::I32 | DType::I64 => Scalar::Int(number as i64 + 1),
+                _ => Scalar::Float(number),
+            };
+            let mut arguments = vec![value(2.5), value(1.25), value(1.25)];
+            if function == Select {
+                arguments = vec![Scalar::Bool(true), value(2.5), value(1.25)];
+            }
+            let found = apply(function, &arguments[..function.arity()], dtype).unwrap();
+            let kind = match found {
+                Scalar::Bool(_) => result == DType::Bool,
+                Scalar::Int(_) => result.is_integer(),
+                Scalar::Float(_) => result.is_float(),
+            };
+            let what = format!("{} of {dtype}: {found:?}", function.name());
+            assert!(kind, "{what}");
+            // 3 and 2 as whole numbers.
+            let (a, b) = match dtype.is_float() {
+                true => (2.5, 1.25),
+                false => (3.0, 2.0),
+            };
+            match function {
+                Select => assert_eq!(found, value(2.5), "{what}"),
+                Eq | Lt | Le | And | Not => assert_eq!(found, Scalar::Bool(false), "{what}"),
+                Ne | Gt | Ge | Or => assert_eq!(found, Scalar::Bool(true), "{what}"),
+                Stop => assert_eq!(found, arguments[0], "{what}"),
+                Floor | Ceil | Round | Abs | Relu if dtype.is_integer() => {
+                    assert_eq!(found, arguments[0], "{what}");
+                }
+                _ => {
+                    let expected = float(function, a, b);
+                    assert!(
+                        (found.as_f64() - expected).abs() < 1e-8,
+                        "{what}, not {expected}"
+                    );
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -219,11 +219,11 @@ fn compiled(
 }
 
 /// What is told about a plan, warnings, and, of a program that trains, which of its plans it is.
-pub type Told = (PlanReport, Vec<Diagnostic>, Option<String>);
+pub type PlanSummary = (PlanReport, Vec<Diagnostic>, Option<String>);
 
 /// What is to be told about a plan.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Telling {
+pub struct ReportOptions {
     /// Other plans beside it.
     pub others: bool,
     /// The rewrites by which it was found and proved.
@@ -238,9 +238,9 @@ pub fn report(
     mut checked: Checked,
     program: &Program,
     sites: u32,
-    telling: Telling,
+    telling: ReportOptions,
     time_limit: Option<f64>,
-) -> Result<Told, Failure> {
+) -> Result<PlanSummary, Failure> {
     let (mut shown, mut rounds, mut sites) = (None, None, sites);
     if let Some(training) = checked.training.take() {
         rounds = training

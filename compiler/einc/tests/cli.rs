@@ -364,6 +364,24 @@ fn new_makes_a_program_that_runs_and_is_formatted() {
     desk.einc("new no/where").status(1);
 }
 
+/// Sizes that are legal and larger than any machine's memory.
+#[test]
+fn memory_that_is_not_there_is_an_error_at_its_statement() {
+    let desk = Desk::with("large.ein", "x[i < 100_000_000_000_000] = 1.0\noutput x\n");
+    for sites in ["1", "3"] {
+        desk.einc(&format!("run large.ein --sites {sites}"))
+            .status(1)
+            .err(&["E0717", "not enough memory", "large.ein:1:1", "--memory"]);
+    }
+    desk.file(
+        "large.ein",
+        "dim N = 1_000_000\ninput A: f64[N, N] = ones\ns = sum[i,j] A[i,j] * A[j,i]\noutput s\n",
+    );
+    desk.einc("run large.ein")
+        .status(1)
+        .err(&["E0717", "large.ein:2:7"]);
+}
+
 #[test]
 fn explain_and_doctor_and_completions() {
     let desk = Desk::new();
@@ -373,13 +391,9 @@ fn explain_and_doctor_and_completions() {
     desk.einc("explain E9999")
         .status(2)
         .err(&["E9999", "einc explain list"]);
-    desk.einc("doctor").status(0).out(&[
-        "cores",
-        "memory",
-        "openmpi",
-        "mpich",
-        "GPU",
-    ]);
+    desk.einc("doctor")
+        .status(0)
+        .out(&["cores", "memory", "openmpi", "mpich", "GPU"]);
     desk.einc("completions bash").status(0).out(&["einc"]);
     desk.einc("completions tcsh").status(2);
 }

@@ -42,6 +42,7 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
         lexemes: &lexemes,
         roles: &roles,
         columns: columns(text, &lexemes),
+        words: words(&lexemes),
         starts,
         out: String::with_capacity(text.len() + text.len() / 8),
     }
@@ -211,11 +212,26 @@ fn columns(text: &str, lexemes: &[Lexeme]) -> Vec<usize> {
     columns
 }
 
+/// For every token the first one from there on that is no comment and no end of a line.
+fn words(lexemes: &[Lexeme]) -> Vec<Option<usize>> {
+    let mut words = vec![None; lexemes.len()];
+    let mut word = None;
+    for (at, lexeme) in lexemes.iter().enumerate().rev() {
+        if !is_layout(lexeme.token) {
+            word = Some(at);
+        }
+        words[at] = word;
+    }
+    words
+}
+
 struct Printer<'a> {
     text: &'a str,
     lexemes: &'a [Lexeme],
     roles: &'a [Role],
     columns: Vec<usize>,
+    /// By token: the first one from there on that is no comment and no end of a line.
+    words: Vec<Option<usize>>,
     /// Where statements begin.
     starts: HashSet<u32>,
     out: String,
@@ -265,13 +281,11 @@ impl Printer<'_> {
 
     /// Whether the line that begins with the token `at` begins a statement, closes a block, or is a comment before one.
     fn begins_statement(&self, at: usize) -> bool {
-        self.lexemes[at..]
-            .iter()
-            .find(|l| !is_layout(l.token))
-            .is_none_or(|l| {
-                matches!(l.token, Token::CloseBrace | Token::Semicolon)
-                    || self.starts.contains(&l.start)
-            })
+        self.words[at].is_none_or(|word| {
+            let lexeme = self.lexemes[word];
+            matches!(lexeme.token, Token::CloseBrace | Token::Semicolon)
+                || self.starts.contains(&lexeme.start)
+        })
     }
 
     fn indentation(&self, at: usize, braces: usize, base: (usize, usize)) -> usize {

@@ -51,9 +51,27 @@ macro_rules! each_data {
     };
 }
 
+/// Arrays from this many bytes on may be more than the system gives.
+const LARGE: usize = 64 << 20;
+
+/// The panic of an allocation that the system refuses.
+#[derive(Clone, Copy, Debug)]
+pub struct NoMemory {
+    /// How many bytes were asked for.
+    pub bytes: usize,
+}
+
 impl Data {
     /// `n` zeros.
+    ///
+    /// # Panics
+    /// With [`NoMemory`] if the system does not give that much; the panic is silent, for who runs a plan to catch.
     pub fn zeros(dtype: DType, n: usize) -> Data {
+        let bytes = n.saturating_mul(dtype.size());
+        // A probe, for the zeros themselves must come from the system as such, without being written.
+        if bytes >= LARGE && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+            std::panic::resume_unwind(Box::new(NoMemory { bytes }));
+        }
         match dtype {
             DType::F16 => Data::F16(vec![f16::ZERO; n]),
             DType::BF16 => Data::BF16(vec![bf16::ZERO; n]),

@@ -40,10 +40,10 @@ impl ErrorKind {
 }
 
 /// The codes that a run can end with, each with a page.
-const CODES: [&str; 21] = [
+const CODES: [&str; 22] = [
     "E0701", "E0702", "E0703", "E0704", "E0705", "E0706", "E0707", "E0708", "E0709", "E0710",
-    "E0720", "E0721", "E0722", "E0723", "E0724", "E0725", "E0726", "E0730", "E0731", "E0801",
-    "E0999",
+    "E0717", "E0720", "E0721", "E0722", "E0723", "E0724", "E0725", "E0726", "E0730", "E0731",
+    "E0801", "E0999",
 ];
 
 /// Why a run stopped.
@@ -85,6 +85,18 @@ impl RunError {
     /// Something cannot be written: `code` is `E0705`, or `E0707` for want of room.
     pub fn output(code: &'static str, message: impl Into<String>) -> RunError {
         RunError::new(code, ErrorKind::Output, message)
+    }
+
+    /// The system does not give the memory for an array.
+    pub(crate) fn no_memory(bytes: usize) -> RunError {
+        let gigabytes = bytes as f64 / 1e9;
+        let message =
+            format!("there is not enough memory: the system did not give {gigabytes:.1} GB");
+        let help = "say how much a site may hold, `--memory 20GiB`, for a plan that holds less, with `--spill` also on disk; or run on more machines";
+        RunError {
+            help: Some(help.into()),
+            ..RunError::new("E0717", ErrorKind::Program, message)
+        }
     }
 
     /// A mistake that is not the user's.

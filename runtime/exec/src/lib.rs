@@ -253,7 +253,11 @@ fn caught(
             .map(|text| (*text).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "of an unknown reason".to_owned());
-        let mut error = RunError::internal(format!("panicked: {reason}")).at(comm.site());
+        let error = match panic.downcast_ref::<ein_array::NoMemory>() {
+            Some(refused) => RunError::no_memory(refused.bytes),
+            None => RunError::internal(format!("panicked: {reason}")),
+        };
+        let mut error = error.at(comm.site());
         if let Some(plan) = plan
             && plan.steps.get(step.load(Ordering::Relaxed)).is_some()
         {

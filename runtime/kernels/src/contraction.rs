@@ -23,7 +23,7 @@ use ein_array::Array;
 use ein_plan::{DType, Kernel, Reduction};
 use factors::{Factors, factors};
 pub(crate) use kept::Kept;
-use layout::{Layout, Lie, Roles, Sizes, Way};
+use layout::{FactorHandling, FactorLayout, Layout, Roles, Sizes};
 use rayon::prelude::*;
 use scaled::Scaled;
 
@@ -260,10 +260,10 @@ fn roles(factors: &Factors, lengths: &[usize], rank: usize) -> Option<Roles> {
     Some(roles)
 }
 
-fn lie<'s, T: Packed>(factor: &'s Factor<'_, T>) -> Lie<'s> {
+fn lie<'s, T: Packed>(factor: &'s Factor<'_, T>) -> FactorLayout<'s> {
     match factor {
-        Factor::Strided(strided) => Lie::Strided(&strided.steps),
-        Factor::Window(_) | Factor::Evaluated => Lie::Made,
+        Factor::Strided(strided) => FactorLayout::Strided(&strided.steps),
+        Factor::Window(_) | Factor::Evaluated => FactorLayout::Made,
     }
 }
 
@@ -312,7 +312,7 @@ impl<'a> Context<'_, 'a> {
             true => (layout.left, &roles.rows, &layout.rows),
             false => (layout.right, &roles.columns, &layout.columns),
         };
-        if way != Way::Held {
+        if way != FactorHandling::Held {
             return Some(factor);
         }
         let others = own.iter().filter(|i| !block.contains(i));
@@ -386,7 +386,7 @@ impl<'a> Context<'_, 'a> {
             false => (layout.right, &layout.inner, &layout.columns),
         };
         match factor {
-            Factor::Strided(strided) if way != Way::Packed => {
+            Factor::Strided(strided) if way != FactorHandling::Packed => {
                 let step = |list: &[usize]| {
                     merged(&strided.steps, list, &layout.tile).expect("the layout saw to it")
                 };

@@ -11,7 +11,7 @@ use crate::compiled::{self, Code};
 use crate::memo::Ready;
 use crate::nest::Nest;
 use crate::program::{Kind, Operation, Place, Program, Request};
-use crate::{Fusion, curve, fuse};
+use crate::{Fusion, fuse, unary_epilogue};
 use ein_fused::Group;
 use ein_plan::{DType, Kernel, NodeId};
 
@@ -128,7 +128,7 @@ fn through(
     let nest = |reads: &[_]| Nest::long(request.output, request.lengths, reads, request.apart);
     let mut program = Program::straight(request, places, results, nest)?;
     let beside = is_beside(&program, kernel);
-    if beside && results == [kernel.root] && curve::alone(&mut program) {
+    if beside && results == [kernel.root] && unary_epilogue::alone(&mut program) {
         program.direct = true;
         return Some(program);
     }

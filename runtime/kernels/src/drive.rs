@@ -15,7 +15,7 @@ use crate::carrier::{Carrier, Rule};
 use crate::column::{Column, Passage, Tap};
 use crate::explain::explain;
 use crate::machine::Machine;
-use crate::memo::{self, Lying, Memo, Ready};
+use crate::memo::{self, Memo, OperandLayout, Ready};
 use crate::nest::Axis;
 use crate::odometer::Odometer;
 use crate::program::{Place, Program, Request};
@@ -52,7 +52,7 @@ pub(crate) fn run(
         .map(|dtype| memory::room(*dtype, &shape))
         .collect();
     let make = |times| program(kernel, ranges, operands, fusion, times);
-    let ready = memo::program(memo, ranges, Lying::As(operands), make);
+    let ready = memo::program(memo, ranges, OperandLayout::As(operands), make);
     let ranges = signed(ranges);
     let extents: Vec<i64> = kernel.indices[rank..]
         .iter()

@@ -11,13 +11,13 @@ mod groups;
 mod reads;
 mod room;
 
-use crate::curve::{Curve, Known};
 use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
 use crate::program::{Kind, Operation, Program, Read, Register};
 use crate::quotient;
 use crate::stream::Ahead;
+use crate::unary_epilogue::{Curve, Known};
 use crate::wide::{self, Job};
 use crate::{Chunk, Fault};
 use ein_plan::{DType, Function, Scalar};

@@ -36,16 +36,16 @@ pub(crate) struct Ready {
 
 /// Where operands lie.
 #[derive(Clone, Copy)]
-pub(crate) enum Lying<'a> {
+pub(crate) enum OperandLayout<'a> {
     At(&'a [Place]),
     As(&'a [Chunk<'a>]),
 }
 
-impl Lying<'_> {
+impl OperandLayout<'_> {
     fn is(&self, known: &[Place]) -> bool {
         match self {
-            Lying::At(places) => *places == known,
-            Lying::As(chunks) => {
+            OperandLayout::At(places) => *places == known,
+            OperandLayout::As(chunks) => {
                 let same = |(place, chunk): (&Place, &Chunk<'_>)| place.is_of(chunk);
                 chunks.len() == known.len() && known.iter().zip(*chunks).all(same)
             }
@@ -54,8 +54,8 @@ impl Lying<'_> {
 
     fn places(&self) -> Vec<Place> {
         match self {
-            Lying::At(places) => places.to_vec(),
-            Lying::As(chunks) => chunks.iter().map(Place::of).collect(),
+            OperandLayout::At(places) => places.to_vec(),
+            OperandLayout::As(chunks) => chunks.iter().map(Place::of).collect(),
         }
     }
 }
@@ -75,7 +75,7 @@ struct Known {
 pub(crate) fn program(
     memo: Option<&Memo>,
     ranges: &[(u64, u64)],
-    lying: Lying<'_>,
+    lying: OperandLayout<'_>,
     make: impl FnOnce(u64) -> Ready,
 ) -> Arc<Ready> {
     match memo {
@@ -88,7 +88,7 @@ impl Memo {
     fn program(
         &self,
         ranges: &[(u64, u64)],
-        lying: Lying<'_>,
+        lying: OperandLayout<'_>,
         make: impl FnOnce(u64) -> Ready,
     ) -> Arc<Ready> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

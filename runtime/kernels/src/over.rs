@@ -9,7 +9,7 @@
 //! ```
 
 use crate::drive::Driver;
-use crate::memo::{self, Lying, Memo, Ready};
+use crate::memo::{self, Memo, OperandLayout, Ready};
 use crate::program::{Place, Request};
 use crate::segment::Segment;
 use crate::sweep::{Member, Operand, sweep_over};
@@ -94,7 +94,7 @@ fn at_once(
             complete,
         }
     };
-    let ready = memo::program(memo, &key, Lying::At(&places), make);
+    let ready = memo::program(memo, &key, OperandLayout::At(&places), make);
     if !ready.program.direct && !ready.program.may_be_over(over) {
         return Err(old);
     }

@@ -16,10 +16,10 @@ mod blocks;
 mod term;
 
 use crate::boxes::Boxes;
-use crate::lie::{Lie, lie};
 use crate::pack::merged;
 use crate::program::Place;
 use crate::segment::Segment;
+use crate::strided_access::{StridedAccess, lie};
 use crate::{Chunk, blas, memory, wide};
 use blocks::{Panels, SUMS, Task};
 use ein_array::Array;
@@ -60,7 +60,7 @@ pub(crate) enum Term {
 
 /// How it is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum PairsStrategy {
     /// Rows and columns in blocks, columns copied to panels.
     Blocks,
     /// Line by line of neighbouring terms.
@@ -78,8 +78,8 @@ pub(crate) struct Pairs {
     dtype: DType,
     /// By how much results are divided.
     divisor: f64,
-    left: Lie,
-    right: Lie,
+    left: StridedAccess,
+    right: StridedAccess,
     /// Output indices of both, of the left one, of the right one; reduced ones.
     batch: Vec<usize>,
     rows: Vec<usize>,
@@ -88,7 +88,7 @@ pub(crate) struct Pairs {
     /// The length of each index over the whole, and how many are the output's.
     lengths: Vec<usize>,
     rank: usize,
-    way: Way,
+    way: PairsStrategy,
 }
 
 /// The result, if the kernel has this form.
@@ -125,12 +125,12 @@ impl Pairs {
             lie(kernel, y, dtype, ranges, places)?,
         );
         // Columns have the output's last index.
-        let last = |own: &Lie, other: &Lie| {
+        let last = |own: &StridedAccess, other: &StridedAccess| {
             let free = |i: &usize| lengths[*i] > 1 && own.steps[*i] != 0 && other.steps[*i] == 0;
             (0..rank).rfind(free)
         };
         let reduced = (rank..lengths.len()).filter(|i| lengths[*i] > 1);
-        let one = |lie: &Lie| reduced.clone().all(|i| lie.steps[i] == 0);
+        let one = |lie: &StridedAccess| reduced.clone().all(|i| lie.steps[i] == 0);
         let (left_is_one, right_is_one) = (one(&left), one(&right));
         if left_is_one || !right_is_one && last(&left, &right) > last(&right, &left) {
             std::mem::swap(&mut left, &mut right);
@@ -149,7 +149,7 @@ impl Pairs {
         let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
         let (m, n, k) = (count(&rows), count(&columns), count(&terms));
         let product = term == Term::SumOfProducts;
-        let neighbours = |lie: &Lie| merged(&lie.steps, &terms, &lengths) == Some(1);
+        let neighbours = |lie: &StridedAccess| merged(&lie.steps, &terms, &lengths) == Some(1);
         let mut steps = vec![1; lengths.len()];
         for i in (1..rank).rev() {
             steps[i - 1] = steps[i] * lengths[i] as i64;
@@ -157,19 +157,19 @@ impl Pairs {
         let run = |steps: &[i64]| merged(steps, &columns, &lengths) == Some(1);
         let way = if to_one {
             let fits = !product && columns.is_empty() && k >= LEAST_LINE && neighbours(&left);
-            fits.then_some(Way::LinesToOne)?
+            fits.then_some(PairsStrategy::LinesToOne)?
         } else if m.min(n) >= LEAST_SIDE {
             // Other products are the business of contractions.
-            (!product && n.checked_mul(k)? <= MOST_COPIED).then_some(Way::Blocks)?
+            (!product && n.checked_mul(k)? <= MOST_COPIED).then_some(PairsStrategy::Blocks)?
         } else if product && (m.min(n) > 1 || blas::loaded().is_some()) {
             return None;
         } else if k >= LEAST_LINE && !(product && n > 1) && neighbours(&left) && neighbours(&right)
         {
             // A matrix times a vector is a contraction's business too: several lines at a time are faster.
-            Way::Lines
+            PairsStrategy::Lines
         } else if m == 1 && n >= LEAST_COLUMNS && k <= MOST_ROWS && run(&right.steps) && run(&steps)
         {
-            Way::Sums
+            PairsStrategy::Sums
         } else {
             return None;
         };
@@ -195,12 +195,16 @@ impl Pairs {
 
     /// The fewest rows that should be computed together.
     pub(crate) fn least_rows(&self) -> usize {
-        if self.way == Way::Blocks { ROWS } else { 1 }
+        if self.way == PairsStrategy::Blocks {
+            ROWS
+        } else {
+            1
+        }
     }
 
     /// Whether it is taken line by line.
     pub(crate) fn by_lines(&self) -> bool {
-        matches!(self.way, Way::Lines | Way::LinesToOne)
+        matches!(self.way, PairsStrategy::Lines | PairsStrategy::LinesToOne)
     }
 
     fn count(&self, indices: &[usize]) -> usize {
@@ -220,9 +224,9 @@ impl Pairs {
         }
         let columns = self.count(&self.columns);
         let wanted = (TASK / terms.max(1)).max(match self.way {
-            Way::Blocks => ROWS * columns,
-            Way::Lines | Way::LinesToOne => 1,
-            Way::Sums => (columns / 4).min(SUMS),
+            PairsStrategy::Blocks => ROWS * columns,
+            PairsStrategy::Lines | PairsStrategy::LinesToOne => 1,
+            PairsStrategy::Sums => (columns / 4).min(SUMS),
         });
         let boxes = Boxes::new(extents, wanted);
         let (mut tasks, mut rest) = (Vec::with_capacity(boxes.count()), to);
@@ -257,7 +261,7 @@ impl Pairs {
 
     /// The columns as panels, if all boxes read the same ones.
     fn panels<T: Number>(&self, ranges: &[(i64, i64)], right: &Chunk<'_>) -> Option<Panels<T>> {
-        if self.way != Way::Blocks || !self.batch.is_empty() {
+        if self.way != PairsStrategy::Blocks || !self.batch.is_empty() {
             return None;
         }
         let first = self.right.first(ranges, &[]);
@@ -293,8 +297,8 @@ impl Pairs {
         panels: Option<&'t Panels<T>>,
         to: &'t mut [T],
     ) -> Task<'t, T> {
-        let first = |lie: &Lie| lie.first(ranges, skipped);
-        let data = |lie: &Lie| {
+        let first = |lie: &StridedAccess| lie.first(ranges, skipped);
+        let data = |lie: &StridedAccess| {
             let array: &'t Array = operands[lie.operand].columns[lie.column];
             T::slice(array.data()).expect("a pair's operands have its type")
         };

@@ -16,10 +16,10 @@ pub(crate) use places::Place;
 
 use crate::Chunk;
 use crate::branches::Branches;
-use crate::curve::{self, Curve};
 use crate::forms::{Form64, affine_forms};
 use crate::fuse::Fused;
 use crate::nest::{Axis, Nest, Strides};
+use crate::unary_epilogue::{self, Curve};
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 use places::{prepare_read, proved, read_strides};
 
@@ -402,7 +402,7 @@ impl<'a> Program<'a> {
             banks,
             direct: false,
         };
-        curve::replace(&mut program);
+        unary_epilogue::replace(&mut program);
         Some(program)
     }
 

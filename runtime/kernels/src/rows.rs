@@ -14,13 +14,13 @@ use crate::accumulate::Accumulator;
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::element::Element;
-use crate::lie::Lie;
 use crate::nest::{WIDTH, strip_of};
 use crate::pack::merged;
 use crate::packed::Packed;
 use crate::program::Place;
 use crate::segment::Segment;
 use crate::stream::Ahead;
+use crate::strided_access::StridedAccess;
 use crate::wide::{self, Job};
 use crate::{Chunk, memory};
 use ein_array::Array;
@@ -158,7 +158,7 @@ impl Rows {
     ) {
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
         let output: Vec<usize> = (0..self.rank).collect();
-        let elements = |lie: &Lie| {
+        let elements = |lie: &StridedAccess| {
             let at = Begins {
                 first: lie.first(ranges, skipped) as usize,
                 rows: match merged(&lie.steps, &output, &lengths) {

@@ -19,23 +19,23 @@
 mod backward;
 mod decompositions;
 mod derivative;
+mod gradient_paths;
 mod library;
 mod reduction;
 mod rounds;
 mod sketch;
 mod statements;
 mod transpose;
-mod ways;
 
 use crate::einsum::{BlockId, Definition, Program, TensorId};
 use backward::{backward, flowing};
 use ein_plan::{Index, Node, NodeId, Reduction};
 use einc_diag::Diagnostic;
+use gradient_paths::{GradientPaths, Level};
 use reduction::{Prepared, prepare};
 use sketch::Sketch;
 use std::collections::{HashMap, HashSet};
 use transpose::{Piece, Reading, transpose};
-use ways::{Level, Ways};
 
 /// The derivative of a loss by a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl Gradients {
             return Ok(());
         }
         self.look_at(program);
-        Ways::new(program, &self.flows, loss, wrt).map(drop)
+        GradientPaths::new(program, &self.flows, loss, wrt).map(drop)
     }
 
     /// The adjoint of a tensor; `None`: zero.
@@ -189,7 +189,7 @@ impl Gradients {
         wrt: TensorId,
     ) -> Result<Option<Adjoint>, Diagnostic> {
         self.look_at(program);
-        let ways = Ways::new(program, &self.flows, loss, wrt)?;
+        let ways = GradientPaths::new(program, &self.flows, loss, wrt)?;
         if !ways.leads(wrt) {
             return Ok(None);
         }
@@ -242,7 +242,7 @@ impl Gradients {
     fn combined(
         &mut self,
         program: &mut Program,
-        ways: &Ways,
+        ways: &GradientPaths,
         (loss, level): (Loss, Level),
         tensor: TensorId,
         more: Vec<TensorId>,

@@ -10,7 +10,7 @@
 
 mod tensors;
 
-use super::ways::{Level, Ways};
+use super::gradient_paths::{GradientPaths, Level};
 use super::{Gradients, Through};
 use crate::einsum::{
     Block, BlockId, Bound, Collected, Definition, LoopValue, Program, TensorId, canonical,
@@ -40,7 +40,7 @@ impl Gradients {
     pub(super) fn through_block(
         &mut self,
         program: &mut Program,
-        ways: &Ways,
+        ways: &GradientPaths,
         loss: super::Loss,
         id: BlockId,
     ) -> Result<Through, Diagnostic> {
@@ -193,7 +193,7 @@ impl Gradients {
     fn read_by_round(
         &self,
         program: &Program,
-        ways: &Ways,
+        ways: &GradientPaths,
         level: Level,
         input: TensorId,
     ) -> Option<Vec<(TensorId, usize)>> {
@@ -218,7 +218,7 @@ impl Gradients {
 
     /// Puts what was made for the way back into its block: what it reads of the rounds forwards becomes a slice of what they
     /// collect.
-    fn move_back(&mut self, program: &mut Program, ways: &Ways, pair: &Pair) {
+    fn move_back(&mut self, program: &mut Program, ways: &GradientPaths, pair: &Pair) {
         let made = pair.first_tensor..program.tensors.len();
         let forth = Some(pair.forth);
         // What blocks inside have collected for their own way back is computed in the rounds forwards.
@@ -298,7 +298,7 @@ impl Gradients {
     fn collect(
         &mut self,
         program: &mut Program,
-        ways: &Ways,
+        ways: &GradientPaths,
         pair: &Pair,
         value: TensorId,
     ) -> TensorId {

@@ -50,7 +50,8 @@ pub fn apply(function: Function, arguments: &[Scalar], dtype: DType) -> Result<S
             Function::Lt => order.is_lt(),
             Function::Le => order.is_le(),
             Function::Gt => order.is_gt(),
-            _ => order.is_ge(),
+            Function::Ge => order.is_ge(),
+            other => not_of(other, "an order"),
         },
     )))
 }
@@ -102,8 +103,14 @@ fn logical(function: Function, a: bool, b: bool) -> bool {
     match function {
         Function::And => a && b,
         Function::Or => a || b,
-        _ => !a,
+        Function::Not => !a,
+        other => not_of(other, "truth values"),
     }
+}
+
+/// [`apply`] requires arguments that [`Function::result`] accepts, and answers for some functions before it looks at their type.
+fn not_of(function: Function, values: &str) -> ! {
+    unreachable!("`{}` is no function of {values}", function.name())
 }
 
 fn whole(function: Function, a: i64, b: i64) -> Result<i64, NoValue> {
@@ -140,7 +147,42 @@ fn whole(function: Function, a: i64, b: i64) -> Result<i64, NoValue> {
         Function::Abs => a.wrapping_abs(),
         Function::Sign => a.signum(),
         Function::Relu => a.max(0),
-        _ => a,
+        // A whole number is its own nearest one.
+        Function::Floor | Function::Ceil | Function::Round => a,
+        Function::And
+        | Function::Or
+        | Function::Not
+        | Function::Div
+        | Function::Exp
+        | Function::Log
+        | Function::Log1p
+        | Function::Expm1
+        | Function::Sqrt
+        | Function::Rsqrt
+        | Function::Tanh
+        | Function::Sigmoid
+        | Function::Gelu
+        | Function::Erf
+        | Function::Sin
+        | Function::Cos
+        | Function::Eq
+        | Function::Ne
+        | Function::Lt
+        | Function::Le
+        | Function::Gt
+        | Function::Ge
+        | Function::Select
+        | Function::Stop
+        | Function::Solve
+        | Function::Cholesky
+        | Function::Inv
+        | Function::Qr
+        | Function::Eigh
+        | Function::Svd
+        | Function::Logdet
+        | Function::Argsort
+        | Function::Topk
+        | Function::Lu => not_of(function, "whole numbers"),
     })
 }
 
@@ -179,6 +221,26 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         Function::Floor => a.floor(),
         Function::Ceil => a.ceil(),
         Function::Round => a.round_ties_even(),
-        _ => a,
+        Function::And
+        | Function::Or
+        | Function::Not
+        | Function::Eq
+        | Function::Ne
+        | Function::Lt
+        | Function::Le
+        | Function::Gt
+        | Function::Ge
+        | Function::Select
+        | Function::Stop
+        | Function::Solve
+        | Function::Cholesky
+        | Function::Inv
+        | Function::Qr
+        | Function::Eigh
+        | Function::Svd
+        | Function::Logdet
+        | Function::Argsort
+        | Function::Topk
+        | Function::Lu => not_of(function, "real numbers"),
     }
 }

@@ -111,7 +111,7 @@ pub fn placed(program: &tra::Program, sites: u32, places: &Places) -> Result<Pro
 }
 
 /// How a relation of the TRA program can be had at a placement.
-enum Way {
+enum Version {
     /// It is there already.
     Use(RelationId),
     /// Made there: a source, or a re-arrangement of its input at a placement.
@@ -311,11 +311,11 @@ impl Translation<'_> {
     }
 
     /// The fewest transfers for which a relation can be had as required, and how.
-    fn way(&self, id: RelationId, required: &Required) -> (u128, Way) {
+    fn way(&self, id: RelationId, required: &Required) -> (u128, Version) {
         for version in &self.versions[id.0 as usize] {
             let actual = &self.relations[version.0 as usize].kind.placement;
             if satisfies(actual, required, &self.places.mesh) {
-                return (0, Way::Use(*version));
+                return (0, Version::Use(*version));
             }
         }
         let relation = self.program.relation(id);
@@ -328,7 +328,7 @@ impl Translation<'_> {
         if wanted == own
             && let Some(cost) = made
         {
-            return (cost, Way::Make(wanted));
+            return (cost, Version::Make(wanted));
         }
         let f = floats(&relation.kind.keys, &relation.kind.array);
         let moving = f.saturating_mul(u128::from(wanted.copies(&self.places.mesh)));
@@ -339,8 +339,8 @@ impl Translation<'_> {
         };
         let moved = first.saturating_add(moving);
         match made {
-            Some(cost) if cost <= moved => (cost, Way::Make(wanted)),
-            _ => (moved, Way::Move(wanted)),
+            Some(cost) if cost <= moved => (cost, Version::Make(wanted)),
+            _ => (moved, Version::Move(wanted)),
         }
     }
 
@@ -424,9 +424,9 @@ impl Translation<'_> {
     /// A physical relation of a TRA relation where it is required.
     fn realize(&mut self, id: RelationId, required: &Required) -> Result<RelationId, String> {
         match self.way(id, required).1 {
-            Way::Use(version) => Ok(version),
-            Way::Make(placement) => self.make(id, placement),
-            Way::Move(placement) => {
+            Version::Use(version) => Ok(version),
+            Version::Make(placement) => self.make(id, placement),
+            Version::Move(placement) => {
                 let first = self.versions[id.0 as usize].first().copied();
                 let from = match self.bases[id.0 as usize].or(first) {
                     Some(version) => version,

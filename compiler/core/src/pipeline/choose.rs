@@ -9,7 +9,7 @@
 use super::order;
 use super::report::Rewrite;
 use super::text::count;
-use super::{Criteria, Objective, Options, Stop};
+use super::{Criteria, Options, Stop};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::Layout;
 use crate::rules::{self, Alternative, LogicOptions, RuleUse};
@@ -71,17 +71,8 @@ pub(super) fn search_options(options: &Options) -> SearchOptions {
     SearchOptions {
         balance: *balance,
         memory: *memory,
-        barred: search::Barred::of(disabled_rules),
-        ..SearchOptions::new(options.sites, objective_of(*objective))
-    }
-}
-
-/// The search's name of an objective.
-pub(super) fn objective_of(objective: Objective) -> search::Objective {
-    match objective {
-        Objective::Transfer => search::Objective::Transfer,
-        Objective::Bytes => search::Objective::Bytes,
-        Objective::Time(model) => search::Objective::Time(model),
+        disabled_moves: search::DisabledMoves::of(disabled_rules),
+        ..SearchOptions::new(options.sites, *objective)
     }
 }
 
@@ -192,7 +183,7 @@ fn deterministic(program: &Program, options: &Options) -> Result<(Program, Chose
         return Err(Stop::Internal("there is no program to lay out".into()));
     };
     let layout = search::greedy::layout(&best.program, options.sites, true);
-    let objective = objective_of(options.criteria.objective);
+    let objective = options.criteria.objective;
     let chosen = Chosen {
         mesh: layout.mesh.clone(),
         price: search::price(&best.program, &layout, &objective),

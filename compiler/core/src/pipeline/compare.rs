@@ -9,7 +9,7 @@
 //! one site        0         0         1.613e12   its busiest site does 5.0 times an even share of the work (limit 1.25)
 //! ```
 
-use super::choose::{objective_of, search_options};
+use super::choose::search_options;
 use super::report::Alternative;
 use super::text::{scaled, seconds};
 use super::{Compiled, Objective, Options};
@@ -29,7 +29,7 @@ pub fn compare(
     options: &Options,
     deadline: &dyn Fn() -> bool,
 ) -> Vec<Alternative> {
-    let objective = objective_of(options.criteria.objective);
+    let objective = options.criteria.objective;
     let wanted = search_options(options);
     let chosen = &compiled.chosen;
     let mut plans: Vec<(String, Layout, Price)> =
@@ -87,7 +87,7 @@ fn why(
     peak: f64,
 ) -> String {
     let criteria = &options.criteria;
-    let objective = objective_of(criteria.objective);
+    let objective = criteria.objective;
     if layout.mesh.sites() > options.sites {
         return format!(
             "mesh {} is for its price only: there are {} sites",

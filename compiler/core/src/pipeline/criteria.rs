@@ -6,31 +6,8 @@
 //! fewest floats transferred, at most 1.25 times an even share of the work and 8589934592 bytes a site, without R2-5
 //! ```
 
-use crate::search::TimeModel;
+use crate::search::Objective;
 use serde::{Deserialize, Serialize};
-
-/// What is minimised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub enum Objective {
-    /// Floats transferred, as the thesis counts them (section 3.3.3).
-    #[default]
-    Transfer,
-    /// Words received by the site that receives most.
-    Bytes,
-    /// Seconds, by a machine's coefficients.
-    Time(TimeModel),
-}
-
-impl Objective {
-    /// As it is written on a command line and in a report.
-    pub fn name(self) -> &'static str {
-        match self {
-            Objective::Transfer => "transfer",
-            Objective::Bytes => "bytes",
-            Objective::Time(_) => "time",
-        }
-    }
-}
 
 /// What a plan is chosen by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use super::report::Rewrite;
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, TensorRole};
 use crate::rules::order::{Order, orders};
-use crate::search::convert::{Goods, Roles, convert, counts, padded};
+use crate::search::convert::{Roles, TransferItem, convert, counts, padded};
 use crate::search::price::run_choices;
 use crate::search::problem::{Kind, Problem};
 use crate::search::product::{Product, products};
@@ -158,7 +158,7 @@ impl Place<'_> {
         };
         let price = |at: usize, from: Roles, to: Roles| {
             let tensor = &problem.tensors[at];
-            let goods = Goods {
+            let goods = TransferItem {
                 shape: &tensor.shape,
                 columns: 1.0,
             };

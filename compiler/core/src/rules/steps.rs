@@ -12,18 +12,18 @@ use egg::Id;
 use std::collections::{HashMap, VecDeque};
 
 /// The steps of rules, by class.
-pub(super) struct Steps(HashMap<Id, Ways>);
+pub(super) struct Steps(HashMap<Id, TermGraph>);
 
 /// The terms of a class, and how each came about.
 #[derive(Default)]
-struct Ways {
+struct TermGraph {
     terms: Vec<Term>,
     numbers: HashMap<Term, usize>,
     /// By term: the rule by which it came about, and of which term, on the shortest way from what the class was first made of.
     from: Vec<Option<(&'static str, usize)>>,
 }
 
-impl Ways {
+impl TermGraph {
     fn number(&mut self, term: Term) -> usize {
         let next = self.terms.len();
         let number = *self.numbers.entry(term.clone()).or_insert(next);
@@ -54,7 +54,7 @@ type Edges = Vec<(&'static str, usize)>;
 impl Steps {
     /// All steps, over the classes as they are now.
     pub fn new(graph: &Graph) -> Steps {
-        let mut found: HashMap<Id, (Ways, Vec<Edges>)> = HashMap::new();
+        let mut found: HashMap<Id, (TermGraph, Vec<Edges>)> = HashMap::new();
         for step in &graph.history {
             let (ways, edges) = found.entry(graph.egraph.find(step.class)).or_default();
             let before = ways.number(graph.current(&step.before));

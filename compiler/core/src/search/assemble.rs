@@ -9,12 +9,12 @@
 
 use super::choice::{Choice, Run, choices};
 use super::convert::Roles;
+use super::cost_table::CostTable;
 use super::mesh::AXES;
-use super::model::{Model, Variable, Way};
+use super::model::{Entry, Model, Variable};
 use super::network::{Eliminated, Network, Prices, Table};
 use super::problem::Problem;
 use super::settle;
-use super::tariff::Tariff;
 use crate::ia::layout::TensorRole;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -84,7 +84,7 @@ pub struct Workspace<'a> {
     /// Its variables.
     pub model: &'a Model,
     /// Prices.
-    pub tariff: Tariff<'a>,
+    pub cost_table: CostTable<'a>,
     /// What was eliminated on this mesh.
     pub eliminated: Eliminated,
     lists: HashMap<(u64, Vec<Run>), u64>,
@@ -96,11 +96,11 @@ pub struct Workspace<'a> {
 
 impl<'a> Workspace<'a> {
     /// A mesh's workspace.
-    pub fn new(problem: &'a Problem, model: &'a Model, tariff: Tariff<'a>) -> Workspace<'a> {
+    pub fn new(problem: &'a Problem, model: &'a Model, cost_table: CostTable<'a>) -> Workspace<'a> {
         Workspace {
             problem,
             model,
-            tariff,
+            cost_table,
             eliminated: Eliminated::default(),
             lists: HashMap::new(),
             place_lists: HashMap::new(),
@@ -158,14 +158,14 @@ impl<'a> Workspace<'a> {
         let all = choices(
             self.problem,
             at,
-            self.tariff.counts,
-            settle::alone(self.tariff.objective),
+            self.cost_table.counts,
+            settle::alone(self.cost_table.objective),
             limit,
         );
         let fitting = all.into_iter().filter(|choice| {
             let statement = self.problem.tensors[at].statement();
             memory.is_none_or(|memory| choice.touched <= memory)
-                && !statement.is_some_and(|s| self.tariff.barred.run(s, choice.run))
+                && !statement.is_some_and(|s| self.cost_table.disabled_moves.run(s, choice.run))
                 && only.is_none_or(|only| choice.run == *only)
         });
         let list: Vec<Choice> = fitting.collect();
@@ -195,7 +195,7 @@ impl<'a> Workspace<'a> {
     /// Where a tensor may rest; `copies`: also with copies along an axis.
     pub fn resting(&mut self, at: usize, copies: bool) -> Rc<Vec<Roles>> {
         let shape = &self.problem.tensors[at].shape;
-        let (counts, objective) = (self.tariff.counts, self.tariff.objective);
+        let (counts, objective) = (self.cost_table.counts, self.cost_table.objective);
         let list = self.resting.entry((shape.clone(), u8::from(copies)));
         list.or_insert_with(|| Rc::new(settle::resting(shape, counts, objective, copies)))
             .clone()
@@ -213,7 +213,7 @@ impl<'a> Workspace<'a> {
                 let key = vec![0, domains[run].number()];
                 let prices = self.table(key, |space| {
                     let runs = domains[run].runs().iter();
-                    runs.map(|choice| space.tariff.run(choice)).collect()
+                    runs.map(|choice| space.cost_table.run(choice)).collect()
                 });
                 network.add(vec![run], prices);
             }
@@ -224,11 +224,11 @@ impl<'a> Workspace<'a> {
 
     fn tensor(&mut self, at: usize, domains: &[Domain], network: &mut Network) {
         let model = self.model;
-        let goods = self.tariff.goods(&self.problem.tensors[at]);
+        let goods = self.cost_table.goods(&self.problem.tensors[at]);
         let readers = &model.readers[at];
         match model.ways[at] {
-            Way::Free => {}
-            Way::LoadedOnce => {
+            Entry::Free => {}
+            Entry::LoadedOnce => {
                 if let Some((reader, numbers)) = readers.first()
                     && let Some(run) = model.run[*reader]
                 {
@@ -243,7 +243,7 @@ impl<'a> Workspace<'a> {
                     network.add(vec![run], prices);
                 }
             }
-            Way::Ends => {
+            Entry::Ends => {
                 if let Some(run) = model.run[at] {
                     let rests = self.resting(at, true);
                     let prices = self.table(key(2, goods, &[&domains[run]], &[]), |space| {
@@ -255,7 +255,7 @@ impl<'a> Workspace<'a> {
                     network.add(vec![run], prices);
                 }
             }
-            Way::Passes => {
+            Entry::Passes => {
                 if let Some(run) = model.run[at]
                     && let Some((reader, numbers)) = readers.first()
                     && let Some(to) = model.run[*reader]
@@ -268,7 +268,7 @@ impl<'a> Workspace<'a> {
                     network.add(vec![run, to], prices);
                 }
             }
-            Way::LoadedOften | Way::Rests | Way::Carried | Way::Update(_) => {
+            Entry::LoadedOften | Entry::Rests | Entry::Carried | Entry::Update(_) => {
                 if let Some(rest) = model.rest[at] {
                     self.resting_tensor(at, goods, rest, domains, network);
                 }
@@ -287,7 +287,7 @@ impl<'a> Workspace<'a> {
         let model = self.model;
         let own = self.problem.tensors[at].clone();
         let copied = own.starts_copied();
-        let starts = (model.ways[at] == Way::LoadedOften).then(|| self.resting(at, copied));
+        let starts = (model.ways[at] == Entry::LoadedOften).then(|| self.resting(at, copied));
         let once = u64::from(starts.is_some());
         let prices = self.table(
             key(
@@ -301,10 +301,10 @@ impl<'a> Workspace<'a> {
                 places
                     .map(|place| {
                         let from = starts.iter().flat_map(|starts| starts.iter());
-                        let start = from.map(|from| space.tariff.convert(goods, *from, *place));
+                        let start = from.map(|from| space.cost_table.convert(goods, *from, *place));
                         let start = start.fold(f64::INFINITY, f64::min);
                         let start = if once == 1 { start } else { 0.0 };
-                        start + space.tariff.rest(&own, *place)
+                        start + space.cost_table.rest(&own, *place)
                     })
                     .collect()
             },
@@ -316,7 +316,7 @@ impl<'a> Workspace<'a> {
                 let (of, gives) = distinct(pair[0].runs().iter().map(|choice| choice.gives));
                 let rows = gives.into_iter().map(|gives| -> Vec<f64> {
                     let places = pair[1].places().iter();
-                    let price = |place: &Roles| space.tariff.settle(goods, gives, *place);
+                    let price = |place: &Roles| space.cost_table.settle(goods, gives, *place);
                     places.map(price).collect()
                 });
                 let rows: Vec<Vec<f64>> = rows.collect();
@@ -333,7 +333,7 @@ impl<'a> Workspace<'a> {
                 let places = pair[0].places().iter();
                 places
                     .flat_map(|from| pair[1].places().iter().map(move |to| (*from, *to)))
-                    .map(|(from, to)| space.tariff.convert(goods, from, to))
+                    .map(|(from, to)| space.cost_table.convert(goods, from, to))
                     .collect()
             });
             network.add(vec![rest, common], prices);
@@ -351,7 +351,7 @@ impl<'a> Workspace<'a> {
                 for place in pair[0].places() {
                     let moves = needs.iter().map(|needs| {
                         let moves = needs.iter();
-                        let moves = moves.map(|n| space.tariff.convert(goods, *place, *n));
+                        let moves = moves.map(|n| space.cost_table.convert(goods, *place, *n));
                         moves.sum()
                     });
                     let row: Vec<f64> = moves.collect();
@@ -390,7 +390,7 @@ impl<'a> Workspace<'a> {
     fn settling(&mut self, goods: usize, gives: Roles, rests: &[Roles]) -> Vec<f64> {
         let prices = rests
             .iter()
-            .map(|rest| self.tariff.settle(goods, gives, *rest));
+            .map(|rest| self.cost_table.settle(goods, gives, *rest));
         prices.collect()
     }
 
@@ -398,8 +398,10 @@ impl<'a> Workspace<'a> {
     fn onward(&mut self, at: usize, goods: usize, rests: &[Roles], needs: &[Roles]) -> Vec<f64> {
         let tensor = &self.problem.tensors[at];
         let prices = rests.iter().map(|rest| {
-            let moves = needs.iter().map(|n| self.tariff.convert(goods, *rest, *n));
-            moves.sum::<f64>() + self.tariff.rest(tensor, *rest)
+            let moves = needs
+                .iter()
+                .map(|n| self.cost_table.convert(goods, *rest, *n));
+            moves.sum::<f64>() + self.cost_table.rest(tensor, *rest)
         });
         prices.collect()
     }

@@ -21,7 +21,7 @@ pub type Counts = [u32; AXES];
 
 /// What is moved.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Goods<'a> {
+pub struct TransferItem<'a> {
     /// Extents of the whole tensor.
     pub shape: &'a [u64],
     /// Columns of an addend, for reductions that do not split into single numbers.
@@ -87,7 +87,7 @@ pub fn share(shape: &[u64], counts: Counts, roles: Roles) -> f64 {
 }
 
 /// The cost of a conversion; `None` where there is none, that is into a partial placement.
-pub fn convert(goods: Goods<'_>, counts: Counts, from: Roles, to: Roles) -> Option<Move> {
+pub fn convert(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) -> Option<Move> {
     use TensorRole::{Every, First, Partial};
     if satisfies(&from, &to) {
         return Some(Move::default());
@@ -194,8 +194,8 @@ mod tests {
     use super::*;
     use TensorRole::{Cut, Every, First, Partial};
 
-    fn goods(shape: &[u64]) -> Goods<'_> {
-        Goods {
+    fn goods(shape: &[u64]) -> TransferItem<'_> {
+        TransferItem {
             shape,
             columns: 1.0,
         }
@@ -224,7 +224,7 @@ mod tests {
         let grid = price(&[600], [2, 3, 1], [Cut(0), Every, Every], [Every; 3]);
         assert_eq!(grid, (3600.0, 300.0));
         // An addend of two columns is moved as two; the finished result as one.
-        let mean = Goods {
+        let mean = TransferItem {
             shape: &[60, 10],
             columns: 2.0,
         };

@@ -11,11 +11,11 @@
 use super::assemble::{Allowed, Domain, Workspace};
 use super::choice::{Choice, Run};
 use super::convert::{Counts, Roles};
+use super::cost_table::{CostTable, Objective, Weights};
 use super::mesh::AXES;
 use super::model::{Model, Variable};
 use super::narrow;
 use super::problem::Problem;
-use super::tariff::{Objective, Tariff, Weights};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -59,7 +59,7 @@ pub fn descend(
     thorough: bool,
     deadline: &dyn Fn() -> bool,
 ) -> Option<Descended> {
-    let counts = space.tariff.counts;
+    let counts = space.cost_table.counts;
     let used: Vec<usize> = (0..AXES).filter(|axis| counts[*axis] > 1).collect();
     let mut orders = vec![used.clone()];
     if thorough && used.len() > 1 {
@@ -152,7 +152,7 @@ fn grow(
     deadline: &dyn Fn() -> bool,
 ) -> Option<Vec<Value>> {
     let (problem, model): (&Problem, &Model) = (space.problem, space.model);
-    let full = space.tariff.counts;
+    let full = space.cost_table.counts;
     let mut counts: Counts = [1; AXES];
     let mut values: Option<Vec<Value>> = None;
     for (grown, axis) in order.iter().enumerate() {
@@ -169,11 +169,11 @@ fn grow(
             runs: &HashMap::new(),
             rests: &HashMap::new(),
         };
-        let objective: &Objective = space.tariff.objective;
-        let weights: Weights = space.tariff.weights;
-        let mut tariff = Tariff::new(problem, counts, objective, weights);
-        tariff.barred = space.tariff.barred;
-        let mut stage = Workspace::new(problem, model, tariff);
+        let objective: &Objective = space.cost_table.objective;
+        let weights: Weights = space.cost_table.weights;
+        let mut cost_table = CostTable::new(problem, counts, objective, weights);
+        cost_table.disabled_moves = space.cost_table.disabled_moves;
+        let mut stage = Workspace::new(problem, model, cost_table);
         let domains = stage.domains(&part).ok()?;
         let narrowed = match &values {
             None => domains,

@@ -11,6 +11,7 @@ use super::assemble::{Allowed, Domain, Workspace};
 use super::balance::Balance;
 use super::choice::{Choice, Run};
 use super::convert::{Roles, counts, padded};
+use super::cost_table::{CostTable, Objective, Weights};
 use super::descent::descend;
 use super::model::{Model, Variable};
 use super::narrow;
@@ -21,7 +22,6 @@ use super::problem::Problem;
 use super::report::SearchReport;
 use super::residency;
 use super::settle;
-use super::tariff::{Objective, Tariff, Weights};
 use crate::einsum::TensorId;
 use crate::ia::layout::Layout;
 use ein_plan::Mesh;
@@ -228,9 +228,9 @@ impl Search<'_> {
         deadline: &dyn Fn() -> bool,
     ) -> Looked {
         let (problem, options) = (self.problem, self.options);
-        let mut tariff = Tariff::new(problem, counts(mesh), &options.objective, weights);
-        tariff.barred = options.barred;
-        let mut space = Workspace::new(problem, &self.model, tariff);
+        let mut cost_table = CostTable::new(problem, counts(mesh), &options.objective, weights);
+        cost_table.disabled_moves = options.disabled_moves;
+        let mut space = Workspace::new(problem, &self.model, cost_table);
         let allowed = Allowed {
             limits: &self.balance.limits,
             memory: options.memory.map(|bytes| bytes as f64),
@@ -321,7 +321,13 @@ impl Search<'_> {
         };
         self.report.operations += space.eliminated.operations;
         self.report.reused += space.eliminated.reused;
-        let rests = settle::rests(problem, &self.model, &mut space.tariff, &runs, &self.rests);
+        let rests = settle::rests(
+            problem,
+            &self.model,
+            &mut space.cost_table,
+            &runs,
+            &self.rests,
+        );
         let layout = settle::layout_of(mesh, &runs, &rests);
         let price = of_problem(problem, &layout, &options.objective);
         Looked::Plan(Box::new(Candidate {
@@ -372,7 +378,7 @@ fn too_large(
     at: usize,
     memory: f64,
 ) -> (f64, TensorId, f64) {
-    let all = super::choice::choices(problem, at, space.tariff.counts, true, f64::INFINITY);
+    let all = super::choice::choices(problem, at, space.cost_table.counts, true, f64::INFINITY);
     let least = all
         .iter()
         .map(|choice| choice.touched)

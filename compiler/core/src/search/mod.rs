@@ -10,11 +10,12 @@
 
 pub mod assemble;
 pub mod balance;
-pub mod barred;
 pub mod bounds;
 pub mod choice;
 pub mod convert;
+pub mod cost_table;
 pub mod descent;
+pub mod disabled_moves;
 mod explore;
 pub mod greedy;
 pub mod mesh;
@@ -34,13 +35,12 @@ pub mod select;
 pub mod settle;
 pub mod share;
 pub mod solve;
-pub mod tariff;
 
-pub use barred::Barred;
+pub use cost_table::{Objective, TimeModel};
+pub use disabled_moves::DisabledMoves;
 pub use named::{Named, named};
 pub use options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 pub use price::{Conversion, Price, price};
 pub use report::{MeshReport, Outcome, SearchReport};
 pub use residency::{Residency, residency};
 pub use solve::{layout, nearest};
-pub use tariff::{Objective, TimeModel};

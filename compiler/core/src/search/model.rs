@@ -24,7 +24,7 @@ pub enum Variable {
 
 /// How a tensor enters the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Entry {
     /// It costs nothing anywhere.
     Free,
     /// Loaded and read by one statement: a price on that statement's runs.
@@ -49,7 +49,7 @@ pub struct Model {
     /// In the order of their tensors.
     pub variables: Vec<Variable>,
     /// By tensor: how it enters.
-    pub ways: Vec<Way>,
+    pub ways: Vec<Entry>,
     /// By tensor: its [`Variable::Run`].
     pub run: Vec<Option<usize>>,
     /// By tensor: its [`Variable::Rest`].
@@ -77,7 +77,7 @@ impl Model {
         }
         let mut model = Model {
             variables: vec![],
-            ways: vec![Way::Free; count],
+            ways: vec![Entry::Free; count],
             run: vec![None; count],
             rest: vec![None; count],
             common: vec![None; count],
@@ -91,13 +91,13 @@ impl Model {
                 model.run[at] = Some(model.add(Variable::Run(at)));
             }
             match way {
-                Way::LoadedOften | Way::Rests | Way::Carried => {
+                Entry::LoadedOften | Entry::Rests | Entry::Carried => {
                     model.rest[at] = Some(model.add(Variable::Rest(at)));
                 }
-                Way::Update(param) => model.rest[at] = model.rest[param],
+                Entry::Update(param) => model.rest[at] = model.rest[param],
                 _ => {}
             }
-            if way == Way::Carried && model.readers[at].len() > 1 {
+            if way == Entry::Carried && model.readers[at].len() > 1 {
                 model.common[at] = Some(model.add(Variable::Common(at)));
             }
         }
@@ -109,7 +109,7 @@ impl Model {
         let mut scopes = vec![];
         for at in 0..self.ways.len() {
             let own = match (self.ways[at], self.rest[at]) {
-                (Way::Passes, _) => self.run[at],
+                (Entry::Passes, _) => self.run[at],
                 (_, Some(rest)) => {
                     scopes.extend(self.run[at].map(|run| vec![run, rest]));
                     scopes.extend(self.common[at].map(|common| vec![rest, common]));
@@ -130,20 +130,20 @@ impl Model {
         self.variables.len() - 1
     }
 
-    fn way(&self, problem: &Problem, at: usize) -> Way {
+    fn way(&self, problem: &Problem, at: usize) -> Entry {
         let tensor = &problem.tensors[at];
         let once = self.readers[at].len() <= 1;
         match (&tensor.kind, tensor.carried) {
-            (Kind::Free, None) => Way::Free,
-            (Kind::Made(_), Some(param)) => Way::Update(param),
-            (_, Some(_)) => Way::Carried,
-            (Kind::Loaded | Kind::Kept, None) if tensor.is_scalar() => Way::Free,
-            (Kind::Made(_), None) if tensor.everywhere => Way::Rests,
-            (Kind::Loaded | Kind::Kept, None) if once => Way::LoadedOnce,
-            (Kind::Loaded | Kind::Kept, None) => Way::LoadedOften,
-            (Kind::Made(_), None) if self.readers[at].is_empty() => Way::Ends,
-            (Kind::Made(_), None) if once && !tensor.output => Way::Passes,
-            (Kind::Made(_), None) => Way::Rests,
+            (Kind::Free, None) => Entry::Free,
+            (Kind::Made(_), Some(param)) => Entry::Update(param),
+            (_, Some(_)) => Entry::Carried,
+            (Kind::Loaded | Kind::Kept, None) if tensor.is_scalar() => Entry::Free,
+            (Kind::Made(_), None) if tensor.everywhere => Entry::Rests,
+            (Kind::Loaded | Kind::Kept, None) if once => Entry::LoadedOnce,
+            (Kind::Loaded | Kind::Kept, None) => Entry::LoadedOften,
+            (Kind::Made(_), None) if self.readers[at].is_empty() => Entry::Ends,
+            (Kind::Made(_), None) if once && !tensor.output => Entry::Passes,
+            (Kind::Made(_), None) => Entry::Rests,
         }
     }
 }

@@ -10,12 +10,12 @@
 
 use super::choice::Run;
 use super::convert::counts;
+use super::cost_table::{CostTable, Objective, Weights};
 use super::mesh::AXES;
 use super::model::Model;
 use super::price::{Price, of_problem};
 use super::problem::{Problem, Statement};
 use super::settle::settle;
-use super::tariff::{Objective, Tariff, Weights};
 use crate::einsum::{Definition, Program, Role};
 use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use ein_plan::{IndexId, Mesh};
@@ -133,8 +133,8 @@ fn with_runs(
     let model = Model::new(problem);
     let floats: f64 = problem.tensors.iter().map(|t| t.floats).sum();
     let weights = Weights::below(floats * f64::from(mesh.sites()), objective);
-    let mut tariff = Tariff::new(problem, counts(mesh), objective, weights);
-    settle(problem, &model, &mut tariff, mesh, runs)
+    let mut cost_table = CostTable::new(problem, counts(mesh), objective, weights);
+    settle(problem, &model, &mut cost_table, mesh, runs)
 }
 
 /// On a row of all sites: every statement cuts the first of these classes that it has, and does the same everywhere

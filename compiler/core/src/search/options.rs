@@ -6,10 +6,10 @@
 //! sites 5, transfer, balance 1.25   ->   layout on 2x2, 64800000 floats, proved optimal
 //! ```
 
-use super::barred::Barred;
+use super::cost_table::Objective;
+use super::disabled_moves::DisabledMoves;
 use super::price::Price;
 use super::report::SearchReport;
-use super::tariff::Objective;
 use crate::einsum::TensorId;
 use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use ein_plan::Mesh;
@@ -33,7 +33,7 @@ pub struct SearchOptions {
     /// What is decided already.
     pub pinned: Pinned,
     /// What disabled rules take away.
-    pub barred: Barred,
+    pub disabled_moves: DisabledMoves,
 }
 
 impl SearchOptions {
@@ -47,7 +47,7 @@ impl SearchOptions {
             memory: None,
             table_cap: 1 << 24,
             pinned: Pinned::default(),
-            barred: Barred::default(),
+            disabled_moves: DisabledMoves::default(),
         }
     }
 }

@@ -8,10 +8,10 @@
 //! ```
 
 use super::choice::{Choice, Run, choice};
-use super::convert::{Counts, Goods, Move, Roles, convert, counts, padded, placements};
+use super::convert::{Counts, Move, Roles, TransferItem, convert, counts, padded, placements};
+use super::cost_table::Objective;
 use super::mesh::AXES;
 use super::problem::{Kind, Problem};
-use super::tariff::Objective;
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, StatementRole, TensorRole, satisfies};
 use std::cmp::Ordering;
@@ -152,7 +152,7 @@ fn conversions(
     }
     let rest = padded(&layout.rests[at]);
     let axes = layout.mesh.axes.len();
-    let goods = Goods {
+    let goods = TransferItem {
         shape: &tensor.shape,
         columns: tensor.statement().map_or(1.0, |s| s.columns),
     };

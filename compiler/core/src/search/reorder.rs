@@ -10,9 +10,9 @@
 //! A B C D on 2x2, words: ((A B) (C D)) 3.1e6, not (A (B (C D))) 4.0e6, which has less arithmetic
 //! ```
 
-use super::convert::{Counts, Goods, Roles, convert};
+use super::convert::{Counts, Roles, TransferItem, convert};
+use super::cost_table::Objective;
 use super::mesh::AXES;
-use super::tariff::Objective;
 use crate::ia::layout::TensorRole;
 use crate::rules::order::{Around, Network, Order};
 
@@ -372,7 +372,7 @@ impl Table {
             if *price >= best.0 {
                 break;
             }
-            let goods = Goods {
+            let goods = TransferItem {
                 shape: &self.shape,
                 columns: 1.0,
             };

@@ -9,10 +9,10 @@
 
 use super::choice::{Choice, Run, choice};
 use super::convert::{Counts, Roles, counts, placements, share};
+use super::cost_table::{CostTable, Objective};
 use super::mesh::AXES;
-use super::model::{Model, Way};
+use super::model::{Entry, Model};
 use super::problem::{Kind, Problem};
-use super::tariff::{Objective, Tariff};
 use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use ein_plan::Mesh;
 use std::collections::{BTreeMap, HashMap};
@@ -41,32 +41,32 @@ pub fn resting(shape: &[u64], counts: Counts, objective: &Objective, copies: boo
 pub fn rests(
     problem: &Problem,
     model: &Model,
-    tariff: &mut Tariff<'_>,
+    cost_table: &mut CostTable<'_>,
     runs: &[Option<Choice>],
     only: &HashMap<usize, Roles>,
 ) -> Vec<Roles> {
-    let counts = tariff.counts;
+    let counts = cost_table.counts;
     let mut rests = vec![[TensorRole::Every; AXES]; model.ways.len()];
     for at in 0..rests.len() {
         let way = model.ways[at];
-        if matches!(way, Way::Free | Way::Update(_)) {
+        if matches!(way, Entry::Free | Entry::Update(_)) {
             continue;
         }
         let tensor = &problem.tensors[at];
-        let loaded = matches!(way, Way::LoadedOnce | Way::LoadedOften);
+        let loaded = matches!(way, Entry::LoadedOnce | Entry::LoadedOften);
         let candidates = match only.get(&at) {
             Some(only) => vec![*only],
             None if tensor.everywhere => vec![[TensorRole::Every; AXES]],
             None => {
                 let copies = !loaded || tensor.starts_copied();
-                resting(&tensor.shape, counts, tariff.objective, copies)
+                resting(&tensor.shape, counts, cost_table.objective, copies)
             }
         };
         let together: Vec<usize> = [at].into_iter().chain(tensor.carried).collect();
         let moves: Vec<(usize, usize, Option<Roles>, Vec<Roles>)> = together
             .iter()
             .map(|at| {
-                let goods = tariff.goods(&problem.tensors[*at]);
+                let goods = cost_table.goods(&problem.tensors[*at]);
                 let gives = runs[*at].as_ref().map(|choice| choice.gives);
                 (*at, goods, gives, needs(model, *at, runs))
             })
@@ -76,12 +76,12 @@ pub fn rests(
             let mut price = 0.0;
             for (at, goods, gives, needs) in &moves {
                 if let Some(gives) = gives {
-                    price += tariff.settle(*goods, *gives, rest);
+                    price += cost_table.settle(*goods, *gives, rest);
                 }
                 for need in needs {
-                    price += tariff.convert(*goods, rest, *need);
+                    price += cost_table.convert(*goods, rest, *need);
                 }
-                price += tariff.rest(&problem.tensors[*at], rest);
+                price += cost_table.rest(&problem.tensors[*at], rest);
             }
             let size = share(&tensor.shape, counts, rest);
             if best.is_none_or(|(p, s, _)| (price, size) < (p, s)) {
@@ -99,7 +99,7 @@ pub fn rests(
 pub fn settle(
     problem: &Problem,
     model: &Model,
-    tariff: &mut Tariff<'_>,
+    cost_table: &mut CostTable<'_>,
     mesh: &Mesh,
     runs: &BTreeMap<usize, Run>,
 ) -> Layout {
@@ -111,7 +111,7 @@ pub fn settle(
             Some(choice(problem, at, statement, counts(mesh), *run))
         })
         .collect();
-    let rests = rests(problem, model, tariff, &choices, &HashMap::new());
+    let rests = rests(problem, model, cost_table, &choices, &HashMap::new());
     layout_of(mesh, &choices, &rests)
 }
 

@@ -7,11 +7,11 @@
 //! C[i,j] = sum A[i,k] * B[k,j], 16384 each, 5 sites, words: 2x2 134217728 (proved), 5 214748364.8 (proved)
 //! ```
 
+use super::cost_table::{Objective, Weights};
 use super::explore::{BUDGET, Candidate, How, Looked, Search};
 use super::options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 use super::problem::Problem;
 use super::report::{MeshReport, Outcome, SearchReport};
-use super::tariff::{Objective, Weights};
 use crate::einsum::{Program, TensorId};
 use ein_plan::Mesh;
 

@@ -9,7 +9,7 @@
 
 use super::{
     Checker,
-    arena::ExprId,
+    arena::{ExprId, Ty},
     callee::{Body, Callable},
     forms::{key, unbracket},
     names::{EntityId, EntityKind, InstanceId},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::einsum::BlockId;
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Argument, Expr, ExprKind, Item, ItemKind, Role, Statement};
+use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Item, ItemKind, Role, Statement};
 use std::{collections::BTreeMap, rc::Rc};
 
 /// Calls may be nested this deep.
@@ -187,6 +187,9 @@ impl<'a> Checker<'a> {
             self.calls.insert(key, results.clone());
         }
         self.drew |= drew;
+        if let Some(argument) = self.fraction_passed(&scope, callable, (&places, span)) {
+            self.report.blame(mark, "E0404", argument);
+        }
         self.report.called_from(mark, span, name);
         results
     }
@@ -328,6 +331,42 @@ impl<'a> Checker<'a> {
             .iter()
             .map(|result| scope.locals.get(result.name.text.as_str()).copied())
             .collect()
+    }
+
+    /// What is wrong with an argument that has a fraction, if the function makes a size or position of it.
+    fn fraction_passed(
+        &self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+        (places, span): (&[Span], Span),
+    ) -> Option<Diagnostic> {
+        let fraction = |(formal, _): &(&Formal, &Span)| {
+            let passed = scope.locals.get(formal.name.text.as_str());
+            let Some(Binding::Scalar(value)) = passed else {
+                return false;
+            };
+            self.arena.ty(*value) == (Ty::Number { whole: false })
+        };
+        let written = |(_, place): &(&Formal, &Span)| place.file == span.file;
+        let mut passed = callable.formals.iter().zip(places);
+        let (formal, place) = passed.find(|pair| written(pair) && fraction(pair))?;
+        let (name, function) = (&formal.name.text, &callable.name.text);
+        let message =
+            format!("`{name}` of `{function}` must be a whole number, not one with a fraction");
+        let text = self.text(*place);
+        let help = match text.split_once('/') {
+            Some((over, under)) => format!(
+                "for whole numbers write `div({}, {})`",
+                over.trim(),
+                under.trim()
+            ),
+            None => format!("convert it: `i64({text})`"),
+        };
+        Some(
+            Diagnostic::error("E0404", message)
+                .at(*place, "sizes are made of it")
+                .help(help),
+        )
     }
 
     /// A definition of a body with what the signature and the call say of it, if it is a result.

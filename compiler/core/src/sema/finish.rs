@@ -15,7 +15,7 @@ use super::{
 use crate::einsum::Role;
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Expr, ItemKind, Name, StringLiteral, output_name};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 impl<'a> Checker<'a> {
     /// Checks assertions and outputs.
@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
         let Some(program) = sources.files.first() else {
             return;
         };
-        let mut seen: Vec<(String, Span)> = vec![];
+        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
         let (mut outputs, mut trains, mut library) = (0, false, true);
         for (number, item) in program.ast.items.iter().enumerate() {
             match &item.kind {
@@ -49,7 +49,7 @@ impl<'a> Checker<'a> {
                 ItemKind::Output { name, on, file } => {
                     outputs += 1;
                     let full = output_name(name, on.as_deref());
-                    if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == full) {
+                    if let Some(first) = seen.get(&full) {
                         self.report.push(
                             Diagnostic::error("E0202", format!("`{full}` is given out twice"))
                                 .at(name.span, "again here")
@@ -57,7 +57,7 @@ impl<'a> Checker<'a> {
                         );
                         continue;
                     }
-                    seen.push((full, name.span));
+                    seen.insert(full, name.span);
                     match on {
                         None => self.output(name, file.as_ref(), item.span),
                         Some(on) => self.output_on(name, on, file.as_ref(), item.span),
@@ -99,6 +99,7 @@ impl<'a> Checker<'a> {
         if !self.checks_all() || self.report.failed() || self.sources.incomplete {
             return;
         }
+        let made: HashSet<Span> = self.outputs.iter().map(|(.., span)| *span).collect();
         let items = self
             .sources
             .files
@@ -108,7 +109,7 @@ impl<'a> Checker<'a> {
             let ItemKind::Output { name, .. } = &item.kind else {
                 continue;
             };
-            if !self.outputs.iter().any(|(.., span)| *span == item.span) {
+            if !made.contains(&item.span) {
                 let what = format!("internal error: the output `{}` was not made", name.text);
                 self.report
                     .push(Diagnostic::error("E0999", what).at(item.span, "no error says why"));

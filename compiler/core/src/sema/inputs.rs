@@ -67,8 +67,8 @@ impl<'a> Checker<'a> {
             full = stack.name();
             sizes.splice(0..0, self.stacked.iter().cloned());
             names = stack.parts();
-            self.check_elements(&sizes, *dtype, name.span)?;
         }
+        self.check_elements(&sizes, *dtype, name.span)?;
         let place = (full.as_str(), name.span.to(*span));
         if let Some(fed) = self.fed_input(place, *dtype, &sizes, &form, param) {
             self.note_stack(fed, stack);

@@ -226,16 +226,17 @@ impl Checker<'_> {
             match found {
                 Some(first) if first != (inner, outer) => {
                     let name = record.name.clone();
+                    // A sum over all of it, such as a penalty, is not what makes the next layer.
+                    let (least, most) = (first.0.min(inner), first.0.max(inner));
                     self.report.push(
                         Diagnostic::error(
                             "E0207",
                             format!(
-                                "the uses of `{name}` disagree on its fan-in: {} and {inner}",
-                                first.0
+                                "the uses of `{name}` disagree on its fan-in: {least} and {most}"
                             ),
                         )
                         .at(record.span, "its scale depends on how it is used")
-                        .help(format!("write the fan-in: `he_normal(fan: {inner})`")),
+                        .help(format!("write the fan-in: `he_normal(fan: {least})`")),
                     );
                     return None;
                 }

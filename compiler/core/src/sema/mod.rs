@@ -24,6 +24,7 @@ mod builtins;
 mod callee;
 mod calls;
 mod counted;
+mod data_override;
 mod declare;
 mod desugar;
 mod expr;
@@ -41,10 +42,8 @@ mod lower;
 mod lower_blocks;
 mod lower_parts;
 mod names;
-mod on;
 mod operations;
 mod order;
-mod passes;
 mod plan;
 mod plan_body;
 mod prove;
@@ -78,6 +77,7 @@ mod tensors;
 mod train;
 mod train_data;
 pub mod training;
+mod training_programs;
 mod types;
 mod unknown;
 mod unroll;
@@ -205,9 +205,9 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
     }
     let known = analysis.program.is_some();
     let complete = if base.is_empty() {
-        on::outputs(text, bindings, &base, &[], &mut analysis).is_some()
+        data_override::outputs(text, bindings, &base, &[], &mut analysis).is_some()
     } else {
-        analysis.training = passes::passes(text, bindings, &base, &mut analysis);
+        analysis.training = training_programs::passes(text, bindings, &base, &mut analysis);
         analysis.training.is_some()
     };
     let failed = analysis.diagnostics.iter().any(Diagnostic::is_error);

@@ -33,6 +33,14 @@ impl Report {
         self.diagnostics.truncate(mark);
     }
 
+    /// Puts one cause in the place of everything reported since the mark, if an error of that code is among it.
+    pub(super) fn blame(&mut self, mark: usize, code: &str, cause: Diagnostic) {
+        if self.diagnostics[mark..].iter().any(|d| d.code == code) {
+            self.forget(mark);
+            self.push(cause);
+        }
+    }
+
     /// Says on everything reported since the mark that it comes from this call.
     pub(super) fn called_from(&mut self, mark: usize, span: Span, name: &str) {
         for diagnostic in &mut self.diagnostics[mark..] {

@@ -7,13 +7,13 @@ use einc_core::search::balance::Balance;
 use einc_core::search::bounds::bounds;
 use einc_core::search::choice::{Run, choices};
 use einc_core::search::convert::counts;
+use einc_core::search::cost_table::{CostTable, Weights};
 use einc_core::search::model::Model;
 use einc_core::search::narrow;
 use einc_core::search::network::{Eliminated, Network, Table};
 use einc_core::search::price::price;
 use einc_core::search::problem::Problem;
 use einc_core::search::settle::settle;
-use einc_core::search::tariff::{Tariff, Weights};
 use einc_core::search::{Objective, Pinned, SearchOptions, layout};
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, variable};
 use std::collections::BTreeMap;
@@ -225,7 +225,7 @@ fn exhaustive_layout(program: &Program, options: &SearchOptions, mesh: &Mesh) ->
         .collect();
     let total: usize = lists.iter().map(|(_, list)| list.len()).product();
     let weights = Weights::below(1e6, &options.objective);
-    let mut tariff = Tariff::new(&problem, counts(mesh), &options.objective, weights);
+    let mut tariff = CostTable::new(&problem, counts(mesh), &options.objective, weights);
     let mut best = f64::INFINITY;
     for mut number in 0..total {
         let mut runs: BTreeMap<usize, Run> = BTreeMap::new();
@@ -243,7 +243,7 @@ fn exhaustive_layout(program: &Program, options: &SearchOptions, mesh: &Mesh) ->
 fn plans_of_small_programs_are_the_best_of_all() {
     for seed in 0..24 {
         let program = random_program(seed);
-        let objective = [Objective::Transfer, Objective::Bytes][seed as usize % 2].clone();
+        let objective = [Objective::Transfer, Objective::Bytes][seed as usize % 2];
         let mesh = Mesh {
             axes: [vec![3], vec![4], vec![2]][seed as usize % 3].clone(),
         };
@@ -253,7 +253,7 @@ fn plans_of_small_programs_are_the_best_of_all() {
                 mesh: Some(mesh.clone()),
                 ..Pinned::default()
             },
-            ..SearchOptions::new(mesh.sites(), objective.clone())
+            ..SearchOptions::new(mesh.sites(), objective)
         };
         let found = layout(&program, &options, &|| false).unwrap();
         assert!(found.proved_optimal);
@@ -274,7 +274,7 @@ fn of_program(program: &Program, mesh: &Mesh, eliminated: &mut Eliminated) -> Ne
     let balance = Balance::new(&problem, mesh.sites(), 1.25, false);
     let objective = Objective::Bytes;
     let weights = Weights::below(1e8, &objective);
-    let tariff = Tariff::new(&problem, counts(mesh), &objective, weights);
+    let tariff = CostTable::new(&problem, counts(mesh), &objective, weights);
     let mut space = Workspace::new(&problem, &model, tariff);
     let allowed = Allowed {
         limits: &balance.limits,

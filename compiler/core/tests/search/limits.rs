@@ -162,7 +162,7 @@ fn a_transformer_is_proved_on_few_sites() {
 /// A rule that a choice rests on takes the choice away, and the plan is never cheaper for it.
 #[test]
 fn disabled_rules_take_their_choices_away() {
-    use einc_core::search::Barred;
+    use einc_core::search::DisabledMoves;
     let reduced = |role: &StatementRole| *role == StatementRole::Index(IndexId(2));
     let shapes = [
         [10_000, 640_000, 10_000],
@@ -185,7 +185,7 @@ fn disabled_rules_take_their_choices_away() {
             for sites in [4, 6, 8] {
                 let mut options = SearchOptions::new(sites, Objective::Bytes);
                 let free = layout(&program, &options, &|| false).unwrap();
-                options.barred = Barred::of(&[rule.to_string()]);
+                options.disabled_moves = DisabledMoves::of(&[rule.to_string()]);
                 let found = layout(&program, &options, &|| false).unwrap();
                 assert!(
                     found.price.words >= free.price.words || found.report.kappa > free.report.kappa,
@@ -231,7 +231,7 @@ fn disabled_rules_take_their_choices_away() {
             .filter(|c| c.from.contains(&TensorRole::Partial) && c.to.contains(&TensorRole::Every))
             .count()
     };
-    options.barred = Barred::of(&["all-reduce".to_string()]);
+    options.disabled_moves = DisabledMoves::of(&["all-reduce".to_string()]);
     let found = layout(&loss, &options, &|| false).unwrap();
     assert_eq!(reduces(&found), 0, "{:?}", found.price.conversions);
     assert!(found.price.words >= free.price.words);

@@ -6,7 +6,7 @@ use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Program, Tensor, verify::verify};
 use einc_core::pipeline::{self, Options};
 use einc_core::rules::order::Order;
-use einc_core::search::convert::{Goods, Roles, convert, counts};
+use einc_core::search::convert::{Roles, TransferItem, convert, counts};
 use einc_core::search::product::{Product, products};
 use einc_core::search::reorder::{Wanted, order};
 use einc_core::search::settle::resting;
@@ -115,7 +115,7 @@ fn words(program: &Program, mesh: &Mesh) -> f64 {
 fn joint(product: &Product, program: &Program, mesh: &Mesh) -> (Order, f64) {
     let counts = counts(mesh);
     let moved = |shape: &[u64], from, to| {
-        let goods = Goods {
+        let goods = TransferItem {
             shape,
             columns: 1.0,
         };

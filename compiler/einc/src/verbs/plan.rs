@@ -14,7 +14,7 @@ use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
     bind::Purpose,
     exit,
-    session::{self, Telling},
+    session::{self, ReportOptions},
     settings::Settings,
     target,
 };
@@ -89,12 +89,12 @@ pub fn perform(arguments: Arguments) -> i32 {
         Err(diagnostic) => return super::complain(diagnostic, Format::Text),
     };
     let sites = settings.sites.unwrap_or(1);
-    let telling = Telling {
+    let options = ReportOptions {
         others: arguments.compare,
         rewrites: arguments.explain_rewrites || matches!(arguments.format, Form::Json | Form::Html),
     };
     let planned = session::check(&program, &settings, Purpose::Plan).and_then(|checked| {
-        session::report(checked, &program, sites, telling, settings.time_limit)
+        session::report(checked, &program, sites, options, settings.time_limit)
     });
     let (mut report, warnings, shown) = match planned {
         Ok(planned) => planned,

@@ -35,11 +35,10 @@ pub(crate) struct Roles {
 impl Roles {
     /// Whether the product of the factors in the other order is cheaper: a few columns fill no vector, and many rows, which lie side by
     /// side in the left factor, fill all. The result is turned where it goes, so it has to be small beside the factors.
-    pub(crate) fn turns(&self, left: Lie<'_>, lengths: &[usize]) -> bool {
+    pub(crate) fn turns(&self, left: FactorLayout<'_>, lengths: &[usize]) -> bool {
         let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
         let (rows, columns) = (count(&self.rows), count(&self.columns));
-        let beside =
-            matches!(left, Lie::Strided(steps) if merged(steps, &self.rows, lengths) == Some(1));
+        let beside = matches!(left, FactorLayout::Strided(steps) if merged(steps, &self.rows, lengths) == Some(1));
         let few =
             (2..LINE).contains(&columns) && rows >= 8 * LINE && count(&self.inner) >= 4 * LINE;
         few && beside && self.batch.is_empty()
@@ -56,7 +55,7 @@ impl Roles {
 }
 
 /// Where a factor's elements are.
-pub(crate) enum Lie<'s> {
+pub(crate) enum FactorLayout<'s> {
     /// In memory, at these steps.
     Strided(&'s [i64]),
     /// They are computed, or some of them.
@@ -65,7 +64,7 @@ pub(crate) enum Lie<'s> {
 
 /// What becomes of a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum FactorHandling {
     /// Multiplied where it is.
     InPlace,
     /// Copied as a whole, then multiplied there.
@@ -87,8 +86,8 @@ pub(crate) struct Layout {
     pub tile: Vec<usize>,
     /// Whether a block is a matrix in the output; else it is copied there.
     pub direct: bool,
-    pub left: Way,
-    pub right: Way,
+    pub left: FactorHandling,
+    pub right: FactorHandling,
 }
 
 /// The sizes that a layout is chosen for.
@@ -97,8 +96,8 @@ pub(crate) struct Sizes<'s> {
     /// How many indices are the output's.
     pub rank: usize,
     pub roles: &'s Roles,
-    pub left: Lie<'s>,
-    pub right: Lie<'s>,
+    pub left: FactorLayout<'s>,
+    pub right: FactorLayout<'s>,
 }
 
 impl Sizes<'_> {
@@ -141,9 +140,9 @@ impl Sizes<'_> {
     }
 
     /// Indices in the order in which a factor's own steps fall.
-    fn ordered(&self, lie: &Lie<'_>, indices: &[usize]) -> Vec<usize> {
+    fn ordered(&self, lie: &FactorLayout<'_>, indices: &[usize]) -> Vec<usize> {
         let mut order = indices.to_vec();
-        if let Lie::Strided(steps) = lie {
+        if let FactorLayout::Strided(steps) = lie {
             order.sort_by_key(|i| std::cmp::Reverse(steps[*i]));
         }
         order
@@ -184,8 +183,8 @@ impl Sizes<'_> {
             many: vec![],
             tile: vec![1; self.lengths.len()],
             direct: true,
-            left: Way::InPlace,
-            right: Way::InPlace,
+            left: FactorHandling::InPlace,
+            right: FactorHandling::InPlace,
         });
         Some((self.cost(&layout), layout))
     }
@@ -206,8 +205,8 @@ impl Sizes<'_> {
             many: many.into_iter().collect(),
             tile: vec![1; self.lengths.len()],
             direct: false,
-            left: Way::InPlace,
-            right: Way::InPlace,
+            left: FactorHandling::InPlace,
+            right: FactorHandling::InPlace,
         });
         Some((self.cost(&layout), layout))
     }
@@ -245,22 +244,22 @@ impl Sizes<'_> {
             let size =
                 self.count(own) * self.count(&self.roles.inner) * self.count(&self.roles.batch);
             if stands(layout, left) {
-                Way::InPlace
+                FactorHandling::InPlace
             } else if size <= HELD && (visits(layout, left) > 1 || self.sparse(layout, left)) {
-                Way::Held
+                FactorHandling::Held
             } else {
-                Way::Packed
+                FactorHandling::Packed
             }
         };
         (layout.left, layout.right) = (way(&layout, true), way(&layout, false));
-        if layout.left == Way::Packed || layout.right == Way::Packed {
+        if layout.left == FactorHandling::Packed || layout.right == FactorHandling::Packed {
             // Packed blocks stay in the second cache.
             inner = inner.div_ceil(inner.div_ceil(INNER));
             let most = (PACKED / (inner * many)).max(16);
-            if layout.left == Way::Packed {
+            if layout.left == FactorHandling::Packed {
                 rows = rows.min(most);
             }
-            if layout.right == Way::Packed {
+            if layout.right == FactorHandling::Packed {
                 columns = columns.min(most);
             }
             // Cut into more blocks than threads along the side that does not repeat the packing of the other.
@@ -269,8 +268,12 @@ impl Sizes<'_> {
                 && rows * columns * inner > WORK
             {
                 let cut_rows = match (layout.left, layout.right) {
-                    (Way::Packed, Way::InPlace | Way::Held) => true,
-                    (Way::InPlace | Way::Held, Way::Packed) => false,
+                    (FactorHandling::Packed, FactorHandling::InPlace | FactorHandling::Held) => {
+                        true
+                    }
+                    (FactorHandling::InPlace | FactorHandling::Held, FactorHandling::Packed) => {
+                        false
+                    }
                     _ => rows >= columns,
                 };
                 if cut_rows && rows > 32 {
@@ -283,8 +286,8 @@ impl Sizes<'_> {
             }
             self.tile(&mut layout, rows, columns, inner, many);
             // A side that had no need of it before may be visited several times now.
-            let again = |way_: Way, left: bool| {
-                if way_ == Way::Packed {
+            let again = |way_: FactorHandling, left: bool| {
+                if way_ == FactorHandling::Packed {
                     way(&layout, left)
                 } else {
                     way_
@@ -297,7 +300,7 @@ impl Sizes<'_> {
             let shares = m > 1 && n > 1 && crate::blas::loaded().is_none();
             // Lines of a matrix that a vector is added up of are long enough for the memory's own reading ahead.
             let along = match (&self.right, layout.right) {
-                (Lie::Strided(steps), Way::InPlace) if m == 1 => {
+                (FactorLayout::Strided(steps), FactorHandling::InPlace) if m == 1 => {
                     merged(steps, &layout.columns, &layout.tile) == Some(1)
                 }
                 _ => false,
@@ -346,7 +349,7 @@ impl Sizes<'_> {
         } else {
             (&self.right, &layout.columns)
         };
-        let Lie::Strided(steps) = lie else {
+        let FactorLayout::Strided(steps) = lie else {
             return false;
         };
         let merge = |list: &[usize]| merged(steps, list, &layout.tile);
@@ -365,7 +368,7 @@ impl Sizes<'_> {
         } else {
             (&self.right, &roles.columns)
         };
-        let Lie::Strided(steps) = lie else {
+        let FactorLayout::Strided(steps) = lie else {
             return false;
         };
         let indices = roles.batch.iter().chain(own).chain(&roles.inner);
@@ -391,10 +394,10 @@ impl Sizes<'_> {
         } else {
             layout.right
         } {
-            Way::InPlace => 0.0,
-            Way::Held => size * 0.6,
-            Way::Packed if self.sparse(layout, left) => size * visits * 4.0,
-            Way::Packed => size * visits * 0.5,
+            FactorHandling::InPlace => 0.0,
+            FactorHandling::Held => size * 0.6,
+            FactorHandling::Packed if self.sparse(layout, left) => size * visits * 4.0,
+            FactorHandling::Packed => size * visits * 0.5,
         };
         cost += copied(true, b * m * k, (n / nt).max(1.0));
         cost += copied(false, b * k * n, (m / mt).max(1.0));

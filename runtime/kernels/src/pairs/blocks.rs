@@ -7,9 +7,9 @@
 //! ```
 
 use super::term::{Number, RUN, Rule, Seconds, line};
-use super::{Pairs, Way};
-use crate::lie::distances;
+use super::{Pairs, PairsStrategy};
 use crate::stream;
+use crate::strided_access::distances;
 use crate::wide;
 use std::ops::Range;
 
@@ -89,17 +89,17 @@ impl<T: Number> Task<'_, T> {
     #[inline(always)]
     pub(super) fn run<R: Rule, const W: usize, const N: usize>(self, rule: R) {
         match self.pairs.way {
-            Way::Blocks => self.blocks::<R, W, N>(rule),
-            Way::Lines | Way::LinesToOne => self.lines(rule),
-            Way::Sums => self.sums(rule),
+            PairsStrategy::Blocks => self.blocks::<R, W, N>(rule),
+            PairsStrategy::Lines | PairsStrategy::LinesToOne => self.lines(rule),
+            PairsStrategy::Sums => self.sums(rule),
         }
     }
 
     #[inline(always)]
     fn lines<R: Rule>(self, rule: R) {
         let terms = self.terms();
-        let far =
-            stream::is_far(self.x) && (self.pairs.way == Way::LinesToOne || stream::is_far(self.y));
+        let far = stream::is_far(self.x)
+            && (self.pairs.way == PairsStrategy::LinesToOne || stream::is_far(self.y));
         for (at, x, y) in self.points() {
             let value = line(rule, far, &self.x[x..x + terms], self.seconds(y, 0..terms));
             self.to[at] = T::from_f64(value / self.pairs.divisor);
@@ -110,7 +110,7 @@ impl<T: Number> Task<'_, T> {
     #[inline(always)]
     pub(super) fn seconds(&self, begin: usize, terms: Range<usize>) -> Seconds<'_, T> {
         match self.pairs.way {
-            Way::LinesToOne => Seconds::One(self.y[begin]),
+            PairsStrategy::LinesToOne => Seconds::One(self.y[begin]),
             _ => Seconds::Each(&self.y[begin + terms.start..begin + terms.end]),
         }
     }

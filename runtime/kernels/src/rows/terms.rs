@@ -7,17 +7,17 @@
 //! ```
 
 use crate::leaves::value;
-use crate::lie::{Lie, lie};
 use crate::program::Place;
+use crate::strided_access::{StridedAccess, lie};
 use ein_plan::{Function, Kernel, Node, NodeId};
 
 /// The terms of a kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     /// The elements.
-    pub from: Lie,
+    pub from: StridedAccess,
     /// What is subtracted from those of a row.
-    pub less: Option<Lie>,
+    pub less: Option<StridedAccess>,
 }
 
 impl Terms {

@@ -9,9 +9,9 @@
 
 use super::{Solved, Sums, parts};
 use crate::Chunk;
-use crate::lie::{Lie, lie};
 use crate::pack::merged;
 use crate::program::Place;
+use crate::strided_access::{StridedAccess, lie};
 use crate::wide::{self, Job};
 use ein_array::Data;
 use ein_plan::{DType, Kernel, Node, NodeId, Scalar};
@@ -76,8 +76,8 @@ impl<'a> Lines<'a> {
         if parts == 0 {
             return None;
         }
-        let column = |lie: &Lie| operands[lie.operand].columns[lie.column].data();
-        let step = |lie: &Lie| merged(&lie.steps, &of_point, &lengths);
+        let column = |lie: &StridedAccess| operands[lie.operand].columns[lie.column].data();
+        let step = |lie: &StridedAccess| merged(&lie.steps, &of_point, &lengths);
         let dtype = kernel.graph.dtype(kernel.root);
         let (values, value) = match (kernel.graph.node(kernel.root), dtype) {
             (Node::Constant(x), DType::F32) => {

@@ -14,7 +14,7 @@ use crate::carrier::Rule;
 use crate::column::{Column, Gathering, Strips, Tap};
 use crate::direct::Several;
 use crate::drive::Driver;
-use crate::memo::{self, Lying, Ready};
+use crate::memo::{self, OperandLayout, Ready};
 use crate::nest::Nest;
 use crate::program::Place;
 use crate::stream::Ahead;
@@ -98,7 +98,7 @@ pub(super) fn bundles(
         let mut key = keyed(&merged.kernel, last, blocks);
         key.extend(results.iter().map(|node| (node.0.into(), 1)));
         let make = |times| several.ready(times, options.fusion);
-        let ready = memo::program(last.memo, &key, Lying::At(&places), make);
+        let ready = memo::program(last.memo, &key, OperandLayout::At(&places), make);
         let points = Nest::of_points(&lengths);
         let taps = merged.taps.iter();
         let tapped = |node: NodeId| ready.program.has_lanes(node.0);

@@ -13,7 +13,7 @@ use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::contraction::Kept;
 use crate::drive::Driver;
-use crate::memo::{self, Lying, Ready};
+use crate::memo::{self, OperandLayout, Ready};
 use crate::pairs::{Boxed, Pairs};
 use crate::program::{Place, Program, Request};
 use crate::rows::Rows;
@@ -150,7 +150,7 @@ impl<'a> Part<'a> {
             let mut key = keyed(kernel, member, blocks);
             key.extend(apart.then_some((u64::MAX, 0)));
             let make = |times| make(kernel, apart, times);
-            memo::program(member.memo, &key, Lying::At(&places), make)
+            memo::program(member.memo, &key, OperandLayout::At(&places), make)
         };
         let within = masked[number].as_ref().and_then(|own| {
             let ready = program(&own.kernel(kernel), true);

@@ -7,9 +7,9 @@
 //! ```
 
 use super::Pair;
+use crate::autodiff::gradient_paths::GradientPaths;
 use crate::autodiff::sketch::Sketch;
 use crate::autodiff::statements::numbered;
-use crate::autodiff::ways::Ways;
 use crate::autodiff::{Adjoint, Gradients, Statement};
 use crate::einsum::{Bound, Definition, LoopValue, Program, Role, State, Tensor, TensorId};
 use ein_plan::{DType, Function, NodeId};
@@ -42,7 +42,7 @@ impl Gradients {
     pub(super) fn loop_value(
         &mut self,
         program: &mut Program,
-        ways: &Ways,
+        ways: &GradientPaths,
         value: LoopValue,
     ) -> TensorId {
         let same = |id: &TensorId| program.tensor(*id).definition == Definition::Loop(value);

@@ -16,7 +16,7 @@ use crate::ia::layout::{StatementRole, TensorRole};
 
 /// The rules that choices rest on, of those that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Barred {
+pub struct DisabledMoves {
     /// BMM: a product that cuts what one operand alone has, the other one broadcast.
     pub broadcast: bool,
     /// CMM: a product that cuts what it reduces.
@@ -35,11 +35,11 @@ pub struct Barred {
     pub sliced: bool,
 }
 
-impl Barred {
+impl DisabledMoves {
     /// What the disabled ones of all rules bar.
-    pub fn of(disabled: &[String]) -> Barred {
+    pub fn of(disabled: &[String]) -> DisabledMoves {
         let off = |name: &str| disabled.iter().any(|disabled| disabled == name);
-        Barred {
+        DisabledMoves {
             broadcast: off("BMM"),
             cross: off("CMM"),
             replicated: off("RMM"),
@@ -77,7 +77,7 @@ impl Barred {
 
     /// Whether a tensor may not go from one placement to another.
     pub fn conversion(&self, counts: Counts, from: Roles, to: Roles) -> bool {
-        if *self == Barred::default() {
+        if *self == DisabledMoves::default() {
             return false;
         }
         let count = |chosen: &dyn Fn(TensorRole, TensorRole) -> bool| {

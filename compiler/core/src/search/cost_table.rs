@@ -8,23 +8,35 @@
 //! transfer 3600 floats + 0.01 · (load / even share …) rounded to a multiple of 2^-20
 //! ```
 
-use super::barred::Barred;
 use super::choice::Choice;
-use super::convert::{Counts, Goods, Move, Roles, convert, share};
+use super::convert::{Counts, Move, Roles, TransferItem, convert, share};
+use super::disabled_moves::DisabledMoves;
 use super::problem::{Problem, Tensor};
 use crate::ia::layout::TensorRole;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// What a plan is to have little of.
-#[derive(Clone, Debug, PartialEq)]
+/// What a plan has little of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Objective {
     /// Floats transferred, as the thesis counts them (section 3.3.3).
+    #[default]
     Transfer,
     /// Words that the busiest site receives, summed over the conversions.
     Bytes,
     /// Seconds, by a machine's coefficients.
     Time(TimeModel),
+}
+
+impl Objective {
+    /// Returns the name that command lines and reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Objective::Transfer => "transfer",
+            Objective::Bytes => "bytes",
+            Objective::Time(_) => "time",
+        }
+    }
 }
 
 /// The coefficients of the time that a plan takes: a linear model as in luo2021, section 7.
@@ -105,7 +117,7 @@ impl Weights {
 const MOST_KEPT: usize = 1 << 18;
 
 /// Prices on one mesh.
-pub struct Tariff<'a> {
+pub struct CostTable<'a> {
     /// The mesh.
     pub counts: Counts,
     /// What is minimised.
@@ -113,7 +125,7 @@ pub struct Tariff<'a> {
     /// What decides between equals.
     pub weights: Weights,
     /// Conversions that are not to be had.
-    pub barred: Barred,
+    pub disabled_moves: DisabledMoves,
     total: f64,
     bytes: f64,
     numbers: HashMap<(Vec<u64>, u64, u64, u64), usize>,
@@ -129,20 +141,20 @@ struct Kept {
     prices: Vec<f64>,
 }
 
-impl<'a> Tariff<'a> {
+impl<'a> CostTable<'a> {
     /// The prices of a program's conversions.
     pub fn new(
         problem: &Problem,
         counts: Counts,
         objective: &'a Objective,
         weights: Weights,
-    ) -> Tariff<'a> {
+    ) -> CostTable<'a> {
         let bytes = problem.tensors.iter().map(|t| t.floats * t.width);
-        Tariff {
+        CostTable {
             counts,
             objective,
             weights,
-            barred: Barred::default(),
+            disabled_moves: DisabledMoves::default(),
             total: problem.total.max(1.0),
             bytes: bytes.sum::<f64>().max(1.0),
             numbers: HashMap::new(),
@@ -182,12 +194,12 @@ impl<'a> Tariff<'a> {
         {
             return *price;
         }
-        let what = Goods {
+        let what = TransferItem {
             shape: &kept.shape,
             columns: kept.columns,
         };
-        let barred = self.barred.conversion(self.counts, from, to);
-        let price = match convert(what, self.counts, from, to).filter(|_| !barred) {
+        let disabled_moves = self.disabled_moves.conversion(self.counts, from, to);
+        let price = match convert(what, self.counts, from, to).filter(|_| !disabled_moves) {
             None => f64::INFINITY,
             Some(moved) if moved == Move::default() => 0.0,
             Some(moved) => {

@@ -7,7 +7,7 @@
 //! ```
 
 use super::{
-    Analysis, Bindings, Text, on, subnet_steps,
+    Analysis, Bindings, Text, data_override, subnet_steps,
     train::Settings,
     training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Rounds, Task, Training},
 };
@@ -32,7 +32,7 @@ pub(super) fn passes(
         data.push(listed(settings, &block));
         training.blocks.push(block);
     }
-    on::outputs(text, bindings, base, &data, analysis)?;
+    data_override::outputs(text, bindings, base, &data, analysis)?;
     let program = analysis.program.as_mut()?;
     let begins: BTreeMap<String, (DType, Vec<u64>, Source)> = sources_of(program);
     let mut names: Vec<String> = vec![];
@@ -227,13 +227,14 @@ fn block(
             None => evaluating(analysis.program.as_ref()?, &name)?,
             Some(on) => {
                 let data = [listed(settings, &block)];
-                let listed = on::data_of(&data, validate.name, on, &validate.reads, analysis)?;
+                let listed =
+                    data_override::data_of(&data, validate.name, on, &validate.reads, analysis)?;
                 let wanted = Name {
                     text: name.clone(),
                     span: validate.name.1,
                 };
-                let mode = on::replacing(base, analysis, &listed, on, wanted)?;
-                let (found, carried) = on::pass(text, bindings, base, analysis, &mode);
+                let mode = data_override::replacing(base, analysis, &listed, on, wanted)?;
+                let (found, carried) = data_override::pass(text, bindings, base, analysis, &mode);
                 let program = found.filter(|_| known)?;
                 carry(training, carried, &sources_of(&program));
                 evaluating(&program, &name)?

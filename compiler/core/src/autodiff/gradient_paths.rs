@@ -11,7 +11,7 @@ use einc_diag::Diagnostic;
 use std::collections::{HashMap, HashSet};
 
 /// What lies between.
-pub(super) struct Ways {
+pub(super) struct GradientPaths {
     /// By tensor: where it stands in an order in which operands stand before their users.
     position: Vec<usize>,
     order: Vec<TensorId>,
@@ -27,7 +27,7 @@ pub(super) struct Ways {
     pub(super) values: HashMap<LoopValue, TensorId>,
 }
 
-impl Ways {
+impl GradientPaths {
     /// The ways from `wrt` to `loss`. `flows`: through which operands of a statement a derivative flows.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Ways {
         flows: &[Vec<bool>],
         loss: TensorId,
         wrt: TensorId,
-    ) -> Result<Ways, Diagnostic> {
+    ) -> Result<GradientPaths, Diagnostic> {
         let count = program.tensors.len();
         let order = order(program);
         let mut position = vec![0; count];
@@ -133,7 +133,7 @@ impl Ways {
                 forward[input.0 as usize].push(*id);
             }
         }
-        Ok(Ways {
+        Ok(GradientPaths {
             reached: closure(wrt, &forward),
             leads,
             position,

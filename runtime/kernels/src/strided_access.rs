@@ -13,14 +13,14 @@ use ein_plan::{DType, Kernel, Node, NodeId};
 
 /// Where the elements of a read lie: element `base + Σ step · index` of a column, indices counted from 0.
 #[derive(Clone, Debug)]
-pub(crate) struct Lie {
+pub(crate) struct StridedAccess {
     pub operand: usize,
     pub column: usize,
     pub base: i64,
     pub steps: Vec<i64>,
 }
 
-impl Lie {
+impl StridedAccess {
     /// Where the element at the first value of each range lies, of operands of which `skipped` first elements (none: 0) are not there.
     pub(crate) fn first(&self, ranges: &[(i64, i64)], skipped: &[i64]) -> i64 {
         let skipped = skipped.get(self.operand).copied().unwrap_or(0);
@@ -57,7 +57,7 @@ pub(crate) fn lie(
     dtype: DType,
     ranges: &[(i64, i64)],
     places: &[Place],
-) -> Option<Lie> {
+) -> Option<StridedAccess> {
     let Node::Read {
         operand,
         column,
@@ -84,7 +84,7 @@ pub(crate) fn lie(
             steps[*index] += coefficient * place.strides[d];
         }
     }
-    Some(Lie {
+    Some(StridedAccess {
         operand,
         column,
         base,
