@@ -13,7 +13,7 @@ missing=
 for pair in mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin mpicc.mpich:libmpich-dev mpirun.mpich:mpich cc:gcc python3:python3 tc:iproute2; do
   command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
-find /usr/lib /usr/local/lib -name 'libclang*.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev"
+find /usr/lib /usr/local/lib -name 'libclang.so*' -o -name 'libclang-[0-9]*.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev"
 find /usr/lib* -name libopenblas.so.0 2>/dev/null | grep -q . || missing="$missing libopenblas0"
 find /usr/lib* -name libblis.so.4 2>/dev/null | grep -q . || missing="$missing libblis4-openmp"
 find /usr/lib* -name libblis64.so.4 2>/dev/null | grep -q . || missing="$missing libblis64-4-openmp"

@@ -431,6 +431,46 @@ fn another_number_of_ranks_than_asked_for_is_a_usage_error() {
     }
 }
 
+/// Two machines with a file of the same name, size and shape, but other numbers. For each rank `/proc/self/cwd` is a folder of its own.
+#[test]
+fn ranks_with_other_data_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("sum.ein");
+    let text = "dim N\ninput x: f64[N]\ns = sum[i] x[i] * x[i]\noutput s\n";
+    std::fs::write(&source, text).unwrap();
+    let program = built(&folder, &source);
+    let machine = |name: &str, last: f64| {
+        let own = folder.path().join(name);
+        std::fs::create_dir(&own).unwrap();
+        let mut data = vec![1.0; 50_000];
+        data[49_999] = last;
+        let shape = vec![50_000];
+        Tensor { shape, data }.write_f64(&own.join("x.npy"));
+        own
+    };
+    let (one, other, same) = (machine("a", 1.0), machine("b", 2.0), machine("c", 1.0));
+    for launcher in launchers() {
+        let job = |second: &Path| {
+            let mut command = mpirun(launcher, 1, Path::new("-wdir"));
+            command
+                .arg(&one)
+                .arg(&program)
+                .arg("--input=x=/proc/self/cwd/x.npy");
+            command
+                .args([":", "-n", "1", "-wdir"])
+                .arg(second)
+                .arg(&program);
+            run(command.arg("--input=x=/proc/self/cwd/x.npy"))
+        };
+        assert!(job(&same).success().stdout.contains("50000"), "{launcher}");
+        let finished = job(&other);
+        assert_ne!(finished.status, Some(0), "{finished}");
+        for part in ["E0731", "x.npy", "site 1"] {
+            assert!(finished.stderr.contains(part), "no {part} in {finished}");
+        }
+    }
+}
+
 #[test]
 fn a_rank_that_dies_ends_the_job() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use einc_tests::root;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Every file git would know, by ending, relative to the root.
@@ -145,6 +146,77 @@ fn dependencies_point_downwards() {
         }
     }
     none(offences, "the architecture's invariants");
+}
+
+/// The table of layers in `compiler/ARCHITECTURE.md`: a folder of the core imports what its row says, and all of that.
+#[test]
+fn folders_of_the_core_import_what_the_map_says() {
+    let map = text(Path::new("compiler/ARCHITECTURE.md"));
+    let table = map.split("\n## Layers").nth(1).unwrap();
+    let table = table.split("\n## ").next().unwrap();
+    let names = |cell: &str| -> BTreeSet<String> {
+        cell.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_string)
+            .collect()
+    };
+    let mut said = BTreeMap::new();
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').collect();
+        let folder = names(cells[1]).into_iter().next().unwrap();
+        said.insert(folder, (cells[3].trim() == "all", names(cells[3])));
+    }
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut offences = vec![];
+    for path in files(".rs") {
+        let Ok(inner) = path.strip_prefix("compiler/core/src") else {
+            continue;
+        };
+        let folder = inner.iter().next().unwrap().to_str().unwrap();
+        let folder = folder.trim_end_matches(".rs").to_string();
+        if folder == "lib" {
+            continue;
+        }
+        let source = text(&path);
+        let code = source.split("#[cfg(test)]").next().unwrap();
+        let imported = found.entry(folder.clone()).or_default();
+        let word = |text: &str| -> String {
+            let letters = text.trim_start().chars();
+            letters
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect()
+        };
+        let names = code.split("crate::").skip(1).flat_map(|part| {
+            match part
+                .strip_prefix('{')
+                .and_then(|list| list.split('}').next())
+            {
+                Some(list) => list.split(',').map(word).collect(),
+                None => vec![word(part)],
+            }
+        });
+        for name in names.filter(|name| !name.is_empty()) {
+            let name = name.as_str();
+            if name != folder {
+                imported.insert(name.to_string());
+                let (all, allowed) = said.get(&folder).unwrap();
+                if !all && !allowed.contains(name) {
+                    offences.push(format!("{}: `{folder}` imports `{name}`", path.display()));
+                }
+            }
+        }
+    }
+    for (folder, (all, allowed)) in &said {
+        let imported = found.get(folder).cloned().unwrap_or_default();
+        for name in allowed
+            .iter()
+            .filter(|name| !all && !imported.contains(*name))
+        {
+            offences.push(format!("the map says that `{folder}` imports `{name}`"));
+        }
+    }
+    none(offences, "the layers of the core");
 }
 
 #[test]

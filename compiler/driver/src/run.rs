@@ -17,6 +17,7 @@ use crate::{
     program::Program, settings::Settings,
 };
 use ein_comm::mpi;
+use einc_diag::Diagnostic;
 
 /// A shared library that connects to one MPI: its name and its bytes.
 pub type EmbeddedShim = (&'static str, &'static [u8]);
@@ -38,6 +39,23 @@ pub fn run(
     }
     match launcher {
         Some(launcher) => ranks::run(&launcher, load, settings, shims, format),
-        None => here::run(load, settings, format),
+        None => match mpi::unconnected_tasks() {
+            Some((tasks, number)) => unconnected(tasks, number, format),
+            None => here::run(load, settings, format),
+        },
     }
+}
+
+/// Ends one of several tasks that cannot find each other; the first one says why.
+fn unconnected(tasks: u32, number: u32, format: Format) -> i32 {
+    if number == 0 {
+        let message = format!(
+            "Slurm started {tasks} tasks, but not by way of an MPI: each would run the whole program by itself"
+        );
+        let error = Diagnostic::error("E0732", message)
+            .help("start them with `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH), or with `mpirun`")
+            .help("for copies that have nothing to do with each other, unset SLURM_STEP_NUM_TASKS");
+        exit::show(vec![error], &[], format);
+    }
+    1
 }

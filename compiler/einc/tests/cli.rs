@@ -364,6 +364,20 @@ fn new_makes_a_program_that_runs_and_is_formatted() {
     desk.einc("new no/where").status(1);
 }
 
+/// Tasks of a Slurm step that no MPI connects would all do the same; one of them says so.
+#[test]
+fn slurms_tasks_need_an_mpi() {
+    let desk = Desk::with("add.ein", ADD);
+    let task = |number: &str| {
+        let mut command = desk.command(env!("CARGO_BIN_EXE_einc"), "run add.ein");
+        command.env("SLURM_STEP_NUM_TASKS", "4");
+        finish(command.env("SLURM_PROCID", number)).status(1)
+    };
+    task("0").err(&["E0732", "4 tasks", "srun --mpi=pmix"]);
+    let other = task("3");
+    assert_eq!((other.out.as_str(), other.err.as_str()), ("", ""));
+}
+
 /// Sizes that are legal and larger than any machine's memory.
 #[test]
 fn memory_that_is_not_there_is_an_error_at_its_statement() {

@@ -8,16 +8,22 @@
 
 use crate::Options;
 use crate::error::{ErrorKind, RunError};
+use crate::source::join;
 use ein_array::{Array, Data};
 use ein_comm::{ArrayKind, Communicator};
-use ein_plan::{DType, Plan};
+use ein_plan::{DType, Operation, Plan, Source};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Sites compare what they were started with: plans that all walk together, and those that each walks by itself. Returns a token that tells
-/// this run from others.
+/// Sites compare what they were started with: plans that all walk together, and those that each walks by itself; `fed` are the sources of
+/// what a session feeds them. Returns a token that tells this run from others.
 pub(crate) fn meet(
     (plans, own): (&[&Plan], &[&Plan]),
+    fed: &[&Source],
     comm: &dyn Communicator,
     options: &Options,
 ) -> Result<String, RunError> {
@@ -63,6 +69,9 @@ pub(crate) fn meet(
     if let Some(site) = differs(1) {
         return different(site, "other options");
     }
+    if !comm.is_one_process() {
+        same_files(plans, fed, comm, options)?;
+    }
     if let Some(plan) = plans.iter().find(|plan| plan.sites != comm.sites()) {
         return Err(RunError::new(
             "E0731",
@@ -75,6 +84,74 @@ pub(crate) fn meet(
         ));
     }
     Ok(format!("{:x}", all[0][2]))
+}
+
+/// Compares the files that plans read at all sites, each by its length and samples of its bytes. A file that cannot be read is told later, by
+/// who reads it.
+fn same_files(
+    plans: &[&Plan],
+    fed: &[&Source],
+    comm: &dyn Communicator,
+    options: &Options,
+) -> Result<(), RunError> {
+    let mut files: BTreeSet<PathBuf> = BTreeSet::new();
+    files.extend(options.inputs.values().map(|file| file.path.clone().into()));
+    let steps = plans.iter().flat_map(|plan| &plan.steps);
+    let sources = steps.filter_map(|step| match &step.operation {
+        Operation::Source { source, .. } => Some(source),
+        _ => None,
+    });
+    let of = |source: &Source| match source {
+        Source::Load(file) => Some(PathBuf::from(join(&options.base, &file.path))),
+        _ => None,
+    };
+    for source in sources.chain(fed.iter().copied()) {
+        files.extend(of(source));
+        if let Source::Stacked { parts, .. } = source {
+            files.extend(parts.iter().filter_map(|part| of(&part.source)));
+        }
+    }
+    let mine = files.iter().map(|file| sampled(file).unwrap_or(0) as i64);
+    let all = share_numbers(comm, mine.collect())?;
+    for (at, file) in files.iter().enumerate() {
+        let differs = |site: &Vec<i64>| site[at] != 0 && all[0][at] != 0 && site[at] != all[0][at];
+        if let Some(site) = all.iter().position(differs) {
+            let message = format!(
+                "site {site} has another file `{}` than site 0: their bytes differ",
+                file.display()
+            );
+            return Err(RunError::new("E0731", ErrorKind::Setup, message)
+                .at(site as u32)
+                .help(
+                    "copy the same file to every machine, or keep it where all machines see it",
+                ));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a sample, and how many samples are taken of a file at equal distances, its beginning and its end among them.
+const SAMPLE: u64 = 4096;
+const SAMPLES: u64 = 64;
+
+/// A number for a file that is another one for another file, unless the files differ between samples only.
+fn sampled(path: &Path) -> std::io::Result<u64> {
+    // Opening a pipe would wait for its writer, and take what it writes.
+    if !std::fs::metadata(path)?.is_file() {
+        return Ok(0);
+    }
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let last = length.saturating_sub(SAMPLE);
+    let mut sum = hash(&length.to_le_bytes());
+    for number in 0..SAMPLES {
+        let start = (u128::from(last) * u128::from(number) / u128::from(SAMPLES - 1)) as u64;
+        let mut bytes = vec![];
+        file.seek(SeekFrom::Start(start))?;
+        (&mut file).take(SAMPLE).read_to_end(&mut bytes)?;
+        sum = (sum.rotate_left(5) ^ hash(&bytes)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    Ok(sum.max(1))
 }
 
 /// Every site's numbers, by site; the lists are equally long.

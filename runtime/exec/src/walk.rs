@@ -34,7 +34,7 @@ pub(crate) fn walk(
     options: &Options,
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
-    let token = meet((&[plan], &[]), comm, options)?;
+    let token = meet((&[plan], &[]), &[], comm, options)?;
     let pool = pool(comm, options);
     let mut failure = pool.as_ref().err().cloned();
     if failure.is_none() && comm.site() == 0 {

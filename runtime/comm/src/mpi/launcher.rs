@@ -23,6 +23,19 @@ pub fn launched() -> Option<Launcher> {
     launched_with(|name| std::env::var(name).ok())
 }
 
+/// Of how many tasks of a Slurm step this process is one, and its number, if nothing tells how the tasks find each other. Each task
+/// would then compute everything by itself and write over what the others wrote.
+pub fn unconnected_tasks() -> Option<(u32, u32)> {
+    unconnected_with(|name| std::env::var(name).ok())
+}
+
+fn unconnected_with(variable: impl Fn(&str) -> Option<String> + Copy) -> Option<(u32, u32)> {
+    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    let tasks = number("SLURM_STEP_NUM_TASKS").filter(|tasks| *tasks > 1)?;
+    let alone = launched_with(variable).is_none();
+    alone.then(|| (tasks, number("SLURM_PROCID").unwrap_or(0)))
+}
+
 fn launched_with(variable: impl Fn(&str) -> Option<String>) -> Option<Launcher> {
     let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
     let first = |names: &[&str]| names.iter().find_map(|name| number(name));
@@ -67,6 +80,22 @@ mod tests {
             let found = variables.iter().find(|(n, _)| *n == name);
             found.map(|(_, value)| (*value).to_owned())
         })
+    }
+
+    /// Outside of a step, as in a batch script, Slurm's numbers say nothing of this process.
+    #[test]
+    fn tasks_without_an_mpi_are_told_from_a_job() {
+        let tasks = |variables: &[(&str, &str)]| {
+            unconnected_with(|name| {
+                let found = variables.iter().find(|(n, _)| *n == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let step = ("SLURM_STEP_NUM_TASKS", "4");
+        assert_eq!(tasks(&[("SLURM_NTASKS", "4")]), None);
+        assert_eq!(tasks(&[step, ("SLURM_PROCID", "2")]), Some((4, 2)));
+        assert_eq!(tasks(&[step, ("PMIX_RANK", "2")]), None);
+        assert_eq!(tasks(&[("SLURM_STEP_NUM_TASKS", "1")]), None);
     }
 
     fn launcher(shim: &'static str, rank: u32, size: u32) -> Option<Launcher> {

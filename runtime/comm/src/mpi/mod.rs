@@ -11,7 +11,7 @@ mod launcher;
 mod library;
 mod table;
 
-pub use launcher::{Launcher, launched};
+pub use launcher::{Launcher, launched, unconnected_tasks};
 
 use crate::{ArrayKind, CommError, Communicator, Ticket, check_kinds};
 use ein_array::Array;

@@ -35,7 +35,7 @@ use ein_comm::Communicator;
 use ein_data::Reader;
 use ein_data::checkpoint;
 use ein_plan::source::fed::{NEXT, RATE};
-use ein_plan::{Operation, Plan};
+use ein_plan::{Operation, Plan, Source};
 use feed::{Batch, Data as Bound, Feed};
 use resident::Residents;
 use std::collections::BTreeMap;
@@ -62,7 +62,9 @@ pub(crate) fn session(
 ) -> Result<Report, RunError> {
     let plans: Vec<&Plan> = session.plans().collect();
     let own: Vec<&Plan> = session.own_plans().collect();
-    let token = meet((&plans, &own), comm, options)?;
+    let inputs = session.blocks.iter().flat_map(|block| &block.inputs);
+    let fed: Vec<&Source> = inputs.map(|input| &input.source).collect();
+    let token = meet((&plans, &own), &fed, comm, options)?;
     let pool = pool(comm, options);
     agree(comm, pool.as_ref().err().cloned())?;
     let mut runner = Runner {
