@@ -288,7 +288,10 @@ fn step_of(training: sema::training::Training) -> Result<(String, einsum::Progra
             (_, 1) => "a step",
             _ => "the gradients of a part",
         };
-        let text = format!("{what} of `{}`, {rows} rows of {}", block.name, block.rows);
+        let text = match block.inputs.is_empty() {
+            true => format!("{what} of `{}`", block.name),
+            false => format!("{what} of `{}`, {rows} rows of {}", block.name, block.rows),
+        };
         Some((text, program))
     };
     let first = training.blocks.into_iter().next().and_then(of_block);

@@ -193,7 +193,9 @@ impl<'a> Checker<'a> {
             ("optimizer", "optimizer: sgd(lr: 0.1)"),
         ] {
             let meant = |line: &Line<'_>| did_you_mean(&line.key.text, KEYS) == Some(key);
-            if find(key).is_none() && !lines.iter().any(meant) {
+            // Of a line that cannot be read nobody knows what it says.
+            let whole = !self.sources.incomplete;
+            if whole && find(key).is_none() && !lines.iter().any(meant) {
                 let help = format!("write a line such as `{example}`");
                 self.wrong(
                     head,
@@ -210,7 +212,7 @@ impl<'a> Checker<'a> {
                     .at(epochs.key.span, "and so does this")
                     .help("leave one of them out"),
             ),
-            (None, None) => self.wrong(
+            (None, None) if !self.sources.incomplete => self.wrong(
                 head,
                 "nothing says how long training lasts",
                 "in this block",

@@ -11,9 +11,13 @@ use super::{
     desugar::state_of,
     names::{Declared, EntityId, EntityKind, Found},
 };
+use ein_plan::Reduction;
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{ItemKind, Module, Role, Statement};
 use std::collections::BTreeMap;
+
+/// The files of the standard library.
+const LIBRARIES: [&str; 3] = ["nn", "optim", "schedule"];
 
 impl<'a> Checker<'a> {
     /// Reports an unknown name with the nearest known one.
@@ -105,9 +109,17 @@ impl<'a> Checker<'a> {
             .iter()
             .find(|c| c.ends_with(&suffix))
             .map(String::as_str);
-        if let Some(near) =
-            exact.or_else(|| did_you_mean(name, candidates.iter().map(String::as_str)))
-        {
+        // One letter in the place of another is no slip of the keyboard.
+        let near = did_you_mean(name, candidates.iter().map(String::as_str));
+        let near = near.filter(|near| near.chars().count().max(name.chars().count()) > 2);
+        let library = name.split_once('.').map_or("", |(library, _)| library);
+        if functions && Reduction::from_name(name).is_some() {
+            error = error.help(format!(
+                "`{name}` is a reduction, which says over which indices: `{name}[i,j] A[i,j]`"
+            ));
+        } else if LIBRARIES.contains(&library) && !table.aliases.contains_key(library) {
+            error = error.help(format!("it may be in a library: write `use std.{library}`"));
+        } else if let Some(near) = exact.or(near) {
             error = error.help(format!("did you mean `{near}`?"));
         } else if let Some(library) = self.library_with(name) {
             error = error.help(format!("it is in a library: write `use {library}`"));

@@ -133,3 +133,28 @@ fn warnings_say_what_is_meant() {
         assert_eq!(warned(&text), [""; 0], "{silent}");
     }
 }
+
+/// What an unknown name may have meant.
+#[test]
+fn guesses_are_near_and_hints_say_what_to_write() {
+    let helped = |line: &str| {
+        let text = format!("input A: f32[3, 4]\ninput query: f32[3]\n{line}\noutput r\n");
+        let found = Case::new(&text).check().diagnostics;
+        assert_eq!(found.len(), 1, "{line}: {found:?}");
+        found[0].help.join(" / ")
+    };
+    for (line, help) in [
+        ("r[i] = q[i]", ""),
+        ("r[i] = qeury[i]", "did you mean `query`?"),
+        (
+            "r = sum(A)",
+            "`sum` is a reduction, which says over which indices: `sum[i,j] A[i,j]`",
+        ),
+        (
+            "r = nn.gelu(A)",
+            "it may be in a library: write `use std.nn`",
+        ),
+    ] {
+        assert_eq!(helped(line), help, "{line}");
+    }
+}
