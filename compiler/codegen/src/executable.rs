@@ -1,4 +1,4 @@
-//! A built program's file: a copy of einc's, its mark, its payload.
+//! Writes the file of a built program: a copy of einc's executable with a payload behind it.
 //!
 //! Works in a temporary folder beside the output, which is replaced in one go at the end. Must not know what
 //! the payload means.

@@ -1,4 +1,4 @@
-//! From an encoded bundle to an executable: a copy of this process's own, with the bundle behind it.
+//! Turns an encoded bundle into an executable: a copy of this process's own, with the bundle behind it.
 //!
 //! A built program is einc itself, which finds that it carries a bundle and runs that. So nothing is linked, and
 //! no compiler is needed. Must not know what a bundle holds.

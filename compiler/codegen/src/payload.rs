@@ -1,4 +1,4 @@
-//! The mark: the bytes of an executable that say what stands behind its end.
+//! The mark: bytes inside an executable that tell whether a payload follows its end, and where.
 //!
 //! The mark is a constant of the executable. Its first half is a name that stands nowhere else in the file; its second half says
 //! where the payload begins, how long it is, and what its checksum is, all 0 if there is none. A copy of the executable gets its
@@ -17,9 +17,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The bytes of the name.
+/// Length of the name, in bytes.
 const NAME: usize = 32;
-/// The bytes of three numbers of eight bytes, lowest first.
+/// Length of the three numbers, in bytes: each has eight, the lowest first.
 const NUMBERS: usize = 24;
 
 /// The mark of this executable. Everything that looks for the name takes it from here, so that the file has it once.
@@ -27,7 +27,7 @@ const NUMBERS: usize = 24;
 static MARK: [u8; NAME + NUMBERS] = *b"einc: a bundle follows the file.\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// Where a payload stands in a file, and what its bytes add up to.
+/// The place of a payload in a file, and its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// The offset of its first byte; 0: there is no payload.
@@ -39,7 +39,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The numbers as they stand in a mark.
+    /// Returns the second half of a mark.
     pub fn numbers(self) -> [u8; NUMBERS] {
         let mut bytes = [0; NUMBERS];
         let numbers = [self.start, self.length, u64::from(self.checksum)];
@@ -62,7 +62,7 @@ impl Extent {
     }
 }
 
-/// The offset in the bytes of an einc executable of the numbers of its mark; none if it has no mark, or several.
+/// Finds the mark in the bytes of an executable and returns the offset of its numbers; `None` if there is no mark, or more than one.
 pub(crate) fn numbers_in(executable: &[u8]) -> Option<usize> {
     let name = &black_box(&MARK)[..NAME];
     let mut found = (0..executable.len().saturating_sub(MARK.len() - 1))
@@ -71,7 +71,7 @@ pub(crate) fn numbers_in(executable: &[u8]) -> Option<usize> {
     found.next().is_none().then_some(at + NAME)
 }
 
-/// The bytes that [`crate::build`] put behind this executable; none if this is `einc` itself.
+/// Reads the bytes that [`crate::build`] put behind this executable; `None` if this process is `einc` itself.
 ///
 /// # Errors
 /// E0905: the file of this process is not as it was built: cut off, stripped, or changed.
@@ -81,7 +81,7 @@ pub fn own_payload() -> Option<Result<Vec<u8>, Diagnostic>> {
     (extent.start != 0).then(|| read(&own_file(), extent))
 }
 
-/// A path that opens the file of this process, also if it was removed or replaced meanwhile.
+/// Returns a path that opens the executable of this process, even after the file was removed or replaced.
 pub(crate) fn own_file() -> PathBuf {
     let link = Path::new("/proc/self/exe");
     match link.exists() {

@@ -38,8 +38,8 @@ struct Arguments {
     format: Format,
 }
 
-/// Runs the program of an encoded bundle, or says why there is none to run. The first of the arguments is the program's own
-/// name. Returns the exit status.
+/// Runs the program of an encoded bundle, or prints why there is none. The first argument is the program's own name. Returns
+/// the exit status.
 pub fn main(
     bundle: Result<Vec<u8>, Diagnostic>,
     shims: &'static [EmbeddedShim],

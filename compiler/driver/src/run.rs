@@ -46,7 +46,7 @@ pub fn run(
     }
 }
 
-/// Ends one of several tasks that cannot find each other; the first one says why.
+/// Returns the exit status of one of several tasks that cannot find each other. The first task prints why.
 fn unconnected(tasks: u32, number: u32, format: Format) -> i32 {
     if number == 0 {
         let message = format!(

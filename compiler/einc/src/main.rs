@@ -56,7 +56,7 @@ fn main() {
     std::process::exit(status);
 }
 
-/// What `einc` does; a program that it built is a copy of it, and does what its payload says.
+/// Runs the `einc` command. A built program is a copy of this executable and runs its payload instead.
 fn command() -> i32 {
     exit::guard(|| {
         let matches = match environment::without_empty(Cli::command()).try_get_matches() {

@@ -212,7 +212,7 @@ fn columns(text: &str, lexemes: &[Lexeme]) -> Vec<usize> {
     columns
 }
 
-/// For every token the first one from there on that is no comment and no end of a line.
+/// Returns, for every token, the first token from there on that is neither a comment nor the end of a line.
 fn words(lexemes: &[Lexeme]) -> Vec<Option<usize>> {
     let mut words = vec![None; lexemes.len()];
     let mut word = None;
@@ -230,7 +230,7 @@ struct Printer<'a> {
     lexemes: &'a [Lexeme],
     roles: &'a [Role],
     columns: Vec<usize>,
-    /// By token: the first one from there on that is no comment and no end of a line.
+    /// For every token, the first token from there on that is neither a comment nor the end of a line.
     words: Vec<Option<usize>>,
     /// Where statements begin.
     starts: HashSet<u32>,

@@ -51,13 +51,13 @@ macro_rules! each_data {
     };
 }
 
-/// Arrays from this many bytes on may be more than the system gives.
+/// Arrays of at least so many bytes are probed for: the system may refuse them.
 const LARGE: usize = 64 << 20;
 
 /// The panic of an allocation that the system refuses.
 #[derive(Clone, Copy, Debug)]
 pub struct NoMemory {
-    /// How many bytes were asked for.
+    /// Number of bytes that the array needs.
     pub bytes: usize,
 }
 
@@ -65,7 +65,7 @@ impl Data {
     /// `n` zeros.
     ///
     /// # Panics
-    /// With [`NoMemory`] if the system does not give that much; the panic is silent, for who runs a plan to catch.
+    /// With [`NoMemory`] if the system refuses the memory. The panic prints nothing; `ein-exec` catches it and reports the statement.
     pub fn zeros(dtype: DType, n: usize) -> Data {
         let bytes = n.saturating_mul(dtype.size());
         // A probe, for the zeros themselves must come from the system as such, without being written.

@@ -87,7 +87,7 @@ impl RunError {
         RunError::new(code, ErrorKind::Output, message)
     }
 
-    /// The system does not give the memory for an array.
+    /// The system refused the memory for an array of so many bytes.
     pub(crate) fn no_memory(bytes: usize) -> RunError {
         let gigabytes = bytes as f64 / 1e9;
         let message =

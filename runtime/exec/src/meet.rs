@@ -86,8 +86,8 @@ pub(crate) fn meet(
     Ok(format!("{:x}", all[0][2]))
 }
 
-/// Compares the files that plans read at all sites, each by its length and samples of its bytes. A file that cannot be read is told later, by
-/// who reads it.
+/// Compares the files that plans read, between all sites: the length of each file and samples of its bytes. A file that cannot be
+/// read is no difference; the step that reads it reports it.
 fn same_files(
     plans: &[&Plan],
     fed: &[&Source],
@@ -130,11 +130,12 @@ fn same_files(
     Ok(())
 }
 
-/// The bytes of a sample, and how many samples are taken of a file at equal distances, its beginning and its end among them.
+/// Length of a sample, in bytes.
 const SAMPLE: u64 = 4096;
+/// Number of samples of a file, at equal distances from its beginning to its end.
 const SAMPLES: u64 = 64;
 
-/// A number for a file that is another one for another file, unless the files differ between samples only.
+/// Returns a checksum of a file's length and samples. Files that differ only between the samples have the same one.
 fn sampled(path: &Path) -> std::io::Result<u64> {
     // Opening a pipe would wait for its writer, and take what it writes.
     if !std::fs::metadata(path)?.is_file() {

@@ -40,7 +40,7 @@ impl Code {
     }
 }
 
-/// How many groups this process has compiled so far.
+/// Returns the number of groups that this process has compiled so far.
 pub fn groups_compiled() -> u64 {
     COMPILED.load(Ordering::Relaxed)
 }
@@ -56,7 +56,7 @@ enum State {
     Made(Option<Code>),
 }
 
-/// The code of a group that is to be run over some points, if there is any by now.
+/// Returns the code of a group that is about to run over so many points, if it is compiled or now worth compiling.
 pub(crate) fn code(group: &Group, points: u64, fusion: Fusion) -> Option<Code> {
     static GROUPS: LazyLock<Mutex<HashMap<Group, State>>> = LazyLock::new(Mutex::default);
     let mut groups = GROUPS.lock().ok()?;

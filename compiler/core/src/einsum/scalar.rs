@@ -108,7 +108,7 @@ fn logical(function: Function, a: bool, b: bool) -> bool {
     }
 }
 
-/// [`apply`] requires arguments that [`Function::result`] accepts, and answers for some functions before it looks at their type.
+/// Stops at a function that has no such values. [`apply`] requires arguments that [`Function::result`] accepts, so it never comes here.
 fn not_of(function: Function, values: &str) -> ! {
     unreachable!("`{}` is no function of {values}", function.name())
 }

@@ -16,7 +16,7 @@ use crate::ia::layout::TensorRole;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// What a plan has little of.
+/// The quantity that the search minimises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Objective {
     /// Floats transferred, as the thesis counts them (section 3.3.3).

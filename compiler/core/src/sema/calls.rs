@@ -333,7 +333,7 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    /// What is wrong with an argument that has a fraction, if the function makes a size or position of it.
+    /// Returns the error for an argument with a fraction that the function may use as a size or position.
     fn fraction_passed(
         &self,
         scope: &Scope<'a>,

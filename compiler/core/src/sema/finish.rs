@@ -88,13 +88,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether it is all of the text that is checked, not a step or some of its definitions.
+    /// Returns whether the checker reads the whole program, not one training step or a few definitions.
     pub(super) fn checks_all(&self) -> bool {
         self.mode.step.is_none() && self.mode.wanted.is_empty()
     }
 
-    /// Reports outputs that were not made although nothing is wrong: an error in this compiler, which must not end in a program
-    /// that gives out less than was asked for.
+    /// Reports outputs that were not made although no error was found. That is a defect of the compiler; it must not end in a
+    /// program with fewer outputs than the text has.
     pub(super) fn verify_outputs(&mut self) {
         if !self.checks_all() || self.report.failed() || self.sources.incomplete {
             return;

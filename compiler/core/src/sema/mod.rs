@@ -118,8 +118,8 @@ pub struct Sources {
     pub imports: BTreeMap<(FileId, String), FileId>,
     /// The libraries that are known: `std.nn`.
     pub libraries: BTreeMap<String, FileId>,
-    /// Whether parsing or loading found errors. Then parts of the program are missing, and what is not made for want of them is no
-    /// news.
+    /// Whether parsing or loading found errors. Then parts of the program are missing, and the checker does not report what
+    /// follows from that.
     pub incomplete: bool,
 }
 

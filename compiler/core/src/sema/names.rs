@@ -352,7 +352,8 @@ impl<'a> Checker<'a> {
         self.entity_files.push(file);
     }
 
-    /// Reports a name outside of blocks that several of them count with. Whether it is one.
+    /// Reports the use of a counter's name outside of its blocks where several blocks have that counter. Returns whether it
+    /// reported one.
     pub(super) fn two_counters(&mut self, file: FileId, name: &str, span: Span) -> bool {
         let entities = self.entities.iter().zip(&self.entity_files);
         let counters = entities.filter(|(entity, own)| {

@@ -315,8 +315,8 @@ impl<'a> Checker<'a> {
         self.plans.insert(id, order);
     }
 
-    /// The names of a body as the sizes of its results see them: a letter of the signature is one, also where the body defines a
-    /// tensor of that name.
+    /// Returns the names that the sizes of results may use. A letter of the signature stays a letter there, also where the body
+    /// defines a tensor of that name.
     fn scope_of_sizes(&self, scope: &StaticScope<'a>, function: Callable<'a>) -> StaticScope<'a> {
         let mut sizes = scope.clone();
         for letter in self.letters(scope.file, function) {

@@ -99,7 +99,8 @@ impl Checker<'_> {
         true
     }
 
-    /// How far an index can run in the positions that hold it, if they agree and the ranges of the others in them are known.
+    /// Returns how far an index can run without leaving a tensor in the positions that contain it. `None` if the positions
+    /// disagree, or if they contain an index of unknown range.
     pub(super) fn reach(&mut self, var: VarId, obligations: &[Obligation]) -> Option<Reach> {
         let (mut reach, mut steps): (Option<Size>, bool) = (None, false);
         for obligation in obligations.iter().filter(|o| !o.written) {

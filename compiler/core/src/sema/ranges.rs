@@ -83,22 +83,22 @@ pub(super) struct Open {
     related: Vec<(VarId, VarId)>,
 }
 
-/// How far an index can run in accesses where it stands in an affine position, so that all of these are inside their tensors.
+/// The number of values that an index can take so that all affine positions that contain it stay inside their tensors.
 #[derive(Clone, Debug)]
 pub(super) enum Reach {
-    /// It shifts or reverses a dimension: `x[N - 1 - i]`, `x[i + 1]`. This is its range if nothing else says one.
+    /// The index shifts or reverses a dimension: `x[N - 1 - i]`, `x[i + 1]`. This is its range if nothing else states one.
     Whole(Size),
-    /// It goes through a dimension in steps, `x[2 * i]`: too little to guess from, but worth a hint.
+    /// The index goes through a dimension in steps: `x[2 * i]`. The user must state the range; a message offers this one.
     Steps(Size),
 }
 
-/// A dimension whose range other statements are to tell.
+/// A dimension whose range the statement itself does not say; other statements may.
 #[derive(Clone, Debug)]
 pub(super) struct Provisional {
     /// The index on the left side.
     index: String,
     span: Span,
-    /// What the accesses of the statement allow.
+    /// The range that the accesses of the statement allow.
     reach: Option<Reach>,
 }
 
@@ -296,7 +296,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Gives dimensions of which no statement tells the range that in which they fit into the accesses that they shift.
+    /// Gives a dimension the range that the accesses of its statement allow, if no statement says another one.
     pub(super) fn infer_from_accesses(&mut self) {
         if !self.found.is_empty() {
             return;

@@ -194,7 +194,7 @@ impl<'a> Checker<'a> {
         self.after(place, &frame, &scope, id)
     }
 
-    /// What a block at the top level is called: its counter, and its number if others before it count with the same name.
+    /// Returns the name of a block at the top level: its counter, with a number if earlier blocks have the same counter.
     fn name_of_block(&self, file: FileId, counter: &Name) -> String {
         let entities = self.entities.iter().zip(&self.entity_files);
         let before = entities.filter(|(entity, own)| {

@@ -33,7 +33,7 @@ impl Report {
         self.diagnostics.truncate(mark);
     }
 
-    /// Puts one cause in the place of everything reported since the mark, if an error of that code is among it.
+    /// Replaces everything reported since the mark by one cause, if an error of that code is among it.
     pub(super) fn blame(&mut self, mark: usize, code: &str, cause: Diagnostic) {
         if self.diagnostics[mark..].iter().any(|d| d.code == code) {
             self.forget(mark);

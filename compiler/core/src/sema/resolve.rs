@@ -31,7 +31,8 @@ pub(super) struct Walk<'w, 'a> {
     pub(super) implicit: Vec<&'a str>,
     /// Bare names in values that may be implicit indices.
     pub(super) pending: Vec<(&'a str, Span)>,
-    /// Counters of blocks that this is outside of, in values: the number of rounds, unless an index has the name.
+    /// Values that have the name of a block's counter, outside of that block. Each is the number of rounds, unless an index has the
+    /// name.
     counters: Vec<(&'a str, Span)>,
     /// Scalars of the file that stand alone in a position.
     pub(super) scalars: Vec<(&'a str, Span)>,
@@ -157,7 +158,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    /// The block whose counter a name is, if this is outside of that block and no index has the name.
+    /// Returns the block whose counter has this name, if the walk is outside of the block and no bound index has the name.
     pub(super) fn counter_outside(&self, name: &str) -> Option<EntityId> {
         if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
             return None;

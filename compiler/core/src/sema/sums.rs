@@ -89,7 +89,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether several factors of a product hold a name.
+    /// Returns whether several factors of a product contain a name.
     pub(super) fn is_shared(&self, value: &'a Expr, name: &str) -> bool {
         !self
             .place(value, name, false, &mut None)

@@ -39,7 +39,7 @@ impl Checker<'_> {
         self.coerce(id, self.settled_type(id), span)
     }
 
-    /// Warns of integers of which a real division makes f32, if nothing that it meets says so: f32 holds whole numbers up to 2^24.
+    /// Warns where the real division of an integer gives f32 because nothing states a type: f32 holds whole numbers up to 2^24.
     pub(super) fn warn_of_quotients(&mut self, id: ExprId, span: Span) {
         if self.arena.ty(id) != (Ty::Number { whole: false }) || span.file.0 != 0 {
             return;

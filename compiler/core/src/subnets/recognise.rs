@@ -38,7 +38,7 @@ pub struct Found {
 /// Why there are no subnets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// There are no neurons; what keeps an index from counting some that a weight makes, and where.
+    /// There are no neurons. The reason for one index that a weight makes or sums over, and its place, if one is known.
     None(Option<(String, Origin)>),
     /// What was named has none; the name.
     Unknown(String),
@@ -163,7 +163,7 @@ impl<'a> Net<'a> {
             })
     }
 
-    /// Why an index that a weight makes, or that one sums over, counts no neurons.
+    /// Returns why an index that a weight makes or sums over counts no neurons, for the first such index.
     fn cause(&self, about: &BTreeMap<Class, About>) -> Option<(String, Origin)> {
         let near = |about: &&About| match about.data {
             Some(_) => !about.makers.is_empty() && !about.takers.is_empty(),

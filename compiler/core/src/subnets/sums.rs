@@ -15,16 +15,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A sum over neurons that are dealt.
 struct Sum {
-    /// The weight that it sums with.
+    /// The weight of the sum.
     weight: TensorId,
-    /// How many dealt indices it runs over.
+    /// Number of dealt indices that the sum runs over.
     indices: u32,
-    /// Dealt neurons that it makes.
+    /// Dealt neurons that the result has.
     made: Option<Class>,
 }
 
 impl Net<'_> {
-    /// The sum over neurons that are dealt that a statement is, if it is one.
+    /// Returns the sum over dealt neurons that a statement computes, if it computes one.
     fn sum_over(
         &self,
         id: TensorId,

@@ -23,8 +23,8 @@ pub fn launched() -> Option<Launcher> {
     launched_with(|name| std::env::var(name).ok())
 }
 
-/// Of how many tasks of a Slurm step this process is one, and its number, if nothing tells how the tasks find each other. Each task
-/// would then compute everything by itself and write over what the others wrote.
+/// Returns the number of tasks of the Slurm step that this process belongs to, and the process's own number, if the step has several
+/// tasks and no MPI connects them. Each task would then compute everything by itself and overwrite the results of the others.
 pub fn unconnected_tasks() -> Option<(u32, u32)> {
     unconnected_with(|name| std::env::var(name).ok())
 }
