@@ -4,6 +4,7 @@
 mod blas;
 mod examples;
 mod families;
+mod functions;
 mod fuzz;
 mod language;
 mod learning;

@@ -10,6 +10,7 @@
 mod double;
 mod remainder;
 mod single;
+pub(crate) mod special;
 
 pub(crate) use double::{
     LARGEST_ANGLE_F64, cos_f64, erf_f64, exp_f64, expm1_f64, gelu_f64, log_f64, log1p_f64,

@@ -77,10 +77,25 @@ macro_rules! direct {
     };
 }
 
+/// The same by a function of double precision, rounded once where the strip has single precision.
+macro_rules! in_double {
+    ($to:ident, $a:ident => $($f:tt)+) => {
+        for (to, a) in $to.iter_mut().zip($a) {
+            *to = $($f)+(f64::from(*a)) as _;
+        }
+    };
+    ($to:ident, $a:ident, $b:ident => $($f:tt)+) => {
+        for ((to, a), b) in $to.iter_mut().zip($a).zip($b) {
+            *to = $($f)+(f64::from(*a), f64::from(*b)) as _;
+        }
+    };
+}
+
 /// `$exp` and so on are the type's functions in [`math`].
 macro_rules! floats {
     ($unary:ident, $binary:ident, $power:ident, $t:ty, $exp:ident, $log:ident, $log1p:ident, $expm1:ident, $tanh:ident,
-     $sigmoid:ident, $gelu:ident, $erf:ident, $sines:ident, $cosines:ident, $rem:ident, $floordiv:ident, $quotient:ident) => {
+     $sigmoid:ident, $gelu:ident, $erf:ident, $sines:ident, $cosines:ident, $rem:ident, $floordiv:ident, $quotient:ident,
+     $next:path) => {
         /// A function of one floating-point value.
         #[inline(always)]
         pub(crate) fn $unary(f: Function, to: &mut [$t], a: &[$t]) {
@@ -99,6 +114,22 @@ macro_rules! floats {
                 Function::Erf => direct!(to, a => math::$erf),
                 Function::Sin => $sines(to, a),
                 Function::Cos => $cosines(to, a),
+                Function::Tan => in_double!(to, a => libm::tan),
+                Function::Asin => in_double!(to, a => libm::asin),
+                Function::Acos => in_double!(to, a => libm::acos),
+                Function::Atan => in_double!(to, a => libm::atan),
+                Function::Sinh => in_double!(to, a => libm::sinh),
+                Function::Cosh => in_double!(to, a => libm::cosh),
+                Function::Asinh => in_double!(to, a => libm::asinh),
+                Function::Acosh => in_double!(to, a => libm::acosh),
+                Function::Atanh => in_double!(to, a => libm::atanh),
+                Function::Exp2 => in_double!(to, a => libm::exp2),
+                Function::Log2 => in_double!(to, a => libm::log2),
+                Function::Log10 => in_double!(to, a => libm::log10),
+                Function::Cbrt => in_double!(to, a => libm::cbrt),
+                Function::Erfc => in_double!(to, a => libm::erfc),
+                Function::Erfinv => in_double!(to, a => math::special::erfinv),
+                Function::Lgamma => in_double!(to, a => libm::lgamma),
                 Function::Abs => map(to, a, |x: $t| x.abs()),
                 Function::Sign => map(to, a, |x: $t| {
                     if x > 0.0 {
@@ -135,6 +166,10 @@ macro_rules! floats {
                     });
                 }
                 Function::Pow => $power(to, a, b),
+                Function::Atan2 => in_double!(to, a, b => libm::atan2),
+                Function::Hypot => in_double!(to, a, b => libm::hypot),
+                Function::Polygamma => in_double!(to, a, b => math::special::polygamma),
+                Function::Nextafter => direct!(to, a, b => $next),
                 Function::Min => zip(to, a, b, |x: $t, y: $t| {
                     let m = if x < y { x } else { y };
                     if x.is_nan() { x } else { m }
@@ -243,7 +278,8 @@ floats!(
     cosines_f32,
     rem_f32,
     floordiv_f32,
-    LARGEST_QUOTIENT_F32
+    LARGEST_QUOTIENT_F32,
+    libm::nextafterf
 );
 floats!(
     unary_f64,
@@ -262,7 +298,8 @@ floats!(
     cosines_f64,
     rem_f64,
     floordiv_f64,
-    LARGEST_QUOTIENT_F64
+    LARGEST_QUOTIENT_F64,
+    libm::nextafter
 );
 
 macro_rules! integers {

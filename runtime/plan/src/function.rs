@@ -101,6 +101,46 @@ functions! {
     Sin "sin" 1 8;
     /// Cosine.
     Cos "cos" 1 8;
+    /// Tangent.
+    Tan "tan" 1 10;
+    /// Inverse sine, from -pi/2 to pi/2; NaN where |a| > 1.
+    Asin "asin" 1 10;
+    /// Inverse cosine, from 0 to pi; NaN where |a| > 1.
+    Acos "acos" 1 10;
+    /// Inverse tangent, from -pi/2 to pi/2.
+    Atan "atan" 1 10;
+    /// The angle of the point (b, a), from -pi to pi.
+    Atan2 "atan2" 2 12;
+    /// Hyperbolic sine.
+    Sinh "sinh" 1 10;
+    /// Hyperbolic cosine.
+    Cosh "cosh" 1 10;
+    /// Inverse hyperbolic sine.
+    Asinh "asinh" 1 12;
+    /// Inverse hyperbolic cosine; NaN where a < 1.
+    Acosh "acosh" 1 12;
+    /// Inverse hyperbolic tangent; NaN where |a| > 1.
+    Atanh "atanh" 1 12;
+    /// 2^a.
+    Exp2 "exp2" 1 8;
+    /// Logarithm of base 2.
+    Log2 "log2" 1 8;
+    /// Logarithm of base 10.
+    Log10 "log10" 1 8;
+    /// Cube root.
+    Cbrt "cbrt" 1 8;
+    /// sqrt(a² + b²), without overflow in between.
+    Hypot "hypot" 2 8;
+    /// 1 - erf(a), exact to the last digits where that is small.
+    Erfc "erfc" 1 12;
+    /// The x with erf(x) = a; NaN where |a| > 1.
+    Erfinv "erfinv" 1 30;
+    /// log |Γ(a)|.
+    Lgamma "lgamma" 1 20;
+    /// The derivative number a + 1 of log Γ at b: the digamma function for a = 0. a is a whole number, not negative.
+    Polygamma "polygamma" 2 30;
+    /// The number next to a on the way to b, in the type of both.
+    Nextafter "nextafter" 2 2;
     /// |a|.
     Abs "abs" 1 1;
     /// -1, 0 or 1; NaN stays NaN.
@@ -174,6 +214,20 @@ impl Function {
         )
     }
 
+    /// Whether it takes floating-point values alone, and gives one of their type.
+    pub const fn is_of_reals(self) -> bool {
+        use Function::*;
+        match self {
+            Div | Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Tanh | Sigmoid | Gelu | Erf | Sin
+            | Cos | Tan | Asin | Acos | Atan | Atan2 | Sinh | Cosh | Asinh | Acosh | Atanh
+            | Exp2 | Log2 | Log10 | Cbrt | Hypot | Erfc | Erfinv | Lgamma | Polygamma
+            | Nextafter => true,
+            Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | And | Or | Eq | Ne | Lt | Le
+            | Gt | Ge | Select | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop
+            | Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu => false,
+        }
+    }
+
     /// The compute type of the result for arguments of these compute types, or what was expected instead.
     pub fn result(self, arguments: &[DType]) -> Result<DType, String> {
         use Function::*;
@@ -219,14 +273,10 @@ impl Function {
             {
                 Ok(first)
             }
-            Div | Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Tanh | Sigmoid | Gelu | Erf | Sin
-            | Cos
-                if same && first.is_float() =>
-            {
-                Ok(first)
-            }
-            Div | Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Tanh | Sigmoid | Gelu | Erf | Sin
-            | Cos => wants("floating-point values of one type"),
+            _ if self.is_of_reals() => match same && first.is_float() {
+                true => Ok(first),
+                false => wants("floating-point values of one type"),
+            },
             _ => wants("values of one type"),
         }
     }

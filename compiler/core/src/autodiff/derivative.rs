@@ -10,7 +10,7 @@
 
 use super::sketch::Sketch;
 use ein_plan::{Function, NodeId};
-use std::f64::consts::{FRAC_2_SQRT_PI, PI, SQRT_2};
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI, SQRT_2};
 
 /// A function at one point.
 #[derive(Clone, Copy)]
@@ -215,6 +215,159 @@ pub(super) const ROWS: &[Row] = &[
         })],
     ),
     (
+        Function::Tan,
+        &[("v * (1 + y * y)", |s, x| {
+            let square = s.mul(x.y, x.y);
+            let slope = one_and(s, square);
+            s.mul(x.v, slope)
+        })],
+    ),
+    (
+        Function::Asin,
+        &[("v / sqrt((1 - a) * (1 + a))", |s, x| {
+            let root = root_of_complement(s, x.a);
+            s.div(x.v, root)
+        })],
+    ),
+    (
+        Function::Acos,
+        &[("-v / sqrt((1 - a) * (1 + a))", |s, x| {
+            let root = root_of_complement(s, x.a);
+            let quotient = s.div(x.v, root);
+            s.neg(quotient)
+        })],
+    ),
+    (
+        Function::Atan,
+        &[("v / (1 + a * a)", |s, x| {
+            let square = s.mul(x.a, x.a);
+            let sum = one_and(s, square);
+            s.div(x.v, sum)
+        })],
+    ),
+    (
+        Function::Atan2,
+        &[
+            ("v * (b / h) / h, h = hypot(a, b)", |s, x| {
+                over_distance(s, x, x.b)
+            }),
+            ("-v * (a / h) / h, h = hypot(a, b)", |s, x| {
+                let adjoint = over_distance(s, x, x.a);
+                s.neg(adjoint)
+            }),
+        ],
+    ),
+    (
+        Function::Sinh,
+        &[("v * cosh(a)", |s, x| {
+            let slope = s.apply(Function::Cosh, &[x.a]);
+            s.mul(x.v, slope)
+        })],
+    ),
+    (
+        Function::Cosh,
+        &[("v * sinh(a)", |s, x| {
+            let slope = s.apply(Function::Sinh, &[x.a]);
+            s.mul(x.v, slope)
+        })],
+    ),
+    (
+        Function::Asinh,
+        &[("v / hypot(a, 1)", |s, x| {
+            let one = s.number(1.0, s.graph.dtype(x.a));
+            let distance = s.apply(Function::Hypot, &[x.a, one]);
+            s.div(x.v, distance)
+        })],
+    ),
+    (
+        Function::Acosh,
+        &[("v / (sqrt(a - 1) * sqrt(a + 1))", |s, x| {
+            let one = s.number(1.0, s.graph.dtype(x.a));
+            let (less, more) = (s.sub(x.a, one), s.add(x.a, one));
+            let less = s.apply(Function::Sqrt, &[less]);
+            let more = s.apply(Function::Sqrt, &[more]);
+            let product = s.mul(less, more);
+            s.div(x.v, product)
+        })],
+    ),
+    (
+        Function::Atanh,
+        &[("v / ((1 - a) * (1 + a))", |s, x| {
+            let complement = complement(s, x.a);
+            s.div(x.v, complement)
+        })],
+    ),
+    (
+        Function::Exp2,
+        &[("v * y * log(2)", |s, x| scaled(s, x.v, x.y, LN_2))],
+    ),
+    (
+        Function::Log2,
+        &[("v / (a * log(2))", |s, x| over_scaled(s, x.v, x.a, LN_2))],
+    ),
+    (
+        Function::Log10,
+        &[("v / (a * log(10))", |s, x| over_scaled(s, x.v, x.a, LN_10))],
+    ),
+    (
+        Function::Cbrt,
+        &[("v / (3 * y * y)", |s, x| {
+            let square = s.mul(x.y, x.y);
+            over_scaled(s, x.v, square, 3.0)
+        })],
+    ),
+    (
+        Function::Hypot,
+        &[
+            ("v * (a / y)", |s, x| {
+                let slope = s.div(x.a, x.y);
+                s.mul(x.v, slope)
+            }),
+            ("v * (b / y)", |s, x| {
+                let slope = s.div(x.b, x.y);
+                s.mul(x.v, slope)
+            }),
+        ],
+    ),
+    (
+        Function::Erfc,
+        &[("-v * exp(-a * a) * 2 / sqrt(pi)", |s, x| {
+            let square = s.mul(x.a, x.a);
+            let exponent = s.neg(square);
+            let bell = s.apply(Function::Exp, &[exponent]);
+            scaled(s, x.v, bell, -FRAC_2_SQRT_PI)
+        })],
+    ),
+    (
+        Function::Erfinv,
+        &[("v * exp(y * y) * sqrt(pi) / 2", |s, x| {
+            let square = s.mul(x.y, x.y);
+            let bell = s.apply(Function::Exp, &[square]);
+            scaled(s, x.v, bell, 1.0 / FRAC_2_SQRT_PI)
+        })],
+    ),
+    (
+        Function::Lgamma,
+        &[("v * polygamma(0, a)", |s, x| {
+            let zero = s.number(0.0, s.graph.dtype(x.a));
+            let slope = s.apply(Function::Polygamma, &[zero, x.a]);
+            s.mul(x.v, slope)
+        })],
+    ),
+    (
+        Function::Polygamma,
+        &[
+            ("0: the language has numbers there", |s, x| {
+                s.number(0.0, s.graph.dtype(x.a))
+            }),
+            ("v * polygamma(a + 1, b)", |s, x| {
+                let next = one_and(s, x.a);
+                let slope = s.apply(Function::Polygamma, &[next, x.b]);
+                s.mul(x.v, slope)
+            }),
+        ],
+    ),
+    (
         Function::Abs,
         &[("v * sign(a)", |s, x| {
             let slope = s.apply(Function::Sign, &[x.a]);
@@ -234,6 +387,39 @@ fn scaled(s: &mut Sketch, v: NodeId, x: NodeId, factor: f64) -> NodeId {
     let factor = s.number(factor, s.graph.dtype(x));
     let slope = s.mul(factor, x);
     s.mul(v, slope)
+}
+
+/// `v / (x * factor)`.
+fn over_scaled(s: &mut Sketch, v: NodeId, x: NodeId, factor: f64) -> NodeId {
+    let factor = s.number(factor, s.graph.dtype(x));
+    let divisor = s.mul(factor, x);
+    s.div(v, divisor)
+}
+
+/// `1 + x`.
+fn one_and(s: &mut Sketch, x: NodeId) -> NodeId {
+    let one = s.number(1.0, s.graph.dtype(x));
+    s.add(one, x)
+}
+
+/// `(1 - x) * (1 + x)`, which keeps its digits where x is near 1.
+fn complement(s: &mut Sketch, x: NodeId) -> NodeId {
+    let one = s.number(1.0, s.graph.dtype(x));
+    let (less, more) = (s.sub(one, x), s.add(one, x));
+    s.mul(less, more)
+}
+
+fn root_of_complement(s: &mut Sketch, x: NodeId) -> NodeId {
+    let complement = complement(s, x);
+    s.apply(Function::Sqrt, &[complement])
+}
+
+/// `v * (side / h) / h` with h = hypot(a, b).
+fn over_distance(s: &mut Sketch, x: At, side: NodeId) -> NodeId {
+    let distance = s.apply(Function::Hypot, &[x.a, x.b]);
+    let cosine = s.div(side, distance);
+    let slope = s.div(cosine, distance);
+    s.mul(x.v, slope)
 }
 
 /// The adjoint of `a` in the choice between it and `b`. Equal values share, so that what is smooth in spite of the
@@ -287,7 +473,7 @@ mod tests {
         use Function::*;
         let none = [
             FloorDiv, And, Or, Eq, Ne, Lt, Le, Gt, Ge, Select, Not, Sign, Floor, Ceil, Round, Stop,
-            Solve, Cholesky, Inv, Lu, Qr, Eigh, Svd, Logdet, Argsort, Topk,
+            Nextafter, Solve, Cholesky, Inv, Lu, Qr, Eigh, Svd, Logdet, Argsort, Topk,
         ];
         for function in Function::ALL {
             let rows = ROWS.iter().filter(|(of, _)| of == function).count();

@@ -20,6 +20,7 @@ pub mod print;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 pub mod scalar;
+mod special;
 pub(crate) mod values;
 pub mod verify;
 

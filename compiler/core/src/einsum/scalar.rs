@@ -6,6 +6,7 @@
 //! rem(-7, 3) = 2    floordiv(-7, 3) = -3    min(nan, 1.0) = nan
 //! ```
 
+use super::special;
 use ein_plan::{DType, Function, Scalar};
 use std::f64::consts::SQRT_2;
 
@@ -27,6 +28,10 @@ pub fn apply(function: Function, arguments: &[Scalar], dtype: DType) -> Result<S
     match function {
         Function::Select => return Ok(if truth(a) { b } else { arguments[2] }),
         Function::Stop => return Ok(a),
+        Function::Nextafter => {
+            let next = special::nextafter(a.as_f64(), b.as_f64(), dtype);
+            return Ok(Scalar::Float(next));
+        }
         Function::Eq | Function::Ne | Function::Lt => {}
         Function::Le | Function::Gt | Function::Ge => {}
         _ => {
@@ -165,6 +170,26 @@ fn whole(function: Function, a: i64, b: i64) -> Result<i64, NoValue> {
         | Function::Erf
         | Function::Sin
         | Function::Cos
+        | Function::Tan
+        | Function::Asin
+        | Function::Acos
+        | Function::Atan
+        | Function::Atan2
+        | Function::Sinh
+        | Function::Cosh
+        | Function::Asinh
+        | Function::Acosh
+        | Function::Atanh
+        | Function::Exp2
+        | Function::Log2
+        | Function::Log10
+        | Function::Cbrt
+        | Function::Hypot
+        | Function::Erfc
+        | Function::Erfinv
+        | Function::Lgamma
+        | Function::Polygamma
+        | Function::Nextafter
         | Function::Eq
         | Function::Ne
         | Function::Lt
@@ -214,6 +239,25 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         Function::Erf => libm::erf(a),
         Function::Sin => a.sin(),
         Function::Cos => a.cos(),
+        Function::Tan => a.tan(),
+        Function::Asin => a.asin(),
+        Function::Acos => a.acos(),
+        Function::Atan => a.atan(),
+        Function::Atan2 => a.atan2(b),
+        Function::Sinh => a.sinh(),
+        Function::Cosh => a.cosh(),
+        Function::Asinh => a.asinh(),
+        Function::Acosh => a.acosh(),
+        Function::Atanh => a.atanh(),
+        Function::Exp2 => a.exp2(),
+        Function::Log2 => a.log2(),
+        Function::Log10 => a.log10(),
+        Function::Cbrt => a.cbrt(),
+        Function::Hypot => a.hypot(b),
+        Function::Erfc => special::erfc(a),
+        Function::Erfinv => special::erfinv(a),
+        Function::Lgamma => special::lgamma(a),
+        Function::Polygamma => special::polygamma(a, b),
         Function::Abs => a.abs(),
         Function::Sign if a.is_nan() => a,
         Function::Sign if a == 0.0 => 0.0,
@@ -232,6 +276,7 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         | Function::Ge
         | Function::Select
         | Function::Stop
+        | Function::Nextafter
         | Function::Solve
         | Function::Cholesky
         | Function::Inv

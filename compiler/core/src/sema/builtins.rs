@@ -22,8 +22,12 @@ pub(super) enum Builtin {
     Real(Function),
     /// One argument, for any numbers.
     Numeric(Function),
+    /// Two arguments, for floating-point numbers.
+    RealPair(Function),
     /// `min`, `max`, `pow`.
     Pair(Function),
+    /// `softplus` and the like, which are made of other functions.
+    Composed(Composed),
     /// `div`.
     Div,
     /// `clip`.
@@ -44,12 +48,92 @@ pub(super) enum Builtin {
     Gradient,
 }
 
+/// A function that is made of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Composed {
+    /// log(1 + e^x) = max(x, 0) + log1p(exp(-abs(x))).
+    Softplus,
+    /// log(e^x + e^y) = max(x, y) + log1p(exp(-abs(x - y))); where x = y, x + log 2.
+    LogAddExp,
+    /// The derivative of lgamma: polygamma(0, x).
+    Digamma,
+    /// x != x.
+    IsNan,
+    /// abs(x) < inf.
+    IsFinite,
+}
+
 /// Their names, for "did you mean".
 pub(super) const NAMES: &[&str] = &[
-    "where", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "gelu",
-    "erf", "sin", "cos", "abs", "sign", "floor", "ceil", "round", "min", "max", "pow", "clip",
-    "div", "stop", "size", "solve", "cholesky", "inv", "qr", "eigh", "svd", "logdet", "sort",
-    "argsort", "topk", "grad", "f32", "f64", "f16", "bf16", "u8", "i32", "i64", "bool",
+    "where",
+    "exp",
+    "log",
+    "log1p",
+    "expm1",
+    "sqrt",
+    "rsqrt",
+    "tanh",
+    "sigmoid",
+    "relu",
+    "gelu",
+    "erf",
+    "erfc",
+    "erfinv",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "exp2",
+    "log2",
+    "log10",
+    "cbrt",
+    "hypot",
+    "lgamma",
+    "digamma",
+    "softplus",
+    "logaddexp",
+    "isnan",
+    "isfinite",
+    "nextafter",
+    "abs",
+    "sign",
+    "floor",
+    "ceil",
+    "round",
+    "min",
+    "max",
+    "pow",
+    "clip",
+    "div",
+    "stop",
+    "size",
+    "solve",
+    "cholesky",
+    "inv",
+    "qr",
+    "eigh",
+    "svd",
+    "logdet",
+    "sort",
+    "argsort",
+    "topk",
+    "grad",
+    "f32",
+    "f64",
+    "f16",
+    "bf16",
+    "u8",
+    "i32",
+    "i64",
+    "bool",
 ];
 
 /// The names of sources.
@@ -91,7 +175,16 @@ pub(super) fn find(name: &str) -> Option<Builtin> {
             Builtin::Numeric(Function::from_name(name)?)
         }
         "exp" | "log" | "log1p" | "expm1" | "sqrt" | "rsqrt" | "tanh" | "sigmoid" | "gelu"
-        | "erf" | "sin" | "cos" => Builtin::Real(Function::from_name(name)?),
+        | "erf" | "erfc" | "erfinv" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh"
+        | "cosh" | "asinh" | "acosh" | "atanh" | "exp2" | "log2" | "log10" | "cbrt" | "lgamma" => {
+            Builtin::Real(Function::from_name(name)?)
+        }
+        "atan2" | "hypot" | "nextafter" => Builtin::RealPair(Function::from_name(name)?),
+        "softplus" => Builtin::Composed(Composed::Softplus),
+        "logaddexp" => Builtin::Composed(Composed::LogAddExp),
+        "digamma" => Builtin::Composed(Composed::Digamma),
+        "isnan" => Builtin::Composed(Composed::IsNan),
+        "isfinite" => Builtin::Composed(Composed::IsFinite),
         _ => return None,
     })
 }
@@ -101,7 +194,8 @@ impl Builtin {
     pub(super) fn arity(self) -> usize {
         match self {
             Builtin::Where | Builtin::Clip => 3,
-            Builtin::Pair(_) | Builtin::Div => 2,
+            Builtin::Pair(_) | Builtin::RealPair(_) | Builtin::Div => 2,
+            Builtin::Composed(Composed::LogAddExp) => 2,
             _ => 1,
         }
     }
@@ -123,14 +217,14 @@ impl Checker<'_> {
             Builtin::Convert(dtype) => self.convert(x[0].0, dtype, x[0].1),
             Builtin::Stop => self.apply(Function::Stop, vec![x[0].0], span),
             Builtin::Real(function) => {
-                if let Ty::Typed(dtype) = self.arena.ty(x[0].0)
-                    && !dtype.is_float()
-                {
-                    self.wrong_type(name, "a floating-point value", x[0]);
-                    return None;
-                }
+                self.real(name, x[0])?;
                 self.apply(function, vec![x[0].0], span)
             }
+            Builtin::RealPair(function) => {
+                let (a, b) = self.real_pair(name, x)?;
+                self.apply(function, vec![a.0, b.0], span)
+            }
+            Builtin::Composed(composed) => self.composed(composed, name, x, span),
             Builtin::Numeric(function) => {
                 self.numeric(name, x[0])?;
                 let integer =
@@ -213,6 +307,77 @@ impl Checker<'_> {
             }
             _ => self.apply(function, vec![x, y], span),
         }
+    }
+
+    /// A function that is made of others.
+    fn composed(
+        &mut self,
+        composed: Composed,
+        name: &str,
+        x: &[Operand],
+        span: Span,
+    ) -> Option<ExprId> {
+        let first = x[0].0;
+        self.real(name, x[0])?;
+        match composed {
+            Composed::IsNan => self.apply(Function::Ne, vec![first, first], span),
+            Composed::IsFinite => {
+                let size = self.apply(Function::Abs, vec![first], span)?;
+                let limit = (self.arena.real(f64::INFINITY), span);
+                let (size, limit) = self.unify((size, span), limit, name)?;
+                self.apply(Function::Lt, vec![size, limit], span)
+            }
+            Composed::Digamma => {
+                let order = (self.arena.real(0.0), span);
+                let (order, value) = self.unify(order, x[0], name)?;
+                self.apply(Function::Polygamma, vec![order, value], span)
+            }
+            Composed::Softplus => {
+                let zero = (self.arena.real(0.0), span);
+                let positive = self.arithmetic(Function::Max, x[0], zero, span)?;
+                let rest = self.rest_of_exponentials(x[0], span)?;
+                self.arithmetic(Function::Add, (positive, span), (rest, span), span)
+            }
+            Composed::LogAddExp => {
+                let (a, b) = self.real_pair(name, x)?;
+                // Also of two infinite ones, whose difference is NaN.
+                let is_same = self.apply(Function::Eq, vec![a.0, b.0], span)?;
+                let log_2 = (self.arena.real(std::f64::consts::LN_2), span);
+                let twice = self.arithmetic(Function::Add, a, log_2, span)?;
+                let larger = self.arithmetic(Function::Max, a, b, span)?;
+                let difference = self.arithmetic(Function::Sub, a, b, span)?;
+                let rest = self.rest_of_exponentials((difference, span), span)?;
+                let sum = self.arithmetic(Function::Add, (larger, span), (rest, span), span)?;
+                self.apply(Function::Select, vec![is_same, twice, sum], span)
+            }
+        }
+    }
+
+    /// log1p(exp(-abs(x))).
+    fn rest_of_exponentials(&mut self, x: Operand, span: Span) -> Option<ExprId> {
+        let size = self.apply(Function::Abs, vec![x.0], span)?;
+        let exponent = self.apply(Function::Neg, vec![size], span)?;
+        let exponential = self.apply(Function::Exp, vec![exponent], span)?;
+        self.apply(Function::Log1p, vec![exponential], span)
+    }
+
+    /// Two floating-point values of one type.
+    fn real_pair(&mut self, name: &str, x: &[Operand]) -> Option<(Operand, Operand)> {
+        let (ok, other) = (self.real(name, x[0]), self.real(name, x[1]));
+        ok.and(other)?;
+        let (a, b) = self.unify(x[0], x[1], &format!("`{name}`"))?;
+        Some(((a, x[0].1), (b, x[1].1)))
+    }
+
+    /// Whether it is a floating-point value, or a number that may become one.
+    fn real(&mut self, name: &str, x: Operand) -> Option<()> {
+        if let Ty::Typed(dtype) = self.arena.ty(x.0)
+            && !dtype.is_float()
+        {
+            self.wrong_type(name, "a floating-point value", x);
+            return None;
+        }
+        Some(())
     }
 
     fn numeric(&mut self, name: &str, x: Operand) -> Option<()> {

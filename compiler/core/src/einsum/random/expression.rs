@@ -207,7 +207,13 @@ impl<'a> Builder<'a> {
             | Function::Gelu
             | Function::Erf
             | Function::Sin
-            | Function::Cos => {
+            | Function::Cos
+            | Function::Atan
+            | Function::Asinh
+            | Function::Log2
+            | Function::Log10
+            | Function::Erfc
+            | Function::Hypot => {
                 quality.bound = largest.max(1.0);
                 quality.exact = false;
             }
@@ -369,11 +375,20 @@ impl<'a> Builder<'a> {
             Function::Erf,
             Function::Sin,
             Function::Cos,
+            Function::Atan,
+            Function::Asinh,
+            Function::Erfc,
         ];
         match self.numbers.between(0, 6) {
             0 => self.apply(Function::Log, &[positive]),
             1 => {
-                let function = *self.numbers.pick(&[Function::Sqrt, Function::Log1p]);
+                let functions = [
+                    Function::Sqrt,
+                    Function::Log1p,
+                    Function::Log2,
+                    Function::Log10,
+                ];
+                let function = *self.numbers.pick(&functions);
                 self.apply(function, &[positive])
             }
             2 => self.apply(Function::Rsqrt, &[positive]),

@@ -1,0 +1,62 @@
+//! Scalar functions in programs: values that are known in closed form, and the interpreter's, on 1 to 5 sites.
+
+use crate::operations::case;
+use crate::properties::Subject;
+use std::f64::consts::{LN_2, PI};
+
+#[test]
+fn functions_give_what_their_definitions_give() {
+    for (kind, tolerance) in [("f64", 1e-9), ("f32", 1e-5)] {
+        let text = format!(
+            "input x: {kind}[11, 7]
+             input w: {kind}[7]
+             a[n] = sum[d] (tan(x[n,d]) + asin(x[n,d]) * acos(w[d]) + atan2(x[n,d], w[d]) + atan(x[n,d]))
+             b[n] = sum[d] (sinh(x[n,d]) + cosh(w[d]) + asinh(x[n,d]) + acosh(2 + w[d]) + atanh(0.9 * x[n,d]))
+             c[n,d] = exp2(x[n,d]) + log2(2 + w[d]) * log10(3 + x[n,d]) + cbrt(2 + x[n,d]) + hypot(x[n,d], w[d])
+             e[n,d] = erfc(x[n,d]) + erfinv(0.9 * w[d]) + lgamma(2 + x[n,d]) + digamma(2 + w[d])
+             f[n] = max[d] (softplus(3 * x[n,d]) + logaddexp(x[n,d], w[d]))
+             loss = sum[n] (a[n] + b[n] + f[n] + (sum[d] c[n,d] * e[n,d]))
+             g[d] = grad(loss, w)[d]
+             output a; output b; output c; output e; output f; output g"
+        );
+        let subject = Subject::of_case(case(&text, tolerance));
+        subject.on_all_sites(kind);
+        subject.on_random_layouts(5);
+    }
+}
+
+#[test]
+fn ends_and_closed_forms() {
+    let text = "
+        input big: f64[3] = full(800)
+        s[i < 3] = where(i == 0, f64(0), where(i == 1, f64(1), f64(-1)))
+        ends[i] = s[i] / 0
+        lse[i] = logaddexp(ends[i], ends[i])
+        far[i] = softplus(big[i] * s[i])
+        near[i] = logaddexp(big[i], big[i] * (s[i] + 1))
+        bad[i] = i64(isnan(ends[i]))
+        good[i] = i64(isfinite(ends[i]))
+        steps[i] = (nextafter(s[i], 2 * s[i]) - s[i]) * 2.0^52
+        angle[i] = 4 * atan2(s[i], s[i])
+        gamma[i < 3] = digamma(f64(i + 1)) - digamma(f64(1))
+        output lse; output far; output near; output bad; output good; output steps; output angle; output gamma";
+    let found = Subject::of_case(case(text, 0.0)).once(2);
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let expected = [
+        [nan, inf, -inf],
+        [LN_2, 800.0, 0.0],
+        [800.0 + LN_2, 1600.0, 800.0],
+        [1.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0],
+        [0.0, 1.0, -1.0],
+        [0.0, PI, -3.0 * PI],
+        [0.0, 1.0, 1.5],
+    ];
+    for (number, (found, expected)) in found.iter().zip(expected).enumerate() {
+        for (a, b) in found.data.iter().zip(expected) {
+            let a = a.as_f64();
+            let is_same = a == b || a.is_nan() && b.is_nan() || (a - b).abs() < 1e-12;
+            assert!(is_same, "output {number}: {a} is not {b}");
+        }
+    }
+}
