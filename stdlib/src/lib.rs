@@ -20,6 +20,16 @@ pub struct Library {
 /// Every library.
 pub const LIBRARIES: &[Library] = &[
     Library {
+        path: "std.array",
+        name: "std/array.ein",
+        text: include_str!("../array.ein"),
+    },
+    Library {
+        path: "std.linalg",
+        name: "std/linalg.ein",
+        text: include_str!("../linalg.ein"),
+    },
+    Library {
         path: "std.nn",
         name: "std/nn.ein",
         text: include_str!("../nn.ein"),
@@ -33,6 +43,11 @@ pub const LIBRARIES: &[Library] = &[
         path: "std.schedule",
         name: "std/schedule.ein",
         text: include_str!("../schedule.ein"),
+    },
+    Library {
+        path: "std.stats",
+        name: "std/stats.ein",
+        text: include_str!("../stats.ein"),
     },
 ];
 
@@ -59,7 +74,14 @@ mod tests {
         assert_eq!(name, "std/nn.ein");
         assert!(text.contains("fn softmax("));
         assert_eq!(library("std.n"), None);
-        assert!(names().eq(["std.nn", "std.optim", "std.schedule"]));
+        assert!(names().eq([
+            "std.array",
+            "std.linalg",
+            "std.nn",
+            "std.optim",
+            "std.schedule",
+            "std.stats"
+        ]));
     }
 
     /// Everything has a page (`///`), every function a program in `tests/`.

@@ -2,6 +2,7 @@
 
 Only needed to add or change a program: `python3 reference.py softmax` prints the lines that softmax.ein ends with.
 """
+import itertools
 import math
 import sys
 
@@ -214,6 +215,246 @@ def bce():
         log_zero = -a - math.log1p(math.exp(-a)) if a > 0 else -math.log1p(math.exp(a))
         exact.append(-t * log_one - (1 - t) * log_zero)
     return {"l": exact}
+
+
+def square_matrices():
+    """Three 4 by 4 matrices, the last one singular. (A sine of a sum alone makes matrices of rank 2.)"""
+    p, i, j = np.indices((3, 4, 4))
+    a = 2 * np.sin(1 + 17 * p + 5 * i * i + (3 + p) * i * j + j)
+    a[1, 0] *= -1
+    a[2, 3] = a[2, 0] + a[2, 1]
+    return a
+
+
+def trace():
+    a = square_matrices()
+    return {"t": [sum(m[i, i] for i in range(4)) for m in a], "one": sum(a[0, i, i] for i in range(4))}
+
+
+def leibniz(a):
+    """The determinant, as the sum over all permutations."""
+    total = 0.0
+    for order in itertools.permutations(range(len(a))):
+        swaps = sum(x > y for x, y in itertools.combinations(order, 2))
+        total += (-1) ** swaps * math.prod(a[i, j] for i, j in enumerate(order))
+    return total
+
+
+def slogdet():
+    d = [leibniz(m) for m in square_matrices()[:2]]
+    return {"s": np.sign(d), "l": np.log(np.abs(d)), "zero": [0]}
+
+
+def det():
+    d = [leibniz(m) for m in square_matrices()]
+    inverse = np.linalg.inv(square_matrices()[0])
+    return {"d": d[:2], "singular": 0, "g": d[0] * inverse.T}
+
+
+def pinv():
+    a = fill((2, 3, 5), 1, 17, 5, 3)
+    b = fill((4, 3), 2, 3, 1)
+    flat = np.array([[1.0, 2], [2, 4], [3, 6]])
+    return {
+        "p": np.linalg.pinv(a),
+        "tall": np.linalg.pinv(b),
+        "rank_one": flat.T / (flat**2).sum(),
+        "cut": np.linalg.pinv(b, rcond=0.5),
+    }
+
+
+def lstsq():
+    i, j = np.indices((5, 3))
+    a, b, c = np.sin(1 + 5 * i * i + i * j + 2 * j), fill((5,), 2, 3), fill((5, 2), 0, 3, 1)
+    normal = np.linalg.inv(a.T @ a) @ a.T
+    wide = a.T
+    return {"x": normal @ b, "y": normal @ c, "least": wide.T @ np.linalg.inv(wide @ wide.T) @ b[:3]}
+
+
+def matrix_power():
+    a = fill((2, 3, 3), 1, 9, 3, 1)
+    def power(k):
+        out = []
+        for m in a:
+            product = np.eye(3)
+            for _ in range(k):
+                product = product @ m
+            out.append(product)
+        return out
+    return {"none": power(0), "first": power(1), "fifth": power(5), "eighth": power(8)}
+
+
+def expm():
+    def series(a):
+        """e^a = (e^(a / 2^20))^(2^20), the inner one by its series."""
+        small, term, total = a / 2**10, np.eye(len(a)), np.eye(len(a))
+        for k in range(1, 30):
+            term = term @ small / k
+            total = total + term
+        for _ in range(10):
+            total = total @ total
+        return total
+    a = fill((2, 3, 3), 1, 9, 3, 1)
+    turn = np.array([[0, -1.0], [1, 0]])
+    return {"e": [series(a[0]), series(3 * a[1])], "turned": [[math.cos(1), -math.sin(1)], [math.sin(1), math.cos(1)]], "zero": np.eye(2)}
+
+
+def kron():
+    a, b = fill((2, 3), 1, 3, 1), fill((3, 2), 2, 2, 1)
+    return {"c": [[a[i // 3, j // 2] * b[i % 3, j % 2] for j in range(6)] for i in range(6)]}
+
+
+def table():
+    """Three rows of seven numbers."""
+    return fill((3, 7), 1, 8, 3, scale=2)
+
+
+def moments(row, ddof):
+    mean = math.fsum(row) / len(row)
+    return mean, math.fsum((x - mean) ** 2 for x in row) / (len(row) - ddof)
+
+
+def var():
+    return {
+        "v": [moments(row, 0)[1] for row in table()],
+        "sample": [moments(row, 1)[1] for row in table()],
+        "one": moments(table()[0], 0)[1],
+    }
+
+
+def std():
+    row = table()[0]
+    mean, v = moments(row, 0)
+    return {
+        "s": [math.sqrt(moments(row, 0)[1]) for row in table()],
+        "sample": [math.sqrt(moments(row, 1)[1]) for row in table()],
+        "g": [(x - mean) / (len(row) * math.sqrt(v)) for x in row],
+    }
+
+
+def zscore():
+    return {"z": [[(x - moments(row, 0)[0]) / math.sqrt(moments(row, 0)[1]) for x in row] for row in table()]}
+
+
+def quantile_of(row, q):
+    row, place = sorted(row), q * (len(row) - 1)
+    low = math.floor(place)
+    return row[low] + (row[min(low + 1, len(row) - 1)] - row[low]) * (place - low)
+
+
+def quantile():
+    return {
+        "lower": [quantile_of(row, 0.3) for row in table()],
+        "ends": [min(table()[0]), max(table()[0])],
+        "one": quantile_of(table()[0], 0.9),
+    }
+
+
+def median():
+    return {"m": [sorted(row)[3] for row in table()], "even": (lambda r: (r[1] + r[2]) / 2)(sorted(table()[0, :4]))}
+
+
+def covariance(x, ddof):
+    m = [math.fsum(column) / len(x) for column in x.T]
+    return np.array([[math.fsum((r[i] - m[i]) * (r[j] - m[j]) for r in x) / (len(x) - ddof) for j in range(x.shape[1])] for i in range(x.shape[1])])
+
+
+def cov():
+    return {"c": covariance(table().T, 1), "all": covariance(table().T, 0)}
+
+
+def corr():
+    c = covariance(table().T, 1)
+    return {"r": [[c[i, j] / math.sqrt(c[i, i] * c[j, j]) for j in range(3)] for i in range(3)]}
+
+
+def histogram():
+    x = [-3, -2, -1.5, -1, 0, 0.5, 0.9, 1, 2, 2.5]
+    return {"h": [sum(-2 + k <= v < -1 + k or (k == 3 and v == 2) for v in x) for k in range(4)]}
+
+
+def concat():
+    a, b = fill((2, 3), 1, 3, 1), fill((3, 3), 2, 3, 1)
+    return {"c": list(a) + list(b), "line": list(a[0]) + list(b[0]), "whole": [1, 1, 2, 2, 2], "g": 2 * b}
+
+
+def concat_last():
+    a, b = fill((2, 3), 1, 3, 1), fill((2, 2), 2, 2, 1)
+    return {"c": [list(p) + list(q) for p, q in zip(a, b)]}
+
+
+def stack():
+    a, b = fill((2, 3), 1, 3, 1), fill((2, 3), 2, 3, 1)
+    return {"c": [a, b]}
+
+
+def flatten():
+    x = fill((2, 2, 3), 1, 6, 3, 1)
+    return {"y": [[x[n, i, j] for i in range(2) for j in range(3)] for n in range(2)], "one": list(x[0, 0]) + list(x[0, 1])}
+
+
+def unflatten():
+    x = fill((2, 6), 1, 6, 1)
+    return {"y": [[[x[n, 2 * i + j] for j in range(2)] for i in range(3)] for n in range(2)]}
+
+
+def flip():
+    return {"y": [list(reversed(list(row))) for row in table()]}
+
+
+def roll():
+    return {
+        "y": [[row[(i - 2) % 7] for i in range(7)] for row in table()],
+        "back": [[row[(i + 9) % 7] for i in range(7)] for row in table()],
+    }
+
+
+def diff():
+    return {"y": [[row[i + 1] - row[i] for i in range(6)] for row in table()]}
+
+
+def pad():
+    return {
+        "y": [[0, *row, 0, 0] for row in table()],
+        "ones": [[1, 1, *row] for row in table()],
+    }
+
+
+def running(row, combine):
+    out = [row[0]]
+    for x in row[1:]:
+        out.append(combine(out[-1], x))
+    return out
+
+
+def cumsum():
+    return {"y": [running(row, lambda a, b: a + b) for row in table()]}
+
+
+def cumprod():
+    return {"y": [running(row, lambda a, b: a * b) for row in table()]}
+
+
+def cummax():
+    return {"y": [running(row, max) for row in table()]}
+
+
+def cummin():
+    return {"y": [running(row, min) for row in table()]}
+
+
+def one_hot():
+    return {"y": [[label == k for k in range(4)] for label in [0, 3, 1, 7]], "square": [[[1, 0], [0, 1]], [[0, 0], [0, 0]]]}
+
+
+def interp():
+    xs, ys = [0, 1, 3, 4.5], [1, -1, 2, 0]
+    def at(x):
+        if x <= xs[0] or x >= xs[-1]:
+            return ys[0] if x <= xs[0] else ys[-1]
+        k = max(i for i in range(4) if xs[i] <= x)
+        return ys[k] + (ys[k + 1] - ys[k]) * (x - xs[k]) / (xs[k + 1] - xs[k])
+    return {"y": [at(x) for x in [-1, 0, 0.5, 1, 2.5, 4.5, 9]]}
 
 
 if __name__ == "__main__":
