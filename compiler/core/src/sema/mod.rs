@@ -8,90 +8,42 @@
 //!   => x: f32[4] = unbound;  y: f32[] = [| n: 4] sum x[n] * x[n]
 //! ```
 //!
-//! The passes, each in its modules: `names`, `shapes`, `unknown` (what every file defines, imports); `plan`, `plan_body`, `order` (all text walked with
-//! `resolve`, `resolve_call`, `static_scope`, `forms`, `counted` and `sums`; order of uses, cycles); `declare`, `inputs`, `finish` (what is bound from outside; items
-//! in order; outputs); `tensors`, `statement`, `sources`, `scatter` (one definition); `expr`, `reduce`, `access`, `builtins`, `callee`, `calls`, `instances`, `stacks`, `states`,
-//! `arguments`, `slices`, `signature`, `scope`, `gradient`, `operations`, `library`, `library_check`, `library_call` (expressions); `desugar`, `walk_repeat`,
-//! `repeat`, `round_states`, `after`, `unroll` (rounds); `types`, `guesses`, `fold` (over `arena` and `size`); `ranges`, `prove` (extents of
-//! indices, positions in range); `lower`, `lower_parts`, `lower_blocks` (kernels); `train`, `train_data`, `strategy`, `training`, `passes`, `subnet_steps`, `updates`, `schedules`, `settings`, `rates`, `step`, `update`, `rows` (blocks of
-//! `train`, and the further passes that read the text as a step); `on` (passes over other data).
+//! A check goes through the folders in this order:
+//!
+//! | folder | subject |
+//! |---|---|
+//! | `train` (`rules`), `rounds` (`desugar`) | before anything is checked: optimizers become functions, and rounds are written in simpler words |
+//! | `resolve` | names, imports, one walk over all text, the order of uses |
+//! | `sums` | implicit sums, reductions, scatters |
+//! | `definitions` | dims, consts, inputs, params, definitions, outputs |
+//! | `expressions`, `calls`, `modules`, `library`, `rounds` | typed expressions, and what they call and repeat |
+//! | `types`, `sizes` | element types; symbolic sizes, ranges of indices, proofs that positions are in range |
+//! | `lower` | checked tensors as an Einstein program |
+//! | `train` | `train` blocks, and the further passes that read the text as a step of training or over other data |
 
-mod access;
-mod after;
-mod arena;
-mod arguments;
-mod builtins;
-mod callee;
 mod calls;
-mod counted;
-mod data_override;
-mod declare;
-mod desugar;
-mod expr;
-mod finish;
-mod fold;
-mod forms;
-mod gradient;
-mod guesses;
-mod inputs;
-mod instances;
+mod definitions;
+mod expressions;
 mod library;
-mod library_call;
-mod library_check;
 mod lower;
-mod lower_blocks;
-mod lower_parts;
-mod names;
-mod operations;
-mod order;
-mod plan;
-mod plan_body;
-mod prove;
-mod ranges;
-mod rates;
-mod reduce;
-mod repeat;
+mod modules;
 mod report;
 mod resolve;
-mod resolve_call;
-mod round_states;
-mod rows;
-mod scatter;
-mod schedules;
-mod scope;
-mod settings;
-mod shapes;
-mod signature;
-mod size;
-mod slices;
-mod sources;
-mod stacks;
-mod statement;
-mod states;
-mod static_scope;
-mod step;
-mod strategy;
-mod subnet_steps;
+mod rounds;
+mod sizes;
 mod sums;
-mod tensors;
 mod train;
-mod train_data;
-pub mod training;
-mod training_programs;
 mod types;
-mod unknown;
-mod unroll;
-mod update;
-mod updates;
-mod walk_repeat;
+
+pub use train::training;
 
 use crate::einsum::{self, Program};
-use arena::{Arena, ExprId, TensorRef};
 use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast;
-use names::{Entity, EntityId, FileNames};
-use size::Size;
+use expressions::arena::{Arena, ExprId, TensorRef};
+use resolve::names::{Entity, EntityId, FileNames};
+use sizes::size::Size;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     rc::Rc,
@@ -190,8 +142,8 @@ pub fn check(sources: &Sources, bindings: &Bindings) -> Analysis {
 }
 
 fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
-    let functions = updates::as_functions(sources);
-    let (sources, collections) = desugar::desugar(functions.as_ref().unwrap_or(sources));
+    let functions = train::rules::as_functions(sources);
+    let (sources, collections) = rounds::desugar::desugar(functions.as_ref().unwrap_or(sources));
     let text = Text {
         sources: &sources,
         collections: &collections,
@@ -205,9 +157,9 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
     }
     let known = analysis.program.is_some();
     let complete = if base.is_empty() {
-        data_override::outputs(text, bindings, &base, &[], &mut analysis).is_some()
+        train::data_override::outputs(text, bindings, &base, &[], &mut analysis).is_some()
     } else {
-        analysis.training = training_programs::passes(text, bindings, &base, &mut analysis);
+        analysis.training = train::programs::passes(text, bindings, &base, &mut analysis);
         analysis.training.is_some()
     };
     let failed = analysis.diagnostics.iter().any(Diagnostic::is_error);
@@ -225,7 +177,7 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
 #[derive(Clone, Copy)]
 struct Text<'a> {
     sources: &'a Sources,
-    collections: &'a desugar::Collections,
+    collections: &'a rounds::desugar::Collections,
 }
 
 /// Checks until no statement says more about the dimensions and types of others: nearly always once, else twice.
@@ -253,7 +205,7 @@ fn settle<'a>(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) 
 struct Checker<'a> {
     sources: &'a Sources,
     /// Definitions that collect one slice a round.
-    collections: &'a desugar::Collections,
+    collections: &'a rounds::desugar::Collections,
     bindings: &'a Bindings,
     mode: &'a training::Mode,
     report: report::Report,
@@ -275,37 +227,37 @@ struct Checker<'a> {
     plans: HashMap<EntityId, Vec<usize>>,
     /// For modules: the params, and the dims and consts that they need, in that order.
     owned: HashMap<EntityId, Vec<usize>>,
-    /// Products at which indices are summed, by [`forms::key`].
+    /// Products at which indices are summed, by [`resolve::forms::key`].
     sums: HashMap<usize, Vec<&'a str>>,
-    /// The indices of the left sides of scatters, by [`forms::key`] of their values.
+    /// The indices of the left sides of scatters, by [`resolve::forms::key`] of their values.
     scatters: HashMap<usize, Vec<&'a str>>,
     // Values.
     arena: Arena,
-    vars: Vec<ranges::Var>,
-    tensors: Vec<tensors::Tensor>,
-    values: HashMap<EntityId, scope::Binding>,
+    vars: Vec<sizes::ranges::Var>,
+    tensors: Vec<definitions::tensors::Tensor>,
+    values: HashMap<EntityId, expressions::scope::Binding>,
     /// Statements being read, the innermost last.
-    open: Vec<ranges::Open>,
+    open: Vec<sizes::ranges::Open>,
     /// Untyped expressions that have been given a type.
     coerced: HashMap<(ExprId, DType), ExprId>,
-    linears: HashMap<ExprId, Option<Rc<prove::Linear>>>,
-    calls: HashMap<calls::CallKey, Option<calls::Results>>,
-    /// What the calls give that define several names, by [`forms::key`].
-    parts: HashMap<usize, Option<calls::Results>>,
+    linears: HashMap<ExprId, Option<Rc<sizes::prove::Linear>>>,
+    calls: HashMap<calls::functions::CallKey, Option<calls::functions::Results>>,
+    /// What the calls give that define several names, by [`resolve::forms::key`].
+    parts: HashMap<usize, Option<calls::functions::Results>>,
     /// Lists of leading positions; the first is empty.
     slices: Vec<Rc<[ExprId]>>,
-    slice_numbers: HashMap<Rc<[ExprId]>, scope::SliceId>,
-    instances_made: Vec<instances::Instances<'a>>,
+    slice_numbers: HashMap<Rc<[ExprId]>, expressions::scope::SliceId>,
+    instances_made: Vec<modules::instances::Instances<'a>>,
     /// The counts of the arrays around the instances that are being declared, of those that are stored together.
     stacked: Vec<Size>,
     /// What holds a param of several instances.
-    stacks: HashMap<TensorRef, stacks::Stack>,
+    stacks: HashMap<TensorRef, modules::stacks::Stack>,
     /// What it holds at one position of its first dimension.
     stack_slices: HashMap<(TensorRef, ExprId), TensorRef>,
     /// Instances with what they own at one more position.
-    instance_slices: HashMap<(names::InstanceId, ExprId), names::InstanceId>,
+    instance_slices: HashMap<(resolve::names::InstanceId, ExprId), resolve::names::InstanceId>,
     /// The states of instances, by their names.
-    states: HashMap<(names::InstanceId, usize, &'a str), scope::Binding>,
+    states: HashMap<(resolve::names::InstanceId, usize, &'a str), expressions::scope::Binding>,
     /// Whether a random source was met in the call that is being read.
     drew: bool,
     /// How many calls of each function have made tensors.
@@ -321,7 +273,7 @@ struct Checker<'a> {
     /// Dimensions of definitions whose range other statements gave in an earlier round, as `tensor.index`.
     inferred: BTreeMap<String, Size>,
     /// Those that still have none, with the index and its place, and what was found out about them.
-    provisional: BTreeMap<String, ranges::Provisional>,
+    provisional: BTreeMap<String, sizes::ranges::Provisional>,
     found: BTreeMap<String, Size>,
     /// Types of states that their `next` gave in an earlier round of checking, by what they begin with; and those found.
     inferred_types: BTreeMap<String, DType>,
@@ -333,7 +285,7 @@ struct Checker<'a> {
     /// Whether a definition took a type that its text does not say.
     guessed: bool,
     // Blocks.
-    blocks: Vec<repeat::Block>,
+    blocks: Vec<rounds::repeat::Block>,
     /// The items of a block in the order of their uses, by the place where it is stored.
     rounds: HashMap<usize, Vec<usize>>,
     /// Names that are known in rounds only.
@@ -395,7 +347,7 @@ impl<'a> Checker<'a> {
             calls: HashMap::new(),
             parts: HashMap::new(),
             slices: vec![Rc::from([])],
-            slice_numbers: HashMap::from([(Rc::from([]), scope::SliceId(0))]),
+            slice_numbers: HashMap::from([(Rc::from([]), expressions::scope::SliceId(0))]),
             instances_made: vec![],
             stacked: vec![],
             stacks: HashMap::new(),

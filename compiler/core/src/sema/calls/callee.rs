@@ -1,0 +1,184 @@
+//! What can be called: functions and instances of modules, in one form, found by the name that stands before the
+//! brackets.
+//!
+//! Must not know arguments, sizes or bodies.
+//!
+//! ```text
+//! fn cell(x[n], h[n]) -> a[n], b[n] { … }   =>   formals x h, results a b, a block
+//! ```
+
+use crate::sema::{
+    Checker,
+    expressions::scope::{Binding, Scope},
+    resolve::forms::unbracket,
+    resolve::names::{EntityId, EntityKind, Found, Shape},
+};
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::{Expr, ExprKind, Formal, Function, FunctionBody, Item, Module, Name};
+use std::collections::BTreeMap;
+
+/// What a callable is made of.
+#[derive(Clone, Copy)]
+pub(crate) enum Body<'a> {
+    Expression(&'a Expr),
+    Block(&'a [Item]),
+}
+
+/// A function.
+#[derive(Clone, Copy)]
+pub(crate) struct Callable<'a> {
+    pub(crate) name: &'a Name,
+    /// The first brackets of a module.
+    pub(crate) options: &'a [Formal],
+    pub(crate) formals: &'a [Formal],
+    /// None of a function that is an expression.
+    pub(crate) results: &'a [Formal],
+    pub(crate) body: Body<'a>,
+}
+
+impl<'a> Callable<'a> {
+    pub(crate) fn of_function(function: &'a Function) -> Callable<'a> {
+        let (results, body) = match &function.body {
+            FunctionBody::Expression(value) => (&[][..], Body::Expression(value)),
+            FunctionBody::Block { results, body } => (results.as_slice(), Body::Block(body)),
+        };
+        Callable {
+            name: &function.name,
+            options: &[],
+            formals: &function.formals,
+            results,
+            body,
+        }
+    }
+
+    pub(crate) fn of_module(module: &'a Module) -> Callable<'a> {
+        Callable {
+            name: &module.name,
+            options: &module.options,
+            formals: &module.formals,
+            results: &module.results,
+            body: Body::Block(&module.body),
+        }
+    }
+
+    pub(crate) fn is_block(&self) -> bool {
+        matches!(self.body, Body::Block(_))
+    }
+
+    /// Whether it gives a tensor or a scalar; several results are neither.
+    pub(crate) fn shape(&self) -> Shape {
+        match (self.body, self.results) {
+            (Body::Expression(_), _) => Shape::Scalar,
+            (_, [result]) => result_kind(result),
+            _ => Shape::Poison,
+        }
+    }
+}
+
+/// Whether a result is a tensor or a scalar.
+pub(crate) fn result_kind(result: &Formal) -> Shape {
+    match crate::sema::resolve::forms::formal_shape(result) {
+        Some(_) => Shape::Tensor,
+        None => Shape::Scalar,
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// An entity in the form of a callable, if it is one.
+    pub(crate) fn callable(&self, id: EntityId) -> Option<Callable<'a>> {
+        match self.entity(id).kind {
+            EntityKind::Function(function) => Some(Callable::of_function(function)),
+            EntityKind::Module(module) => Some(Callable::of_module(module)),
+            _ => None,
+        }
+    }
+
+    /// What a call in the text of a file calls, if that is the user's: a function, or an instance of a module. `inner`:
+    /// the instances inside the module around.
+    pub(crate) fn callee_of(
+        &self,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
+        callee: &Expr,
+    ) -> Option<(EntityId, Callable<'a>)> {
+        let (base, indexed) = match &*callee.kind {
+            ExprKind::Access { base, .. } => (base, true),
+            _ => (callee, false),
+        };
+        let ExprKind::Name(name) = &*base.kind else {
+            return None;
+        };
+        let module = match inner.get(name.as_str()) {
+            Some(module) => *module,
+            None => match self.find(file, name) {
+                Found::Entity(id) => match self.entity(id).kind {
+                    EntityKind::Function(_) if !indexed => id,
+                    EntityKind::Instance(declared) => self.module(file, &declared.module.text)?.0,
+                    _ => return None,
+                },
+                _ => return None,
+            },
+        };
+        self.callable(module).map(|callable| (module, callable))
+    }
+
+    /// The same for a call that is checked.
+    pub(crate) fn callee(
+        &self,
+        scope: &Scope<'a>,
+        callee: &Expr,
+    ) -> Option<(EntityId, Callable<'a>)> {
+        let base = match &*callee.kind {
+            ExprKind::Access { base, .. } => base,
+            _ => callee,
+        };
+        if let ExprKind::Name(name) = &*base.kind
+            && let Some(Binding::Instance(id)) = scope.locals.get(name.as_str())
+        {
+            let module = self.module_of(*id);
+            return self.callable(module).map(|callable| (module, callable));
+        }
+        self.callee_of(scope.file, &BTreeMap::new(), callee)
+    }
+
+    /// Whether an expression is a call of something with a body: such a call is made once, where it stands.
+    pub(crate) fn is_block_call(&self, scope: &Scope<'a>, expr: &Expr) -> bool {
+        match &*unbracket(expr).kind {
+            ExprKind::Call { callee, .. } => self
+                .callee(scope, callee)
+                .is_some_and(|(_, callable)| callable.is_block()),
+            _ => false,
+        }
+    }
+
+    /// Reports that names and results of a call do not match.
+    pub(crate) fn wrong_results(&mut self, callable: Callable<'a>, names: usize, span: Span) {
+        let name = &callable.name.text;
+        let results = callable.results.len().max(1);
+        let given: Vec<&str> = callable
+            .results
+            .iter()
+            .map(|r| r.name.text.as_str())
+            .collect();
+        let error = Diagnostic::error(
+            "E0505",
+            match names {
+                1 => format!("`{name}` gives {results} results, and one value is needed here"),
+                _ => format!(
+                    "`{name}` gives {results} result{}, not {names}",
+                    crate::sema::report::plural(results)
+                ),
+            },
+        )
+        .at(span, "in this call")
+        .at(callable.name.span, "the function");
+        self.report.push(if results > 1 {
+            error.help(format!(
+                "give each of them a name: `{} = {name}(…)`",
+                given.join(", ")
+            ))
+        } else {
+            error
+        });
+    }
+}

@@ -1,0 +1,497 @@
+//! Calls of the user's functions: arguments, sizes of the signature, and what the body gives.
+//!
+//! A function that is an expression is read where it is called; one with a body makes tensors of its own, once
+//! for every different list of arguments. Must not know kernels.
+//!
+//! ```text
+//! dense(X, W, b)   x: X, w: W, b: b, `..`: N, d: 64, h: 10   =>   tensor dense.1.y
+//! ```
+
+use crate::einsum::BlockId;
+use crate::sema::{
+    Checker,
+    calls::callee::{Body, Callable},
+    definitions::tensors::Target,
+    expressions::arena::{ExprId, Ty},
+    expressions::scope::{Binding, Context, Scope},
+    resolve::forms::{key, unbracket},
+    resolve::names::{EntityId, EntityKind, InstanceId},
+    rounds::repeat::Place,
+};
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Item, ItemKind, Role, Statement};
+use std::{collections::BTreeMap, rc::Rc};
+
+/// Calls may be nested this deep.
+const DEEPEST: usize = 100;
+/// A program may have this many tensors.
+const MOST_TENSORS: usize = 200_000;
+
+/// What makes two calls the same.
+pub(crate) type CallKey = (
+    EntityId,
+    Option<(InstanceId, usize)>,
+    Vec<Binding>,
+    Vec<ExprId>,
+    Option<BlockId>,
+);
+
+/// What a call gives: one binding for each result, or one.
+pub(crate) type Results = Rc<[Binding]>;
+
+impl<'a> Checker<'a> {
+    /// A call that must give one value.
+    pub(crate) fn call_one(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        span: Span,
+        hints: &[(String, Span)],
+    ) -> Option<Binding> {
+        let (_, callable) = self.callee(context.scope, callee)?;
+        if callable.results.len() > 1 {
+            self.wrong_results(callable, 1, span);
+            return None;
+        }
+        let results = self.call_user(context, callee, arguments, span, hints)?;
+        results.first().copied()
+    }
+
+    /// One call. `hints`: the names that the results get from their definitions, and the places.
+    pub(crate) fn call_user(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        span: Span,
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
+        let (entity, callable) = self.callee(context.scope, callee)?;
+        let name = callable.name.text.as_str();
+        let applied = match self.entity(entity).kind {
+            EntityKind::Module(_) => Some(self.applied(context.scope, callee)?),
+            _ => None,
+        };
+        if self.failed.contains(&entity) {
+            if let Some(diagnostic) = self.on_call.get(&entity) {
+                let diagnostic = diagnostic.clone();
+                self.report
+                    .push(diagnostic.at(span, format!("in this call of `{name}`")));
+            }
+            return None;
+        }
+        if context.scope.depth >= DEEPEST || self.tensors.len() > MOST_TENSORS {
+            self.report.push(
+                Diagnostic::error(
+                    "E0509",
+                    "calls are nested too deeply or make too many tensors",
+                )
+                .at(
+                    span,
+                    format!(
+                        "calls here are limited to {DEEPEST} levels and {MOST_TENSORS} tensors"
+                    ),
+                ),
+            );
+            return None;
+        }
+        let slots = self.match_arguments(callable, arguments, span)?;
+        let mut scope = Scope {
+            file: self.entity_files[entity.0 as usize],
+            locals: BTreeMap::new(),
+            letters: BTreeMap::new(),
+            rest: None,
+            captured: context.scope.captured.clone(),
+            applied: None,
+            block: context.scope.block,
+            depth: context.scope.depth + 1,
+        };
+        let mut failed = false;
+        let mut places = vec![];
+        for (formal, slot) in callable.formals.iter().zip(&slots) {
+            places.push(slot.map_or(formal.name.span, |a| a.value.span));
+            let Some(argument) = slot else {
+                continue;
+            };
+            let binding = self.argument(context, callable, formal, &argument.value);
+            failed |= binding.is_none();
+            scope
+                .locals
+                .insert(&formal.name.text, binding.unwrap_or(Binding::Poison));
+        }
+        if failed {
+            return None;
+        }
+        if callable.is_block() {
+            let passed: Vec<Binding> = scope.locals.values().copied().collect();
+            let outer = self.captured(&passed);
+            self.pin(&outer, span)?;
+            scope.captured.extend(outer);
+            scope.captured.sort();
+            scope.captured.dedup();
+        }
+        if let Some((_, element)) = &applied {
+            let members = element.members.iter();
+            scope
+                .locals
+                .extend(members.map(|(name, binding)| (*name, *binding)));
+        }
+        let later = self.unify_letters(&mut scope, callable, &places)?;
+        for formal in callable.formals {
+            if !scope.locals.contains_key(formal.name.text.as_str()) {
+                let binding = self.default(&scope, formal)?;
+                scope.locals.insert(&formal.name.text, binding);
+            }
+        }
+        self.check_sizes(&scope, callable, later)?;
+        let bindings = callable
+            .formals
+            .iter()
+            .map(|formal| scope.locals[formal.name.text.as_str()])
+            .collect();
+        let mark = self.report.mark();
+        let path = match callable.body {
+            Body::Expression(_) => self.open_path().clone(),
+            Body::Block(_) => vec![],
+        };
+        let instance = applied.as_ref().map(|(id, _)| *id);
+        let key = (entity, instance, bindings, path, scope.block);
+        if let Some(known) = self.calls.get(&key) {
+            return known.clone();
+        }
+        let drew = std::mem::replace(&mut self.drew, false);
+        let first = self.tensors.len();
+        let results: Option<Results> = match callable.body {
+            Body::Expression(body) => self
+                .expr(&mut Context::new(&scope), body)
+                .map(|value| Rc::from([Binding::Scalar(value)])),
+            Body::Block(body) => {
+                let prefix = match &applied {
+                    Some((id, element)) => {
+                        scope.applied = Some(*id);
+                        self.numbered(element.path.clone())
+                    }
+                    None => self.instance_name(scope.file, name),
+                };
+                let results = self.body(entity, &mut scope, callable, body, &prefix, hints);
+                if applied.is_some() {
+                    let made = first..self.tensors.len();
+                    self.training.applications.insert(prefix, (made, span));
+                }
+                results
+            }
+        };
+        // Every call that draws random numbers draws its own.
+        if !self.drew {
+            self.calls.insert(key, results.clone());
+        }
+        self.drew |= drew;
+        if let Some(argument) = self.fraction_passed(&scope, callable, (&places, span)) {
+            self.report.blame(mark, "E0404", argument);
+        }
+        self.report.called_from(mark, span, name);
+        results
+    }
+
+    pub(crate) fn instance_name(&mut self, file: FileId, name: &str) -> String {
+        let base = if file.0 == 0 {
+            name.to_owned()
+        } else {
+            let source = &self.sources.files[file.0 as usize].name;
+            let stem = source.rsplit(['/', '\\']).next().unwrap_or(source);
+            let stem = stem.strip_suffix(".ein").unwrap_or(stem);
+            format!("{}.{name}", stem.rsplit('.').next().unwrap_or(stem))
+        };
+        self.numbered(base)
+    }
+
+    /// The next number behind a name.
+    pub(crate) fn numbered(&mut self, base: String) -> String {
+        let number = self.instances.entry(base.clone()).or_insert(0);
+        *number += 1;
+        format!("{base}.{number}")
+    }
+
+    /// The items of a body in the order of their uses; what its results are.
+    pub(crate) fn body(
+        &mut self,
+        entity: EntityId,
+        scope: &mut Scope<'a>,
+        callable: Callable<'a>,
+        body: &'a [Item],
+        prefix: &str,
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
+        let order = self.plans.get(&entity).cloned()?;
+        let owned = self.owned.get(&entity).cloned().unwrap_or_default();
+        let mut failed = false;
+        for number in order {
+            if scope.applied.is_some() && owned.contains(&number) {
+                continue;
+            }
+            match &body[number].kind {
+                ItemKind::Dim { name, value } => {
+                    let value = value.as_ref()?;
+                    let size = self.size(scope, value, "a size");
+                    let binding = match size {
+                        Some(size) => Binding::Scalar(self.arena.whole(size)),
+                        None => Binding::Poison,
+                    };
+                    failed |= binding == Binding::Poison;
+                    scope.locals.insert(&name.text, binding);
+                }
+                ItemKind::Assert { condition } => self.assert(scope, condition),
+                ItemKind::Const { target, ty, value } => {
+                    let mut target = Target::local(target, ty.as_ref(), value, prefix);
+                    target.constant = true;
+                    failed |= self.define_local(scope, target).is_none();
+                }
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::State,
+                    targets,
+                    ty,
+                    value,
+                    ..
+                }) => {
+                    let target = targets.first()?;
+                    let state = self.state(scope, callable, target, ty.as_ref(), value);
+                    failed |= state.is_none();
+                    let name = target.name.text.as_str();
+                    scope.locals.insert(name, state.unwrap_or(Binding::Poison));
+                }
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::Next,
+                    targets,
+                    ty,
+                    value,
+                    ..
+                }) => {
+                    for target in targets {
+                        let next = self.next_state(scope, target, ty.as_ref(), value, prefix);
+                        failed |= next.is_none();
+                    }
+                }
+                ItemKind::Statement(Statement::Definition {
+                    targets, ty, value, ..
+                }) => {
+                    let locals: Option<Vec<Target<'a>>> = targets
+                        .iter()
+                        .map(|target| {
+                            let local = Target::local(target, ty.as_ref(), value, prefix);
+                            self.result_target(scope, callable, local, hints)
+                        })
+                        .collect();
+                    match <[Target<'a>; 1]>::try_from(locals?) {
+                        Ok([target]) => failed |= self.define_local(scope, target).is_none(),
+                        Err(several) => {
+                            for (target, binding) in self.define_several(scope, several, value) {
+                                failed |= binding.is_none();
+                                scope
+                                    .locals
+                                    .insert(target, binding.unwrap_or(Binding::Poison));
+                            }
+                        }
+                    }
+                }
+                ItemKind::Statement(Statement::Scatter {
+                    target,
+                    ty,
+                    combine,
+                    value,
+                    ..
+                }) => {
+                    let name = target.name.text.as_str();
+                    let local = Target::local(target, ty.as_ref(), value, prefix);
+                    let local = self.result_target(scope, callable, local, hints)?;
+                    let binding = self.define_scatter(scope, local, *combine);
+                    failed |= binding.is_none();
+                    scope
+                        .locals
+                        .insert(name, binding.unwrap_or(Binding::Poison));
+                }
+                ItemKind::Statement(repeat @ Statement::Repeat { .. }) => {
+                    let place = Place { scope, prefix };
+                    for (name, binding) in self.define_repeat(&place, repeat) {
+                        let fits = binding.and_then(|b| self.result_fits(scope, callable, name, b));
+                        failed |= fits.is_none();
+                        scope
+                            .locals
+                            .insert(name, binding.unwrap_or(Binding::Poison));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if failed {
+            return None;
+        }
+        callable
+            .results
+            .iter()
+            .map(|result| scope.locals.get(result.name.text.as_str()).copied())
+            .collect()
+    }
+
+    /// Returns the error for an argument with a fraction that the function may use as a size or position.
+    fn fraction_passed(
+        &self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+        (places, span): (&[Span], Span),
+    ) -> Option<Diagnostic> {
+        let fraction = |(formal, _): &(&Formal, &Span)| {
+            let passed = scope.locals.get(formal.name.text.as_str());
+            let Some(Binding::Scalar(value)) = passed else {
+                return false;
+            };
+            self.arena.ty(*value) == (Ty::Number { whole: false })
+        };
+        let written = |(_, place): &(&Formal, &Span)| place.file == span.file;
+        let mut passed = callable.formals.iter().zip(places);
+        let (formal, place) = passed.find(|pair| written(pair) && fraction(pair))?;
+        let (name, function) = (&formal.name.text, &callable.name.text);
+        let message =
+            format!("`{name}` of `{function}` must be a whole number, not one with a fraction");
+        let text = self.text(*place);
+        let help = match text.split_once('/') {
+            Some((over, under)) => format!(
+                "for whole numbers write `div({}, {})`",
+                over.trim(),
+                under.trim()
+            ),
+            None => format!("convert it: `i64({text})`"),
+        };
+        Some(
+            Diagnostic::error("E0404", message)
+                .at(*place, "sizes are made of it")
+                .help(help),
+        )
+    }
+
+    /// A definition of a body with what the signature and the call say of it, if it is a result.
+    fn result_target(
+        &mut self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+        mut local: Target<'a>,
+        hints: &[(String, Span)],
+    ) -> Option<Target<'a>> {
+        let name = &local.target.name.text;
+        let at = callable.results.iter().position(|r| r.name.text == *name);
+        if let Some(at) = at {
+            local.stated = self.result_shape(scope, callable, &callable.results[at])?;
+            if let Some((hint, span)) = hints.get(at) {
+                local.name = hint.clone();
+                local.named = Some(*span);
+            }
+        }
+        Some(local)
+    }
+
+    /// Whether what a block gives is what the signature says of the result of that name, if it is one.
+    fn result_fits(
+        &mut self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+        name: &str,
+        binding: Binding,
+    ) -> Option<()> {
+        let result = callable.results.iter().find(|r| r.name.text == name);
+        let (Some(result), Binding::Tensor(view)) = (result, binding) else {
+            return Some(());
+        };
+        let (sizes, place) = self
+            .result_shape(scope, callable, result)?
+            .unwrap_or((vec![], result.name.span));
+        let have = self.view_shape(view);
+        let fits = sizes.len() == have.len()
+            && (sizes.iter().zip(&have)).all(|(s, h)| s.as_ref().is_none_or(|s| !s.differs(h)));
+        if fits {
+            for (size, have) in sizes.iter().zip(&have) {
+                size.iter().for_each(|size| self.infer(have, size));
+            }
+            return Some(());
+        }
+        let declared = self.tensors[view.tensor.0 as usize].span;
+        self.report.push(
+            Diagnostic::error("E0301", format!("`{name}` has two shapes"))
+                .at(declared, format!("this is {}", self.view_text(view)))
+                .at(place, "the signature says otherwise"),
+        );
+        None
+    }
+
+    /// `a, b = f(x)`: every name with what it stands for.
+    pub(crate) fn define_several(
+        &mut self,
+        scope: &Scope<'a>,
+        targets: Vec<Target<'a>>,
+        value: &'a Expr,
+    ) -> Vec<(&'a str, Option<Binding>)> {
+        let names: Vec<&'a str> = targets
+            .iter()
+            .map(|target| target.target.name.text.as_str())
+            .collect();
+        let known = self.parts.get(&key(value)).cloned();
+        let results = match known.filter(|_| !targets[0].in_function) {
+            Some(results) => results,
+            None => {
+                let hints: Vec<(String, Span)> = targets
+                    .iter()
+                    .filter_map(|target| Some((target.name.clone(), target.named?)))
+                    .collect();
+                let results = self.several(scope, value, targets.len(), &hints);
+                self.parts.insert(key(value), results.clone());
+                results
+            }
+        };
+        let mut bindings = vec![];
+        for (at, target) in targets.into_iter().enumerate() {
+            let result = results
+                .as_ref()
+                .and_then(|results| results.get(at).copied());
+            bindings.push(match result {
+                Some(Binding::Tensor(view)) => self.whole(scope, target, view, value.span),
+                other => other.filter(|binding| *binding != Binding::Poison),
+            });
+        }
+        names.into_iter().zip(bindings).collect()
+    }
+
+    /// The call behind several names.
+    fn several(
+        &mut self,
+        scope: &Scope<'a>,
+        value: &'a Expr,
+        names: usize,
+        hints: &[(String, Span)],
+    ) -> Option<Results> {
+        let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
+            return None;
+        };
+        let named = if hints.len() == names { hints } else { &[] };
+        if let Some(results) = self.several_library(scope, value, names, named) {
+            return results;
+        }
+        let (_, callable) = self.callee(scope, callee)?;
+        if callable.results.len() != names {
+            self.wrong_results(callable, names, value.span);
+            return None;
+        }
+        self.open.push(crate::sema::sizes::ranges::Open::default());
+        let mut context = Context::new(scope);
+        let results = self.call_user(&mut context, callee, arguments, value.span, named);
+        let solved = self.close();
+        results.filter(|_| solved)
+    }
+
+    pub(crate) fn define_local(&mut self, scope: &mut Scope<'a>, target: Target<'a>) -> Option<()> {
+        let name = target.target.name.text.as_str();
+        let binding = self.define(scope, target);
+        scope
+            .locals
+            .insert(name, binding.unwrap_or(Binding::Poison));
+        binding.map(|_| ())
+    }
+}

@@ -1,0 +1,278 @@
+//! What stands at the end of a program: assertions, outputs, sizes that are still missing.
+//!
+//! Must not know the forms of expressions.
+//!
+//! ```text
+//! output y -> "y.npy"
+//! ```
+
+use crate::einsum::Role;
+use crate::sema::{
+    Checker,
+    expressions::scope::{Binding, Scope},
+    modules::instances::NoMember,
+    resolve::names::{EntityId, EntityKind, Shape},
+};
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::{Expr, ItemKind, Name, StringLiteral, output_name};
+use std::collections::{BTreeMap, HashSet};
+
+impl<'a> Checker<'a> {
+    /// Checks assertions and outputs.
+    pub(crate) fn finish_items(&mut self) {
+        let sources = self.sources;
+        if self.mode.step.is_some() {
+            // Without all of its outputs a step is no program.
+            self.open_source |= self.assemble_step().is_none();
+            return;
+        }
+        if !self.mode.wanted.is_empty() {
+            let mode = self.mode;
+            for name in &mode.wanted {
+                self.output(name, None, name.span);
+            }
+            return;
+        }
+        let Some(program) = sources.files.first() else {
+            return;
+        };
+        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+        let (mut outputs, mut trains, mut library) = (0, false, true);
+        for (number, item) in program.ast.items.iter().enumerate() {
+            match &item.kind {
+                ItemKind::Assert { condition } => {
+                    library = false;
+                    if !self.failed_items.contains(&number) {
+                        self.assert(&Scope::file(FileId(0)), condition);
+                    }
+                }
+                ItemKind::Output { name, on, file } => {
+                    outputs += 1;
+                    let full = output_name(name, on.as_deref());
+                    if let Some(first) = seen.get(&full) {
+                        self.report.push(
+                            Diagnostic::error("E0202", format!("`{full}` is given out twice"))
+                                .at(name.span, "again here")
+                                .at(*first, "first here"),
+                        );
+                        continue;
+                    }
+                    seen.insert(full, name.span);
+                    match on {
+                        None => self.output(name, file.as_ref(), item.span),
+                        Some(on) => self.output_on(name, on, file.as_ref(), item.span),
+                    }
+                }
+                ItemKind::Train(_) => trains = true,
+                ItemKind::Input { .. } | ItemKind::Param { .. } | ItemKind::Statement(_) => {
+                    library = false
+                }
+                _ => {}
+            }
+        }
+        self.read_blocks();
+        if program.ast.items.is_empty() {
+            self.report.push(
+                Diagnostic::error("E0209", "the program is empty")
+                    .note(format!("`{}` holds no items", program.name)),
+            );
+        } else if outputs == 0 && !trains && (!library || self.bindings.require_sizes) {
+            let message = "the program gives nothing out";
+            let diagnostic = if self.bindings.require_sizes {
+                Diagnostic::error("E0209", message)
+            } else {
+                Diagnostic::warning("E0209", message)
+            };
+            self.report
+                .push(diagnostic.help("write `output` and the name of what is wanted"));
+        }
+    }
+
+    /// Returns whether the checker reads the whole program, not one training step or a few definitions.
+    pub(crate) fn checks_all(&self) -> bool {
+        self.mode.step.is_none() && self.mode.wanted.is_empty()
+    }
+
+    /// Reports outputs that were not made although no error was found. That is a defect of the compiler; it must not end in a
+    /// program with fewer outputs than the text has.
+    pub(crate) fn verify_outputs(&mut self) {
+        if !self.checks_all() || self.report.failed() || self.sources.incomplete {
+            return;
+        }
+        let made: HashSet<Span> = self.outputs.iter().map(|(.., span)| *span).collect();
+        let items = self
+            .sources
+            .files
+            .first()
+            .map_or(&[][..], |file| &file.ast.items);
+        for item in items {
+            let ItemKind::Output { name, .. } = &item.kind else {
+                continue;
+            };
+            if !made.contains(&item.span) {
+                let what = format!("internal error: the output `{}` was not made", name.text);
+                self.report
+                    .push(Diagnostic::error("E0999", what).at(item.span, "no error says why"));
+            }
+        }
+    }
+
+    pub(crate) fn output(&mut self, name: &'a Name, file: Option<&'a StringLiteral>, span: Span) {
+        let binding = match self.find(FileId(0), &name.text) {
+            crate::sema::resolve::names::Found::Entity(id) => {
+                if self.shape_of(id) == Shape::Function {
+                    let none = BTreeMap::new();
+                    let instance = self.no_value(FileId(0), &none, &name.text, name.span);
+                    let diagnostic = instance.unwrap_or_else(|| {
+                        Diagnostic::error("E0204", format!("`{}` is a function", name.text))
+                            .at(name.span, "only tensors and numbers are given out")
+                    });
+                    self.report.push(diagnostic);
+                    return;
+                }
+                let counts = matches!(self.entity(id).kind, EntityKind::Repeat(_));
+                if counts && self.two_counters(FileId(0), &name.text, name.span) {
+                    return;
+                }
+                self.values.get(&id).copied()
+            }
+            crate::sema::resolve::names::Found::Member(id) => {
+                let path = name.text.split_once('.').map_or("", |(_, path)| path);
+                let owner = self.values.get(&id).copied();
+                let owner = owner.filter(|owner| *owner != Binding::Poison);
+                match owner.map(|owner| self.member_binding(owner, path)) {
+                    Some(Ok(Binding::Instance(_)) | Err(NoMember::Unknown)) => {
+                        self.unknown(FileId(0), &name.text, name.span, &[], false);
+                        None
+                    }
+                    Some(Err(NoMember::Outside { number, count })) => {
+                        self.no_instance(&name.text, name.span, number, count);
+                        None
+                    }
+                    Some(Ok(member)) => Some(member),
+                    None => None,
+                }
+            }
+            crate::sema::resolve::names::Found::Poison => None,
+            crate::sema::resolve::names::Found::Nothing => {
+                self.unknown(FileId(0), &name.text, name.span, &[], false);
+                None
+            }
+        };
+        let tensor = match binding {
+            Some(Binding::Tensor(view)) if view.is_whole() => view.tensor,
+            Some(Binding::Tensor(view)) => {
+                self.copy(view, &[], (name.text.clone(), Role::Named, name.span))
+            }
+            Some(Binding::Scalar(value)) => {
+                self.warn_of_quotients(value, name.span);
+                let Some(value) = self.settle(value, name.span) else {
+                    return;
+                };
+                self.add_statement(
+                    name.text.clone(),
+                    value,
+                    vec![],
+                    vec![],
+                    name.span,
+                    Role::Named,
+                )
+            }
+            _ => return,
+        };
+        self.outputs
+            .push((tensor, file.map(|f| f.text.clone()), span));
+    }
+
+    /// A condition on sizes: an error if it is known to be false.
+    pub(crate) fn assert(&mut self, scope: &Scope<'a>, condition: &'a Expr) {
+        let Some(value) = self.closed(scope, condition) else {
+            return;
+        };
+        let Some(value) = self.condition("`assert`", (value, condition.span)) else {
+            return;
+        };
+        match self.arena.as_truth(value) {
+            Some(true) => {}
+            Some(false) => {
+                let (text, values) = (
+                    self.text(condition.span),
+                    self.assert_values(scope, condition),
+                );
+                self.report.push(
+                    Diagnostic::error("E0308", format!("`{text}` does not hold"))
+                        .at(condition.span, values),
+                );
+            }
+            None if self.depends_on_data(value) => self.report.push(
+                Diagnostic::error("E0208", "an assertion on data")
+                    .at(condition.span, "this is not known before the run")
+                    .help("`assert` is for dims, consts and sizes"),
+            ),
+            None => {}
+        }
+    }
+
+    pub(crate) fn assert_values(&mut self, scope: &Scope<'a>, condition: &'a Expr) -> String {
+        let mut names = vec![];
+        crate::sema::resolve::forms::names_in(condition, &mut names);
+        let mut values = vec![];
+        for name in names {
+            let known = match self.binding(scope, name) {
+                Some(Binding::Scalar(value)) => match self.arena.as_size(value) {
+                    Some(size) => Some(size.to_string()),
+                    None => self.arena.as_number(value).map(|n| n.to_string()),
+                },
+                _ => scope.letters.get(name).map(|(size, _)| size.to_string()),
+            };
+            values.extend(known.map(|value| format!("`{name}` is {value}")));
+        }
+        values.join(", ")
+    }
+
+    /// Reports dims whose numbers a run would need.
+    pub(crate) fn require_sizes(&mut self) {
+        for (id, entity) in self.entities.clone().iter().enumerate() {
+            let EntityKind::Dim(None) = entity.kind else {
+                continue;
+            };
+            let Some(Binding::Scalar(value)) = self.values.get(&EntityId(id as u32)).copied()
+            else {
+                continue;
+            };
+            if self
+                .arena
+                .as_size(value)
+                .is_none_or(|size| size.known().is_some())
+            {
+                continue;
+            }
+            let name = &entity.name.text;
+            let users: Vec<String> = self
+                .tensors
+                .iter()
+                .filter(|t| {
+                    t.role == Role::Input
+                        && t.shape
+                            .iter()
+                            .any(|s| s.dims().iter().any(|d| **d == **name))
+                })
+                .map(|t| format!("`{}`", t.name))
+                .collect();
+            let help = match self.entity_files[id].0 {
+                0 => format!("give it one: `--dim {name}=…`"),
+                _ => format!("give it one in its file: `dim {name} = …`"),
+            };
+            let mut error = Diagnostic::error("E0714", format!("the size `{name}` is not known"))
+                .at(entity.name.span, "it has no value")
+                .help(help);
+            if !users.is_empty() {
+                error = error.help(format!(
+                    "or bind data to {}: `--input name=file`",
+                    users.join(" or ")
+                ));
+            }
+            self.report.push(error);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Inputs and params: their types, and the headers of the data that are bound to them.
+//!
+//! Must not know the forms of expressions, nor read data.
+//!
+//! ```text
+//! X: f32[N, D], header f32[1437, 64]   =>   N = 1437, D = 64
+//! ```
+
+use crate::einsum::Role;
+use crate::sema::{
+    Checker, InputInfo,
+    definitions::tensors::{Definition, SourceForm, Tensor},
+    expressions::scope::{Binding, Scope, View},
+    modules::stacks::Stack,
+    report::dimensions,
+    resolve::names::Found,
+    sizes::size::Size,
+};
+use ein_plan::Source;
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::{Expr, Name, Position, Type};
+
+impl<'a> Checker<'a> {
+    /// An input or param, with its full name.
+    pub(crate) fn input(
+        &mut self,
+        scope: &Scope<'a>,
+        (name, full): (&'a Name, String),
+        ty: &'a Type,
+        source: Option<&'a Expr>,
+        param: bool,
+    ) -> Option<Binding> {
+        let Type::Tensor { dtype, shape, span } = ty else {
+            return None;
+        };
+        let positions = shape.as_deref().unwrap_or_default();
+        let sizes = self.declared_sizes(scope, positions);
+        let form = match source {
+            Some(_) if param && self.bindings.params_given => {
+                Some(SourceForm::Ready(Source::Unbound))
+            }
+            None if param => {
+                self.report.push(
+                    Diagnostic::error("E0207", format!("`{}` has no source", name.text))
+                        .at(name.span, "a param begins with something")
+                        .help(format!("write one: `param {}: … = zeros`", name.text)),
+                );
+                None
+            }
+            None => Some(SourceForm::Ready(Source::Unbound)),
+            Some(expr) => {
+                let shape = sizes
+                    .clone()
+                    .unwrap_or_else(|| vec![Size::number(0); positions.len()]);
+                self.source(scope, expr, *dtype, &shape)
+            }
+        };
+        let (sizes, form) = (sizes?, form?);
+        self.check_elements(&sizes, *dtype, name.span)?;
+        if let Some(view) = self.replacement(&full, *dtype, &sizes, name.span)? {
+            return Some(Binding::Tensor(view));
+        }
+        let stack = (!self.stacked.is_empty()).then(|| Stack::new(&full, &self.stacked));
+        let (own, mut names) = (sizes.clone(), vec![full.clone()]);
+        let (mut full, mut sizes) = (full, sizes);
+        if let Some(stack) = &stack {
+            full = stack.name();
+            sizes.splice(0..0, self.stacked.iter().cloned());
+            names = stack.parts();
+        }
+        self.check_elements(&sizes, *dtype, name.span)?;
+        let place = (full.as_str(), name.span.to(*span));
+        if let Some(fed) = self.fed_input(place, *dtype, &sizes, &form, param) {
+            self.note_stack(fed, stack);
+            return fed;
+        }
+        for name in names {
+            if let Some((have, header)) = self.bindings.headers.get(&name) {
+                self.check_header(&name, *span, positions, &own, (*dtype, *have), header)?;
+            }
+            self.inputs.push(InputInfo {
+                name,
+                dtype: *dtype,
+                shape: own
+                    .iter()
+                    .map(|s| s.known().and_then(|n| u64::try_from(n).ok()))
+                    .collect(),
+                source: match &form {
+                    SourceForm::Ready(source) => source.clone(),
+                    _ => Source::Unbound,
+                },
+            });
+        }
+        let tensor = self.add_tensor(Tensor {
+            name: full,
+            dtype: *dtype,
+            shape: sizes,
+            role: if param { Role::Param } else { Role::Input },
+            definition: Definition::Source(form),
+            span: name.span.to(*span),
+        });
+        let binding = Some(Binding::Tensor(View::of(tensor)));
+        self.note_stack(binding, stack);
+        binding
+    }
+
+    fn note_stack(&mut self, binding: Option<Binding>, stack: Option<Stack>) {
+        if let (Some(Binding::Tensor(view)), Some(stack)) = (binding, stack) {
+            self.stacks.insert(view.tensor, stack);
+        }
+    }
+
+    /// Compares the data bound to an input with its declaration.
+    fn check_header(
+        &mut self,
+        name: &str,
+        span: Span,
+        positions: &[Position],
+        sizes: &[Size],
+        (declared, have): (ein_plan::DType, ein_plan::DType),
+        header: &[u64],
+    ) -> Option<()> {
+        if declared != have {
+            self.report.push(
+                Diagnostic::error(
+                    "E0703",
+                    format!("`{}` is declared {declared}, but its data is {have}", name),
+                )
+                .at(span, format!("declared {declared} here"))
+                .help(format!("declare it {have}, or convert the file")),
+            );
+            return None;
+        }
+        if sizes.len() != header.len() {
+            let shape: Vec<String> = header.iter().map(ToString::to_string).collect();
+            self.report.push(
+                Diagnostic::error(
+                    "E0704",
+                    format!(
+                        "`{}` is declared with {}, but its data has {}: [{}]",
+                        name,
+                        dimensions(sizes.len()),
+                        header.len(),
+                        shape.join(", ")
+                    ),
+                )
+                .at(
+                    span,
+                    format!("declared with {} here", dimensions(sizes.len())),
+                ),
+            );
+            return None;
+        }
+        for ((position, size), number) in positions.iter().zip(sizes).zip(header) {
+            let Position::Expr(expr) = position else {
+                continue;
+            };
+            if size
+                .known()
+                .is_none_or(|known| u64::try_from(known) == Ok(*number))
+            {
+                continue;
+            }
+            let text = self.text(expr.span);
+            let other = self
+                .bound_dims
+                .get(text)
+                .filter(|(_, input, _)| *input != name)
+                .cloned();
+            let mut error = match &other {
+                Some((value, input, _)) => Diagnostic::error(
+                    "E0713",
+                    format!("`{text}` is {value} in the data of `{input}` and {number} in the data of `{}`", name),
+                ),
+                None => Diagnostic::error(
+                    "E0713",
+                    match text.parse::<u64>() {
+                        Ok(_) => format!("`{name}` is declared with {size}, but its data has {number} there"),
+                        Err(_) => format!("`{text}` is {size}, but the data of `{name}` has {number} there"),
+                    },
+                ),
+            }
+            .at(expr.span, format!("{number} in the data of `{}`", name));
+            if let Some((value, input, place)) = other {
+                error = error.at(place, format!("{value} in the data of `{input}`"));
+            } else if let Found::Entity(id) = self.find(FileId(0), text) {
+                error = error.at(self.entity(id).name.span, format!("{size} here"));
+            }
+            self.report
+                .push(error.help("bind data whose sizes agree, or set the dim with `--dim`"));
+            return None;
+        }
+        Some(())
+    }
+}

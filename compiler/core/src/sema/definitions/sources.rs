@@ -1,0 +1,418 @@
+//! Sources: files, fills and random numbers that stand for a whole tensor, at the top level or in a function.
+//!
+//! Must not know file formats or generators.
+//!
+//! ```text
+//! normal(0, 0.02)   =>   Source::Normal { mean: 0, std: 0.02 }
+//! ```
+
+use crate::einsum::Role;
+use crate::sema::{
+    Checker,
+    definitions::tensors::{Definition, SourceForm, Target, Tensor},
+    expressions::arena::{ExprId, Ty, VarId},
+    expressions::builtins::SOURCES,
+    expressions::scope::{Binding, Context, Scope},
+    report::plural,
+    resolve::names::Found,
+    sizes::size::Size,
+};
+use ein_plan::{DType, FileRef, Scalar, Source};
+use einc_diag::{Diagnostic, Span};
+use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
+
+impl<'a> Checker<'a> {
+    /// The source that an expression names, unless the user has something of that name.
+    pub(crate) fn source_name(&self, scope: &Scope<'a>, expr: &'a Expr) -> Option<&'a str> {
+        let name = match &*expr.kind {
+            ExprKind::Name(name) => name,
+            ExprKind::Call { callee, .. } => match &*callee.kind {
+                ExprKind::Name(name) => name,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let free = !scope.locals.contains_key(name.as_str())
+            && self.find(scope.file, name) == Found::Nothing;
+        (free && SOURCES.contains(&name.as_str())).then_some(name)
+    }
+
+    /// Whether an expression is a plain number (of dims, consts and literals).
+    pub(crate) fn is_number(&mut self, scope: &Scope<'a>, expr: &'a Expr) -> bool {
+        let mark = self.report.mark();
+        let value = self.constant(scope, expr);
+        self.report.forget(mark);
+        value.is_some_and(|value| {
+            self.arena.as_number(value).is_some() || self.arena.as_truth(value).is_some()
+        })
+    }
+
+    fn constant(&mut self, scope: &Scope<'a>, expr: &'a Expr) -> Option<ExprId> {
+        self.open.push(crate::sema::sizes::ranges::Open::default());
+        let value = self.expr(&mut Context::new(scope), expr);
+        self.open.pop();
+        value
+    }
+
+    /// The source of an input, param or definition of that type.
+    pub(crate) fn source(
+        &mut self,
+        scope: &Scope<'a>,
+        expr: &'a Expr,
+        dtype: DType,
+        shape: &[Size],
+    ) -> Option<SourceForm> {
+        let Some(name) = self.source_name(scope, expr) else {
+            return self.number_source(scope, expr, dtype);
+        };
+        let arguments: &[Argument] = match &*expr.kind {
+            ExprKind::Call { arguments, .. } => arguments,
+            _ => &[],
+        };
+        let span = expr.span;
+        let wrong = |checker: &mut Self, needs: &str| {
+            checker
+                .report
+                .push(Diagnostic::error("E0207", format!("`{name}` {needs}")).at(
+                    span,
+                    format!(
+                        "this tensor is {dtype} with {}",
+                        crate::sema::report::dimensions(shape.len())
+                    ),
+                ));
+            None
+        };
+        let ready = |source| Some(SourceForm::Ready(source));
+        match name {
+            "load" => self.load(arguments, span).and_then(ready),
+            "zeros" | "ones" => {
+                self.source_arguments(scope, name, arguments, &[], span)?;
+                let value = i64::from(name == "ones");
+                ready(Source::Full(match dtype {
+                    DType::Bool => Scalar::Bool(value != 0),
+                    _ if dtype.is_integer() => Scalar::Int(value),
+                    _ => Scalar::Float(value as f64),
+                }))
+            }
+            "full" => match arguments {
+                [Argument { value, .. }] => self.number_source(scope, value, dtype),
+                _ => {
+                    self.report.push(
+                        Diagnostic::error("E0207", "`full` takes one number")
+                            .at(span, "as in `full(-1)`"),
+                    );
+                    None
+                }
+            },
+            "iota" => {
+                self.source_arguments(scope, name, arguments, &[], span)?;
+                if dtype == DType::Bool {
+                    return wrong(self, "makes numbers, not truth values");
+                }
+                ready(Source::Iota)
+            }
+            "bernoulli" => {
+                let p = self.source_arguments(scope, name, arguments, &["p"], span)?[0];
+                if !(0.0..=1.0).contains(&p) {
+                    self.report.push(
+                        Diagnostic::error("E0207", format!("{p} is not a probability"))
+                            .at(span, "it must be from 0 to 1"),
+                    );
+                    return None;
+                }
+                ready(Source::Bernoulli { p })
+            }
+            "permutation" => {
+                self.source_arguments(scope, name, arguments, &[], span)?;
+                if !dtype.is_integer() || shape.len() != 1 {
+                    return wrong(self, "is for integers with one dimension");
+                }
+                ready(Source::Permutation)
+            }
+            _ if !dtype.is_float() => wrong(self, "makes floating-point numbers"),
+            "uniform" => {
+                let x = self.source_arguments(scope, name, arguments, &["lo", "hi"], span)?;
+                ready(Source::Uniform { lo: x[0], hi: x[1] })
+            }
+            "normal" => {
+                let x = self.source_arguments(scope, name, arguments, &["mean", "std"], span)?;
+                ready(Source::Normal {
+                    mean: x[0],
+                    std: x[1],
+                })
+            }
+            "gumbel" => {
+                self.source_arguments(scope, name, arguments, &[], span)?;
+                ready(Source::Gumbel)
+            }
+            _ => {
+                let fan = if arguments.is_empty() {
+                    None
+                } else {
+                    Some(self.source_arguments(scope, name, arguments, &["fan"], span)?[0])
+                };
+                if fan.is_some_and(|fan| fan.is_nan() || fan <= 0.0) {
+                    self.report.push(
+                        Diagnostic::error("E0207", "a fan must be above 0")
+                            .at(span, "it divides the variance"),
+                    );
+                    return None;
+                }
+                Some(match name {
+                    "he_normal" => SourceForm::HeNormal { fan },
+                    _ => SourceForm::GlorotUniform { fan },
+                })
+            }
+        }
+    }
+
+    fn number_source(
+        &mut self,
+        scope: &Scope<'a>,
+        expr: &'a Expr,
+        dtype: DType,
+    ) -> Option<SourceForm> {
+        let value = self.constant(scope, expr)?;
+        let value = match self.arena.ty(value) {
+            Ty::Number { .. } => self.coerce(value, dtype, expr.span)?,
+            Ty::Typed(have) if have == dtype => value,
+            Ty::Typed(_) => return self.not_a_source(expr),
+        };
+        let scalar = match dtype {
+            DType::Bool => self.arena.as_truth(value).map(Scalar::Bool),
+            _ if dtype.is_integer() => self.arena.as_number(value).map(|n| Scalar::Int(n as i64)),
+            _ => self.arena.as_number(value).map(Scalar::Float),
+        };
+        match scalar {
+            Some(scalar) => Some(SourceForm::Ready(Source::Full(scalar))),
+            // A dim without a number yet.
+            None if !self.depends_on_data(value) && !self.bindings.require_sizes => {
+                self.open_source = true;
+                Some(SourceForm::Ready(Source::Full(Scalar::Int(0))))
+            }
+            None => self.not_a_source(expr),
+        }
+    }
+
+    fn not_a_source(&mut self, expr: &'a Expr) -> Option<SourceForm> {
+        self.report.push(
+            Diagnostic::error("E0207", "this is not a source")
+                .at(expr.span, "neither a number nor one of the sources")
+                .help(format!("the sources are a number, {}", SOURCES.join(", "))),
+        );
+        None
+    }
+
+    fn load(&mut self, arguments: &'a [Argument], span: Span) -> Option<Source> {
+        let strings: Option<Vec<&String>> = arguments
+            .iter()
+            .map(|argument| match &*argument.value.kind {
+                ExprKind::String(text) => Some(text),
+                _ => None,
+            })
+            .collect();
+        match strings.as_deref() {
+            Some([path]) => Some(Source::Load(FileRef {
+                path: (*path).clone(),
+                key: None,
+            })),
+            Some([path, key]) => Some(Source::Load(FileRef {
+                path: (*path).clone(),
+                key: Some((*key).clone()),
+            })),
+            _ => {
+                self.report.push(
+                    Diagnostic::error("E0207", "`load` takes a file and, for archives, a key").at(
+                        span,
+                        "as in `load(\"x.npy\")` or `load(\"x.npz\", \"key\")`",
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    /// The numbers that a source takes, by position or name.
+    fn source_arguments(
+        &mut self,
+        scope: &Scope<'a>,
+        name: &str,
+        arguments: &'a [Argument],
+        names: &[&str],
+        span: Span,
+    ) -> Option<Vec<f64>> {
+        let mut values = vec![None; names.len()];
+        for (at, argument) in arguments.iter().enumerate() {
+            let slot = match &argument.name {
+                Some(given) => names.iter().position(|n| *n == given.text),
+                None => Some(at),
+            };
+            let value = self.constant(scope, &argument.value)?;
+            let Some(value) = self.arena.as_number(value) else {
+                self.report.push(
+                    Diagnostic::error("E0207", format!("the numbers of `{name}` must be known"))
+                        .at(argument.value.span, "this is not a known number")
+                        .help("give dims that it is made of a number with `--dim`"),
+                );
+                return None;
+            };
+            match slot.and_then(|slot| values.get_mut(slot)) {
+                Some(place @ None) => *place = Some(value),
+                _ => {
+                    self.source_usage(name, names, span);
+                    return None;
+                }
+            }
+        }
+        let values: Option<Vec<f64>> = values.into_iter().collect();
+        if values.is_none() {
+            self.source_usage(name, names, span);
+        }
+        values
+    }
+
+    fn source_usage(&mut self, name: &str, names: &[&str], span: Span) {
+        let usage = if names.is_empty() {
+            format!("`{name}`")
+        } else {
+            format!("`{name}({})`", names.join(", "))
+        };
+        self.report.push(
+            Diagnostic::error(
+                "E0207",
+                format!(
+                    "`{name}` takes {} number{}",
+                    names.len(),
+                    plural(names.len())
+                ),
+            )
+            .at(span, format!("write {usage}")),
+        );
+    }
+
+    /// `u[v < V]: f32[V] = gumbel`.
+    pub(crate) fn define_source(
+        &mut self,
+        scope: &Scope<'a>,
+        target: &Target<'a>,
+        dtype: Option<DType>,
+        declared: Option<&'a Vec<Position>>,
+    ) -> Option<Binding> {
+        let span = target.target.span;
+        let mut open = None;
+        let dtype = match (dtype, target.guess) {
+            (None, Some(guess)) => {
+                let (typical, whole) = self.typical_type(scope, target.value);
+                self.guessed = true;
+                open = guess.is_none().then_some(whole);
+                Some(guess.unwrap_or(typical))
+            }
+            (dtype, _) => dtype,
+        };
+        let Some(dtype) = dtype else {
+            self.report.push(
+                Diagnostic::error("E0207", "a source needs the type of its tensor")
+                    .at(target.target.name.span, "no type is written")
+                    .help(format!("write it: `{}: f32[…] = …`", self.text(span))),
+            );
+            return None;
+        };
+        let shape = if target.target.positions.is_some() {
+            self.open.push(crate::sema::sizes::ranges::Open::default());
+            let mut context = Context::new(scope);
+            let vars = self.left_side(&mut context, target, declared);
+            self.open.pop();
+            let mut shape = vec![];
+            for var in vars? {
+                let var = &self.vars[var.0 as usize];
+                if target.infer && var.stated.is_none() {
+                    let (name, place) = (var.name.clone(), var.span);
+                    shape.push(self.provisional_size(&target.name, (&name, place), None));
+                    continue;
+                }
+                let Some(stated) = &var.stated else {
+                    let (name, place) = (var.name.clone(), var.span);
+                    self.report.push(
+                        Diagnostic::error("E0207", format!("a source needs the range of `{name}`"))
+                            .at(place, format!("nothing says how far `{name}` runs"))
+                            .help(format!("give it a bound: `{name} < n`")),
+                    );
+                    return None;
+                };
+                shape.push(stated.size.clone());
+            }
+            shape
+        } else {
+            match declared {
+                Some(declared) => self.declared_sizes(scope, declared)?,
+                None => vec![],
+            }
+        };
+        let source = self.source(scope, target.value, dtype, &shape)?;
+        let outer = self.drawn_for(scope, &source, target.value.span)?;
+        let shape: Vec<Size> = outer
+            .iter()
+            .map(|(_, size)| size.clone())
+            .chain(shape)
+            .collect();
+        self.check_elements(&shape, dtype, span)?;
+        let role = match (target.in_function, target.named) {
+            (true, None) => Role::Hidden,
+            _ => Role::Named,
+        };
+        let tensor = self.add_tensor(Tensor {
+            name: target.name.clone(),
+            dtype,
+            shape,
+            role,
+            definition: Definition::Source(source),
+            span,
+        });
+        // The state of a module begins once, wherever it is applied.
+        let begins = target.infer && target.guess.is_none();
+        if let (Some(block), false) = (scope.block, begins) {
+            self.drawn_in.insert(tensor, block);
+        }
+        if let Some(whole) = open {
+            self.untyped.insert(tensor, whole);
+        }
+        Some(Binding::Tensor(self.inner_view(tensor, &outer)))
+    }
+
+    /// The indices around a body for every value of which a source in it is drawn anew: all, if it is random. Notes that the
+    /// calls around it differ from each other, however equal their arguments are.
+    fn drawn_for(
+        &mut self,
+        scope: &Scope<'a>,
+        source: &SourceForm,
+        span: Span,
+    ) -> Option<Vec<(VarId, Size)>> {
+        match source {
+            SourceForm::Ready(
+                Source::Unbound | Source::Load(_) | Source::Full(_) | Source::Iota,
+            ) => return Some(vec![]),
+            SourceForm::Ready(Source::Permutation) if !scope.captured.is_empty() => {
+                let index = self.vars[scope.captured[0].0 as usize].name.clone();
+                self.report.push(
+                    Diagnostic::error(
+                        "E0207",
+                        format!("a permutation cannot be drawn for every `{index}`"),
+                    )
+                    .at(
+                        span,
+                        format!("in a function that is called for every `{index}`"),
+                    )
+                    .help("draw it outside, and pass it"),
+                );
+                return None;
+            }
+            _ => {}
+        }
+        self.drew = true;
+        let vars = scope.captured.iter();
+        Some(
+            vars.filter_map(|var| Some((*var, self.extent(*var)?)))
+                .collect(),
+        )
+    }
+}

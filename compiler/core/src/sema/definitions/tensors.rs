@@ -1,0 +1,102 @@
+//! Tensors while a program is checked: how each comes about, and what is known of a definition before its value is read.
+//!
+//! Must not know how expressions are checked.
+//!
+//! ```text
+//! O[n,y]: f32[N, H/2] = …   =>   O, f32 [N, H/2], a statement over (v0, v1)
+//! ```
+
+use crate::einsum::{LoopValue, Role};
+use crate::sema::{
+    expressions::arena::{ExprId, TensorRef, VarId},
+    sizes::size::Size,
+};
+use ein_plan::{DType, Source};
+use einc_diag::Span;
+use einc_syntax::ast::{self, Expr, Type};
+
+/// A source; those that depend on how a parameter is used are settled at the end.
+#[derive(Clone, Debug)]
+pub(crate) enum SourceForm {
+    Ready(Source),
+    /// Normal with variance 2 / fan-in.
+    HeNormal {
+        fan: Option<f64>,
+    },
+    /// Uniform with variance 2 / (fan-in + fan-out).
+    GlorotUniform {
+        fan: Option<f64>,
+    },
+}
+
+/// How a tensor comes about.
+#[derive(Clone, Debug)]
+pub(crate) enum Definition {
+    Source(SourceForm),
+    Statement {
+        vars: Vec<VarId>,
+        root: ExprId,
+    },
+    /// The derivative of a scalar by a tensor.
+    Gradient {
+        loss: TensorRef,
+        wrt: TensorRef,
+    },
+    /// What a block gives.
+    Loop(LoopValue),
+}
+
+/// A tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Tensor {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<Size>,
+    pub(crate) role: Role,
+    pub(crate) definition: Definition,
+    /// Where it is declared.
+    pub(crate) span: Span,
+}
+
+/// A definition with what is known about it from outside.
+pub(crate) struct Target<'a> {
+    pub(crate) target: &'a ast::Target,
+    pub(crate) ty: Option<&'a Type>,
+    pub(crate) value: &'a Expr,
+    /// By `const`: a number stays an untyped number.
+    pub(crate) constant: bool,
+    /// The tensor's full name.
+    pub(crate) name: String,
+    /// Where the program names it, if it does.
+    pub(crate) named: Option<Span>,
+    /// Sizes that a signature says of it.
+    pub(crate) stated: Option<(Vec<Option<Size>>, Span)>,
+    pub(crate) in_function: bool,
+    /// A state: ranges that are not written follow from other statements.
+    pub(crate) infer: bool,
+    /// Of a round's state: its type where the value has none of its own; the inner `None`: not known yet.
+    pub(crate) guess: Option<Option<DType>>,
+}
+
+impl<'a> Target<'a> {
+    /// A definition in a body.
+    pub(crate) fn local(
+        target: &'a ast::Target,
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+        prefix: &str,
+    ) -> Target<'a> {
+        Target {
+            target,
+            ty,
+            value,
+            constant: false,
+            name: format!("{prefix}.{}", target.name.text),
+            named: None,
+            stated: None,
+            in_function: true,
+            infer: false,
+            guess: None,
+        }
+    }
+}

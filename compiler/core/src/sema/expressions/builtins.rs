@@ -1,0 +1,424 @@
+//! The functions that the language has without any import.
+//!
+//! Must not know how they are computed.
+//!
+//! ```text
+//! clip(x, 0, 1)   =>   min(max(x, 0), 1)
+//! ```
+
+use crate::sema::{
+    Checker,
+    expressions::arena::{ExprId, Ty},
+    library::operations::Operation,
+    sizes::size::Size,
+};
+use ein_plan::{DType, Function};
+use einc_diag::{Diagnostic, Span};
+
+/// A name of the language that may be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    /// One argument, for floating-point numbers.
+    Real(Function),
+    /// One argument, for any numbers.
+    Numeric(Function),
+    /// Two arguments, for floating-point numbers.
+    RealPair(Function),
+    /// `min`, `max`, `pow`.
+    Pair(Function),
+    /// `softplus` and the like, which are made of other functions.
+    Composed(Composed),
+    /// `div`.
+    Div,
+    /// `clip`.
+    Clip,
+    /// `where`.
+    Where,
+    /// `stop`.
+    Stop,
+    /// `f32(x)`.
+    Convert(DType),
+    /// `size(d)`.
+    Size,
+    /// `uniform` and the like.
+    Source,
+    /// `solve` and the like.
+    Library,
+    /// `grad`.
+    Gradient,
+}
+
+/// A function that is made of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Composed {
+    /// log(1 + e^x) = max(x, 0) + log1p(exp(-abs(x))).
+    Softplus,
+    /// log(e^x + e^y) = max(x, y) + log1p(exp(-abs(x - y))); where x = y, x + log 2.
+    LogAddExp,
+    /// The derivative of lgamma: polygamma(0, x).
+    Digamma,
+    /// x != x.
+    IsNan,
+    /// abs(x) < inf.
+    IsFinite,
+}
+
+/// Their names, for "did you mean".
+pub(crate) const NAMES: &[&str] = &[
+    "where",
+    "exp",
+    "log",
+    "log1p",
+    "expm1",
+    "sqrt",
+    "rsqrt",
+    "tanh",
+    "sigmoid",
+    "relu",
+    "gelu",
+    "erf",
+    "erfc",
+    "erfinv",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "exp2",
+    "log2",
+    "log10",
+    "cbrt",
+    "hypot",
+    "lgamma",
+    "digamma",
+    "softplus",
+    "logaddexp",
+    "isnan",
+    "isfinite",
+    "nextafter",
+    "abs",
+    "sign",
+    "floor",
+    "ceil",
+    "round",
+    "min",
+    "max",
+    "pow",
+    "clip",
+    "div",
+    "stop",
+    "size",
+    "solve",
+    "cholesky",
+    "inv",
+    "qr",
+    "eigh",
+    "svd",
+    "logdet",
+    "sort",
+    "argsort",
+    "topk",
+    "grad",
+    "f32",
+    "f64",
+    "f16",
+    "bf16",
+    "u8",
+    "i32",
+    "i64",
+    "bool",
+];
+
+/// The names of sources.
+pub(crate) const SOURCES: &[&str] = &[
+    "load",
+    "zeros",
+    "ones",
+    "full",
+    "iota",
+    "uniform",
+    "normal",
+    "bernoulli",
+    "gumbel",
+    "permutation",
+    "he_normal",
+    "glorot_uniform",
+];
+
+/// What the language calls by that name.
+pub(crate) fn find(name: &str) -> Option<Builtin> {
+    if let Some(dtype) = DType::from_name(name) {
+        return Some(Builtin::Convert(dtype));
+    }
+    if SOURCES.contains(&name) {
+        return Some(Builtin::Source);
+    }
+    if Operation::named(name).is_some() {
+        return Some(Builtin::Library);
+    }
+    Some(match name {
+        "where" => Builtin::Where,
+        "clip" => Builtin::Clip,
+        "div" => Builtin::Div,
+        "stop" => Builtin::Stop,
+        "size" => Builtin::Size,
+        "grad" => Builtin::Gradient,
+        "min" | "max" | "pow" => Builtin::Pair(Function::from_name(name)?),
+        "abs" | "sign" | "floor" | "ceil" | "round" | "relu" => {
+            Builtin::Numeric(Function::from_name(name)?)
+        }
+        "exp" | "log" | "log1p" | "expm1" | "sqrt" | "rsqrt" | "tanh" | "sigmoid" | "gelu"
+        | "erf" | "erfc" | "erfinv" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh"
+        | "cosh" | "asinh" | "acosh" | "atanh" | "exp2" | "log2" | "log10" | "cbrt" | "lgamma" => {
+            Builtin::Real(Function::from_name(name)?)
+        }
+        "atan2" | "hypot" | "nextafter" => Builtin::RealPair(Function::from_name(name)?),
+        "softplus" => Builtin::Composed(Composed::Softplus),
+        "logaddexp" => Builtin::Composed(Composed::LogAddExp),
+        "digamma" => Builtin::Composed(Composed::Digamma),
+        "isnan" => Builtin::Composed(Composed::IsNan),
+        "isfinite" => Builtin::Composed(Composed::IsFinite),
+        _ => return None,
+    })
+}
+
+impl Builtin {
+    /// How many arguments it takes.
+    pub(crate) fn arity(self) -> usize {
+        match self {
+            Builtin::Where | Builtin::Clip => 3,
+            Builtin::Pair(_) | Builtin::RealPair(_) | Builtin::Div => 2,
+            Builtin::Composed(Composed::LogAddExp) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// An argument with its place.
+pub(crate) type Operand = (ExprId, Span);
+
+impl Checker<'_> {
+    /// Applies a scalar function other than `where` and `size` to as many arguments as it takes.
+    pub(crate) fn builtin(
+        &mut self,
+        builtin: Builtin,
+        name: &str,
+        x: &[Operand],
+        span: Span,
+    ) -> Option<ExprId> {
+        match builtin {
+            Builtin::Convert(dtype) => self.convert(x[0].0, dtype, x[0].1),
+            Builtin::Stop => self.apply(Function::Stop, vec![x[0].0], span),
+            Builtin::Real(function) => {
+                self.real(name, x[0])?;
+                self.apply(function, vec![x[0].0], span)
+            }
+            Builtin::RealPair(function) => {
+                let (a, b) = self.real_pair(name, x)?;
+                self.apply(function, vec![a.0, b.0], span)
+            }
+            Builtin::Composed(composed) => self.composed(composed, name, x, span),
+            Builtin::Numeric(function) => {
+                self.numeric(name, x[0])?;
+                let integer =
+                    matches!(self.arena.ty(x[0].0), Ty::Typed(dtype) if dtype.is_integer());
+                match function {
+                    Function::Floor | Function::Ceil | Function::Round if integer => Some(x[0].0),
+                    Function::Relu if integer => {
+                        let zero = self.arena.whole(Size::number(0));
+                        self.arithmetic(Function::Max, x[0], (zero, span), span)
+                    }
+                    _ => self.apply(function, vec![x[0].0], span),
+                }
+            }
+            Builtin::Pair(function) => self.arithmetic(function, x[0], x[1], span),
+            Builtin::Div => self.arithmetic(Function::FloorDiv, x[0], x[1], span),
+            Builtin::Clip => {
+                let low = self.arithmetic(Function::Max, x[0], x[1], span)?;
+                self.arithmetic(Function::Min, (low, x[0].1), x[2], span)
+            }
+            Builtin::Where
+            | Builtin::Size
+            | Builtin::Source
+            | Builtin::Library
+            | Builtin::Gradient => None,
+        }
+    }
+
+    /// Arithmetic with two operands. `Div` is real division.
+    pub(crate) fn arithmetic(
+        &mut self,
+        function: Function,
+        a: Operand,
+        b: Operand,
+        span: Span,
+    ) -> Option<ExprId> {
+        let symbol = match function {
+            Function::Add => "`+`",
+            Function::Sub => "`-`",
+            Function::Mul => "`*`",
+            Function::Div => "`/`",
+            Function::Rem => "`%`",
+            Function::Pow => "`^`",
+            Function::FloorDiv => "`div`",
+            Function::Min => "`min`",
+            _ => "`max`",
+        };
+        let (ok, other) = (self.numeric(symbol, a), self.numeric(symbol, b));
+        ok.and(other)?;
+        let integer = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Typed(dtype) if dtype.is_integer());
+        let number = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Number { .. });
+        if function == Function::Div {
+            if integer(self, a) && integer(self, b) {
+                let (left, right) = (self.text(a.1), self.text(b.1));
+                let (x, y) = (self.type_name(a.0), self.type_name(b.0));
+                self.report.push(
+                    Diagnostic::error("E0402", "`/` between integers")
+                        .at(span, "a real division")
+                        .at(a.1, format!("this is {x}"))
+                        .at(b.1, format!("this is {y}"))
+                        .help(format!("for whole numbers write `div({left}, {right})`"))
+                        .help(format!(
+                            "for real ones convert first: `f32({left}) / f32({right})`"
+                        )),
+                );
+                return None;
+            }
+            // An integer divided by a number is a real number that takes the type of what it meets.
+            if (integer(self, a) && number(self, b)) || (number(self, a) && integer(self, b)) {
+                let form =
+                    crate::sema::expressions::arena::Form::Apply(Function::Div, vec![a.0, b.0]);
+                return Some(self.arena.add(form, Ty::Number { whole: false }));
+            }
+        }
+        let (x, y) = self.unify(a, b, symbol)?;
+        match function {
+            // A square is a product: exact, and cheap everywhere.
+            Function::Pow
+                if self.arena.as_number(y) == Some(2.0) && self.arena.as_number(x).is_none() =>
+            {
+                self.apply(Function::Mul, vec![x, x], span)
+            }
+            _ => self.apply(function, vec![x, y], span),
+        }
+    }
+
+    /// A function that is made of others.
+    fn composed(
+        &mut self,
+        composed: Composed,
+        name: &str,
+        x: &[Operand],
+        span: Span,
+    ) -> Option<ExprId> {
+        let first = x[0].0;
+        self.real(name, x[0])?;
+        match composed {
+            Composed::IsNan => self.apply(Function::Ne, vec![first, first], span),
+            Composed::IsFinite => {
+                let size = self.apply(Function::Abs, vec![first], span)?;
+                let limit = (self.arena.real(f64::INFINITY), span);
+                let (size, limit) = self.unify((size, span), limit, name)?;
+                self.apply(Function::Lt, vec![size, limit], span)
+            }
+            Composed::Digamma => {
+                let order = (self.arena.real(0.0), span);
+                let (order, value) = self.unify(order, x[0], name)?;
+                self.apply(Function::Polygamma, vec![order, value], span)
+            }
+            Composed::Softplus => {
+                let zero = (self.arena.real(0.0), span);
+                let positive = self.arithmetic(Function::Max, x[0], zero, span)?;
+                let rest = self.rest_of_exponentials(x[0], span)?;
+                self.arithmetic(Function::Add, (positive, span), (rest, span), span)
+            }
+            Composed::LogAddExp => {
+                let (a, b) = self.real_pair(name, x)?;
+                // Also of two infinite ones, whose difference is NaN.
+                let is_same = self.apply(Function::Eq, vec![a.0, b.0], span)?;
+                let log_2 = (self.arena.real(std::f64::consts::LN_2), span);
+                let twice = self.arithmetic(Function::Add, a, log_2, span)?;
+                let larger = self.arithmetic(Function::Max, a, b, span)?;
+                let difference = self.arithmetic(Function::Sub, a, b, span)?;
+                let rest = self.rest_of_exponentials((difference, span), span)?;
+                let sum = self.arithmetic(Function::Add, (larger, span), (rest, span), span)?;
+                self.apply(Function::Select, vec![is_same, twice, sum], span)
+            }
+        }
+    }
+
+    /// log1p(exp(-abs(x))).
+    fn rest_of_exponentials(&mut self, x: Operand, span: Span) -> Option<ExprId> {
+        let size = self.apply(Function::Abs, vec![x.0], span)?;
+        let exponent = self.apply(Function::Neg, vec![size], span)?;
+        let exponential = self.apply(Function::Exp, vec![exponent], span)?;
+        self.apply(Function::Log1p, vec![exponential], span)
+    }
+
+    /// Two floating-point values of one type.
+    fn real_pair(&mut self, name: &str, x: &[Operand]) -> Option<(Operand, Operand)> {
+        let (ok, other) = (self.real(name, x[0]), self.real(name, x[1]));
+        ok.and(other)?;
+        let (a, b) = self.unify(x[0], x[1], &format!("`{name}`"))?;
+        Some(((a, x[0].1), (b, x[1].1)))
+    }
+
+    /// Whether it is a floating-point value, or a number that may become one.
+    fn real(&mut self, name: &str, x: Operand) -> Option<()> {
+        if let Ty::Typed(dtype) = self.arena.ty(x.0)
+            && !dtype.is_float()
+        {
+            self.wrong_type(name, "a floating-point value", x);
+            return None;
+        }
+        Some(())
+    }
+
+    fn numeric(&mut self, name: &str, x: Operand) -> Option<()> {
+        if self.arena.ty(x.0) == Ty::Typed(DType::Bool) {
+            self.wrong_type(name, "numbers", x);
+            return None;
+        }
+        Some(())
+    }
+
+    pub(crate) fn wrong_type(&mut self, name: &str, needs: &str, x: Operand) {
+        let have = self.type_name(x.0);
+        let to = if have == "bool" && needs == "numbers" {
+            "i64"
+        } else {
+            "f32"
+        };
+        let name = name.trim_matches('`');
+        let text = self.text(x.1);
+        self.report.push(
+            Diagnostic::error("E0403", format!("`{name}` needs {needs}, not {have}"))
+                .at(x.1, format!("this is {have}"))
+                .help(format!("convert it: `{to}({text})`")),
+        );
+    }
+
+    /// A condition: a truth value.
+    pub(crate) fn condition(&mut self, what: &str, x: Operand) -> Option<ExprId> {
+        if self.arena.ty(x.0) == Ty::Typed(DType::Bool) {
+            return Some(x.0);
+        }
+        let have = self.type_name(x.0);
+        self.report.push(
+            Diagnostic::error("E0403", format!("{what} needs a truth value, not {have}"))
+                .at(x.1, format!("this is {have}"))
+                .help(format!(
+                    "compare it with something: `{} != 0`",
+                    self.text(x.1)
+                )),
+        );
+        None
+    }
+}

@@ -1,0 +1,466 @@
+//! Checked tensors as an Einstein program: kernels, with nested reductions as tensors of their own.
+//!
+//! Contract: no error has been reported and all sizes are known. A reduction inside an expression becomes a
+//! hidden tensor over its free indices; what is read only in a branch of `where` stays unread there, so the
+//! branch's condition goes with it. Must not know syntax.
+//!
+//! ```text
+//! y[n] = exp(x[n] - max[k] x[k])   =>   y.1 = max x[k];  y = exp(x[n] - y.1[])
+//! ```
+
+use crate::einsum::{self, Program, Role, TensorId};
+use crate::sema::{
+    Checker,
+    definitions::tensors::Definition,
+    expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
+    lower::parts::{Builder, apply, number_of},
+    sizes::size::Size,
+};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
+use einc_diag::Span;
+use std::collections::HashMap;
+
+impl<'a> Checker<'a> {
+    /// The program that the outputs need; `None` after an error.
+    pub(crate) fn lower(&mut self) -> Option<Program> {
+        let needed = self.needed();
+        let mut program = Program {
+            files: self
+                .sources
+                .files
+                .iter()
+                .map(|file| file.name.clone())
+                .collect(),
+            ..Program::default()
+        };
+        let mut numbers = HashMap::new();
+        let blocks = self.lower_blocks(&mut program, &needed)?;
+        let mut gradients = self.no_gradients();
+        let mut taken = vec![];
+        for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
+            let tensor = self.tensors[number].clone();
+            let id = match tensor.definition {
+                Definition::Source(form) => {
+                    let source = self.settle_source(TensorRef(number as u32), form)?;
+                    let origin = self.origin(tensor.span);
+                    push(
+                        &mut program,
+                        einsum::Tensor {
+                            name: tensor.name,
+                            dtype: tensor.dtype,
+                            shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
+                            role: tensor.role,
+                            block: self
+                                .drawn_in
+                                .get(&TensorRef(number as u32))
+                                .filter(|_| source.is_random())
+                                .and_then(|block| blocks.get(block).copied()),
+                            definition: einsum::Definition::Source(source),
+                            origin,
+                        },
+                    )
+                }
+                Definition::Statement { vars, root } => {
+                    let mut hidden = 0;
+                    self.lower_tensor(
+                        &mut program,
+                        &numbers,
+                        (tensor.name.clone(), tensor.dtype, tensor.role, tensor.span),
+                        vars,
+                        root,
+                        &mut hidden,
+                        None,
+                    )?
+                }
+                Definition::Loop(value) => {
+                    let (value, block) = self.lower_value(&blocks, value)?;
+                    let origin = self.origin(tensor.span);
+                    push(
+                        &mut program,
+                        einsum::Tensor {
+                            name: tensor.name,
+                            dtype: tensor.dtype,
+                            shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
+                            role: tensor.role,
+                            definition: einsum::Definition::Loop(value),
+                            block,
+                            origin,
+                        },
+                    )
+                }
+                Definition::Gradient { loss, wrt } => {
+                    let pair = (loss, wrt);
+                    taken.push((pair, tensor.span));
+                    // What comes later is of no concern to it.
+                    let _ = self.fill_blocks(&mut program, &blocks, &numbers);
+                    self.lower_gradient(&mut program, &numbers, &mut gradients, pair, tensor.span)?
+                }
+            };
+            numbers.insert(TensorRef(number as u32), id);
+        }
+        for (tensor, file, span) in &self.outputs {
+            program.outputs.push(einsum::Output {
+                tensor: *numbers.get(tensor)?,
+                file: file.clone(),
+                origin: self.origin(*span),
+            });
+        }
+        self.fill_blocks(&mut program, &blocks, &numbers)?;
+        for (pair, span) in taken {
+            self.check_gradient(&program, &numbers, &mut gradients, pair, span)?;
+        }
+        program.needed().arranged()
+    }
+
+    /// One kernel; `condition`: where it is not true, nothing is read and the value does not matter.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn lower_tensor(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        (name, dtype, role, span): (String, DType, Role, Span),
+        vars: Vec<VarId>,
+        root: ExprId,
+        hidden: &mut usize,
+        condition: Option<ExprId>,
+    ) -> Option<TensorId> {
+        let output_rank = vars.len();
+        let mut builder = Builder {
+            vars,
+            graph: Graph::default(),
+            operands: vec![],
+            memo: HashMap::new(),
+            name: name.clone(),
+            hidden: *hidden,
+            span,
+            root,
+        };
+        let sizes: Option<Vec<Size>> = builder.vars.iter().map(|var| self.extent(*var)).collect();
+        self.check_elements(&sizes?, dtype, span)?;
+        let (mut reduction, mut guards, mut body) = (None, vec![], root);
+        // Reductions of one kind directly inside each other are one.
+        while let Form::Reduce {
+            reduction: next,
+            vars,
+            guard,
+            body: inner,
+        } = &*self.arena.form(body)
+        {
+            let nests = matches!(
+                next,
+                Reduction::Sum
+                    | Reduction::Prod
+                    | Reduction::Max
+                    | Reduction::Min
+                    | Reduction::Any
+                    | Reduction::All
+            );
+            if reduction.is_some_and(|r| r != *next || !nests)
+                || self.arena.ty(body) != self.arena.ty(root)
+            {
+                break;
+            }
+            reduction = Some(*next);
+            builder.vars.extend(vars);
+            guards.extend(*guard);
+            body = *inner;
+        }
+        let mut path = condition;
+        for guard in &guards {
+            path = Some(match path {
+                Some(path) => self.apply(Function::And, vec![path, *guard], span)?,
+                None => *guard,
+            });
+        }
+        let condition = match condition {
+            Some(condition) => {
+                Some(self.lower_node(program, numbers, &mut builder, condition, None)?)
+            }
+            None => None,
+        };
+        let mut guard = None;
+        for next in guards {
+            let next = self.lower_node(program, numbers, &mut builder, next, None)?;
+            guard = Some(match guard {
+                None => next,
+                Some(guard) => apply(&mut builder, Function::And, vec![guard, next], DType::Bool),
+            });
+        }
+        let mut value = self.lower_node(program, numbers, &mut builder, body, path)?;
+        if let Some(condition) = condition {
+            let compute = builder.graph.dtype(value);
+            let scalar = match compute {
+                DType::Bool => Scalar::Bool(false),
+                _ if compute.is_integer() => Scalar::Int(0),
+                _ => Scalar::Float(0.0),
+            };
+            let nothing = builder.graph.add(Node::Constant(scalar), compute);
+            value = apply(
+                &mut builder,
+                Function::Select,
+                vec![condition, value, nothing],
+                compute,
+            );
+            if let Some(inner) = guard {
+                let all = builder
+                    .graph
+                    .add(Node::Constant(Scalar::Bool(true)), DType::Bool);
+                guard = Some(apply(
+                    &mut builder,
+                    Function::Select,
+                    vec![condition, inner, all],
+                    DType::Bool,
+                ));
+            }
+        }
+        *hidden = builder.hidden;
+        let indices = self.indices(&builder.vars)?;
+        let operands = builder
+            .operands
+            .iter()
+            .map(|id| {
+                let tensor = program.tensor(*id);
+                Operand {
+                    columns: vec![tensor.dtype],
+                    shape: tensor.shape.clone(),
+                }
+            })
+            .collect();
+        let shape = indices[..output_rank].iter().map(|i| i.extent).collect();
+        let kernel = Kernel {
+            indices,
+            output_rank: output_rank as u32,
+            operands,
+            graph: builder.graph,
+            root: value,
+            guard,
+            reduction,
+            finish: true,
+            output: vec![dtype],
+        };
+        let (kernel, operands) = einsum::canonical::statement(kernel, &builder.operands);
+        let origin = self.origin(span);
+        Some(push(
+            program,
+            einsum::Tensor {
+                name,
+                dtype,
+                shape,
+                role,
+                block: program.innermost(&operands),
+                definition: einsum::Definition::Statement { kernel, operands },
+                origin,
+            },
+        ))
+    }
+
+    pub(crate) fn lower_node(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        id: ExprId,
+        condition: Option<ExprId>,
+    ) -> Option<NodeId> {
+        if let Some(node) = builder.memo.get(&(id, condition)) {
+            return Some(*node);
+        }
+        let form = self.arena.form(id);
+        let Ty::Typed(stored) = self.arena.ty(id) else {
+            return None;
+        };
+        let compute = stored.compute();
+        let node = match &*form {
+            Form::Constant(scalar) => builder.graph.add(Node::Constant(*scalar), compute),
+            Form::Whole(size) => {
+                let number = size.known()?;
+                let scalar = if compute.is_float() {
+                    Scalar::Float(number as f64)
+                } else {
+                    Scalar::Int(number)
+                };
+                builder.graph.add(Node::Constant(scalar), compute)
+            }
+            Form::Index(var) if self.is_row(*var) => self.lower_row(numbers, builder, *var)?,
+            Form::Index(var) => {
+                let at = builder.vars.iter().position(|v| v == var)?;
+                builder
+                    .graph
+                    .add(Node::Index(IndexId(at as u32)), DType::I64)
+            }
+            Form::SizeOf(var) => {
+                let number = self.extent(*var)?.known()?;
+                builder
+                    .graph
+                    .add(Node::Constant(Scalar::Int(number)), DType::I64)
+            }
+            Form::Read {
+                tensor,
+                positions,
+                otherwise,
+            } => {
+                let mut at = vec![];
+                for (dimension, position) in positions.iter().enumerate() {
+                    let row = self.row_position(builder, *tensor, dimension, *position)?;
+                    at.push(match row {
+                        Some(row) => row,
+                        None => {
+                            self.lower_position(program, numbers, builder, *position, condition)?
+                        }
+                    });
+                }
+                let otherwise = match otherwise {
+                    Some(otherwise) => {
+                        Some(self.lower_node(program, numbers, builder, *otherwise, condition)?)
+                    }
+                    None => None,
+                };
+                let operand = builder.operand(*numbers.get(tensor)?);
+                builder.graph.add(
+                    Node::Read {
+                        operand,
+                        column: 0,
+                        positions: at,
+                        otherwise,
+                    },
+                    compute,
+                )
+            }
+            Form::Convert(argument) => {
+                // A stored type in the middle of an expression is stored, so that it rounds as the text says.
+                if stored != compute && id != builder.root {
+                    let condition = condition.filter(|_| self.has_faulty_reduction(id));
+                    let tensor = self.hidden(program, numbers, builder, id, condition)?;
+                    let node = self.read_hidden(builder, tensor, id, condition, compute)?;
+                    builder.memo.insert((id, condition), node);
+                    return Some(node);
+                }
+                let from = self.lower_node(program, numbers, builder, *argument, condition)?;
+                if builder.graph.dtype(from) == compute {
+                    from
+                } else {
+                    builder.graph.add(Node::Convert(from), compute)
+                }
+            }
+            Form::Apply(Function::Select, arguments) => {
+                let (test, a, b) = (arguments[0], arguments[1], arguments[2]);
+                let branch = |c: &mut Self, holds: bool| -> Option<ExprId> {
+                    let this = if holds {
+                        test
+                    } else {
+                        c.apply(Function::Not, vec![test], builder.span)?
+                    };
+                    match condition {
+                        Some(outer) => c.apply(Function::And, vec![outer, this], builder.span),
+                        None => Some(this),
+                    }
+                };
+                // Only what holds a reduction has to know the condition.
+                let under = |c: &mut Self, arm: ExprId, holds: bool| {
+                    if c.has_faulty_reduction(arm) {
+                        branch(c, holds).map(Some)
+                    } else {
+                        Some(condition)
+                    }
+                };
+                let (first, second) = (under(self, a, true)?, under(self, b, false)?);
+                let nodes = vec![
+                    self.lower_node(program, numbers, builder, test, condition)?,
+                    self.lower_node(program, numbers, builder, a, first)?,
+                    self.lower_node(program, numbers, builder, b, second)?,
+                ];
+                builder
+                    .graph
+                    .add(Node::Apply(Function::Select, nodes), compute)
+            }
+            Form::Apply(function, arguments) => {
+                let mut nodes = vec![];
+                for argument in arguments {
+                    nodes.push(self.lower_node(program, numbers, builder, *argument, condition)?);
+                }
+                builder.graph.add(Node::Apply(*function, nodes), compute)
+            }
+            Form::Reduce { .. } => {
+                let condition = condition.filter(|_| self.has_faulty_reduction(id));
+                let tensor = self.hidden(program, numbers, builder, id, condition)?;
+                self.read_hidden(builder, tensor, id, condition, compute)?
+            }
+        };
+        builder.memo.insert((id, condition), node);
+        Some(node)
+    }
+
+    /// The variables of a hidden tensor, in the order in which the statement has them.
+    pub(crate) fn hidden_vars(
+        &self,
+        builder: &Builder,
+        id: ExprId,
+        condition: Option<ExprId>,
+    ) -> Vec<VarId> {
+        let mut free = self.arena.free(id).to_vec();
+        if let Some(condition) = condition {
+            free.extend(self.arena.free(condition).iter());
+        }
+        builder
+            .vars
+            .iter()
+            .copied()
+            .filter(|var| free.contains(var))
+            .collect()
+    }
+
+    pub(crate) fn hidden(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        id: ExprId,
+        condition: Option<ExprId>,
+    ) -> Option<TensorId> {
+        let vars = self.hidden_vars(builder, id, condition);
+        builder.hidden += 1;
+        let base = builder.name.clone();
+        let name = format!("{base}.{}", builder.hidden);
+        let Ty::Typed(dtype) = self.arena.ty(id) else {
+            return None;
+        };
+        // Numbers below are shared with the statement, so that names stay flat.
+        let mut inner = 0;
+        let what = (name, dtype, Role::Hidden, builder.span);
+        self.lower_tensor(program, numbers, what, vars, id, &mut inner, condition)
+    }
+
+    pub(crate) fn read_hidden(
+        &mut self,
+        builder: &mut Builder,
+        tensor: TensorId,
+        id: ExprId,
+        condition: Option<ExprId>,
+        compute: DType,
+    ) -> Option<NodeId> {
+        let mut positions = vec![];
+        for var in self.hidden_vars(builder, id, condition) {
+            let at = builder.vars.iter().position(|v| *v == var)?;
+            positions.push(
+                builder
+                    .graph
+                    .add(Node::Index(IndexId(at as u32)), DType::I64),
+            );
+        }
+        let operand = builder.operand(tensor);
+        Some(builder.graph.add(
+            Node::Read {
+                operand,
+                column: 0,
+                positions,
+                otherwise: None,
+            },
+            compute,
+        ))
+    }
+}
+
+fn push(program: &mut Program, tensor: einsum::Tensor) -> TensorId {
+    program.tensors.push(tensor);
+    TensorId(program.tensors.len() as u32 - 1)
+}

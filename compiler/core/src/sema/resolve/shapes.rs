@@ -1,0 +1,191 @@
+//! Whether a name is a scalar, a tensor or something to call, as far as the text tells.
+//!
+//! Must not know sizes or types.
+//!
+//! ```text
+//! a = X: a tensor if X is one;   b = f(x): what f gives;   c[i] = …: a tensor
+//! ```
+
+use crate::sema::{
+    Checker,
+    calls::callee::result_kind,
+    resolve::forms::unbracket,
+    resolve::names::{Declared, EntityId, EntityKind, Found, Shape},
+};
+use einc_diag::FileId;
+use einc_syntax::ast::{Expr, ExprKind, ItemKind, Target, Type};
+use std::collections::BTreeMap;
+
+impl<'a> Checker<'a> {
+    /// Whether a name is a scalar, a tensor or a function, as far as the text tells.
+    pub(crate) fn shape_of(&self, id: EntityId) -> Shape {
+        match self.entity(id).kind {
+            EntityKind::Dim(_) => Shape::Scalar,
+            EntityKind::Input { ty, .. } => match ty {
+                Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
+                Type::Tensor { shape: None, .. } => Shape::Scalar,
+                Type::Module { .. } => Shape::Poison,
+            },
+            EntityKind::Definition {
+                target, ty, value, ..
+            } => self.definition_shape(
+                self.entity_files[id.0 as usize],
+                &BTreeMap::new(),
+                target,
+                ty,
+                value,
+                0,
+            ),
+            EntityKind::Scatter { .. } => Shape::Tensor,
+            EntityKind::Part { at, value, .. } => self.part_shape(
+                self.entity_files[id.0 as usize],
+                &BTreeMap::new(),
+                at,
+                value,
+            ),
+            EntityKind::Function(_) | EntityKind::Module(_) | EntityKind::Instance(_) => {
+                Shape::Function
+            }
+            EntityKind::Repeat(_) => Shape::Scalar,
+            EntityKind::OfRepeat { visible, .. } => {
+                self.visible_shape(None, self.entity_files[id.0 as usize], visible)
+            }
+            EntityKind::Poison => Shape::Poison,
+        }
+    }
+
+    /// The same for what an instance owns: `head.w`.
+    pub(crate) fn member_shape(&self, instance: EntityId, path: &str) -> Shape {
+        match self.entity(instance).kind {
+            EntityKind::Instance(declared) => {
+                self.path_shape(self.entity_files[instance.0 as usize], declared, path)
+            }
+            _ => Shape::Poison,
+        }
+    }
+
+    /// The same where the declaration of the instance that the path begins with is known, and the file that it stands in.
+    pub(crate) fn path_shape(
+        &self,
+        mut file: FileId,
+        mut declared: Declared<'a>,
+        path: &str,
+    ) -> Shape {
+        let mut names = path.split('.').skip(1).peekable();
+        while names.peek().is_some() {
+            // Numbers say which instances of an array.
+            for _ in declared.shape.into_iter().flatten() {
+                if !names.next().is_some_and(is_number) {
+                    return Shape::Function;
+                }
+            }
+            let Some(name) = names.next() else {
+                return Shape::Function;
+            };
+            let Some((id, module)) = self.module(file, &declared.module.text) else {
+                return Shape::Poison;
+            };
+            let member = module.body.iter().find_map(|item| match &item.kind {
+                ItemKind::Param { name: own, ty, .. } if own.text == name => Some(ty),
+                _ => None,
+            });
+            let Some(ty) = member else {
+                return Shape::Function;
+            };
+            match (Declared::of(ty), names.peek()) {
+                (Some(inner), Some(_)) => {
+                    (declared, file) = (inner, self.entity_files[id.0 as usize]);
+                }
+                (None, None) => {
+                    return match ty {
+                        Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
+                        _ => Shape::Scalar,
+                    };
+                }
+                _ => return Shape::Function,
+            }
+        }
+        Shape::Function
+    }
+
+    /// The same for one of the names of `a, b = f(x)`.
+    pub(crate) fn part_shape(
+        &self,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
+        at: usize,
+        value: &Expr,
+    ) -> Shape {
+        let ExprKind::Call { callee, .. } = &*unbracket(value).kind else {
+            return Shape::Poison;
+        };
+        if let Some(operation) = self.library_of(file, callee) {
+            return operation.part_shape(at);
+        }
+        let callable = self.callee_of(file, inner, callee);
+        let result = callable.and_then(|(_, callable)| callable.results.get(at));
+        result.map_or(Shape::Poison, result_kind)
+    }
+
+    /// The same for a definition; a whole tensor's name stands on the left without brackets.
+    pub(crate) fn definition_shape(
+        &self,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
+        target: &Target,
+        ty: Option<&Type>,
+        value: &Expr,
+        depth: usize,
+    ) -> Shape {
+        if target.positions.is_some() || matches!(ty, Some(Type::Tensor { shape: Some(_), .. })) {
+            return Shape::Tensor;
+        }
+        match &*self.shaped_like(file, value).kind {
+            // `b = a`: a chain of such lines is followed for a while only.
+            ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
+                Found::Entity(id) => match self.entity(id).kind {
+                    EntityKind::Definition {
+                        target, ty, value, ..
+                    } => self.definition_shape(
+                        self.entity_files[id.0 as usize],
+                        &BTreeMap::new(),
+                        target,
+                        ty,
+                        value,
+                        depth + 1,
+                    ),
+                    EntityKind::Function(_) => Shape::Scalar,
+                    // An instance is no value, which is reported.
+                    EntityKind::Module(_) | EntityKind::Instance(_) => Shape::Poison,
+                    _ => self.shape_of(id),
+                },
+                Found::Member(id) => match self.member_shape(id, name) {
+                    Shape::Function => Shape::Poison,
+                    shape => shape,
+                },
+                Found::Poison => Shape::Poison,
+                Found::Nothing => Shape::Scalar,
+            },
+            ExprKind::Call { callee, .. } => match &*callee.kind {
+                _ if self.callee_of(file, inner, callee).is_some() => self
+                    .callee_of(file, inner, callee)
+                    .map_or(Shape::Poison, |(_, callable)| callable.shape()),
+                ExprKind::Name(name) => match self.find(file, name) {
+                    Found::Poison => Shape::Poison,
+                    Found::Entity(_) | Found::Member(_) => Shape::Scalar,
+                    Found::Nothing => match self.library_of(file, callee) {
+                        Some(operation) => operation.shape(),
+                        None => Shape::Scalar,
+                    },
+                },
+                _ => Shape::Scalar,
+            },
+            _ => Shape::Scalar,
+        }
+    }
+}
+
+/// Whether a part of a path is the number of an instance.
+pub(crate) fn is_number(part: &str) -> bool {
+    part.bytes().all(|byte| byte.is_ascii_digit())
+}

@@ -1,0 +1,501 @@
+//! What every name of a statement stands for: index, scalar, tensor or function; and which names it uses.
+//!
+//! One walk over the text of every statement and function, called or not, before anything is computed, so that
+//! unknown names, misused names and badly bound indices are all reported. Must not know sizes or types.
+//!
+//! ```text
+//! y[n] = relu(X[n,d] * w[d] + b)     bound n, implicit d, uses X w b
+//! ```
+
+use crate::sema::{
+    Checker,
+    resolve::forms::spine,
+    resolve::names::{EntityId, EntityKind, Found, Shape},
+    resolve::static_scope::{Local, Meaning, StaticScope, Unit},
+};
+use einc_diag::{Diagnostic, Span};
+use einc_syntax::ast::{Binary, Expr, ExprKind, Position, Target, Type};
+
+/// Expressions may be nested this deep; operands of one chain of operators count as one level.
+const DEEPEST: usize = 200;
+/// Operands of one chain of operators.
+const LONGEST: usize = 1000;
+
+pub(crate) struct Walk<'w, 'a> {
+    pub(crate) checker: &'w mut Checker<'a>,
+    pub(crate) scope: &'w StaticScope<'a>,
+    pub(crate) unit: Unit,
+    /// Index names bound where the walk is; `..` is one of them.
+    pub(crate) bound: Vec<&'a str>,
+    /// Index names that nothing binds, in the order of the text.
+    pub(crate) implicit: Vec<&'a str>,
+    /// Bare names in values that may be implicit indices.
+    pub(crate) pending: Vec<(&'a str, Span)>,
+    /// Values that have the name of a block's counter, outside of that block. Each is the number of rounds, unless an index has the
+    /// name.
+    counters: Vec<(&'a str, Span)>,
+    /// Scalars of the file that stand alone in a position.
+    pub(crate) scalars: Vec<(&'a str, Span)>,
+    pub(crate) depth: usize,
+    /// Whether letters are numbers here.
+    sizes: bool,
+}
+
+impl<'w, 'a> Walk<'w, 'a> {
+    pub(crate) fn new(checker: &'w mut Checker<'a>, scope: &'w StaticScope<'a>) -> Walk<'w, 'a> {
+        Walk {
+            checker,
+            scope,
+            unit: Unit::default(),
+            bound: vec![],
+            implicit: vec![],
+            pending: vec![],
+            counters: vec![],
+            scalars: vec![],
+            depth: 0,
+            sizes: false,
+        }
+    }
+
+    /// A definition with its indices, type and value; places its implicit sums.
+    pub(crate) fn definition(&mut self, target: &'a Target, ty: Option<&'a Type>, value: &'a Expr) {
+        if let Some(Type::Tensor {
+            shape: Some(shape), ..
+        }) = ty
+        {
+            self.size_list(shape);
+        }
+        for position in target.positions.iter().flatten() {
+            self.bind(position, true);
+        }
+        self.value(value);
+    }
+
+    /// An expression whose free indices are summed where the rule says.
+    pub(crate) fn value(&mut self, value: &'a Expr) {
+        self.expr(value, false);
+        self.settle_pending();
+        if !self.unit.failed {
+            for name in self.implicit.clone() {
+                self.place_sum(value, name);
+            }
+            self.warn_of_scalars(value);
+        }
+    }
+
+    /// A size or condition on sizes: no index stands in it.
+    pub(crate) fn closed(&mut self, expr: &'a Expr) {
+        let sizes = std::mem::replace(&mut self.sizes, true);
+        let before = self.implicit.len();
+        self.expr(expr, false);
+        self.sizes = sizes;
+        self.settle_pending();
+        for name in self.implicit.split_off(before) {
+            self.fail(
+                Diagnostic::error("E0208", format!("an index, `{name}`, in a size"))
+                    .at(expr.span, "a size is made of numbers, dims and consts"),
+            );
+        }
+    }
+
+    /// A default: a value, a list of some, or how a state begins.
+    pub(crate) fn setting(&mut self, expr: &'a Expr) {
+        match &*expr.kind {
+            ExprKind::List(items) => items.iter().for_each(|item| self.closed(item)),
+            _ if self.checker.source_static(self.scope, expr) => {
+                crate::sema::resolve::walk::walk_source(self, expr);
+            }
+            _ => self.closed(expr),
+        }
+    }
+
+    /// The sizes of a type or signature.
+    pub(crate) fn size_list(&mut self, shape: &'a [Position]) {
+        for position in shape {
+            match position {
+                Position::Expr(expr) => self.closed(expr),
+                Position::Rest(span) => self.rest(*span),
+            }
+        }
+    }
+
+    pub(crate) fn fail(&mut self, diagnostic: Diagnostic) {
+        self.checker.report.push(diagnostic);
+        self.unit.failed = true;
+    }
+
+    pub(crate) fn rest(&mut self, span: Span) {
+        if !self.scope.rest {
+            self.fail(
+                Diagnostic::error("E0309", "`..` stands for nothing here")
+                    .at(span, "no `..` in a signature around this")
+                    .help("`..` is for functions whose signature has it: `fn f(x[.., d])`"),
+            );
+        }
+    }
+
+    /// Names that stood as plain values: implicit indices, if they stand in a position as well.
+    pub(crate) fn settle_pending(&mut self) {
+        for (name, span) in std::mem::take(&mut self.counters) {
+            if !self.implicit.contains(&name) {
+                self.unit.failed |= self.checker.two_counters(self.scope.file, name, span);
+                self.used(name, span);
+            }
+        }
+        for (name, span) in std::mem::take(&mut self.pending) {
+            if !self.implicit.contains(&name) {
+                self.unit.failed = true;
+                let locals: Vec<&str> = self
+                    .scope
+                    .locals
+                    .keys()
+                    .copied()
+                    .chain(self.bound.iter().copied())
+                    .collect();
+                self.checker
+                    .unknown(self.scope.file, name, span, &locals, false);
+            }
+        }
+    }
+
+    /// Returns the block whose counter has this name, if the walk is outside of the block and no bound index has the name.
+    pub(crate) fn counter_outside(&self, name: &str) -> Option<EntityId> {
+        if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
+            return None;
+        }
+        match self.checker.find(self.scope.file, name) {
+            Found::Entity(id) => {
+                let is_counter = matches!(self.checker.entity(id).kind, EntityKind::Repeat(_));
+                is_counter.then_some(id)
+            }
+            _ => None,
+        }
+    }
+
+    /// Warns where a scalar stands in positions of several factors of a product, as an index would that is summed.
+    fn warn_of_scalars(&mut self, value: &'a Expr) {
+        let scalars = std::mem::take(&mut self.scalars);
+        for (at, (name, span)) in scalars.iter().enumerate() {
+            let again = scalars[at + 1..].iter().find(|(other, _)| other == name);
+            let first = scalars[..at].iter().all(|(other, _)| other != name);
+            let (Some((_, again)), true) = (again, first && self.is_shared(value, name)) else {
+                continue;
+            };
+            let mut warning = Diagnostic::warning(
+                "E0205",
+                format!("`{name}` is a scalar here, not an index that is summed"),
+            )
+            .at(*span, "its value is the position")
+            .at(*again, "and here");
+            if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+                warning = warning.at(
+                    self.checker.entity(id).name.span,
+                    "the scalar is defined here",
+                );
+            }
+            self.checker.report.push(
+                warning
+                    .help(format!(
+                        "if the scalar is meant, write `({name})` in the positions"
+                    ))
+                    .help("if an index is meant, give it a name that nothing else has"),
+            );
+        }
+    }
+
+    pub(crate) fn meaning(&self, name: &str) -> Meaning {
+        if self.bound.contains(&name) {
+            return Meaning::Index;
+        }
+        if let Some(local) = self.scope.locals.get(name) {
+            return match local {
+                Local::Scalar | Local::Any => Meaning::Scalar,
+                Local::Tensor => Meaning::Tensor,
+                Local::Letter => Meaning::Letter,
+                Local::Item(_, shape) => match shape {
+                    Shape::Scalar => Meaning::Scalar,
+                    Shape::Tensor => Meaning::Tensor,
+                    Shape::Function => Meaning::Function,
+                    Shape::Poison => Meaning::Poison,
+                },
+            };
+        }
+        if matches!(name, "inf" | "nan" | "pi") {
+            return Meaning::Scalar;
+        }
+        let member = |shape| match shape {
+            Shape::Scalar => Meaning::Scalar,
+            Shape::Tensor => Meaning::Tensor,
+            Shape::Function => Meaning::Unknown,
+            Shape::Poison => Meaning::Poison,
+        };
+        if let Some(owned) = self.scope.owner_of(name) {
+            return member(
+                self.checker
+                    .path_shape(self.scope.file, owned.declared, name),
+            );
+        }
+        match self.checker.find(self.scope.file, name) {
+            Found::Nothing if name == "training" => Meaning::Scalar,
+            Found::Nothing => Meaning::Unknown,
+            Found::Poison => Meaning::Poison,
+            Found::Member(id) => member(self.checker.member_shape(id, name)),
+            Found::Entity(id) => {
+                let shape = self.checker.shape_of(id);
+                match shape {
+                    Shape::Scalar => Meaning::Scalar,
+                    Shape::Tensor => Meaning::Tensor,
+                    Shape::Function => Meaning::Function,
+                    Shape::Poison => Meaning::Poison,
+                }
+            }
+        }
+    }
+
+    /// Notes that what the name stands for is read. An index may have the name of a tensor, and reads nothing of it.
+    pub(crate) fn used(&mut self, name: &str, span: Span) {
+        if self.bound.contains(&name) {
+            return;
+        }
+        if let Some(local) = self.scope.locals.get(name) {
+            if let Local::Item(number, _) = local {
+                self.unit.items.push((*number, span));
+            }
+            return;
+        }
+        self.used_outside(name, span);
+    }
+
+    /// Notes that something outside of a body is read, or something that an instance inside it owns.
+    pub(crate) fn used_outside(&mut self, name: &str, span: Span) {
+        if let Some(owned) = self.scope.owner_of(name) {
+            self.unit.items.push((owned.item, span));
+            let path = (owned.module, name.to_owned(), span);
+            self.checker.inner_uses.push(path);
+            return;
+        }
+        let found = self.checker.find(self.scope.file, name);
+        if let Found::Member(id) = found {
+            let path = (id, name.to_owned(), span);
+            self.checker.member_uses.push(path);
+        }
+        if let Found::Entity(id) | Found::Member(id) = found {
+            self.unit.uses.push((id, span));
+        }
+    }
+
+    /// Binds the index of a left side or reduction.
+    pub(crate) fn bind(&mut self, position: &'a Position, left: bool) {
+        let (name, span, bound) = match position {
+            Position::Rest(span) => {
+                self.rest(*span);
+                ("..", *span, None)
+            }
+            Position::Expr(expr) => match &*expr.kind {
+                ExprKind::Name(name) => (name.as_str(), expr.span, None),
+                ExprKind::Binary {
+                    operator: Binary::Less | Binary::LessEqual,
+                    left: index,
+                    right,
+                    ..
+                } if matches!(&*index.kind, ExprKind::Name(_)) => match &*index.kind {
+                    ExprKind::Name(name) => (name.as_str(), index.span, Some(right)),
+                    _ => return,
+                },
+                // Not an index: the parser has said so.
+                _ => {
+                    self.unit.failed = true;
+                    return;
+                }
+            },
+        };
+        if self.bound.contains(&name) {
+            let message = if left {
+                format!("index `{name}` stands on the left twice")
+            } else {
+                format!("index `{name}` is already bound")
+            };
+            self.fail(
+                Diagnostic::error("E0205", message)
+                    .at(span, "bound again here")
+                    .help("give it another name"),
+            );
+            return;
+        }
+        if name != ".." {
+            match self.meaning(name) {
+                Meaning::Scalar if self.counter_outside(name).is_none() => {
+                    let mut error = Diagnostic::error(
+                        "E0205",
+                        format!("`{name}` is a scalar and cannot be an index"),
+                    )
+                    .at(span, "bound as an index here");
+                    if let Found::Entity(id) = self.checker.find(self.scope.file, name)
+                        && !self.scope.locals.contains_key(name)
+                    {
+                        error = error.at(
+                            self.checker.entity(id).name.span,
+                            "the scalar is defined here",
+                        );
+                    }
+                    self.fail(error.help("give the index another name"));
+                    return;
+                }
+                _ if name.contains('.') => {
+                    self.unit.failed = true;
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.bound.push(name);
+        if let Some(bound) = bound {
+            if left {
+                self.closed(bound);
+            } else {
+                self.expr(bound, true);
+            }
+        }
+    }
+
+    pub(crate) fn expr(&mut self, expr: &'a Expr, position: bool) {
+        if self.depth >= DEEPEST {
+            self.fail(
+                Diagnostic::error("E0210", "this expression is nested too deeply")
+                    .at(expr.span, format!("more than {DEEPEST} levels"))
+                    .help("give inner parts names of their own"),
+            );
+            return;
+        }
+        if self.unit.failed && self.depth > 0 && self.checker.report.mark() > 1000 {
+            return;
+        }
+        self.depth += 1;
+        self.expr_inner(expr, position);
+        self.depth -= 1;
+    }
+
+    fn expr_inner(&mut self, expr: &'a Expr, position: bool) {
+        match &*expr.kind {
+            ExprKind::Integer(_) | ExprKind::Float(_) | ExprKind::Bool(_) => {}
+            ExprKind::Error => self.unit.failed = true,
+            ExprKind::Name(name) => self.name(name, expr.span, position),
+            ExprKind::String(_) => self.fail(
+                Diagnostic::error("E0204", "a string cannot stand here")
+                    .at(expr.span, "strings are for `load`, `use` and `output` only"),
+            ),
+            ExprKind::Next(name) => self.fail(
+                Diagnostic::error(
+                    "E0204",
+                    format!("`next {}` outside of a `repeat`", name.text),
+                )
+                .at(expr.span, "there are no rounds here"),
+            ),
+            ExprKind::Tuple(_) => self.fail(
+                Diagnostic::error("E0204", "several values cannot stand here")
+                    .at(expr.span, "one value is needed"),
+            ),
+            ExprKind::List(_) => self.fail(
+                Diagnostic::error("E0204", "a list cannot stand here")
+                    .at(expr.span, "a value is needed"),
+            ),
+            ExprKind::Negate(inner) | ExprKind::Not(inner) | ExprKind::Bracket(inner) => {
+                self.expr(inner, position);
+            }
+            ExprKind::Binary { .. } => {
+                let (first, rest) = spine(expr);
+                if rest.len() > LONGEST {
+                    self.fail(
+                        Diagnostic::error("E0210", "this chain of operators is too long")
+                            .at(expr.span, format!("more than {LONGEST} operands"))
+                            .help("give parts of it names of their own"),
+                    );
+                    return;
+                }
+                self.expr(first, position);
+                for (_, _, right) in rest {
+                    self.expr(right, position);
+                }
+            }
+            ExprKind::Chain { first, rest } => {
+                self.expr(first, position);
+                for (_, operand) in rest {
+                    self.expr(operand, position);
+                }
+            }
+            ExprKind::Else { value, fallback } => {
+                if !matches!(&*value.kind, ExprKind::Access { .. } | ExprKind::Error) {
+                    self.fail(
+                        Diagnostic::error(
+                            "E0310",
+                            "`else` says what a position outside of a tensor reads",
+                        )
+                        .at(value.span, "this is not an access")
+                        .help("write it behind the positions: `x[i - 1] else 0`"),
+                    );
+                }
+                self.expr(value, position);
+                self.expr(fallback, position);
+            }
+            ExprKind::Reduce { indices, body, .. } => {
+                let before = self.bound.len();
+                for index in indices {
+                    self.bind(index, false);
+                }
+                self.expr(body, position);
+                self.bound.truncate(before);
+            }
+            ExprKind::Access { base, positions } => self.access(base, positions, position),
+            ExprKind::Call { callee, arguments } => {
+                self.call(expr.span, callee, arguments, position)
+            }
+        }
+    }
+
+    fn name(&mut self, name: &'a str, span: Span, position: bool) {
+        match self.meaning(name) {
+            Meaning::Index => {}
+            Meaning::Poison => self.unit.failed = true,
+            Meaning::Scalar if self.counter_outside(name).is_some() => {
+                self.counters.push((name, span));
+            }
+            Meaning::Scalar => self.used(name, span),
+            Meaning::Letter if self.sizes => {}
+            Meaning::Letter => self.note_implicit(name),
+            Meaning::Function if position => self.note_implicit(name),
+            Meaning::Function => {
+                let (file, inner) = (self.scope.file, &self.scope.inner);
+                let instance = self.checker.no_value(file, inner, name, span);
+                self.fail(instance.unwrap_or_else(|| {
+                    Diagnostic::error("E0204", format!("`{name}` is a function"))
+                        .at(span, "it must be called")
+                        .help(format!("write `{name}(…)`"))
+                }));
+            }
+            Meaning::Tensor | Meaning::Unknown if position && !name.contains('.') => {
+                self.note_implicit(name)
+            }
+            Meaning::Tensor => {
+                // A value: an index of that name if there is one, else reported with its rank later.
+                self.used(name, span);
+            }
+            Meaning::Unknown => self.pending.push((name, span)),
+        }
+    }
+
+    pub(crate) fn note_implicit(&mut self, name: &'a str) {
+        if !self.implicit.contains(&name) {
+            self.implicit.push(name);
+        }
+    }
+}
+
+pub(crate) fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
+    if let ExprKind::Call { arguments, .. } = &*expr.kind {
+        for argument in arguments {
+            if !matches!(&*argument.value.kind, ExprKind::String(_)) {
+                walk.value(&argument.value);
+            }
+        }
+    }
+}

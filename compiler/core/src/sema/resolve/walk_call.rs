@@ -1,0 +1,312 @@
+//! Accesses and calls in the walk of `resolve`: what is read, what is called, which arguments are tensors.
+//!
+//! Must not know sizes or types.
+//!
+//! ```text
+//! dense(X, W, b)[n, h]   =>   uses dense X W b, positions n h
+//! ```
+
+use crate::sema::{
+    calls::callee::Callable,
+    expressions::builtins::{self, Builtin},
+    resolve::names::{EntityId, EntityKind, Found, Shape},
+    resolve::static_scope::{Local, Meaning},
+    resolve::walk::Walk,
+};
+use einc_diag::{Diagnostic, Span};
+use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
+
+impl<'a> Walk<'_, 'a> {
+    pub(crate) fn access(&mut self, base: &'a Expr, positions: &'a [Position], position: bool) {
+        match &*base.kind {
+            ExprKind::Name(name) => match self.meaning(name) {
+                Meaning::Tensor => self.used(name, base.span),
+                Meaning::Poison => self.unit.failed = true,
+                Meaning::Unknown => {
+                    self.unit.failed = true;
+                    let locals: Vec<&str> = self.scope.locals.keys().copied().collect();
+                    if builtins::find(name).is_some() {
+                        self.fail(
+                            Diagnostic::error("E0204", format!("`{name}` is a function"))
+                                .at(base.span, "its arguments stand in round brackets")
+                                .help(format!("write `{name}(…)`")),
+                        );
+                    } else {
+                        self.checker
+                            .unknown(self.scope.file, name, base.span, &locals, false);
+                    }
+                }
+                Meaning::Function => {
+                    let (file, inner) = (self.scope.file, &self.scope.inner);
+                    let instance = self.checker.no_value(file, inner, name, base.span);
+                    self.fail(instance.unwrap_or_else(|| {
+                        Diagnostic::error("E0204", format!("`{name}` is a function"))
+                            .at(base.span, "its arguments stand in round brackets")
+                            .help(format!("write `{name}(…)`"))
+                    }));
+                }
+                Meaning::Scalar if self.scope.locals.get(name.as_str()) == Some(&Local::Any) => {}
+                // A tensor whose name is also an index: the brackets say which is meant.
+                Meaning::Index | Meaning::Letter
+                    if matches!(
+                        self.scope.locals.get(name.as_str()),
+                        Some(Local::Tensor | Local::Item(_, Shape::Tensor))
+                    ) || self.outer_tensor(name) =>
+                {
+                    match self.scope.locals.get(name.as_str()) {
+                        Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
+                        Some(_) => {}
+                        None => {
+                            if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+                                self.unit.uses.push((id, base.span));
+                            }
+                        }
+                    }
+                }
+                Meaning::Index | Meaning::Letter | Meaning::Scalar => self.fail(
+                    Diagnostic::error("E0304", format!("`{name}` is not a tensor"))
+                        .at(base.span, "it has no dimensions, so no positions")
+                        .help(format!("write `{name}` alone")),
+                ),
+            },
+            ExprKind::Call { callee, arguments } => {
+                self.depth += 1;
+                self.call(base.span, callee, arguments, position);
+                self.depth -= 1;
+            }
+            ExprKind::Error => self.unit.failed = true,
+            _ => self.fail(
+                Diagnostic::error("E0304", "only a name or a call has positions")
+                    .at(base.span, "this is an expression")
+                    .help("give it a name first: `t[i,j] = …`"),
+            ),
+        }
+        for position in positions {
+            match position {
+                Position::Expr(expr) => self.position(expr),
+                Position::Rest(span) => {
+                    self.rest(*span);
+                    if self.scope.rest && !self.bound.contains(&"..") {
+                        self.note_implicit("..");
+                    }
+                }
+            }
+        }
+    }
+
+    /// A position of an access. A name alone in it is an index or a scalar; the counter of a block is an index outside of its block.
+    fn position(&mut self, expr: &'a Expr) {
+        if let ExprKind::Name(name) = &*expr.kind {
+            if self.counter_outside(name).is_some() {
+                return self.note_implicit(name);
+            }
+            let outside = !self.scope.locals.contains_key(name.as_str());
+            if outside && self.scope.file.0 == 0 && matches!(self.meaning(name), Meaning::Scalar) {
+                self.scalars.push((name, expr.span));
+            }
+        }
+        self.expr(expr, true);
+    }
+
+    /// Whether it has been said what is wrong with a name, or with the module of an instance that cannot be applied.
+    fn is_reported(&self, name: &str) -> bool {
+        match self.checker.find(self.scope.file, name) {
+            Found::Poison => true,
+            Found::Entity(id) => matches!(self.checker.entity(id).kind, EntityKind::Instance(_)),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn outer_tensor(&self, name: &str) -> bool {
+        if let Some(owned) = self.scope.owner_of(name) {
+            let shape = self
+                .checker
+                .path_shape(self.scope.file, owned.declared, name);
+            return shape == Shape::Tensor;
+        }
+        match self.checker.find(self.scope.file, name) {
+            Found::Entity(id) => self.checker.shape_of(id) == Shape::Tensor,
+            Found::Member(id) => self.checker.member_shape(id, name) == Shape::Tensor,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn call(
+        &mut self,
+        span: Span,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        position: bool,
+    ) {
+        if let Some((id, _)) = self.callee(callee) {
+            return self.call_of(id, callee, arguments, position);
+        }
+        let base = match &*callee.kind {
+            ExprKind::Access { base, .. } => base,
+            _ => callee,
+        };
+        if matches!(&*base.kind, ExprKind::Name(name) if self.is_reported(name)) {
+            self.unit.failed = true;
+            return;
+        }
+        let ExprKind::Name(name) = &*callee.kind else {
+            self.fail(
+                Diagnostic::error("E0204", "only a name can be called")
+                    .at(callee.span, "this is not a name"),
+            );
+            return;
+        };
+        let entity = self.checker.find(self.scope.file, name);
+        match entity {
+            Found::Entity(id) => match self.checker.entity(id).kind {
+                EntityKind::Module(module) => {
+                    let name = &module.name.text;
+                    self.fail(
+                        Diagnostic::error("E0510", format!("`{name}` is a module"))
+                            .at(callee.span, "only an instance of it can be applied")
+                            .help(format!(
+                                "declare one, and apply that: `param layer: {name}(…)`, `layer(…)`"
+                            )),
+                    );
+                }
+                _ if builtins::find(name).is_some() => {}
+                _ => self.fail(
+                    Diagnostic::error("E0204", format!("`{name}` is not a function"))
+                        .at(callee.span, "called here")
+                        .at(self.checker.entity(id).name.span, "defined here")
+                        .help(format!("positions stand in square brackets: `{name}[…]`")),
+                ),
+            },
+            Found::Member(_) => self.fail(
+                Diagnostic::error("E0510", format!("`{name}` cannot be applied from outside"))
+                    .at(callee.span, "inside of an instance")
+                    .help("apply the instance, or declare one of your own"),
+            ),
+            Found::Nothing | Found::Poison => {}
+        }
+        if entity == Found::Nothing {
+            match builtins::find(name) {
+                Some(Builtin::Source) => self.fail(
+                    Diagnostic::error(
+                        "E0207",
+                        format!("the source `{name}` cannot stand inside an expression"),
+                    )
+                    .at(span, "a source is the whole right side")
+                    .help(format!(
+                        "give it a name: `u[i < n]: f32[n] = {}`",
+                        self.checker.text(span)
+                    )),
+                ),
+                Some(Builtin::Size) => {
+                    if let [argument] = arguments
+                        && let ExprKind::Name(index) = &*argument.value.kind
+                    {
+                        match self.meaning(index) {
+                            Meaning::Scalar => self.used(index, argument.value.span),
+                            Meaning::Index | Meaning::Letter => {}
+                            Meaning::Poison => self.unit.failed = true,
+                            _ => self.pending.push((index, argument.value.span)),
+                        }
+                    } else {
+                        self.fail(
+                            Diagnostic::error("E0502", "`size` takes one index or size")
+                                .at(span, "as in `size(d)`"),
+                        );
+                    }
+                    return;
+                }
+                Some(_) => {}
+                None => {
+                    self.unit.failed = true;
+                    self.checker
+                        .unknown(self.scope.file, name, callee.span, &[], true);
+                }
+            }
+        }
+        let whole = self.takes_tensors(callee);
+        for argument in arguments {
+            if whole
+                && let ExprKind::Name(name) = &*argument.value.kind
+                && self.is_tensor_argument(name, argument.value.span)
+            {
+                continue;
+            }
+            self.expr(&argument.value, position);
+        }
+    }
+
+    /// What a call calls, if that is the user's.
+    pub(crate) fn callee(&self, callee: &Expr) -> Option<(EntityId, Callable<'a>)> {
+        self.checker
+            .callee_of(self.scope.file, &self.scope.inner, callee)
+    }
+
+    /// A call of a function, or of an instance of a module.
+    fn call_of(
+        &mut self,
+        id: EntityId,
+        callee: &'a Expr,
+        arguments: &'a [Argument],
+        position: bool,
+    ) {
+        self.unit.uses.push((id, callee.span));
+        let (base, positions) = match &*callee.kind {
+            ExprKind::Access { base, positions } => (base, positions.as_slice()),
+            _ => (callee, &[][..]),
+        };
+        if let ExprKind::Name(name) = &*base.kind {
+            match self.scope.locals.get(name.as_str()) {
+                Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
+                _ => self.used(name, base.span),
+            }
+        }
+        for position in positions {
+            match position {
+                Position::Expr(expr) => self.closed(expr),
+                Position::Rest(span) => self.rest(*span),
+            }
+        }
+        for argument in arguments {
+            if let ExprKind::Name(name) = &*argument.value.kind
+                && self.is_tensor_argument(name, argument.value.span)
+            {
+                continue;
+            }
+            self.expr(&argument.value, position);
+        }
+    }
+
+    /// A tensor's name as an argument of a function is the tensor, also where an index has that name.
+    pub(crate) fn is_tensor_argument(&mut self, name: &'a str, span: Span) -> bool {
+        match self.scope.locals.get(name) {
+            Some(Local::Tensor) => true,
+            Some(Local::Item(number, Shape::Tensor)) => {
+                self.unit.items.push((*number, span));
+                true
+            }
+            Some(_) => false,
+            None if self.outer_tensor(name) => {
+                self.used_outside(name, span);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a name in an argument is a tensor and so holds no index.
+    pub(crate) fn names_tensor(&self, name: &str) -> bool {
+        match self.scope.locals.get(name) {
+            Some(Local::Tensor | Local::Item(_, Shape::Tensor)) => true,
+            Some(_) => false,
+            None => self.outer_tensor(name),
+        }
+    }
+
+    /// Whether a call takes whole tensors: of a user's function, a library operation, or `grad`.
+    pub(crate) fn takes_tensors(&self, callee: &Expr) -> bool {
+        let file = self.scope.file;
+        self.callee(callee).is_some()
+            || self.checker.is_gradient(file, callee)
+            || self.checker.library_of(file, callee).is_some()
+    }
+}

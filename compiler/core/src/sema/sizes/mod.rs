@@ -1,0 +1,11 @@
+//! Sizes as polynomials over dims, the range of every index, and proofs that positions stay inside their tensors.
+//!
+//! Must not know syntax or types.
+//!
+//! ```text
+//! 2*y + r - 1 with y < 28, r < 3   =>   -1 … 56
+//! ```
+
+pub(crate) mod prove;
+pub(crate) mod ranges;
+pub(crate) mod size;

@@ -1,0 +1,356 @@
+//! Proofs that positions stay inside their tensors.
+//!
+//! A position is an affine form over indices; its ends are compared with the size. Conditions that hold around it
+//! (`where`, bounds that name indices) are forms that are at least 0, and count. Must not know syntax.
+//!
+//! ```text
+//! 2*y + r - 1 with y < 28, r < 3: -1 … 56
+//! ```
+
+use crate::sema::{
+    Checker,
+    expressions::arena::{ExprId, Form, Ty, VarId},
+    sizes::ranges::{Obligation, Reach},
+    sizes::size::Size,
+};
+use ein_plan::{DType, Function, Scalar};
+use einc_diag::Diagnostic;
+use std::{collections::BTreeMap, rc::Rc};
+
+/// `constant + Σ coefficient · index`.
+#[derive(Clone, Debug)]
+pub(crate) struct Linear {
+    pub(crate) constant: Size,
+    pub(crate) terms: BTreeMap<VarId, Size>,
+}
+
+impl Checker<'_> {
+    /// The last value of a range.
+    pub(crate) fn last(&self, size: &Size) -> Size {
+        size.subtract(&Size::number(1))
+            .unwrap_or_else(|_| size.clone())
+    }
+
+    pub(crate) fn prove(&mut self, obligation: &Obligation) -> bool {
+        if obligation
+            .path
+            .iter()
+            .any(|c| self.arena.as_truth(*c) == Some(false))
+        {
+            return true;
+        }
+        let affine = self.linear(obligation.position);
+        let Some(form) = affine else {
+            // Data, or arithmetic beyond affine forms: looked up at run time.
+            return true;
+        };
+        // A loop that is never entered reads nothing.
+        let empty = |var: &VarId| self.extent(*var).and_then(|e| e.known()) == Some(0);
+        let open = |var: &VarId| self.extent(*var).is_none_or(|e| self.is_provisional(&e));
+        if form.terms.keys().any(|var| empty(var) || open(var)) {
+            return true;
+        }
+        let Ok(top) = obligation.size.subtract(&Size::number(1)) else {
+            return true;
+        };
+        let above = Linear::constant(top).plus(&form, &Size::number(-1));
+        let facts = self.facts(&obligation.path);
+        let sides = [(Some((*form).clone()), false), (above, true)];
+        for (side, upper) in sides {
+            let Some(side) = side else {
+                continue;
+            };
+            if self.proved(&side, &facts) != Some(false) {
+                continue;
+            }
+            let name = self.tensors[obligation.tensor.0 as usize].name.clone();
+            let (low, high) = self.ends(&form);
+            let value = if upper { high } else { low };
+            let text = self.text(obligation.span);
+            let mut error = Diagnostic::error(
+                "E0305",
+                match value {
+                    Some(value) => format!(
+                        "`{text}` reaches {value}, outside of dimension {} of `{name}`, which has {}",
+                        obligation.dimension + 1,
+                        obligation.size
+                    ),
+                    None => format!("`{text}` can leave dimension {} of `{name}`", obligation.dimension + 1),
+                },
+            )
+            .at(obligation.span, self.corner(&form, upper))
+            .at(
+                self.tensors[obligation.tensor.0 as usize].span,
+                match obligation.written {
+                    true => format!("`{name}` has {} there", obligation.size),
+                    false => format!("`{name}` is {} here", self.shape_text(obligation.tensor)),
+                },
+            );
+            error = if obligation.written {
+                error.help("bound the indices, or make the tensor larger")
+            } else if form.terms.is_empty() && !upper {
+                error.help("positions count from 0; the last one is the size minus 1")
+            } else {
+                error.help("say what is read outside: `… else 0`, or bound the indices")
+            };
+            self.report.push(error);
+            return false;
+        }
+        true
+    }
+
+    /// Returns how far an index can run without leaving a tensor in the positions that contain it. `None` if the positions
+    /// disagree, or if they contain an index of unknown range.
+    pub(crate) fn reach(&mut self, var: VarId, obligations: &[Obligation]) -> Option<Reach> {
+        let (mut reach, mut steps): (Option<Size>, bool) = (None, false);
+        for obligation in obligations.iter().filter(|o| !o.written) {
+            let form = self.linear(obligation.position)?;
+            let Some(coefficient) = form.terms.get(&var) else {
+                continue;
+            };
+            let step = coefficient.known().filter(|step| *step != 0)?;
+            let mut others = (*form).clone();
+            others.terms.remove(&var);
+            let unknown = |other: &VarId| self.extent(*other).is_none();
+            if self.is_provisional(&obligation.size) || others.terms.keys().any(unknown) {
+                return None;
+            }
+            // How far the position can go on from where it is when the index is 0.
+            let room = match step > 0 {
+                true => self.last(&obligation.size).subtract(&self.ends(&others).1?),
+                false => Ok(self.ends(&others).0?),
+            };
+            let turns = Size::apply(
+                Function::FloorDiv,
+                &room.ok()?,
+                &Size::number(step.checked_abs()?),
+            );
+            let size = turns.ok()?.plus(&Size::number(1)).ok()?;
+            let size = match size.known() {
+                Some(number) => Size::number(number.max(0)),
+                None => size,
+            };
+            steps |= step.abs() != 1;
+            reach = Some(match reach {
+                None => size,
+                Some(first) if !first.differs(&size) => first,
+                Some(first) => match (first.known(), size.known()) {
+                    (Some(a), Some(b)) => Size::number(a.min(b)),
+                    _ => return None,
+                },
+            });
+        }
+        reach.map(if steps { Reach::Steps } else { Reach::Whole })
+    }
+
+    /// "where `y` is 0 and `r` is 0".
+    pub(crate) fn corner(&self, form: &Linear, upper: bool) -> String {
+        let values: Vec<String> = form
+            .terms
+            .iter()
+            .map(|(var, coefficient)| {
+                let rising = coefficient.at_least_zero() == Some(true);
+                let value = match self.extent(*var) {
+                    Some(extent) if rising == upper => self.last(&extent).to_string(),
+                    _ => "0".into(),
+                };
+                format!("`{}` is {value}", self.vars[var.0 as usize].name)
+            })
+            .collect();
+        if values.is_empty() {
+            String::new()
+        } else {
+            format!("where {}", values.join(" and "))
+        }
+    }
+
+    /// Whether a form is at least 0 wherever the facts (forms that are at least 0) hold; `None`: the sizes decide.
+    pub(crate) fn proved(&self, form: &Linear, facts: &[Linear]) -> Option<bool> {
+        let least = |form: &Linear| self.ends(form).0.and_then(|least| least.at_least_zero());
+        let mut result = least(form);
+        // What is left of the form after one fact, or two, must be at least 0.
+        let minus = Size::number(-1);
+        for (at, fact) in facts.iter().enumerate() {
+            let one = form.plus(fact, &minus);
+            let two = facts[at..]
+                .iter()
+                .map(|other| one.as_ref()?.plus(other, &minus));
+            for rest in std::iter::once(one.clone()).chain(two) {
+                match rest.and_then(|rest| least(&rest)) {
+                    _ if result == Some(true) => return result,
+                    Some(true) => return Some(true),
+                    Some(false) => {}
+                    None => result = None,
+                }
+            }
+        }
+        result
+    }
+
+    /// The least and greatest value of a form, where the signs of its coefficients are known.
+    pub(crate) fn ends(&self, form: &Linear) -> (Option<Size>, Option<Size>) {
+        let (mut low, mut high) = (Some(form.constant.clone()), Some(form.constant.clone()));
+        for (var, coefficient) in &form.terms {
+            let reach = self
+                .extent(*var)
+                .and_then(|extent| extent.subtract(&Size::number(1)).ok())
+                .and_then(|last| last.times(coefficient).ok());
+            let positive = coefficient.at_least_zero();
+            let add = |end: Option<Size>| end.zip(reach.clone()).and_then(|(e, r)| e.plus(&r).ok());
+            match positive {
+                Some(true) => high = add(high),
+                Some(false) => low = add(low),
+                None => (low, high) = (None, None),
+            }
+        }
+        (low, high)
+    }
+
+    /// Conditions as affine forms that are at least 0.
+    pub(crate) fn facts(&mut self, path: &[ExprId]) -> Vec<Linear> {
+        let mut facts = vec![];
+        let mut open: Vec<(ExprId, bool)> = path.iter().map(|c| (*c, true)).collect();
+        while let Some((condition, holds)) = open.pop() {
+            if facts.len() > 64 {
+                break;
+            }
+            let form = self.arena.form(condition);
+            let Form::Apply(function, arguments) = &*form else {
+                continue;
+            };
+            match (function, holds) {
+                (Function::And, true) | (Function::Or, false) => {
+                    open.extend(arguments.iter().map(|a| (*a, holds)));
+                    continue;
+                }
+                (Function::Not, _) => {
+                    open.push((arguments[0], !holds));
+                    continue;
+                }
+                _ => {}
+            }
+            let [a, b] = arguments.as_slice() else {
+                continue;
+            };
+            if self.arena.ty(*a) != Ty::Typed(DType::I64) {
+                continue;
+            }
+            let (Some(a), Some(b)) = (self.linear(*a), self.linear(*b)) else {
+                continue;
+            };
+            let mut at_least = |x: &Linear, y: &Linear, slack: i64| {
+                let difference = x.plus(y, &Size::number(-1));
+                facts.extend(difference.and_then(|d| {
+                    d.plus(&Linear::constant(Size::number(slack)), &Size::number(1))
+                }));
+            };
+            match (function, holds) {
+                (Function::Lt, true) | (Function::Ge, false) => at_least(&b, &a, -1),
+                (Function::Le, true) | (Function::Gt, false) => at_least(&b, &a, 0),
+                (Function::Gt, true) | (Function::Le, false) => at_least(&a, &b, -1),
+                (Function::Ge, true) | (Function::Lt, false) => at_least(&a, &b, 0),
+                (Function::Eq, true) | (Function::Ne, false) => {
+                    at_least(&a, &b, 0);
+                    at_least(&b, &a, 0);
+                }
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    /// The affine form of a whole number, if it is one. Ranges must have been found.
+    pub(crate) fn linear(&mut self, id: ExprId) -> Option<Rc<Linear>> {
+        if let Some(known) = self.linears.get(&id) {
+            return known.clone();
+        }
+        let form = match &*self.arena.form(id) {
+            Form::Whole(size) => Some(Linear::constant(size.clone())),
+            Form::Constant(Scalar::Int(value)) => Some(Linear::constant(Size::number(*value))),
+            Form::Index(var) => Some(Linear {
+                constant: Size::number(0),
+                terms: BTreeMap::from([(*var, Size::number(1))]),
+            }),
+            Form::SizeOf(var) => self.extent(*var).map(Linear::constant),
+            Form::Convert(argument) if self.arena.ty(*argument) != Ty::Typed(DType::Bool) => {
+                let integer = match self.arena.ty(*argument) {
+                    Ty::Typed(dtype) => dtype.is_integer(),
+                    Ty::Number { whole } => whole,
+                };
+                let argument = *argument;
+                if integer {
+                    self.linear(argument).map(|l| (*l).clone())
+                } else {
+                    None
+                }
+            }
+            Form::Apply(function, arguments) => {
+                let (function, arguments) = (*function, arguments.clone());
+                self.linear_apply(function, &arguments)
+            }
+            _ => None,
+        };
+        let form = form.map(Rc::new);
+        self.linears.insert(id, form.clone());
+        form
+    }
+
+    pub(crate) fn linear_apply(
+        &mut self,
+        function: Function,
+        arguments: &[ExprId],
+    ) -> Option<Linear> {
+        let a = self.linear(*arguments.first()?)?;
+        let one = Size::number(1);
+        let minus = Size::number(-1);
+        match function {
+            Function::Neg => Linear::constant(Size::number(0)).plus(&a, &minus),
+            Function::Stop => Some((*a).clone()),
+            _ => {
+                let b = self.linear(*arguments.get(1)?)?;
+                match function {
+                    Function::Add => a.plus(&b, &one),
+                    Function::Sub => a.plus(&b, &minus),
+                    Function::Mul if a.terms.is_empty() => {
+                        Linear::constant(Size::number(0)).plus(&b, &a.constant)
+                    }
+                    Function::Mul if b.terms.is_empty() => {
+                        Linear::constant(Size::number(0)).plus(&a, &b.constant)
+                    }
+                    Function::FloorDiv | Function::Rem | Function::Min | Function::Max
+                        if a.terms.is_empty() && b.terms.is_empty() =>
+                    {
+                        Size::apply(function, &a.constant, &b.constant)
+                            .ok()
+                            .map(Linear::constant)
+                    }
+                    _ => None,
+                }
+            }
+        }
+    }
+}
+
+impl Linear {
+    fn constant(constant: Size) -> Linear {
+        Linear {
+            constant,
+            terms: BTreeMap::new(),
+        }
+    }
+
+    fn plus(&self, other: &Linear, factor: &Size) -> Option<Linear> {
+        let mut sum = self.clone();
+        sum.constant = sum
+            .constant
+            .plus(&other.constant.times(factor).ok()?)
+            .ok()?;
+        for (var, coefficient) in &other.terms {
+            let entry = sum.terms.entry(*var).or_insert_with(|| Size::number(0));
+            *entry = entry.plus(&coefficient.times(factor).ok()?).ok()?;
+        }
+        sum.terms
+            .retain(|_, coefficient| coefficient.known() != Some(0));
+        Some(sum)
+    }
+}

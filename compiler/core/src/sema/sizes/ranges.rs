@@ -1,0 +1,429 @@
+//! Ranges of indices, and the proof that positions stay inside their tensors.
+//!
+//! An index runs over its bound; else over the size on the typed left side or in the signature; else over the
+//! dimensions where it stands alone; else over those of accesses with `else`. A position that is not an index
+//! alone is an affine form or an interval whose ends are compared with the size; conditions that hold around it
+//! (`where`, bounds that name indices) count. Must not know syntax.
+//!
+//! ```text
+//! 2*y + r - 1 with y < 28, r < 3: -1 … 55
+//! ```
+
+use crate::einsum::Role;
+use crate::sema::{
+    Checker,
+    expressions::arena::{ExprId, TensorRef, VarId},
+    expressions::scope::Scope,
+    sizes::size::Size,
+};
+use ein_plan::Reduction;
+use einc_diag::{Diagnostic, Span};
+
+/// Who says how far an index runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatedBy {
+    Bound,
+    LeftType,
+    Signature,
+}
+
+/// A stated range.
+#[derive(Clone, Debug)]
+pub(crate) struct Stated {
+    pub(crate) size: Size,
+    pub(crate) span: Span,
+    pub(crate) by: StatedBy,
+}
+
+/// A place where an index stands alone in a position.
+#[derive(Clone, Debug)]
+pub(crate) struct Use {
+    pub(crate) size: Size,
+    pub(crate) span: Span,
+    pub(crate) tensor: TensorRef,
+    /// In an access with `else`.
+    pub(crate) lenient: bool,
+}
+
+/// An index variable.
+#[derive(Clone, Debug)]
+pub(crate) struct Var {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    /// The reduction that binds it; `None`: the left side.
+    pub(crate) reduction: Option<Reduction>,
+    pub(crate) stated: Option<Stated>,
+    pub(crate) uses: Vec<Use>,
+    pub(crate) extent: Option<Size>,
+}
+
+/// A position that must be in range.
+#[derive(Clone, Debug)]
+pub(crate) struct Obligation {
+    pub(crate) position: ExprId,
+    pub(crate) size: Size,
+    pub(crate) span: Span,
+    pub(crate) tensor: TensorRef,
+    pub(crate) dimension: usize,
+    /// Whether it is a place that a scatter writes to.
+    pub(crate) written: bool,
+    /// Conditions that hold there.
+    pub(crate) path: Vec<ExprId>,
+}
+
+/// The statement that is being read.
+#[derive(Default)]
+pub(crate) struct Open {
+    vars: Vec<VarId>,
+    obligations: Vec<Obligation>,
+    path: Vec<ExprId>,
+    /// The tensor that it defines, if its sizes may follow from other statements.
+    label: Option<String>,
+    /// Pairs of an index and one that its bound names: `s <= t`.
+    related: Vec<(VarId, VarId)>,
+}
+
+/// The number of values that an index can take so that all affine positions that contain it stay inside their tensors.
+#[derive(Clone, Debug)]
+pub(crate) enum Reach {
+    /// The index shifts or reverses a dimension: `x[N - 1 - i]`, `x[i + 1]`. This is its range if nothing else states one.
+    Whole(Size),
+    /// The index goes through a dimension in steps: `x[2 * i]`. The user must state the range; a message offers this one.
+    Steps(Size),
+}
+
+/// A dimension whose range the statement itself does not say; other statements may.
+#[derive(Clone, Debug)]
+pub(crate) struct Provisional {
+    /// The index on the left side.
+    index: String,
+    span: Span,
+    /// The range that the accesses of the statement allow.
+    reach: Option<Reach>,
+}
+
+impl Open {
+    /// For the definition of a tensor.
+    pub(crate) fn of(name: &str) -> Open {
+        Open {
+            label: Some(name.to_owned()),
+            ..Open::default()
+        }
+    }
+}
+
+impl<'a> Checker<'a> {
+    pub(crate) fn open_path(&mut self) -> &mut Vec<ExprId> {
+        &mut self.open_statement().path
+    }
+
+    pub(crate) fn open_obligations(&mut self) -> &mut Vec<Obligation> {
+        &mut self.open_statement().obligations
+    }
+
+    pub(crate) fn open_related(&mut self) -> &mut Vec<(VarId, VarId)> {
+        &mut self.open_statement().related
+    }
+
+    fn open_statement(&mut self) -> &mut Open {
+        if self.open.is_empty() {
+            self.open.push(Open::default());
+        }
+        self.open
+            .last_mut()
+            .expect("one was pushed if there was none")
+    }
+
+    /// Variables for a name that is bound here: one, or for `..` as many as it stands for.
+    pub(crate) fn index_vars(
+        &mut self,
+        scope: &Scope<'a>,
+        name: &str,
+        span: Span,
+        reduction: Option<Reduction>,
+    ) -> Vec<VarId> {
+        let stated = |size: &Size, place: Span| Stated {
+            size: size.clone(),
+            span: place,
+            by: StatedBy::Signature,
+        };
+        if name == ".." {
+            let sizes = scope.rest.clone().unwrap_or_default();
+            return sizes
+                .iter()
+                .enumerate()
+                .map(|(at, size)| {
+                    self.new_var(
+                        format!("_{}", at + 1),
+                        span,
+                        reduction,
+                        Some(stated(size, span)),
+                    )
+                })
+                .collect();
+        }
+        let by_signature = scope
+            .letters
+            .get(name)
+            .map(|(size, place)| stated(size, *place));
+        vec![self.new_var(name.to_owned(), span, reduction, by_signature)]
+    }
+
+    /// A variable that runs over a size.
+    pub(crate) fn fresh_var(&mut self, name: String, size: Size, span: Span) -> VarId {
+        let scope = Scope::file(span.file);
+        let var = self.index_vars(&scope, &name, span, None)[0];
+        self.vars[var.0 as usize].stated = Some(Stated {
+            size,
+            span,
+            by: StatedBy::Bound,
+        });
+        var
+    }
+
+    /// A variable with one value.
+    pub(crate) fn unit_var(&mut self, span: Span, reduction: Reduction) -> VarId {
+        let stated = Stated {
+            size: Size::number(1),
+            span,
+            by: StatedBy::Bound,
+        };
+        self.new_var("_".into(), span, Some(reduction), Some(stated))
+    }
+
+    fn new_var(
+        &mut self,
+        name: String,
+        span: Span,
+        reduction: Option<Reduction>,
+        stated: Option<Stated>,
+    ) -> VarId {
+        let id = VarId(self.vars.len() as u32);
+        self.vars.push(Var {
+            name,
+            span,
+            reduction,
+            stated,
+            uses: vec![],
+            extent: None,
+        });
+        self.open_statement().vars.push(id);
+        id
+    }
+
+    /// Ends the open statement: finds all ranges, proves all positions. Whether that went well.
+    pub(crate) fn close(&mut self) -> bool {
+        let Some(open) = self.open.pop() else {
+            return true;
+        };
+        let mut ok = true;
+        let (known, bare): (Vec<VarId>, Vec<VarId>) = open.vars.iter().partition(|id| {
+            let var = &self.vars[id.0 as usize];
+            var.stated.is_some() || !var.uses.is_empty()
+        });
+        for var in known {
+            ok &= self.solve(var);
+        }
+        for var in bare {
+            ok &= self.solve_bare(var, &open);
+        }
+        if ok {
+            for obligation in &open.obligations {
+                ok &= self.prove(obligation);
+            }
+        }
+        ok
+    }
+
+    /// An index without bound and position: it runs as far as the index whose bound it is (`sum[s <= t]`), or, on
+    /// the left, as far as other statements say of the tensor's dimension, or as far as it can in the accesses that it shifts.
+    pub(crate) fn solve_bare(&mut self, id: VarId, open: &Open) -> bool {
+        let other = open.related.iter().find(|(_, bound)| *bound == id);
+        if let Some(extent) = other.and_then(|(index, _)| self.extent(*index)) {
+            self.vars[id.0 as usize].extent = Some(extent);
+            return true;
+        }
+        let var = self.vars[id.0 as usize].clone();
+        let (name, span) = (var.name, var.span);
+        let reach = self.reach(id, &open.obligations);
+        let label = open.label.as_ref().filter(|_| var.reduction.is_none());
+        let extent = match (label.cloned(), &reach) {
+            (Some(label), _) => self.provisional_size(&label, (&name, span), reach),
+            (None, Some(Reach::Whole(size))) => size.clone(),
+            (None, _) => {
+                self.report.push(unknown_range(&name, span, reach.as_ref()));
+                return false;
+            }
+        };
+        self.vars[id.0 as usize].extent = Some(extent);
+        true
+    }
+
+    /// The size of a tensor's dimension as far as other statements have told it.
+    pub(crate) fn provisional_size(
+        &mut self,
+        tensor: &str,
+        (index, span): (&str, Span),
+        reach: Option<Reach>,
+    ) -> Size {
+        let dim = format!("{tensor}.{index}");
+        match self.inferred.get(&dim) {
+            Some(size) => size.clone(),
+            None => {
+                let size = Size::dim(&dim);
+                let index = index.to_owned();
+                let provisional = Provisional { index, span, reach };
+                self.provisional.insert(dim, provisional);
+                size
+            }
+        }
+    }
+
+    pub(crate) fn is_provisional(&self, size: &Size) -> bool {
+        size.as_dim()
+            .is_some_and(|dim| self.provisional.contains_key(&*dim))
+    }
+
+    /// Notes what a dimension without a range is compared with.
+    pub(crate) fn infer(&mut self, size: &Size, extent: &Size) {
+        if let Some(dim) = size.as_dim()
+            && self.provisional.contains_key(&*dim)
+            && !self.is_provisional(extent)
+        {
+            self.found
+                .entry(dim.to_string())
+                .or_insert_with(|| extent.clone());
+        }
+    }
+
+    /// Gives a dimension the range that the accesses of its statement allow, if no statement says another one.
+    pub(crate) fn infer_from_accesses(&mut self) {
+        if !self.found.is_empty() {
+            return;
+        }
+        for (dim, provisional) in &self.provisional {
+            if let Some(Reach::Whole(size)) = &provisional.reach {
+                self.found.insert(dim.clone(), size.clone());
+            }
+        }
+    }
+
+    /// Reports dimensions that no statement gives a range.
+    pub(crate) fn report_provisional(&mut self) {
+        for dimension in std::mem::take(&mut self.provisional).into_values() {
+            let Provisional { index, span, reach } = dimension;
+            self.report
+                .push(unknown_range(&index, span, reach.as_ref()));
+        }
+    }
+
+    pub(crate) fn solve(&mut self, id: VarId) -> bool {
+        let var = self.vars[id.0 as usize].clone();
+        let name = &var.name;
+        let extent = match &var.stated {
+            Some(stated) => {
+                for use_ in var.uses.iter().filter(|u| !u.lenient) {
+                    // A function may read the first rows of a longer param, such as a table of positions.
+                    let longer = matches!(stated.by, StatedBy::Signature)
+                        && self.tensors[use_.tensor.0 as usize].role == Role::Param
+                        && use_.size.known() > stated.size.known()
+                        && stated.size.known().is_some();
+                    if use_.size.differs(&stated.size) && !longer {
+                        let by = match stated.by {
+                            StatedBy::LeftType => "on the left",
+                            _ => "in the signature",
+                        };
+                        self.report.push(
+                            Diagnostic::error(
+                                "E0301",
+                                format!(
+                                    "index `{name}` has two sizes: {} {by} and {} in `{}`",
+                                    stated.size,
+                                    use_.size,
+                                    self.tensors[use_.tensor.0 as usize].name
+                                ),
+                            )
+                            .at(use_.span, format!("`{name}` runs over {} here", use_.size))
+                            .at(stated.span, format!("and over {} here", stated.size)),
+                        );
+                        return false;
+                    }
+                }
+                let known = var
+                    .uses
+                    .iter()
+                    .find(|u| !u.lenient && !self.is_provisional(&u.size));
+                match known.filter(|_| self.is_provisional(&stated.size)) {
+                    Some(known) => {
+                        self.infer(&stated.size, &known.size.clone());
+                        known.size.clone()
+                    }
+                    None => stated.size.clone(),
+                }
+            }
+            None => {
+                let strict: Vec<&Use> = var.uses.iter().filter(|u| !u.lenient).collect();
+                let uses = if strict.is_empty() {
+                    var.uses.iter().collect()
+                } else {
+                    strict
+                };
+                // A known number serves better than a dim that is not known yet, and that better than no range.
+                let rank = |u: &&&Use| (u.size.known().is_none(), self.is_provisional(&u.size));
+                let Some(first) = uses.iter().min_by_key(rank).copied() else {
+                    self.report.push(unknown_range(name, var.span, None));
+                    return false;
+                };
+                for other in &uses {
+                    if other.size.differs(&first.size) {
+                        let names =
+                            [first, other].map(|u| self.tensors[u.tensor.0 as usize].name.clone());
+                        let mut error = Diagnostic::error(
+                            "E0301",
+                            format!(
+                                "index `{name}` has two sizes: {} in `{}` and {} in `{}`",
+                                first.size, names[0], other.size, names[1]
+                            ),
+                        )
+                        .at(
+                            other.span,
+                            format!("`{name}` runs over {} here", other.size),
+                        )
+                        .at(first.span, format!("and over {} here", first.size));
+                        if other.lenient {
+                            error = error
+                                .help(format!("say which is meant with a bound: `{name} < …`"));
+                        }
+                        self.report.push(error);
+                        return false;
+                    }
+                }
+                first.size.clone()
+            }
+        };
+        for use_ in &var.uses {
+            self.infer(&use_.size, &extent);
+        }
+        self.vars[id.0 as usize].extent = Some(extent);
+        true
+    }
+
+    pub(crate) fn extent(&self, var: VarId) -> Option<Size> {
+        self.vars[var.0 as usize].extent.clone()
+    }
+}
+
+fn unknown_range(name: &str, span: Span, reach: Option<&Reach>) -> Diagnostic {
+    let help = match reach {
+        Some(Reach::Whole(size) | Reach::Steps(size)) => {
+            format!("with the bound `{name} < {size}` all that it reads is there")
+        }
+        None => format!("give it a bound where it is bound: `{name} < …`"),
+    };
+    Diagnostic::error("E0306", format!("nothing says how far `{name}` runs"))
+        .at(
+            span,
+            format!("`{name}` has no bound, and no position where it stands alone"),
+        )
+        .help(help)
+}

@@ -1,0 +1,269 @@
+//! Implicit sums: at which product an index that nothing binds is summed.
+//!
+//! The rule reads the text as written: the index is summed at the one product (a chain of `*`, `/` and unary
+//! `-`) of which at least two factors hold it; if there is none, or one such product lies inside another, it is
+//! an error. Must not know sizes or types.
+//!
+//! ```text
+//! relu(X[n,d] * W[d,h] + b[h])     d: X[n,d] * W[d,h]
+//! ```
+
+use crate::sema::{
+    resolve::forms::{key, spine},
+    resolve::walk::Walk,
+};
+use einc_diag::{Diagnostic, Span, did_you_mean};
+use einc_syntax::ast::{Argument, Binary, Expr, ExprKind, Position};
+
+/// What a part of a statement has to say about an index.
+#[derive(Default)]
+struct Place<'a> {
+    /// Accesses that hold it and lie in no product that sums it.
+    lonely: Vec<Span>,
+    /// Products that would sum it.
+    products: Vec<&'a Expr>,
+}
+
+impl Place<'_> {
+    fn holds(&self) -> bool {
+        !self.lonely.is_empty() || !self.products.is_empty()
+    }
+}
+
+impl<'a> Place<'a> {
+    fn join(mut self, other: Place<'a>) -> Place<'a> {
+        self.lonely.extend(other.lonely);
+        self.products.extend(other.products);
+        self
+    }
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// Finds the product at which `index` is summed in `value`, and notes it; or reports why there is none.
+    pub(crate) fn place_sum(&mut self, value: &'a Expr, index: &'a str) {
+        let mut readings = None;
+        let place = self.place(value, index, false, &mut readings);
+        if let Some((outer, inner)) = readings {
+            self.unit.failed = true;
+            let (wide, narrow) = (self.checker.text(outer.span), self.checker.text(inner.span));
+            self.checker.report.push(
+                Diagnostic::error(
+                    "E0303",
+                    format!("the sum over `{index}` can be read in two ways"),
+                )
+                .at(outer.span, format!("`{index}` is repeated in this product"))
+                .at(inner.span, "and in this one inside it")
+                .help(format!(
+                    "write `sum[{index}] {wide}` for one sum over the whole product"
+                ))
+                .help(format!(
+                    "write `sum[{index}] {narrow}` in brackets for the sum over the inner one"
+                )),
+            );
+        } else if let Some(span) = place.lonely.first() {
+            self.unit.failed = true;
+            let mut error = Diagnostic::error(
+                "E0302",
+                format!("`{index}` appears once here; write `sum[{index}] …`"),
+            )
+            .at(
+                *span,
+                format!("`{index}` is neither on the left nor in another factor"),
+            );
+            let text = self.checker.text(*span);
+            error = error.help(format!("to sum over it, write `sum[{index}] {text}`"));
+            let scalars: Vec<String> = self.checker.scalar_names(self.scope.file);
+            if let Some(near) = did_you_mean(index, scalars.iter().map(String::as_str))
+                && index.chars().count() > 2
+            {
+                error = error.help(format!("or did you mean the scalar `{near}`?"));
+            }
+            self.checker.report.push(error);
+        } else {
+            for product in place.products {
+                let names = self.checker.sums.entry(key(product)).or_default();
+                if !names.contains(&index) {
+                    names.push(index);
+                }
+            }
+        }
+    }
+
+    /// Returns whether several factors of a product contain a name.
+    pub(crate) fn is_shared(&self, value: &'a Expr, name: &str) -> bool {
+        !self
+            .place(value, name, false, &mut None)
+            .products
+            .is_empty()
+    }
+
+    fn place(
+        &self,
+        expr: &'a Expr,
+        index: &str,
+        position: bool,
+        readings: &mut Option<(&'a Expr, &'a Expr)>,
+    ) -> Place<'a> {
+        match &*expr.kind {
+            ExprKind::Name(name) if name == index => Place {
+                lonely: vec![expr.span],
+                products: vec![],
+            },
+            ExprKind::Bracket(inner) | ExprKind::Not(inner) => {
+                self.place(inner, index, position, readings)
+            }
+            ExprKind::Negate(_)
+            | ExprKind::Binary {
+                operator: Binary::Multiply | Binary::Divide,
+                ..
+            } => self.product(expr, index, position, readings),
+            ExprKind::Binary { .. } => {
+                // Walk the chain until a product begins; that is one operand.
+                let (first, rest) = spine(expr);
+                let cut = rest
+                    .iter()
+                    .rposition(|(_, op, _)| matches!(op, Binary::Multiply | Binary::Divide));
+                let head = cut.map_or(first, |at| rest[at].0);
+                let tail = &rest[cut.map_or(0, |at| at + 1)..];
+                tail.iter().fold(
+                    self.place(head, index, position, readings),
+                    |place, (_, _, right)| place.join(self.place(right, index, position, readings)),
+                )
+            }
+            ExprKind::Chain { first, rest } => rest.iter().fold(
+                self.place(first, index, position, readings),
+                |place, (_, operand)| place.join(self.place(operand, index, position, readings)),
+            ),
+            ExprKind::Else { value, fallback } => self
+                .place(value, index, position, readings)
+                .join(self.place(fallback, index, position, readings)),
+            ExprKind::Reduce { indices, body, .. } => {
+                let binds = indices.iter().any(|position| {
+                    crate::sema::resolve::forms::bound_index(position)
+                        .is_some_and(|(name, ..)| name == index)
+                });
+                if binds {
+                    return Place::default();
+                }
+                let bounds = indices
+                    .iter()
+                    .filter_map(crate::sema::resolve::forms::bound_index);
+                bounds.filter_map(|(_, _, bound)| bound).fold(
+                    self.place(body, index, position, readings),
+                    |place, (bound, _)| place.join(self.place(bound, index, true, readings)),
+                )
+            }
+            ExprKind::Access { base, positions } => {
+                let mut place = Place::default();
+                if let ExprKind::Call { callee, arguments } = &*base.kind {
+                    place = self.arguments(callee, arguments, index, position, readings);
+                }
+                let mut inside = Place::default();
+                for position in positions {
+                    match position {
+                        Position::Expr(expr) => {
+                            inside = inside.join(self.place(expr, index, true, readings));
+                        }
+                        Position::Rest(span) if index == ".." => inside.lonely.push(*span),
+                        Position::Rest(_) => {}
+                    }
+                }
+                if !inside.lonely.is_empty() {
+                    inside.lonely = vec![expr.span];
+                }
+                place.join(inside)
+            }
+            ExprKind::Call { callee, arguments } => {
+                if matches!(&*callee.kind, ExprKind::Name(name) if name == "size") {
+                    return Place::default();
+                }
+                self.arguments(callee, arguments, index, position, readings)
+            }
+            _ => Place::default(),
+        }
+    }
+
+    fn arguments(
+        &self,
+        callee: &Expr,
+        arguments: &'a [Argument],
+        index: &str,
+        position: bool,
+        readings: &mut Option<(&'a Expr, &'a Expr)>,
+    ) -> Place<'a> {
+        let whole = self.takes_tensors(callee);
+        arguments
+            .iter()
+            .map(|argument| &argument.value)
+            .filter(|value| {
+                !(whole && matches!(&*value.kind, ExprKind::Name(name) if self.names_tensor(name)))
+            })
+            .fold(Place::default(), |place, value| {
+                place.join(self.place(value, index, position, readings))
+            })
+    }
+
+    fn product(
+        &self,
+        expr: &'a Expr,
+        index: &str,
+        position: bool,
+        readings: &mut Option<(&'a Expr, &'a Expr)>,
+    ) -> Place<'a> {
+        let mut holding = vec![];
+        for factor in factors(expr) {
+            let place = self.place(factor, index, position, readings);
+            if place.holds() {
+                // Index arithmetic inside a position, such as `i * i`, is no product of values.
+                let counts = !position || !is_number(factor);
+                holding.push((place, counts));
+            }
+        }
+        if holding.iter().filter(|(_, counts)| *counts).count() < 2 {
+            return holding
+                .into_iter()
+                .fold(Place::default(), |all, (place, _)| all.join(place));
+        }
+        if let Some(inner) = holding.iter().find_map(|(place, _)| place.products.first()) {
+            readings.get_or_insert((expr, inner));
+        }
+        Place {
+            lonely: vec![],
+            products: vec![expr],
+        }
+    }
+}
+
+/// The factors of a product: a chain of `*`, `/` and unary `-`.
+fn factors(expr: &Expr) -> Vec<&Expr> {
+    let (mut open, mut factors) = (vec![expr], vec![]);
+    while let Some(expr) = open.pop() {
+        match &*expr.kind {
+            ExprKind::Negate(inner) => open.push(inner),
+            ExprKind::Binary {
+                operator: Binary::Multiply | Binary::Divide,
+                left,
+                right,
+                ..
+            } => {
+                open.push(right);
+                open.push(left);
+            }
+            _ => factors.push(expr),
+        }
+    }
+    factors
+}
+
+/// Whether a factor is made of indices and numbers only.
+fn is_number(expr: &Expr) -> bool {
+    match &*expr.kind {
+        ExprKind::Access { .. } | ExprKind::Call { .. } | ExprKind::Reduce { .. } => false,
+        ExprKind::Bracket(inner) | ExprKind::Negate(inner) => is_number(inner),
+        ExprKind::Binary { .. } => {
+            let (first, rest) = spine(expr);
+            is_number(first) && rest.iter().all(|(_, _, right)| is_number(right))
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,339 @@
+//! Scatters: `G[tok[n,t], d]: f32[V, D] += dE[n,t,d]`.
+//!
+//! A scatter is a reduction whose guard says which points go to a place: every position of the left side that is not an
+//! index alone has an index of its own in `G`, and holds where the two are equal. A position that depends on data is
+//! looked up in a list of the places of that dimension, so that one outside of it stops the run with its name. Must not
+//! know kernels.
+//!
+//! ```text
+//! G[tok[n], d]: f32[V, D] += E[n,d]
+//!   =>   G.target1: i64[V] = iota
+//!        G[p1, d] = sum[n] where G.target1[tok[n]] == p1 of E[n, d]
+//! ```
+
+use crate::einsum::Role;
+use crate::sema::{
+    Checker,
+    definitions::tensors::{Definition, SourceForm, Target, Tensor},
+    expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
+    expressions::scope::{Binding, Context, Scope},
+    resolve::forms::{bare_name, bound_index, key},
+    resolve::walk::Walk,
+    sizes::ranges::{Obligation, Open, Stated, StatedBy},
+    sizes::size::Size,
+};
+use ein_plan::{DType, Function, Reduction, Source};
+use einc_diag::{Diagnostic, Span};
+use einc_syntax::ast::{self, Combine, Expr, Position, Type};
+
+/// A dimension of what a scatter defines.
+enum Place<'a> {
+    /// An index alone.
+    Own(VarId),
+    /// An expression.
+    At(&'a Expr),
+    /// An index with a bound.
+    Bounded(VarId, Span),
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// A scatter: every index of its left side is bound there.
+    pub(crate) fn scatter(
+        &mut self,
+        target: &'a ast::Target,
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+    ) {
+        if let Some(Type::Tensor {
+            shape: Some(shape), ..
+        }) = ty
+        {
+            self.size_list(shape);
+        }
+        let Some(positions) = &target.positions else {
+            self.fail(
+                Diagnostic::error("E0506", "a scatter needs positions on its left side")
+                    .at(target.span, "no positions here")
+                    .help("they say where each value goes: `g[at[n]]: f32[V] += x[n]`"),
+            );
+            return;
+        };
+        for position in positions {
+            let bound = bound_index(position);
+            match (position, bound) {
+                (Position::Rest(_), _) | (_, Some((_, _, Some(_)))) => self.bind(position, true),
+                (Position::Expr(expr), _) => self.expr(expr, true),
+            }
+        }
+        self.settle_pending();
+        let indices = std::mem::take(&mut self.implicit);
+        self.bound.extend(indices);
+        self.checker.scatters.insert(key(value), self.bound.clone());
+        self.value(value);
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// Checks one scatter.
+    pub(crate) fn define_scatter(
+        &mut self,
+        scope: &Scope<'a>,
+        target: Target<'a>,
+        combine: Combine,
+    ) -> Option<Binding> {
+        let (dtype, sizes) = self.scatter_type(scope, &target)?;
+        let reduction = match combine {
+            Combine::Add => Reduction::Sum,
+            Combine::Max => Reduction::Max,
+            Combine::Min => Reduction::Min,
+        };
+        let mut context = Context::new(scope);
+        self.open.push(Open::default());
+        let read = self.scatter_parts(&mut context, &target, &sizes, reduction);
+        let value = self.expr(&mut context, target.value);
+        let (Some((places, mut reduced)), Some(value)) = (read, value) else {
+            self.open.pop();
+            return None;
+        };
+        let (mut own, mut equal, mut lists) = (vec![], vec![], vec![]);
+        for (at, (place, size)) in places.into_iter().zip(&sizes).enumerate() {
+            let position = match place {
+                Place::Own(var) => {
+                    own.push(var);
+                    continue;
+                }
+                Place::At(expr) => self
+                    .scatter_position(&mut context, expr)
+                    .map(|p| (p, expr.span)),
+                Place::Bounded(var, span) => Some((self.index(var), span)),
+            };
+            let var = self.fresh_var(format!("p{}", at + 1), size.clone(), target.target.span);
+            own.push(var);
+            let Some((position, span)) = position else {
+                self.open.pop();
+                return None;
+            };
+            let list = self.places(&target, size);
+            self.open_obligations().push(Obligation {
+                position,
+                size: size.clone(),
+                span,
+                tensor: list,
+                dimension: at,
+                written: true,
+                path: vec![],
+            });
+            lists.push((list, at));
+            equal.push((position, list, var));
+        }
+        if reduced.is_empty() {
+            reduced.push(self.unit_var(target.target.span, reduction));
+        }
+        if !self.close() {
+            return None;
+        }
+        for (list, at) in lists {
+            let number = if sizes.len() == 1 {
+                String::new()
+            } else {
+                (at + 1).to_string()
+            };
+            self.tensors[list.0 as usize].name = format!("{}.target{number}", target.name);
+        }
+        let guard = self.scatter_guard(equal, target.target.span)?;
+        let span = target.value.span;
+        let value = match dtype {
+            Some(dtype) => match self.arena.ty(value) {
+                Ty::Typed(have) if have != dtype => {
+                    self.declared_type(dtype, have, &target, span);
+                    return None;
+                }
+                _ => self.coerce(value, dtype, span)?,
+            },
+            None => self.settle(value, span)?,
+        };
+        let stored = self.arena.ty(value);
+        let (body, ty) = self.reduction_types(reduction, value, span)?;
+        let form = Form::Reduce {
+            reduction,
+            vars: reduced,
+            guard,
+            body,
+        };
+        let mut root = self.arena.add(form, ty);
+        if ty != stored {
+            root = self.arena.add(Form::Convert(root), stored);
+        }
+        self.add_definition(scope, target, own, root)
+    }
+
+    /// The element type, if it is written, and the sizes of what a scatter defines.
+    fn scatter_type(
+        &mut self,
+        scope: &Scope<'a>,
+        target: &Target<'a>,
+    ) -> Option<(Option<DType>, Vec<Size>)> {
+        if let Some(Type::Tensor {
+            dtype,
+            shape: Some(shape),
+            ..
+        }) = target.ty
+        {
+            return Some((Some(*dtype), self.declared_sizes(scope, shape)?));
+        }
+        let dtype = match target.ty {
+            Some(Type::Tensor { dtype, .. }) => Some(*dtype),
+            _ => None,
+        };
+        let stated: Option<Vec<Size>> = target
+            .stated
+            .as_ref()
+            .and_then(|(sizes, _)| sizes.iter().cloned().collect());
+        if stated.is_none() {
+            let name = &target.target.name.text;
+            self.report.push(
+                Diagnostic::error("E0506", format!("a scatter needs the sizes of `{name}`"))
+                    .at(target.target.span, "nothing says how many places there are")
+                    .help(format!(
+                        "write its type: `{}: f32[…] += …`",
+                        self.text(target.target.span)
+                    )),
+            );
+        }
+        Some((dtype, stated?))
+    }
+
+    /// The dimensions of the left side, and the indices that are gone through without being one.
+    fn scatter_parts(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        target: &Target<'a>,
+        sizes: &[Size],
+        reduction: Reduction,
+    ) -> Option<(Vec<Place<'a>>, Vec<VarId>)> {
+        let names = self.scatters.get(&key(target.value)).cloned()?;
+        let (mut places, mut reduced, mut failed) = (vec![], vec![], false);
+        for position in target.target.positions.iter().flatten() {
+            match (position, bound_index(position)) {
+                (Position::Rest(span), _) => {
+                    let vars = self.index_vars(context.scope, "..", *span, None);
+                    context.indices.push(("..", vars.clone()));
+                    places.extend(vars.into_iter().map(Place::Own));
+                }
+                (_, Some((name, span, Some((bound, inclusive))))) => {
+                    let var = self.index_vars(context.scope, name, span, Some(reduction))[0];
+                    context.indices.push((name, vec![var]));
+                    let size = self.size(context.scope, bound, "a bound on the left");
+                    let size = match size {
+                        Some(size) if inclusive => size.plus(&Size::number(1)).ok(),
+                        other => other,
+                    };
+                    let stated = size.and_then(|size| self.state_range(var, size, bound.span));
+                    failed |= stated.is_none();
+                    reduced.push(var);
+                    places.push(Place::Bounded(var, span));
+                }
+                (Position::Expr(expr), _) => {
+                    let index = bare_name(position)
+                        .filter(|(name, _)| names.contains(name) && context.index(name).is_none());
+                    match index {
+                        Some((name, span)) => {
+                            let var = self.index_vars(context.scope, name, span, None)[0];
+                            context.indices.push((name, vec![var]));
+                            places.push(Place::Own(var));
+                        }
+                        None => places.push(Place::At(expr)),
+                    }
+                }
+            }
+        }
+        for name in names {
+            if context.index(name).is_none() {
+                let span = target.target.span;
+                let vars = self.index_vars(context.scope, name, span, Some(reduction));
+                context.indices.push((name, vars.clone()));
+                reduced.extend(vars);
+            }
+        }
+        if places.len() != sizes.len() {
+            let name = &target.target.name.text;
+            self.report.push(
+                Diagnostic::error(
+                    "E0304",
+                    format!(
+                        "`{name}` has {} position{} on the left, but is declared with {}",
+                        places.len(),
+                        crate::sema::report::plural(places.len()),
+                        crate::sema::report::dimensions(sizes.len())
+                    ),
+                )
+                .at(target.target.span, "the left side"),
+            );
+            return None;
+        }
+        for (place, size) in places.iter().zip(sizes) {
+            if let Place::Own(var) = place {
+                let var = &mut self.vars[var.0 as usize];
+                var.stated = Some(Stated {
+                    size: size.clone(),
+                    span: target.target.span,
+                    by: StatedBy::LeftType,
+                });
+            }
+        }
+        (!failed).then_some((places, reduced))
+    }
+
+    fn scatter_position(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        expr: &'a Expr,
+    ) -> Option<ExprId> {
+        let floor = std::mem::replace(&mut context.floor, true);
+        let value = self.expr(context, expr);
+        context.floor = floor;
+        let value = self.integer(value?, expr.span, "a position")?;
+        self.position_value(value, expr.span)
+    }
+
+    /// The list of the places of one dimension. Until all is proved it has the name of what is defined.
+    fn places(&mut self, target: &Target<'a>, size: &Size) -> TensorRef {
+        self.add_tensor(Tensor {
+            name: target.name.clone(),
+            dtype: DType::I64,
+            shape: vec![size.clone()],
+            role: Role::Hidden,
+            definition: Definition::Source(SourceForm::Ready(Source::Iota)),
+            span: target.target.span,
+        })
+    }
+
+    /// The condition that a point goes to a place.
+    fn scatter_guard(
+        &mut self,
+        equal: Vec<(ExprId, TensorRef, VarId)>,
+        span: Span,
+    ) -> Option<Option<ExprId>> {
+        let mut guard = None;
+        for (position, list, var) in equal {
+            // An affine position has been proved to be in range.
+            let place = if self.linear(position).is_some() {
+                position
+            } else {
+                let form = Form::Read {
+                    tensor: list,
+                    positions: vec![position],
+                    otherwise: None,
+                };
+                self.arena.add(form, Ty::Typed(DType::I64))
+            };
+            let index = self.index(var);
+            let here = self.apply(Function::Eq, vec![place, index], span)?;
+            guard = Some(match guard {
+                None => here,
+                Some(guard) => self.apply(Function::And, vec![guard, here], span)?,
+            });
+        }
+        Some(guard)
+    }
+}

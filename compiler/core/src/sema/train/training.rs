@@ -1,0 +1,456 @@
+//! Training: a program with `train` blocks as several programs without loops, between which a session carries parameters.
+//!
+//! Every block gives a program for a step (one for each number of rows that a batch, or a part of one, can have), one that
+//! validates, and, where gradients are accumulated, one that applies them. Must not know plans or sites.
+//!
+//! ```text
+//! train { loss: ce; data: (X, y) over N by 64; epochs: 3; optimizer: sgd(lr: 0.1) }, N = 100
+//!   =>   steps with 64 and with 36 rows: W, train.rows, X, y  ->  ce, W_next
+//! ```
+
+use crate::einsum::Program;
+use crate::sema::{
+    Checker, Sources,
+    expressions::arena::TensorRef,
+    expressions::scope::{Binding, View},
+    resolve::names::{EntityId, EntityKind, Found},
+    sizes::size::Size,
+    train::block::Settings,
+};
+use crate::subnets::Neurons;
+use ein_plan::{DType, Scalar, Source};
+use einc_diag::{Diagnostic, FileId, Span};
+use einc_syntax::ast::{Name, StringLiteral};
+use std::collections::{BTreeMap, HashMap};
+
+pub use crate::sema::train::block::Every;
+pub use crate::sema::train::strategy::States;
+pub use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
+
+/// What training needs, beside the program that is evaluated after it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Training {
+    /// The blocks in order.
+    pub blocks: Vec<Block>,
+    /// Everything that is carried from program to program, with how it begins.
+    pub carried: Vec<Carried>,
+    /// Gives the constants that depend on data, if there are any.
+    pub constants: Option<Program>,
+}
+
+/// A tensor that is carried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// Its full name.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// How it begins; `Unbound`: it is a constant, given by the program of the constants.
+    pub begin: Source,
+    /// What it is to the user.
+    pub kind: CarriedKind,
+}
+
+/// What a carried tensor is to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CarriedKind {
+    /// A param, trained or not.
+    Param,
+    /// A state of an optimizer.
+    State,
+    /// A state of a module.
+    Running,
+    /// A sum of gradients, which begins anew with every batch.
+    Gradient,
+    /// An input that is not batched.
+    Input,
+    /// A constant that depends on data.
+    Constant,
+}
+
+/// A tensor of the data, of which a step sees some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchInput {
+    /// Its full name, in the steps and in the data.
+    pub name: String,
+    /// The dimension that the rows are counted by.
+    pub axis: usize,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents of all of it.
+    pub shape: Vec<u64>,
+    /// Where it comes from; `Unbound` also for a constant.
+    pub source: Source,
+    /// Whether it is a constant of the program, not an input.
+    pub constant: bool,
+}
+
+/// A `train` block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// `train.1` for the first.
+    pub name: String,
+    /// Its first line.
+    pub span: Span,
+    /// Rows of the data; 1 where nothing is batched.
+    pub rows: u64,
+    /// Rows of a batch.
+    pub batch: u64,
+    /// Whether the rows of every epoch are shuffled.
+    pub shuffle: bool,
+    /// Steps of an epoch.
+    pub steps_per_epoch: u64,
+    /// Steps of the block.
+    pub steps: u64,
+    /// In how many parts a batch is taken.
+    pub parts: u64,
+    /// What of the data the steps read.
+    pub inputs: Vec<BatchInput>,
+    /// Sites whose batches a step has side by side; 1 if all make one batch together.
+    pub sites: u64,
+    /// If the sites make steps by themselves: how. `step` and `apply` are then of the whole net.
+    pub rounds: Option<Rounds>,
+    /// Gives the states of modules that are statistics of rows, with how many rows.
+    pub statistics: Option<(u64, Program)>,
+    /// By number of rows: a step or, with several parts, the gradients of a part. The first output is the loss; the others are
+    /// `T_next` for carried tensors `T`.
+    pub step: BTreeMap<u64, Program>,
+    /// With several parts: takes the gradients to the new parameters.
+    pub apply: Option<Program>,
+    /// The optimizer's name: blocks with the same one share its states.
+    pub optimizer: String,
+    /// What is validated, by which program, how often.
+    pub validate: Option<(String, Program, Every)>,
+    /// Where checkpoints are written, how often, and how many are kept.
+    pub checkpoint: Option<(String, Every, Option<u64>)>,
+}
+
+/// Rounds of steps that every site makes by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rounds {
+    /// Steps of a round.
+    pub local_steps: u64,
+    /// Into how many parts neurons are dealt; 1: every site has all.
+    pub parts: u32,
+    /// What becomes of the optimizer's states between rounds.
+    pub states: States,
+    /// The layers.
+    pub neurons: Vec<Neurons>,
+    /// What of the carried tensors is dealt: by name its dimensions that count neurons, with the number of the layer.
+    pub dealt: BTreeMap<String, Vec<(usize, usize)>>,
+    /// Everything that a step gives on, in the order of its outputs.
+    pub learnt: Vec<String>,
+    /// Weights of sums over neurons that no statistic follows, with the number of dealt indices of the sum.
+    pub summed: Vec<(String, u32)>,
+    /// Steps of a subnet, by the sizes of its layers.
+    pub subnets: Vec<Subnet>,
+    /// By part, which subnet it is of.
+    pub of_part: Vec<usize>,
+}
+
+/// The programs of a net with some of the neurons.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subnet {
+    /// Neurons of each layer.
+    pub sizes: Vec<u64>,
+    /// By number of rows: a step or the gradients of a part.
+    pub step: BTreeMap<u64, Program>,
+    /// Applies the gradients of parts.
+    pub apply: Option<Program>,
+}
+
+/// What of a batch a program computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// From rows to new parameters.
+    Step,
+    /// From rows to sums of gradients.
+    Part,
+    /// From sums of gradients to new parameters.
+    Apply,
+}
+
+/// How the text is read: as it stands, as a step, or with other data.
+#[derive(Clone, Default)]
+pub(crate) struct Mode {
+    /// Dims that batches are taken over; in a step, with the rows of the batch.
+    pub(crate) over: BTreeMap<String, Option<i64>>,
+    /// In a step: the number of the `train` item, and what is computed.
+    pub(crate) step: Option<(usize, Task)>,
+    /// Inputs in whose place others are read.
+    pub(crate) replaced: BTreeMap<String, String>,
+    /// Dims that are bound anew.
+    pub(crate) dims: BTreeMap<String, Size>,
+    /// Constants that are tensors: they have their values of the whole data.
+    pub(crate) constants: HashMap<EntityId, (String, DType, Vec<Size>)>,
+    /// Constants that are numbers, where dims are bound anew.
+    pub(crate) numbers: HashMap<EntityId, Scalar>,
+    /// All that is asked for; empty: everything that the text asks for.
+    pub(crate) wanted: Vec<Name>,
+}
+
+impl Mode {
+    /// The program as it is written; sizes remember which dims are batched.
+    pub(crate) fn of_base(sources: &Sources) -> Mode {
+        use einc_syntax::ast::{ItemKind, Suffix, TrainEntry};
+        let items = sources.files.first().map_or(&[][..], |f| &f.ast.items);
+        let mut over = BTreeMap::new();
+        for item in items {
+            let ItemKind::Train(train) = &item.kind else {
+                continue;
+            };
+            for entry in &train.entries {
+                if let TrainEntry::Setting { suffixes, .. } = entry {
+                    over.extend(suffixes.iter().filter_map(|suffix| match suffix {
+                        Suffix::Over(name) => Some((name.text.clone(), None)),
+                        _ => None,
+                    }));
+                }
+            }
+        }
+        Mode {
+            over,
+            ..Mode::default()
+        }
+    }
+}
+
+/// What a pass finds out about training.
+#[derive(Default)]
+pub(crate) struct Findings<'a> {
+    /// Whether sizes of batched dims are marked from here on.
+    pub(crate) marking: bool,
+    /// What batched dims are for the whole data.
+    pub(crate) whole: BTreeMap<EntityId, Binding>,
+    pub(crate) blocks: Vec<Settings<'a>>,
+    /// Outputs on other data, with their tensors.
+    pub(crate) others: Vec<(Other<'a>, TensorRef)>,
+    /// In a step: what of the data is read by rows, and what is carried, with how it begins.
+    pub(crate) batch: Vec<BatchInput>,
+    pub(crate) carried: Vec<(String, CarriedKind, Source)>,
+    pub(crate) rows: Option<TensorRef>,
+    pub(crate) counters: BTreeMap<&'static str, TensorRef>,
+    pub(crate) optimizer: String,
+    /// The rate of the params that are in no group.
+    pub(crate) rate: Option<TensorRef>,
+    pub(crate) state_tensors: Vec<TensorRef>,
+    pub(crate) next_states: Vec<NextState>,
+    /// What each application of an instance makes and where it stands, by its prefix.
+    pub(crate) applications: HashMap<String, (std::ops::Range<usize>, Span)>,
+    /// While an untyped number of the step is computed, or an optimizer's body is read.
+    pub(crate) hoisting: bool,
+    pub(crate) updating: bool,
+    pub(crate) step_span: Span,
+}
+
+/// What the pass over the text as it stands says about training.
+pub(crate) struct Base<'a> {
+    pub(crate) blocks: Vec<Settings<'a>>,
+    pub(crate) constants: HashMap<EntityId, (String, DType, Vec<Size>)>,
+    /// Constants that are numbers.
+    pub(crate) numbers: HashMap<EntityId, Scalar>,
+    /// Shapes of the program's inputs; a dimension that is a dim with its name.
+    pub(crate) inputs: BTreeMap<String, Vec<(Option<&'a str>, Size)>>,
+    /// The outputs on other data.
+    pub(crate) others: Vec<Other<'a>>,
+}
+
+impl Base<'_> {
+    /// Whether there is nothing to train.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// What the other passes need of this one.
+    pub(crate) fn base(&self) -> Base<'a> {
+        let (mut constants, mut numbers) = (HashMap::new(), HashMap::new());
+        for (id, binding) in &self.values {
+            let constant = matches!(
+                self.entity(*id).kind,
+                EntityKind::Definition { constant: true, .. }
+            );
+            match binding {
+                Binding::Tensor(view) if constant => {
+                    let tensor = &self.tensors[view.tensor.0 as usize];
+                    let about = (tensor.name.clone(), tensor.dtype, tensor.shape.clone());
+                    constants.insert(*id, about);
+                }
+                Binding::Scalar(value) if constant && self.entity_files[id.0 as usize].0 == 0 => {
+                    numbers.extend(self.number_of(*value).map(|number| (*id, number)));
+                }
+                _ => {}
+            }
+        }
+        let mut blocks = self.training.blocks.clone();
+        for validate in blocks
+            .iter_mut()
+            .filter_map(|block| block.validate.as_mut())
+        {
+            let tensor = validate.tensor;
+            validate.reads = tensor.map_or(vec![], |tensor| self.inputs_of(tensor));
+        }
+        Base {
+            blocks,
+            constants,
+            numbers,
+            inputs: self.shapes_of_inputs(),
+            others: self.others(),
+        }
+    }
+
+    /// The number that a dim has for the whole data.
+    pub(crate) fn whole_number(&self, id: EntityId) -> Option<i64> {
+        let known = self
+            .training
+            .whole
+            .get(&id)
+            .or_else(|| self.values.get(&id))?;
+        match known {
+            Binding::Scalar(value) => self.arena.as_size(*value)?.known(),
+            _ => None,
+        }
+    }
+
+    /// Evaluates something with the batched dims as they are for the whole data.
+    pub(crate) fn with_whole<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        if self.mode.step.is_none() || self.training.whole.is_empty() {
+            return read(self);
+        }
+        let calls = std::mem::take(&mut self.calls);
+        let whole: Vec<_> = self
+            .training
+            .whole
+            .iter()
+            .map(|(id, b)| (*id, *b))
+            .collect();
+        let before: Vec<_> = whole
+            .iter()
+            .map(|(id, binding)| (*id, self.values.insert(*id, *binding)))
+            .collect();
+        let value = read(self);
+        for (id, binding) in before {
+            match binding {
+                Some(binding) => self.values.insert(id, binding),
+                None => self.values.remove(&id),
+            };
+        }
+        self.calls = calls;
+        value
+    }
+
+    /// Whether a definition keeps its value of the whole data in a step.
+    pub(crate) fn keeps_whole(&self, id: EntityId) -> bool {
+        match self.entity(id).kind {
+            EntityKind::Dim(_) => {
+                let name = &self.entity(id).name.text;
+                !(self.entity_files[id.0 as usize].0 == 0 && self.mode.over.contains_key(name))
+            }
+            EntityKind::Definition { constant, .. } => constant,
+            _ => false,
+        }
+    }
+
+    /// The size of a dim in this pass: of a batched one, marked, that of the batch.
+    pub(crate) fn batched(&mut self, id: EntityId, size: Size) -> Size {
+        if !self.training.marking || self.entity_files[id.0 as usize].0 != 0 {
+            return size;
+        }
+        let name = &self.entity(id).name.text;
+        if let Some(anew) = self.mode.dims.get(name) {
+            return anew.clone();
+        }
+        let Some(rows) = self.mode.over.get(name).copied() else {
+            return size;
+        };
+        let whole = Binding::Scalar(self.arena.whole(size.clone()));
+        self.training.whole.insert(id, whole);
+        match rows.or(size.known()) {
+            Some(rows) => Size::rows(name, rows),
+            None => size,
+        }
+    }
+
+    /// Reads the `train` blocks, and adds what they name to what the program computes.
+    pub(crate) fn read_blocks(&mut self) {
+        for (number, train, span) in self.trains() {
+            let Some(mut settings) = self.read_train(number, train, span) else {
+                continue;
+            };
+            let mut evaluated = |name, span| {
+                let tensor = self.scalar_named(name, span)?;
+                let mark = Some(EVALUATED.to_owned());
+                self.outputs.push((tensor, mark, span));
+                Some(tensor)
+            };
+            evaluated(settings.loss.0, settings.loss.1);
+            if let Some(validate) = &mut settings.validate {
+                validate.tensor = evaluated(validate.name.0, validate.name.1);
+            }
+            self.training.blocks.push(settings);
+        }
+    }
+
+    /// The tensor of a scalar definition.
+    pub(crate) fn scalar_named(&mut self, name: &'a str, span: Span) -> Option<TensorRef> {
+        let refuse = |c: &mut Self, message: String, label: String| {
+            let error = Diagnostic::error("E0622", message).at(span, label);
+            c.report
+                .push(error.help("it is the name of a scalar definition"));
+            None
+        };
+        let binding = match self.find(FileId(0), name) {
+            Found::Entity(id) => self.values.get(&id).copied(),
+            Found::Poison => return None,
+            _ => return refuse(self, format!("there is no `{name}`"), "no such name".into()),
+        };
+        match binding {
+            Some(Binding::Tensor(view)) if self.view_shape(view).is_empty() && view.is_whole() => {
+                Some(view.tensor)
+            }
+            Some(Binding::Tensor(view)) => {
+                let text = self.view_text(view);
+                refuse(
+                    self,
+                    format!("`{name}` is no scalar"),
+                    format!("this is {text}"),
+                )
+            }
+            Some(Binding::Scalar(_)) => refuse(
+                self,
+                format!("`{name}` is a number"),
+                "nothing to learn".into(),
+            ),
+            Some(Binding::Poison) => None,
+            _ => refuse(self, format!("`{name}` has no value"), "no scalar".into()),
+        }
+    }
+}
+
+/// Marks the outputs of the first pass that are evaluated for training only.
+pub(crate) const EVALUATED: &str = "\u{1f}";
+
+/// `output D on (Xv, yv) -> "file"`.
+#[derive(Clone)]
+pub(crate) struct Other<'a> {
+    /// What stands in the program's outputs until its tensor is known.
+    pub(crate) mark: String,
+    pub(crate) name: &'a Name,
+    pub(crate) on: &'a [Name],
+    pub(crate) file: Option<&'a StringLiteral>,
+    /// The inputs that D depends on, in the order of their declarations.
+    pub(crate) reads: Vec<String>,
+}
+
+/// The `next` of a module's state in one application.
+#[derive(Clone)]
+pub(crate) struct NextState {
+    pub(crate) state: TensorRef,
+    pub(crate) value: View,
+    /// The prefix of what the application makes.
+    pub(crate) application: String,
+    pub(crate) span: Span,
+}
