@@ -42,10 +42,14 @@ use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast;
 use expressions::arena::{Arena, ExprId, TensorRef};
-use resolve::names::{Entity, EntityId, FileNames};
+use resolve::{
+    Readings, Resolved,
+    item_order::Order,
+    names::{EntityId, Names},
+};
 use sizes::size::Size;
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     rc::Rc,
 };
 
@@ -145,8 +149,7 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
     let functions = train::rules::as_functions(sources);
     let (sources, collections) = rounds::desugar::desugar(functions.as_ref().unwrap_or(sources));
     let text = Text {
-        sources: &sources,
-        collections: &collections,
+        resolved: &resolve::resolve(&sources, &collections),
     };
     let mode = training::Mode::of_base(&sources);
     let checker = settle(text, bindings, &mode);
@@ -173,11 +176,10 @@ fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
     analysis
 }
 
-/// What is checked: the files with rounds in simpler words, and the definitions that collect one slice a round.
+/// A text to check: its names are resolved, once for all passes.
 #[derive(Clone, Copy)]
 struct Text<'a> {
-    sources: &'a Sources,
-    collections: &'a rounds::desugar::Collections,
+    resolved: &'a Resolved<'a>,
 }
 
 /// Checks until no statement says more about the dimensions and types of others: nearly always once, else twice.
@@ -203,34 +205,12 @@ fn settle<'a>(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) 
 
 /// All that is known about a program while it is checked.
 struct Checker<'a> {
-    sources: &'a Sources,
-    /// Definitions that collect one slice a round.
-    collections: &'a rounds::desugar::Collections,
+    names: &'a Names<'a>,
+    readings: &'a Readings<'a>,
+    order: Order,
     bindings: &'a Bindings,
     mode: &'a training::Mode,
     report: report::Report,
-    /// First bytes of the lines of every file.
-    lines: Vec<Vec<u32>>,
-    // Names.
-    files: Vec<FileNames<'a>>,
-    entities: Vec<Entity<'a>>,
-    entity_files: Vec<FileId>,
-    /// Entities with an error in their text.
-    failed: HashSet<EntityId>,
-    /// What a function of an imported file uses that is not supported yet; reported where it is called.
-    on_call: HashMap<EntityId, Diagnostic>,
-    /// Items of the program without a name, by number, with an error in their text.
-    failed_items: HashSet<usize>,
-    /// Entities in the order of their uses.
-    order: Vec<EntityId>,
-    /// For functions with a body: its items in the order of their uses.
-    plans: HashMap<EntityId, Vec<usize>>,
-    /// For modules: the params, and the dims and consts that they need, in that order.
-    owned: HashMap<EntityId, Vec<usize>>,
-    /// Products at which indices are summed, by [`resolve::forms::key`].
-    sums: HashMap<usize, Vec<&'a str>>,
-    /// The indices of the left sides of scatters, by [`resolve::forms::key`] of their values.
-    scatters: HashMap<usize, Vec<&'a str>>,
     // Values.
     arena: Arena,
     vars: Vec<sizes::ranges::Var>,
@@ -262,10 +242,6 @@ struct Checker<'a> {
     drew: bool,
     /// How many calls of each function have made tensors.
     instances: HashMap<String, usize>,
-    /// The paths in the text that go into instances, with the instances' name.
-    member_uses: Vec<(EntityId, String, Span)>,
-    /// Paths in the bodies of modules, with the module, to what instances inside it own.
-    inner_uses: Vec<(EntityId, String, Span)>,
     /// Every read with its positions.
     reads: Vec<(TensorRef, Vec<ExprId>)>,
     /// Dims that data gave their numbers: number, input, place.
@@ -286,10 +262,6 @@ struct Checker<'a> {
     guessed: bool,
     // Blocks.
     blocks: Vec<rounds::repeat::Block>,
-    /// The items of a block in the order of their uses, by the place where it is stored.
-    rounds: HashMap<usize, Vec<usize>>,
-    /// Names that are known in rounds only.
-    inner_names: HashMap<(FileId, &'a str), Span>,
     /// The block in whose rounds a source is drawn.
     drawn_in: HashMap<TensorRef, einsum::BlockId>,
     inputs: Vec<InputInfo>,
@@ -301,42 +273,19 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) -> Checker<'a> {
-        let Text {
-            sources,
-            collections,
-        } = text;
-        let lines = sources
-            .files
-            .iter()
-            .map(|file| {
-                let breaks = file
-                    .text
-                    .bytes()
-                    .enumerate()
-                    .filter(|(_, byte)| *byte == b'\n');
-                std::iter::once(0)
-                    .chain(breaks.map(|(at, _)| at as u32 + 1))
-                    .collect()
-            })
-            .collect();
+        let Resolved {
+            names,
+            readings,
+            report,
+        } = text.resolved;
+        let mut report = report.clone();
         Checker {
-            sources,
-            collections,
+            names,
+            readings,
+            order: resolve::item_order::order(names, readings, mode, &mut report),
             bindings,
             mode,
-            report: report::Report::default(),
-            lines,
-            files: sources.files.iter().map(|_| FileNames::default()).collect(),
-            entities: vec![],
-            entity_files: vec![],
-            failed: HashSet::new(),
-            on_call: HashMap::new(),
-            failed_items: HashSet::new(),
-            order: vec![],
-            plans: HashMap::new(),
-            owned: HashMap::new(),
-            sums: HashMap::new(),
-            scatters: HashMap::new(),
+            report,
             arena: Arena::default(),
             vars: vec![],
             tensors: vec![],
@@ -356,8 +305,6 @@ impl<'a> Checker<'a> {
             states: HashMap::new(),
             drew: false,
             instances: HashMap::new(),
-            member_uses: vec![],
-            inner_uses: vec![],
             reads: vec![],
             bound_dims: BTreeMap::new(),
             inferred: BTreeMap::new(),
@@ -367,8 +314,6 @@ impl<'a> Checker<'a> {
             untyped: HashMap::new(),
             guessed: false,
             blocks: vec![],
-            rounds: HashMap::new(),
-            inner_names: HashMap::new(),
             drawn_in: HashMap::new(),
             provisional: BTreeMap::new(),
             found: BTreeMap::new(),
@@ -379,9 +324,12 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether an entity has an error in its text, or is defined by itself.
+    fn is_failed(&self, id: EntityId) -> bool {
+        self.readings.failed.contains(&id) || self.order.circular.contains(&id)
+    }
+
     fn check(&mut self) {
-        self.collect_names();
-        self.plan();
         self.check_bindings();
         self.bind_dims();
         self.begin_step();

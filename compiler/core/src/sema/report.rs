@@ -12,29 +12,34 @@ use einc_diag::{Diagnostic, Span};
 const MOST_ERRORS: usize = 20;
 
 /// The diagnostics so far.
-#[derive(Default)]
-pub(super) struct Report {
+#[derive(Clone, Default)]
+pub(crate) struct Report {
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Report {
     /// Adds one.
-    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
-    /// A mark for [`Report::since`].
-    pub(super) fn mark(&self) -> usize {
+    /// Adds all.
+    pub(crate) fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        self.diagnostics.extend(diagnostics);
+    }
+
+    /// Returns a mark: the number of diagnostics so far.
+    pub(crate) fn mark(&self) -> usize {
         self.diagnostics.len()
     }
 
     /// Takes back everything since the mark.
-    pub(super) fn forget(&mut self, mark: usize) {
+    pub(crate) fn forget(&mut self, mark: usize) {
         self.diagnostics.truncate(mark);
     }
 
     /// Replaces everything reported since the mark by one cause, if an error of that code is among it.
-    pub(super) fn blame(&mut self, mark: usize, code: &str, cause: Diagnostic) {
+    pub(crate) fn blame(&mut self, mark: usize, code: &str, cause: Diagnostic) {
         if self.diagnostics[mark..].iter().any(|d| d.code == code) {
             self.forget(mark);
             self.push(cause);
@@ -42,7 +47,7 @@ impl Report {
     }
 
     /// Says on everything reported since the mark that it comes from this call.
-    pub(super) fn called_from(&mut self, mark: usize, span: Span, name: &str) {
+    pub(crate) fn called_from(&mut self, mark: usize, span: Span, name: &str) {
         for diagnostic in &mut self.diagnostics[mark..] {
             if diagnostic.labels.iter().all(|label| label.span != span) {
                 *diagnostic = std::mem::replace(diagnostic, Diagnostic::error(diagnostic.code, ""))
@@ -52,12 +57,12 @@ impl Report {
     }
 
     /// Whether there is an error.
-    pub(super) fn failed(&self) -> bool {
+    pub(crate) fn failed(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
     /// In source order, without repetitions.
-    pub(super) fn finish(self) -> Vec<Diagnostic> {
+    pub(crate) fn finish(self) -> Vec<Diagnostic> {
         let mut diagnostics = self.diagnostics;
         // What rounds collect has a name of the compiler's: see `desugar`.
         for diagnostic in &mut diagnostics {
@@ -84,11 +89,11 @@ impl Report {
 }
 
 /// The plural's s.
-pub(super) fn plural(n: usize) -> &'static str {
+pub(crate) fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
 /// "1 dimension", "3 dimensions".
-pub(super) fn dimensions(rank: usize) -> String {
+pub(crate) fn dimensions(rank: usize) -> String {
     format!("{rank} dimension{}", plural(rank))
 }

@@ -157,11 +157,13 @@ impl<'a> Checker<'a> {
                 None if context.index(name).is_some() && formal_shape(formal).is_none() => None,
                 None => self.binding(context.scope, name),
             },
-            ExprKind::Call { callee, .. } if self.is_gradient(context.scope.file, callee) => Some(
-                Binding::Tensor(self.whole_gradient(context, unbracket(value))??),
-            ),
+            ExprKind::Call { callee, .. } if self.names.is_gradient(context.scope.file, callee) => {
+                Some(Binding::Tensor(
+                    self.whole_gradient(context, unbracket(value))??,
+                ))
+            }
             ExprKind::Call { callee, .. }
-                if self.library_of(context.scope.file, callee).is_some() =>
+                if self.names.library_of(context.scope.file, callee).is_some() =>
             {
                 let view = self.whole_library(context, unbracket(value), &[])??;
                 Some(Binding::Tensor(view))
@@ -197,7 +199,7 @@ impl<'a> Checker<'a> {
                 if crate::sema::resolve::forms::takes_whole(body, name) {
                     return Some(Binding::Tensor(view));
                 }
-                let (function, text) = (&callable.name.text, self.text(value.span));
+                let (function, text) = (&callable.name.text, self.names.text(value.span));
                 self.report.push(
                     Diagnostic::error("E0503", format!("`{name}` of `{function}` is a scalar"))
                         .at(value.span, format!("this has {}", dimensions(rank)))
@@ -224,7 +226,7 @@ impl<'a> Checker<'a> {
         let scalar = match given {
             Some(Binding::Scalar(scalar)) => scalar,
             Some(Binding::Tensor(view)) => {
-                let text = self.text(value.span);
+                let text = self.names.text(value.span);
                 self.scalar_read(view, text, value.span)?
             }
             _ => self.expr(context, value)?,
@@ -269,7 +271,7 @@ impl<'a> Checker<'a> {
         formal: &'a Formal,
         value: &'a Expr,
     ) -> Option<Binding> {
-        let (name, text) = (&formal.name.text, self.text(value.span));
+        let (name, text) = (&formal.name.text, self.names.text(value.span));
         self.report.push(
             Diagnostic::error(
                 "E0503",

@@ -1,5 +1,4 @@
-//! What can be called: functions and instances of modules, in one form, found by the name that stands before the
-//! brackets.
+//! Functions and modules in one form, as something that can be called.
 //!
 //! Must not know arguments, sizes or bodies.
 //!
@@ -11,9 +10,9 @@ use crate::sema::{
     Checker,
     expressions::scope::{Binding, Scope},
     resolve::forms::unbracket,
-    resolve::names::{EntityId, EntityKind, Found, Shape},
+    resolve::names::{EntityId, Shape},
 };
-use einc_diag::{Diagnostic, FileId, Span};
+use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Expr, ExprKind, Formal, Function, FunctionBody, Item, Module, Name};
 use std::collections::BTreeMap;
 
@@ -84,45 +83,7 @@ pub(crate) fn result_kind(result: &Formal) -> Shape {
 }
 
 impl<'a> Checker<'a> {
-    /// An entity in the form of a callable, if it is one.
-    pub(crate) fn callable(&self, id: EntityId) -> Option<Callable<'a>> {
-        match self.entity(id).kind {
-            EntityKind::Function(function) => Some(Callable::of_function(function)),
-            EntityKind::Module(module) => Some(Callable::of_module(module)),
-            _ => None,
-        }
-    }
-
-    /// What a call in the text of a file calls, if that is the user's: a function, or an instance of a module. `inner`:
-    /// the instances inside the module around.
-    pub(crate) fn callee_of(
-        &self,
-        file: FileId,
-        inner: &BTreeMap<&'a str, EntityId>,
-        callee: &Expr,
-    ) -> Option<(EntityId, Callable<'a>)> {
-        let (base, indexed) = match &*callee.kind {
-            ExprKind::Access { base, .. } => (base, true),
-            _ => (callee, false),
-        };
-        let ExprKind::Name(name) = &*base.kind else {
-            return None;
-        };
-        let module = match inner.get(name.as_str()) {
-            Some(module) => *module,
-            None => match self.find(file, name) {
-                Found::Entity(id) => match self.entity(id).kind {
-                    EntityKind::Function(_) if !indexed => id,
-                    EntityKind::Instance(declared) => self.module(file, &declared.module.text)?.0,
-                    _ => return None,
-                },
-                _ => return None,
-            },
-        };
-        self.callable(module).map(|callable| (module, callable))
-    }
-
-    /// The same for a call that is checked.
+    /// Returns the function or module that a call which is checked calls.
     pub(crate) fn callee(
         &self,
         scope: &Scope<'a>,
@@ -136,9 +97,12 @@ impl<'a> Checker<'a> {
             && let Some(Binding::Instance(id)) = scope.locals.get(name.as_str())
         {
             let module = self.module_of(*id);
-            return self.callable(module).map(|callable| (module, callable));
+            return self
+                .names
+                .callable(module)
+                .map(|callable| (module, callable));
         }
-        self.callee_of(scope.file, &BTreeMap::new(), callee)
+        self.names.callee_of(scope.file, &BTreeMap::new(), callee)
     }
 
     /// Whether an expression is a call of something with a body: such a call is made once, where it stands.
@@ -150,35 +114,35 @@ impl<'a> Checker<'a> {
             _ => false,
         }
     }
+}
 
-    /// Reports that names and results of a call do not match.
-    pub(crate) fn wrong_results(&mut self, callable: Callable<'a>, names: usize, span: Span) {
-        let name = &callable.name.text;
-        let results = callable.results.len().max(1);
-        let given: Vec<&str> = callable
-            .results
-            .iter()
-            .map(|r| r.name.text.as_str())
-            .collect();
-        let error = Diagnostic::error(
-            "E0505",
-            match names {
-                1 => format!("`{name}` gives {results} results, and one value is needed here"),
-                _ => format!(
-                    "`{name}` gives {results} result{}, not {names}",
-                    crate::sema::report::plural(results)
-                ),
-            },
-        )
-        .at(span, "in this call")
-        .at(callable.name.span, "the function");
-        self.report.push(if results > 1 {
-            error.help(format!(
-                "give each of them a name: `{} = {name}(…)`",
-                given.join(", ")
-            ))
-        } else {
-            error
-        });
+/// Returns the error that names and results of a call do not match.
+pub(crate) fn wrong_results(callable: Callable<'_>, names: usize, span: Span) -> Diagnostic {
+    let name = &callable.name.text;
+    let results = callable.results.len().max(1);
+    let given: Vec<&str> = callable
+        .results
+        .iter()
+        .map(|r| r.name.text.as_str())
+        .collect();
+    let error = Diagnostic::error(
+        "E0505",
+        match names {
+            1 => format!("`{name}` gives {results} results, and one value is needed here"),
+            _ => format!(
+                "`{name}` gives {results} result{}, not {names}",
+                crate::sema::report::plural(results)
+            ),
+        },
+    )
+    .at(span, "in this call")
+    .at(callable.name.span, "the function");
+    if results > 1 {
+        error.help(format!(
+            "give each of them a name: `{} = {name}(…)`",
+            given.join(", ")
+        ))
+    } else {
+        error
     }
 }

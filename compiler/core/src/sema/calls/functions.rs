@@ -10,7 +10,7 @@
 use crate::einsum::BlockId;
 use crate::sema::{
     Checker,
-    calls::callee::{Body, Callable},
+    calls::callee::{Body, Callable, wrong_results},
     definitions::tensors::Target,
     expressions::arena::{ExprId, Ty},
     expressions::scope::{Binding, Context, Scope},
@@ -51,7 +51,7 @@ impl<'a> Checker<'a> {
     ) -> Option<Binding> {
         let (_, callable) = self.callee(context.scope, callee)?;
         if callable.results.len() > 1 {
-            self.wrong_results(callable, 1, span);
+            self.report.push(wrong_results(callable, 1, span));
             return None;
         }
         let results = self.call_user(context, callee, arguments, span, hints)?;
@@ -69,12 +69,12 @@ impl<'a> Checker<'a> {
     ) -> Option<Results> {
         let (entity, callable) = self.callee(context.scope, callee)?;
         let name = callable.name.text.as_str();
-        let applied = match self.entity(entity).kind {
+        let applied = match self.names.entity(entity).kind {
             EntityKind::Module(_) => Some(self.applied(context.scope, callee)?),
             _ => None,
         };
-        if self.failed.contains(&entity) {
-            if let Some(diagnostic) = self.on_call.get(&entity) {
+        if self.is_failed(entity) {
+            if let Some(diagnostic) = self.readings.on_call.get(&entity) {
                 let diagnostic = diagnostic.clone();
                 self.report
                     .push(diagnostic.at(span, format!("in this call of `{name}`")));
@@ -98,7 +98,7 @@ impl<'a> Checker<'a> {
         }
         let slots = self.match_arguments(callable, arguments, span)?;
         let mut scope = Scope {
-            file: self.entity_files[entity.0 as usize],
+            file: self.names.entity(entity).file,
             locals: BTreeMap::new(),
             letters: BTreeMap::new(),
             rest: None,
@@ -198,7 +198,7 @@ impl<'a> Checker<'a> {
         let base = if file.0 == 0 {
             name.to_owned()
         } else {
-            let source = &self.sources.files[file.0 as usize].name;
+            let source = &self.names.sources.files[file.0 as usize].name;
             let stem = source.rsplit(['/', '\\']).next().unwrap_or(source);
             let stem = stem.strip_suffix(".ein").unwrap_or(stem);
             format!("{}.{name}", stem.rsplit('.').next().unwrap_or(stem))
@@ -223,8 +223,13 @@ impl<'a> Checker<'a> {
         prefix: &str,
         hints: &[(String, Span)],
     ) -> Option<Results> {
-        let order = self.plans.get(&entity).cloned()?;
-        let owned = self.owned.get(&entity).cloned().unwrap_or_default();
+        let order = self.readings.plans.get(&entity).cloned()?;
+        let owned = self
+            .readings
+            .owned
+            .get(&entity)
+            .cloned()
+            .unwrap_or_default();
         let mut failed = false;
         for number in order {
             if scope.applied.is_some() && owned.contains(&number) {
@@ -353,7 +358,7 @@ impl<'a> Checker<'a> {
         let (name, function) = (&formal.name.text, &callable.name.text);
         let message =
             format!("`{name}` of `{function}` must be a whole number, not one with a fraction");
-        let text = self.text(*place);
+        let text = self.names.text(*place);
         let help = match text.split_once('/') {
             Some((over, under)) => format!(
                 "for whole numbers write `div({}, {})`",
@@ -476,7 +481,7 @@ impl<'a> Checker<'a> {
         }
         let (_, callable) = self.callee(scope, callee)?;
         if callable.results.len() != names {
-            self.wrong_results(callable, names, value.span);
+            self.report.push(wrong_results(callable, names, value.span));
             return None;
         }
         self.open.push(crate::sema::sizes::ranges::Open::default());

@@ -12,10 +12,9 @@ use crate::sema::{
     expressions::scope::{Binding, Scope},
     report::dimensions,
     resolve::forms::{bare_name, formal_shape},
-    resolve::names::{Found, Shape},
     sizes::size::Size,
 };
-use einc_diag::{Diagnostic, FileId, Span};
+use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Expr, Formal, Position};
 
 impl<'a> Checker<'a> {
@@ -27,7 +26,7 @@ impl<'a> Checker<'a> {
         places: &[Span],
     ) -> Option<Vec<(&'a Expr, Size, Span)>> {
         let name = &function.name.text;
-        let letters = self.letters(scope.file, function);
+        let letters = self.names.letters(scope.file, function);
         let mut rest: Option<(Vec<Size>, Span)> = None;
         let (mut failed, mut later) = (false, vec![]);
         for (formal, place) in function.formals.iter().zip(places) {
@@ -159,45 +158,6 @@ impl<'a> Checker<'a> {
         (!failed).then_some(())
     }
 
-    /// The names in the brackets of a signature that are sizes of its own: not its scalars or options, nor, in results, scalars
-    /// known outside.
-    pub(crate) fn letters(&self, file: FileId, function: Callable<'a>) -> Vec<&'a str> {
-        let (formals, results) = (function.formals, function.results);
-        let mut letters = vec![];
-        for (name, _) in formals
-            .iter()
-            .chain(results)
-            .filter_map(formal_shape)
-            .flatten()
-            .filter_map(bare_name)
-        {
-            let scalar_formal = function
-                .options
-                .iter()
-                .chain(formals)
-                .any(|formal| formal.name.text == name && formal_shape(formal).is_none());
-            // What is passed has sizes of its own; those of a result may be sizes known outside.
-            let passed = formals
-                .iter()
-                .filter_map(formal_shape)
-                .flatten()
-                .filter_map(bare_name)
-                .any(|(passed, _)| passed == name);
-            let outer = !passed
-                && matches!(self.find(file, name), Found::Entity(id) if self.shape_of(id) == Shape::Scalar);
-            let constant = matches!(name, "inf" | "nan" | "pi");
-            if !scalar_formal
-                && !outer
-                && !constant
-                && !name.contains('.')
-                && !letters.contains(&name)
-            {
-                letters.push(name);
-            }
-        }
-        letters
-    }
-
     /// The sizes that a signature says of a result; `None` where the body decides.
     #[allow(clippy::type_complexity)]
     pub(crate) fn result_shape(
@@ -209,7 +169,7 @@ impl<'a> Checker<'a> {
         let Some(shape) = formal_shape(result) else {
             return Some(None);
         };
-        let letters = self.letters(scope.file, function);
+        let letters = self.names.letters(scope.file, function);
         let mut sizes = vec![];
         for position in shape {
             match position {

@@ -24,8 +24,8 @@ impl<'a> Checker<'a> {
     pub(crate) fn check_bindings(&mut self) {
         let bindings = self.bindings;
         let mut known: [Vec<&str>; 3] = Default::default();
-        for (id, entity) in self.entities.iter().enumerate() {
-            if self.entity_files[id].0 != 0 {
+        for entity in &self.names.entities {
+            if entity.file.0 != 0 {
                 continue;
             }
             let list = match entity.kind {
@@ -44,7 +44,7 @@ impl<'a> Checker<'a> {
         for ((names, what, option), known) in given.into_iter().zip(known) {
             for name in names {
                 // What instances own is known once they are made.
-                let member = matches!(self.find(FileId(0), name), Found::Member(_));
+                let member = matches!(self.names.find(FileId(0), name), Found::Member(_));
                 if known.contains(&name.as_str()) || (what == "input" && member) {
                     continue;
                 }
@@ -73,25 +73,25 @@ impl<'a> Checker<'a> {
     /// Finds the dims that follow from the headers of bound data.
     pub(crate) fn bind_dims(&mut self) {
         let inputs: Vec<(&'a Name, &'a Type)> = self
+            .names
             .entities
             .iter()
-            .zip(&self.entity_files)
-            .filter(|(_, file)| file.0 == 0)
-            .filter_map(|(entity, _)| match entity.kind {
+            .filter(|entity| entity.file.0 == 0)
+            .filter_map(|entity| match entity.kind {
                 EntityKind::Input { ty, .. } => Some((entity.name, ty)),
                 _ => None,
             })
             .collect();
         let mark = self.report.mark();
         // Every round but the last gives a dim its number.
-        for _ in 0..=self.entities.len() {
+        for _ in 0..=self.names.entities.len() {
             self.values.clear();
-            for id in self.order.clone() {
+            for id in self.order.entities.clone() {
                 let constant = matches!(
-                    self.entity(id).kind,
+                    self.names.entity(id).kind,
                     EntityKind::Definition { constant: true, target, .. } if target.positions.is_none()
                 );
-                if constant || matches!(self.entity(id).kind, EntityKind::Dim(_)) {
+                if constant || matches!(self.names.entity(id).kind, EntityKind::Dim(_)) {
                     self.define_entity(id);
                 }
             }
@@ -130,7 +130,7 @@ impl<'a> Checker<'a> {
 
     /// Checks every item in the order of uses.
     pub(crate) fn define_entities(&mut self) {
-        for id in self.order.clone() {
+        for id in self.order.entities.clone() {
             self.define_entity(id);
         }
         // A step, or what is wanted alone, may do without some instances.
@@ -138,7 +138,7 @@ impl<'a> Checker<'a> {
             return;
         }
         for name in self.bindings.headers.keys() {
-            let Found::Member(id) = self.find(FileId(0), name) else {
+            let Found::Member(id) = self.names.find(FileId(0), name) else {
                 continue;
             };
             let failed = self.values.get(&id) == Some(&Binding::Poison);
@@ -169,17 +169,17 @@ impl<'a> Checker<'a> {
     }
 
     fn define_plain(&mut self, id: EntityId) {
-        if self.failed.contains(&id) {
+        if self.is_failed(id) {
             self.values.insert(id, Binding::Poison);
             return;
         }
-        let entity = self.entity(id);
-        let file = self.entity_files[id.0 as usize];
+        let entity = self.names.entity(id);
+        let file = self.names.entity(id).file;
         let scope = Scope::file(file);
         let binding = match entity.kind {
             EntityKind::Function(_) | EntityKind::Module(_) => return,
             EntityKind::Instance(declared) => {
-                let path = self.full_name(file, &entity.name.text);
+                let path = self.names.full_name(file, &entity.name.text);
                 let made = self.declare_instances(&scope, declared, &path);
                 if let Some(made) = made {
                     self.check_member_paths(id, made);
@@ -192,7 +192,7 @@ impl<'a> Checker<'a> {
                 combine,
                 value,
             } => {
-                let name = self.full_name(file, &entity.name.text);
+                let name = self.names.full_name(file, &entity.name.text);
                 let target = Target {
                     name,
                     named: Some(target.span),
@@ -214,7 +214,7 @@ impl<'a> Checker<'a> {
                     // Another block may have the counter's name.
                     if name == entity.name.text {
                         self.values.insert(id, binding);
-                    } else if let Found::Entity(id) = self.find(file, name) {
+                    } else if let Found::Entity(id) = self.names.find(file, name) {
                         self.values.insert(id, binding);
                     }
                 }
@@ -266,7 +266,7 @@ impl<'a> Checker<'a> {
                             ty,
                             value,
                             constant,
-                            name: self.full_name(file, &entity.name.text),
+                            name: self.names.full_name(file, &entity.name.text),
                             named: Some(target.span),
                             stated: None,
                             in_function: false,
@@ -292,21 +292,21 @@ impl<'a> Checker<'a> {
         let several = targets
             .iter()
             .map(|target| Target {
-                name: self.full_name(scope.file, &target.name.text),
+                name: self.names.full_name(scope.file, &target.name.text),
                 named: Some(target.span),
                 in_function: false,
                 ..Target::local(target, ty, value, "")
             })
             .collect();
         for (name, binding) in self.define_several(scope, several, value) {
-            if let Found::Entity(id) = self.find(scope.file, name) {
+            if let Found::Entity(id) = self.names.find(scope.file, name) {
                 self.values.insert(id, binding.unwrap_or(Binding::Poison));
             }
         }
     }
 
     fn dim(&mut self, scope: &Scope<'a>, id: EntityId, value: Option<&'a Expr>) -> Option<Binding> {
-        let name = self.entity(id).name;
+        let name = self.names.entity(id).name;
         let given = if scope.file.0 == 0 {
             self.bindings.dims.get(&name.text).copied()
         } else {
@@ -321,7 +321,7 @@ impl<'a> Checker<'a> {
                 .filter(|_| scope.file.0 == 0)
             {
                 Some((number, ..)) => Size::number(*number),
-                None => Size::dim(&self.full_name(scope.file, &name.text)),
+                None => Size::dim(&self.names.full_name(scope.file, &name.text)),
             },
         };
         if size.at_least_zero() == Some(false) {
@@ -353,15 +353,5 @@ impl<'a> Checker<'a> {
             }
             _ => Some(Binding::Scalar(value)),
         }
-    }
-
-    /// The names of scalars that a file knows.
-    pub(crate) fn scalar_names(&self, file: FileId) -> Vec<String> {
-        self.files[file.0 as usize]
-            .names
-            .iter()
-            .filter(|(_, id)| self.shape_of(**id) == crate::sema::resolve::names::Shape::Scalar)
-            .map(|(name, _)| (*name).to_owned())
-            .collect()
     }
 }

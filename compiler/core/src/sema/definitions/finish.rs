@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashSet};
 impl<'a> Checker<'a> {
     /// Checks assertions and outputs.
     pub(crate) fn finish_items(&mut self) {
-        let sources = self.sources;
+        let sources = self.names.sources;
         if self.mode.step.is_some() {
             // Without all of its outputs a step is no program.
             self.open_source |= self.assemble_step().is_none();
@@ -42,7 +42,7 @@ impl<'a> Checker<'a> {
             match &item.kind {
                 ItemKind::Assert { condition } => {
                     library = false;
-                    if !self.failed_items.contains(&number) {
+                    if !self.readings.failed_items.contains(&number) {
                         self.assert(&Scope::file(FileId(0)), condition);
                     }
                 }
@@ -96,11 +96,12 @@ impl<'a> Checker<'a> {
     /// Reports outputs that were not made although no error was found. That is a defect of the compiler; it must not end in a
     /// program with fewer outputs than the text has.
     pub(crate) fn verify_outputs(&mut self) {
-        if !self.checks_all() || self.report.failed() || self.sources.incomplete {
+        if !self.checks_all() || self.report.failed() || self.names.sources.incomplete {
             return;
         }
         let made: HashSet<Span> = self.outputs.iter().map(|(.., span)| *span).collect();
         let items = self
+            .names
             .sources
             .files
             .first()
@@ -118,11 +119,11 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn output(&mut self, name: &'a Name, file: Option<&'a StringLiteral>, span: Span) {
-        let binding = match self.find(FileId(0), &name.text) {
+        let binding = match self.names.find(FileId(0), &name.text) {
             crate::sema::resolve::names::Found::Entity(id) => {
-                if self.shape_of(id) == Shape::Function {
+                if self.names.shape_of(id) == Shape::Function {
                     let none = BTreeMap::new();
-                    let instance = self.no_value(FileId(0), &none, &name.text, name.span);
+                    let instance = self.names.no_value(FileId(0), &none, &name.text, name.span);
                     let diagnostic = instance.unwrap_or_else(|| {
                         Diagnostic::error("E0204", format!("`{}` is a function", name.text))
                             .at(name.span, "only tensors and numbers are given out")
@@ -130,8 +131,10 @@ impl<'a> Checker<'a> {
                     self.report.push(diagnostic);
                     return;
                 }
-                let counts = matches!(self.entity(id).kind, EntityKind::Repeat(_));
-                if counts && self.two_counters(FileId(0), &name.text, name.span) {
+                let counts = matches!(self.names.entity(id).kind, EntityKind::Repeat(_));
+                let several = self.names.two_counters(FileId(0), &name.text, name.span);
+                if let (true, Some(error)) = (counts, several) {
+                    self.report.push(error);
                     return;
                 }
                 self.values.get(&id).copied()
@@ -142,7 +145,13 @@ impl<'a> Checker<'a> {
                 let owner = owner.filter(|owner| *owner != Binding::Poison);
                 match owner.map(|owner| self.member_binding(owner, path)) {
                     Some(Ok(Binding::Instance(_)) | Err(NoMember::Unknown)) => {
-                        self.unknown(FileId(0), &name.text, name.span, &[], false);
+                        self.report.push(self.names.unknown(
+                            FileId(0),
+                            &name.text,
+                            name.span,
+                            &[],
+                            false,
+                        ));
                         None
                     }
                     Some(Err(NoMember::Outside { number, count })) => {
@@ -155,7 +164,10 @@ impl<'a> Checker<'a> {
             }
             crate::sema::resolve::names::Found::Poison => None,
             crate::sema::resolve::names::Found::Nothing => {
-                self.unknown(FileId(0), &name.text, name.span, &[], false);
+                self.report.push(
+                    self.names
+                        .unknown(FileId(0), &name.text, name.span, &[], false),
+                );
                 None
             }
         };
@@ -196,7 +208,7 @@ impl<'a> Checker<'a> {
             Some(true) => {}
             Some(false) => {
                 let (text, values) = (
-                    self.text(condition.span),
+                    self.names.text(condition.span),
                     self.assert_values(scope, condition),
                 );
                 self.report.push(
@@ -232,7 +244,7 @@ impl<'a> Checker<'a> {
 
     /// Reports dims whose numbers a run would need.
     pub(crate) fn require_sizes(&mut self) {
-        for (id, entity) in self.entities.clone().iter().enumerate() {
+        for (id, entity) in self.names.entities.iter().enumerate() {
             let EntityKind::Dim(None) = entity.kind else {
                 continue;
             };
@@ -259,7 +271,7 @@ impl<'a> Checker<'a> {
                 })
                 .map(|t| format!("`{}`", t.name))
                 .collect();
-            let help = match self.entity_files[id].0 {
+            let help = match entity.file.0 {
                 0 => format!("give it one: `--dim {name}=…`"),
                 _ => format!("give it one in its file: `dim {name} = …`"),
             };

@@ -161,7 +161,7 @@ impl<'a> Checker<'a> {
             {
                 continue;
             }
-            let text = self.text(expr.span);
+            let text = self.names.text(expr.span);
             let other = self
                 .bound_dims
                 .get(text)
@@ -183,8 +183,8 @@ impl<'a> Checker<'a> {
             .at(expr.span, format!("{number} in the data of `{}`", name));
             if let Some((value, input, place)) = other {
                 error = error.at(place, format!("{value} in the data of `{input}`"));
-            } else if let Found::Entity(id) = self.find(FileId(0), text) {
-                error = error.at(self.entity(id).name.span, format!("{size} here"));
+            } else if let Found::Entity(id) = self.names.find(FileId(0), text) {
+                error = error.at(self.names.entity(id).name.span, format!("{size} here"));
             }
             self.report
                 .push(error.help("bind data whose sizes agree, or set the dim with `--dim`"));

@@ -14,7 +14,6 @@ use crate::sema::{
     expressions::builtins::SOURCES,
     expressions::scope::{Binding, Context, Scope},
     report::plural,
-    resolve::names::Found,
     sizes::size::Size,
 };
 use ein_plan::{DType, FileRef, Scalar, Source};
@@ -22,19 +21,10 @@ use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
 
 impl<'a> Checker<'a> {
-    /// The source that an expression names, unless the user has something of that name.
+    /// Returns the source that an expression names, unless the user has something of that name.
     pub(crate) fn source_name(&self, scope: &Scope<'a>, expr: &'a Expr) -> Option<&'a str> {
-        let name = match &*expr.kind {
-            ExprKind::Name(name) => name,
-            ExprKind::Call { callee, .. } => match &*callee.kind {
-                ExprKind::Name(name) => name,
-                _ => return None,
-            },
-            _ => return None,
-        };
-        let free = !scope.locals.contains_key(name.as_str())
-            && self.find(scope.file, name) == Found::Nothing;
-        (free && SOURCES.contains(&name.as_str())).then_some(name)
+        let named = self.names.source_of(scope.file, expr)?;
+        (!scope.locals.contains_key(named)).then_some(named)
     }
 
     /// Whether an expression is a plain number (of dims, consts and literals).
@@ -313,7 +303,7 @@ impl<'a> Checker<'a> {
             self.report.push(
                 Diagnostic::error("E0207", "a source needs the type of its tensor")
                     .at(target.target.name.span, "no type is written")
-                    .help(format!("write it: `{}: f32[…] = …`", self.text(span))),
+                    .help(format!("write it: `{}: f32[…] = …`", self.names.text(span))),
             );
             return None;
         };

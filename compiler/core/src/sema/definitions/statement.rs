@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
                     Binding::Poison => return None,
                     _ => {}
                 },
-                ExprKind::Call { callee, .. } if self.is_gradient(scope.file, callee) => {
+                ExprKind::Call { callee, .. } if self.names.is_gradient(scope.file, callee) => {
                     self.open.push(crate::sema::sizes::ranges::Open::default());
                     let gradient = self.whole_gradient(&mut Context::new(scope), value);
                     let solved = self.close();
@@ -220,7 +220,7 @@ impl<'a> Checker<'a> {
         span: Span,
     ) {
         let name = &target.target.name;
-        let text = self.text(span);
+        let text = self.names.text(span);
         self.report.push(
             Diagnostic::error(
                 "E0405",

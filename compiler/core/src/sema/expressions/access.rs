@@ -100,7 +100,7 @@ impl<'a> Checker<'a> {
         if rank == given {
             return Some(());
         }
-        let name = self.text(base.span);
+        let name = self.names.text(base.span);
         let declared = self.tensors[view.tensor.0 as usize].span;
         self.report.push(
             Diagnostic::error(
@@ -219,7 +219,7 @@ impl<'a> Checker<'a> {
                 if let Some(result) = self.whole_library(context, base, &[]) {
                     return result;
                 }
-                let name = self.text(callee.span);
+                let name = self.names.text(callee.span);
                 if self.callee(context.scope, callee).is_none() {
                     self.report.push(
                         Diagnostic::error("E0304", format!("`{name}` gives a scalar"))

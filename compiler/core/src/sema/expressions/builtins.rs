@@ -277,7 +277,7 @@ impl Checker<'_> {
         let number = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Number { .. });
         if function == Function::Div {
             if integer(self, a) && integer(self, b) {
-                let (left, right) = (self.text(a.1), self.text(b.1));
+                let (left, right) = (self.names.text(a.1), self.names.text(b.1));
                 let (x, y) = (self.type_name(a.0), self.type_name(b.0));
                 self.report.push(
                     Diagnostic::error("E0402", "`/` between integers")
@@ -397,7 +397,7 @@ impl Checker<'_> {
             "f32"
         };
         let name = name.trim_matches('`');
-        let text = self.text(x.1);
+        let text = self.names.text(x.1);
         self.report.push(
             Diagnostic::error("E0403", format!("`{name}` needs {needs}, not {have}"))
                 .at(x.1, format!("this is {have}"))
@@ -416,7 +416,7 @@ impl Checker<'_> {
                 .at(x.1, format!("this is {have}"))
                 .help(format!(
                     "compare it with something: `{} != 0`",
-                    self.text(x.1)
+                    self.names.text(x.1)
                 )),
         );
         None

@@ -24,7 +24,7 @@ use einc_syntax::ast::{Argument, Binary, Expr, ExprKind};
 impl<'a> Checker<'a> {
     /// An expression; its implicit sum, if it has one, around it.
     pub(crate) fn expr(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
-        let Some(names) = self.sums.get(&key(expr)) else {
+        let Some(names) = self.readings.sums.get(&key(expr)) else {
             return self.plain(context, expr);
         };
         let (before, mut vars) = (context.indices.len(), vec![]);
@@ -146,7 +146,7 @@ impl<'a> Checker<'a> {
         {
             return self.member_binding(*instance, path).ok();
         }
-        if name == "training" && self.find(scope.file, name) == Found::Nothing {
+        if name == "training" && self.names.find(scope.file, name) == Found::Nothing {
             return Some(Binding::Scalar(self.arena.truth(self.mode.step.is_some())));
         }
         let constant = match name {
@@ -158,7 +158,7 @@ impl<'a> Checker<'a> {
         if let Some(value) = constant {
             return Some(Binding::Scalar(self.arena.real(value)));
         }
-        match self.find(scope.file, name) {
+        match self.names.find(scope.file, name) {
             Found::Entity(id) => self.values.get(&id).copied(),
             Found::Member(id) => {
                 let (_, path) = name.split_once('.')?;
@@ -206,7 +206,7 @@ impl<'a> Checker<'a> {
         // An implicit sum stands around the operands up to the product that has it.
         let cut = rest[..rest.len() - 1]
             .iter()
-            .rposition(|(whole, ..)| self.sums.contains_key(&key(whole)));
+            .rposition(|(whole, ..)| self.readings.sums.contains_key(&key(whole)));
         let (start, rest) = match cut {
             Some(at) => (rest[at].0, &rest[at + 1..]),
             None => (first, &rest[..]),
@@ -298,7 +298,7 @@ impl<'a> Checker<'a> {
         };
         if !ok {
             let have = self.type_name(id);
-            let text = self.text(span);
+            let text = self.names.text(span);
             self.report.push(
                 Diagnostic::error(
                     "E0404",
@@ -332,7 +332,7 @@ impl<'a> Checker<'a> {
             return match self.call_one(context, callee, arguments, span, &[])? {
                 Binding::Scalar(value) => Some(value),
                 Binding::Tensor(view) => {
-                    let text = self.text(span);
+                    let text = self.names.text(span);
                     self.scalar_read(view, text, span)
                 }
                 Binding::Instance(_) | Binding::Poison => None,

@@ -12,38 +12,14 @@ use crate::sema::{
     Checker,
     definitions::tensors::{Definition, Tensor},
     expressions::arena::{ExprId, Form, TensorRef, Ty},
-    expressions::builtins::{self, Builtin},
     expressions::scope::{Binding, Context, View},
     resolve::forms::unbracket,
-    resolve::names::Found,
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
 use std::collections::HashMap;
 
 impl<'a> Checker<'a> {
-    /// Whether a call of that name is `grad` of the language.
-    pub(crate) fn is_gradient(&self, file: FileId, callee: &Expr) -> bool {
-        matches!(&*callee.kind, ExprKind::Name(name)
-            if builtins::find(name) == Some(Builtin::Gradient) && self.find(file, name) == Found::Nothing)
-    }
-
-    /// What has the shape of a right side: of a gradient, what it is taken by.
-    pub(crate) fn shaped_like<'e>(&self, file: FileId, mut value: &'e Expr) -> &'e Expr {
-        loop {
-            value = match &*value.kind {
-                ExprKind::Bracket(inner) => inner,
-                ExprKind::Call { callee, arguments } if self.is_gradient(file, callee) => {
-                    match arguments.get(1) {
-                        Some(argument) => &argument.value,
-                        None => return value,
-                    }
-                }
-                _ => return value,
-            };
-        }
-    }
-
     /// The tensor that a whole value is, if it is a gradient; the inner `None`: it is wrong.
     pub(crate) fn whole_gradient(
         &mut self,
@@ -52,7 +28,7 @@ impl<'a> Checker<'a> {
     ) -> Option<Option<View>> {
         match &*value.kind {
             ExprKind::Call { callee, arguments }
-                if self.is_gradient(context.scope.file, callee) =>
+                if self.names.is_gradient(context.scope.file, callee) =>
             {
                 Some(self.gradient(context, arguments, value.span))
             }
@@ -68,7 +44,7 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Option<ExprId> {
         let view = self.gradient(context, arguments, span)?;
-        let text = self.text(span);
+        let text = self.names.text(span);
         self.scalar_read(view, text, span)
     }
 
@@ -179,7 +155,7 @@ impl<'a> Checker<'a> {
             ));
             None
         };
-        let text = self.text(value.span).to_owned();
+        let text = self.names.text(value.span).to_owned();
         let ExprKind::Name(name) = &*inner.kind else {
             return refused(
                 self,

@@ -12,17 +12,16 @@ use crate::sema::{
     calls::functions::Results,
     definitions::tensors::Target,
     expressions::arena::ExprId,
-    expressions::builtins::{self, Builtin},
     expressions::scope::{Binding, Context, Scope, View},
     library::operations::Operation,
     report::plural,
     resolve::forms::unbracket,
-    resolve::names::{Found, Shape},
+    resolve::names::Shape,
     sizes::ranges::Open,
     sizes::size::Size,
 };
 use ein_plan::Function;
-use einc_diag::{Diagnostic, FileId, Span};
+use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
 
 /// A call that is being checked.
@@ -37,22 +36,10 @@ pub(crate) struct Call {
 }
 
 impl<'a> Checker<'a> {
-    /// The library operation that a call in the text of a file calls.
-    pub(crate) fn library_of(&self, file: FileId, callee: &Expr) -> Option<Operation> {
-        match &*callee.kind {
-            ExprKind::Name(name)
-                if builtins::find(name) == Some(Builtin::Library)
-                    && self.find(file, name) == Found::Nothing =>
-            {
-                Operation::named(name)
-            }
-            _ => None,
-        }
-    }
-
     /// Whether a call is one of a library operation that gives tensors.
     pub(crate) fn gives_tensors(&self, scope: &Scope<'a>, callee: &Expr) -> bool {
-        self.library_of(scope.file, callee)
+        self.names
+            .library_of(scope.file, callee)
             .is_some_and(|operation| operation.shape() != Shape::Scalar)
     }
 
@@ -82,9 +69,9 @@ impl<'a> Checker<'a> {
         let ExprKind::Call { callee, arguments } = &*value.kind else {
             return None;
         };
-        let operation = self.library_of(context.scope.file, callee)?;
+        let operation = self.names.library_of(context.scope.file, callee)?;
         if operation.results.len() > 1 {
-            self.wrong_parts(operation, 1, value.span);
+            self.report.push(wrong_parts(operation, 1, value.span));
             return Some(None);
         }
         let results = self.library(context, operation, arguments, value.span, hints);
@@ -101,15 +88,15 @@ impl<'a> Checker<'a> {
         value: (&'a Expr, &'a [Argument]),
         span: Span,
     ) -> Option<ExprId> {
-        let operation = self.library_of(context.scope.file, value.0)?;
+        let operation = self.names.library_of(context.scope.file, value.0)?;
         if operation.results.len() > 1 {
-            self.wrong_parts(operation, 1, span);
+            self.report.push(wrong_parts(operation, 1, span));
             return None;
         }
         let results = self.library(context, operation, value.1, span, &[])?;
         match results.first() {
             Some(Binding::Tensor(view)) => {
-                let text = self.text(span);
+                let text = self.names.text(span);
                 self.scalar_read(*view, text, span)
             }
             _ => None,
@@ -127,9 +114,9 @@ impl<'a> Checker<'a> {
         let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
             return None;
         };
-        let operation = self.library_of(scope.file, callee)?;
+        let operation = self.names.library_of(scope.file, callee)?;
         if operation.results.len() != names {
-            self.wrong_parts(operation, names, value.span);
+            self.report.push(wrong_parts(operation, names, value.span));
             return Some(None);
         }
         self.open.push(Open::default());
@@ -137,32 +124,6 @@ impl<'a> Checker<'a> {
         let results = self.library(&mut context, operation, arguments, value.span, hints);
         let solved = self.close();
         Some(results.filter(|_| solved))
-    }
-
-    /// The library operation that a right side calls.
-    pub(crate) fn operation_of(&self, file: FileId, value: &Expr) -> Option<Operation> {
-        match &*unbracket(value).kind {
-            ExprKind::Call { callee, .. } => self.library_of(file, callee),
-            _ => None,
-        }
-    }
-
-    /// Reports that names and results of a call do not match.
-    pub(crate) fn wrong_parts(&mut self, operation: Operation, names: usize, span: Span) {
-        let (name, results) = (operation.name, operation.results.len());
-        let given = operation.results.join(", ");
-        let what = match names {
-            1 => format!("`{name}` gives {results} results, and one value is needed here"),
-            _ => format!(
-                "`{name}` gives {results} result{}, not {names}",
-                plural(results)
-            ),
-        };
-        self.report.push(
-            Diagnostic::error("E0505", what)
-                .at(span, "in this call")
-                .help(format!("give each of them a name: `{given} = {name}(…)`")),
-        );
     }
 
     /// One call: a binding for each result.
@@ -253,7 +214,7 @@ impl<'a> Checker<'a> {
             Some(Binding::Poison) => return None,
             _ => {}
         }
-        let text = self.text(value.span);
+        let text = self.names.text(value.span);
         self.report.push(
             Diagnostic::error("E0503", format!("`{function}` takes whole tensors"))
                 .at(value.span, "this is a value at each point")
@@ -267,4 +228,21 @@ impl<'a> Checker<'a> {
     fn is_whole(&mut self, context: &Context<'_, 'a>, name: &str) -> bool {
         matches!(self.binding(context.scope, name), Some(Binding::Tensor(_)))
     }
+}
+
+/// Returns the error that names and results of a call do not match.
+pub(crate) fn wrong_parts(operation: Operation, names: usize, span: Span) -> Diagnostic {
+    let (name, results) = (operation.name, operation.results.len());
+    let given = operation.results.join(", ");
+    let what = match names {
+        1 => format!("`{name}` gives {results} results, and one value is needed here"),
+        _ => format!(
+            "`{name}` gives {results} result{}, not {names}",
+            plural(results)
+        ),
+    };
+
+    Diagnostic::error("E0505", what)
+        .at(span, "in this call")
+        .help(format!("give each of them a name: `{given} = {name}(…)`"))
 }

@@ -257,7 +257,7 @@ impl Checker<'_> {
     }
 
     pub(crate) fn line(&self, span: Span) -> u32 {
-        let Some(starts) = self.lines.get(span.file.0 as usize) else {
+        let Some(starts) = self.names.lines.get(span.file.0 as usize) else {
             return 1;
         };
         starts.partition_point(|start| *start <= span.start).max(1) as u32

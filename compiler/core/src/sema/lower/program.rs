@@ -26,6 +26,7 @@ impl<'a> Checker<'a> {
         let needed = self.needed();
         let mut program = Program {
             files: self
+                .names
                 .sources
                 .files
                 .iter()

@@ -12,7 +12,7 @@ use crate::sema::{
     definitions::tensors::Target,
     expressions::arena::ExprId,
     expressions::scope::{Binding, Context, Scope},
-    resolve::names::{Declared, EntityId, EntityKind, Found, InstanceId},
+    resolve::names::{Declared, EntityId, InstanceId},
     sizes::size::Size,
 };
 use einc_diag::{Diagnostic, Span};
@@ -50,21 +50,6 @@ pub(crate) enum NoMember {
 }
 
 impl<'a> Checker<'a> {
-    /// The module that a declaration in a file names.
-    pub(crate) fn module(
-        &self,
-        file: einc_diag::FileId,
-        name: &str,
-    ) -> Option<(EntityId, &'a Module)> {
-        match self.find(file, name) {
-            Found::Entity(id) => match self.entity(id).kind {
-                EntityKind::Module(module) => Some((id, module)),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
     /// Makes the instances of a declaration, with all that they own.
     pub(crate) fn declare_instances(
         &mut self,
@@ -72,10 +57,10 @@ impl<'a> Checker<'a> {
         declared: Declared<'a>,
         path: &str,
     ) -> Option<Binding> {
-        let (entity, module) = self.module(scope.file, &declared.module.text)?;
+        let (entity, module) = self.names.module(scope.file, &declared.module.text)?;
         let name = module.name.text.as_str();
-        if self.failed.contains(&entity) {
-            if let Some(diagnostic) = self.on_call.get(&entity) {
+        if self.is_failed(entity) {
+            if let Some(diagnostic) = self.readings.on_call.get(&entity) {
                 let diagnostic = diagnostic.clone();
                 let note = format!("in this instance of `{name}`");
                 self.report.push(diagnostic.at(declared.span, note));
@@ -159,7 +144,7 @@ impl<'a> Checker<'a> {
             ..Callable::of_module(module)
         };
         let slots = self.match_arguments(first, declared.arguments, declared.span)?;
-        let mut inner = Scope::file(self.entity_files[entity.0 as usize]);
+        let mut inner = Scope::file(self.names.entity(entity).file);
         for (formal, slot) in module.options.iter().zip(slots) {
             let binding = match slot {
                 Some(argument) => {
@@ -214,9 +199,9 @@ impl<'a> Checker<'a> {
         let mut scope = Scope {
             locals: options.clone(),
             depth: outer.depth + 1,
-            ..Scope::file(self.entity_files[entity.0 as usize])
+            ..Scope::file(self.names.entity(entity).file)
         };
-        for number in self.owned.get(&entity).cloned()? {
+        for number in self.readings.owned.get(&entity).cloned()? {
             let mark = self.report.mark();
             let (name, binding) = self.member(&mut scope, &module.body[number], path);
             if binding.is_none() && self.report.mark() == mark {
@@ -235,7 +220,7 @@ impl<'a> Checker<'a> {
             }
             scope.locals.insert(&name.text, binding?);
         }
-        for (module, path, span) in self.inner_uses.clone() {
+        for (module, path, span) in self.readings.inner_uses.clone() {
             if module == entity
                 && let Some((head, own)) = path.split_once('.')
                 && let Some(instance) = scope.locals.get(head)
@@ -398,14 +383,11 @@ impl<'a> Checker<'a> {
 
     /// Reports the paths of a program that name instances which an array does not have.
     pub(crate) fn check_member_paths(&mut self, owner: EntityId, binding: Binding) {
-        for (used, path, span) in std::mem::take(&mut self.member_uses) {
-            if used != owner {
-                self.member_uses.push((used, path, span));
-                continue;
-            }
+        let readings = self.readings;
+        for (_, path, span) in readings.member_uses.iter().filter(|use_| use_.0 == owner) {
             let own = path.split_once('.').map_or("", |(_, own)| own);
             if let Err(NoMember::Outside { number, count }) = self.member_binding(binding, own) {
-                self.no_instance(&path, span, number, count);
+                self.no_instance(path, *span, number, count);
             }
         }
     }

@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
         counts: &[Size],
     ) -> bool {
         let name = path.rsplit('.').next().unwrap_or(path);
-        let items = self.sources.files.get(file.0 as usize);
+        let items = self.names.sources.files.get(file.0 as usize);
         let items = items.map_or(&[][..], |file| &file.ast.items);
         let mut uses = Uses::default();
         uses.items(items, name, &mut vec![]);
@@ -109,10 +109,11 @@ impl<'a> Checker<'a> {
 
     /// Whether instances of a module have something that is not a param of fixed shape.
     fn keeps_apart(&self, module: EntityId, depth: usize) -> bool {
-        let crate::sema::resolve::names::EntityKind::Module(body) = self.entity(module).kind else {
+        let crate::sema::resolve::names::EntityKind::Module(body) = self.names.entity(module).kind
+        else {
             return true;
         };
-        let file = self.entity_files[module.0 as usize];
+        let file = self.names.entity(module).file;
         depth > 100
             || body.body.iter().any(|item| match &item.kind {
                 ItemKind::Statement(Statement::Definition { role, .. }) => {
@@ -121,6 +122,7 @@ impl<'a> Checker<'a> {
                 ItemKind::Const { target, .. } => target.positions.is_some(),
                 ItemKind::Param { ty, .. } => match crate::sema::resolve::names::Declared::of(ty) {
                     Some(declared) => self
+                        .names
                         .module(file, &declared.module.text)
                         .is_none_or(|(inner, _)| self.keeps_apart(inner, depth + 1)),
                     None => false,

@@ -7,10 +7,10 @@
 //! ```
 
 use crate::sema::{
-    Checker,
     calls::callee::{Body, Callable},
+    resolve::Resolver,
     resolve::cycles::{defined_in, sort},
-    resolve::forms::{formal_shape, item_name},
+    resolve::forms::formal_shape,
     resolve::names::{Declared, EntityId, EntityKind, Shape},
     resolve::static_scope::{Local, Owned, StaticScope, Unit},
     resolve::walk::Walk,
@@ -21,7 +21,7 @@ use einc_syntax::ast::{
 };
 use std::collections::BTreeMap;
 
-impl<'a> Checker<'a> {
+impl<'a> Resolver<'a> {
     pub(crate) fn walk_callable(
         &mut self,
         id: EntityId,
@@ -29,7 +29,7 @@ impl<'a> Checker<'a> {
         function: Callable<'a>,
     ) -> Unit {
         let mut unit = Unit::default();
-        let letters = self.letters(file, function);
+        let letters = self.names.letters(file, function);
         let mut scope = StaticScope {
             file,
             locals: letters
@@ -101,7 +101,7 @@ impl<'a> Checker<'a> {
         unit: &mut Unit,
     ) {
         let in_program = scope.file.0 == 0;
-        let is_module = matches!(self.entity(id).kind, EntityKind::Module(_));
+        let is_module = matches!(self.names.entity(id).kind, EntityKind::Module(_));
         if is_module && !self.check_states(body, "step") {
             unit.failed = true;
         }
@@ -118,7 +118,8 @@ impl<'a> Checker<'a> {
                 )],
                 ItemKind::Param { name, ty, .. } if is_module => {
                     if let Some(declared) = Declared::of(ty)
-                        && let Some((module, _)) = self.module(scope.file, &declared.module.text)
+                        && let Some((module, _)) =
+                            self.names.module(scope.file, &declared.module.text)
                     {
                         let owned = Owned {
                             module: id,
@@ -155,7 +156,7 @@ impl<'a> Checker<'a> {
                         .map(|(at, target)| {
                             (
                                 &target.name,
-                                self.part_shape(scope.file, &scope.inner, at, value),
+                                self.names.part_shape(scope.file, &scope.inner, at, value),
                             )
                         })
                         .collect(),
@@ -164,9 +165,15 @@ impl<'a> Checker<'a> {
                     vec![(&target.name, Shape::Tensor)]
                 }
                 ItemKind::Statement(repeat @ Statement::Repeat { .. }) => self
+                    .names
                     .visible_names(repeat)
                     .into_iter()
-                    .map(|v| (v.name(), self.visible_shape(Some(&scope), scope.file, v)))
+                    .map(|v| {
+                        (
+                            v.name(),
+                            self.names.visible_shape(Some(&scope), scope.file, v),
+                        )
+                    })
                     .collect(),
                 ItemKind::Assert { .. } => continue,
                 other => {
@@ -189,7 +196,7 @@ impl<'a> Checker<'a> {
                             .entry(name)
                             .or_insert(Local::Item(number, Shape::Poison));
                     }
-                    let span = self.head(span);
+                    let span = self.names.head(span);
                     let diagnostic = match code {
                         "E0510" => Diagnostic::error(code, what)
                             .at(span, "a function owns nothing")
@@ -201,7 +208,7 @@ impl<'a> Checker<'a> {
                     if in_program {
                         self.report.push(diagnostic);
                     } else {
-                        self.on_call.entry(id).or_insert(diagnostic);
+                        self.readings.on_call.entry(id).or_insert(diagnostic);
                     }
                     unit.failed = true;
                     continue;
@@ -304,22 +311,21 @@ impl<'a> Checker<'a> {
         }
         let (order, cycles) = sort(&edges);
         for cycle in cycles {
-            let spelled: Vec<&str> = cycle.iter().map(|(n, _)| item_name(&body[*n])).collect();
-            self.report_cycle("E0203", &spelled, &cycle, |_, n| body[n].span);
+            self.report_cycle(body, &cycle);
             unit.failed = true;
         }
         if is_module {
             let owned = owned(body, &edges, &order);
-            self.owned.insert(id, owned);
+            self.readings.owned.insert(id, owned);
         }
-        self.plans.insert(id, order);
+        self.readings.plans.insert(id, order);
     }
 
     /// Returns the names that the sizes of results may use. A letter of the signature stays a letter there, also where the body
     /// defines a tensor of that name.
     fn scope_of_sizes(&self, scope: &StaticScope<'a>, function: Callable<'a>) -> StaticScope<'a> {
         let mut sizes = scope.clone();
-        for letter in self.letters(scope.file, function) {
+        for letter in self.names.letters(scope.file, function) {
             let local = sizes.locals.entry(letter).or_insert(Local::Letter);
             if !matches!(local, Local::Scalar | Local::Item(_, Shape::Scalar)) {
                 *local = Local::Letter;
@@ -340,10 +346,10 @@ impl<'a> Checker<'a> {
         value: &Expr,
         depth: usize,
     ) -> Shape {
-        let local = match &*self.shaped_like(scope.file, value).kind {
+        let local = match &*self.names.shaped_like(scope.file, value).kind {
             ExprKind::Name(name) if depth < 64 && target.positions.is_none() => {
                 if let Some(owned) = scope.owner_of(name) {
-                    Some(self.path_shape(scope.file, owned.declared, name))
+                    Some(self.names.path_shape(scope.file, owned.declared, name))
                 } else if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name)
                 {
                     Some(if formal_shape(formal).is_some() {
@@ -374,7 +380,8 @@ impl<'a> Checker<'a> {
             _ => None,
         };
         local.unwrap_or_else(|| {
-            self.definition_shape(scope.file, &scope.inner, target, ty, value, 0)
+            self.names
+                .definition_shape(scope.file, &scope.inner, target, ty, value, 0)
         })
     }
 }

@@ -7,105 +7,120 @@
 //! ```
 
 use crate::sema::{
-    Checker,
-    calls::callee::Callable,
+    calls::callee::{Callable, wrong_results},
+    library::operands::wrong_parts,
+    report::Report,
+    resolve::Readings,
+    resolve::Resolver,
     resolve::cycles::sort,
-    resolve::forms::unbracket,
-    resolve::names::{Declared, EntityId, EntityKind, Found},
+    resolve::forms::{item_name, unbracket},
+    resolve::names::{Declared, EntityId, EntityKind, Found, Names},
     resolve::static_scope::{StaticScope, Unit},
     resolve::walk::{Walk, walk_source},
+    train::data_override::{needed_by_wanted, with_replacements},
+    train::training::Mode,
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Expr, ExprKind, ItemKind, Target, Type};
-use std::collections::BTreeMap;
+use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Target, Type};
+use std::collections::{BTreeMap, HashSet};
 
-impl<'a> Checker<'a> {
-    /// Walks all items, and puts entities in the order of their uses.
-    pub(crate) fn plan(&mut self) {
-        let mut units = vec![];
-        for number in 0..self.entities.len() {
+/// The order in which one pass of the checker reads entities.
+pub(crate) struct Order {
+    /// Every entity that the pass needs, after what it uses.
+    pub(crate) entities: Vec<EntityId>,
+    /// Entities that are defined by themselves.
+    pub(crate) circular: HashSet<EntityId>,
+}
+
+/// Puts entities in the order of their uses, those alone that the mode asks for, and reports cycles.
+pub(crate) fn order(
+    names: &Names<'_>,
+    readings: &Readings<'_>,
+    mode: &Mode,
+    report: &mut Report,
+) -> Order {
+    let replaced = with_replacements(names, mode, &readings.uses);
+    let edges = replaced.as_deref().unwrap_or(&readings.uses);
+    let (order, cycles) = sort(edges);
+    let mut circular = HashSet::new();
+    for cycle in cycles {
+        let member = |(member, _): &(usize, Span)| EntityId(*member as u32);
+        let members: Vec<EntityId> = cycle.iter().map(member).collect();
+        let functions = members.iter().all(|id| names.callable(*id).is_some());
+        let name = |id: &EntityId| names.entity(*id).name;
+        let spelled: Vec<&str> = members.iter().map(|id| name(id).text.as_str()).collect();
+        let code = if functions { "E0504" } else { "E0203" };
+        let place = members.first().map(|id| name(id).span);
+        report.extend(place.map(|place| cycle_error(code, &spelled, &cycle, place)));
+        circular.extend(members);
+    }
+    let needed = needed_by_wanted(names, mode, edges);
+    let entities = order.into_iter().filter(|number| needed[*number]);
+    Order {
+        entities: entities.map(|number| EntityId(number as u32)).collect(),
+        circular,
+    }
+}
+
+/// Returns the error for a cycle: numbers with the place of the use of the next one. `names` are those of its members.
+fn cycle_error(
+    code: &'static str,
+    names: &[&str],
+    cycle: &[(usize, Span)],
+    place: Span,
+) -> Diagnostic {
+    let way: Vec<String> = names
+        .iter()
+        .chain(names.first())
+        .map(|n| format!("`{n}`"))
+        .collect();
+    let what = if code == "E0504" {
+        "calls itself"
+    } else {
+        "is defined by itself"
+    };
+    let mut error = Diagnostic::error(code, format!("`{}` {what}: {}", names[0], way.join(" → ")))
+        .at(place, "defined here");
+    for (at, (_, span)) in cycle.iter().enumerate().take(8) {
+        error = error.at(
+            *span,
+            format!("`{}` uses `{}`", names[at], names[(at + 1) % names.len()]),
+        );
+    }
+    if code == "E0203" {
+        error = error.help(
+            "a name has one value; what changes from round to round is a `state` in a `repeat`",
+        );
+    }
+    error
+}
+
+impl<'a> Resolver<'a> {
+    /// Walks all items.
+    pub(crate) fn walk(&mut self) {
+        for number in 0..self.names.entities.len() {
             let id = EntityId(number as u32);
             let unit = self.walk_entity(id);
             if unit.failed {
-                self.failed.insert(id);
+                self.readings.failed.insert(id);
             }
-            units.push(unit);
+            let uses = unit.uses.iter();
+            let uses = uses.map(|(id, span)| (id.0 as usize, *span)).collect();
+            self.readings.uses.push(uses);
         }
         self.walk_items();
-        let mut edges: Vec<Vec<(usize, Span)>> = units
-            .iter()
-            .map(|unit| {
-                unit.uses
-                    .iter()
-                    .map(|(id, span)| (id.0 as usize, *span))
-                    .collect()
-            })
-            .collect();
-        self.use_replacements(&mut edges);
-        let (order, cycles) = sort(&edges);
-        for cycle in cycles {
-            let members: Vec<EntityId> = cycle
-                .iter()
-                .map(|(member, _)| EntityId(*member as u32))
-                .collect();
-            let functions = members.iter().all(|id| self.callable(*id).is_some());
-            let names: Vec<&str> = members
-                .iter()
-                .map(|id| self.entity(*id).name.text.as_str())
-                .collect();
-            let code = if functions { "E0504" } else { "E0203" };
-            self.report_cycle(code, &names, &cycle, |c, member| {
-                c.entities[member].name.span
-            });
-            self.failed.extend(members);
-        }
-        let needed = self.needed_by_wanted(&edges);
-        self.order = order
-            .into_iter()
-            .filter(|number| needed[*number])
-            .map(|number| EntityId(number as u32))
-            .collect();
     }
 
-    pub(crate) fn report_cycle(
-        &mut self,
-        code: &'static str,
-        names: &[&str],
-        cycle: &[(usize, Span)],
-        place: impl Fn(&Self, usize) -> Span,
-    ) {
-        let way: Vec<String> = names
-            .iter()
-            .chain(names.first())
-            .map(|n| format!("`{n}`"))
-            .collect();
-        let what = if code == "E0504" {
-            "calls itself"
-        } else {
-            "is defined by itself"
-        };
-        let Some((first, _)) = cycle.first() else {
-            return;
-        };
-        let mut error =
-            Diagnostic::error(code, format!("`{}` {what}: {}", names[0], way.join(" → ")))
-                .at(place(self, *first), "defined here");
-        for (at, (_, span)) in cycle.iter().enumerate().take(8) {
-            error = error.at(
-                *span,
-                format!("`{}` uses `{}`", names[at], names[(at + 1) % names.len()]),
-            );
-        }
-        if code == "E0203" {
-            error = error.help(
-                "a name has one value; what changes from round to round is a `state` in a `repeat`",
-            );
-        }
-        self.report.push(error);
+    /// Reports items of a body, or of a block, that are defined by themselves.
+    pub(crate) fn report_cycle(&mut self, body: &[Item], cycle: &[(usize, Span)]) {
+        let spelled: Vec<&str> = cycle.iter().map(|(n, _)| item_name(&body[*n])).collect();
+        let place = cycle.first().map(|(first, _)| body[*first].span);
+        self.report
+            .extend(place.map(|place| cycle_error("E0203", &spelled, cycle, place)));
     }
 
     fn walk_entity(&mut self, id: EntityId) -> Unit {
-        let file = self.entity_files[id.0 as usize];
+        let file = self.names.entity(id).file;
         let scope = StaticScope {
             file,
             locals: BTreeMap::new(),
@@ -113,7 +128,7 @@ impl<'a> Checker<'a> {
             owned: BTreeMap::new(),
             rest: false,
         };
-        match self.entity(id).kind {
+        match self.names.entity(id).kind {
             EntityKind::Poison => Unit {
                 failed: true,
                 ..Unit::default()
@@ -159,7 +174,7 @@ impl<'a> Checker<'a> {
         ty: &'a Type,
         source: Option<&'a Expr>,
     ) -> Unit {
-        let is_source = source.map(|s| self.source_static(scope, s));
+        let is_source = source.map(|s| self.names_source(scope, s));
         let mut walk = Walk::new(self, scope);
         if let Type::Tensor {
             shape: Some(shape), ..
@@ -182,14 +197,14 @@ impl<'a> Checker<'a> {
         declared: Declared<'a>,
     ) -> Unit {
         let (name, span) = (&declared.module.text, declared.module.span);
-        let module = self.module(scope.file, name).map(|(id, _)| id);
-        let found = self.find(scope.file, name);
+        let module = self.names.module(scope.file, name).map(|(id, _)| id);
+        let found = self.names.find(scope.file, name);
         let mut walk = Walk::new(self, scope);
         match (module, found) {
             (Some(id), _) => walk.unit.uses.push((id, span)),
             (None, Found::Nothing) => {
                 walk.unit.failed = true;
-                walk.checker.unknown(scope.file, name, span, &[], true);
+                walk.resolver.unknown(scope.file, name, span, &[], true);
             }
             (None, Found::Poison) => walk.unit.failed = true,
             _ => walk.fail(
@@ -219,7 +234,7 @@ impl<'a> Checker<'a> {
             return unit;
         }
         let called = match &*unbracket(value).kind {
-            ExprKind::Call { callee, .. } => self.callee_of(scope.file, &scope.inner, callee),
+            ExprKind::Call { callee, .. } => self.names.callee_of(scope.file, &scope.inner, callee),
             _ => None,
         };
         let error = |what: &str| Diagnostic::error("E0505", what.to_owned());
@@ -235,11 +250,12 @@ impl<'a> Checker<'a> {
                     .at(*span, "one type for several names")
                     .help("leave it out: the function says what its results are"),
             );
-        } else if let Some(operation) = self.operation_of(scope.file, value) {
+        } else if let Some(operation) = self.names.operation_of(scope.file, value) {
             if operation.results.len() == targets.len() {
                 return unit;
             }
-            self.wrong_parts(operation, targets.len(), value.span);
+            self.report
+                .push(wrong_parts(operation, targets.len(), value.span));
         } else {
             match called {
                 None => self.report.push(
@@ -248,7 +264,8 @@ impl<'a> Checker<'a> {
                         .help("write one definition for each name"),
                 ),
                 Some((_, callable)) if callable.results.len() != targets.len() => {
-                    self.wrong_results(callable, targets.len(), value.span);
+                    self.report
+                        .push(wrong_results(callable, targets.len(), value.span));
                 }
                 Some(_) => return unit,
             }
@@ -257,10 +274,10 @@ impl<'a> Checker<'a> {
         unit
     }
 
-    pub(crate) fn source_static(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
-        let scope_file = crate::sema::expressions::scope::Scope::file(scope.file);
-        self.source_name(&scope_file, expr)
-            .is_some_and(|name| !scope.locals.contains_key(name))
+    /// Whether an expression names a source where it stands.
+    pub(crate) fn names_source(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
+        let named = self.names.source_of(scope.file, expr);
+        named.is_some_and(|name| !scope.locals.contains_key(name))
     }
 
     pub(crate) fn walk_definition(
@@ -281,7 +298,7 @@ impl<'a> Checker<'a> {
                 ..Unit::default()
             };
         }
-        let is_source = self.source_static(scope, value);
+        let is_source = self.names_source(scope, value);
         let mut walk = Walk::new(self, scope);
         if is_source {
             if let Some(Type::Tensor {
@@ -302,7 +319,7 @@ impl<'a> Checker<'a> {
 
     /// Walks what has no name: assertions.
     fn walk_items(&mut self) {
-        let sources = self.sources;
+        let sources = self.names.sources;
         let Some(program) = sources.files.first() else {
             return;
         };
@@ -318,7 +335,7 @@ impl<'a> Checker<'a> {
                 let mut walk = Walk::new(self, &scope);
                 walk.closed(condition);
                 if walk.unit.failed {
-                    self.failed_items.insert(number);
+                    self.readings.failed_items.insert(number);
                 }
             }
             if let ItemKind::Train(train) = &item.kind {
@@ -327,7 +344,7 @@ impl<'a> Checker<'a> {
                     walk.value(expr);
                 }
                 if walk.unit.failed {
-                    self.failed_items.insert(number);
+                    self.readings.failed_items.insert(number);
                 }
             }
         }

@@ -1,20 +1,130 @@
 //! Names, and the walk over all text that says what each stands for and in which order items are checked.
 //!
-//! Must not know sizes or types.
+//! Its result never changes afterwards, and every pass of the checker over the text shares it. Must not know sizes or types.
 //!
 //! ```text
 //! y[n] = relu(X[n,d] * w[d] + b)     bound n, implicit d, uses X w b
 //! ```
 
 pub(crate) mod body_order;
+pub(crate) mod called;
+pub(crate) mod collect;
 pub(crate) mod counted;
 pub(crate) mod cycles;
 pub(crate) mod forms;
 pub(crate) mod item_order;
 pub(crate) mod names;
 pub(crate) mod shapes;
+pub(crate) mod state_pairs;
 pub(crate) mod static_scope;
 pub(crate) mod unknown;
 pub(crate) mod walk;
 pub(crate) mod walk_call;
 pub(crate) mod walk_repeat;
+
+use crate::sema::{SourceFile, Sources, report::Report, rounds::desugar::Collections};
+use einc_diag::{Diagnostic, FileId, Span};
+use names::{EntityId, FileNames, Names};
+use std::collections::{HashMap, HashSet};
+
+/// A program in which every name is resolved.
+pub(crate) struct Resolved<'a> {
+    pub(crate) names: Names<'a>,
+    pub(crate) readings: Readings<'a>,
+    /// The errors found so far.
+    pub(crate) report: Report,
+}
+
+/// What the walk over all text found.
+#[derive(Default)]
+pub(crate) struct Readings<'a> {
+    /// By entity: the entities that it uses, with the places of the uses.
+    pub(crate) uses: Vec<Vec<(usize, Span)>>,
+    /// Entities with an error in their text.
+    pub(crate) failed: HashSet<EntityId>,
+    /// Unsupported parts in functions of imported files. Each is reported where the function is called.
+    pub(crate) on_call: HashMap<EntityId, Diagnostic>,
+    /// Items of the program without a name, by number, with an error in their text.
+    pub(crate) failed_items: HashSet<usize>,
+    /// For functions with a body: its items in the order of their uses.
+    pub(crate) plans: HashMap<EntityId, Vec<usize>>,
+    /// For modules: the params, and the dims and consts that they need, in that order.
+    pub(crate) owned: HashMap<EntityId, Vec<usize>>,
+    /// The items of a block in the order of their uses, by the place where it is stored.
+    pub(crate) rounds: HashMap<usize, Vec<usize>>,
+    /// Products at which indices are summed, by [`forms::key`].
+    pub(crate) sums: HashMap<usize, Vec<&'a str>>,
+    /// The indices of the left sides of scatters, by [`forms::key`] of their values.
+    pub(crate) scatters: HashMap<usize, Vec<&'a str>>,
+    /// The paths in the text that go into instances, with the instances' name.
+    pub(crate) member_uses: Vec<(EntityId, String, Span)>,
+    /// Paths in the bodies of modules, with the module, to what instances inside it own.
+    pub(crate) inner_uses: Vec<(EntityId, String, Span)>,
+}
+
+/// The walk over all text.
+pub(crate) struct Resolver<'a> {
+    pub(crate) names: Names<'a>,
+    pub(crate) readings: Readings<'a>,
+    pub(crate) report: Report,
+}
+
+/// Resolves the names of a program.
+pub(crate) fn resolve<'a>(sources: &'a Sources, collections: &'a Collections) -> Resolved<'a> {
+    let mut resolver = Resolver {
+        names: Names {
+            sources,
+            collections,
+            files: sources.files.iter().map(|_| FileNames::default()).collect(),
+            entities: vec![],
+            inner: HashMap::new(),
+            lines: sources.files.iter().map(line_starts).collect(),
+        },
+        readings: Readings::default(),
+        report: Report::default(),
+    };
+    resolver.collect_names();
+    resolver.walk();
+    let Resolver {
+        names,
+        readings,
+        report,
+    } = resolver;
+    Resolved {
+        names,
+        readings,
+        report,
+    }
+}
+
+/// The first bytes of the lines of a file.
+fn line_starts(file: &SourceFile) -> Vec<u32> {
+    let bytes = file.text.bytes().enumerate();
+    let breaks = bytes.filter(|(_, byte)| *byte == b'\n');
+    let starts = breaks.map(|(at, _)| at as u32 + 1);
+    std::iter::once(0).chain(starts).collect()
+}
+
+impl Resolver<'_> {
+    /// Reports an unknown name with the nearest known one.
+    pub(crate) fn unknown(
+        &mut self,
+        file: FileId,
+        name: &str,
+        span: Span,
+        locals: &[&str],
+        functions: bool,
+    ) {
+        let error = self.names.unknown(file, name, span, locals, functions);
+        self.report.push(error);
+    }
+
+    /// Reports the use of a counter's name outside of its blocks where several blocks have that counter. Returns whether it
+    /// reported one.
+    pub(crate) fn two_counters(&mut self, file: FileId, name: &str, span: Span) -> bool {
+        let error = self.names.two_counters(file, name, span);
+        let found = error.is_some();
+        self.report.extend(error);
+        found
+    }
+}

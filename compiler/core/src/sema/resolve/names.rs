@@ -6,13 +6,12 @@
 //! model.ein: dim N, input X, definition y; nn -> std.nn
 //! ```
 
-use crate::sema::Checker;
+use crate::sema::{Sources, rounds::desugar::Collections};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
-    Argument, Combine, Expr, Function, Item, ItemKind, Module, Name, Position, Role, Statement,
-    Target, Type,
+    Argument, Combine, Expr, Function, Module, Name, Position, Statement, Target, Type,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What one `param x: module(…)` declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +119,8 @@ pub(crate) enum EntityKind<'a> {
 /// A named thing.
 #[derive(Clone, Copy)]
 pub(crate) struct Entity<'a> {
+    /// The file that defines it.
+    pub(crate) file: FileId,
     pub(crate) name: &'a Name,
     pub(crate) kind: EntityKind<'a>,
 }
@@ -152,219 +153,31 @@ pub(crate) enum Shape {
     Poison,
 }
 
-impl<'a> Checker<'a> {
-    /// Fills the name tables of all files.
-    pub(crate) fn collect_names(&mut self) {
-        let sources = self.sources;
-        for (number, file) in sources.files.iter().enumerate() {
-            let id = FileId(number as u32);
-            self.note_inner_names(id, &file.ast.items);
-            for item in &file.ast.items {
-                self.collect_item(id, item);
-            }
-        }
-    }
+/// The names of all files of a program, with what they stand for.
+pub(crate) struct Names<'a> {
+    pub(crate) sources: &'a Sources,
+    /// Definitions that collect one slice a round.
+    pub(crate) collections: &'a Collections,
+    pub(crate) files: Vec<FileNames<'a>>,
+    pub(crate) entities: Vec<Entity<'a>>,
+    /// Names that are known in rounds only, for messages.
+    pub(crate) inner: HashMap<(FileId, &'a str), Span>,
+    /// First bytes of the lines of every file.
+    pub(crate) lines: Vec<Vec<u32>>,
+}
 
-    fn collect_item(&mut self, file: FileId, item: &'a Item) {
-        match &item.kind {
-            ItemKind::Dim { name, value } => {
-                self.declare(file, name, EntityKind::Dim(value.as_ref()))
-            }
-            ItemKind::Input { name, ty, source } | ItemKind::Param { name, ty, source } => {
-                let param = matches!(item.kind, ItemKind::Param { .. });
-                let kind = match Declared::of(ty) {
-                    Some(declared) => EntityKind::Instance(declared),
-                    None => EntityKind::Input {
-                        ty,
-                        source: source.as_ref(),
-                        param,
-                    },
-                };
-                self.declare(file, name, kind);
-            }
-            ItemKind::Const { target, ty, value } => self.declare(
-                file,
-                &target.name,
-                EntityKind::Definition {
-                    target,
-                    ty: ty.as_ref(),
-                    value,
-                    constant: true,
-                },
-            ),
-            ItemKind::UseLibrary { path } => {
-                let alias = path.text.rsplit('.').next().unwrap_or(&path.text);
-                let found = self.sources.libraries.get(&path.text).copied();
-                self.alias(file, alias.to_owned(), found, path.span);
-            }
-            ItemKind::UseFile { path } => {
-                let name = path.text.rsplit(['/', '\\']).next().unwrap_or(&path.text);
-                let alias = name.strip_suffix(".ein").unwrap_or(name).to_owned();
-                let found = self
-                    .sources
-                    .imports
-                    .get(&(file, path.text.clone()))
-                    .copied();
-                self.alias(file, alias, found, path.span);
-            }
-            ItemKind::Function(function) => {
-                self.declare(file, &function.name, EntityKind::Function(function));
-            }
-            ItemKind::Module(module) => {
-                self.declare(file, &module.name, EntityKind::Module(module));
-            }
-            ItemKind::Statement(statement) => self.collect_statement(file, statement),
-            // Optimizers and schedules have become functions.
-            ItemKind::Optimizer(_) | ItemKind::Schedule(_) => {}
-            ItemKind::Output { .. }
-            | ItemKind::Assert { .. }
-            | ItemKind::Train(_)
-            | ItemKind::Error(None) => {}
-            ItemKind::Error(Some(name)) => {
-                // It has been said what is wrong with it; what uses it is not to blame.
-                if !self.files[file.0 as usize]
-                    .names
-                    .contains_key(name.text.as_str())
-                {
-                    self.declare(file, name, EntityKind::Poison);
-                }
-            }
-        }
-        let library = matches!(
-            item.kind,
-            ItemKind::Dim { .. }
-                | ItemKind::Const { .. }
-                | ItemKind::UseLibrary { .. }
-                | ItemKind::UseFile { .. }
-                | ItemKind::Function(_)
-                | ItemKind::Module(_)
-                | ItemKind::Optimizer(_)
-                | ItemKind::Schedule(_)
-                | ItemKind::Error(_)
-        );
-        if file.0 != 0 && !library {
-            self.report.push(
-                Diagnostic::error("E0507", "an imported file cannot hold this")
-                    .at(self.head(item.span), "not allowed in a file that is imported")
-                    .help("it holds `dim`, `const`, `fn`, `module`, `optimizer`, `schedule` and `use` only"),
-            );
-        }
-    }
-
-    fn collect_statement(&mut self, file: FileId, statement: &'a Statement) {
-        match statement {
-            Statement::Definition {
-                role,
-                targets,
-                ty,
-                value,
-                span,
-            } => {
-                let kind = match (role, targets.as_slice()) {
-                    (Role::Plain, [target]) => EntityKind::Definition {
-                        target,
-                        ty: ty.as_ref(),
-                        value,
-                        constant: false,
-                    },
-                    (Role::Plain, several) => {
-                        for (at, target) in several.iter().enumerate() {
-                            let kind = EntityKind::Part {
-                                targets,
-                                at,
-                                ty: ty.as_ref(),
-                                value,
-                            };
-                            self.declare(file, &target.name, kind);
-                        }
-                        return;
-                    }
-                    _ => {
-                        self.report.push(
-                            Diagnostic::error(
-                                "E0204",
-                                "`state` and `next` stand in a `repeat` only",
-                            )
-                            .at(*span, "outside of every round"),
-                        );
-                        EntityKind::Poison
-                    }
-                };
-                for target in targets {
-                    self.declare(file, &target.name, kind);
-                }
-            }
-            Statement::Scatter {
-                target,
-                ty,
-                combine,
-                value,
-                ..
-            } => {
-                let kind = EntityKind::Scatter {
-                    target,
-                    ty: ty.as_ref(),
-                    combine: *combine,
-                    value,
-                };
-                self.declare(file, &target.name, kind);
-            }
-            Statement::Repeat { .. } => {
-                let repeat = EntityId(self.entities.len() as u32);
-                for visible in self.visible_names(statement) {
-                    // A counter whose name is taken makes no entity.
-                    let is_there = self.entities.len() > repeat.0 as usize;
-                    let kind = match visible {
-                        Visible::Counter(_) => EntityKind::Repeat(statement),
-                        _ if is_there => EntityKind::OfRepeat { repeat, visible },
-                        _ => EntityKind::Poison,
-                    };
-                    self.declare(file, visible.name(), kind);
-                }
-            }
-        }
-    }
-
-    fn declare(&mut self, file: FileId, name: &'a Name, kind: EntityKind<'a>) {
-        let names = &mut self.files[file.0 as usize].names;
-        let (next, kind_of_next) = (EntityId(self.entities.len() as u32), kind);
-        let known = names.get(name.text.as_str()).copied();
-        let counts = |id: &EntityId| {
-            let kind = self.entities[id.0 as usize].kind;
-            matches!(
-                (kind, kind_of_next),
-                (EntityKind::Repeat(_), EntityKind::Repeat(_))
-            )
-        };
-        // Blocks may count with the same name: each counter is known in its own block.
-        if let Some(first) = known.filter(|id| !counts(id)) {
-            let first = self.entities[first.0 as usize].name.span;
-            self.report.push(
-                Diagnostic::error("E0202", format!("`{}` is defined twice", name.text))
-                    .at(name.span, "defined again here")
-                    .at(first, "first defined here")
-                    .help("a name has one definition; give one of them another name"),
-            );
-            return;
-        }
-        names.entry(&name.text).or_insert(next);
-        self.entities.push(Entity { name, kind });
-        self.entity_files.push(file);
-    }
-
-    /// Reports the use of a counter's name outside of its blocks where several blocks have that counter. Returns whether it
-    /// reported one.
-    pub(crate) fn two_counters(&mut self, file: FileId, name: &str, span: Span) -> bool {
-        let entities = self.entities.iter().zip(&self.entity_files);
-        let counters = entities.filter(|(entity, own)| {
+impl<'a> Names<'a> {
+    /// Returns the error for the use of a counter's name outside of its blocks, where several blocks have that counter.
+    pub(crate) fn two_counters(&self, file: FileId, name: &str, span: Span) -> Option<Diagnostic> {
+        let counters = self.entities.iter().filter(|entity| {
             let counts = matches!(entity.kind, EntityKind::Repeat(_));
-            counts && **own == file && entity.name.text == name
+            counts && entity.file == file && entity.name.text == name
         });
-        let places: Vec<Span> = counters.map(|(entity, _)| entity.name.span).collect();
+        let places: Vec<Span> = counters.map(|entity| entity.name.span).collect();
         let [first, second, ..] = places[..] else {
-            return false;
+            return None;
         };
-        self.report.push(
+        Some(
             Diagnostic::error(
                 "E0202",
                 format!("`{name}` counts the rounds of several blocks"),
@@ -373,23 +186,7 @@ impl<'a> Checker<'a> {
             .at(first, "of this one")
             .at(second, "or of this one")
             .help("give one of the counters another name"),
-        );
-        true
-    }
-
-    fn alias(&mut self, file: FileId, alias: String, found: Option<FileId>, span: Span) {
-        let aliases = &mut self.files[file.0 as usize].aliases;
-        if let Some((other, first)) = aliases.get(&alias) {
-            if *other != found {
-                self.report.push(
-                    Diagnostic::error("E0202", format!("`{alias}` is imported twice"))
-                        .at(span, "imported again here")
-                        .at(*first, "first imported here"),
-                );
-            }
-            return;
-        }
-        aliases.insert(alias, (found, span));
+        )
     }
 
     /// Where a name or dotted path of a file leads.
@@ -451,5 +248,26 @@ impl<'a> Checker<'a> {
             .get(span.file.0 as usize)
             .and_then(|file| file.text.get(span.start as usize..span.end as usize))
             .unwrap_or("…")
+    }
+
+    /// Returns the module of that name which a file knows.
+    pub(crate) fn module(&self, file: FileId, name: &str) -> Option<(EntityId, &'a Module)> {
+        match self.find(file, name) {
+            Found::Entity(id) => match self.entity(id).kind {
+                EntityKind::Module(module) => Some((id, module)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the names of scalars that a file knows.
+    pub(crate) fn scalars(&self, file: FileId) -> Vec<String> {
+        self.files[file.0 as usize]
+            .names
+            .iter()
+            .filter(|(_, id)| self.shape_of(**id) == Shape::Scalar)
+            .map(|(name, _)| (*name).to_owned())
+            .collect()
     }
 }

@@ -7,16 +7,16 @@
 //! ```
 
 use crate::sema::{
-    Checker,
     calls::callee::result_kind,
     resolve::forms::unbracket,
-    resolve::names::{Declared, EntityId, EntityKind, Found, Shape},
+    resolve::names::{Declared, EntityId, EntityKind, Found, Names, Shape, Visible},
+    resolve::static_scope::{Local, StaticScope},
 };
 use einc_diag::FileId;
-use einc_syntax::ast::{Expr, ExprKind, ItemKind, Target, Type};
+use einc_syntax::ast::{Expr, ExprKind, ItemKind, Role, Statement, Target, Type};
 use std::collections::BTreeMap;
 
-impl<'a> Checker<'a> {
+impl<'a> Names<'a> {
     /// Whether a name is a scalar, a tensor or a function, as far as the text tells.
     pub(crate) fn shape_of(&self, id: EntityId) -> Shape {
         match self.entity(id).kind {
@@ -28,27 +28,19 @@ impl<'a> Checker<'a> {
             },
             EntityKind::Definition {
                 target, ty, value, ..
-            } => self.definition_shape(
-                self.entity_files[id.0 as usize],
-                &BTreeMap::new(),
-                target,
-                ty,
-                value,
-                0,
-            ),
+            } => {
+                self.definition_shape(self.entity(id).file, &BTreeMap::new(), target, ty, value, 0)
+            }
             EntityKind::Scatter { .. } => Shape::Tensor,
-            EntityKind::Part { at, value, .. } => self.part_shape(
-                self.entity_files[id.0 as usize],
-                &BTreeMap::new(),
-                at,
-                value,
-            ),
+            EntityKind::Part { at, value, .. } => {
+                self.part_shape(self.entity(id).file, &BTreeMap::new(), at, value)
+            }
             EntityKind::Function(_) | EntityKind::Module(_) | EntityKind::Instance(_) => {
                 Shape::Function
             }
             EntityKind::Repeat(_) => Shape::Scalar,
             EntityKind::OfRepeat { visible, .. } => {
-                self.visible_shape(None, self.entity_files[id.0 as usize], visible)
+                self.visible_shape(None, self.entity(id).file, visible)
             }
             EntityKind::Poison => Shape::Poison,
         }
@@ -58,7 +50,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn member_shape(&self, instance: EntityId, path: &str) -> Shape {
         match self.entity(instance).kind {
             EntityKind::Instance(declared) => {
-                self.path_shape(self.entity_files[instance.0 as usize], declared, path)
+                self.path_shape(self.entity(instance).file, declared, path)
             }
             _ => Shape::Poison,
         }
@@ -94,7 +86,7 @@ impl<'a> Checker<'a> {
             };
             match (Declared::of(ty), names.peek()) {
                 (Some(inner), Some(_)) => {
-                    (declared, file) = (inner, self.entity_files[id.0 as usize]);
+                    (declared, file) = (inner, self.entity(id).file);
                 }
                 (None, None) => {
                     return match ty {
@@ -147,7 +139,7 @@ impl<'a> Checker<'a> {
                     EntityKind::Definition {
                         target, ty, value, ..
                     } => self.definition_shape(
-                        self.entity_files[id.0 as usize],
+                        self.entity(id).file,
                         &BTreeMap::new(),
                         target,
                         ty,
@@ -182,6 +174,82 @@ impl<'a> Checker<'a> {
             },
             _ => Shape::Scalar,
         }
+    }
+
+    /// The names of a block that are seen after it.
+    pub(crate) fn visible_names(&self, repeat: &'a Statement) -> Vec<Visible<'a>> {
+        let Statement::Repeat { counter, body, .. } = repeat else {
+            return vec![];
+        };
+        let mut visible = vec![Visible::Counter(counter)];
+        for item in body {
+            let ItemKind::Statement(Statement::Definition {
+                role,
+                targets,
+                ty,
+                value,
+                ..
+            }) = &item.kind
+            else {
+                continue;
+            };
+            for target in targets {
+                match role {
+                    Role::State => visible.push(Visible::State(target, ty.as_ref(), value)),
+                    Role::Plain => visible.extend(
+                        self.collections
+                            .get(&target.span)
+                            .map(|collecting| Visible::Collected(&collecting.name)),
+                    ),
+                    Role::Next => {}
+                }
+            }
+        }
+        visible
+    }
+
+    /// Whether a visible name is a scalar or a tensor.
+    pub(crate) fn visible_shape(
+        &self,
+        scope: Option<&StaticScope<'a>>,
+        file: FileId,
+        visible: Visible<'a>,
+    ) -> Shape {
+        match visible {
+            Visible::Counter(_) => Shape::Scalar,
+            Visible::Collected(_) => Shape::Tensor,
+            Visible::State(target, ty, value) => self.shape_in(scope, file, target, ty, value),
+        }
+    }
+
+    /// Whether a definition is a scalar or a tensor, where the names of `scope` are known.
+    pub(crate) fn shape_in(
+        &self,
+        scope: Option<&StaticScope<'a>>,
+        file: FileId,
+        target: &Target,
+        ty: Option<&Type>,
+        value: &Expr,
+    ) -> Shape {
+        let none = BTreeMap::new();
+        let inner = scope.map_or(&none, |scope| &scope.inner);
+        if let (None, Some(scope)) = (&target.positions, scope)
+            && let ExprKind::Name(name) = &*self.shaped_like(file, value).kind
+            && let Some(owned) = scope.owner_of(name)
+        {
+            return self.path_shape(file, owned.declared, name);
+        }
+        if let (None, Some(scope)) = (&target.positions, scope)
+            && let ExprKind::Name(name) = &*self.shaped_like(file, value).kind
+            && let Some(local) = scope.locals.get(name.as_str())
+        {
+            return match local {
+                Local::Tensor | Local::Item(_, Shape::Tensor) => Shape::Tensor,
+                Local::Item(_, shape) => *shape,
+                Local::Scalar | Local::Any | Local::Letter => Shape::Scalar,
+            };
+        }
+        self.definition_shape(file, inner, target, ty, value, 0)
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::sema::{
-    Checker,
+    resolve::names::Names,
     resolve::names::{Declared, EntityId, EntityKind, Found},
     rounds::desugar::state_of,
 };
@@ -19,47 +19,38 @@ use std::collections::BTreeMap;
 /// The files of the standard library.
 const LIBRARIES: [&str; 3] = ["nn", "optim", "schedule"];
 
-impl<'a> Checker<'a> {
-    /// Reports an unknown name with the nearest known one.
+impl<'a> Names<'a> {
+    /// Returns the error for an unknown name, with the nearest known one.
     pub(crate) fn unknown(
-        &mut self,
+        &self,
         file: FileId,
         name: &str,
         span: Span,
         locals: &[&str],
         functions: bool,
-    ) {
+    ) -> Diagnostic {
         if let Some(state) = state_of(name) {
             let what = format!("`next {state}`, but `{state}` is no state of this block");
-            self.report.push(
-                Diagnostic::error("E0512", what)
-                    .at(span, "no state of that name")
-                    .help(format!("say how it begins: `state {state}[…] = …`")),
-            );
-            return;
+            return Diagnostic::error("E0512", what)
+                .at(span, "no state of that name")
+                .help(format!("say how it begins: `state {state}[…] = …`"));
         }
-        if let Some(inner) = self.inner_names.get(&(file, name)).copied() {
+        if let Some(inner) = self.inner.get(&(file, name)).copied() {
             let what = format!("`{name}` is known in the rounds of its block only");
-            self.report.push(
-                Diagnostic::error("E0516", what)
+            return Diagnostic::error("E0516", what)
                     .at(span, "outside of the rounds")
                     .at(inner, "a name of the block")
-                    .help("after a block there are its states, its counter, and what its counter counts on the left"),
-            );
-            return;
+                    .help("after a block there are its states, its counter, and what its counter counts on the left");
         }
         if let Some((state, module, place)) = self.state_of_module(file, name) {
             let what =
                 format!("`{state}` is a state of the module `{module}`, and known in it only");
-            self.report.push(
-                Diagnostic::error("E0201", what)
+            return Diagnostic::error("E0201", what)
                     .at(span, "outside of the module")
                     .at(place, "the state")
                     .help(format!(
                         "make what is wanted of it a result of `{module}`; `--export` writes the states of a training"
-                    )),
-            );
-            return;
+                    ));
         }
         if let Found::Member(id) = self.find(file, name)
             && let EntityKind::Instance(declared) = self.entity(id).kind
@@ -70,12 +61,9 @@ impl<'a> Checker<'a> {
                 .all(crate::sema::resolve::shapes::is_number)
         {
             let first = vec!["0"; shape.len()].join(".");
-            self.report.push(
-                Diagnostic::error("E0511", format!("`{array}` is an array of instances"))
-                    .at(span, "no instance is named")
-                    .help(format!("say which one: `{array}.{first}.{own}`")),
-            );
-            return;
+            return Diagnostic::error("E0511", format!("`{array}` is an array of instances"))
+                .at(span, "no instance is named")
+                .help(format!("say which one: `{array}.{first}.{own}`"));
         }
         let mut error = Diagnostic::error("E0201", format!("there is no `{name}`"))
             .at(span, "not found in this file or its imports");
@@ -128,7 +116,7 @@ impl<'a> Checker<'a> {
         } else if let Some(library) = self.library_with(name) {
             error = error.help(format!("it is in a library: write `use {library}`"));
         }
-        self.report.push(error);
+        error
     }
 
     /// The module of an instance, or of an array of them, that has this name; `inner` are those inside a module.
@@ -150,7 +138,7 @@ impl<'a> Checker<'a> {
         let EntityKind::Instance(declared) = self.entity(id).kind else {
             return None;
         };
-        let file = self.entity_files[id.0 as usize];
+        let file = self.entity(id).file;
         let found = self.module(file, &declared.module.text);
         found.map(|(_, module)| module)
     }
@@ -185,7 +173,7 @@ impl<'a> Checker<'a> {
         let EntityKind::Instance(mut declared) = self.entity(instance).kind else {
             return None;
         };
-        let mut file = self.entity_files[instance.0 as usize];
+        let mut file = self.entity(instance).file;
         loop {
             let (id, module) = self.module(file, &declared.module.text)?;
             let name = names.next()?;
@@ -204,7 +192,7 @@ impl<'a> Checker<'a> {
                 _ => None,
             });
             match found? {
-                Ok(inner) => (declared, file) = (inner, self.entity_files[id.0 as usize]),
+                Ok(inner) => (declared, file) = (inner, self.entity(id).file),
                 Err(place) => {
                     return Some((name.to_owned(), module.name.text.to_string(), place));
                 }

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::sema::{
-    Checker,
+    resolve::Resolver,
     resolve::forms::spine,
     resolve::names::{EntityId, EntityKind, Found, Shape},
     resolve::static_scope::{Local, Meaning, StaticScope, Unit},
@@ -22,7 +22,7 @@ const DEEPEST: usize = 200;
 const LONGEST: usize = 1000;
 
 pub(crate) struct Walk<'w, 'a> {
-    pub(crate) checker: &'w mut Checker<'a>,
+    pub(crate) resolver: &'w mut Resolver<'a>,
     pub(crate) scope: &'w StaticScope<'a>,
     pub(crate) unit: Unit,
     /// Index names bound where the walk is; `..` is one of them.
@@ -42,9 +42,9 @@ pub(crate) struct Walk<'w, 'a> {
 }
 
 impl<'w, 'a> Walk<'w, 'a> {
-    pub(crate) fn new(checker: &'w mut Checker<'a>, scope: &'w StaticScope<'a>) -> Walk<'w, 'a> {
+    pub(crate) fn new(resolver: &'w mut Resolver<'a>, scope: &'w StaticScope<'a>) -> Walk<'w, 'a> {
         Walk {
-            checker,
+            resolver,
             scope,
             unit: Unit::default(),
             bound: vec![],
@@ -102,7 +102,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn setting(&mut self, expr: &'a Expr) {
         match &*expr.kind {
             ExprKind::List(items) => items.iter().for_each(|item| self.closed(item)),
-            _ if self.checker.source_static(self.scope, expr) => {
+            _ if self.resolver.names_source(self.scope, expr) => {
                 crate::sema::resolve::walk::walk_source(self, expr);
             }
             _ => self.closed(expr),
@@ -120,7 +120,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     pub(crate) fn fail(&mut self, diagnostic: Diagnostic) {
-        self.checker.report.push(diagnostic);
+        self.resolver.report.push(diagnostic);
         self.unit.failed = true;
     }
 
@@ -138,7 +138,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn settle_pending(&mut self) {
         for (name, span) in std::mem::take(&mut self.counters) {
             if !self.implicit.contains(&name) {
-                self.unit.failed |= self.checker.two_counters(self.scope.file, name, span);
+                self.unit.failed |= self.resolver.two_counters(self.scope.file, name, span);
                 self.used(name, span);
             }
         }
@@ -152,7 +152,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                     .copied()
                     .chain(self.bound.iter().copied())
                     .collect();
-                self.checker
+                self.resolver
                     .unknown(self.scope.file, name, span, &locals, false);
             }
         }
@@ -163,9 +163,10 @@ impl<'w, 'a> Walk<'w, 'a> {
         if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
             return None;
         }
-        match self.checker.find(self.scope.file, name) {
+        match self.resolver.names.find(self.scope.file, name) {
             Found::Entity(id) => {
-                let is_counter = matches!(self.checker.entity(id).kind, EntityKind::Repeat(_));
+                let is_counter =
+                    matches!(self.resolver.names.entity(id).kind, EntityKind::Repeat(_));
                 is_counter.then_some(id)
             }
             _ => None,
@@ -187,13 +188,13 @@ impl<'w, 'a> Walk<'w, 'a> {
             )
             .at(*span, "its value is the position")
             .at(*again, "and here");
-            if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+            if let Found::Entity(id) = self.resolver.names.find(self.scope.file, name) {
                 warning = warning.at(
-                    self.checker.entity(id).name.span,
+                    self.resolver.names.entity(id).name.span,
                     "the scalar is defined here",
                 );
             }
-            self.checker.report.push(
+            self.resolver.report.push(
                 warning
                     .help(format!(
                         "if the scalar is meant, write `({name})` in the positions"
@@ -231,17 +232,18 @@ impl<'w, 'a> Walk<'w, 'a> {
         };
         if let Some(owned) = self.scope.owner_of(name) {
             return member(
-                self.checker
+                self.resolver
+                    .names
                     .path_shape(self.scope.file, owned.declared, name),
             );
         }
-        match self.checker.find(self.scope.file, name) {
+        match self.resolver.names.find(self.scope.file, name) {
             Found::Nothing if name == "training" => Meaning::Scalar,
             Found::Nothing => Meaning::Unknown,
             Found::Poison => Meaning::Poison,
-            Found::Member(id) => member(self.checker.member_shape(id, name)),
+            Found::Member(id) => member(self.resolver.names.member_shape(id, name)),
             Found::Entity(id) => {
-                let shape = self.checker.shape_of(id);
+                let shape = self.resolver.names.shape_of(id);
                 match shape {
                     Shape::Scalar => Meaning::Scalar,
                     Shape::Tensor => Meaning::Tensor,
@@ -271,13 +273,13 @@ impl<'w, 'a> Walk<'w, 'a> {
         if let Some(owned) = self.scope.owner_of(name) {
             self.unit.items.push((owned.item, span));
             let path = (owned.module, name.to_owned(), span);
-            self.checker.inner_uses.push(path);
+            self.resolver.readings.inner_uses.push(path);
             return;
         }
-        let found = self.checker.find(self.scope.file, name);
+        let found = self.resolver.names.find(self.scope.file, name);
         if let Found::Member(id) = found {
             let path = (id, name.to_owned(), span);
-            self.checker.member_uses.push(path);
+            self.resolver.readings.member_uses.push(path);
         }
         if let Found::Entity(id) | Found::Member(id) = found {
             self.unit.uses.push((id, span));
@@ -330,11 +332,11 @@ impl<'w, 'a> Walk<'w, 'a> {
                         format!("`{name}` is a scalar and cannot be an index"),
                     )
                     .at(span, "bound as an index here");
-                    if let Found::Entity(id) = self.checker.find(self.scope.file, name)
+                    if let Found::Entity(id) = self.resolver.names.find(self.scope.file, name)
                         && !self.scope.locals.contains_key(name)
                     {
                         error = error.at(
-                            self.checker.entity(id).name.span,
+                            self.resolver.names.entity(id).name.span,
                             "the scalar is defined here",
                         );
                     }
@@ -367,7 +369,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             );
             return;
         }
-        if self.unit.failed && self.depth > 0 && self.checker.report.mark() > 1000 {
+        if self.unit.failed && self.depth > 0 && self.resolver.report.mark() > 1000 {
             return;
         }
         self.depth += 1;
@@ -465,7 +467,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             Meaning::Function if position => self.note_implicit(name),
             Meaning::Function => {
                 let (file, inner) = (self.scope.file, &self.scope.inner);
-                let instance = self.checker.no_value(file, inner, name, span);
+                let instance = self.resolver.names.no_value(file, inner, name, span);
                 self.fail(instance.unwrap_or_else(|| {
                     Diagnostic::error("E0204", format!("`{name}` is a function"))
                         .at(span, "it must be called")

@@ -32,13 +32,13 @@ impl<'a> Walk<'_, 'a> {
                                 .help(format!("write `{name}(…)`")),
                         );
                     } else {
-                        self.checker
+                        self.resolver
                             .unknown(self.scope.file, name, base.span, &locals, false);
                     }
                 }
                 Meaning::Function => {
                     let (file, inner) = (self.scope.file, &self.scope.inner);
-                    let instance = self.checker.no_value(file, inner, name, base.span);
+                    let instance = self.resolver.names.no_value(file, inner, name, base.span);
                     self.fail(instance.unwrap_or_else(|| {
                         Diagnostic::error("E0204", format!("`{name}` is a function"))
                             .at(base.span, "its arguments stand in round brackets")
@@ -57,7 +57,9 @@ impl<'a> Walk<'_, 'a> {
                         Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
                         Some(_) => {}
                         None => {
-                            if let Found::Entity(id) = self.checker.find(self.scope.file, name) {
+                            if let Found::Entity(id) =
+                                self.resolver.names.find(self.scope.file, name)
+                            {
                                 self.unit.uses.push((id, base.span));
                             }
                         }
@@ -110,9 +112,11 @@ impl<'a> Walk<'_, 'a> {
 
     /// Whether it has been said what is wrong with a name, or with the module of an instance that cannot be applied.
     fn is_reported(&self, name: &str) -> bool {
-        match self.checker.find(self.scope.file, name) {
+        match self.resolver.names.find(self.scope.file, name) {
             Found::Poison => true,
-            Found::Entity(id) => matches!(self.checker.entity(id).kind, EntityKind::Instance(_)),
+            Found::Entity(id) => {
+                matches!(self.resolver.names.entity(id).kind, EntityKind::Instance(_))
+            }
             _ => false,
         }
     }
@@ -120,13 +124,14 @@ impl<'a> Walk<'_, 'a> {
     pub(crate) fn outer_tensor(&self, name: &str) -> bool {
         if let Some(owned) = self.scope.owner_of(name) {
             let shape = self
-                .checker
+                .resolver
+                .names
                 .path_shape(self.scope.file, owned.declared, name);
             return shape == Shape::Tensor;
         }
-        match self.checker.find(self.scope.file, name) {
-            Found::Entity(id) => self.checker.shape_of(id) == Shape::Tensor,
-            Found::Member(id) => self.checker.member_shape(id, name) == Shape::Tensor,
+        match self.resolver.names.find(self.scope.file, name) {
+            Found::Entity(id) => self.resolver.names.shape_of(id) == Shape::Tensor,
+            Found::Member(id) => self.resolver.names.member_shape(id, name) == Shape::Tensor,
             _ => false,
         }
     }
@@ -156,9 +161,9 @@ impl<'a> Walk<'_, 'a> {
             );
             return;
         };
-        let entity = self.checker.find(self.scope.file, name);
+        let entity = self.resolver.names.find(self.scope.file, name);
         match entity {
-            Found::Entity(id) => match self.checker.entity(id).kind {
+            Found::Entity(id) => match self.resolver.names.entity(id).kind {
                 EntityKind::Module(module) => {
                     let name = &module.name.text;
                     self.fail(
@@ -173,7 +178,7 @@ impl<'a> Walk<'_, 'a> {
                 _ => self.fail(
                     Diagnostic::error("E0204", format!("`{name}` is not a function"))
                         .at(callee.span, "called here")
-                        .at(self.checker.entity(id).name.span, "defined here")
+                        .at(self.resolver.names.entity(id).name.span, "defined here")
                         .help(format!("positions stand in square brackets: `{name}[…]`")),
                 ),
             },
@@ -194,7 +199,7 @@ impl<'a> Walk<'_, 'a> {
                     .at(span, "a source is the whole right side")
                     .help(format!(
                         "give it a name: `u[i < n]: f32[n] = {}`",
-                        self.checker.text(span)
+                        self.resolver.names.text(span)
                     )),
                 ),
                 Some(Builtin::Size) => {
@@ -218,7 +223,7 @@ impl<'a> Walk<'_, 'a> {
                 Some(_) => {}
                 None => {
                     self.unit.failed = true;
-                    self.checker
+                    self.resolver
                         .unknown(self.scope.file, name, callee.span, &[], true);
                 }
             }
@@ -237,7 +242,8 @@ impl<'a> Walk<'_, 'a> {
 
     /// What a call calls, if that is the user's.
     pub(crate) fn callee(&self, callee: &Expr) -> Option<(EntityId, Callable<'a>)> {
-        self.checker
+        self.resolver
+            .names
             .callee_of(self.scope.file, &self.scope.inner, callee)
     }
 
@@ -306,7 +312,7 @@ impl<'a> Walk<'_, 'a> {
     pub(crate) fn takes_tensors(&self, callee: &Expr) -> bool {
         let file = self.scope.file;
         self.callee(callee).is_some()
-            || self.checker.is_gradient(file, callee)
-            || self.checker.library_of(file, callee).is_some()
+            || self.resolver.names.is_gradient(file, callee)
+            || self.resolver.names.library_of(file, callee).is_some()
     }
 }

@@ -8,97 +8,18 @@
 //! ```
 
 use crate::sema::{
-    Checker,
+    resolve::Resolver,
     resolve::cycles::sort,
-    resolve::forms::item_name,
-    resolve::names::{Shape, Visible},
+    resolve::names::Shape,
     resolve::static_scope::{Local, StaticScope, Unit},
     resolve::walk::Walk,
     rounds::desugar::state_of,
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{
-    Expr, ExprKind, FunctionBody, Item, ItemKind, Name, Role, Statement, Target, Type,
-};
+use einc_syntax::ast::{FunctionBody, Item, ItemKind, Name, Role, Statement, Target};
 use std::collections::BTreeMap;
 
-impl<'a> Checker<'a> {
-    /// The names of a block that are seen after it.
-    pub(crate) fn visible_names(&self, repeat: &'a Statement) -> Vec<Visible<'a>> {
-        let Statement::Repeat { counter, body, .. } = repeat else {
-            return vec![];
-        };
-        let mut visible = vec![Visible::Counter(counter)];
-        for item in body {
-            let ItemKind::Statement(Statement::Definition {
-                role,
-                targets,
-                ty,
-                value,
-                ..
-            }) = &item.kind
-            else {
-                continue;
-            };
-            for target in targets {
-                match role {
-                    Role::State => visible.push(Visible::State(target, ty.as_ref(), value)),
-                    Role::Plain => visible.extend(
-                        self.collections
-                            .get(&target.span)
-                            .map(|collecting| Visible::Collected(&collecting.name)),
-                    ),
-                    Role::Next => {}
-                }
-            }
-        }
-        visible
-    }
-
-    /// Whether a visible name is a scalar or a tensor.
-    pub(crate) fn visible_shape(
-        &self,
-        scope: Option<&StaticScope<'a>>,
-        file: FileId,
-        visible: Visible<'a>,
-    ) -> Shape {
-        match visible {
-            Visible::Counter(_) => Shape::Scalar,
-            Visible::Collected(_) => Shape::Tensor,
-            Visible::State(target, ty, value) => self.shape_in(scope, file, target, ty, value),
-        }
-    }
-
-    /// Whether a definition is a scalar or a tensor, where the names of `scope` are known.
-    fn shape_in(
-        &self,
-        scope: Option<&StaticScope<'a>>,
-        file: FileId,
-        target: &Target,
-        ty: Option<&Type>,
-        value: &Expr,
-    ) -> Shape {
-        let none = BTreeMap::new();
-        let inner = scope.map_or(&none, |scope| &scope.inner);
-        if let (None, Some(scope)) = (&target.positions, scope)
-            && let ExprKind::Name(name) = &*self.shaped_like(file, value).kind
-            && let Some(owned) = scope.owner_of(name)
-        {
-            return self.path_shape(file, owned.declared, name);
-        }
-        if let (None, Some(scope)) = (&target.positions, scope)
-            && let ExprKind::Name(name) = &*self.shaped_like(file, value).kind
-            && let Some(local) = scope.locals.get(name.as_str())
-        {
-            return match local {
-                Local::Tensor | Local::Item(_, Shape::Tensor) => Shape::Tensor,
-                Local::Item(_, shape) => *shape,
-                Local::Scalar | Local::Any | Local::Letter => Shape::Scalar,
-            };
-        }
-        self.definition_shape(file, inner, target, ty, value, 0)
-    }
-
+impl<'a> Resolver<'a> {
     /// Notes the names that are known in the rounds of blocks only, for messages.
     pub(crate) fn note_inner_names(&mut self, file: FileId, items: &'a [Item]) {
         for item in items {
@@ -120,7 +41,7 @@ impl<'a> Checker<'a> {
                         };
                         for target in targets {
                             let name = &target.name;
-                            self.inner_names.insert((file, &name.text), name.span);
+                            self.names.inner.insert((file, &name.text), name.span);
                         }
                     }
                     self.note_inner_names(file, body);
@@ -169,11 +90,11 @@ impl<'a> Checker<'a> {
         unit.items.retain(|(item, _)| *item < base);
         let (order, cycles) = sort(&edges);
         for cycle in cycles {
-            let spelled: Vec<&str> = cycle.iter().map(|(n, _)| item_name(&body[*n])).collect();
-            self.report_cycle("E0203", &spelled, &cycle, |_, n| body[n].span);
+            self.report_cycle(body, &cycle);
             unit.failed = true;
         }
-        self.rounds
+        self.readings
+            .rounds
             .insert(std::ptr::from_ref(repeat) as usize, order);
         unit
     }
@@ -252,7 +173,9 @@ impl<'a> Checker<'a> {
                 let item_shapes = match &item.kind {
                     ItemKind::Dim { name, .. } => vec![(name, Shape::Scalar)],
                     ItemKind::Const { target, ty, value } => {
-                        let shape = self.shape_in(Some(&outer), file, target, ty.as_ref(), value);
+                        let shape =
+                            self.names
+                                .shape_in(Some(&outer), file, target, ty.as_ref(), value);
                         vec![(&target.name, shape)]
                     }
                     ItemKind::Assert { .. } => continue,
@@ -269,19 +192,24 @@ impl<'a> Checker<'a> {
                                     Some(Local::Item(_, shape)) => *shape,
                                     _ => Shape::Scalar,
                                 },
-                                (None, 1) => {
-                                    self.shape_in(Some(&outer), file, target, ty.as_ref(), value)
-                                }
-                                _ => self.part_shape(file, &outer.inner, at, value),
+                                (None, 1) => self.names.shape_in(
+                                    Some(&outer),
+                                    file,
+                                    target,
+                                    ty.as_ref(),
+                                    value,
+                                ),
+                                _ => self.names.part_shape(file, &outer.inner, at, value),
                             };
                             (&target.name, shape)
                         };
                         targets.iter().enumerate().map(shape).collect()
                     }
                     ItemKind::Statement(repeat @ Statement::Repeat { .. }) => self
+                        .names
                         .visible_names(repeat)
                         .into_iter()
-                        .map(|v| (v.name(), self.visible_shape(Some(&outer), file, v)))
+                        .map(|v| (v.name(), self.names.visible_shape(Some(&outer), file, v)))
                         .collect(),
                     ItemKind::Error(_) => {
                         ok = false;
@@ -289,7 +217,7 @@ impl<'a> Checker<'a> {
                     }
                     _ => {
                         if round == 0 {
-                            let span = self.head(item.span);
+                            let span = self.names.head(item.span);
                             self.report.push(
                                 Diagnostic::error("E0513", "this cannot stand in a `repeat`")
                                     .at(span, "not made anew in every round")

@@ -32,7 +32,7 @@ impl<'a> Checker<'a> {
         let at = id.0 as usize;
         let mut after: After<'a> = vec![];
         let mut number = 0;
-        for visible in self.visible_names(frame.repeat) {
+        for visible in self.names.visible_names(frame.repeat) {
             let name = visible.name();
             let (role, full) = match place.prefix {
                 "" => (Role::Named, name.text.clone()),
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
         scope: &Scope<'a>,
         name: &'a Name,
     ) -> Option<(TensorRef, usize, Option<&'a Expr>)> {
-        let collections = self.collections;
+        let collections = self.names.collections;
         let found = collections.values().find(|c| c.name.span == name.span)?;
         let local = format!("each {}", name.text);
         let Some(Binding::Tensor(view)) = scope.locals.get(local.as_str()).copied() else {

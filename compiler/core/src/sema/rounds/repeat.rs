@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
         repeat: &'a Statement,
     ) -> After<'a> {
         let failed = |c: &Self| {
-            let names = c.visible_names(repeat).into_iter();
+            let names = c.names.visible_names(repeat).into_iter();
             names.map(|v| (v.name().text.as_str(), None)).collect()
         };
         self.repeat(place, repeat).unwrap_or_else(|| failed(self))
@@ -128,7 +128,7 @@ impl<'a> Checker<'a> {
             counter,
             body,
             until: until.as_ref(),
-            span: self.head(*span),
+            span: self.names.head(*span),
         };
         if applies_by_counter(body, &counter.text)
             && !self.applies_stacks(place.scope, body, &counter.text)
@@ -196,10 +196,9 @@ impl<'a> Checker<'a> {
 
     /// Returns the name of a block at the top level: its counter, with a number if earlier blocks have the same counter.
     fn name_of_block(&self, file: FileId, counter: &Name) -> String {
-        let entities = self.entities.iter().zip(&self.entity_files);
-        let before = entities.filter(|(entity, own)| {
+        let before = self.names.entities.iter().filter(|entity| {
             matches!(entity.kind, EntityKind::Repeat(_))
-                && **own == file
+                && entity.file == file
                 && entity.name.text == counter.text
                 && entity.name.span.start < counter.span.start
         });
@@ -280,7 +279,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn round(&mut self, frame: &Frame<'a>, scope: &mut Scope<'a>) -> Option<()> {
         let key = std::ptr::from_ref(frame.repeat) as usize;
         let mut ok = true;
-        for number in self.rounds.get(&key).cloned()? {
+        for number in self.readings.rounds.get(&key).cloned()? {
             ok &= self.round_item(frame, scope, &frame.body[number]).is_some();
         }
         ok.then_some(())

@@ -56,7 +56,7 @@ impl<'a> Checker<'a> {
                 .locals
                 .insert(&target.name.text, Binding::Tensor(view));
         }
-        let visible = self.visible_names(frame.repeat);
+        let visible = self.names.visible_names(frame.repeat);
         let mut slices: BTreeMap<&'a str, Slices<'a>> = BTreeMap::new();
         let whole = frame.name.clone();
         for number in 0..count {

@@ -66,7 +66,7 @@ impl Checker<'_> {
             let name = self.tensors[obligation.tensor.0 as usize].name.clone();
             let (low, high) = self.ends(&form);
             let value = if upper { high } else { low };
-            let text = self.text(obligation.span);
+            let text = self.names.text(obligation.span);
             let mut error = Diagnostic::error(
                 "E0305",
                 match value {

@@ -45,8 +45,11 @@ impl<'a> Walk<'_, 'a> {
         let place = self.place(value, index, false, &mut readings);
         if let Some((outer, inner)) = readings {
             self.unit.failed = true;
-            let (wide, narrow) = (self.checker.text(outer.span), self.checker.text(inner.span));
-            self.checker.report.push(
+            let (wide, narrow) = (
+                self.resolver.names.text(outer.span),
+                self.resolver.names.text(inner.span),
+            );
+            self.resolver.report.push(
                 Diagnostic::error(
                     "E0303",
                     format!("the sum over `{index}` can be read in two ways"),
@@ -70,18 +73,18 @@ impl<'a> Walk<'_, 'a> {
                 *span,
                 format!("`{index}` is neither on the left nor in another factor"),
             );
-            let text = self.checker.text(*span);
+            let text = self.resolver.names.text(*span);
             error = error.help(format!("to sum over it, write `sum[{index}] {text}`"));
-            let scalars: Vec<String> = self.checker.scalar_names(self.scope.file);
+            let scalars: Vec<String> = self.resolver.names.scalars(self.scope.file);
             if let Some(near) = did_you_mean(index, scalars.iter().map(String::as_str))
                 && index.chars().count() > 2
             {
                 error = error.help(format!("or did you mean the scalar `{near}`?"));
             }
-            self.checker.report.push(error);
+            self.resolver.report.push(error);
         } else {
             for product in place.products {
-                let names = self.checker.sums.entry(key(product)).or_default();
+                let names = self.resolver.readings.sums.entry(key(product)).or_default();
                 if !names.contains(&index) {
                     names.push(index);
                 }

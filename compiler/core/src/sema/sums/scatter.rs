@@ -68,7 +68,10 @@ impl<'a> Walk<'_, 'a> {
         self.settle_pending();
         let indices = std::mem::take(&mut self.implicit);
         self.bound.extend(indices);
-        self.checker.scatters.insert(key(value), self.bound.clone());
+        self.resolver
+            .readings
+            .scatters
+            .insert(key(value), self.bound.clone());
         self.value(value);
     }
 }
@@ -196,7 +199,7 @@ impl<'a> Checker<'a> {
                     .at(target.target.span, "nothing says how many places there are")
                     .help(format!(
                         "write its type: `{}: f32[…] += …`",
-                        self.text(target.target.span)
+                        self.names.text(target.target.span)
                     )),
             );
         }
@@ -211,7 +214,7 @@ impl<'a> Checker<'a> {
         sizes: &[Size],
         reduction: Reduction,
     ) -> Option<(Vec<Place<'a>>, Vec<VarId>)> {
-        let names = self.scatters.get(&key(target.value)).cloned()?;
+        let names = self.readings.scatters.get(&key(target.value)).cloned()?;
         let (mut places, mut reduced, mut failed) = (vec![], vec![], false);
         for position in target.target.positions.iter().flatten() {
             match (position, bound_index(position)) {

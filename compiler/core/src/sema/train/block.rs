@@ -100,7 +100,7 @@ pub(crate) struct Validate<'a> {
 impl<'a> Checker<'a> {
     /// The `train` blocks of the program, in order, with their numbers among the items.
     pub(crate) fn trains(&self) -> Vec<(usize, &'a Train, Span)> {
-        let program = self.sources.files.first();
+        let program = self.names.sources.files.first();
         let items = program.map_or(&[][..], |file| &file.ast.items);
         items
             .iter()
@@ -136,7 +136,7 @@ impl<'a> Checker<'a> {
         train: &'a Train,
         span: Span,
     ) -> Option<Settings<'a>> {
-        let head = self.head(span);
+        let head = self.names.head(span);
         let mark = self.report.mark();
         let (mut lines, mut groups): (Vec<Line<'a>>, Vec<Group<'a>>) = (vec![], vec![]);
         for entry in &train.entries {
@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
         ] {
             let meant = |line: &Line<'_>| did_you_mean(&line.key.text, KEYS) == Some(key);
             // Of a line that cannot be read nobody knows what it says.
-            let whole = !self.sources.incomplete;
+            let whole = !self.names.sources.incomplete;
             if whole && find(key).is_none() && !lines.iter().any(meant) {
                 let help = format!("write a line such as `{example}`");
                 self.wrong(
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
                     .at(epochs.key.span, "and so does this")
                     .help("leave one of them out"),
             ),
-            (None, None) if !self.sources.incomplete => self.wrong(
+            (None, None) if !self.names.sources.incomplete => self.wrong(
                 head,
                 "nothing says how long training lasts",
                 "in this block",
@@ -232,7 +232,7 @@ impl<'a> Checker<'a> {
             line.value
                 .is_some_and(|v| matches!(*v.kind, ExprKind::Error))
         };
-        let failed = lines.iter().any(broken) || self.failed_items.contains(&number);
+        let failed = lines.iter().any(broken) || self.readings.failed_items.contains(&number);
         if self.report.mark() > mark || failed {
             return None;
         }

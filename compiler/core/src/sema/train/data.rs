@@ -39,8 +39,8 @@ impl<'a> Checker<'a> {
                 "as in `data: (X, y) over N by 64`",
             );
         };
-        let dim = match self.find(FileId(0), &over.text) {
-            Found::Entity(id) if matches!(self.entity(id).kind, EntityKind::Dim(_)) => id,
+        let dim = match self.names.find(FileId(0), &over.text) {
+            Found::Entity(id) if matches!(self.names.entity(id).kind, EntityKind::Dim(_)) => id,
             Found::Poison => return None,
             _ => {
                 return refuse(
@@ -105,9 +105,12 @@ impl<'a> Checker<'a> {
                     "list the names of inputs: `data: (X, y) over N by 64`",
                 );
             };
-            let input = match self.find(FileId(0), name) {
+            let input = match self.names.find(FileId(0), name) {
                 Found::Entity(id) => {
-                    matches!(self.entity(id).kind, EntityKind::Input { param: false, .. })
+                    matches!(
+                        self.names.entity(id).kind,
+                        EntityKind::Input { param: false, .. }
+                    )
                 }
                 Found::Poison => return None,
                 _ => false,

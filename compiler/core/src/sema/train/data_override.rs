@@ -12,7 +12,7 @@ use crate::sema::{
     Analysis, Bindings, Checker, Text,
     definitions::tensors::Definition,
     expressions::arena::{ExprId, TensorRef},
-    resolve::names::{EntityId, EntityKind, Found},
+    resolve::names::{EntityId, EntityKind, Found, Names},
     sizes::size::Size,
     train::training::{Base, CarriedKind, EVALUATED, Mode, Other},
 };
@@ -33,12 +33,12 @@ impl<'a> Checker<'a> {
         file: Option<&'a StringLiteral>,
         span: Span,
     ) {
-        let id = match self.find(FileId(0), &name.text) {
+        let id = match self.names.find(FileId(0), &name.text) {
             Found::Entity(id) => Some(id),
             _ => None,
         };
         if let Some(EntityKind::Input { .. } | EntityKind::Dim(_)) =
-            id.map(|id| self.entity(id).kind)
+            id.map(|id| self.names.entity(id).kind)
         {
             self.report.push(
                 Diagnostic::error("E0621", format!("`{}` is not a definition", name.text))
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
     /// The shapes of the program's inputs; a dimension that is a dim with its name.
     pub(crate) fn shapes_of_inputs(&self) -> BTreeMap<String, Vec<(Option<&'a str>, Size)>> {
         let mut shapes = BTreeMap::new();
-        for entity in &self.entities {
+        for entity in &self.names.entities {
             let EntityKind::Input {
                 ty: Type::Tensor { shape, .. },
                 param: false,
@@ -130,37 +130,46 @@ impl<'a> Checker<'a> {
         let number = self.arena.as_number(value).map(Scalar::Float);
         number.or_else(|| self.arena.as_truth(value).map(Scalar::Bool))
     }
+}
 
-    /// What is replaced stands behind what replaces it.
-    pub(crate) fn use_replacements(&self, edges: &mut [Vec<(usize, Span)>]) {
-        for (from, to) in &self.mode.replaced {
-            let found = (self.find(FileId(0), from), self.find(FileId(0), to));
-            if let (Found::Entity(from), Found::Entity(to)) = found {
-                let place = self.entity(to).name.span;
-                edges[from.0 as usize].push((to.0 as usize, place));
-            }
+/// The uses with one more for every input that is replaced: it stands behind its replacement. `None` if nothing is replaced.
+pub(crate) fn with_replacements(
+    names: &Names<'_>,
+    mode: &Mode,
+    uses: &[Vec<(usize, Span)>],
+) -> Option<Vec<Vec<(usize, Span)>>> {
+    let mut edges = (!mode.replaced.is_empty()).then(|| uses.to_vec())?;
+    for (from, to) in &mode.replaced {
+        let found = (names.find(FileId(0), from), names.find(FileId(0), to));
+        if let (Found::Entity(from), Found::Entity(to)) = found {
+            let place = names.entity(to).name.span;
+            edges[from.0 as usize].push((to.0 as usize, place));
         }
     }
+    Some(edges)
+}
 
-    /// By entity, whether what is asked for uses it.
-    pub(crate) fn needed_by_wanted(&self, edges: &[Vec<(usize, Span)>]) -> Vec<bool> {
-        let mut needed = vec![self.mode.wanted.is_empty(); edges.len()];
-        let roots =
-            self.mode
-                .wanted
-                .iter()
-                .filter_map(|name| match self.find(FileId(0), &name.text) {
-                    Found::Entity(EntityId(id)) | Found::Member(EntityId(id)) => Some(id as usize),
-                    _ => None,
-                });
-        let mut open: Vec<usize> = roots.collect();
-        while let Some(id) = open.pop() {
-            if !std::mem::replace(&mut needed[id], true) {
-                open.extend(edges[id].iter().map(|(used, _)| *used));
-            }
+/// By entity, whether the mode asks for it, or something that it asks for uses it.
+pub(crate) fn needed_by_wanted(
+    names: &Names<'_>,
+    mode: &Mode,
+    uses: &[Vec<(usize, Span)>],
+) -> Vec<bool> {
+    let mut needed = vec![mode.wanted.is_empty(); uses.len()];
+    let roots = mode
+        .wanted
+        .iter()
+        .filter_map(|name| match names.find(FileId(0), &name.text) {
+            Found::Entity(EntityId(id)) | Found::Member(EntityId(id)) => Some(id as usize),
+            _ => None,
+        });
+    let mut open: Vec<usize> = roots.collect();
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut needed[id], true) {
+            open.extend(uses[id].iter().map(|(used, _)| *used));
         }
-        needed
     }
+    needed
 }
 
 /// Joins what the program's `output D on (…)` need with the program, and puts their tensors into its outputs. `data` has the data of each

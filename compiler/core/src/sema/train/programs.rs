@@ -263,6 +263,8 @@ fn number_used(
         loss.needed()
     };
     let dims = text
+        .resolved
+        .names
         .sources
         .files
         .first()

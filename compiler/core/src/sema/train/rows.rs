@@ -46,7 +46,7 @@ impl<'a> Checker<'a> {
         let Some(other) = self.mode.replaced.get(name) else {
             return Some(None);
         };
-        let Found::Entity(id) = self.find(FileId(0), other) else {
+        let Found::Entity(id) = self.names.find(FileId(0), other) else {
             return None;
         };
         self.define_entity(id);
@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
     /// A constant with its value of the whole data.
     pub(crate) fn fed_constant(&mut self, id: EntityId) -> Option<Binding> {
         let (name, dtype, sizes) = self.mode.constants.get(&id)?.clone();
-        let span = self.entity(id).name.span;
+        let span = self.names.entity(id).name.span;
         let mine = |size: &Size| {
             let (dim, _) = size.as_rows().filter(|_| self.mode.step.is_some())?;
             let rows = *self.mode.over.get(&*dim)?;

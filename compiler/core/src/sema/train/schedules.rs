@@ -71,7 +71,8 @@ impl<'a> Checker<'a> {
             return None;
         };
         let found = self.rule_named(name, library, naming);
-        let Some((entity, callable)) = found.and_then(|id| Some((id, self.callable(id)?))) else {
+        let Some((entity, callable)) = found.and_then(|id| Some((id, self.names.callable(id)?)))
+        else {
             let known = self.known_rules(library, naming);
             let error = Diagnostic::error("E0623", format!("there is no {what} `{name}`"))
                 .at(expr.span, "no such name");
@@ -83,8 +84,8 @@ impl<'a> Checker<'a> {
             });
             return None;
         };
-        if self.failed.contains(&entity) {
-            if let Some(diagnostic) = self.on_call.get(&entity) {
+        if self.is_failed(entity) {
+            if let Some(diagnostic) = self.readings.on_call.get(&entity) {
                 let diagnostic = diagnostic.clone();
                 self.report.push(diagnostic.at(expr.span, "used here"));
             }
@@ -102,10 +103,10 @@ impl<'a> Checker<'a> {
     /// The names of the program's optimizers or schedules, and of the library's; once where both have one.
     fn known_rules(&self, library: &str, naming: fn(&str) -> String) -> Vec<String> {
         let prefix = naming("");
-        let files = self.sources.libraries.get(library).copied();
+        let files = self.names.sources.libraries.get(library).copied();
         let files = std::iter::once(FileId(0)).chain(files);
         let names: BTreeSet<&str> = files
-            .flat_map(|file| self.files[file.0 as usize].names.keys())
+            .flat_map(|file| self.names.files[file.0 as usize].names.keys())
             .filter_map(|name| name.strip_prefix(&prefix))
             .collect();
         names.into_iter().map(str::to_owned).collect()
@@ -118,17 +119,17 @@ impl<'a> Checker<'a> {
         naming: fn(&str) -> String,
     ) -> Option<EntityId> {
         let of = |file: FileId, name: &str| {
-            let names = &self.files[file.0 as usize].names;
+            let names = &self.names.files[file.0 as usize].names;
             names.get(naming(name).as_str()).copied()
         };
         let imported = || {
             let (alias, rest) = name.split_once('.')?;
-            let (file, _) = self.files[0].aliases.get(alias)?;
+            let (file, _) = self.names.files[0].aliases.get(alias)?;
             of((*file)?, rest)
         };
         of(FileId(0), name)
             .or_else(imported)
-            .or_else(|| of(*self.sources.libraries.get(library)?, name))
+            .or_else(|| of(*self.names.sources.libraries.get(library)?, name))
     }
 
     /// A tensor that the session gives, in every pass the same.
@@ -303,7 +304,7 @@ impl<'a> Checker<'a> {
             }
             None => None,
             Some(id) => {
-                let callable = self.callable(id)?;
+                let callable = self.names.callable(id)?;
                 let length = self.evaluated_rule(settings, *rule, (id, callable), (step, total))?;
                 let length = self.whole_steps(length.value);
                 if let Some(steps) = self.arena.as_number(length)
@@ -368,7 +369,7 @@ impl<'a> Checker<'a> {
             ..callable
         };
         let slots = self.match_arguments(shown, rule.arguments, rule.span)?;
-        let mut scope = Scope::file(self.entity_files[entity.0 as usize]);
+        let mut scope = Scope::file(self.names.entity(entity).file);
         let numbers = self.numbers(settings, step, total);
         bind_numbers(&mut scope, callable, &numbers);
         let mut arguments = vec![];

@@ -134,11 +134,11 @@ impl<'a> Checker<'a> {
             .at(formal.name.span, "the argument");
         self.report.push(match (&formal.default, wants, is) {
             (_, Kind::List, Kind::Number) => {
-                let text = self.text(given.span);
+                let text = self.names.text(given.span);
                 error.help(format!("a list of one is `[{text}]`"))
             }
             (Some(default), ..) => {
-                let text = self.text(default.span);
+                let text = self.names.text(default.span);
                 error.help(format!("left out, it is `{text}`"))
             }
             _ => error,

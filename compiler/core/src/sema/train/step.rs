@@ -126,7 +126,7 @@ impl<'a> Checker<'a> {
             .iter()
             .filter_map(|f| f.default.as_ref());
         let mut spans = items.iter().map(|i| i.span).chain(defaults.map(|d| d.span));
-        spans.any(|span| self.text(span).contains(NORM))
+        spans.any(|span| self.names.text(span).contains(NORM))
     }
 
     fn is_trained(&self, at: TensorRef) -> bool {

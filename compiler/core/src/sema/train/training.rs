@@ -270,7 +270,7 @@ impl<'a> Checker<'a> {
         let (mut constants, mut numbers) = (HashMap::new(), HashMap::new());
         for (id, binding) in &self.values {
             let constant = matches!(
-                self.entity(*id).kind,
+                self.names.entity(*id).kind,
                 EntityKind::Definition { constant: true, .. }
             );
             match binding {
@@ -279,7 +279,7 @@ impl<'a> Checker<'a> {
                     let about = (tensor.name.clone(), tensor.dtype, tensor.shape.clone());
                     constants.insert(*id, about);
                 }
-                Binding::Scalar(value) if constant && self.entity_files[id.0 as usize].0 == 0 => {
+                Binding::Scalar(value) if constant && self.names.entity(*id).file.0 == 0 => {
                     numbers.extend(self.number_of(*value).map(|number| (*id, number)));
                 }
                 _ => {}
@@ -344,10 +344,10 @@ impl<'a> Checker<'a> {
 
     /// Whether a definition keeps its value of the whole data in a step.
     pub(crate) fn keeps_whole(&self, id: EntityId) -> bool {
-        match self.entity(id).kind {
+        match self.names.entity(id).kind {
             EntityKind::Dim(_) => {
-                let name = &self.entity(id).name.text;
-                !(self.entity_files[id.0 as usize].0 == 0 && self.mode.over.contains_key(name))
+                let name = &self.names.entity(id).name.text;
+                !(self.names.entity(id).file.0 == 0 && self.mode.over.contains_key(name))
             }
             EntityKind::Definition { constant, .. } => constant,
             _ => false,
@@ -356,10 +356,10 @@ impl<'a> Checker<'a> {
 
     /// The size of a dim in this pass: of a batched one, marked, that of the batch.
     pub(crate) fn batched(&mut self, id: EntityId, size: Size) -> Size {
-        if !self.training.marking || self.entity_files[id.0 as usize].0 != 0 {
+        if !self.training.marking || self.names.entity(id).file.0 != 0 {
             return size;
         }
-        let name = &self.entity(id).name.text;
+        let name = &self.names.entity(id).name.text;
         if let Some(anew) = self.mode.dims.get(name) {
             return anew.clone();
         }
@@ -402,7 +402,7 @@ impl<'a> Checker<'a> {
                 .push(error.help("it is the name of a scalar definition"));
             None
         };
-        let binding = match self.find(FileId(0), name) {
+        let binding = match self.names.find(FileId(0), name) {
             Found::Entity(id) => self.values.get(&id).copied(),
             Found::Poison => return None,
             _ => return refuse(self, format!("there is no `{name}`"), "no such name".into()),

@@ -89,7 +89,7 @@ impl<'a> Checker<'a> {
         let mut scope = Scope {
             depth: 1,
             captured: outer.clone(),
-            ..Scope::file(self.entity_files[rule.entity.0 as usize])
+            ..Scope::file(self.names.entity(rule.entity).file)
         };
         bind_numbers(&mut scope, callable, numbers);
         let weight = Binding::Tensor(self.slice(weight, each.clone()));

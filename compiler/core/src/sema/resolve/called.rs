@@ -1,0 +1,154 @@
+//! Expressions by what the names in them stand for: calls of functions, instances, library operations, sources and `grad`.
+//!
+//! Must not know arguments, sizes or bodies.
+//!
+//! ```text
+//! dense(X, W): a call of the function `dense`;   normal(0, 1): a source;   grad(loss, W): shaped like `W`
+//! ```
+
+use crate::sema::{
+    calls::callee::Callable,
+    expressions::builtins::{self, Builtin, SOURCES},
+    library::operations::Operation,
+    resolve::forms::{bare_name, formal_shape, unbracket},
+    resolve::names::{EntityId, EntityKind, Found, Names, Shape},
+};
+use einc_diag::FileId;
+use einc_syntax::ast::{Expr, ExprKind};
+use std::collections::BTreeMap;
+
+impl<'a> Names<'a> {
+    /// An entity in the form of a callable, if it is one.
+    pub(crate) fn callable(&self, id: EntityId) -> Option<Callable<'a>> {
+        match self.entity(id).kind {
+            EntityKind::Function(function) => Some(Callable::of_function(function)),
+            EntityKind::Module(module) => Some(Callable::of_module(module)),
+            _ => None,
+        }
+    }
+
+    /// What a call in the text of a file calls, if that is the user's: a function, or an instance of a module. `inner`:
+    /// the instances inside the module around.
+    pub(crate) fn callee_of(
+        &self,
+        file: FileId,
+        inner: &BTreeMap<&'a str, EntityId>,
+        callee: &Expr,
+    ) -> Option<(EntityId, Callable<'a>)> {
+        let (base, indexed) = match &*callee.kind {
+            ExprKind::Access { base, .. } => (base, true),
+            _ => (callee, false),
+        };
+        let ExprKind::Name(name) = &*base.kind else {
+            return None;
+        };
+        let module = match inner.get(name.as_str()) {
+            Some(module) => *module,
+            None => match self.find(file, name) {
+                Found::Entity(id) => match self.entity(id).kind {
+                    EntityKind::Function(_) if !indexed => id,
+                    EntityKind::Instance(declared) => self.module(file, &declared.module.text)?.0,
+                    _ => return None,
+                },
+                _ => return None,
+            },
+        };
+        self.callable(module).map(|callable| (module, callable))
+    }
+
+    /// The library operation that a call in the text of a file calls.
+    pub(crate) fn library_of(&self, file: FileId, callee: &Expr) -> Option<Operation> {
+        match &*callee.kind {
+            ExprKind::Name(name)
+                if builtins::find(name) == Some(Builtin::Library)
+                    && self.find(file, name) == Found::Nothing =>
+            {
+                Operation::named(name)
+            }
+            _ => None,
+        }
+    }
+
+    /// The library operation that a right side calls.
+    pub(crate) fn operation_of(&self, file: FileId, value: &Expr) -> Option<Operation> {
+        match &*unbracket(value).kind {
+            ExprKind::Call { callee, .. } => self.library_of(file, callee),
+            _ => None,
+        }
+    }
+
+    /// Returns the source that an expression names, unless the file has something of that name.
+    pub(crate) fn source_of(&self, file: FileId, expr: &'a Expr) -> Option<&'a str> {
+        let name = match &*expr.kind {
+            ExprKind::Name(name) => name,
+            ExprKind::Call { callee, .. } => match &*callee.kind {
+                ExprKind::Name(name) => name,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let free = self.find(file, name) == Found::Nothing;
+        (free && SOURCES.contains(&name.as_str())).then_some(name)
+    }
+
+    /// Whether a call of that name is `grad` of the language.
+    pub(crate) fn is_gradient(&self, file: FileId, callee: &Expr) -> bool {
+        matches!(&*callee.kind, ExprKind::Name(name)
+            if builtins::find(name) == Some(Builtin::Gradient) && self.find(file, name) == Found::Nothing)
+    }
+
+    /// What has the shape of a right side: of a gradient, what it is taken by.
+    pub(crate) fn shaped_like<'e>(&self, file: FileId, mut value: &'e Expr) -> &'e Expr {
+        loop {
+            value = match &*value.kind {
+                ExprKind::Bracket(inner) => inner,
+                ExprKind::Call { callee, arguments } if self.is_gradient(file, callee) => {
+                    match arguments.get(1) {
+                        Some(argument) => &argument.value,
+                        None => return value,
+                    }
+                }
+                _ => return value,
+            };
+        }
+    }
+
+    /// The names in the brackets of a signature that are sizes of its own: not its scalars or options, nor, in results, scalars
+    /// known outside.
+    pub(crate) fn letters(&self, file: FileId, function: Callable<'a>) -> Vec<&'a str> {
+        let (formals, results) = (function.formals, function.results);
+        let mut letters = vec![];
+        for (name, _) in formals
+            .iter()
+            .chain(results)
+            .filter_map(formal_shape)
+            .flatten()
+            .filter_map(bare_name)
+        {
+            let scalar_formal = function
+                .options
+                .iter()
+                .chain(formals)
+                .any(|formal| formal.name.text == name && formal_shape(formal).is_none());
+            // What is passed has sizes of its own; those of a result may be sizes known outside.
+            let passed = formals
+                .iter()
+                .filter_map(formal_shape)
+                .flatten()
+                .filter_map(bare_name)
+                .any(|(passed, _)| passed == name);
+            let outer = !passed
+                && matches!(self.find(file, name), Found::Entity(id) if self.shape_of(id) == Shape::Scalar);
+            let constant = matches!(name, "inf" | "nan" | "pi");
+            if !scalar_formal
+                && !outer
+                && !constant
+                && !name.contains('.')
+                && !letters.contains(&name)
+            {
+                letters.push(name);
+            }
+        }
+        letters
+    }
+}
