@@ -20,6 +20,7 @@ mod plans;
 mod properties;
 mod readme;
 mod recompute;
+mod requests;
 mod resume;
 mod spill;
 mod subnets;

@@ -132,7 +132,8 @@ impl Diagnostic {
     }
 }
 
-/// The candidate nearest to `word`, if one is near enough to be a slip of the keyboard.
+/// The candidate nearest to `word`, if one is near enough to be a slip of the keyboard: within a third of the letters, or the
+/// same but for capitals.
 pub fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -141,7 +142,10 @@ pub fn did_you_mean<'a>(
         .into_iter()
         .filter(|c| *c != word)
         .map(|c| (strsim::damerau_levenshtein(word, c), c))
-        .filter(|(d, c)| *d <= 1.max(c.chars().count().max(word.chars().count()) / 3))
+        .filter(|(d, c)| {
+            *d <= c.chars().count().max(word.chars().count()) / 3
+                || c.to_lowercase() == word.to_lowercase()
+        })
         .min()
         .map(|(_, c)| c)
 }

@@ -24,9 +24,18 @@ pub struct BindArguments {
     /// Value of a const, such as eps=1e-5; repeat for more
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = constant, help_heading = "Values")]
     pub constants: Vec<(String, Scalar)>,
-    /// File of an input (.npy, .npz, .safetensors); FILE::KEY names a tensor inside one; repeat for more
-    #[arg(long = "input", value_name = "NAME=FILE", value_parser = input, help_heading = "Values")]
-    pub inputs: Vec<(String, FileRef)>,
+    /// File of an input (.npy, .npz, .safetensors), or a number for each of its elements; FILE::KEY names a tensor inside a file; repeat for more
+    #[arg(long = "input", value_name = "NAME=FILE|NUMBER", value_parser = input, help_heading = "Values")]
+    pub inputs: Vec<(String, Data)>,
+}
+
+/// The data that a command line gives an input.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// A file, with its absolute path.
+    File(FileRef),
+    /// One number for each element.
+    Number(Scalar),
 }
 
 /// On how many sites, whether sums are bit for bit the same on any number of them, and what a plan is chosen by.
@@ -91,9 +100,12 @@ impl PlanArguments {
 /// What only a run needs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunArguments {
-    /// Also write an output to a file (.npy, .npz, .safetensors); repeat for more
+    /// Write an output, or any definition, to a file (.npy, .npz, .safetensors); repeat for more
     #[arg(long = "save", value_name = "NAME=FILE", value_parser = save, help_heading = "Values")]
     pub saves: Vec<(String, PathBuf)>,
+    /// Print a definition, input or param that is no output; repeat for more
+    #[arg(long = "show", value_name = "NAME", help_heading = "Values")]
+    pub shows: Vec<String>,
     /// Seed of everything random
     #[arg(
         long,
@@ -264,17 +276,24 @@ fn balance(text: &str) -> Result<f64, String> {
 /// Says what is wrong with the text.
 pub fn constant(text: &str) -> Result<(String, Scalar), String> {
     let (name, value) = split(text)?;
+    match number(value) {
+        Some(scalar) => Ok((name.into(), scalar)),
+        None => Err(format!("`{value}` is neither a number nor true or false")),
+    }
+}
+
+/// Reads a number, `true` or `false`.
+fn number(value: &str) -> Option<Scalar> {
     let number = digits(value);
-    let scalar = match value {
-        "true" => Scalar::Bool(true),
-        "false" => Scalar::Bool(false),
+    match value {
+        "true" => Some(Scalar::Bool(true)),
+        "false" => Some(Scalar::Bool(false)),
         _ => match (number.parse::<i64>(), number.parse::<f64>()) {
-            (Ok(whole), _) => Scalar::Int(whole),
-            (_, Ok(real)) => Scalar::Float(real),
-            _ => return Err(format!("`{value}` is neither a number nor true or false")),
+            (Ok(whole), _) => Some(Scalar::Int(whole)),
+            (_, Ok(real)) => Some(Scalar::Float(real)),
+            _ => None,
         },
-    };
-    Ok((name.into(), scalar))
+    }
 }
 
 /// The number without the `_` that stand between its digits.
@@ -293,12 +312,16 @@ fn digits(value: &str) -> String {
         .collect()
 }
 
-/// `X=points.npy`, `X=all.npz::train`; a relative path is one of the working directory.
+/// `X=points.npy`, `X=all.npz::train`, `lr=0.5`; a relative path is one of the working directory. What reads as a number is one: a
+/// file with such a name is written `./0.5`.
 ///
 /// # Errors
 /// Says what is wrong with the text.
-pub fn input(text: &str) -> Result<(String, FileRef), String> {
+pub fn input(text: &str) -> Result<(String, Data), String> {
     let (name, value) = split(text)?;
+    if let Some(number) = number(value) {
+        return Ok((name.into(), Data::Number(number)));
+    }
     let (path, key) = match value.rsplit_once("::") {
         Some((path, key)) if !path.is_empty() && !key.is_empty() => (path, Some(key.to_string())),
         _ => (value, None),
@@ -307,7 +330,7 @@ pub fn input(text: &str) -> Result<(String, FileRef), String> {
         .to_str()
         .ok_or("the working directory's name is not UTF-8")?
         .to_string();
-    Ok((name.into(), FileRef { path, key }))
+    Ok((name.into(), Data::File(FileRef { path, key })))
 }
 
 /// `C=c.npy`; a relative path is one of the working directory.
@@ -374,12 +397,17 @@ mod tests {
 
     #[test]
     fn files_and_keys() {
-        let (name, file) = input("X=/d/all.npz::train").unwrap();
-        assert_eq!(
-            (name.as_str(), file.path.as_str(), file.key.as_deref()),
-            ("X", "/d/all.npz", Some("train"))
-        );
-        assert_eq!(input("X=/d/x.npy").unwrap().1.key, None);
+        let file = |text: &str| match input(text).unwrap() {
+            (name, Data::File(file)) => (name, file.path, file.key),
+            (name, number) => panic!("{name} is {number:?}"),
+        };
+        let expected = ("X".into(), "/d/all.npz".into(), Some("train".into()));
+        assert_eq!(file("X=/d/all.npz::train"), expected);
+        assert_eq!(file("X=/d/x.npy").2, None);
+        let number = |text: &str| input(text).unwrap().1;
+        assert_eq!(number("lr=0.5"), Data::Number(Scalar::Float(0.5)));
+        assert_eq!(number("n=-1_000"), Data::Number(Scalar::Int(-1000)));
+        assert!(matches!(number("lr=./0.5"), Data::File(_)));
         assert!(save("C=c.npy").unwrap().1.is_absolute());
     }
 }

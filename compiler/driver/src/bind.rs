@@ -6,7 +6,7 @@
 //! input X: f32[N, D] = load("x.npy")   +   --input X=points.npy   ->   X: f32[1000, 64]
 //! ```
 
-use crate::{program::Program, settings::Settings};
+use crate::{infer::declared, program::Program, settings::Settings};
 use ein_data::{DataError, Reader};
 use ein_plan::{DType, FileRef};
 use einc_core::sema::Bindings;
@@ -50,6 +50,8 @@ pub struct Names<'a> {
     pub inputs: Vec<Input<'a>>,
     /// Outputs.
     pub outputs: Vec<String>,
+    /// Every other name that an output may have: definitions, states, inputs and params.
+    pub definitions: Vec<&'a str>,
 }
 
 /// The names that the program's own file declares.
@@ -62,6 +64,12 @@ pub fn names(program: &Program) -> Names<'_> {
         .first()
         .map_or(&[], |file| &file.ast.items);
     for item in items {
+        if matches!(
+            item.kind,
+            ItemKind::Input { .. } | ItemKind::Param { .. } | ItemKind::Statement(_)
+        ) {
+            names.definitions.extend(declared(item));
+        }
         match &item.kind {
             ItemKind::Dim { name, .. } => names.dims.push(name),
             ItemKind::Const { target, .. } => names.constants.push(&target.name),
@@ -110,20 +118,35 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
     let names = names(program);
     let list = |names: &[&Name]| names.iter().map(|n| n.text.clone()).collect::<Vec<_>>();
     let inputs: Vec<_> = names.inputs.iter().map(|i| i.name.text.clone()).collect();
-    let mut found = vec![];
+    let mut definitions = names.outputs.clone();
+    for name in names.definitions {
+        if !definitions.iter().any(|known| known == name) {
+            definitions.push(name.to_owned());
+        }
+    }
+    let of_modules = (settings.numbers.keys()).filter(|name| owner(name, &inputs).is_some());
+    let mut found: Vec<Diagnostic> = of_modules
+        .map(|name| {
+            let message =
+                format!("`--input {name}=…`: the params of a module take files, not numbers");
+            Diagnostic::error("E0711", message)
+        })
+        .collect();
     let mut look = |option: &str, what: &str, given: Vec<&String>, known: &[String]| {
         for name in given {
             // Which params an instance owns is known once it is made.
-            let owned = option == "--input" && owner(name, known).is_some();
+            let owned = !matches!(option, "--dim" | "--set") && owner(name, known).is_some();
             if known.contains(name) || owned {
                 continue;
             }
-            let mut diagnostic = Diagnostic::error(
-                "E0711",
-                format!("`{option} {name}=…`: the program has no {what} `{name}`"),
-            );
+            let written = |name: &str| match option {
+                "--show" => format!("`{option} {name}`"),
+                _ => format!("`{option} {name}=…`"),
+            };
+            let message = format!("{}: the program has no {what} `{name}`", written(name));
+            let mut diagnostic = Diagnostic::error("E0711", message);
             if let Some(near) = did_you_mean(name, known.iter().map(String::as_str)) {
-                diagnostic = diagnostic.help(format!("did you mean `{option} {near}=…`?"));
+                diagnostic = diagnostic.help(format!("did you mean {}?", written(near)));
             } else if known.is_empty() {
                 diagnostic = diagnostic.help(format!("it has no {what}s at all"));
             } else {
@@ -147,14 +170,24 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
     look(
         "--input",
         "input",
-        settings.inputs.keys().collect(),
+        settings
+            .inputs
+            .keys()
+            .chain(settings.numbers.keys())
+            .collect(),
         &inputs,
     );
     look(
         "--save",
-        "output",
+        "definition",
         settings.saves.keys().collect(),
-        &names.outputs,
+        &definitions,
+    );
+    look(
+        "--show",
+        "definition",
+        settings.shows.iter().collect(),
+        &definitions,
     );
     found
 }
@@ -206,7 +239,9 @@ pub fn headers(
                 errors.push(
                     Diagnostic::error("E0710", format!("input `{name}` has no data"))
                         .at(input.name.span, "declared here without a source")
-                        .help(format!("give it a file: `--input {name}=FILE`")),
+                        .help(format!(
+                            "give it a file, or a number for each element: `--input {name}=FILE`"
+                        )),
                 );
             }
             continue;

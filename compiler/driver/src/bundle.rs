@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of the encoding: it changes whenever the meaning of a bundle's bytes does.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// What a built program carries.
 #[derive(Debug, Serialize, Deserialize)]
@@ -32,6 +32,7 @@ pub struct Bundle {
     dims: BTreeMap<String, i64>,
     constants: BTreeMap<String, Scalar>,
     inputs: BTreeMap<String, FileRef>,
+    numbers: BTreeMap<String, Scalar>,
     sites: Option<u32>,
     deterministic: bool,
     criteria: Criteria,
@@ -58,6 +59,7 @@ impl Bundle {
             dims: settings.dims.clone(),
             constants: settings.constants.clone(),
             inputs: settings.inputs.clone(),
+            numbers: settings.numbers.clone(),
             sites: settings.sites,
             deterministic: settings.deterministic,
             criteria: settings.criteria.clone(),
@@ -88,6 +90,7 @@ impl Bundle {
             dims: self.dims,
             constants: self.constants,
             inputs: self.inputs,
+            numbers: self.numbers,
             sites: self.sites,
             deterministic: self.deterministic,
             criteria: self.criteria,

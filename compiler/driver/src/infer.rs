@@ -7,6 +7,7 @@
 //! ```
 
 use crate::program::Program;
+use einc_core::sema::SourceFile;
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Item, ItemKind, Name, Statement};
 use std::collections::BTreeSet;
@@ -33,36 +34,15 @@ pub fn reduce(program: &mut Program, wanted: &[String]) -> Result<(), Diagnostic
             None => error.help(format!("it has: {}", defined.join(", "))),
         });
     }
-    let text = |span: Span| {
-        let range = span.start as usize..span.end as usize;
-        file.text.get(range).unwrap_or_default()
-    };
-    let mut needed: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
-    let mut kept = vec![false; items.len()];
-    loop {
-        let before = needed.len();
-        for (item, kept) in items.iter().zip(&mut kept) {
-            let names = declared(item);
-            if !*kept && names.iter().any(|name| needed.contains(name)) {
-                *kept = true;
-                needed.extend(words(text(item.span)));
-            }
-        }
-        if needed.len() == before
-            && items.iter().zip(&kept).all(|(item, kept)| {
-                *kept || !declared(item).iter().any(|name| needed.contains(name))
-            })
-        {
-            break;
-        }
-    }
+    let (needed, mut kept) = needed(file, wanted.iter().map(String::as_str).collect());
+    let text = |item: &Item| text(file, item.span);
     for (item, kept) in items.iter().zip(&mut kept) {
         *kept |= match &item.kind {
             ItemKind::UseLibrary { .. } | ItemKind::UseFile { .. } => true,
             // A condition on what is left still holds.
             ItemKind::Assert { .. } => {
                 let all: BTreeSet<&str> = items.iter().flat_map(|item| declared(item)).collect();
-                let mut named = words(text(item.span)).filter(|word| all.contains(word));
+                let mut named = words(text(item)).filter(|word| all.contains(word));
                 named.all(|word| needed.contains(word))
             }
             _ => false,
@@ -96,8 +76,48 @@ pub fn reduce(program: &mut Program, wanted: &[String]) -> Result<(), Diagnostic
     Ok(())
 }
 
+/// Returns for every item of a file whether an output, a training, an assertion or an item that one of them needs names it. The test
+/// is on the text, so it may keep too much, and never too little.
+pub(crate) fn used(file: &SourceFile) -> Vec<bool> {
+    let ends = file.ast.items.iter().filter(|item| {
+        matches!(
+            item.kind,
+            ItemKind::Output { .. } | ItemKind::Train(_) | ItemKind::Assert { .. }
+        )
+    });
+    let roots = ends.flat_map(|item| words(text(file, item.span))).collect();
+    needed(file, roots).1
+}
+
+/// The names that the items with some names need, these included, and which items define them.
+fn needed<'f>(
+    file: &'f SourceFile,
+    mut needed: BTreeSet<&'f str>,
+) -> (BTreeSet<&'f str>, Vec<bool>) {
+    let items = &file.ast.items;
+    let mut kept = vec![false; items.len()];
+    loop {
+        let mut grew = false;
+        for (item, kept) in items.iter().zip(&mut kept) {
+            if !*kept && declared(item).iter().any(|name| needed.contains(name)) {
+                (*kept, grew) = (true, true);
+                needed.extend(words(text(file, item.span)));
+            }
+        }
+        if !grew {
+            return (needed, kept);
+        }
+    }
+}
+
+/// The text of a place in a file.
+pub(crate) fn text(file: &SourceFile, span: Span) -> &str {
+    let range = span.start as usize..span.end as usize;
+    file.text.get(range).unwrap_or_default()
+}
+
 /// The names that an item gives something to.
-fn declared(item: &Item) -> Vec<&str> {
+pub(crate) fn declared(item: &Item) -> Vec<&str> {
     match &item.kind {
         ItemKind::Dim { name, .. }
         | ItemKind::Input { name, .. }
@@ -119,7 +139,7 @@ fn declared(item: &Item) -> Vec<&str> {
 }
 
 /// Every name in a text, and parts of dotted ones.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == '\''))
         .filter(|word| !word.is_empty())
 }

@@ -29,6 +29,7 @@ pub mod program;
 pub mod records;
 pub mod render;
 pub mod report;
+pub mod requests;
 pub mod run;
 pub mod session;
 pub mod settings;

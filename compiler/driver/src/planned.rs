@@ -38,6 +38,10 @@ pub struct Configuration {
     pub dims: BTreeMap<String, i64>,
     /// Constants from the command line.
     pub constants: BTreeMap<String, Scalar>,
+    /// Numbers that fill inputs.
+    pub numbers: BTreeMap<String, Scalar>,
+    /// Outputs that the program itself does not have.
+    pub more_outputs: Vec<String>,
     /// Types and shapes of the data that are there.
     pub headers: BTreeMap<String, (DType, Vec<u64>)>,
     /// Number of sites.

@@ -12,7 +12,7 @@ use einc_diag::Diagnostic;
 use std::path::PathBuf;
 
 /// A program as it is written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Program {
     /// The stem of the file's name.
     pub name: String,

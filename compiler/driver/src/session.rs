@@ -12,6 +12,7 @@ use crate::{
     failure::Failure,
     planned::{Configuration, Planned, Prepared},
     program::Program,
+    requests,
     settings::Settings,
     training,
 };
@@ -59,15 +60,16 @@ pub fn check_for(
     purpose: Purpose,
     sites: Option<u32>,
 ) -> Result<Checked, Failure> {
-    let mut diagnostics = program.diagnostics.clone();
+    let asked = requests::applied(program, settings, purpose);
+    let mut diagnostics = asked.diagnostics.clone();
     let parsed = !diagnostics.iter().any(Diagnostic::is_error);
     if parsed {
-        let unknown = bind::unknown(program, settings);
+        let unknown = bind::unknown(&asked, settings);
         if !unknown.is_empty() {
             return Err(Failure::usage(unknown));
         }
     }
-    let headers = match bind::headers(program, settings, purpose) {
+    let headers = match bind::headers(&asked, settings, purpose) {
         Ok(headers) => headers,
         Err(errors) => {
             diagnostics.extend(errors);
@@ -89,11 +91,11 @@ pub fn check_for(
         program: mut checked,
         mut training,
         ..
-    } = sema::check(&program.sources, &bindings);
+    } = sema::check(&asked.sources, &bindings);
     diagnostics.extend(
         found
             .into_iter()
-            .map(|d| bind::with_files(d, program, settings)),
+            .map(|d| bind::with_files(d, &asked, settings)),
     );
     in_source_order(&mut diagnostics);
     if diagnostics.iter().any(Diagnostic::is_error) {
@@ -103,15 +105,27 @@ pub fn check_for(
         diagnostics,
         program: checked,
         training,
-        configuration: Configuration {
-            dims: settings.dims.clone(),
-            constants: settings.constants.clone(),
-            headers,
-            sites: 0,
-            deterministic: settings.deterministic,
-            criteria: settings.criteria.clone(),
-        },
+        configuration: configuration(program, settings, headers, 0),
     })
+}
+
+/// Returns all that a plan of a program depends on besides its text.
+fn configuration(
+    program: &Program,
+    settings: &Settings,
+    headers: bind::Headers,
+    sites: u32,
+) -> Configuration {
+    Configuration {
+        dims: settings.dims.clone(),
+        constants: settings.constants.clone(),
+        numbers: settings.numbers.clone(),
+        more_outputs: requests::more_outputs(program, settings),
+        headers,
+        sites,
+        deterministic: settings.deterministic,
+        criteria: settings.criteria.clone(),
+    }
 }
 
 /// By file and place; what has no place comes first.
@@ -136,18 +150,11 @@ pub fn plan(
     purpose: Purpose,
     ready: Option<Planned>,
 ) -> Result<(Prepared, Vec<Diagnostic>), Failure> {
+    let asked = requests::applied(program, settings, purpose);
     if let Some(ready) = ready
-        && let Ok(headers) = bind::headers(program, settings, purpose)
-        && bind::unknown(program, settings).is_empty()
-        && ready.configuration
-            == (Configuration {
-                dims: settings.dims.clone(),
-                constants: settings.constants.clone(),
-                headers,
-                sites,
-                deterministic: settings.deterministic,
-                criteria: settings.criteria.clone(),
-            })
+        && let Ok(headers) = bind::headers(&asked, settings, purpose)
+        && bind::unknown(&asked, settings).is_empty()
+        && ready.configuration == configuration(program, settings, headers, sites)
     {
         return Ok((ready.prepared, vec![]));
     }

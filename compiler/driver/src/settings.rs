@@ -6,7 +6,7 @@
 //! {N: 1000}  {eps: 1e-5}  {X: points.npy}  4 sites, seed 0
 //! ```
 
-use crate::arguments::{BindArguments, PlanArguments, RunArguments};
+use crate::arguments::{BindArguments, Data, PlanArguments, RunArguments};
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
@@ -23,8 +23,12 @@ pub struct Settings {
     pub constants: BTreeMap<String, Scalar>,
     /// Files of inputs, with absolute paths.
     pub inputs: BTreeMap<String, FileRef>,
-    /// Files that outputs are also written to.
+    /// Numbers that fill inputs, in the place of files.
+    pub numbers: BTreeMap<String, Scalar>,
+    /// Files that outputs and other definitions are written to.
     pub saves: BTreeMap<String, PathBuf>,
+    /// Definitions that are printed beside the outputs.
+    pub shows: Vec<String>,
     /// Number of sites; `None`: one, or under a launcher the number of ranks.
     pub sites: Option<u32>,
     /// Whether results do not depend on the number of sites in any bit.
@@ -64,7 +68,18 @@ impl Settings {
     pub fn bind(&mut self, arguments: BindArguments) {
         self.dims.extend(arguments.dims);
         self.constants.extend(arguments.constants);
-        self.inputs.extend(arguments.inputs);
+        for (name, data) in arguments.inputs {
+            match data {
+                Data::File(file) => {
+                    self.numbers.remove(&name);
+                    self.inputs.insert(name, file);
+                }
+                Data::Number(number) => {
+                    self.inputs.remove(&name);
+                    self.numbers.insert(name, number);
+                }
+            }
+        }
     }
 
     /// Takes over the number of sites, the order of sums and what a plan is chosen by.
@@ -92,6 +107,7 @@ impl Settings {
     /// Takes over what only a run needs.
     pub fn run(&mut self, arguments: RunArguments) {
         self.saves.extend(arguments.saves);
+        self.shows.extend(arguments.shows);
         self.seed = arguments.seed;
         self.threads = arguments.threads.map(|threads| threads as usize);
         self.stats = arguments.stats;

@@ -86,7 +86,8 @@ pub(super) fn polygamma(n: f64, x: f64) -> f64 {
     let sum: f64 = terms.sum();
     let rest = x + f64::from(TERMS) - 0.5;
     if order == 0 {
-        return rest.ln() - sum;
+        // The integral from the middle of the first term that is left out, and the next term of its error.
+        return rest.ln() + 1.0 / (24.0 * rest * rest) - sum;
     }
     let factorial: f64 = (1..=order).map(f64::from).product();
     let size = factorial * (sum + rest.powi(-order) / n);
