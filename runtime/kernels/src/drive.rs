@@ -214,7 +214,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Number of output points before a unit.
-    fn outputs_before(&self, unit: u64) -> usize {
+    pub(crate) fn outputs_before(&self, unit: u64) -> usize {
         let nest = &self.program.nest;
         if nest.outputs == 0 {
             return unit as usize;

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! 2 * y + r - 1   with y in 0..7, r in 0..3   ->   -1 + 2 y + 1 r   in -1..=13
+//! (y + 1) % 7     with y in 0..7              ->   1 + 1 y, modulus 7   in 0..=6
 //! ```
 
 use ein_plan::{DType, Function, Graph, IndexId, Node, Scalar};
@@ -97,6 +98,52 @@ pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<F
         forms.push(form.flatten());
     }
     forms
+}
+
+/// A position that follows from the indices alone: an affine form, or what a division of one by `modulus` leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PositionForm {
+    pub constant: i64,
+    pub terms: Vec<(usize, i64)>,
+    pub modulus: Option<i64>,
+    /// Between these are all values.
+    pub low: i64,
+    pub high: i64,
+}
+
+/// The form of every node that has one, as a position, over the given ranges.
+pub(crate) fn position_forms(graph: &Graph, forms: &[Option<Form64>]) -> Vec<Option<PositionForm>> {
+    let affine = |form: &Form64| PositionForm {
+        constant: form.constant,
+        terms: form.terms.clone(),
+        modulus: None,
+        low: form.low,
+        high: form.high,
+    };
+    let rest = |node: &Node| {
+        let Node::Apply(Function::Rem, sides) = node else {
+            return None;
+        };
+        let form = forms[sides[0].0 as usize].as_ref()?;
+        let Node::Constant(Scalar::Int(modulus @ 1..)) = graph.node(sides[1]) else {
+            return None;
+        };
+        let rounds = form.low.div_euclid(*modulus);
+        let mut of = affine(form);
+        if rounds == form.high.div_euclid(*modulus) {
+            // It never goes round.
+            of.constant -= rounds * modulus;
+            of.low -= rounds * modulus;
+            of.high -= rounds * modulus;
+        } else {
+            (of.low, of.high, of.modulus) = (0, modulus - 1, Some(*modulus));
+        }
+        Some(of)
+    };
+    let nodes = graph.iter().zip(forms);
+    nodes
+        .map(|((_, node, _), form)| form.as_ref().map(affine).or_else(|| rest(node)))
+        .collect()
 }
 
 fn bounded(constant: i64, terms: Vec<(usize, i64)>, ranges: &[(i64, i64)]) -> Option<Form64> {

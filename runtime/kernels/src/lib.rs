@@ -50,6 +50,7 @@ mod rows;
 mod scan;
 mod scatter;
 mod segment;
+mod shelter;
 mod store;
 mod stream;
 mod strided;

@@ -1,20 +1,22 @@
 //! Library operations: which matrices a kernel calls an operation with, and where its results go.
 //!
 //! The calls of a kernel are made matrix by matrix, in parallel over matrices. A matrix that several calls share is factored once, and
-//! their right sides are solved together. What an operation computes is in `ein-matrix` and here for `argsort` and `topk`.
+//! their right sides are solved together. What an operation computes is in `ein-matrix`, for `argsort` and `topk` in `order`.
 //! Must not know plans.
 //!
 //! ```text
 //! [p: 2, i: 2] solve(a0[p, :1, :2], a1[p, :1], i)  of  [[2 0][0 4]] [[1 1][0 1]], [2 4] [3 1]   ->   1 1, 2 1
 //! ```
 
+mod order;
+
 use crate::{Chunk, Fault, KernelError};
 use ein_array::{Array, Data, each_data};
 use ein_matrix::{Matrix, Problem, Real};
 use ein_plan::library::Argument;
 use ein_plan::{DType, Function, IndexId, Kernel, Library};
+use order::Ranked;
 use rayon::prelude::*;
-use std::cmp::Ordering;
 
 /// Evaluates a kernel that is a library operation, on ranges of its indices.
 pub(crate) fn run(
@@ -236,27 +238,34 @@ impl Call<'_> {
 
     /// `argsort` and `topk`.
     fn ordered(&self, column: &Array) -> Result<Array, KernelError> {
-        let descends = self.library.operation == Function::Topk;
         let argument = &self.library.arguments[0];
         let count = self.library.matrix(self.kernel, 0).0 as usize;
-        let mut result = self.empty(DType::I64);
+        let own = self.library.own[0].0 as usize;
+        let chosen = self.kernel.indices[own].extent as usize;
         let one = |point: Vec<u64>| {
             let (offset, strides) = self.place(argument, &point);
             let at = |number: usize| offset + number * strides[0];
             let order = each_data!(column.data(), values => {
-                order(count, descends, |a, b| values[at(a)].partial_cmp(&values[at(b)]), |a| {
-                    // Only NaN differs from itself.
-                    values[at(a)].partial_cmp(&values[at(a)]).is_none()
-                })
+                let rank = |number: usize| values[at(number)].rank();
+                match self.library.operation {
+                    Function::Topk => order::largest(count, chosen, rank),
+                    _ => order::ascending(count, rank),
+                }
             });
             (point, order)
         };
         let points = self.points(&self.library.batch);
-        let orders: Vec<(Vec<u64>, Vec<usize>)> = points.into_par_iter().map(one).collect();
+        let mut orders: Vec<(Vec<u64>, Vec<i64>)> = points.into_par_iter().map(one).collect();
+        if let (true, [(_, order)]) = (self.is_whole(), orders.as_mut_slice()) {
+            let data = Data::I64(std::mem::take(order));
+            return Ok(Array::new(vec![chosen], data)
+                .expect("a call gives as many positions as its index has values"));
+        }
+        let mut result = self.empty(DType::I64);
         let writer = Writer::new(self);
         if let Data::I64(data) = result.data_mut() {
             for (point, order) in orders {
-                writer.each(&point, |to, from| data[to] = order[from] as i64);
+                writer.each(&point, |to, from| data[to] = order[from]);
             }
         }
         Ok(result)
@@ -281,24 +290,6 @@ impl Call<'_> {
             .collect();
         Array::zeros(dtype, &shape)
     }
-}
-
-/// The numbers of values in order; NaN counts as the largest, and equal values stay in their own order.
-fn order(
-    count: usize,
-    descends: bool,
-    compare: impl Fn(usize, usize) -> Option<Ordering>,
-    is_nan: impl Fn(usize) -> bool,
-) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|a, b| {
-        let ascending = compare(*a, *b).unwrap_or_else(|| is_nan(*a).cmp(&is_nan(*b)));
-        match descends {
-            true => ascending.reverse(),
-            false => ascending,
-        }
-    });
-    order
 }
 
 /// Where the elements of one call's result go.

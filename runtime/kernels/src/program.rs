@@ -16,9 +16,10 @@ pub(crate) use places::Place;
 
 use crate::Chunk;
 use crate::branches::Branches;
-use crate::forms::{Form64, affine_forms};
+use crate::forms::{PositionForm, affine_forms, position_forms};
 use crate::fuse::Fused;
 use crate::nest::{Axis, Nest, Strides};
+use crate::shelter::sheltered;
 use crate::unary_epilogue::{self, Curve};
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 use places::{prepare_read, proved, read_strides};
@@ -132,7 +133,16 @@ pub(crate) struct Read {
 impl Read {
     /// Whether everything that is read is there, at places that follow from the indices alone.
     pub(crate) fn is_inside(&self) -> bool {
-        let known = |form: &Form| matches!(form, Form::Affine { checked: false, .. });
+        let known = |form: &Form| {
+            matches!(
+                form,
+                Form::Affine {
+                    checked: false,
+                    modulus: None,
+                    ..
+                }
+            )
+        };
         self.dims.iter().all(|dim| known(&dim.form))
     }
 }
@@ -151,11 +161,13 @@ pub(crate) struct Position {
 /// How a position is found.
 #[derive(Clone, Debug)]
 pub(crate) enum Form {
-    /// `constant + Σ coefficient · index`; `lanes`: its steps along the strip; `checked`: it may be outside.
+    /// `constant + Σ coefficient · index`; `lanes`: its steps along the strip; `modulus`: what a division by it leaves; `checked`: it
+    /// may be outside.
     Affine {
         constant: i64,
         terms: Vec<(usize, i64)>,
         lanes: Vec<i64>,
+        modulus: Option<i64>,
         checked: bool,
     },
     /// The value of a node.
@@ -225,7 +237,8 @@ impl<'a> Program<'a> {
     ) -> Option<Program<'a>> {
         let graph = request.graph;
         let count = graph.len();
-        let forms = affine_forms(graph, request.ranges);
+        let affine = affine_forms(graph, request.ranges);
+        let forms = position_forms(graph, &affine);
         let inside: Vec<Vec<bool>> = graph
             .iter()
             .map(|(_, node, _)| proved(node, &forms, places))
@@ -246,6 +259,8 @@ impl<'a> Program<'a> {
                 }
             }
         }
+
+        let sheltered = sheltered(request, &wanted, (&needed, &affine), &inside, places);
 
         // Which indices a node's value depends on.
         let mut depends: Vec<u128> = vec![0; count];
@@ -317,7 +332,7 @@ impl<'a> Program<'a> {
                 register.slot = banks[bank] as u32;
                 banks[bank] += 1;
                 let arguments = value_arguments(graph, id, &forms, &inside[id]);
-                if may_fault(graph, id, &inside[id])
+                if (may_fault(graph, id, &inside[id]) && !sheltered[id])
                     || arguments.iter().any(|a| registers[*a].poison.is_some())
                 {
                     register.poison = Some(banks[5] as u32);
@@ -455,7 +470,7 @@ pub(crate) fn bank_of(dtype: DType) -> usize {
 fn value_arguments(
     graph: &Graph,
     id: usize,
-    forms: &[Option<Form64>],
+    forms: &[Option<PositionForm>],
     inside: &[bool],
 ) -> Vec<usize> {
     match graph.node(NodeId(id as u32)) {

@@ -9,15 +9,17 @@
 //! [n: 4 | m: 4] sum x[m] if m <= n   of x = 1 2 3 4   ->   1 3 6 10, in 4 additions
 //! ```
 
+mod totals;
+
 use crate::Chunk;
 use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
 use crate::guard::{conjuncts, dependencies};
-use crate::math::{max_nan, min_nan};
 use crate::program::{Program, Request};
 use crate::segment::Segment;
-use ein_array::{Array, Data};
+use ein_array::Array;
 use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Reduction};
+use totals::Lying;
 
 /// `m < n`, or `m <= n`; and the rest of the guard.
 struct Prefix {
@@ -71,6 +73,29 @@ pub(crate) fn run(
     let guard = prefix.rest.iter().copied().reduce(|guard, next| {
         graph.add(Node::Apply(Function::And, vec![guard, next]), DType::Bool)
     });
+    let rule = Rule { reduction, value };
+    let lines = Lines {
+        outer: lengths[..prefix.output].iter().product(),
+        inner: lengths[prefix.output + 1..rank].iter().product(),
+        used: used as usize,
+        taken: (0..count).map(|n| taken(first + n) as usize).collect(),
+    };
+    let shape = &lengths[..rank];
+    // One column holds what a plain reduction has come to, finished or not.
+    let mut plain_column = plain.then(|| crate::memory::room(kernel.output[0], shape));
+    if let Some(column) = &mut plain_column
+        && prefix.rest.is_empty()
+        && let Some(lying) = Lying::of(
+            kernel,
+            operands,
+            &ranges,
+            (&output, prefix.output),
+            &reduced,
+        )
+    {
+        lines.totals(rule, &lying, Segment::of(column.data_mut()));
+        return plain_column.map(|column| vec![column]);
+    }
     let program = Program::new(&Request {
         graph: &graph,
         operands,
@@ -88,25 +113,21 @@ pub(crate) fn run(
         true => DType::F64,
         false => DType::I64,
     };
-    let shape: Vec<usize> = output.iter().map(|i| lengths[*i]).collect();
+    let parts: Vec<usize> = output.iter().map(|i| lengths[*i]).collect();
     let partial = reduction.carrier(value).into_iter();
-    let mut partial: Vec<Array> = partial.map(|d| Array::zeros(wide(d), &shape)).collect();
+    let mut partial: Vec<Array> = partial.map(|d| Array::zeros(wide(d), &parts)).collect();
     let driver = Driver::new(&program, &ranges, &[], plain);
     let segments = partial.iter_mut().map(|p| Segment::of(p.data_mut()));
     if driver.run(segments.collect()).is_some() {
         return None;
     }
-    let rule = Rule { reduction, value };
+    if let Some(mut column) = plain_column {
+        let lying = Lying::partial(partial[0].data(), &lines);
+        lines.totals(rule, &lying, Segment::of(column.data_mut()));
+        return Some(vec![column]);
+    }
     let columns = kernel.output.iter();
-    let mut columns: Vec<Array> = columns
-        .map(|dtype| Array::zeros(*dtype, &lengths[..rank]))
-        .collect();
-    let lines = Lines {
-        outer: lengths[..prefix.output].iter().product(),
-        inner: lengths[prefix.output + 1..rank].iter().product(),
-        used: used as usize,
-        taken: (0..count).map(|n| taken(first + n) as usize).collect(),
-    };
+    let mut columns: Vec<Array> = columns.map(|dtype| Array::zeros(*dtype, shape)).collect();
     let to = columns.iter_mut().map(|c| Segment::of(c.data_mut()));
     let mut to: Vec<Segment<'_>> = to.collect();
     let neutral = rule.neutral();
@@ -114,52 +135,24 @@ pub(crate) fn run(
         true => rule.finish(&carrier, &mut to[0], at),
         false => rule.store(&carrier, &mut to, at),
     };
+    let carrier = |at: usize| {
+        let mut carrier = rule.load(&partial, at);
+        // What was chosen from one value is the number of that value.
+        if chooses && carrier.number >= 0 {
+            carrier.number = start + (at / lines.inner) as i64 % used;
+        }
+        carrier
+    };
+    let carriers: Vec<Carrier> = (0..partial[0].data().len()).map(carrier).collect();
+    let next = |mut total: Carrier, more: Carrier| {
+        rule.merge(&mut total, &more);
+        total
+    };
     let mut nothing_chosen = false;
-    match partial[0].data() {
-        Data::F64(values) if plain => {
-            let next = |x: f64, y: f64| match reduction {
-                R::Max => max_nan(x, y),
-                R::Min => min_nan(x, y),
-                R::Prod => x * y,
-                _ => x + y,
-            };
-            let start = neutral.float;
-            lines.walk(values, start, next, |at, float| {
-                store(at, Carrier { float, ..neutral });
-            });
-        }
-        Data::I64(values) if plain => {
-            let next = |x: i64, y: i64| match reduction {
-                R::Max => x.max(y),
-                R::Min => x.min(y),
-                R::Prod => x.wrapping_mul(y),
-                _ => x.wrapping_add(y),
-            };
-            let start = neutral.integer;
-            lines.walk(values, start, next, |at, integer| {
-                store(at, Carrier { integer, ..neutral });
-            });
-        }
-        values => {
-            let carrier = |at: usize| {
-                let mut carrier = rule.load(&partial, at);
-                // What was chosen from one value is the number of that value.
-                if chooses && carrier.number >= 0 {
-                    carrier.number = start + (at / lines.inner) as i64 % used;
-                }
-                carrier
-            };
-            let carriers: Vec<Carrier> = (0..values.len()).map(carrier).collect();
-            let next = |mut total: Carrier, more: Carrier| {
-                rule.merge(&mut total, &more);
-                total
-            };
-            lines.walk(&carriers, neutral, next, |at, total| {
-                nothing_chosen |= chooses && kernel.finish && total.number < 0;
-                store(at, total);
-            });
-        }
-    }
+    lines.walk(&carriers, neutral, next, |at, total| {
+        nothing_chosen |= chooses && kernel.finish && total.number < 0;
+        store(at, total);
+    });
     (!nothing_chosen).then_some(columns)
 }
 

@@ -10,6 +10,8 @@
 //! ```
 
 mod lines;
+mod looked;
+mod rows;
 
 use crate::Chunk;
 use crate::carrier::{Carrier, Rule};
@@ -23,6 +25,7 @@ use ein_array::Array;
 use ein_plan::{DType, Kernel, NodeId, Reduction};
 use lines::Lines;
 use rayon::prelude::*;
+use rows::Rows;
 
 /// Points that are worth a task of their own.
 const TASK: u64 = 1 << 14;
@@ -59,6 +62,13 @@ pub(crate) fn run(
     }
     let rule = Rule { reduction, value };
     let shape = &lengths[..rank];
+    let rows = Rows::of(kernel, &solved, &ranges, operands);
+    if let Some(rows) = rows.as_ref().filter(|rows| rows.plain) {
+        let points = rows.points();
+        let parts = parts((points.0 * points.1) as u64, size).max(1) as usize;
+        let ends: Vec<usize> = (1..=parts).map(|part| part * points.0 / parts).collect();
+        return Some(vec![rows.run(kernel, rule, shape, &ends)?]);
+    }
     if let Some(lines) = Lines::of(kernel, &solved, &ranges, operands) {
         return finished(kernel, rule, shape, &lines);
     }
@@ -94,6 +104,11 @@ pub(crate) fn run(
         strides: &strides,
         places: &solved.places,
     };
+    if let Some(rows) = &rows
+        && let Some(ends) = scatter.ends(rows.points())
+    {
+        return Some(vec![rows.run(kernel, rule, shape, &ends)?]);
+    }
     finished(kernel, rule, shape, &scatter)
 }
 
@@ -270,6 +285,18 @@ impl Scatter<'_, '_> {
         self.in_parts(size, start, f, |machine, lanes, sums| {
             A::add(self, machine, lanes, sums, f);
         })
+    }
+
+    /// Where the parts of the points end that are added up in outputs of their own, in lines of `width` values; `None` if a part ends
+    /// within one.
+    fn ends(&self, (points, width): (usize, usize)) -> Option<Vec<usize>> {
+        let (units, parts) = (self.driver.units(), parts(self.points(), self.size));
+        let end = |part: u64| {
+            let values = self.driver.outputs_before(part * units / parts);
+            values.is_multiple_of(width).then_some(values / width)
+        };
+        let within: Option<Vec<usize>> = (1..parts).map(end).collect();
+        Some([within?, vec![points]].concat())
     }
 
     /// Number of points that are gone through.

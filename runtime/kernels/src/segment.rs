@@ -155,6 +155,23 @@ impl<'a> Segment<'a> {
         }
     }
 
+    /// Writes floating-point values from `at` on, converted to the element type.
+    pub(crate) fn set_floats(&mut self, at: usize, values: &[f64]) {
+        match self {
+            Segment::F32(v) => {
+                for (to, x) in v[at..].iter_mut().zip(values) {
+                    *to = *x as f32;
+                }
+            }
+            Segment::F64(v) => v[at..at + values.len()].copy_from_slice(values),
+            _ => {
+                for (number, x) in values.iter().enumerate() {
+                    self.set_float(at + number, *x);
+                }
+            }
+        }
+    }
+
     /// Writes an integer at `at`, converted to the element type (narrower integers wrap).
     pub(crate) fn set_integer(&mut self, at: usize, x: i64) {
         match self {
@@ -166,6 +183,18 @@ impl<'a> Segment<'a> {
             Segment::I32(v) => v[at] = x as i32,
             Segment::I64(v) => v[at] = x,
             Segment::Bool(v) => v[at] = u8::from(x != 0),
+        }
+    }
+
+    /// Writes integers from `at` on, converted to the element type (narrower integers wrap).
+    pub(crate) fn set_integers(&mut self, at: usize, values: &[i64]) {
+        match self {
+            Segment::I64(v) => v[at..at + values.len()].copy_from_slice(values),
+            _ => {
+                for (number, x) in values.iter().enumerate() {
+                    self.set_integer(at + number, *x);
+                }
+            }
         }
     }
 }

@@ -58,6 +58,19 @@ pub(crate) fn lie(
     ranges: &[(i64, i64)],
     places: &[Place],
 ) -> Option<StridedAccess> {
+    let (lie, found) = lie_but_one(kernel, id, dtype, ranges, places)?;
+    found.is_none().then_some(lie)
+}
+
+/// Where a read's elements lie, if they are of this type and inside in all dimensions but at most one, whose position data say: that
+/// dimension with the position, as if it were the first one that is there.
+pub(crate) fn lie_but_one(
+    kernel: &Kernel,
+    id: NodeId,
+    dtype: DType,
+    ranges: &[(i64, i64)],
+    places: &[Place],
+) -> Option<(StridedAccess, Option<(usize, NodeId)>)> {
     let Node::Read {
         operand,
         column,
@@ -74,8 +87,14 @@ pub(crate) fn lie(
     let place = &places[operand];
     let forms = affine_forms(&kernel.graph, ranges);
     let (mut base, mut steps) = (0, vec![0; ranges.len()]);
+    let mut found = None;
     for (d, position) in positions.iter().enumerate() {
-        let form = forms[position.0 as usize].as_ref()?;
+        let Some(form) = forms[position.0 as usize].as_ref() else {
+            if found.replace((d, *position)).is_some() {
+                return None;
+            }
+            continue;
+        };
         if form.low < place.start[d] || form.high >= place.start[d] + place.shape[d] {
             return None;
         }
@@ -84,10 +103,11 @@ pub(crate) fn lie(
             steps[*index] += coefficient * place.strides[d];
         }
     }
-    Some(StridedAccess {
+    let lie = StridedAccess {
         operand,
         column,
         base,
         steps,
-    })
+    };
+    Some((lie, found))
 }

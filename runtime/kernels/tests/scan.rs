@@ -189,3 +189,87 @@ fn what_remembers_more_than_a_value_takes_no_square_either() {
         }
     }
 }
+
+#[test]
+fn totals_of_elements_as_they_lie_are_those_of_the_plain_loop() {
+    for (dtype, reduction) in [
+        (DType::F32, "sum"),
+        (DType::F64, "prod"),
+        (DType::F32, "max"),
+        (DType::F64, "min"),
+        (DType::I64, "sum"),
+        (DType::I64, "min"),
+    ] {
+        for (order, text) in [("m <= n", 1), ("m < n", 0)] {
+            for (lines, length, beside) in [(3, 1100, 1), (2, 57, 5), (1, 30, 1)] {
+                let kernel: Kernel = format!(
+                    "({dtype}[{length}, {lines}, {beside}]) [b: {lines}, n: {length}, d: {beside} | m: {length}] {dtype} \
+                     = {reduction} a0[m, b, d] if {order}"
+                )
+                .parse()
+                .unwrap();
+                let shape = [length as usize, lines as usize, beside as usize];
+                let mut x = array(dtype, &shape, |e| ((e * 7 + e / 4) % 11) as f64 / 4.0 - 1.0);
+                let at = x.data().len() - 4;
+                match x.data_mut() {
+                    ein_array::Data::F32(x) => x[at] = f32::NAN,
+                    ein_array::Data::F64(x) => x[at] = f64::NEG_INFINITY,
+                    _ => {}
+                }
+                let owned = [Owned {
+                    columns: vec![x],
+                    start: vec![0; 3],
+                }];
+                let whole = vec![(0, lines), (0, length), (0, beside), (0, length)];
+                let part = vec![
+                    (0, lines),
+                    (length / 3, length / 2),
+                    (0, beside),
+                    (2, length - 5),
+                ];
+                for ranges in [whole, part] {
+                    let got = evaluate(&kernel, &ranges, &owned).unwrap();
+                    let mut at = 0;
+                    for b in 0..lines {
+                        for n in ranges[1].0..ranges[1].0 + ranges[1].1 {
+                            for d in 0..beside {
+                                let all = ranges[3].0..ranges[3].0 + ranges[3].1;
+                                let taken = all.filter(|m| *m < n + text);
+                                let element = |m: u64| {
+                                    let place = (m * lines + b) * beside + d;
+                                    owned[0].columns[0].data().get(place as usize).as_f64()
+                                };
+                                let of_integers = dtype == DType::I64;
+                                let start = match reduction {
+                                    "sum" => 0.0,
+                                    "prod" => 1.0,
+                                    "max" => f64::NEG_INFINITY,
+                                    _ if of_integers => i64::MAX as f64,
+                                    _ => f64::INFINITY,
+                                };
+                                let want =
+                                    taken.map(element).fold(start, |total, x| match reduction {
+                                        "sum" => total + x,
+                                        "prod" => total * x,
+                                        _ if x.is_nan() || total.is_nan() => f64::NAN,
+                                        "max" => total.max(x),
+                                        _ => total.min(x),
+                                    });
+                                let want = match dtype {
+                                    DType::F32 => f64::from(want as f32),
+                                    _ => want,
+                                };
+                                let x = got[0].data().get(at).as_f64();
+                                assert!(
+                                    x == want || (x.is_nan() && want.is_nan()),
+                                    "{kernel} {ranges:?} {at}: {x}, not {want}"
+                                );
+                                at += 1;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -311,3 +311,153 @@ fn many_places_take_no_longer_than_few() {
         assert!((many[0].data().get(at).as_f64() - sum).abs() < 1e-3);
     }
 }
+
+/// `[v, h | e] reduction w[e] * x[src[e], h] * 0.5 if list[dst[e]] == v`, or of `z[e, h]`.
+struct Edges {
+    dtype: DType,
+    reduction: &'static str,
+    places: u64,
+    width: u64,
+    edges: u64,
+}
+
+impl Edges {
+    /// The kernel; `more`: with a further condition, which always holds.
+    fn kernel(&self, value: &str, more: bool) -> Kernel {
+        let guard = match more {
+            true => "and(a4[a3[e]] == v, a3[e] >= 0)",
+            false => "a4[a3[e]] == v",
+        };
+        let Edges {
+            dtype,
+            reduction,
+            places,
+            width,
+            edges,
+        } = self;
+        let text = format!(
+            "({dtype}[{edges}], i64[{edges}], {dtype}[777, {width}], i64[{edges}], i64[{places}], {dtype}[{edges}, {width}]) \
+             [v: {places}, h: {width} | e: {edges}] {dtype} = {reduction} {value} if {guard}"
+        );
+        text.parse().unwrap()
+    }
+
+    fn operands(&self) -> Vec<Owned> {
+        let (edges, width) = (self.edges as usize, self.width as usize);
+        let owned = |dtype, shape: &[usize], f: fn(usize) -> f64| Owned {
+            columns: vec![array(dtype, shape, f)],
+            start: vec![0; shape.len()],
+        };
+        let mut to = owned(DType::I64, &[edges], |_| 0.0);
+        if let ein_array::Data::I64(to) = to.columns[0].data_mut() {
+            for (edge, to) in to.iter_mut().enumerate() {
+                *to = spread(edge as u64, self.places);
+            }
+        }
+        vec![
+            owned(self.dtype, &[edges], |e| ((e * 7) % 5) as f64 - 2.0),
+            owned(DType::I64, &[edges], |e| ((e * 31 + e / 7) % 777) as f64),
+            owned(self.dtype, &[777, width], |e| {
+                ((e * 37 + e / 3) % 29) as f64 / 3.0 - 4.0
+            }),
+            to,
+            owned(DType::I64, &[self.places as usize], |e| e as f64),
+            owned(self.dtype, &[edges, width], |e| {
+                ((e * 41 + e / 5) % 31) as f64 / 7.0 - 2.0
+            }),
+        ]
+    }
+}
+
+#[test]
+fn rows_of_gathered_and_scaled_lines_have_the_bits_of_the_loop_over_points() {
+    for (dtype, reduction) in [
+        (DType::F32, "sum"),
+        (DType::F64, "sum"),
+        (DType::I64, "sum"),
+        (DType::F32, "max"),
+        (DType::F64, "min"),
+        (DType::F64, "prod"),
+    ] {
+        // Few places for many points, which are added up in parts, and many places for few.
+        for (places, edges, width) in [(300, 30_007, 50), (3_001, 5_003, 67), (40_000, 801, 8)] {
+            let case = Edges {
+                dtype,
+                reduction,
+                places,
+                width,
+                edges,
+            };
+            let mut operands = case.operands();
+            if let ein_array::Data::F32(values) = operands[2].columns[0].data_mut() {
+                values[width as usize * 7] = f32::NAN;
+                values[width as usize * 8 + 1] = f32::NEG_INFINITY;
+            }
+            let values = match dtype {
+                DType::I64 => ["a0[e] * a2[a1[e], h]", "a2[a1[e], h]"],
+                _ => ["a2[a1[e], h] * a0[e]", "a0[a1[e]] * (a0[e] * a2[a1[e], h])"],
+            };
+            for value in values {
+                let (rows, points) = (case.kernel(value, false), case.kernel(value, true));
+                for ranges in [
+                    whole(&rows),
+                    vec![(5, places / 2), (0, width), (3, edges - 40)],
+                    vec![(0, places), (width / 2, width - width / 2), (0, edges)],
+                ] {
+                    let got = evaluate(&rows, &ranges, &operands).unwrap();
+                    let want = evaluate(&points, &ranges, &operands).unwrap();
+                    let same = got[0].clone().data_mut().bytes_mut()
+                        == want[0].clone().data_mut().bytes_mut();
+                    assert!(same, "{dtype} {reduction} {value} {places} {ranges:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_large_output_are_the_sums_of_the_parts_of_the_points() {
+    let case = Edges {
+        dtype: DType::F64,
+        reduction: "sum",
+        places: 3_001,
+        width: 50,
+        edges: 40_003,
+    };
+    let (kernel, operands) = (case.kernel("a5[e, h]", false), case.operands());
+    let got = evaluate(&kernel, &whole(&kernel), &operands).unwrap();
+    let (width, edges, parts) = (50, 40_003, 3);
+    let mut want = vec![0.0; 3_001 * width];
+    for part in 0..parts {
+        let mut sums = vec![0.0; want.len()];
+        for edge in part * edges / parts..(part + 1) * edges / parts {
+            let to = spread(edge as u64, case.places) as usize * width;
+            for h in 0..width {
+                sums[to + h] += operands[5].columns[0].data().get(edge * width + h).as_f64();
+            }
+        }
+        want.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum);
+    }
+    assert!(*got[0].data() == ein_array::Data::F64(want));
+}
+
+#[test]
+fn a_row_read_outside_is_the_fault_that_the_loops_find() {
+    let case = Edges {
+        dtype: DType::F32,
+        reduction: "sum",
+        places: 900,
+        width: 64,
+        edges: 5_000,
+    };
+    let kernel = case.kernel("a0[e] * a2[a1[e], h]", false);
+    for operand in [1, 3] {
+        let mut operands = case.operands();
+        if let ein_array::Data::I64(values) = operands[operand].columns[0].data_mut() {
+            values[3_456] = 5_000;
+        }
+        let error = evaluate(&kernel, &whole(&kernel), &operands).unwrap_err();
+        assert_eq!(error.point[2], 3_456);
+        assert!(error.to_string().contains("position 5000"), "{error}");
+    }
+}

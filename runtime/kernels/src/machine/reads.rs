@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! a0[2 * x - 1] else 0 at x = 0..4   ->   lane 0 is outside: 0; lanes 1..4: elements 1 3 5
+//! a0[(x + 2) % 4]      at x = 0..4   ->   lanes 0..2: elements 2 3; lanes 2..4: elements 0 1
 //! ```
 
 use super::Machine;
@@ -14,6 +15,17 @@ use crate::program::{Form, Kind, Operation, Read, Register};
 use crate::segment::Segment;
 use crate::stream;
 use ein_plan::DType;
+
+/// The least and the greatest value along a strip, of a form whose first value and steps these are.
+fn ends(first: i64, lanes: &[i64], strip: &Extents) -> (i64, i64) {
+    let (mut low, mut high) = (first, first);
+    for (step, size) in lanes.iter().zip(&strip.sizes) {
+        let far = step * (*size as i64 - 1).max(0);
+        low += far.min(0);
+        high += far.max(0);
+    }
+    (low, high)
+}
 
 impl Machine<'_, '_> {
     /// Performs a read into a register.
@@ -111,6 +123,8 @@ impl Machine<'_, '_> {
         // Where the strip begins, and whether all of it is inside.
         let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
         let (mut offset, mut inside) = (-skipped, true);
+        // Whether a position goes round its modulus within the strip.
+        let mut round = false;
         let mut firsts = [0i64; 16];
         let wide = read.dims.len() > firsts.len();
         for (d, position) in read.dims.iter().enumerate() {
@@ -119,19 +133,23 @@ impl Machine<'_, '_> {
                     constant,
                     terms,
                     lanes,
+                    modulus,
                     checked,
                 } => {
-                    let first = terms
+                    let mut first = terms
                         .iter()
                         .fold(*constant, |sum, (i, c)| sum + c * self.point[*i]);
                     let (mut low, mut high) = (first, first);
-                    if *checked {
-                        for (step, size) in lanes.iter().zip(&strip.sizes) {
-                            let far = step * (*size as i64 - 1).max(0);
-                            low += far.min(0);
-                            high += far.max(0);
-                        }
-                    } else {
+                    if let Some(modulus) = modulus {
+                        let ends = ends(first, lanes, strip);
+                        let rounds = ends.0.div_euclid(*modulus);
+                        round |= rounds != ends.1.div_euclid(*modulus);
+                        first -= rounds * modulus;
+                        (low, high) = (ends.0 - rounds * modulus, ends.1 - rounds * modulus);
+                    }
+                    if *checked && modulus.is_none() {
+                        (low, high) = ends(first, lanes, strip);
+                    } else if !*checked {
                         (low, high) = (position.start, position.start);
                     }
                     (first, low, high)
@@ -158,7 +176,7 @@ impl Machine<'_, '_> {
         } else {
             &read.lanes[..]
         };
-        if inside && !read.scattered {
+        if inside && !read.scattered && !round {
             let pattern = Pattern::Strip {
                 offset,
                 steps,
@@ -170,12 +188,59 @@ impl Machine<'_, '_> {
             }
             return self.settle(node, to, read, n, false);
         }
-        let missing = if read.scattered || wide {
+        let missing = if inside && !read.scattered && !wide {
+            self.read_round(to, read, strip, &firsts);
+            false
+        } else if read.scattered || wide || round {
             self.read_chosen(to, read, strip, n)
         } else {
             self.read_clipped(to, read, strip, &firsts, offset)
         };
         self.settle(node, to, read, n, missing);
+    }
+
+    /// Positions that go round their moduli, all inside: each run is cut where one does.
+    fn read_round(&mut self, to: Register, read: &Read, strip: &Extents, firsts: &[i64; 16]) {
+        let run = strip.run();
+        let inner = strip.sizes.len().saturating_sub(1);
+        // The runs are walked with the machine borrowed, so their beginnings are listed first.
+        let mut runs: Vec<(usize, [usize; 8])> = Vec::with_capacity(strip.lanes() / run.max(1));
+        strip.runs(|lane, at| {
+            let mut coordinates = [0; 8];
+            coordinates[..at.len()].copy_from_slice(at);
+            runs.push((lane, coordinates));
+        });
+        let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
+        for (lane, at) in runs {
+            let at = &at[..inner];
+            let mut done = 0;
+            while done < run {
+                let (mut offset, mut length) = (-skipped, (run - done) as i64);
+                for (position, first) in read.dims.iter().zip(firsts) {
+                    let mut value = *first;
+                    if let Form::Affine { lanes, modulus, .. } = &position.form {
+                        let step = lanes[inner];
+                        value += along(lanes, at) + step * done as i64;
+                        if let Some(modulus) = modulus {
+                            value = value.rem_euclid(*modulus);
+                            length = length.min(match step {
+                                0 => i64::MAX,
+                                1.. => (modulus - 1 - value) / step + 1,
+                                _ => value / -step + 1,
+                            });
+                        }
+                    }
+                    offset += (value - position.start) * position.stride;
+                }
+                let pattern = Pattern::Run {
+                    offset,
+                    step: read.lanes[inner],
+                };
+                let length = length as usize;
+                self.fetch(to, read, lane + done, length, &pattern);
+                done += length;
+            }
+        }
     }
 
     /// Affine positions, partly outside: each run is cut to what is inside. Whether lanes are missing.
@@ -273,6 +338,7 @@ impl Machine<'_, '_> {
                     constant,
                     terms,
                     lanes,
+                    modulus,
                     checked,
                 } => {
                     plain = !checked;
@@ -291,6 +357,12 @@ impl Machine<'_, '_> {
                                 value += inner;
                             }
                         });
+                    }
+                    if let Some(modulus) = modulus {
+                        let count = n.max(1);
+                        for p in &mut positions[..count] {
+                            *p = p.rem_euclid(*modulus);
+                        }
                     }
                 }
                 Form::Value(id) => {

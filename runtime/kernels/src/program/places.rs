@@ -8,7 +8,7 @@
 
 use super::{Form, Position, Read, Register};
 use crate::Chunk;
-use crate::forms::Form64;
+use crate::forms::PositionForm;
 use crate::nest::{Nest, Strides};
 use ein_plan::{Node, NodeId};
 
@@ -51,7 +51,7 @@ impl Place {
 }
 
 /// For each position of a read, whether it is proved to be inside the chunk.
-pub(super) fn proved(node: &Node, forms: &[Option<Form64>], places: &[Place]) -> Vec<bool> {
+pub(super) fn proved(node: &Node, forms: &[Option<PositionForm>], places: &[Place]) -> Vec<bool> {
     let Node::Read {
         operand, positions, ..
     } = node
@@ -75,7 +75,7 @@ pub(super) fn proved(node: &Node, forms: &[Option<Form64>], places: &[Place]) ->
 pub(super) fn read_strides(
     place: &Place,
     positions: &[NodeId],
-    forms: &[Option<Form64>],
+    forms: &[Option<PositionForm>],
     depends: &[u128],
     indices: usize,
 ) -> Strides {
@@ -108,7 +108,7 @@ pub(super) fn prepare_read(
     place: &Place,
     positions: &[NodeId],
     otherwise: Option<NodeId>,
-    forms: &[Option<Form64>],
+    forms: &[Option<PositionForm>],
     inside: &[bool],
     nest: &Nest,
     registers: &[Register],
@@ -137,6 +137,7 @@ pub(super) fn prepare_read(
                         constant: form.constant,
                         terms: form.terms.clone(),
                         lanes: own,
+                        modulus: form.modulus,
                         checked: !inside[d],
                     }
                 }

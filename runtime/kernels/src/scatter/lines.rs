@@ -1,12 +1,13 @@
 //! Scatters of lines as they lie: a point goes to one place with all its values, neighbours both where they are and where they go.
 //!
 //! The place of a point is an element that is read, or an element of a list at such a place. Parts of the points are added up
-//! in tables of their own, and those in order. Must not know where guards come from.
+//! in tables of their own, and those in order; where the output is large, see `rows`. Must not know where guards come from.
 //!
 //! ```text
 //! [k, d | n] sum x[n, d] if list[near[n]] == k   ->   table[list[near[n]], ..] += x[n, ..]
 //! ```
 
+use super::looked::Looked;
 use super::{Solved, Sums, parts};
 use crate::Chunk;
 use crate::pack::merged;
@@ -14,7 +15,7 @@ use crate::program::Place;
 use crate::strided_access::{StridedAccess, lie};
 use crate::wide::{self, Job};
 use ein_array::Data;
-use ein_plan::{DType, Kernel, Node, NodeId, Scalar};
+use ein_plan::{DType, Kernel, Node, Scalar};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -36,11 +37,8 @@ pub(super) struct Lines<'a> {
     values: Values<'a>,
     /// Where the values of the first point begin, and how far those of the next one are from there.
     value: (usize, usize),
-    /// Where points go, as it is read: the first point's, and how far the next one's is from there.
-    places: &'a [i64],
-    place: (usize, usize),
-    /// What is read there instead, with the number of its first element.
-    list: Option<(&'a [i64], i64)>,
+    /// Where points go.
+    to: Looked<'a>,
     /// Values of a point.
     width: usize,
     /// Start and length of the index that a place is a value of.
@@ -99,45 +97,11 @@ impl<'a> Lines<'a> {
                 (values, (lie.first(ranges, &[]) as usize, step(&lie)?))
             }
         };
-        let mut list = None;
-        let found = |id: NodeId| {
-            let lie = lie(kernel, id, DType::I64, ranges, &layout)?;
-            let Data::I64(places) = column(&lie) else {
-                return None;
-            };
-            let own = |i: usize| lie.steps[i] == 0 || lengths[i] == 1;
-            let fixed = (0..rank).all(own);
-            let place = (lie.first(ranges, &[]) as usize, step(&lie)?);
-            fixed.then_some((&places[..], place))
-        };
-        let (places, place) = match found(expression) {
-            Some(found) => found,
-            None => {
-                let Node::Read {
-                    operand,
-                    column,
-                    positions,
-                    otherwise: None,
-                } = kernel.graph.node(expression)
-                else {
-                    return None;
-                };
-                let (chunk, [position]) = (&operands[*operand as usize], &positions[..]) else {
-                    return None;
-                };
-                let Data::I64(elements) = chunk.columns[*column as usize].data() else {
-                    return None;
-                };
-                list = Some((&elements[..], chunk.start[0] as i64));
-                found(*position)?
-            }
-        };
+        let to = Looked::of(kernel, expression, ranges, operands)?;
         Some(Lines {
             values,
             value,
-            places,
-            place,
-            list,
+            to,
             width,
             solved: ranges[v],
             points,
@@ -223,14 +187,9 @@ impl Lines<'_> {
     #[inline(always)]
     fn point(&self, point: usize) -> Goes {
         let (start, length) = self.solved;
-        let mut place = self.places[self.place.0 + point * self.place.1];
-        if let Some((list, first)) = self.list {
-            let at = usize::try_from(place.wrapping_sub(first)).unwrap_or(usize::MAX);
-            match list.get(at) {
-                Some(found) => place = *found,
-                None => return Goes::Outside,
-            }
-        }
+        let Some(place) = self.to.get(point) else {
+            return Goes::Outside;
+        };
         let place = place.wrapping_sub(start);
         if (0..length).contains(&place) {
             Goes::To(self.value.0 + point * self.value.1, place as usize)

@@ -1,0 +1,184 @@
+//! Positions in the order of their values: all of them ascending, or those of the largest.
+//!
+//! A value becomes a whole number, its *rank*, which compares as the value does. NaN has the largest rank, and both zeros have the
+//! same one. A 64-bit number then holds the leading bits of a rank and behind them the position, so that numbers alone are sorted;
+//! positions that agree in these leading bits are sorted again by their whole ranks. Equal values keep their order. Results are a
+//! function of the values alone, however many threads there are. Must not know kernels.
+//!
+//! ```text
+//! [3.0 NaN 1.0 3.0]   ascending -> 2 0 3 1      largest 2 -> 1 0
+//! ```
+
+use half::{bf16, f16};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Values that are worth a task of their own.
+const TASK: usize = 1 << 14;
+/// Values of a part that chooses its own largest values.
+const PART: usize = 1 << 17;
+/// Runs of at most so many equal leading bits are sorted by comparisons.
+const SHORT: usize = 32;
+
+/// An element type with an order.
+pub(super) trait Ranked: Copy + Sync {
+    /// A number that compares as the value does.
+    fn rank(self) -> u64;
+}
+
+macro_rules! ranked {
+    ($($float:ident $bits:ident $signed:ident),*; $($integer:ident)*) => {
+        $(impl Ranked for $float {
+            #[inline(always)]
+            fn rank(self) -> u64 {
+                if self.is_nan() {
+                    return $bits::MAX.into();
+                }
+                const SIGN: $bits = 1 << ($bits::BITS - 1);
+                let bits = self.to_bits();
+                // -0 is 0.
+                let bits = if bits == SIGN { 0 } else { bits };
+                let negative = (bits as $signed >> ($bits::BITS - 1)) as $bits;
+                (bits ^ (negative | SIGN)).into()
+            }
+        })*
+        $(impl Ranked for $integer {
+            #[inline(always)]
+            fn rank(self) -> u64 {
+                (i64::from(self) as u64) ^ 1 << 63
+            }
+        })*
+    };
+}
+
+ranked!(f16 u16 i16, bf16 u16 i16, f32 u32 i32, f64 u64 i64; u8 i32 i64);
+
+/// The positions of so many values in ascending order.
+pub(super) fn ascending(count: usize, rank: impl Fn(usize) -> u64 + Sync) -> Vec<i64> {
+    order(count, &rank)
+        .into_iter()
+        .map(|at| at as i64)
+        .collect()
+}
+
+/// The positions of the `chosen` largest of so many values, in descending order.
+pub(super) fn largest(count: usize, chosen: usize, rank: impl Fn(usize) -> u64 + Sync) -> Vec<i64> {
+    // In the order of these, the largest values come first and equal ones keep their order.
+    let rank = |at: usize| !rank(at);
+    if chosen == 0 {
+        return vec![];
+    }
+    if chosen.saturating_mul(16) >= count {
+        let mut all = order(count, &rank);
+        all.truncate(chosen);
+        return all.into_iter().map(|at| at as i64).collect();
+    }
+    let part = PART.max(chosen.saturating_mul(16));
+    let parts: Vec<Range<usize>> = (0..count.div_ceil(part))
+        .map(|number| number * part..((number + 1) * part).min(count))
+        .collect();
+    let found = parts.into_par_iter().map(|part| first(part, chosen, &rank));
+    let mut found: Vec<(u64, usize)> = found.flatten_iter().collect();
+    found.sort_unstable();
+    found.truncate(chosen);
+    found.into_iter().map(|(_, at)| at as i64).collect()
+}
+
+/// The `chosen` least ranks among some positions with their positions, and at most as many others.
+fn first(part: Range<usize>, chosen: usize, rank: &impl Fn(usize) -> u64) -> Vec<(u64, usize)> {
+    let room = (2 * chosen).max(1024);
+    let mut found: Vec<(u64, usize)> = Vec::with_capacity(room);
+    // Once so many are known, a value counts only if its rank is below theirs: equal ones stand behind them.
+    let mut limit = None;
+    for at in part {
+        let rank = rank(at);
+        if limit.is_some_and(|limit| rank >= limit) {
+            continue;
+        }
+        found.push((rank, at));
+        if found.len() == room {
+            let (_, last, _) = found.select_nth_unstable(chosen - 1);
+            limit = Some(last.0);
+            found.truncate(chosen);
+        }
+    }
+    found
+}
+
+/// Positions ordered by rank, those of equal rank ascending.
+fn order(count: usize, rank: &(impl Fn(usize) -> u64 + Sync)) -> Vec<u64> {
+    let all = || (0..count).into_par_iter().with_min_len(TASK);
+    let within = |a: (u64, u64), b: (u64, u64)| (a.0.min(b.0), a.1.max(b.1));
+    let ranks = all().map(|at| (rank(at), rank(at)));
+    let (least, greatest) = ranks.reduce(|| (u64::MAX, 0), within);
+    let bits = bits(count.saturating_sub(1) as u64);
+    // How many bits of a rank have no room before the position.
+    let hidden = self::bits(greatest.wrapping_sub(least)).saturating_sub(64 - bits);
+    let position = |number: u64| number & !(u64::MAX.checked_shl(bits).unwrap_or(0));
+    let number = |at: usize| {
+        let leading = (rank(at) - least) >> hidden;
+        leading.checked_shl(bits).unwrap_or(0) | at as u64
+    };
+    let mut numbers: Vec<u64> = all().map(number).collect();
+    match count <= TASK {
+        true => numbers.sort_unstable(),
+        false => numbers.par_sort_unstable(),
+    }
+    let leading = |number: u64| number.checked_shr(bits).unwrap_or(0);
+    let settle = |part: &mut [u64]| {
+        if hidden > 0 {
+            for run in part.chunk_by_mut(|a, b| leading(*a) == leading(*b)) {
+                settle_run(run, position, rank);
+            }
+        }
+        part.iter_mut()
+            .for_each(|number| *number = position(*number));
+    };
+    let mut parts = vec![];
+    let mut rest = &mut numbers[..];
+    while !rest.is_empty() {
+        // A run is in one part.
+        let mut end = TASK.min(rest.len());
+        while end < rest.len() && leading(rest[end]) == leading(rest[end - 1]) {
+            end += 1;
+        }
+        let part;
+        (part, rest) = rest.split_at_mut(end);
+        parts.push(part);
+    }
+    parts.into_par_iter().for_each(settle);
+    numbers
+}
+
+/// Sorts numbers that have the same leading bits by their whole ranks.
+fn settle_run(
+    run: &mut [u64],
+    position: impl Fn(u64) -> u64,
+    rank: &(impl Fn(usize) -> u64 + Sync),
+) {
+    match run.len() {
+        0 | 1 => {}
+        2..=SHORT => run.sort_unstable_by_key(|number| {
+            let at = position(*number);
+            (rank(at as usize), at)
+        }),
+        _ => {
+            let own = run.to_vec();
+            let ranks: Vec<u64> = own.iter().map(|n| rank(position(*n) as usize)).collect();
+            // Their ranks lie closer together, so more of them are seen.
+            for (to, from) in run.iter_mut().zip(order_of_known(&ranks)) {
+                *to = own[from as usize];
+            }
+        }
+    }
+}
+
+/// Positions ordered by ranks that are in memory.
+fn order_of_known(ranks: &[u64]) -> Vec<u64> {
+    order(ranks.len(), &|at: usize| ranks[at])
+}
+
+/// How many bits a number has.
+fn bits(number: u64) -> u32 {
+    u64::BITS - number.leading_zeros()
+}

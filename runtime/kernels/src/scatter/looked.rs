@@ -1,0 +1,89 @@
+//! Numbers of rows that data say: for each point an element of a list, or what another list holds at that place.
+//!
+//! Must not know what is done with the rows.
+//!
+//! ```text
+//! list[near[n]]   of near = 2 0, list = 10 11 12   ->   12 10
+//! ```
+
+use crate::Chunk;
+use crate::pack::merged;
+use crate::program::Place;
+use crate::strided_access::lie;
+use ein_array::Data;
+use ein_plan::{DType, Kernel, Node, NodeId};
+
+/// A number for each point.
+pub(super) struct Looked<'a> {
+    /// The numbers as they lie: the first point's, and how far the next one's is from there.
+    numbers: &'a [i64],
+    at: (usize, usize),
+    /// Where numbers are places in a list: the list, and the number of its first element.
+    list: Option<(&'a [i64], i64)>,
+}
+
+impl<'a> Looked<'a> {
+    /// An expression in this form, that indices below `rank` do not change.
+    pub(super) fn of(
+        kernel: &Kernel,
+        expression: NodeId,
+        ranges: &[(i64, i64)],
+        operands: &'a [Chunk<'a>],
+    ) -> Option<Looked<'a>> {
+        let layout: Vec<Place> = operands.iter().map(Place::of).collect();
+        let rank = kernel.output_rank as usize;
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let points: Vec<usize> = (rank..ranges.len()).collect();
+        let found = |id: NodeId| {
+            let lie = lie(kernel, id, DType::I64, ranges, &layout)?;
+            let Data::I64(numbers) = operands[lie.operand].columns[lie.column].data() else {
+                return None;
+            };
+            let fixed = (0..rank).all(|i| lie.steps[i] == 0 || lengths[i] == 1);
+            let at = (
+                lie.first(ranges, &[]) as usize,
+                merged(&lie.steps, &points, &lengths)?,
+            );
+            fixed.then_some((&numbers[..], at))
+        };
+        if let Some((numbers, at)) = found(expression) {
+            return Some(Looked {
+                numbers,
+                at,
+                list: None,
+            });
+        }
+        let Node::Read {
+            operand,
+            column,
+            positions,
+            otherwise: None,
+        } = kernel.graph.node(expression)
+        else {
+            return None;
+        };
+        let (chunk, [position]) = (&operands[*operand as usize], &positions[..]) else {
+            return None;
+        };
+        let Data::I64(elements) = chunk.columns[*column as usize].data() else {
+            return None;
+        };
+        let (numbers, at) = found(*position)?;
+        Some(Looked {
+            numbers,
+            at,
+            list: Some((&elements[..], chunk.start[0] as i64)),
+        })
+    }
+
+    /// The number of a point; `None` if it is read outside of its list.
+    #[inline(always)]
+    pub(super) fn get(&self, point: usize) -> Option<i64> {
+        let number = self.numbers[self.at.0 + point * self.at.1];
+        let Some((list, first)) = self.list else {
+            return Some(number);
+        };
+        let at = usize::try_from(number.wrapping_sub(first)).ok()?;
+        list.get(at).copied()
+    }
+}

@@ -1,0 +1,589 @@
+//! Scatters of lines into an output that no cache holds, row by row of the output.
+//!
+//! The points are ordered by the row that they go to. Then the lines of each row are added up where the row is, in the order of the
+//! points, and the row is written once: no table of sums beside the output, and rows without a point cost nothing but their start. A
+//! line is read as it lies, or at a row that data say, and may be multiplied by numbers of its point. Must not know where guards come
+//! from.
+//!
+//! ```text
+//! [v, h | e] sum w[e] * x[src[e], h] if dst[e] == v   ->   v: the points e with dst[e] == v; of each, w[e] * x[src[e], ..]
+//! ```
+
+use super::looked::Looked;
+use crate::Chunk;
+use crate::carrier::Rule;
+use crate::guard::Solved;
+use crate::leaves::value;
+use crate::math::{max_nan, min_nan};
+use crate::pack::merged;
+use crate::program::Place;
+use crate::segment::Segment;
+use crate::stream;
+use crate::strided_access::{StridedAccess, lie_but_one};
+use crate::wide::{self, Job};
+use ein_array::{Array, Data};
+use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Lines of fewer values are left to the ways that go through points in their order.
+const WIDE: usize = 8;
+/// Bytes of sums that stay in a core's cache.
+const NEAR: usize = 1 << 20;
+/// Points that are worth a task of their own.
+const TASK: usize = 1 << 11;
+/// Most numbers that a line is multiplied by.
+const FACTORS: usize = 4;
+
+/// A scatter in this form, over a row of the output for each value of the index that its guard gives.
+pub(super) struct Rows<'a> {
+    /// Its value, from the innermost product outwards.
+    line: Line<'a>,
+    to: Looked<'a>,
+    width: usize,
+    /// Start and length of the index that a place is a value of.
+    solved: (i64, i64),
+    points: usize,
+    /// Whether the line is what lies there.
+    pub(super) plain: bool,
+}
+
+/// Elements of one type, for every point.
+struct Elements<'a, T> {
+    all: &'a [T],
+    /// The first point's, and how far the next one's are from there.
+    at: (usize, usize),
+    /// At a row that data say: its number, the first row and their count, and the distance between rows.
+    row: Option<(Looked<'a>, (i64, i64), usize)>,
+}
+
+/// A number for every point.
+enum Factor<'a, T> {
+    Constant(T),
+    Read(Elements<'a, T>),
+}
+
+/// Neighbouring elements for every point, and what they are multiplied by in turn.
+struct Scaled<'a, T> {
+    elements: Elements<'a, T>,
+    factors: Vec<Factor<'a, T>>,
+}
+
+enum Line<'a> {
+    F32(Scaled<'a, f32>),
+    F64(Scaled<'a, f64>),
+    I64(Scaled<'a, i64>),
+}
+
+/// A type of lines.
+trait Value: Copy + Send + Sync {
+    fn of(data: &Data) -> Option<&[Self]>;
+    fn constant(scalar: &Scalar) -> Option<Self>;
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! value {
+    ($t:ty, $variant:ident, $constant:expr, $times:expr) => {
+        impl Value for $t {
+            fn of(data: &Data) -> Option<&[$t]> {
+                match data {
+                    Data::$variant(all) => Some(all),
+                    _ => None,
+                }
+            }
+            fn constant(scalar: &Scalar) -> Option<$t> {
+                $constant(scalar)
+            }
+            #[inline(always)]
+            fn times(self, other: $t) -> $t {
+                $times(self, other)
+            }
+        }
+    };
+}
+
+value!(f32, F32, |x: &Scalar| Some(x.as_f64() as f32), |x, y| x * y);
+value!(f64, F64, |x: &Scalar| Some(x.as_f64()), |x, y| x * y);
+value!(
+    i64,
+    I64,
+    |x: &Scalar| match x {
+        Scalar::Int(x) => Some(*x),
+        _ => None,
+    },
+    i64::wrapping_mul
+);
+
+/// How a kernel's reads are seen.
+struct Sight<'k, 'a> {
+    kernel: &'k Kernel,
+    ranges: &'k [(i64, i64)],
+    operands: &'a [Chunk<'a>],
+    layout: Vec<Place>,
+    lengths: Vec<usize>,
+    of_point: Vec<usize>,
+    of_line: Vec<usize>,
+}
+
+impl<'a> Sight<'_, 'a> {
+    /// A read, and how far neighbours along a line lie apart.
+    fn elements<T: Value>(&self, id: NodeId, dtype: DType) -> Option<(Elements<'a, T>, usize)> {
+        let (lie, found) = lie_but_one(self.kernel, id, dtype, self.ranges, &self.layout)?;
+        let StridedAccess {
+            operand, column, ..
+        } = lie;
+        let all = T::of(self.operands[operand].columns[column].data())?;
+        let step = merged(&lie.steps, &self.of_point, &self.lengths)?;
+        let along = match self.of_line.iter().all(|i| lie.steps[*i] == 0) {
+            true => 0,
+            false => merged(&lie.steps, &self.of_line, &self.lengths)?,
+        };
+        let row = match found {
+            None => None,
+            Some((dimension, position)) => {
+                let looked = Looked::of(self.kernel, position, self.ranges, self.operands)?;
+                let place = &self.layout[operand];
+                let rows = (place.start[dimension], place.shape[dimension]);
+                Some((looked, rows, place.strides[dimension] as usize))
+            }
+        };
+        let at = (lie.first(self.ranges, &[]) as usize, step);
+        Some((Elements { all, at, row }, along))
+    }
+
+    /// A product of a line and numbers.
+    fn scaled<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Scaled<'a, T>> {
+        let graph = &self.kernel.graph;
+        let id = value(graph, id);
+        if let Node::Apply(Function::Mul, sides) = graph.node(id) {
+            let of = |line: NodeId, factor: NodeId| {
+                let factor = self.factor(factor, dtype)?;
+                let mut scaled = self.scaled(line, dtype)?;
+                scaled.factors.push(factor);
+                (scaled.factors.len() <= FACTORS).then_some(scaled)
+            };
+            return of(sides[1], sides[0]).or_else(|| of(sides[0], sides[1]));
+        }
+        let (elements, along) = self.elements(id, dtype)?;
+        (along == 1).then_some(Scaled {
+            elements,
+            factors: vec![],
+        })
+    }
+
+    fn factor<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Factor<'a, T>> {
+        let id = value(&self.kernel.graph, id);
+        if let Node::Constant(x) = self.kernel.graph.node(id) {
+            return T::constant(x).map(Factor::Constant);
+        }
+        let (elements, along) = self.elements(id, dtype)?;
+        (along == 0).then_some(Factor::Read(elements))
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// A scatter over `ranges` in this form, if its output is large for a cache or its lines are not as they lie.
+    pub(super) fn of(
+        kernel: &Kernel,
+        solved: &Solved,
+        ranges: &[(i64, i64)],
+        operands: &'a [Chunk<'a>],
+    ) -> Option<Rows<'a>> {
+        let &[(v, expression)] = &solved.places[..] else {
+            return None;
+        };
+        let rank = kernel.output_rank as usize;
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        if !solved.rest.is_empty() || lengths[..v].iter().any(|n| *n > 1) {
+            return None;
+        }
+        let (of_point, of_line): (Vec<usize>, Vec<usize>) =
+            ((rank..ranges.len()).collect(), (v + 1..rank).collect());
+        let width: usize = of_line.iter().map(|i| lengths[*i]).product();
+        let points: usize = of_point.iter().map(|i| lengths[*i]).product();
+        // A row and a point are the two halves of one number.
+        let halves = [points, lengths[v]].iter().all(|n| *n < 1 << 32);
+        if width < WIDE || !halves {
+            return None;
+        }
+        let to = Looked::of(kernel, expression, ranges, operands)?;
+        let sight = Sight {
+            kernel,
+            ranges,
+            operands,
+            layout: operands.iter().map(Place::of).collect(),
+            lengths,
+            of_point,
+            of_line,
+        };
+        let dtype = kernel.graph.dtype(kernel.root);
+        let line = match dtype {
+            DType::F32 => Line::F32(sight.scaled(kernel.root, dtype)?),
+            DType::F64 => Line::F64(sight.scaled(kernel.root, dtype)?),
+            DType::I64 => Line::I64(sight.scaled(kernel.root, dtype)?),
+            _ => return None,
+        };
+        fn is_plain<T>(scaled: &Scaled<'_, T>) -> bool {
+            scaled.factors.is_empty() && scaled.elements.row.is_none()
+        }
+        let plain = match &line {
+            Line::F32(scaled) => is_plain(scaled),
+            Line::F64(scaled) => is_plain(scaled),
+            Line::I64(scaled) => is_plain(scaled),
+        };
+        let table = width * sight.lengths[v] * size_of::<f64>();
+        (table > NEAR || !plain).then_some(Rows {
+            line,
+            to,
+            width,
+            solved: ranges[v],
+            points,
+            plain,
+        })
+    }
+
+    /// The whole output, if nothing is read outside. Each row's lines are added up part by part of the points, and the parts in order:
+    /// the parts end at `ends`.
+    pub(super) fn run(
+        &self,
+        kernel: &Kernel,
+        rule: Rule,
+        shape: &[usize],
+        ends: &[usize],
+    ) -> Option<Array> {
+        let order = self.order()?;
+        let mut column = crate::memory::zeros(kernel.output[0], shape);
+        let neutral = rule.neutral();
+        let tasks = self.tasks(&order);
+        let mut rest = Segment::of(column.data_mut());
+        let mut parts = Vec::with_capacity(tasks.len());
+        for (points, rows) in tasks {
+            let part;
+            (part, rest) = rest.split(rows.len() * self.width);
+            parts.push((&order[points], rows, part));
+        }
+        let inside = AtomicBool::new(true);
+        parts.into_par_iter().for_each(|(order, rows, to)| {
+            let there = match &self.line {
+                Line::F32(line) => self.floats(
+                    line,
+                    f64::from,
+                    (order, rows, to),
+                    ends,
+                    rule.reduction,
+                    neutral.float,
+                ),
+                Line::F64(line) => self.floats(
+                    line,
+                    |x| x,
+                    (order, rows, to),
+                    ends,
+                    rule.reduction,
+                    neutral.float,
+                ),
+                Line::I64(line) => self.integers(
+                    line,
+                    (order, rows, to),
+                    ends,
+                    rule.reduction,
+                    neutral.integer,
+                ),
+            };
+            if !there {
+                inside.store(false, Ordering::Relaxed);
+            }
+        });
+        inside.into_inner().then_some(column)
+    }
+
+    /// The number of points.
+    pub(super) fn points(&self) -> (usize, usize) {
+        (self.points, self.width)
+    }
+
+    /// Rows with their points, in the order of both; `None` if a point's place is read outside of its list.
+    fn order(&self) -> Option<Vec<u64>> {
+        let (start, length) = self.solved;
+        let outside = AtomicBool::new(false);
+        let place = |point: usize| {
+            let Some(row) = self.to.get(point) else {
+                outside.store(true, Ordering::Relaxed);
+                return u64::MAX;
+            };
+            let row = row.wrapping_sub(start);
+            match (0..length).contains(&row) {
+                true => (row as u64) << 32 | point as u64,
+                false => u64::MAX,
+            }
+        };
+        let points = (0..self.points).into_par_iter().with_min_len(TASK);
+        let mut order: Vec<u64> = points.map(place).collect();
+        if outside.into_inner() {
+            return None;
+        }
+        match self.points <= TASK {
+            true => order.sort_unstable(),
+            false => order.par_sort_unstable(),
+        }
+        let there = order.partition_point(|number| *number < u64::MAX);
+        order.truncate(there);
+        Some(order)
+    }
+
+    /// Stretches of the order with the rows that they fill; together all rows.
+    fn tasks(&self, order: &[u64]) -> Vec<(Range<usize>, Range<usize>)> {
+        let rows = self.solved.1 as usize;
+        // Rows without points cost something, too: their start is written.
+        let each = TASK.max(order.len() / 64);
+        let most = (rows / 64).max(1024);
+        let (mut tasks, mut from, mut first) = (vec![], 0, 0);
+        while first < rows {
+            let mut end = (from + each).min(order.len());
+            let mut last = match order.get(end) {
+                Some(number) => (number >> 32) as usize,
+                None => rows,
+            };
+            // The row at the end is the next task's, unless it fills this one.
+            if last <= first {
+                last = first + 1;
+            }
+            last = last.min(first + most);
+            end = from + order[from..].partition_point(|number| ((number >> 32) as usize) < last);
+            tasks.push((from..end, first..last));
+            (from, first) = (end, last);
+        }
+        tasks
+    }
+
+    fn floats<T: Value>(
+        &self,
+        line: &Scaled<'_, T>,
+        wider: impl Fn(T) -> f64 + Copy,
+        (order, rows, mut to): (&[u64], Range<usize>, Segment<'_>),
+        ends: &[usize],
+        reduction: Reduction,
+        start: f64,
+    ) -> bool {
+        let store = |at: usize, sums: &[f64]| to.set_floats(at, sums);
+        macro_rules! sums {
+            ($f:expr) => {
+                wide::run(Part {
+                    rows: self,
+                    line,
+                    order,
+                    of: rows,
+                    ends,
+                    start,
+                    starts_as_zeros: reduction == Reduction::Sum,
+                    wider,
+                    add: $f,
+                    store,
+                })
+            };
+        }
+        match reduction {
+            Reduction::Max => sums!(max_nan),
+            Reduction::Min => sums!(min_nan),
+            Reduction::Prod => sums!(|x, y| x * y),
+            _ => sums!(|x, y| x + y),
+        }
+    }
+
+    fn integers(
+        &self,
+        line: &Scaled<'_, i64>,
+        (order, rows, mut to): (&[u64], Range<usize>, Segment<'_>),
+        ends: &[usize],
+        reduction: Reduction,
+        start: i64,
+    ) -> bool {
+        let store = |at: usize, sums: &[i64]| to.set_integers(at, sums);
+        macro_rules! sums {
+            ($f:expr) => {
+                wide::run(Part {
+                    rows: self,
+                    line,
+                    order,
+                    of: rows,
+                    ends,
+                    start,
+                    starts_as_zeros: reduction == Reduction::Sum,
+                    wider: |x: i64| x,
+                    add: $f,
+                    store,
+                })
+            };
+        }
+        match reduction {
+            Reduction::Max => sums!(i64::max),
+            Reduction::Min => sums!(i64::min),
+            Reduction::Prod => sums!(i64::wrapping_mul),
+            _ => sums!(i64::wrapping_add),
+        }
+    }
+}
+
+impl<T: Value> Elements<'_, T> {
+    /// Where a point's elements begin; `None` if its row is outside.
+    #[inline(always)]
+    fn first(&self, point: usize) -> Option<usize> {
+        let at = self.at.0 + point * self.at.1;
+        let Some((looked, (start, count), stride)) = &self.row else {
+            return Some(at);
+        };
+        let row = looked.get(point)?.wrapping_sub(*start);
+        (0..*count)
+            .contains(&row)
+            .then(|| at + row as usize * stride)
+    }
+}
+
+impl<T: Value> Factor<'_, T> {
+    #[inline(always)]
+    fn at(&self, point: usize) -> Option<T> {
+        match self {
+            Factor::Constant(x) => Some(*x),
+            Factor::Read(elements) => Some(elements.all[elements.first(point)?]),
+        }
+    }
+}
+
+/// Some rows of the output.
+struct Part<'t, 'a, T, A, W, F, S> {
+    rows: &'t Rows<'a>,
+    line: &'t Scaled<'a, T>,
+    order: &'t [u64],
+    of: Range<usize>,
+    ends: &'t [usize],
+    start: A,
+    /// Whether rows without points are as they should be in an output of zeros.
+    starts_as_zeros: bool,
+    wider: W,
+    add: F,
+    store: S,
+}
+
+impl<T, A, W, F, S> Job for Part<'_, '_, T, A, W, F, S>
+where
+    T: Value,
+    A: Copy,
+    W: Fn(T) -> A + Copy,
+    F: Fn(A, A) -> A + Copy,
+    S: FnMut(usize, &[A]),
+{
+    /// Whether all is read inside.
+    type Output = bool;
+    #[inline(always)]
+    fn run(mut self) -> bool {
+        let width = self.rows.width;
+        let (mut sums, mut total) = (vec![self.start; width], vec![self.start; width]);
+        let mut at = 0;
+        for row in self.of.clone() {
+            let begin = at;
+            while at < self.order.len() && (self.order[at] >> 32) as usize == row {
+                at += 1;
+            }
+            let place = (row - self.of.start) * width;
+            if begin == at {
+                if !self.starts_as_zeros {
+                    sums.fill(self.start);
+                    (self.store)(place, &sums);
+                }
+                continue;
+            }
+            let Some(several) = self.row(begin..at, &mut sums, &mut total) else {
+                return false;
+            };
+            (self.store)(place, if several { &total } else { &sums });
+        }
+        true
+    }
+}
+
+impl<T, A, W, F, S> Part<'_, '_, T, A, W, F, S>
+where
+    T: Value,
+    A: Copy,
+    W: Fn(T) -> A + Copy,
+    F: Fn(A, A) -> A + Copy,
+    S: FnMut(usize, &[A]),
+{
+    /// Adds up the lines of a row; whether the sum is in `total`, since its points are of several parts. `None` if something is outside.
+    #[inline(always)]
+    fn row(&self, points: Range<usize>, sums: &mut [A], total: &mut [A]) -> Option<bool> {
+        let point = |at: usize| (self.order[at] & u64::from(u32::MAX)) as usize;
+        let (mut several, mut end) = (false, 0);
+        for at in points.clone() {
+            let number = point(at);
+            if number >= end {
+                if at > points.start {
+                    self.close(&mut several, sums, total);
+                }
+                sums.fill(self.start);
+                end = self.ends[self.ends.partition_point(|end| *end <= number)];
+            }
+            self.add_line(number, sums)?;
+            if let Some(next) = self.order.get(at + 1)
+                && let Some(first) = self
+                    .line
+                    .elements
+                    .first((next & u64::from(u32::MAX)) as usize)
+            {
+                stream::ahead(self.line.elements.all, first..first + self.rows.width);
+            }
+        }
+        if several {
+            self.close(&mut several, sums, total);
+        }
+        Some(several)
+    }
+
+    /// Adds the sums of a part to those of the parts before.
+    #[inline(always)]
+    fn close(&self, several: &mut bool, sums: &[A], total: &mut [A]) {
+        if !*several {
+            total.copy_from_slice(sums);
+            *several = true;
+            return;
+        }
+        for (total, sum) in total.iter_mut().zip(sums) {
+            *total = (self.add)(*total, *sum);
+        }
+    }
+
+    #[inline(always)]
+    fn add_line(&self, point: usize, sums: &mut [A]) -> Option<()> {
+        let from = self.line.elements.first(point)?;
+        let line = &self.line.elements.all[from..from + sums.len()];
+        let (add, wider) = (self.add, self.wider);
+        match &self.line.factors[..] {
+            [] => {
+                for (sum, x) in sums.iter_mut().zip(line) {
+                    *sum = add(*sum, wider(*x));
+                }
+            }
+            [factor] => {
+                let factor = factor.at(point)?;
+                for (sum, x) in sums.iter_mut().zip(line) {
+                    *sum = add(*sum, wider(x.times(factor)));
+                }
+            }
+            [factor, more @ ..] => {
+                let factor = factor.at(point)?;
+                let mut others = [factor; FACTORS];
+                for (to, other) in others.iter_mut().zip(more) {
+                    *to = other.at(point)?;
+                }
+                let others = &others[..more.len()];
+                for (sum, x) in sums.iter_mut().zip(line) {
+                    let x = others
+                        .iter()
+                        .fold(x.times(factor), |x, other| x.times(*other));
+                    *sum = add(*sum, wider(x));
+                }
+            }
+        }
+        Some(())
+    }
+}

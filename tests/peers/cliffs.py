@@ -1,0 +1,266 @@
+"""Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index. Ratios are a
+peer's time over einc's: above 1, einc is faster.
+
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [powers]     all subjects without any
+    EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
+
+A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
+and one of a single round, divided by their number. A peer does the work of one round.
+"""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import peers
+
+os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'true' if peers.THREADS > 1 else 'false'} intra_op_parallelism_threads={peers.THREADS}"
+peers.clean_environment()
+
+import numpy as np  # noqa: E402
+
+EINC = os.environ.get("EINC", peers.ROOT / "target/release/einc")
+ROUNDS, TURNS = int(os.environ.get("EIN_PEER_ROUNDS", "5")), 3
+generator = np.random.default_rng(1)
+
+
+def seconds_of(command):
+    """Seconds of a process, or of its processor time."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    elapsed, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if not peers.PROCESSOR:
+        return elapsed
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def compare(subject, text, arrays, contestants):
+    """`text`: a program with the constant ROUNDS, that reads `arrays`. `contestants` do the work of a round."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "p.ein")
+        inputs = []
+        for name, array in arrays.items():
+            np.save(Path(folder, f"{name}.npy"), array)
+            inputs += ["--input", f"{name}={folder}/{name}.npy"]
+
+        def rounds(count):
+            source.write_text(text.replace("ROUNDS", str(count)))
+            return seconds_of([EINC, "run", source, "--threads", str(peers.THREADS), *inputs])
+
+        for body in contestants.values():
+            body()
+        times = {name: [] for name in ("einc", *contestants)}
+        for _ in range(TURNS):
+            times["einc"].append((rounds(1 + ROUNDS) - rounds(1)) / ROUNDS)
+            for name, body in contestants.items():
+                times[name].append(min(peers.timed(body) for _ in range(3)))
+    peers.row(subject, {name: max(1e-9, statistics.median(of)) for name, of in times.items()})
+
+
+def jax():
+    """JAX with 64-bit types, or nothing."""
+    if find_spec("jax") is None:
+        return None
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax
+
+
+def compiled(function, *arrays):
+    """A call of a function that JAX compiles, on arrays that it has."""
+    module = jax()
+    there = [module.numpy.asarray(array) for array in arrays]
+    call = module.jit(function)
+    return lambda: module.block_until_ready(call(*there))
+
+
+def with_jax(function, *arrays):
+    return {"JAX": compiled(function, *arrays)} if jax() else {}
+
+
+def sort():
+    n = 5_000_000
+    x = generator.random(n)
+    head = f"dim N = {n}\ninput x: f64[N]\n"
+    # The values of a round are the numbers and a little more.
+    fresh = "  y[n] = x[n] + 0.001 * r\n"
+    compare(
+        "sort of 5 M f64",
+        f"{head}repeat r < ROUNDS {{\n{fresh}  s = sort(y)\n  c[r]: f64[ROUNDS] = s[N / 2]\n}}\noutput c\n",
+        {"x": x},
+        {"numpy": lambda: np.sort(x + 0.001)},
+    )
+    compare(
+        "argsort of 5 M f64",
+        f"{head}repeat r < ROUNDS {{\n{fresh}  s = argsort(y)\n  c[r]: i64[ROUNDS] = s[N / 2]\n}}\noutput c\n",
+        {"x": x},
+        {"numpy": lambda: np.argsort(x + 0.001)},
+    )
+    compare(
+        "topk 100 of 5 M f64",
+        f"{head}repeat r < ROUNDS {{\n{fresh}  v, at = topk(y, 100)\n  c[r]: f64[ROUNDS] = v[50]\n}}\noutput c\n",
+        {"x": x},
+        {"numpy": lambda: np.partition(x + 0.001, n - 100)[-100:]},
+    )
+
+
+def scatter():
+    from scipy.sparse import csr_matrix
+
+    e, v, h = 1_000_000, 100_000, 64
+    src, dst = (generator.integers(0, v, e) for _ in range(2))
+    w, x = generator.random(e, np.float32), generator.random((v, h), np.float32)
+    compare(
+        f"y[dst[e],h] += w[e] * x[src[e],h], {e} edges x {h}",
+        f"""dim E = {e}; dim V = {v}; dim H = {h}
+input src: i64[E]
+input dst: i64[E]
+input w: f32[E]
+input x: f32[V, H]
+repeat r < ROUNDS {{
+  state c = 0.0
+  u[e] = w[e] + c
+  y[dst[e],h]: f32[V,H] += u[e] * x[src[e],h]
+  next c = 0.001 * y[0,0]
+}}
+output c
+""",
+        {"src": src, "dst": dst, "w": w, "x": x},
+        {"scipy": lambda: csr_matrix((w, (dst, src)), shape=(v, v)) @ x},
+    )
+    t, v = 100_000, 1_000_000
+    tok, g = generator.integers(0, v, t), generator.random((t, h), np.float32)
+    compare(
+        f"gradient of an embedding, {t} tokens x {h} into {v} rows",
+        f"""dim T = {t}; dim V = {v}; dim H = {h}
+input tok: i64[T]
+input g: f32[T, H]
+repeat r < ROUNDS {{
+  state c = 0.0
+  z[t,h] = g[t,h] + c
+  y[tok[t],h]: f32[V,H] += z[t,h]
+  next c = 0.001 * y[0,0]
+}}
+output c
+""",
+        {"tok": tok, "g": g},
+        with_jax(lambda tok, g: jax().numpy.zeros((v, h), "float32").at[tok].add(g + 0.1), tok, g),
+    )
+
+
+def scan():
+    n = 10_000_000
+    x = generator.random(n) + 0.5
+    for name, reduction, body in (("sum", "sum", np.cumsum), ("product", "prod", np.cumprod), ("maximum", "max", np.maximum.accumulate)):
+        compare(
+            f"running {name} of 10 M f64",
+            f"""dim N = {n}
+input x: f64[N]
+repeat r < ROUNDS {{
+  state c = f64(0.0)
+  y[n] = x[n] + c
+  s[n] = {reduction}[m <= n] y[m]
+  next c = 0.001 * s[0]
+}}
+output c
+""",
+            {"x": x},
+            {"numpy": lambda body=body: body(x + 0.1)},
+        )
+
+
+def stencil():
+    m = 4096
+    a = generator.random((m, m), np.float32)
+    inner = {
+        "neighbours around the edges, %": (
+            "A[(i+1) % M, j] + A[(i+M-1) % M, j] + A[i, (j+1) % M] + A[i, (j+M-1) % M] - 4 * A[i,j]",
+            lambda np, a: np.roll(a, -1, 0) + np.roll(a, 1, 0) + np.roll(a, -1, 1) + np.roll(a, 1, 1) - 4 * a,
+        ),
+        "neighbours where there are some, where": (
+            "where(i > 0, A[i-1,j], 0) + where(i < M-1, A[i+1,j], 0) + where(j > 0, A[i,j-1], 0) + where(j < M-1, A[i,j+1], 0) - 4 * A[i,j]",
+            lambda np, a: (lambda p: p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * a)(np.pad(a, 1)),
+        ),
+        "neighbours, else": (
+            "(A[i-1,j] else 0) + (A[i+1,j] else 0) + (A[i,j-1] else 0) + (A[i,j+1] else 0) - 4 * A[i,j]",
+            lambda np, a: (lambda p: p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * a)(np.pad(a, 1)),
+        ),
+    }
+    for name, (body, peer) in inner.items():
+        contestants = {"numpy": lambda peer=peer: peer(np, a)}
+        if jax():
+            contestants |= with_jax(lambda a, peer=peer: peer(jax().numpy, a), a)
+        compare(
+            f"{name}, {m} x {m}",
+            f"dim M = {m}\ninput A0: f32[M, M]\nrepeat r < ROUNDS {{\n  state A[i,j] = A0[i,j]\n  next A[i,j] = {body}\n}}\nc = A[0,0]\noutput c\n",
+            {"A0": a},
+            contestants,
+        )
+
+
+def columns():
+    m = 4096
+    a = generator.random((m, m), np.float32)
+    for reduction, numpy in (
+        ("logsumexp", lambda x, axis: np.log(np.exp(x - x.max(axis, keepdims=True)).sum(axis))),
+        ("sum", lambda x, axis: x.sum(axis)),
+        ("max", lambda x, axis: x.max(axis)),
+        ("norm", lambda x, axis: np.linalg.norm(x, axis=axis)),
+    ):
+        for axis, (index, left) in enumerate((("i", "j"), ("j", "i"))):
+            contestants = {"numpy": lambda numpy=numpy, axis=axis: numpy(a, axis)}
+            if reduction == "logsumexp" and jax():
+                contestants |= with_jax(lambda a, axis=axis: jax().nn.logsumexp(a + 0.1, axis), a)
+            compare(
+                f"{reduction} over the {'first' if axis == 0 else 'second'} index, {m} x {m}",
+                f"""dim M = {m}
+input A: f32[M, M]
+repeat r < ROUNDS {{
+  state c = 0.0
+  d = c + 0.0
+  l[{left}] = {reduction}[{index}] (A[i,j] + d)
+  next c = 0.001 * l[0]
+}}
+output c
+""",
+                {"A": a},
+                contestants,
+            )
+
+
+def powers():
+    n = 4096
+    for dtype in ("f32", "f64"):
+        x = (generator.random((n, n)) + 0.5).astype({"f32": np.float32, "f64": np.float64}[dtype])
+        for power in ("0.5", "(-2)", "2", "1.5", "(-0.5)", "3", "2.3"):
+            p = float(power.strip("()"))
+            contestants = {"numpy": lambda p=p, x=x: x**p}
+            if jax():
+                contestants |= with_jax(lambda x, p=p: x**p, x)
+            compare(
+                f"x^{power}, {dtype}, {n} x {n}",
+                f"""dim M = {n}
+input A: {dtype}[M, M]
+repeat r < ROUNDS {{
+  state c = {dtype}(0.0)
+  p[i,j] = (A[i,j] + c)^{power}
+  next c = 0.001 * p[0,0]
+}}
+output c
+""",
+                {"A": x},
+                contestants,
+            )
+
+
+for subject in (sort, scatter, scan, stencil, columns, powers):
+    if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
+        print(subject.__name__)
+        subject()
