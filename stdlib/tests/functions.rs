@@ -10,10 +10,11 @@
 
 use ein_data::Reader;
 use ein_plan::FileRef;
+use einc_driver::arguments::DeviceKind;
 use einc_driver::bind::Purpose;
 use einc_driver::planned::Prepared;
 use einc_driver::settings::Settings;
-use einc_driver::{load, session};
+use einc_driver::{load, machine, session};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +71,7 @@ fn run(path: &Path, sites: u32) -> Result<(), String> {
         base: program.base.clone(),
         inputs: settings.inputs.clone(),
         saves: settings.saves.clone(),
-        ..ein_exec::Options::default()
+        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment()?))
     };
     let Prepared::Plan(plan) = planned else {
         return Err("a program without training has a plan".into());

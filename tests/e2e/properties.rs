@@ -3,6 +3,7 @@
 
 use ein_array::{Array, Data};
 use ein_data::{Reader, Writer};
+use ein_device::Device;
 use ein_exec::{Options, run_in_process};
 use ein_plan::{DType, FileRef, Mesh, Plan, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
@@ -15,6 +16,16 @@ use einc_core::lower::lower;
 use einc_core::pipeline::{self, compile};
 use half::{bf16, f16};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The device that `EIN_DEVICE` names.
+fn device() -> Arc<dyn Device> {
+    match std::env::var("EIN_DEVICE").as_deref() {
+        Err(_) | Ok("" | "cpu") => ein_device_cpu::device(),
+        Ok("reference") => einc_reference::device(),
+        Ok(other) => panic!("there is no device `{other}`"),
+    }
+}
 
 /// The values as they are stored.
 fn stored(dtype: DType, values: &[Scalar]) -> Data {
@@ -132,7 +143,7 @@ impl Subject {
             base: place.clone(),
             inputs: self.inputs.clone(),
             saves: saves.collect(),
-            ..Options::default()
+            ..Options::on(device())
         };
         let report =
             run_in_process(plan, &options).unwrap_or_else(|error| panic!("{how}: {error}\n{plan}"));
@@ -181,7 +192,7 @@ impl Subject {
             threads: 2,
             inputs: self.inputs.clone(),
             saves: saves.collect(),
-            ..Options::default()
+            ..Options::on(device())
         };
         run_in_process(&self.compiled(sites, false).plan, &options).unwrap();
         self.names.iter().map(|name| read(&file(name)).0).collect()
@@ -200,7 +211,7 @@ impl Subject {
     pub(crate) fn error(&self, sites: u32) -> ein_exec::RunError {
         let options = Options {
             threads: 2,
-            ..Options::default()
+            ..Options::on(device())
         };
         run_in_process(&self.compiled(sites, false).plan, &options).unwrap_err()
     }

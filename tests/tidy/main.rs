@@ -121,6 +121,7 @@ fn dependencies_point_downwards() {
             "ein-comm",
             "ein-matrix",
             "ein-kernels",
+            "ein-device",
             "ein-data",
             "ein-exec",
             "ein-array",
@@ -134,6 +135,14 @@ fn dependencies_point_downwards() {
             {
                 offences.push(format!("{name}: the core sees {outside}"));
             }
+        }
+        let in_cpu = name == "runtime/device/cpu/Cargo.toml";
+        if name.starts_with("runtime/") && uses("ein-kernels.") && !in_cpu {
+            offences.push(format!("{name}: only the processor's device names kernels"));
+        }
+        let own = manifest.split("[dev-dependencies]").next().unwrap();
+        if name == "runtime/exec/Cargo.toml" && own.contains("ein-device-cpu") {
+            offences.push(format!("{name}: what walks plans knows one device"));
         }
         if uses("mpi.") && name != "runtime/comm/mpi/Cargo.toml" {
             offences.push(format!("{name}: only comm names MPI"));

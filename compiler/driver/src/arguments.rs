@@ -7,7 +7,7 @@
 //! ```
 
 use crate::calibration;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
 use einc_core::pipeline::Objective;
@@ -71,7 +71,7 @@ pub struct PlanArguments {
 }
 
 /// What is minimised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CostModel {
     /// Floats transferred: a broadcast of f floats to s sites costs f·s, a shuffle f
     Transfer,
@@ -117,6 +117,16 @@ pub struct RunArguments {
     /// Threads of this process, for all its sites together (default: its share of the cores that it may use)
     #[arg(long, env = "EIN_THREADS", value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
     pub threads: Option<u32>,
+    /// What computes the kernels; the reference device is slow, and tells whether a kernel of the processor's is wrong
+    #[arg(
+        long,
+        env = "EIN_DEVICE",
+        value_enum,
+        default_value_t,
+        value_name = "DEVICE",
+        help_heading = "Execution"
+    )]
+    pub device: DeviceKind,
     /// After the run, say what the plan stated and what was measured: memory of each site, floats and bytes moved by
     /// line of the program, and the time, arithmetic and memory of each step (on standard error)
     #[arg(long, help_heading = "Messages")]
@@ -170,8 +180,31 @@ pub struct TrainingArguments {
     pub curves: Option<PathBuf>,
 }
 
+/// What computes kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DeviceKind {
+    /// The processor, all of its cores
+    #[default]
+    Cpu,
+    /// Point by point, by the definitions of the language
+    Reference,
+}
+
+impl DeviceKind {
+    /// The kind that `EIN_DEVICE` names, for what has no command line.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn of_environment() -> Result<DeviceKind, String> {
+        match std::env::var("EIN_DEVICE") {
+            Ok(name) if !name.is_empty() => DeviceKind::from_str(&name, false),
+            _ => Ok(DeviceKind::default()),
+        }
+    }
+}
+
 /// How progress is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProgressForm {
     /// A line that is drawn anew on a terminal, plain lines elsewhere
     #[default]
@@ -193,7 +226,7 @@ impl From<ProgressForm> for Show {
 }
 
 /// How diagnostics are printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people
     #[default]

@@ -8,7 +8,8 @@
 //! ```
 
 use ein_array::Array;
-use ein_comm::{ArrayKind, Communicator, in_process};
+use ein_comm::{Communicator, in_process};
+use ein_device::{Buffer, BufferType};
 use ein_kernels::{Chunk, Options};
 use ein_plan::{DType, Kernel};
 use einc_core::einsum::{Definition, parse::parse};
@@ -18,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
     thread,
     time::Instant,
 };
@@ -196,14 +196,11 @@ fn exchange() -> (f64, f64) {
     const MANY: usize = 4 << 20;
     let time = |count: usize| {
         let ends = in_process(2);
-        let kinds = vec![ArrayKind {
-            dtype: DType::F32,
-            shape: vec![count],
-        }];
+        let kinds = vec![BufferType::dense(DType::F32, vec![count])];
         let incoming = [kinds.clone(), kinds];
         let swap = |end: &dyn Communicator| {
             // What is sent is new every time, as in a run.
-            let parcel = || vec![Arc::new(Array::zeros(DType::F32, &[count]))];
+            let parcel = || vec![Buffer::from(Array::zeros(DType::F32, &[count]))];
             let got = end.exchange(vec![parcel(), parcel()], &incoming);
             assert!(got.is_ok(), "two sites of one process exchange");
         };

@@ -6,10 +6,12 @@
 //! 16 cores that 4 ranks may use -> 4 threads a rank
 //! ```
 
+use crate::arguments::DeviceKind;
 use crate::failure::Failure;
+use ein_device::Device;
 use einc_diag::Diagnostic;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::{env, fs, thread};
+use std::{env, fs, sync::Arc, thread};
 
 /// The library that matrix products are left to: `openblas`, `blis`, `mkl` or the path of a file.
 pub const BLAS: &str = "EIN_BLAS";
@@ -29,6 +31,14 @@ pub fn blas() -> Result<(), Failure> {
             "unset {BLAS} to compute without one, or name openblas, blis, mkl or the path of a library"
         ))])
     })
+}
+
+/// The device of that kind.
+pub fn device(kind: DeviceKind) -> Arc<dyn Device> {
+    match kind {
+        DeviceKind::Cpu => ein_device_cpu::device(),
+        DeviceKind::Reference => einc_reference::device(),
+    }
 }
 
 /// Memory of this process, in bytes, as the kernel counts it.

@@ -8,6 +8,8 @@
 //! ```
 
 use ein_comm::CommError;
+use ein_device::Device;
+use ein_device_cpu::Cpu;
 use ein_exec::{ErrorKind, Report, RunError, Session};
 use ein_plan::{Plan, memory, traffic};
 use einc_diag::{Diagnostic, FileId, Span};
@@ -105,7 +107,9 @@ pub fn session_figures(
             (begun, step) if begun == number as u64 => step,
             _ => 0,
         };
-        let expected = ein_exec::session::stated(session, block, rounds, (sites, seed), from);
+        // Which neurons a site has is the same on every device.
+        let drawn = (seed, &Cpu as &dyn Device);
+        let expected = ein_exec::session::stated(session, block, rounds, sites, drawn, from);
         let own = report.exchanged.iter().filter(|(of, ..)| *of == number);
         for (_, name, found) in own {
             let expected = expected.get(name).copied().unwrap_or_default();

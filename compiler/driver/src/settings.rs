@@ -6,7 +6,7 @@
 //! {N: 1000}  {eps: 1e-5}  {X: points.npy}  4 sites, seed 0
 //! ```
 
-use crate::arguments::{BindArguments, Data, PlanArguments, RunArguments};
+use crate::arguments::{BindArguments, Data, DeviceKind, PlanArguments, RunArguments};
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
@@ -43,6 +43,8 @@ pub struct Settings {
     pub seed: u64,
     /// Threads of this process; `None`: its share of the cores.
     pub threads: Option<usize>,
+    /// What computes kernels.
+    pub device: DeviceKind,
     /// Whether the run ends with figures.
     pub stats: bool,
     /// After how long a site that waits for others says so.
@@ -110,6 +112,7 @@ impl Settings {
         self.shows.extend(arguments.shows);
         self.seed = arguments.seed;
         self.threads = arguments.threads.map(|threads| threads as usize);
+        self.device = arguments.device;
         self.stats = arguments.stats;
         self.profile = arguments.profile;
         self.patience = arguments.stall.0;

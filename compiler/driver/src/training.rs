@@ -8,14 +8,14 @@
 
 use crate::failure::Failure;
 use ein_exec::session::{self as run, Session};
-use ein_plan::{Plan, memory, relation::piece};
+use ein_plan::{Format, Plan, memory, relation::piece};
 use einc_core::{
     einsum,
     pipeline::Options,
     sema::training::{self, CarriedKind, Every, Training},
 };
 use einc_diag::Diagnostic;
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 /// Plans everything that a session walks.
 ///
@@ -27,9 +27,9 @@ pub fn plan(
     options: &Options,
     compile: &dyn Fn(&einsum::Program, &Options) -> Result<Plan, Failure>,
 ) -> Result<Session, Failure> {
-    let plan = |program: &einsum::Program| compile(program, options);
+    let plan = |program: &einsum::Program| compile(program, options).map(Arc::new);
     let one = alone(options);
-    let by_itself = |program: &einsum::Program| compile(program, &one);
+    let by_itself = |program: &einsum::Program| compile(program, &one).map(Arc::new);
     let mut session = Session {
         constants: training.constants.as_ref().map(&plan).transpose()?,
         last: (!last.outputs.is_empty()).then(|| plan(last)).transpose()?,
@@ -107,8 +107,8 @@ pub fn plan(
 /// The plans of steps, by the number of their rows.
 fn steps(
     step: &BTreeMap<u64, einsum::Program>,
-    plan: &dyn Fn(&einsum::Program) -> Result<Plan, Failure>,
-) -> Result<BTreeMap<u64, Plan>, Failure> {
+    plan: &dyn Fn(&einsum::Program) -> Result<Arc<Plan>, Failure>,
+) -> Result<BTreeMap<u64, Arc<Plan>>, Failure> {
     step.iter()
         .map(|(rows, program)| Ok((*rows, plan(program)?)))
         .collect()
@@ -118,7 +118,7 @@ fn steps(
 fn of_rounds(
     rounds: &training::Rounds,
     block: &run::Block,
-    alone: &dyn Fn(&einsum::Program) -> Result<Plan, Failure>,
+    alone: &dyn Fn(&einsum::Program) -> Result<Arc<Plan>, Failure>,
 ) -> Result<run::Rounds, Failure> {
     let mut planned = run::Rounds {
         local_steps: rounds.local_steps,
@@ -186,7 +186,7 @@ fn counted(plan: &Plan, name: &str) -> Range<usize> {
 
 /// The most bytes that each site holds while a session runs: its plans, each beside what is carried and not held by it.
 pub fn peaks(session: &Session) -> Vec<u64> {
-    let plans: Vec<&Plan> = session.plans().collect();
+    let plans: Vec<&Plan> = session.plans().map(AsRef::as_ref).collect();
     let sites = plans.first().map_or(1, |plan| plan.sites as usize);
     let mut most = vec![0u64; sites];
     // What is carried rests where the plan that gives it, or first reads it, says.
@@ -232,7 +232,8 @@ pub fn peaks(session: &Session) -> Vec<u64> {
                 block.validate.as_ref().map(|(_, plan, _)| plan),
                 block.statistics.as_ref().map(|(_, plan)| plan),
             ];
-            let evaluated: Vec<&Plan> = evaluated.into_iter().flatten().collect();
+            let evaluated = evaluated.into_iter().flatten();
+            let evaluated: Vec<&Plan> = evaluated.map(AsRef::as_ref).collect();
             for (site, most) in (0..).zip(&mut most) {
                 let at = (site, sites as u32);
                 let own = of_rounds_at(session, block, rounds, at, &evaluated);
@@ -261,7 +262,7 @@ fn of_rounds_at(
         .into_iter()
         .flat_map(|subnet| subnet.step.values().chain(&subnet.apply));
     let steps = plans
-        .flat_map(memory::peaks)
+        .flat_map(|plan| memory::peaks(plan))
         .map(|peak| peak.bytes)
         .max()
         .unwrap_or(0);
@@ -341,7 +342,7 @@ fn of_rounds_at(
 
 /// Bytes of all of a tensor.
 fn bytes_of(carried: &run::Carried) -> u64 {
-    carried.shape.iter().product::<u64>() * carried.dtype.size() as u64
+    Format::default().bytes_of(carried.dtype, &carried.shape)
 }
 
 fn fits(session: &Session, options: &Options) -> Result<(), Failure> {

@@ -303,11 +303,46 @@ impl Array {
             }
         }
     }
+
+    /// Copies `source` to position `at` of dimension `dim` of `self`, which has that dimension more and the same element type.
+    pub fn copy_slice(&mut self, dim: usize, at: usize, source: &Array) {
+        let size = source.dtype().size();
+        let (before, after) = source.shape().split_at(dim.min(source.shape().len()));
+        let run = after.iter().product::<usize>() * size;
+        let positions = self.shape.get(dim).copied().unwrap_or(1);
+        let (from, to) = (source.data.bytes(), self.data.bytes_mut());
+        for outer in 0..before.iter().product::<usize>() {
+            let start = (outer * positions + at) * run;
+            to[start..start + run].copy_from_slice(&from[outer * run..(outer + 1) * run]);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slice_stands_at_its_position() {
+        let slice = Array::new(vec![2, 3], Data::I64((1..7).collect())).expect("six elements");
+        for dim in 0..3 {
+            let mut shape = vec![2, 3];
+            shape.insert(dim, 4);
+            let mut whole = Array::zeros(DType::I64, &shape);
+            whole.copy_slice(dim, 2, &slice);
+            let strides = whole.strides();
+            for number in 0..whole.data().len() {
+                let at: Vec<usize> = (0..3).map(|d| number / strides[d] % shape[d]).collect();
+                let mut rest = at.clone();
+                rest.remove(dim);
+                let expected = match at[dim] {
+                    2 => (1 + rest[0] * 3 + rest[1]) as i64,
+                    _ => 0,
+                };
+                assert_eq!(whole.data().get(number), Scalar::Int(expected));
+            }
+        }
+    }
 
     #[test]
     fn boxes_are_copied_with_any_runs() {

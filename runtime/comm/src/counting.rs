@@ -7,10 +7,10 @@
 //! step 3: 1024 floats, 4096 bytes
 //! ```
 
-use crate::{ArrayKind, CommError, Communicator, Ticket};
-use ein_array::Array;
+use crate::{CommError, Communicator, Ticket};
+use ein_device::{Buffer, BufferType};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How much left a site.
@@ -61,7 +61,7 @@ impl<C: Communicator> Counting<C> {
     }
 
     /// Counts parcels, by the site that each goes to, which are then sent by what is wrapped.
-    pub fn count(&self, outgoing: &[Vec<Arc<Array>>]) {
+    pub fn count(&self, outgoing: &[Vec<Buffer>]) {
         let me = self.site() as usize;
         for (site, parcel) in outgoing.iter().enumerate() {
             if site != me {
@@ -80,13 +80,12 @@ impl<C: Communicator> Counting<C> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, arrays: &[Arc<Array>], times: u64) {
+    fn add(&self, buffers: &[Buffer], times: u64) {
         let mut moved = Moved::default();
-        for array in arrays {
-            let elements = array.data().len() as u64;
+        for buffer in buffers {
             moved += Moved {
-                floats: elements * times,
-                bytes: elements * array.dtype().size() as u64 * times,
+                floats: buffer.elements() as u64 * times,
+                bytes: buffer.bytes() * times,
             };
         }
         if moved != Moved::default() {
@@ -112,14 +111,14 @@ impl<C: Communicator> Communicator for Counting<C> {
 
     fn begin(
         &self,
-        outgoing: Vec<Vec<Arc<Array>>>,
-        incoming: &[Vec<ArrayKind>],
+        outgoing: Vec<Vec<Buffer>>,
+        incoming: &[Vec<BufferType>],
     ) -> Result<Ticket, CommError> {
         self.count(&outgoing);
         self.inner.begin(outgoing, incoming)
     }
 
-    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Buffer>>, CommError> {
         self.inner.end(ticket)
     }
 
@@ -129,9 +128,9 @@ impl<C: Communicator> Communicator for Counting<C> {
 
     fn share(
         &self,
-        mine: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        mine: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
         self.add(&mine, u64::from(self.sites()) - 1);
         self.inner.share(mine, incoming)
     }

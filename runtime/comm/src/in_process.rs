@@ -1,4 +1,4 @@
-//! Sites as threads of one process: arrays are handed over by reference count, never copied.
+//! Sites as threads of one process: buffers are handed over by reference count, never copied.
 //!
 //! Every site has one inbox for messages of all sites, so that a failure anywhere wakes whoever waits for
 //! anyone. Must not know who runs the threads.
@@ -7,9 +7,9 @@
 //! in_process(2) -> [site 0 of 2, site 1 of 2]
 //! ```
 
-use crate::{ArrayKind, CommError, Communicator, Ticket, check_kinds, stall};
+use crate::{CommError, Communicator, Ticket, check_types, stall};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use ein_array::Array;
+use ein_device::{Buffer, BufferType};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,8 +51,8 @@ pub struct InProcess {
 type Sent = (u32, u64, Message);
 
 enum Message {
-    /// Arrays of `exchange` and `share`.
-    Parcel(Vec<Arc<Array>>),
+    /// Buffers of `exchange` and `share`.
+    Parcel(Vec<Buffer>),
     /// What `agree` passes round; `barrier` is an agreement about nothing.
     Text(Option<String>),
     /// The sender has failed; nothing follows.
@@ -62,7 +62,7 @@ enum Message {
 }
 
 /// The own parcel, and what comes from each site.
-type Open = (Vec<Arc<Array>>, Vec<Vec<ArrayKind>>);
+type Open = (Vec<Buffer>, Vec<Vec<BufferType>>);
 
 struct State {
     inbox: Receiver<Sent>,
@@ -156,11 +156,11 @@ impl State {
         &mut self,
         me: u32,
         (from, call): (u32, u64),
-        kinds: &[ArrayKind],
-    ) -> Result<Vec<Arc<Array>>, CommError> {
+        kinds: &[BufferType],
+    ) -> Result<Vec<Buffer>, CommError> {
         match self.next(me, from, call)? {
             Message::Parcel(arrays) => {
-                check_kinds(from, &arrays, kinds)?;
+                check_types(from, &arrays, kinds)?;
                 Ok(arrays)
             }
             _ => Err(CommError::of(from, "is at another step of the plan")),
@@ -191,10 +191,10 @@ impl InProcess {
     fn receive(
         &self,
         call: u64,
-        own: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
-        check_kinds(self.site, &own, &incoming[self.site as usize])?;
+        own: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
+        check_types(self.site, &own, &incoming[self.site as usize])?;
         let mut own = Some(own);
         let mut state = self.state();
         (0..self.sites())
@@ -222,8 +222,8 @@ impl Communicator for InProcess {
 
     fn begin(
         &self,
-        outgoing: Vec<Vec<Arc<Array>>>,
-        incoming: &[Vec<ArrayKind>],
+        outgoing: Vec<Vec<Buffer>>,
+        incoming: &[Vec<BufferType>],
     ) -> Result<Ticket, CommError> {
         let call = self.state().call();
         let mut own = vec![];
@@ -239,7 +239,7 @@ impl Communicator for InProcess {
         Ok(ticket)
     }
 
-    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Buffer>>, CommError> {
         let open = self.state().open.remove(&ticket);
         let (own, incoming) =
             open.ok_or_else(|| CommError::of(self.site, "ends what it has not begun"))?;
@@ -248,9 +248,9 @@ impl Communicator for InProcess {
 
     fn share(
         &self,
-        mine: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        mine: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
         let call = self.state().call();
         self.send_others(call, || Message::Parcel(mine.clone()));
         self.receive(call, mine, incoming)
@@ -306,17 +306,16 @@ impl Drop for InProcess {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use ein_array::Data;
+    use ein_array::{Array, Data};
 
-    fn array(values: &[i64]) -> Arc<Array> {
-        Arc::new(Array::new(vec![values.len()], Data::I64(values.to_vec())).unwrap())
+    fn array(values: &[i64]) -> Buffer {
+        Array::new(vec![values.len()], Data::I64(values.to_vec()))
+            .unwrap()
+            .into()
     }
 
-    fn kind(n: usize) -> ArrayKind {
-        ArrayKind {
-            dtype: ein_plan::DType::I64,
-            shape: vec![n],
-        }
+    fn kind(n: usize) -> BufferType {
+        BufferType::dense(ein_plan::DType::I64, vec![n])
     }
 
     /// Runs one closure a site, each on its own thread; a panic gives `None`.
@@ -344,7 +343,7 @@ mod tests {
                     std::thread::sleep(Duration::from_millis(400));
                 }
                 let got = end.share(vec![array(&[round])], &kinds).unwrap();
-                assert_eq!(got[2][0].data(), &Data::I64(vec![round]));
+                assert_eq!(got[2][0].to_host().data(), &Data::I64(vec![round]));
                 said.push(end.state().said.lock().unwrap().clone());
             }
             said
@@ -363,18 +362,12 @@ mod tests {
         let results = on_sites(3, |end| {
             let me = i64::from(end.site());
             let outgoing: Vec<_> = (0..3).map(|to| vec![array(&[me, to])]).collect();
-            let addresses: Vec<usize> = outgoing
-                .iter()
-                .map(|p| p[0].data().bytes().as_ptr() as usize)
-                .collect();
+            let addresses: Vec<_> = outgoing.iter().map(|p| p[0].identity()).collect();
             let got = end.exchange(outgoing, &vec![vec![kind(2)]; 3]).unwrap();
             for (from, parcel) in got.iter().enumerate() {
-                assert_eq!(*parcel[0], *array(&[from as i64, me]));
+                assert_eq!(parcel[0], array(&[from as i64, me]));
             }
-            let got_addresses: Vec<usize> = got
-                .iter()
-                .map(|p| p[0].data().bytes().as_ptr() as usize)
-                .collect();
+            let got_addresses: Vec<_> = got.iter().map(|p| p[0].identity()).collect();
             (addresses, got_addresses, got)
         });
         let results: Vec<_> = results.into_iter().flatten().collect();

@@ -1,7 +1,8 @@
 //! How sites talk to each other: threads or MPI behind one trait.
 //!
-//! Sites exchange whole arrays. What comes from where, and in which shapes, follows from the plan, so
-//! nothing but elements is ever sent. Must not know plans, keys or kernels.
+//! Sites exchange whole buffers, wherever their elements lie; what arrives may lie in the host's memory, and the receiver gives it to its
+//! device. What comes from where, and in which shapes, follows from the plan, so nothing but elements is ever sent. Must not know
+//! plans, keys, kernels or devices.
 //!
 //! ```text
 //! site 0 of 3   exchange   out [1 array, 0, 2 arrays]   in [1 array, 1 array, 0]
@@ -15,41 +16,9 @@ mod stall;
 pub use counting::{Counting, Moved};
 pub use in_process::{InProcess, in_process};
 
-use ein_array::Array;
-use ein_plan::DType;
+use ein_device::{Buffer, BufferType};
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
-
-/// Element type and shape of an array that is about to come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArrayKind {
-    /// Element type.
-    pub dtype: DType,
-    /// Extents.
-    pub shape: Vec<usize>,
-}
-
-impl ArrayKind {
-    /// The kind of an array.
-    pub fn of(array: &Array) -> ArrayKind {
-        ArrayKind {
-            dtype: array.dtype(),
-            shape: array.shape().to_vec(),
-        }
-    }
-
-    /// Bytes of its elements.
-    pub fn bytes(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.dtype.size()
-    }
-}
-
-impl fmt::Display for ArrayKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{:?}", self.dtype, self.shape)
-    }
-}
 
 /// Why a call did not come about. After one, the communicator is of no more use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,12 +80,12 @@ pub trait Communicator: Send + Sync {
     /// oneself is passed through. Other calls may be made before it is ended.
     fn begin(
         &self,
-        outgoing: Vec<Vec<Arc<Array>>>,
-        incoming: &[Vec<ArrayKind>],
+        outgoing: Vec<Vec<Buffer>>,
+        incoming: &[Vec<BufferType>],
     ) -> Result<Ticket, CommError>;
 
     /// What has come, by site, in an all-to-all that was begun; waits for it.
-    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError>;
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Buffer>>, CommError>;
 
     /// Lets what was begun go on; returns at once.
     fn progress(&self) {}
@@ -124,9 +93,9 @@ pub trait Communicator: Send + Sync {
     /// An all-to-all, begun and ended.
     fn exchange(
         &self,
-        outgoing: Vec<Vec<Arc<Array>>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        outgoing: Vec<Vec<Buffer>>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
         let ticket = self.begin(outgoing, incoming)?;
         self.end(ticket)
     }
@@ -135,9 +104,9 @@ pub trait Communicator: Send + Sync {
     /// at every site.
     fn share(
         &self,
-        mine: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError>;
+        mine: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError>;
 
     /// Returns when every site has called it.
     fn barrier(&self) -> Result<(), CommError>;
@@ -169,12 +138,12 @@ impl<C: Communicator + ?Sized> Communicator for &C {
     }
     fn begin(
         &self,
-        outgoing: Vec<Vec<Arc<Array>>>,
-        incoming: &[Vec<ArrayKind>],
+        outgoing: Vec<Vec<Buffer>>,
+        incoming: &[Vec<BufferType>],
     ) -> Result<Ticket, CommError> {
         (**self).begin(outgoing, incoming)
     }
-    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Buffer>>, CommError> {
         (**self).end(ticket)
     }
     fn progress(&self) {
@@ -182,9 +151,9 @@ impl<C: Communicator + ?Sized> Communicator for &C {
     }
     fn share(
         &self,
-        mine: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        mine: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
         (**self).share(mine, incoming)
     }
     fn barrier(&self) -> Result<(), CommError> {
@@ -201,13 +170,14 @@ impl<C: Communicator + ?Sized> Communicator for &C {
     }
 }
 
-/// Whether the arrays are of the kinds that the plan promised; both transports ask before they hand them on.
-fn check_kinds(site: u32, arrays: &[Arc<Array>], kinds: &[ArrayKind]) -> Result<(), CommError> {
-    let matches = arrays.len() == kinds.len()
-        && arrays
-            .iter()
-            .zip(kinds)
-            .all(|(a, k)| a.dtype() == k.dtype && a.shape() == k.shape);
+/// Checks that buffers have the types that the plan promised; both transports ask before they hand them on.
+fn check_types(site: u32, buffers: &[Buffer], types: &[BufferType]) -> Result<(), CommError> {
+    let is_it = |(buffer, wanted): (&Buffer, &BufferType)| {
+        buffer.dtype() == wanted.dtype
+            && buffer.shape() == wanted.shape
+            && buffer.format() == wanted.format
+    };
+    let matches = buffers.len() == types.len() && buffers.iter().zip(types).all(is_it);
     if matches {
         return Ok(());
     }
@@ -217,12 +187,12 @@ fn check_kinds(site: u32, arrays: &[Arc<Array>], kinds: &[ArrayKind]) -> Result<
         format!(
             "sends [{}] where [{}] is expected",
             list(
-                arrays
+                buffers
                     .iter()
-                    .map(|a| ArrayKind::of(a).to_string())
+                    .map(|buffer| buffer.buffer_type().to_string())
                     .collect()
             ),
-            list(kinds.iter().map(ToString::to_string).collect()),
+            list(types.iter().map(ToString::to_string).collect()),
         ),
     ))
 }

@@ -9,8 +9,8 @@
 
 use crate::error::{ErrorKind, RunError};
 use crate::store::{Tuple, Tuples};
-use ein_array::Array;
 use ein_data::DataError;
+use ein_device::{Buffer, Device};
 use ein_plan::{RelationId, RelationType};
 use std::collections::HashMap;
 use std::fs::File;
@@ -52,16 +52,18 @@ struct Stream {
 /// What rests at a site.
 pub(crate) struct Disk {
     folder: PathBuf,
+    device: Arc<dyn Device>,
     files: HashMap<RelationId, File>,
     streams: HashMap<RelationId, Stream>,
     pub spilled: Spilled,
 }
 
 impl Disk {
-    /// Nothing yet; files will be in this folder.
-    pub fn new(folder: PathBuf) -> Disk {
+    /// Nothing yet; files will be in this folder, and what comes back from them in the memory of a device.
+    pub fn new(folder: PathBuf, device: Arc<dyn Device>) -> Disk {
         Disk {
             folder,
+            device,
             files: HashMap::new(),
             streams: HashMap::new(),
             spilled: Spilled::default(),
@@ -106,7 +108,7 @@ impl Disk {
             file.rewind()?;
             let mut tuples = Tuples::new();
             for key in keys {
-                let tuple = read_tuple(file, kind, &key)?;
+                let tuple = read_tuple(file, kind, &key, &*self.device)?;
                 bytes += kind.tuple_bytes(&key);
                 tuples.insert(key, tuple);
             }
@@ -140,7 +142,7 @@ impl Disk {
         &mut self,
         relation: RelationId,
         key: Vec<u32>,
-        tuple: &[Arc<Array>],
+        tuple: &[Buffer],
     ) -> Result<(), RunError> {
         let began = Instant::now();
         let stream = self.streams.get_mut(&relation);
@@ -191,7 +193,7 @@ impl Disk {
         let (mut file, start) = start.ok_or_else(|| absent(relation))?;
         let read = file
             .seek(SeekFrom::Start(start))
-            .and_then(|_| read_tuple(&mut file, kind, key));
+            .and_then(|_| read_tuple(&mut file, kind, key, &*self.device));
         read.map_err(|error| self.failed(DataError::of_reading(self.folder.display(), &error)))
     }
 
@@ -237,9 +239,10 @@ fn fetch(file: &File, start: u64, bytes: u64) {
 fn fetch(_: &File, _: u64, _: u64) {}
 
 /// Writes a tuple's columns; how many bytes they are.
-fn write_tuple(file: &mut impl Write, tuple: &[Arc<Array>]) -> io::Result<u64> {
+fn write_tuple(file: &mut impl Write, tuple: &[Buffer]) -> io::Result<u64> {
     let mut bytes = 0;
-    for array in tuple {
+    for buffer in tuple {
+        let array = buffer.to_host();
         file.write_all(array.data().bytes())?;
         bytes += array.data().bytes().len() as u64;
     }
@@ -247,14 +250,19 @@ fn write_tuple(file: &mut impl Write, tuple: &[Arc<Array>]) -> io::Result<u64> {
 }
 
 /// Reads the columns of the tuple with a key.
-fn read_tuple(file: &mut impl Read, kind: &RelationType, key: &[u32]) -> io::Result<Tuple> {
+fn read_tuple(
+    file: &mut impl Read,
+    kind: &RelationType,
+    key: &[u32],
+    device: &dyn Device,
+) -> io::Result<Tuple> {
     let ranges = kind.ranges(key);
     let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let mut tuple = vec![];
     for dtype in &kind.array.columns {
-        let mut array = ein_kernels::room(*dtype, &shape);
+        let mut array = device.staging(*dtype, &shape);
         file.read_exact(array.data_mut().bytes_mut())?;
-        tuple.push(Arc::new(array));
+        tuple.push(device.adopt(array.into()));
     }
     Ok(tuple)
 }
@@ -263,12 +271,12 @@ fn read_tuple(file: &mut impl Read, kind: &RelationType, key: &[u32]) -> io::Res
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use ein_array::Data;
+    use ein_array::{Array, Data};
 
     #[test]
     fn what_was_written_comes_back_and_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let mut disk = Disk::new(folder.path().into());
+        let mut disk = Disk::new(folder.path().into(), ein_device_cpu::device());
         let plan: ein_plan::Plan = "plan for 1 sites
 r0 x: {i: 5/2} f64[i, 3] @ PART(i) = source x from full(1.0)
 output x = r0: f64[5, 3]
@@ -280,9 +288,9 @@ output x = r0: f64[5, 3]
             |from: usize, n: usize| Data::F64((from..from + n).map(|v| v as f64).collect());
         let mut tuples = Tuples::new();
         let array = Array::new(vec![3, 3], values(0, 9)).unwrap();
-        tuples.insert(vec![0], vec![Arc::new(array)]);
+        tuples.insert(vec![0], vec![array.into()]);
         let array = Array::new(vec![2, 3], values(9, 6)).unwrap();
-        tuples.insert(vec![1], vec![Arc::new(array)]);
+        tuples.insert(vec![1], vec![array.into()]);
         disk.write(RelationId(0), &tuples).unwrap();
         let keys = || kind.keys_at(0, &plan.mesh);
         for again in [true, false] {
@@ -296,7 +304,7 @@ output x = r0: f64[5, 3]
 
     #[test]
     fn a_folder_that_is_not_there_is_named() {
-        let mut disk = Disk::new("/no/such/folder".into());
+        let mut disk = Disk::new("/no/such/folder".into(), ein_device_cpu::device());
         let error = disk.write(RelationId(0), &Tuples::new()).unwrap_err();
         assert_eq!(error.code, "E0705");
         assert!(error.message.contains("/no/such/folder"), "{error:?}");

@@ -9,7 +9,8 @@
 use crate::error::{ErrorKind, RunError};
 use crate::movement::{Begun, parcels};
 use crate::walk::Walker;
-use ein_comm::{ArrayKind, Communicator};
+use ein_comm::Communicator;
+use ein_device::BufferType;
 use std::time::Instant;
 
 impl Walker<'_> {
@@ -37,7 +38,7 @@ impl Walker<'_> {
         let plan = self.plan;
         let sites = self.comm.sites() as usize;
         let mut outgoing = vec![vec![]; sites];
-        let mut incoming: Vec<Vec<ArrayKind>> = vec![vec![]; sites];
+        let mut incoming: Vec<Vec<BufferType>> = vec![vec![]; sites];
         let mut members = vec![];
         for member in &plan.exchanges[number].members {
             let step = plan.step(*member);
@@ -99,7 +100,7 @@ impl Walker<'_> {
             let step = plan.step(*member);
             let parts = arrived.iter_mut().zip(counts);
             let own = parts.map(|(all, count)| all.by_ref().take(count).collect());
-            let tuples = place.filled(&step.kind, own.collect());
+            let tuples = place.filled(&step.kind, own.collect(), &*self.options.device);
             if self.failure.is_none() {
                 self.hold(member.0 as usize, step, tuples);
             }

@@ -9,8 +9,10 @@
 mod blocks;
 
 use crate::error::{ErrorKind, RunError};
-use ein_kernels::{Fault, KernelError, Problem};
-use ein_plan::{Function, IndexId, JoinInput, Kernel, Operation, Plan, RelationId, Source};
+use ein_plan::{
+    Fault, Function, IndexId, JoinInput, Kernel, KernelError, Operation, Plan, Problem, RelationId,
+    Source,
+};
 
 /// The error of a step whose kernel stopped at a point; `inputs` are the relations that it reads.
 pub(crate) fn fault(

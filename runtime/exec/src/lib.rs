@@ -45,16 +45,20 @@ pub use profile::{Note, Profile, SiteProfile, Slice, Total};
 pub use session::{Event, Session, Watch};
 
 use ein_comm::{Communicator, Moved, in_process};
+use ein_device::Device;
 use ein_plan::{FileRef, Plan};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// What a run is given besides the plan; equal at all sites of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
+    /// What computes at this site, and holds its arrays. Sites of one process share it.
+    pub device: Arc<dyn Device>,
     /// Seed of the random sources.
     pub seed: u64,
     /// Threads of all sites of this process together; at least one a site is used.
@@ -77,6 +81,22 @@ pub struct Options {
 }
 
 impl Options {
+    /// Nothing but a device.
+    pub fn on(device: Arc<dyn Device>) -> Options {
+        Options {
+            device,
+            seed: 0,
+            threads: 0,
+            cores: vec![],
+            base: PathBuf::new(),
+            inputs: BTreeMap::new(),
+            saves: BTreeMap::new(),
+            note: Note::default(),
+            spill: PathBuf::new(),
+            patience: None,
+        }
+    }
+
     /// The cores of this site's threads, of which there are `threads` now; none if the system places them.
     fn cores_of(&self, comm: &dyn Communicator) -> Vec<usize> {
         let before = match comm.is_one_process() {

@@ -10,22 +10,24 @@
 
 use crate::error::RunError;
 use crate::fault::fault;
+use crate::schedule::Kernels;
 use crate::store::{Store, Tuple, Tuples};
-use ein_array::Array;
-use ein_kernels::{Chunk, Memo};
+use ein_device::{
+    Buffer, BufferType, Change, Device, Launch, Member, MemberOperand, Operand, Prepared, Span,
+};
 use ein_plan::{
-    Fold, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction, RelationId, RelationType,
-    Step, Sweep, Update, piece,
+    DType, Fold, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction, RelationId,
+    RelationType, Step, Sweep, Update, piece,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// What every local step needs to know.
 pub(crate) struct Place<'a> {
     pub plan: &'a Plan,
     pub site: u32,
     pub store: &'a Store,
+    pub device: &'a dyn Device,
 }
 
 impl<'a> Place<'a> {
@@ -58,13 +60,13 @@ pub(crate) struct Join<'a> {
     pub inputs: &'a [JoinInput],
     pub kernel: &'a Kernel,
     pub ranges: &'a [Range],
-    /// What is kept of the kernel's runs.
-    pub memo: Option<&'a Memo>,
+    /// The kernel as the device runs it.
+    pub prepared: &'a dyn Prepared,
 }
 
 impl<'a> Join<'a> {
-    /// That of a step, if it is one.
-    pub fn of(plan: &'a Plan, step: &'a Step) -> Option<Join<'a>> {
+    /// The join of a step, if it is one; `prepared` has the kernels of all steps.
+    pub fn of(plan: &'a Plan, prepared: &'a Kernels, step: &'a Step) -> Option<Join<'a>> {
         let Operation::LocalJoin {
             inputs,
             kernel,
@@ -78,7 +80,7 @@ impl<'a> Join<'a> {
             inputs,
             kernel: &plan.kernels[kernel.0 as usize],
             ranges,
-            memo: None,
+            prepared: prepared.of(step.result)?,
         })
     }
 }
@@ -91,7 +93,7 @@ pub(crate) fn join(
 ) -> Result<Tuples, RunError> {
     let one = |key: Vec<u32>| {
         let columns = joined(place, join, &kind.keys, &key)?;
-        Ok((key, columns.into_iter().map(Arc::new).collect()))
+        Ok((key, columns))
     };
     let mut keys = place.keys(kind);
     if keys.len() < 2 {
@@ -110,72 +112,52 @@ pub(crate) fn join(
 pub(crate) type Old = Vec<(RelationId, RelationId, Tuples)>;
 
 /// The joins of a sweep, tuple by tuple; what is not kept is made in passing. An error comes with the number of its member.
-/// `memos`: by step, what is kept of its runs.
 pub(crate) fn sweep(
     place: &Place<'_>,
     sweep: &Sweep,
     kept: &[bool],
     mut old: Old,
-    memos: &[Memo],
+    prepared: &Kernels,
 ) -> Result<Vec<Option<Tuples>>, (usize, RunError)> {
     let plan = place.plan;
     let mut joins = vec![];
     for member in &sweep.members {
-        let join = Join::of(plan, plan.step(*member));
+        let join = Join::of(plan, prepared, plan.step(*member));
         joins.push(join.ok_or_else(|| (0, RunError::internal("a sweep is of joins")))?);
     }
     let mut made: Vec<Option<Tuples>> = kept.iter().map(|kept| kept.then(Tuples::new)).collect();
     let mut worst = None;
     let position = |relation: RelationId| sweep.members.iter().position(|m| *m == relation);
     for key in place.keys(plan.kind(sweep.last())) {
-        let (mut members, mut over, mut shared) = (vec![], BTreeMap::new(), vec![]);
+        let (mut members, mut over) = (vec![], BTreeMap::new());
         for (member, relation, tuples) in &mut old {
-            let array = tuples.remove(&key).and_then(|mut tuple| tuple.pop());
-            let array = array.ok_or_else(|| (0, absent(*relation, &key)))?;
+            let buffer = tuples.remove(&key).and_then(|mut tuple| tuple.pop());
+            let buffer = buffer.ok_or_else(|| (0, absent(*relation, &key)))?;
             let member = position(*member)
                 .ok_or_else(|| (0, RunError::internal("what is written over is no member's")))?;
-            match Arc::try_unwrap(array) {
-                Ok(array) => drop(over.insert(member, array)),
-                Err(array) => shared.push((*relation, array)),
-            }
+            over.insert(member, buffer);
         }
         let replaced = |relation: RelationId| {
             let (member, ..) = old.iter().find(|(_, old, _)| *old == relation)?;
-            position(*member).filter(|member| over.contains_key(member))
+            position(*member)
         };
         for (number, join) in joins.iter().enumerate() {
             let kind = plan.kind(sweep.members[number]);
             let operand =
                 |input: &JoinInput| match (position(input.relation), replaced(input.relation)) {
-                    (Some(made), _) => Ok(ein_kernels::Operand::Made(made)),
-                    (None, Some(member)) => Ok(ein_kernels::Operand::Old(member)),
-                    (None, None) => {
-                        let mut shared = shared.iter();
-                        let own = shared.find(|(relation, _)| *relation == input.relation);
-                        let chunk = match own {
-                            Some((relation, array)) => {
-                                let ranges = plan.kind(*relation).ranges(&key);
-                                Ok(Chunk {
-                                    columns: vec![&**array],
-                                    start: ranges.iter().map(|(start, _)| *start).collect(),
-                                })
-                            }
-                            None => chunk(place, input, &key),
-                        };
-                        chunk.map(ein_kernels::Operand::Given)
-                    }
+                    (Some(made), _) => Ok(MemberOperand::Made(made)),
+                    (None, Some(member)) => Ok(MemberOperand::Replaced(member)),
+                    (None, None) => self::operand(place, input, &key).map(MemberOperand::Given),
                 };
             let operands = join.inputs.iter().map(operand).collect::<Result<_, _>>();
-            members.push(ein_kernels::Member {
-                kernel: join.kernel,
+            members.push(Member {
+                kernel: join.prepared,
                 ranges: ranges_at(join, &kind.keys, &key),
                 operands: operands.map_err(|error| (number, error))?,
                 kept: kept[number],
-                memo: memos.get(sweep.members[number].0 as usize),
             });
         }
-        let rows = sweep.rows as usize;
-        let columns = match ein_kernels::sweep_over(&members, rows, over, &options(plan)) {
+        let columns = match place.device.run_group(&members, sweep.rows as usize, over) {
             Ok(columns) => columns,
             Err((number, error)) => {
                 // That of the first member counts, as if they were taken one after another.
@@ -188,7 +170,7 @@ pub(crate) fn sweep(
         };
         for (tuples, columns) in made.iter_mut().zip(columns) {
             if let (Some(tuples), Some(columns)) = (tuples, columns) {
-                tuples.insert(key.clone(), columns.into_iter().map(Arc::new).collect());
+                tuples.insert(key.clone(), columns);
             }
         }
     }
@@ -213,9 +195,9 @@ pub(crate) fn fold(
         for member in members {
             let operands = read(place, join, &member)?;
             let ranges = ranges_at(join, &fold.keys, &member);
-            sum = added(place, join, sum, &ranges, &operands)?;
+            sum = added(place, join, sum, ranges, operands)?;
         }
-        Ok((key, sum.into_iter().map(Arc::new).collect()))
+        Ok((key, sum))
     };
     in_key_order(place.keys(kind).into_par_iter().map(one))
 }
@@ -224,82 +206,88 @@ pub(crate) fn fold(
 pub(crate) fn added(
     place: &Place<'_>,
     join: &Join<'_>,
-    mut sum: Vec<Array>,
-    ranges: &[(u64, u64)],
-    operands: &[Chunk<'_>],
-) -> Result<Vec<Array>, RunError> {
+    sum: Tuple,
+    ranges: Vec<Span>,
+    operands: Vec<Operand<'_>>,
+) -> Result<Tuple, RunError> {
     let reduction = join.kernel.reduction;
     let reduction = reduction.ok_or_else(|| RunError::internal("a fold is of a reduction"))?;
-    let is_added = match sum.as_mut_slice() {
-        [sum] if reduction == Reduction::Sum => {
-            ein_kernels::add(join.kernel, ranges, operands, sum, &options(place.plan))
-        }
-        _ => false,
-    };
-    if is_added {
-        return Ok(sum);
-    }
-    let next = evaluated(place, join, ranges, operands)?;
-    ein_kernels::combine(reduction, &mut sum, &next);
-    Ok(sum)
+    let launch = launch(join, ranges, operands);
+    let sum = place.device.accumulate(&launch, reduction, sum);
+    sum.map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
 }
 
-/// The arrays of the joined tuple with a key of these dimensions.
+/// The columns of the joined tuple with a key of these dimensions.
 fn joined(
     place: &Place<'_>,
     join: &Join<'_>,
     keys: &[KeyDim],
     key: &[u32],
-) -> Result<Vec<Array>, RunError> {
+) -> Result<Tuple, RunError> {
     let operands = read(place, join, key)?;
-    evaluated(place, join, &ranges_at(join, keys, key), &operands)
+    evaluated(place, join, ranges_at(join, keys, key), operands)
 }
 
 /// What a join reads at a key.
-fn read<'a>(place: &Place<'a>, join: &Join<'_>, key: &[u32]) -> Result<Vec<Chunk<'a>>, RunError> {
-    let operands = join.inputs.iter().map(|input| chunk(place, input, key));
+fn read<'a>(place: &Place<'a>, join: &Join<'_>, key: &[u32]) -> Result<Vec<Operand<'a>>, RunError> {
+    let operands = join.inputs.iter().map(|input| operand(place, input, key));
     operands.collect()
 }
 
-/// The arrays of a joined tuple, of these operands.
+/// The columns of a joined tuple, of these operands.
 pub(crate) fn evaluated(
     place: &Place<'_>,
     join: &Join<'_>,
-    ranges: &[(u64, u64)],
-    operands: &[Chunk<'_>],
-) -> Result<Vec<Array>, RunError> {
-    let (kernel, options) = (join.kernel, options(place.plan));
-    let made = match join.memo {
-        Some(memo) => ein_kernels::run_again(kernel, ranges, operands, &options, memo),
-        None => ein_kernels::run(kernel, ranges, operands, &options),
-    };
-    made.map_err(|error| fault(place.plan, join.inputs, kernel, &error))
+    ranges: Vec<Span>,
+    operands: Vec<Operand<'_>>,
+) -> Result<Tuple, RunError> {
+    let made = place.device.run(&launch(join, ranges, operands));
+    made.map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))
 }
 
-/// What a join reads of an input at a key.
-pub(crate) fn chunk<'a>(
-    place: &Place<'a>,
-    input: &JoinInput,
-    key: &[u32],
-) -> Result<Chunk<'a>, RunError> {
-    let input_key = input.key_of(key);
-    let tuple = place.tuple(input.relation, &input_key)?;
-    let ranges = place.plan.kind(input.relation).ranges(&input_key);
-    Ok(Chunk {
-        columns: tuple.iter().map(|column| &**column).collect(),
-        start: ranges.iter().map(|(start, _)| *start).collect(),
-    })
-}
-
-pub(crate) fn options(plan: &Plan) -> ein_kernels::Options {
-    ein_kernels::Options {
-        deterministic: plan.deterministic,
-        ..ein_kernels::Options::default()
+/// A run of a join's kernel.
+pub(crate) fn launch<'a>(
+    join: &Join<'a>,
+    ranges: Vec<Span>,
+    operands: Vec<Operand<'a>>,
+) -> Launch<'a> {
+    Launch {
+        kernel: join.prepared,
+        ranges,
+        operands,
     }
 }
 
-/// By tuple: the boxes of it that change, with the place of each.
-pub(crate) type Changes = Vec<(Vec<u32>, Vec<(Vec<usize>, Array)>)>;
+/// What a join reads of an input at a key.
+pub(crate) fn operand<'a>(
+    place: &Place<'a>,
+    input: &JoinInput,
+    key: &[u32],
+) -> Result<Operand<'a>, RunError> {
+    let input_key = input.key_of(key);
+    let tuple = place.tuple(input.relation, &input_key)?;
+    Ok(operand_of(
+        place.plan.kind(input.relation),
+        &input_key,
+        tuple,
+    ))
+}
+
+/// The operand that the tuple with a key of a relation is.
+pub(crate) fn operand_of<'a>(
+    kind: &RelationType,
+    key: &[u32],
+    columns: &'a [Buffer],
+) -> Operand<'a> {
+    let ranges = kind.ranges(key);
+    Operand {
+        columns,
+        start: ranges.iter().map(|(start, _)| *start).collect(),
+    }
+}
+
+/// By tuple: the boxes of it that change.
+pub(crate) type Changes = Vec<(Vec<u32>, Vec<Change>)>;
 
 /// What an update ([`Plan::in_place`]) changes of the tuples that it gives back.
 pub(crate) fn changes(
@@ -310,16 +298,9 @@ pub(crate) fn changes(
 ) -> Result<Changes, RunError> {
     let keys = place.keys(kind).into_iter();
     let changes = keys.map(|key| {
-        let operands = join.inputs.iter().map(|input| chunk(place, input, &key));
-        let operands = operands.collect::<Result<Vec<_>, RunError>>()?;
-        let ranges = ranges_at(join, &kind.keys, &key);
-        let boxes = ein_kernels::update(
-            join.kernel,
-            update,
-            &ranges,
-            &operands,
-            &options(place.plan),
-        );
+        let operands = read(place, join, &key)?;
+        let launch = launch(join, ranges_at(join, &kind.keys, &key), operands);
+        let boxes = place.device.changes(&launch, update);
         let boxes = boxes.map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))?;
         Ok((key, boxes))
     });
@@ -327,7 +308,11 @@ pub(crate) fn changes(
 }
 
 /// Writes changes into the tuples; what somebody else holds too is copied first.
-pub(crate) fn change(tuples: &mut Tuples, changes: Changes) -> Result<(), RunError> {
+pub(crate) fn change(
+    device: &dyn Device,
+    tuples: &mut Tuples,
+    changes: Changes,
+) -> Result<(), RunError> {
     for (key, boxes) in changes {
         for (start, part) in boxes {
             let column = tuples.get_mut(&key).and_then(|tuple| tuple.first_mut());
@@ -335,14 +320,14 @@ pub(crate) fn change(tuples: &mut Tuples, changes: Changes) -> Result<(), RunErr
                 RunError::internal(format!("the tuple {key:?} is changed where it is not"))
             })?;
             let origin = vec![0; start.len()];
-            Arc::make_mut(column).copy_box(&start, &part, &origin, part.shape());
+            device.copy_box(column, &start, &part, &origin, part.shape());
         }
     }
     Ok(())
 }
 
 /// The range of each of the kernel's indices at a key.
-pub(crate) fn ranges_at(join: &Join<'_>, keys: &[KeyDim], key: &[u32]) -> Vec<(u64, u64)> {
+pub(crate) fn ranges_at(join: &Join<'_>, keys: &[KeyDim], key: &[u32]) -> Vec<Span> {
     join.ranges
         .iter()
         .zip(&join.kernel.indices)
@@ -388,13 +373,11 @@ pub(crate) fn aggregate(
         complete(&key, &members, size)?;
         let mut members = members.into_iter();
         let (_, first) = members.next().ok_or_else(|| no_member(&key))?;
-        let mut accumulator: Vec<Array> = first.into_iter().map(Arc::unwrap_or_clone).collect();
+        let mut sum = first;
         for (_, next) in members {
-            // `combine` takes owned columns; a column that nobody else holds is moved, not copied.
-            let next: Vec<Array> = next.into_iter().map(Arc::unwrap_or_clone).collect();
-            ein_kernels::combine(reduction, &mut accumulator, &next);
+            sum = place.device.combine(reduction, sum, next);
         }
-        Ok((key, accumulator.into_iter().map(Arc::new).collect()))
+        Ok((key, sum))
     }))
 }
 
@@ -421,20 +404,23 @@ pub(crate) fn concat(
     in_key_order(groups.into_par_iter().map(|(key, members)| {
         complete(&key, &members, pieces)?;
         let shape = shape(kind, &key);
-        let mut columns: Vec<Array> = kind
-            .array
-            .columns
-            .iter()
-            .map(|dtype| ein_kernels::room(*dtype, &shape))
-            .collect();
+        let columns = kind.array.columns.iter();
+        let room = |dtype: &DType| {
+            let wanted = BufferType::dense(*dtype, shape.clone());
+            place.device.allocate(&wanted)
+        };
+        let mut columns: Tuple = columns.map(room).collect();
         for (from, member) in members {
             let mut start = vec![0; shape.len()];
             start[dim] = input.ranges(&from)[dim].0 as usize;
             for (column, part) in columns.iter_mut().zip(&member) {
-                column.copy_box(&start, part, &vec![0; shape.len()], part.shape());
+                let origin = vec![0; shape.len()];
+                place
+                    .device
+                    .copy_box(column, &start, part, &origin, part.shape());
             }
         }
-        Ok((key, columns.into_iter().map(Arc::new).collect()))
+        Ok((key, columns))
     }))
 }
 
@@ -456,11 +442,15 @@ pub(crate) fn tile(
         start[dim] = kind.ranges(&key)[dim].0 as usize;
         let columns = whole.iter().map(|column| {
             if column.shape() == shape {
-                return Arc::clone(column);
+                return column.clone();
             }
-            let mut part = ein_kernels::room(column.dtype(), &shape);
-            part.copy_box(&vec![0; shape.len()], column, &start, &shape);
-            Arc::new(part)
+            let wanted = BufferType::dense(column.dtype(), shape.clone());
+            let mut part = place.device.allocate(&wanted);
+            let origin = vec![0; shape.len()];
+            place
+                .device
+                .copy_box(&mut part, &origin, column, &start, &shape);
+            part
         });
         let columns = columns.collect();
         Ok((key, columns))

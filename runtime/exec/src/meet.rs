@@ -10,13 +10,13 @@ use crate::Options;
 use crate::error::{ErrorKind, RunError};
 use crate::source::join;
 use ein_array::{Array, Data};
-use ein_comm::{ArrayKind, Communicator};
+use ein_comm::Communicator;
+use ein_device::BufferType;
 use ein_plan::{DType, Operation, Plan, Source};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Sites compare what they were started with: plans that all walk together, and those that each walks by itself; `fed` are the sources of
@@ -40,6 +40,7 @@ pub(crate) fn meet(
         }
     };
     let Options {
+        device,
         seed,
         threads: _,
         cores: _,
@@ -50,7 +51,7 @@ pub(crate) fn meet(
         patience: _,
         spill: _,
     } = options;
-    let given = hash(format!("{seed} {inputs:?} {saves:?} {note:?}").as_bytes());
+    let given = hash(format!("{} {seed} {inputs:?} {saves:?} {note:?}", device.name()).as_bytes());
     let mine = vec![fingerprint as i64, given as i64, token as i64];
     let all = share_numbers(comm, mine)?;
     let differs = |what: usize| all.iter().position(|site| site[what] != all[0][what]);
@@ -160,20 +161,14 @@ fn sampled(path: &Path) -> std::io::Result<u64> {
 /// # Errors
 /// Another site is gone.
 pub fn share_numbers(comm: &dyn Communicator, mine: Vec<i64>) -> Result<Vec<Vec<i64>>, RunError> {
-    let kind = ArrayKind {
-        dtype: DType::I64,
-        shape: vec![mine.len()],
-    };
+    let kind = BufferType::dense(DType::I64, vec![mine.len()]);
     let array = Array::new(kind.shape.clone(), Data::I64(mine))
         .ok_or_else(|| RunError::internal("a list has as many numbers as it has"))?;
-    let shared = comm.share(
-        vec![Arc::new(array)],
-        &vec![vec![kind]; comm.sites() as usize],
-    )?;
+    let shared = comm.share(vec![array.into()], &vec![vec![kind]; comm.sites() as usize])?;
     Ok(shared
         .iter()
         .flatten()
-        .map(|array| match array.data() {
+        .map(|buffer| match buffer.to_host().data() {
             Data::I64(numbers) => numbers.clone(),
             _ => vec![],
         })

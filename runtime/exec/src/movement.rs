@@ -10,7 +10,8 @@
 
 use crate::error::RunError;
 use crate::store::{Tuple, Tuples};
-use ein_comm::{ArrayKind, Communicator, Ticket};
+use ein_comm::{Communicator, Ticket};
+use ein_device::{BufferType, Device};
 use ein_plan::relation::{sender, sites_at};
 use ein_plan::{Mesh, RelationType};
 use std::collections::BTreeSet;
@@ -29,7 +30,7 @@ pub(crate) struct Begun {
 
 /// The tuples that `to` gives this site, of a relation that is at `from`.
 pub(crate) fn movement(
-    comm: &dyn Communicator,
+    (comm, device): (&dyn Communicator, &dyn Device),
     mesh: &Mesh,
     from: &RelationType,
     to: &RelationType,
@@ -37,11 +38,11 @@ pub(crate) fn movement(
 ) -> Result<Tuples, RunError> {
     let one_to_all = from.placement.copies(mesh) == 1 && to.placement.is_all(mesh);
     if one_to_all && mesh.sites() == comm.sites() && comm.sites() > 1 {
-        return gather(comm, mesh, from, tuples);
+        return gather((comm, device), mesh, from, tuples);
     }
     let parcels = parcels(comm, mesh, from, to, tuples)?;
     let arrived = comm.exchange(parcels.outgoing, &parcels.incoming)?;
-    Ok(parcels.place.filled(from, arrived))
+    Ok(parcels.place.filled(from, arrived, device))
 }
 
 /// What a site sends and gets in a movement.
@@ -49,7 +50,7 @@ pub(crate) struct Parcels {
     /// By site: what goes to it.
     pub outgoing: Vec<Tuple>,
     /// By site: what comes from it.
-    pub incoming: Vec<Vec<ArrayKind>>,
+    pub incoming: Vec<Vec<BufferType>>,
     /// Where that belongs.
     pub place: Place,
 }
@@ -64,9 +65,9 @@ pub(crate) struct Place {
 
 impl Place {
     /// The result: what is kept, and what has arrived.
-    pub fn filled(self, from: &RelationType, arrived: Vec<Tuple>) -> Tuples {
+    pub fn filled(self, from: &RelationType, arrived: Vec<Tuple>, device: &dyn Device) -> Tuples {
         let mut tuples = self.kept;
-        tuples.extend(together(from, self.keys, arrived));
+        tuples.extend(together(from, self.keys, arrived, device));
         tuples
     }
 }
@@ -106,7 +107,7 @@ pub(crate) fn parcels(
 
 /// Every tuple, of which there is one copy, to every site.
 fn gather(
-    comm: &dyn Communicator,
+    (comm, device): (&dyn Communicator, &dyn Device),
     mesh: &Mesh,
     from: &RelationType,
     tuples: &Tuples,
@@ -119,9 +120,9 @@ fn gather(
         .map(|key| tuple(tuples, key))
         .collect::<Result<Vec<_>, _>>()?
         .concat();
-    let incoming: Vec<Vec<ArrayKind>> = keys.iter().map(|keys| kinds(from, keys)).collect();
+    let incoming: Vec<Vec<BufferType>> = keys.iter().map(|keys| kinds(from, keys)).collect();
     let arrived = comm.share(mine, &incoming)?;
-    Ok(together(from, keys, arrived))
+    Ok(together(from, keys, arrived, device))
 }
 
 /// The sites that get a tuple from `me`, which holds it: of those that `to` names and that do not hold it, the ones
@@ -158,7 +159,7 @@ fn tuple(tuples: &Tuples, key: &[u32]) -> Result<Tuple, RunError> {
 }
 
 /// What the tuples with these keys hold, columns of a tuple one after the other.
-fn kinds(relation: &RelationType, keys: &[Vec<u32>]) -> Vec<ArrayKind> {
+fn kinds(relation: &RelationType, keys: &[Vec<u32>]) -> Vec<BufferType> {
     keys.iter()
         .flat_map(|key| {
             let shape: Vec<usize> = relation
@@ -166,23 +167,26 @@ fn kinds(relation: &RelationType, keys: &[Vec<u32>]) -> Vec<ArrayKind> {
                 .iter()
                 .map(|(_, n)| *n as usize)
                 .collect();
-            relation.array.columns.iter().map(move |dtype| ArrayKind {
-                dtype: *dtype,
-                shape: shape.clone(),
-            })
+            let columns = relation.array.columns.iter();
+            columns.map(move |dtype| BufferType::dense(*dtype, shape.clone()))
         })
         .collect()
 }
 
-/// Tuples from each site's keys and arrays, which go together in order.
-fn together(relation: &RelationType, keys: Vec<Vec<Vec<u32>>>, arrays: Vec<Tuple>) -> Tuples {
+/// Tuples from each site's keys and buffers, which go together in order, in the device's memory.
+fn together(
+    relation: &RelationType,
+    keys: Vec<Vec<Vec<u32>>>,
+    buffers: Vec<Tuple>,
+    device: &dyn Device,
+) -> Tuples {
     let columns = relation.array.columns.len();
     keys.into_iter()
-        .zip(arrays)
-        .flat_map(|(keys, arrays)| {
-            let mut arrays = arrays.into_iter();
+        .zip(buffers)
+        .flat_map(|(keys, buffers)| {
+            let mut buffers = buffers.into_iter().map(|buffer| device.adopt(buffer));
             keys.into_iter()
-                .map(|key| (key, arrays.by_ref().take(columns).collect()))
+                .map(|key| (key, buffers.by_ref().take(columns).collect()))
                 .collect::<Vec<_>>()
         })
         .collect()

@@ -15,13 +15,13 @@ use crate::meet::agree;
 use crate::print::Printed;
 use crate::store::Store;
 use ein_array::Array;
-use ein_comm::{ArrayKind, Communicator};
+use ein_comm::Communicator;
 use ein_data::{DataError, Writer};
+use ein_device::{Buffer, BufferType};
 use ein_plan::relation::sender;
 use ein_plan::{Output, Plan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// What is there at a site.
 #[derive(Clone, Copy)]
@@ -180,21 +180,16 @@ fn write_boxes(
     for (number, key) in kind.all_keys().enumerate() {
         let holders = kind.holders(&key, &plan.mesh);
         if holders[number % holders.len()] == comm.site() {
-            let array = column(plan, held, output, &key)?;
+            let buffer = column(plan, held, output, &key)?;
             writer
-                .write(&kind.ranges(&key), &array)
+                .write(&kind.ranges(&key), &buffer.to_host())
                 .map_err(write_error)?;
         }
     }
     Ok(())
 }
 
-fn column(
-    plan: &Plan,
-    held: Held<'_>,
-    output: &Output,
-    key: &[u32],
-) -> Result<Arc<Array>, RunError> {
+fn column(plan: &Plan, held: Held<'_>, output: &Output, key: &[u32]) -> Result<Buffer, RunError> {
     let relation = output.relation;
     let tuple = match plan.is_streamed(relation) {
         true => Some(held.disk.tuple(relation, plan.kind(relation), key)?),
@@ -224,7 +219,7 @@ pub(crate) fn print(
     let (me, sites) = (comm.site(), comm.sites());
     let kind = plan.kind(output.relation);
     let corner = Corner::of(&output.shape);
-    let mut incoming: Vec<Vec<ArrayKind>> = vec![vec![]; sites as usize];
+    let mut incoming: Vec<Vec<BufferType>> = vec![vec![]; sites as usize];
     let mut starts: Vec<Vec<Vec<usize>>> = vec![vec![]; sites as usize];
     let mut mine = vec![];
     let mut failure = None;
@@ -244,16 +239,13 @@ pub(crate) fn print(
             }
             if site == me {
                 match column(plan, held, output, &key) {
-                    Ok(array) => mine.push(Arc::new(corner.cut(&array, &ranges))),
+                    Ok(buffer) => mine.push(corner.cut(&buffer.to_host(), &ranges).into()),
                     Err(error) => failure = Some(error),
                 }
             }
             if me == 0 {
                 starts[site as usize].push(start);
-                incoming[site as usize].push(ArrayKind {
-                    dtype: output.dtype,
-                    shape,
-                });
+                incoming[site as usize].push(BufferType::dense(output.dtype, shape));
             }
         }
     }
@@ -266,7 +258,8 @@ pub(crate) fn print(
     }
     let mut values = Array::zeros(output.dtype, &corner.shape());
     for (start, part) in starts.iter().flatten().zip(arrived.iter().flatten()) {
-        values.copy_box(start, part, &vec![0; start.len()], part.shape());
+        let origin = vec![0; start.len()];
+        values.copy_box(start, &part.to_host(), &origin, part.shape());
     }
     Ok(Some(Printed {
         name: output.name.clone(),

@@ -8,12 +8,10 @@
 
 use crate::error::RunError;
 use crate::fault::fault;
-use crate::local::{Join, Place, absent, chunk, evaluated, in_key_order, options, ranges_at};
+use crate::local::{self, Join, Place, absent, in_key_order, launch, operand_of, ranges_at};
 use crate::store::Tuples;
-use ein_kernels::Chunk;
 use ein_plan::{JoinInput, RelationType};
 use rayon::prelude::*;
-use std::sync::Arc;
 
 /// ⋈ᴸ whose result takes the memory of an operand's tuples where nobody else holds them.
 pub(crate) fn join(
@@ -25,36 +23,21 @@ pub(crate) fn join(
     let relation = join.inputs[operand].relation;
     let owned = place.keys(kind).into_iter().map(|key| {
         let tuple = tuples.remove(&key).and_then(|mut tuple| tuple.pop());
-        let array = tuple.ok_or_else(|| absent(relation, &key))?;
-        Ok((key, array))
+        let buffer = tuple.ok_or_else(|| absent(relation, &key))?;
+        Ok((key, buffer))
     });
     let owned = owned.collect::<Result<Vec<_>, RunError>>()?;
-    in_key_order(owned.into_par_iter().map(|(key, array)| {
+    in_key_order(owned.into_par_iter().map(|(key, buffer)| {
         let own = |input: &JoinInput| match input.relation == relation {
-            true => {
-                let ranges = place.plan.kind(relation).ranges(&key);
-                Ok(Chunk {
-                    columns: vec![],
-                    start: ranges.iter().map(|(start, _)| *start).collect(),
-                })
-            }
-            false => chunk(place, input, &key),
+            true => Ok(operand_of(place.plan.kind(relation), &key, &[])),
+            false => local::operand(place, input, &key),
         };
         let operands = join.inputs.iter().map(own);
-        let mut operands = operands.collect::<Result<Vec<_>, RunError>>()?;
-        let ranges = ranges_at(join, &kind.keys, &key);
-        let columns = match Arc::try_unwrap(array) {
-            Ok(array) => {
-                let (kernel, options) = (join.kernel, options(place.plan));
-                let over = (operand, array);
-                ein_kernels::run_over(kernel, &ranges, &operands, over, &options, join.memo)
-                    .map_err(|error| fault(place.plan, join.inputs, kernel, &error))?
-            }
-            Err(array) => {
-                operands[operand].columns = vec![&array];
-                evaluated(place, join, &ranges, &operands)?
-            }
-        };
-        Ok((key, columns.into_iter().map(Arc::new).collect()))
+        let operands = operands.collect::<Result<Vec<_>, RunError>>()?;
+        let launch = launch(join, ranges_at(join, &kind.keys, &key), operands);
+        let columns = place.device.run_over(launch, (operand, buffer));
+        let columns =
+            columns.map_err(|error| fault(place.plan, join.inputs, join.kernel, &error))?;
+        Ok((key, columns))
     }))
 }

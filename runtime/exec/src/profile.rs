@@ -10,10 +10,11 @@
 use crate::error::RunError;
 use crate::meet::share_numbers;
 use ein_array::{Array, Data};
-use ein_comm::{ArrayKind, Communicator};
+use ein_comm::Communicator;
+use ein_device::BufferType;
 use ein_plan::DType;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Most steps of a site that are kept one by one.
@@ -147,16 +148,13 @@ impl Recorder {
             numbers.extend([total.times, total.length, total.held]);
         }
         let length = |counts: &[i64]| (4 * counts[0] + 5 * counts[1]) as usize;
-        let kind = |n: usize| ArrayKind {
-            dtype: DType::I64,
-            shape: vec![n],
-        };
+        let kind = |n: usize| BufferType::dense(DType::I64, vec![n]);
         let array = Array::new(vec![numbers.len()], Data::I64(numbers))
             .ok_or_else(|| RunError::internal("a list has as many numbers as it has"))?;
         let mut outgoing = vec![vec![]; comm.sites() as usize];
-        outgoing[0] = vec![Arc::new(array)];
+        outgoing[0] = vec![array.into()];
         let first = comm.site() == 0;
-        let incoming: Vec<Vec<ArrayKind>> = (all.iter())
+        let incoming: Vec<Vec<BufferType>> = (all.iter())
             .map(|counts| {
                 if first {
                     vec![kind(length(counts))]
@@ -172,7 +170,8 @@ impl Recorder {
         // Times are from the beginning of the site that began first.
         let beginning = all.iter().map(|counts| counts[3]).min().unwrap_or(0);
         let sites = all.iter().zip(&arrived).map(|(counts, arrays)| {
-            let numbers = match arrays.first().map(|array| array.data()) {
+            let arrived = arrays.first().map(|buffer| buffer.to_host());
+            let numbers = match arrived.as_ref().map(|array| array.data()) {
                 Some(Data::I64(numbers)) => &numbers[..],
                 _ => &[],
             };

@@ -15,9 +15,9 @@ use crate::store::{Name, Tuples};
 use crate::walk::Walker;
 use ein_array::{Array, Data};
 use ein_comm::Communicator;
-use ein_plan::{BlockId, Bound, Collected, LoopValue, RelationId, Step};
+use ein_device::BufferType;
+use ein_plan::{BlockId, Bound, Collected, DType, LoopValue, RelationId, Step};
 use rayon::ThreadPool;
-use std::sync::Arc;
 
 impl Walker<'_> {
     /// Walks a loop. `told`: whether sites may talk here; then all of them leave it after the same round.
@@ -139,7 +139,7 @@ impl Walker<'_> {
         let mut here = 0;
         if self.failure.is_none() {
             let scalar = self.tuples(relation)?.values().flatten().next();
-            here = scalar.map_or(0, |scalar| match scalar.data() {
+            here = scalar.map_or(0, |scalar| match scalar.to_host().data() {
                 Data::I64(values) => values[0],
                 Data::Bool(values) => i64::from(values[0]),
                 _ => 0,
@@ -178,8 +178,11 @@ impl Walker<'_> {
             let zeros = keys.map(|key| {
                 let shape: Vec<usize> = kind.ranges(&key).iter().map(|r| r.1 as usize).collect();
                 let columns = kind.array.columns.iter();
-                let columns = columns.map(|dtype| Arc::new(Array::zeros(*dtype, &shape)));
-                (key, columns.collect())
+                let zeros = |dtype: &DType| {
+                    let wanted = BufferType::dense(*dtype, shape.clone());
+                    self.options.device.zeros(&wanted)
+                };
+                (key, columns.map(zeros).collect())
             });
             self.store
                 .insert(Name::Collected(block, number), zeros.collect());
@@ -254,9 +257,8 @@ impl Walker<'_> {
         for (key, tuple) in value {
             let room = whole.get_mut(&key).into_iter().flatten();
             for (column, room) in tuple.iter().zip(room) {
-                let room = Arc::get_mut(room)
-                    .ok_or_else(|| RunError::internal("what is collected is shared"))?;
-                put(column, room, part.dim as usize, round as usize);
+                let device = &self.options.device;
+                device.copy_slice(room, part.dim as usize, round as usize, column);
             }
         }
         Ok(())
@@ -287,7 +289,7 @@ impl Walker<'_> {
         let scalar = |key| {
             let array = Array::new(vec![], Data::I64(vec![number as i64]));
             let array = array.ok_or_else(|| RunError::internal("a scalar is one number"))?;
-            Ok((key, vec![Arc::new(array)]))
+            Ok((key, vec![self.options.device.adopt(array.into())]))
         };
         keys.map(scalar).collect::<Result<Tuples, _>>().map(Some)
     }
@@ -298,47 +300,6 @@ impl Walker<'_> {
             false => Err(RunError::internal(
                 "a loop does not have what it is asked for",
             )),
-        }
-    }
-}
-
-/// Writes `part` to place `at` of dimension `dim` of `whole`, which has that dimension more.
-fn put(part: &Array, whole: &mut Array, dim: usize, at: usize) {
-    let size = part.dtype().size();
-    let (before, after) = part.shape().split_at(dim.min(part.shape().len()));
-    let run = after.iter().product::<usize>() * size;
-    let rounds = whole.shape().get(dim).copied().unwrap_or(1);
-    let (from, to) = (part.data().bytes(), whole.data_mut().bytes_mut());
-    for outer in 0..before.iter().product::<usize>() {
-        let start = (outer * rounds + at) * run;
-        to[start..start + run].copy_from_slice(&from[outer * run..(outer + 1) * run]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn parts_stand_where_their_round_is() {
-        let part = Array::new(vec![2, 3], Data::I64((1..7).collect())).unwrap();
-        for dim in 0..3 {
-            let mut shape = vec![2, 3];
-            shape.insert(dim, 4);
-            let mut whole = Array::zeros(ein_plan::DType::I64, &shape);
-            put(&part, &mut whole, dim, 2);
-            let strides = whole.strides();
-            for number in 0..whole.data().len() {
-                let at: Vec<usize> = (0..3).map(|d| number / strides[d] % shape[d]).collect();
-                let mut rest = at.clone();
-                rest.remove(dim);
-                let expected = match at[dim] {
-                    2 => (1 + rest[0] * 3 + rest[1]) as i64,
-                    _ => 0,
-                };
-                assert_eq!(whole.data().get(number), ein_plan::Scalar::Int(expected));
-            }
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::checks::{checks, fallible};
 use ein_comm::Communicator;
-use ein_kernels::Memo;
+use ein_device::{Device, Prepared};
 use ein_plan::lifetime::{Event, events};
 use ein_plan::{
     BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType, Settled, Step,
@@ -67,20 +67,53 @@ pub(crate) struct Schedule {
     pub sweeps: Vec<Option<usize>>,
     /// By step: whether its result is never held.
     pub passing: Vec<bool>,
-    /// By step: what is kept of its kernel from one time to the next.
-    pub memos: Vec<Memo>,
+    /// The kernels of joins.
+    pub kernels: Kernels,
 }
 
-/// The schedules of plans that are walked again and again, by the address of the plan.
+/// The kernels of a plan's joins, as the device runs them, by step. What the device keeps of one run for the next is with them.
+#[derive(Debug, Default)]
+pub(crate) struct Kernels(Vec<Option<Box<dyn Prepared>>>);
+
+impl Kernels {
+    /// Has a device prepare the kernels of all joins.
+    fn prepare(plan: &Plan, device: &dyn Device) -> Kernels {
+        let prepared = plan.steps.iter().map(|step| match &step.operation {
+            Operation::LocalJoin { kernel, .. } => {
+                let kernel = &plan.kernels[kernel.0 as usize];
+                Some(device.prepare(kernel, plan.deterministic))
+            }
+            _ => None,
+        });
+        Kernels(prepared.collect())
+    }
+
+    /// The kernel of a step, if it is a join.
+    pub fn of(&self, step: RelationId) -> Option<&dyn Prepared> {
+        self.0.get(step.0 as usize)?.as_deref()
+    }
+}
+
+/// The schedules of plans that are walked again and again on one device, by the sites of one communicator. It holds the plans, so that
+/// no other plan can take the place of one.
 #[derive(Default)]
-pub(crate) struct Schedules(BTreeMap<usize, Arc<Schedule>>);
+pub(crate) struct Schedules(Vec<(Arc<Plan>, Arc<Schedule>)>);
 
 impl Schedules {
-    /// The schedule of a plan that outlasts this, for the sites of a communicator that is always the same.
-    pub fn of(&mut self, plan: &Plan, comm: &dyn Communicator) -> Arc<Schedule> {
-        let address = std::ptr::from_ref(plan) as usize;
-        let schedule = self.0.entry(address);
-        Arc::clone(schedule.or_insert_with(|| Arc::new(Schedule::of(plan, comm))))
+    /// The schedule of a plan.
+    pub fn of(
+        &mut self,
+        plan: &Arc<Plan>,
+        comm: &dyn Communicator,
+        device: &dyn Device,
+    ) -> Arc<Schedule> {
+        let known = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, plan));
+        if let Some((_, schedule)) = known {
+            return Arc::clone(schedule);
+        }
+        let schedule = Arc::new(Schedule::of(plan, comm, device));
+        self.0.push((Arc::clone(plan), Arc::clone(&schedule)));
+        schedule
     }
 }
 
@@ -103,16 +136,19 @@ pub(crate) struct Loop {
 }
 
 impl Schedule {
-    /// The schedule of a verified plan for the sites of a communicator.
-    pub fn of(plan: &Plan, comm: &dyn Communicator) -> Schedule {
+    /// The schedule of a verified plan for the sites of a communicator, which have such a device each.
+    pub fn of(plan: &Plan, comm: &dyn Communicator, device: &dyn Device) -> Schedule {
         // A site that takes no part has none of the values.
         let idle = plan.mesh.sites() < comm.sites();
         let others = comm.sites() > 1;
-        Schedule::new(plan, others, idle || (others && !comm.is_one_process()))
+        Schedule {
+            kernels: Kernels::prepare(plan, device),
+            ..Schedule::new(plan, others, idle || (others && !comm.is_one_process()))
+        }
     }
 
     /// The schedule of a verified plan; `others`: whether there are several sites, `agree`: whether they may come to other
-    /// values of the same scalar.
+    /// values of the same scalar. No kernel is prepared.
     fn new(plan: &Plan, others: bool, agree: bool) -> Schedule {
         let fallible = fallible(plan);
         let blocks = plan.blocks_of_steps();
@@ -147,7 +183,7 @@ impl Schedule {
             },
             sweeps: plan.sweeps_of_steps(),
             passing: plan.passing(),
-            memos: plan.steps.iter().map(|_| Memo::default()).collect(),
+            kernels: Kernels::default(),
         };
         for (number, repeat) in (0u32..).zip(&plan.repeats) {
             let (id, block) = (BlockId(number), &repeat.block);

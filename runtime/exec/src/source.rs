@@ -11,13 +11,13 @@ use crate::error::{ErrorKind, RunError};
 use crate::store::Tuples;
 use ein_array::Array;
 use ein_data::{DataError, Reader};
+use ein_device::{Buffer, Device, Draw};
 use ein_plan::{DType, FileRef, Mesh, RelationType, Source};
 use rayon::prelude::*;
 use std::path::Path;
-use std::sync::Arc;
 
 /// A tuple, or why there is none.
-type Made = Result<(Vec<u32>, Vec<Arc<Array>>), RunError>;
+type Made = Result<(Vec<u32>, Vec<Buffer>), RunError>;
 
 /// Makes the tuple with a key.
 pub(crate) type Maker<'a> = Box<dyn Fn(Vec<u32>) -> Made + Sync + Send + 'a>;
@@ -51,8 +51,8 @@ pub(crate) fn maker<'a>(
     };
     let dtype = *dtype;
     let shape: Vec<u64> = kind.array.dims.iter().map(|d| d.extent).collect();
-    let made = |array: Result<Array, DataError>| {
-        array.map_err(|error| RunError::data(ErrorKind::Data, error))
+    let made = |part: Result<Buffer, DataError>| {
+        part.map_err(|error| RunError::data(ErrorKind::Data, error))
     };
     match source {
         Source::Stacked { leading, parts } => {
@@ -78,17 +78,17 @@ pub(crate) fn maker<'a>(
                         RunError::internal("as many parts as their dimensions count")
                     })?;
                     let part = made(origin.part(stream, dtype, (&own, inner), rounds, options))?;
-                    put(&mut array, part, &at, first);
+                    put(&mut array, part.into_host(), &at, first);
                 }
-                Ok((key, vec![Arc::new(array)]))
+                Ok((key, vec![options.device.adopt(array.into())]))
             }))
         }
         plain => {
             let origin = Origin::of(name, plain, (dtype, &shape), options)?;
             Ok(Box::new(move |key| {
                 let ranges = kind.ranges(&key);
-                let array = made(origin.part(stream, dtype, (&shape, &ranges), rounds, options))?;
-                Ok((key, vec![Arc::new(array)]))
+                let part = made(origin.part(stream, dtype, (&shape, &ranges), rounds, options))?;
+                Ok((key, vec![part]))
             }))
         }
     }
@@ -145,25 +145,34 @@ impl<'a> Origin<'a> {
         (shape, ranges): (&[u64], &[(u64, u64)]),
         rounds: &[u64],
         options: &Options,
-    ) -> Result<Array, DataError> {
+    ) -> Result<Buffer, DataError> {
         match self {
-            Origin::File(reader) => read(reader, ranges),
+            Origin::File(reader) => read(reader, ranges, &*options.device),
             Origin::Made(source) => {
-                let drawn = (options.seed, rounds);
-                let array =
-                    ein_kernels::generate_in_round(source, dtype, stream, drawn, shape, ranges);
-                Ok(array)
+                let draw = Draw {
+                    source,
+                    dtype,
+                    stream,
+                    seed: options.seed,
+                    rounds,
+                    shape,
+                };
+                Ok(options.device.generate(&draw, ranges))
             }
         }
     }
 }
 
-/// A box of a file, in memory that is backed like a result's.
-pub(crate) fn read(reader: &Reader, ranges: &[(u64, u64)]) -> Result<Array, DataError> {
+/// A box of a file, in the memory of a device.
+pub(crate) fn read(
+    reader: &Reader,
+    ranges: &[(u64, u64)],
+    device: &dyn Device,
+) -> Result<Buffer, DataError> {
     let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let mut array = ein_kernels::room(reader.header().dtype, &shape);
+    let mut array = device.staging(reader.header().dtype, &shape);
     reader.read_into(ranges, array.data_mut().bytes_mut())?;
-    Ok(array)
+    Ok(device.adopt(array.into()))
 }
 
 /// Puts a tensor at its place among those that are stored behind each other; `first`: the box of places that `array` holds.

@@ -47,11 +47,13 @@ impl Walker<'_> {
                 ranges,
                 fold,
             } => {
+                let prepared = self.schedule.kernels.of(step.result);
                 let join = local::Join {
                     inputs,
                     kernel: &self.plan.kernels[kernel.0 as usize],
                     ranges,
-                    memo: self.schedule.memos.get(step.result.0 as usize),
+                    prepared: prepared
+                        .ok_or_else(|| RunError::internal("a kernel has not been prepared"))?,
                 };
                 if let Some((relation, update)) = &self.schedule.updates[step.result.0 as usize] {
                     let changes = local::changes(&self.place(), &join, update, &step.kind)?;
@@ -106,7 +108,7 @@ impl Walker<'_> {
         let tuples = self.store.give(relation);
         let mut tuples = tuples
             .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))?;
-        local::change(&mut tuples, changes)?;
+        local::change(&*self.options.device, &mut tuples, changes)?;
         Ok(tuples)
     }
 

@@ -7,13 +7,12 @@
 //! r0: {(0,): [f32[5, 6]], (2,): [f32[4, 6]]}   216 bytes   peak 336
 //! ```
 
-use ein_array::Array;
+use ein_device::{Buffer, BufferIdentity};
 use ein_plan::{BlockId, RelationId};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 
 /// The columns of a tuple.
-pub(crate) type Tuple = Vec<Arc<Array>>;
+pub(crate) type Tuple = Vec<Buffer>;
 
 /// Tuples by key, in key order.
 pub(crate) type Tuples = BTreeMap<Vec<u32>, Tuple>;
@@ -38,8 +37,8 @@ impl From<RelationId> for Name {
 #[derive(Default)]
 pub(crate) struct Store {
     relations: HashMap<Name, Tuples>,
-    /// How many tuples hold an array, by the address of its elements.
-    holders: HashMap<usize, u32>,
+    /// How many tuples hold a buffer.
+    holders: HashMap<BufferIdentity, u32>,
     bytes: u64,
     peak: u64,
 }
@@ -66,40 +65,39 @@ impl Store {
 
     /// The tuples of a relation that is not needed any more, to be taken apart. They count until
     /// [`Store::forget`] is called with what this returns second.
-    pub fn take(&mut self, relation: RelationId) -> Option<(Tuples, Addresses)> {
+    pub fn take(&mut self, relation: RelationId) -> Option<(Tuples, Taken)> {
         let tuples = self.relations.remove(&relation.into())?;
-        let addresses = addresses(&tuples);
-        Some((tuples, Addresses(addresses)))
+        let taken = Taken(buffers(&tuples).collect());
+        Some((tuples, taken))
     }
 
     /// The tuples of a relation that is not needed any more; they do not count any longer.
     pub fn give(&mut self, relation: RelationId) -> Option<Tuples> {
         let tuples = self.relations.remove(&relation.into())?;
-        for (address, bytes) in each_address(&tuples) {
-            self.release(address, bytes);
+        for (buffer, bytes) in buffers(&tuples) {
+            self.release(buffer, bytes);
         }
         Some(tuples)
     }
 
     /// What was taken has become `made`, which is yet to be inserted. Until then both count, except for
     /// arrays that were taken over.
-    pub fn forget(&mut self, taken: Addresses, made: &Tuples) {
-        let kept: HashSet<usize> = taken.0.iter().map(|(address, _)| *address).collect();
-        let fresh: u64 = addresses(made)
-            .iter()
-            .filter(|(address, _)| !kept.contains(address))
+    pub fn forget(&mut self, taken: Taken, made: &Tuples) {
+        let kept: HashSet<BufferIdentity> = taken.0.iter().map(|(buffer, _)| *buffer).collect();
+        let fresh: u64 = buffers(made)
+            .filter(|(buffer, _)| !kept.contains(buffer))
             .map(|(_, bytes)| bytes)
             .sum();
         self.peak = self.peak.max(self.bytes + fresh);
-        for (address, bytes) in taken.0 {
-            self.release(address, bytes);
+        for (buffer, bytes) in taken.0 {
+            self.release(buffer, bytes);
         }
     }
 
     /// Adds a relation.
     pub fn insert(&mut self, name: Name, tuples: Tuples) {
-        for (address, bytes) in each_address(&tuples) {
-            let holders = self.holders.entry(address).or_insert(0);
+        for (buffer, bytes) in buffers(&tuples) {
+            let holders = self.holders.entry(buffer).or_insert(0);
             *holders += 1;
             if *holders == 1 {
                 self.bytes += bytes;
@@ -112,8 +110,8 @@ impl Store {
     /// Drops a relation, if it is there.
     pub fn free(&mut self, name: Name) {
         if let Some(tuples) = self.relations.remove(&name) {
-            for (address, bytes) in each_address(&tuples) {
-                self.release(address, bytes);
+            for (buffer, bytes) in buffers(&tuples) {
+                self.release(buffer, bytes);
             }
         }
     }
@@ -133,27 +131,22 @@ impl Store {
         self.peak
     }
 
-    fn release(&mut self, address: usize, bytes: u64) {
-        if let Some(holders) = self.holders.get_mut(&address) {
+    fn release(&mut self, buffer: BufferIdentity, bytes: u64) {
+        if let Some(holders) = self.holders.get_mut(&buffer) {
             *holders -= 1;
             if *holders == 0 {
-                self.holders.remove(&address);
+                self.holders.remove(&buffer);
                 self.bytes -= bytes;
             }
         }
     }
 }
 
-/// The arrays of a relation that was taken.
-pub(crate) struct Addresses(Vec<(usize, u64)>);
+/// The buffers of a relation that was taken.
+pub(crate) struct Taken(Vec<(BufferIdentity, u64)>);
 
-/// Address and bytes of every array; empty arrays have no address of their own and no bytes.
-fn each_address(tuples: &Tuples) -> impl Iterator<Item = (usize, u64)> + '_ {
-    let bytes = tuples.values().flatten().map(|array| array.data().bytes());
-    let bytes = bytes.filter(|bytes| !bytes.is_empty());
-    bytes.map(|bytes| (bytes.as_ptr() as usize, bytes.len() as u64))
-}
-
-fn addresses(tuples: &Tuples) -> Vec<(usize, u64)> {
-    each_address(tuples).collect()
+/// Identity and bytes of every buffer that has elements.
+fn buffers(tuples: &Tuples) -> impl Iterator<Item = (BufferIdentity, u64)> + '_ {
+    let buffers = tuples.values().flatten();
+    buffers.filter_map(|buffer| Some((buffer.identity()?, buffer.bytes())))
 }

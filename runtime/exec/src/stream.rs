@@ -9,11 +9,9 @@ use crate::local::{self, Join, Place, ranges_at};
 use crate::source;
 use crate::store::{Tuple, Tuples};
 use crate::walk::{Walker, fits};
-use ein_array::Array;
 use ein_comm::Communicator;
-use ein_kernels::Chunk;
+use ein_device::Buffer;
 use ein_plan::{Operation, RelationId, Step};
-use std::sync::Arc;
 
 /// A tuple of a streamed operand, with its key.
 type Hand = Option<(Vec<u32>, Tuple)>;
@@ -48,8 +46,7 @@ impl Walker<'_> {
                 Some(maker) => maker(visit.key.clone())?.1,
                 None => {
                     let next = visits.peek().and_then(|next| next.members.first());
-                    let columns = self.joined(step, (&visit.members, next), &mut hands, held)?;
-                    columns.into_iter().map(Arc::new).collect()
+                    self.joined(step, (&visit.members, next), &mut hands, held)?
                 }
             };
             let bytes = bytes_of(&tuple);
@@ -76,9 +73,10 @@ impl Walker<'_> {
         (members, next): (&[Vec<u32>], Option<&Vec<u32>>),
         hands: &mut Vec<Hand>,
         held: u64,
-    ) -> Result<Vec<Array>, RunError> {
+    ) -> Result<Tuple, RunError> {
         let plan = self.plan;
-        let join = Join::of(plan, step);
+        let schedule = self.schedule;
+        let join = Join::of(plan, &schedule.kernels, step);
         let join = join.ok_or_else(|| RunError::internal("this step is not a join"))?;
         let fold = match &step.operation {
             Operation::LocalJoin { fold, .. } => fold.as_ref(),
@@ -86,7 +84,7 @@ impl Walker<'_> {
         };
         let keys = fold.map_or(&step.kind.keys, |fold| &fold.keys);
         hands.resize_with(join.inputs.len(), || None);
-        let mut sum: Option<Vec<Array>> = None;
+        let mut sum: Option<Tuple> = None;
         for (number, member) in members.iter().enumerate() {
             for (input, hand) in join.inputs.iter().zip(hands.iter_mut()) {
                 if plan.is_streamed(input.relation) {
@@ -100,27 +98,21 @@ impl Walker<'_> {
                 plan,
                 site: self.comm.site(),
                 store: &self.store,
+                device: &*self.options.device,
             };
             let mut operands = vec![];
             for (input, hand) in join.inputs.iter().zip(hands.iter()) {
                 operands.push(match hand {
-                    None => local::chunk(&place, input, member)?,
-                    Some((key, tuple)) => {
-                        let ranges = plan.kind(input.relation).ranges(key);
-                        Chunk {
-                            columns: tuple.iter().map(|column| &**column).collect(),
-                            start: ranges.iter().map(|(start, _)| *start).collect(),
-                        }
-                    }
+                    None => local::operand(&place, input, member)?,
+                    Some((key, tuple)) => local::operand_of(plan.kind(input.relation), key, tuple),
                 });
             }
             let ranges = ranges_at(&join, keys, member);
             let before = sum.as_deref().map_or(0, bytes_of);
             sum = Some(match sum {
-                None => local::evaluated(&place, &join, &ranges, &operands)?,
-                Some(sum) => local::added(&place, &join, sum, &ranges, &operands)?,
+                None => local::evaluated(&place, &join, ranges, operands)?,
+                Some(sum) => local::added(&place, &join, sum, ranges, operands)?,
             });
-            drop(operands);
             self.store.beside(held + before + in_hand(hands));
         }
         sum.ok_or_else(|| RunError::internal("nothing makes up a tuple"))
@@ -162,7 +154,6 @@ fn in_hand(hands: &[Hand]) -> u64 {
     tuples.map(|(_, tuple)| bytes_of(tuple)).sum()
 }
 
-fn bytes_of<A: std::borrow::Borrow<Array>>(columns: &[A]) -> u64 {
-    let bytes = |column: &A| column.borrow().data().bytes().len() as u64;
-    columns.iter().map(bytes).sum()
+fn bytes_of(columns: &[Buffer]) -> u64 {
+    columns.iter().map(Buffer::bytes).sum()
 }

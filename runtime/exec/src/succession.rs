@@ -8,7 +8,7 @@
 
 use crate::RunError;
 use crate::local::Old;
-use crate::store::Addresses;
+use crate::store::Taken;
 use crate::walk::Walker;
 use ein_comm::Communicator;
 use ein_plan::{RelationId, Step, Succession, Sweep};
@@ -45,7 +45,7 @@ impl Walker<'_> {
         };
         let finite =
             |data: &ein_array::Data| (0..data.len()).all(|at| data.get(at).as_f64().is_finite());
-        known &= loss.is_some() && arrays().all(|array| finite(array.data()));
+        known &= loss.is_some() && arrays().all(|buffer| finite(buffer.to_host().data()));
         let unknown = (!known).then(String::new);
         self.settled = self.comm.inner().agree(unknown)?.is_none();
         Ok(())
@@ -60,7 +60,7 @@ impl Walker<'_> {
     }
 
     /// Takes what members of a sweep are written over from what is held; it counts until each member is there.
-    pub(crate) fn succeeded(&mut self, sweep: &Sweep) -> (Old, BTreeMap<RelationId, Addresses>) {
+    pub(crate) fn succeeded(&mut self, sweep: &Sweep) -> (Old, BTreeMap<RelationId, Taken>) {
         let (mut old, mut counted) = (vec![], BTreeMap::new());
         for member in &sweep.members {
             let succession = self.schedule.successions.get(member);

@@ -19,10 +19,12 @@ use crate::schedule::{Item, Schedule};
 use crate::session::feed::Feed;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic};
-use ein_comm::{ArrayKind, Communicator, Counting, Moved};
+use ein_comm::{Communicator, Counting, Moved};
+use ein_device::Workers;
 use ein_plan::{BlockId, Operation, Plan, RelationId, Step, Sweep};
 use rayon::ThreadPool;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -41,7 +43,7 @@ pub(crate) fn walk(
         failure = output::check(plan, options, &token).err();
     }
     agree(comm, failure)?;
-    let schedule = Schedule::of(plan, comm);
+    let schedule = Schedule::of(plan, comm, &*options.device);
     let recorder = Recorder::new(options.note);
     let mut walker = Walker::new(plan, &schedule, comm, options, current);
     walker.recorder = Some((&recorder, 0));
@@ -53,33 +55,16 @@ pub(crate) fn walk(
 
 /// The threads of a site. The only site of a run, which talks to nobody, is one of them: a step begins without waking another.
 pub(crate) fn pool(comm: &dyn Communicator, options: &Options) -> Result<ThreadPool, RunError> {
-    let threads = options.threads.max(1);
-    let cores = options.cores_of(comm);
-    let alone = comm.sites() == 1;
-    // What waits while its pool computes may be where that is; a thread of the pool that also does what is done alone is left where there is room.
-    match (cores.len() == threads, alone) {
-        (true, true) => ein_kernels::cores::begin_at(&cores),
-        (true, false) => ein_kernels::cores::keep_to(&cores),
-        (false, _) => {}
-    }
-    let builder = || {
-        let cores = cores.clone();
-        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        builder.start_handler(move |thread| {
-            if let Some(core) = cores.get(thread) {
-                ein_kernels::cores::keep_to(&[*core]);
-            }
-        })
+    let workers = Workers {
+        threads: options.threads.max(1),
+        cores: &options.cores_of(comm),
+        alone: comm.sites() == 1,
     };
-    let own = alone.then(|| builder().use_current_thread().build().ok());
-    // A thread that is in a pool already stays in that one.
-    own.flatten()
-        .map_or_else(|| builder().build(), Ok)
-        .map_err(|error| {
-            RunError::internal(format!(
-                "the threads of the site cannot be started: {error}"
-            ))
-        })
+    options.device.workers(&workers).map_err(|error| {
+        RunError::internal(format!(
+            "the threads of the site cannot be started: {error}"
+        ))
+    })
 }
 
 /// How often what has begun is kept going beside steps.
@@ -142,7 +127,7 @@ impl<'a> Walker<'a> {
             made: vec![0; plan.repeats.len()],
             counts: vec![0; plan.repeats.len()],
             schedule,
-            disk: Disk::new(options.spill.clone()),
+            disk: Disk::new(options.spill.clone(), Arc::clone(&options.device)),
             took: Duration::ZERO,
             begun: vec![],
             settled: false,
@@ -159,6 +144,7 @@ impl<'a> Walker<'a> {
             .doing("the beginning of a plan".to_owned(), patience);
         let began = Instant::now();
         self.items(&self.schedule.items, pool)?;
+        self.options.device.synchronize();
         self.took = began.elapsed();
         self.comm.doing("the end of a plan".to_owned(), patience);
         agree(*self.comm.inner(), self.failure.take())?;
@@ -268,6 +254,9 @@ impl<'a> Walker<'a> {
     /// Notes a step that has been taken.
     pub fn note(&self, number: usize, began: Option<Instant>) {
         if let Some((recorder, plan)) = self.recorder {
+            if began.is_some() {
+                self.options.device.synchronize();
+            }
             recorder.ends((plan, number), began, self.store.held());
         }
     }
@@ -309,8 +298,7 @@ impl<'a> Walker<'a> {
             .map(|n| self.looking || !self.schedule.passing[*n]);
         let kept: Vec<bool> = kept.collect();
         let (old, mut taken) = self.succeeded(sweep);
-        let (place, memos) = (self.place(), &self.schedule.memos);
-        match local::sweep(&place, sweep, &kept, old, memos) {
+        match local::sweep(&self.place(), sweep, &kept, old, &self.schedule.kernels) {
             Ok(made) => {
                 for (number, tuples) in numbers.into_iter().zip(made) {
                     if let Some(tuples) = tuples
@@ -408,6 +396,7 @@ impl<'a> Walker<'a> {
             plan: self.plan,
             site: self.comm.site(),
             store: &self.store,
+            device: &*self.options.device,
         }
     }
 
@@ -431,7 +420,8 @@ impl<'a> Walker<'a> {
             return Err(RunError::internal("a local step moves nothing"));
         };
         let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);
-        movement::movement(&self.comm, &self.plan.mesh, from, &step.kind, tuples)
+        let places = (&self.comm as &dyn Communicator, &*self.options.device);
+        movement::movement(places, &self.plan.mesh, from, &step.kind, tuples)
     }
 
     /// Checks what a step made, keeps it, and frees what is not needed any more.
@@ -511,7 +501,7 @@ pub(crate) fn fits(step: &Step, tuples: &Tuples) -> Result<(), RunError> {
         if !right {
             let found: Vec<String> = tuple
                 .iter()
-                .map(|array| ArrayKind::of(array).to_string())
+                .map(|buffer| buffer.buffer_type().to_string())
                 .collect();
             return Err(RunError::internal(format!(
                 "the tuple {key:?} of r{} is [{}], but its type says {:?}{:?}",

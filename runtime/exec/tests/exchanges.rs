@@ -14,7 +14,7 @@ fn results_and_figures_are_those_of_single_movements() {
         let options = Options {
             threads: 4,
             spill: folder.path().into(),
-            ..Options::default()
+            ..Options::on(ein_device_cpu::device())
         };
         let (single, together) = (meetings(sites, false), meetings(sites, true));
         let expected = run_in_process(&single, &options).unwrap();
@@ -43,7 +43,7 @@ fn a_folder_that_cannot_be_written_ends_the_run_at_all_sites() {
         let options = Options {
             threads: 2,
             spill: "/no/such/folder".into(),
-            ..Options::default()
+            ..Options::on(ein_device_cpu::device())
         };
         let error = run_in_process(&meetings(sites, true), &options).unwrap_err();
         assert_eq!((error.code, error.kind), ("E0705", ErrorKind::Output));
@@ -130,7 +130,7 @@ fn tuples_on_disk_give_what_held_ones_do() {
         let options = Options {
             threads: 3,
             spill: folder.path().into(),
-            ..Options::default()
+            ..Options::on(ein_device_cpu::device())
         };
         let expected = run_in_process(&tuples(sites, ""), &options).unwrap();
         for streams in ["stream r0, r1, r2, r4\n", "stream r1\n", "stream r2, r4\n"] {

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use ein_array::Data;
+use ein_device::{Device, Draw};
+use ein_device_cpu::Cpu;
 use ein_exec::{ErrorKind, Options, Report, run_in_process};
 use ein_plan::{Plan, memory, traffic, verify};
 
@@ -19,7 +21,7 @@ fn run(plan: &Plan) -> Report {
     let options = Options {
         threads: 4,
         seed: 3,
-        ..Options::default()
+        ..Options::on(ein_device_cpu::device())
     };
     let report = run_in_process(plan, &options).unwrap_or_else(|error| panic!("{error}"));
     let stated = traffic::total_of(plan, &report.rounds);
@@ -189,14 +191,15 @@ output xs = r9: f64[3, 5]
 fn loops_in_loops_begin_afresh_and_draw_anew() {
     let draw = |rounds: &[u64]| {
         let uniform = ein_plan::Source::Uniform { lo: 0.0, hi: 1.0 };
-        let drawn = ein_kernels::generate_in_round(
-            &uniform,
-            ein_plan::DType::F64,
-            "u.z",
-            (3, rounds),
-            &[5],
-            &[(0, 5)],
-        );
+        let draw = Draw {
+            source: &uniform,
+            dtype: ein_plan::DType::F64,
+            stream: "u.z",
+            seed: 3,
+            rounds,
+            shape: &[5],
+        };
+        let drawn = Cpu.generate(&draw, &[(0, 5)]).to_host();
         match drawn.data() {
             Data::F64(values) => values.clone(),
             other => panic!("{other:?}"),
@@ -250,7 +253,7 @@ output x = r7: f64[9]
     for sites in 1..=5 {
         for text in [text, &without] {
             let plan = plan(&text.replace("SITES", &sites.to_string()));
-            let error = run_in_process(&plan, &Options::default()).unwrap_err();
+            let error = run_in_process(&plan, &Options::on(ein_device_cpu::device())).unwrap_err();
             assert_eq!((error.kind, error.code), (ErrorKind::Program, "E0720"));
             assert_eq!(
                 error.message,
@@ -277,7 +280,7 @@ output x = r5: f64[9]
 ";
     for sites in 1..=5 {
         let plan = plan(&text.replace("SITES", &sites.to_string()));
-        let error = run_in_process(&plan, &Options::default()).unwrap_err();
+        let error = run_in_process(&plan, &Options::on(ein_device_cpu::device())).unwrap_err();
         assert_eq!(
             error.message,
             "position 9 is outside `w`, whose dimension 1 has positions 0 to 8; at i = 7; in the round t = 1"

@@ -9,15 +9,15 @@
 mod plans;
 
 use ein_array::{Array, Data};
+use ein_comm::Communicator;
 use ein_comm::mpi::{self, Mpi, Shim};
-use ein_comm::{ArrayKind, Communicator};
+use ein_device::{Buffer, BufferType};
 use ein_exec::{Options, run_in_process, run_site};
 use ein_plan::{DType, Plan};
 use plans::*;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SCENARIO: &str = "EIN_TEST_SCENARIO";
@@ -218,7 +218,7 @@ fn options() -> Options {
     Options {
         threads: 1,
         spill: std::env::temp_dir(),
-        ..Options::default()
+        ..Options::on(ein_device_cpu::device())
     }
 }
 
@@ -298,15 +298,14 @@ fn same(mpi: &Mpi, plan: &Plan) {
     }
 }
 
-fn array(values: Vec<i64>) -> Arc<Array> {
-    Arc::new(Array::new(vec![values.len()], Data::I64(values)).unwrap())
+fn array(values: Vec<i64>) -> Buffer {
+    Array::new(vec![values.len()], Data::I64(values))
+        .unwrap()
+        .into()
 }
 
-fn kinds(lengths: impl IntoIterator<Item = usize>) -> Vec<ArrayKind> {
-    let kind = |length| ArrayKind {
-        dtype: DType::I64,
-        shape: vec![length],
-    };
+fn kinds(lengths: impl IntoIterator<Item = usize>) -> Vec<BufferType> {
+    let kind = |length| BufferType::dense(DType::I64, vec![length]);
     lengths.into_iter().map(kind).collect()
 }
 
@@ -325,7 +324,7 @@ fn several_at_once(mpi: &Mpi) {
     for (ticket, number, length) in [(second, 2000, 20_000), (first, 1000, 3)] {
         let come = mpi.end(ticket).unwrap();
         for (from, parcel) in (0..).zip(come) {
-            assert_eq!(*parcel[0], *array(vec![number + 10 * from + me; length]));
+            assert_eq!(parcel[0], array(vec![number + 10 * from + me; length]));
         }
     }
 }

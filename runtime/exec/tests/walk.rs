@@ -3,19 +3,20 @@
 
 mod plans;
 
-use ein_array::{Array, Data};
-use ein_comm::{ArrayKind, CommError, Communicator, InProcess, Ticket, in_process};
+use ein_array::Data;
+use ein_comm::{CommError, Communicator, InProcess, Ticket, in_process};
+use ein_device::{Buffer, BufferType};
 use ein_exec::{ErrorKind, Options, Report, RunError, run_in_process, run_site};
 use ein_plan::*;
 use plans::*;
-use std::sync::Arc;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 fn options() -> Options {
     Options {
         threads: 4,
-        ..Options::default()
+        ..Options::on(ein_device_cpu::device())
     }
 }
 
@@ -334,20 +335,20 @@ impl Communicator for Failing {
     }
     fn begin(
         &self,
-        outgoing: Vec<Vec<Arc<Array>>>,
-        incoming: &[Vec<ArrayKind>],
+        outgoing: Vec<Vec<Buffer>>,
+        incoming: &[Vec<BufferType>],
     ) -> Result<Ticket, CommError> {
         self.count();
         self.inner.begin(outgoing, incoming)
     }
-    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Buffer>>, CommError> {
         self.inner.end(ticket)
     }
     fn share(
         &self,
-        mine: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        mine: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
         self.count();
         self.inner.share(mine, incoming)
     }

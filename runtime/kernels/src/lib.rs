@@ -64,7 +64,7 @@ mod window;
 pub use blas::{blas_in_use, load_blas};
 pub use combine::combine;
 pub use compiled::groups_compiled;
-pub use ein_matrix::Problem;
+pub use ein_plan::{Fault, KernelError, Problem};
 pub use generate::{generate, generate_in_round};
 pub use mapped::Mapped;
 pub use memo::Memo;
@@ -73,8 +73,7 @@ pub use sweep::{Member, Operand, Origin, Outline, sweep, sweep_over};
 pub use update::update;
 
 use ein_array::Array;
-use ein_plan::{Function, Kernel, Reduction};
-use std::fmt;
+use ein_plan::{Kernel, Reduction};
 
 /// An operand of one tuple: its columns and the global number at which each dimension begins.
 #[derive(Clone, Debug)]
@@ -106,69 +105,6 @@ pub enum Fusion {
     /// Never: the strip machine does everything.
     Never,
 }
-
-/// Why a kernel stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// A read outside its operand.
-    OutOfRange {
-        /// Which operand.
-        operand: u32,
-        /// Which dimension of it.
-        dimension: u32,
-        /// The global position.
-        position: i64,
-        /// Extent of the whole operand along the dimension.
-        extent: u64,
-    },
-    /// An integer division or remainder by zero.
-    DivisionByZero,
-    /// An integer raised to a negative power.
-    NegativePower,
-    /// `argmax` or `argmin` over nothing; the point is the output's.
-    NothingToChoose,
-    /// A library operation has no result; of the point, only batch indices count.
-    Library {
-        /// The operation.
-        operation: Function,
-        /// Why.
-        problem: Problem,
-    },
-}
-
-/// A fault and where it happened: the first faulty point in row-major order of the kernel's indices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelError {
-    /// What went wrong.
-    pub fault: Fault,
-    /// The global number of each of the kernel's indices.
-    pub point: Vec<u64>,
-}
-
-impl fmt::Display for KernelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.fault {
-            Fault::OutOfRange {
-                operand,
-                dimension,
-                position,
-                extent,
-            } => write!(
-                f,
-                "operand {operand} is read at position {position} of dimension {dimension}, which has {extent}"
-            )?,
-            Fault::DivisionByZero => f.write_str("an integer is divided by zero")?,
-            Fault::NegativePower => f.write_str("an integer is raised to a negative power")?,
-            Fault::NothingToChoose => f.write_str("there is nothing to choose from")?,
-            Fault::Library { operation, problem } => {
-                write!(f, "`{}` stops: {problem:?}", operation.name())?;
-            }
-        }
-        write!(f, ", at point {:?}", self.point)
-    }
-}
-
-impl std::error::Error for KernelError {}
 
 /// Evaluates a kernel at `ranges` (start and length of each of its indices, in global numbers).
 ///

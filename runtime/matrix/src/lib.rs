@@ -11,6 +11,7 @@
 //! ```
 
 use ein_plan::Function;
+pub use ein_plan::Problem;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{
     LltError, LltRegularization, cholesky_in_place, cholesky_in_place_scratch,
@@ -28,34 +29,6 @@ use std::sync::Once;
 
 /// A component of a vector that has at most this part of the largest does not decide its sign.
 const SMALL: f64 = 0.43;
-
-/// Why a library operation stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// Elimination finds no pivot other than 0 in this column.
-    Singular {
-        /// Number of the column, from 0.
-        pivot: u64,
-    },
-    /// The pivot of this row is not positive.
-    NotPositive {
-        /// Number of the row, from 0.
-        pivot: u64,
-    },
-    /// NaN or infinity in an argument.
-    NotFinite {
-        /// Which argument.
-        argument: u32,
-        /// Where along its first whole dimension.
-        row: u64,
-        /// Where along its second one.
-        column: u64,
-    },
-    /// The determinant has no logarithm.
-    NegativeDeterminant,
-    /// The iteration for eigenvalues or singular values does not end.
-    NoConvergence,
-}
 
 /// A matrix or vector of its own.
 #[derive(Clone, Debug, PartialEq)]

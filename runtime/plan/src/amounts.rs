@@ -8,6 +8,7 @@
 //! {i: 10/4, j: 6/2} f32[i, j] @ PART(i) on 4 sites:   18 18 12 12 elements
 //! ```
 
+use crate::format::Format;
 use crate::mesh::Mesh;
 use crate::relation::{AxisRole, KeyDim, Placement, RelationType, piece, sites_at};
 
@@ -62,7 +63,7 @@ impl<'a> Amounts<'a> {
             .array
             .columns
             .iter()
-            .map(|column| column.size() as u128);
+            .map(|column| u128::from(Format::default().bytes(*column, 1)));
         Amounts::elements(kind, mesh, sizes.sum())
     }
 

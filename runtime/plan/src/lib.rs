@@ -12,6 +12,8 @@ pub mod blocks;
 pub mod dtype;
 pub mod encode;
 pub mod exchange;
+pub mod fault;
+pub mod format;
 pub mod function;
 pub mod ids;
 pub mod kernel;
@@ -38,6 +40,8 @@ pub mod verify;
 pub mod work;
 
 pub use dtype::{DType, Scalar};
+pub use fault::{Fault, KernelError, Problem};
+pub use format::Format;
 pub use function::{Function, floor_quotient, remainder};
 pub use ids::{KernelId, Origin, RelationId};
 pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};

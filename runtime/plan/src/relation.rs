@@ -12,6 +12,7 @@
 //! ```
 
 use crate::dtype::DType;
+use crate::format::Format;
 use crate::mesh::Mesh;
 use serde::{Deserialize, Serialize};
 
@@ -180,13 +181,10 @@ impl RelationType {
     /// Bytes of the tuple with this key, all columns.
     pub fn tuple_bytes(&self, key: &[u32]) -> u64 {
         let elements: u64 = self.ranges(key).iter().map(|(_, n)| *n).product();
-        elements
-            * self
-                .array
-                .columns
-                .iter()
-                .map(|c| c.size() as u64)
-                .sum::<u64>()
+        let columns = self.array.columns.iter();
+        columns
+            .map(|dtype| Format::default().bytes(*dtype, elements))
+            .sum()
     }
 
     /// The sites that hold the tuple with this key: by axis their coordinate, or `None` for all coordinates.

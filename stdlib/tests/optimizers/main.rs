@@ -6,11 +6,12 @@ mod reference;
 use ein_data::{Reader, Writer};
 use ein_exec::session::Session;
 use ein_plan::{DType, FileRef};
+use einc_driver::arguments::DeviceKind;
 use einc_driver::bind::Purpose;
-use einc_driver::load;
 use einc_driver::planned::Prepared;
 use einc_driver::session;
 use einc_driver::settings::Settings;
+use einc_driver::{load, machine};
 use reference::{Memory, Rule, norm};
 use std::path::Path;
 
@@ -233,7 +234,7 @@ fn run(session: &Session, settings: &Settings, base: &Path, sites: u32) {
         base: base.to_owned(),
         inputs: settings.inputs.clone(),
         saves: settings.saves.clone(),
-        ..ein_exec::Options::default()
+        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()))
     };
     ein_exec::train_in_process(session, sites, &options, &|_| Ok(())).unwrap();
 }

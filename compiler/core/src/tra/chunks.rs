@@ -51,7 +51,8 @@ pub fn join(
                 }
             })
             .collect();
-        let chunk = evaluate(kernel, &ranges, &operands).map_err(Stop::Fault)?;
+        let chunk = evaluate(kernel, &ranges, &operands);
+        let chunk = chunk.map_err(|error| Stop::Fault(error.to_string()))?;
         result.insert(key.clone(), chunk);
     }
     Ok(result)

@@ -1,4 +1,4 @@
-//! Kernels on chunks, point by point: what the interpreters of TRA and IA run.
+//! Kernels on chunks, point by point: what the interpreters of TRA and IA run, and the reference device.
 //!
 //! Only what a point needs is evaluated: the untaken branch of a select is not, nor anything where the guard
 //! fails. Positions and indices are global numbers. Must not know keys.
@@ -10,8 +10,10 @@
 use super::carrier;
 use super::chunk::{Chunk, offset, positions};
 use crate::einsum::library;
-use crate::einsum::scalar::{self, convert, stored, truth};
-use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
+use crate::einsum::scalar::{self, NoValue, convert, stored, truth};
+use ein_plan::{
+    DType, Fault, Function, Kernel, KernelError, Library, Node, NodeId, Problem, Reduction, Scalar,
+};
 
 /// An operand of one tuple.
 pub struct Operand<'a> {
@@ -21,13 +23,15 @@ pub struct Operand<'a> {
     pub start: Vec<u64>,
 }
 
-/// What a kernel gives on `ranges` (start and length of each index): one column, or the carrier's. The error is
-/// why a run would stop.
+/// Evaluates a kernel on `ranges` (start and length of each index): one column, or the carrier's.
+///
+/// # Errors
+/// Why and where a run would stop: the first faulty point, an empty `argmax` only if there is no other.
 pub fn evaluate(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Operand<'_>],
-) -> Result<Chunk, String> {
+) -> Result<Chunk, KernelError> {
     let rank = kernel.output_rank as usize;
     let lengths: Vec<u64> = ranges.iter().map(|(_, length)| *length).collect();
     let (outer, inner) = lengths.split_at(rank);
@@ -37,8 +41,12 @@ pub fn evaluate(
             let local: Vec<u64> = at.iter().zip(start).map(|(at, start)| at - start).collect();
             chunk.columns[0][offset(&chunk.shape, &local)]
         };
-        let column = library::evaluate(kernel, &call, ranges, &read)
-            .map_err(|point| format!("`{}` has no result at {point:?}", call.operation.name()))?;
+        let column = library::evaluate(kernel, &call, ranges, &read).map_err(|point| {
+            let problem = problem(kernel, &call, &point, &read);
+            let operation = call.operation;
+            let fault = Fault::Library { operation, problem };
+            KernelError { fault, point }
+        })?;
         return Ok(Chunk {
             shape: lengths,
             columns: vec![column],
@@ -46,6 +54,7 @@ pub fn evaluate(
     }
     let value = kernel.graph.dtype(kernel.root);
     let mut columns = vec![vec![]; kernel.output.len()];
+    let mut nothing = None;
     for out in positions(outer) {
         let mut sum = kernel.reduction.map(|r| carrier::neutral(r, value));
         let mut plain = zero(value);
@@ -56,6 +65,10 @@ pub fn evaluate(
                 .zip(ranges)
                 .map(|(at, (start, _))| (at + start) as i64)
                 .collect();
+            let failed = |fault| KernelError {
+                fault,
+                point: point.iter().map(|at| *at as u64).collect(),
+            };
             let mut evaluator = Evaluator {
                 kernel,
                 operands,
@@ -63,11 +76,11 @@ pub fn evaluate(
                 known: vec![None; kernel.graph.len()],
             };
             if let Some(guard) = kernel.guard
-                && !truth(evaluator.node(guard)?)
+                && !truth(evaluator.node(guard).map_err(failed)?)
             {
                 continue;
             }
-            let x = evaluator.node(kernel.root)?;
+            let x = evaluator.node(kernel.root).map_err(failed)?;
             match (&mut sum, kernel.reduction) {
                 (Some(sum), Some(reduction)) => {
                     let index = point.get(rank).copied().unwrap_or(0);
@@ -80,7 +93,12 @@ pub fn evaluate(
         let results = match (sum, kernel.reduction) {
             (Some(sum), Some(reduction)) if kernel.finish => {
                 let result = carrier::finish(reduction, &sum);
-                vec![result.ok_or("there is nothing to choose from")?]
+                if result.is_none() && nothing.is_none() {
+                    let starts = ranges.iter().map(|(start, _)| *start);
+                    let point = out.iter().zip(starts).map(|(at, start)| at + start);
+                    nothing = Some(point.collect());
+                }
+                vec![result.unwrap_or(Scalar::Int(-1))]
             }
             (Some(sum), _) => sum,
             _ => vec![plain],
@@ -89,10 +107,47 @@ pub fn evaluate(
             column.push(stored(result, *dtype));
         }
     }
+    if let Some(point) = nothing {
+        let fault = Fault::NothingToChoose;
+        return Err(KernelError { fault, point });
+    }
     Ok(Chunk {
         shape: outer.to_vec(),
         columns,
     })
+}
+
+/// Why a call of a library operation has no result. Which pivot failed is not known here: it is said to be the first.
+fn problem(
+    kernel: &Kernel,
+    call: &Library,
+    point: &[u64],
+    read: &dyn Fn(u32, &[u64]) -> Scalar,
+) -> Problem {
+    for (number, argument) in (0u32..).zip(&call.arguments) {
+        let (rows, columns) = call.matrix(kernel, number as usize);
+        for at in positions(&[rows, columns]) {
+            let dims = argument.at.iter().enumerate();
+            let place = dims.map(|(dim, index)| match index {
+                Some(index) => point[index.0 as usize],
+                None => at[usize::from(argument.whole[0] != dim)],
+            });
+            let place: Vec<u64> = place.collect();
+            if !read(argument.operand, &place).as_f64().is_finite() {
+                return Problem::NotFinite {
+                    argument: number,
+                    row: at[0],
+                    column: at[1],
+                };
+            }
+        }
+    }
+    match call.operation {
+        Function::Cholesky => Problem::NotPositive { pivot: 0 },
+        Function::Logdet => Problem::NegativeDeterminant,
+        Function::Eigh | Function::Svd => Problem::NoConvergence,
+        _ => Problem::Singular { pivot: 0 },
+    }
 }
 
 /// Two columns of carriers, element by element; `a` stands before `b`.
@@ -125,7 +180,7 @@ struct Evaluator<'a> {
 
 impl Evaluator<'_> {
     /// The value of a node at the point. Works with a stack of its own, since a long sum is a deep graph.
-    fn node(&mut self, root: NodeId) -> Result<Scalar, String> {
+    fn node(&mut self, root: NodeId) -> Result<Scalar, Fault> {
         let mut stack = vec![root];
         while let Some(&top) = stack.last() {
             if self.known[top.0 as usize].is_some() {
@@ -188,7 +243,7 @@ impl Evaluator<'_> {
             .map(|(dim, at, _)| (dim, at))
     }
 
-    fn apply(&self, id: NodeId) -> Result<Scalar, String> {
+    fn apply(&self, id: NodeId) -> Result<Scalar, Fault> {
         let dtype = self.kernel.graph.dtype(id);
         match self.kernel.graph.node(id) {
             Node::Constant(value) => Ok(convert(*value, dtype)),
@@ -203,9 +258,12 @@ impl Evaluator<'_> {
                 if let Some((dim, at)) = self.outside(*operand, positions) {
                     return match otherwise {
                         Some(otherwise) => Ok(self.value(*otherwise)),
-                        None => Err(format!(
-                            "operand {operand} is read at position {at} of dimension {dim}"
-                        )),
+                        None => Err(Fault::OutOfRange {
+                            operand: *operand,
+                            dimension: dim as u32,
+                            position: at,
+                            extent: self.kernel.operands[*operand as usize].shape[dim],
+                        }),
                     };
                 }
                 let Operand { chunk, start } = &self.operands[*operand as usize];
@@ -216,9 +274,8 @@ impl Evaluator<'_> {
                         (integer(self.value(*position)) as u64).wrapping_sub(*start)
                     })
                     .collect();
-                if local.iter().zip(&chunk.shape).any(|(at, n)| at >= n) {
-                    return Err(format!("operand {operand} is read outside its chunk"));
-                }
+                let inside = local.iter().zip(&chunk.shape).all(|(at, n)| at < n);
+                assert!(inside, "operand {operand} is read outside its chunk");
                 let element = chunk.columns[*column as usize][offset(&chunk.shape, &local)];
                 Ok(convert(element, dtype))
             }
@@ -231,7 +288,10 @@ impl Evaluator<'_> {
                     .first()
                     .map_or(dtype, |a| self.kernel.graph.dtype(*a));
                 let arguments: Vec<Scalar> = arguments.iter().map(|a| self.value(*a)).collect();
-                scalar::apply(*function, &arguments, types).map_err(|why| format!("{why:?}"))
+                scalar::apply(*function, &arguments, types).map_err(|why| match why {
+                    NoValue::DivisionByZero => Fault::DivisionByZero,
+                    NoValue::NegativePower => Fault::NegativePower,
+                })
             }
         }
     }

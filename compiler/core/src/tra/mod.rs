@@ -16,7 +16,7 @@ mod carrier;
 pub mod chunk;
 pub mod chunks;
 pub mod classes;
-mod evaluate;
+pub mod evaluate;
 mod finish;
 pub mod from_einsum;
 pub mod interpret;

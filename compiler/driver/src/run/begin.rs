@@ -7,7 +7,7 @@
 //! ```
 
 use crate::{
-    exit, failure::Failure, interrupt::Interrupt, planned::Prepared, program::Program,
+    exit, failure::Failure, interrupt::Interrupt, machine, planned::Prepared, program::Program,
     settings::Settings, target,
 };
 use ein_exec::session::{Begin, Keeping};
@@ -175,6 +175,7 @@ pub(super) fn options(
     let mut inputs = weights;
     inputs.extend(settings.inputs.clone());
     Options {
+        device: machine::device(settings.device),
         seed: settings.seed,
         threads,
         cores,

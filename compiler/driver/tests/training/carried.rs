@@ -9,6 +9,7 @@ use ein_exec::{RunError, Session};
 use ein_plan::{Output, Plan};
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Two layers, whose loss may depend on the params alone too, and how it is trained.
 fn program(extra: &str, rest: &str) -> String {
@@ -24,14 +25,15 @@ fn program(extra: &str, rest: &str) -> String {
 
 /// The plans in which steps are made.
 fn steps(session: &mut Session) -> impl Iterator<Item = &mut Plan> {
-    session.blocks.iter_mut().flat_map(|block| {
+    let plans = session.blocks.iter_mut().flat_map(|block| {
         let own = block
             .rounds
             .iter_mut()
             .flat_map(|rounds| &mut rounds.subnets);
         let own = own.flat_map(|subnet| subnet.step.values_mut().chain(&mut subnet.apply));
         block.step.values_mut().chain(&mut block.apply).chain(own)
-    })
+    });
+    plans.map(Arc::make_mut)
 }
 
 /// Gives out what is carried too, so that nothing takes its memory.

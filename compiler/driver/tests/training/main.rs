@@ -19,11 +19,12 @@ mod wrong;
 use ein_array::{Array, Data};
 use ein_exec::{Event, Report, RunError, train_in_process};
 use ein_plan::{DType, Source};
+use einc_driver::arguments::DeviceKind;
 use einc_driver::bind::Purpose;
 use einc_driver::planned::Prepared;
 use einc_driver::session;
 use einc_driver::settings::Settings;
-use einc_driver::{exit, load};
+use einc_driver::{exit, load, machine};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -104,7 +105,7 @@ pub(crate) fn attempt_in(
     let options = ein_exec::Options {
         threads: sites as usize,
         base: program.base.clone(),
-        ..ein_exec::Options::default()
+        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()))
     };
     let report: Report = train_in_process(&session, sites, &options, &watch)?;
     let (losses, validated, rates) = told.into_inner().unwrap();
@@ -116,7 +117,10 @@ pub(crate) fn attempt_in(
                 (begun, step) if begun == number as u64 => step,
                 _ => 0,
             };
-            let stated = ein_exec::session::stated(&session, block, rounds, (sites, 0), from);
+            let stated = {
+                let drawn = (0, &ein_device_cpu::Cpu as &dyn ein_device::Device);
+                ein_exec::session::stated(&session, block, rounds, sites, drawn, from)
+            };
             for (of, name, found) in &report.exchanged {
                 let expected = stated.get(name).copied().unwrap_or_default();
                 if *of == number {

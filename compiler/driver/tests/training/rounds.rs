@@ -7,8 +7,8 @@
 
 use crate::subnets::{Net, Rule, Way, convolutions, dense};
 use crate::{attempt, attempt_in, close};
-use ein_array::Array;
-use ein_comm::{ArrayKind, CommError, Communicator, Ticket, in_process};
+use ein_comm::{CommError, Communicator, Ticket, in_process};
+use ein_device::{Buffer, BufferType};
 use ein_exec::Event;
 use ein_exec::session::Begin;
 use einc_core::pipeline::{self, report::PlanRounds};
@@ -18,7 +18,6 @@ use einc_driver::settings::Settings;
 use einc_driver::{load, session};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn check(net: &Net, strategy: &str, way: Way) {
@@ -526,7 +525,7 @@ fn a_net_larger_than_a_site_is_trained() {
             });
             let options = ein_exec::Options {
                 threads: sites as usize,
-                ..ein_exec::Options::default()
+                ..ein_exec::Options::on(ein_device_cpu::device())
             };
             let report =
                 ein_exec::train_in_process(&session, sites, &options, &|_| Ok(())).unwrap();
@@ -631,21 +630,21 @@ impl Communicator for Failing<'_> {
     }
     fn begin(
         &self,
-        outgoing: Vec<Vec<Arc<Array>>>,
-        incoming: &[Vec<ArrayKind>],
+        outgoing: Vec<Vec<Buffer>>,
+        incoming: &[Vec<BufferType>],
     ) -> Result<Ticket, CommError> {
         let left = self.left.fetch_sub(1, Ordering::Relaxed);
         assert!(left > 0, "the power is gone");
         self.end.begin(outgoing, incoming)
     }
-    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Buffer>>, CommError> {
         self.end.end(ticket)
     }
     fn share(
         &self,
-        mine: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        mine: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
         self.end.share(mine, incoming)
     }
     fn barrier(&self) -> Result<(), CommError> {
@@ -676,7 +675,7 @@ fn a_lost_site_is_named_with_its_round() {
     let Prepared::Session(session) = prepared else {
         unreachable!("the program trains");
     };
-    let options = ein_exec::Options::default();
+    let options = ein_exec::Options::on(ein_device_cpu::device());
     // Exchanges that a site may make; returns also how many were made until step 6 was saved.
     let run = |exchanges: usize| -> (Vec<ein_exec::RunError>, usize) {
         let _ = std::fs::remove_dir_all(&path);
@@ -757,7 +756,7 @@ fn profiles_have_the_steps_that_sites_make_by_themselves() {
     };
     let options = ein_exec::Options {
         note: ein_exec::Note::Steps,
-        ..ein_exec::Options::default()
+        ..ein_exec::Options::on(ein_device_cpu::device())
     };
     let report = ein_exec::train_in_process(&session, 3, &options, &|_| Ok(())).unwrap();
     let together = session.plans().count() as u32;

@@ -13,12 +13,13 @@ mod table;
 
 pub use launcher::{Launcher, launched, unconnected_tasks};
 
-use crate::{ArrayKind, CommError, Communicator, Ticket, check_kinds};
+use crate::{CommError, Communicator, Ticket, check_types};
 use ein_array::Array;
+use ein_device::{Buffer, BufferType};
 use library::{Bytes, Library, Room, Transfer};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A shim: a shared library that was built against one MPI.
@@ -44,9 +45,9 @@ struct Transfers {
 struct Open {
     transfer: Transfer,
     /// The parcel to oneself.
-    own: Vec<Arc<Array>>,
+    own: Vec<Buffer>,
     /// What comes from each site.
-    incoming: Vec<Vec<ArrayKind>>,
+    incoming: Vec<Vec<BufferType>>,
 }
 
 /// One rank. Dropping it ends MPI, or, after a failure or in a panic, the whole job.
@@ -138,29 +139,29 @@ impl Mpi {
     }
 
     /// Checks an own parcel before it is sent, so that both sides agree on every length.
-    fn promised(&self, parcel: &[Arc<Array>], kinds: &[ArrayKind]) -> Result<(), CommError> {
-        check_kinds(self.site, parcel, kinds)
+    fn promised(&self, parcel: &[Buffer], kinds: &[BufferType]) -> Result<(), CommError> {
+        check_types(self.site, parcel, kinds)
             .inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
     }
 
     /// Begins to send `outgoing[s]` to each other site `s` and to receive what `incoming` promises; `own` is handed on.
     fn post(
         &self,
-        outgoing: &[&[Arc<Array>]],
-        own: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
+        outgoing: &[&[Buffer]],
+        own: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
     ) -> Result<Ticket, CommError> {
         let mut sends: Vec<(u32, Bytes)> = vec![];
         let mut receives: Vec<(u32, Room)> = vec![];
         for site in (0..self.sites).filter(|site| *site != self.site) {
             let parcel = outgoing[site as usize];
             sends.push((site, Bytes::Packed(pack(parcel))));
-            let large = parcel.iter().filter(|a| a.data().bytes().len() > SMALL);
-            sends.extend(large.map(|array| (site, Bytes::Array(Arc::clone(array)))));
-            let (small, large): (Vec<&ArrayKind>, Vec<&ArrayKind>) = incoming[site as usize]
+            let large = parcel.iter().filter(|buffer| !is_small(buffer.bytes()));
+            sends.extend(large.map(|buffer| (site, Bytes::Array(buffer.to_host()))));
+            let (small, large): (Vec<&BufferType>, Vec<&BufferType>) = incoming[site as usize]
                 .iter()
-                .partition(|kind| kind.bytes() <= SMALL);
-            let small = small.iter().map(|kind| kind.bytes()).sum();
+                .partition(|kind| is_small(kind.bytes()));
+            let small = small.iter().map(|kind| kind.bytes() as usize).sum();
             receives.push((site, Room::Packed(vec![0; small])));
             let large = large.iter().map(|k| Array::room(k.dtype, &k.shape));
             receives.extend(large.map(|array| (site, Room::Array(array))));
@@ -193,21 +194,18 @@ impl Mpi {
     fn spread(
         &self,
         root: u32,
-        mine: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
-        let mut arrived: Vec<Vec<Arc<Array>>> = incoming
+        mine: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
+        let mut arrived: Vec<Vec<Buffer>> = incoming
             .iter()
             .map(|kinds| Parcel::new(kinds).unpack())
             .collect();
         if root == self.site {
             self.checked(self.library.broadcast(root, &pack(&mine)))?;
-            for bytes in mine
-                .iter()
-                .map(|a| a.data().bytes())
-                .filter(|b| b.len() > SMALL)
-            {
-                self.checked(self.library.broadcast(root, bytes))?;
+            for buffer in mine.iter().filter(|buffer| !is_small(buffer.bytes())) {
+                let array = buffer.to_host();
+                self.checked(self.library.broadcast(root, array.data().bytes()))?;
             }
             arrived[root as usize] = mine;
         } else {
@@ -215,7 +213,7 @@ impl Mpi {
             self.checked(self.library.receive_broadcast(root, &mut parcel.small))?;
             for array in &mut parcel.arrays {
                 let bytes = array.data_mut().bytes_mut();
-                if bytes.len() > SMALL {
+                if !is_small(bytes.len() as u64) {
                     self.checked(self.library.receive_broadcast(root, bytes))?;
                 }
             }
@@ -225,36 +223,40 @@ impl Mpi {
     }
 }
 
+/// Whether an array of so many bytes is packed with others.
+fn is_small(bytes: u64) -> bool {
+    bytes <= SMALL as u64
+}
+
 /// The small arrays of a parcel, one after the other.
-fn pack(arrays: &[Arc<Array>]) -> Vec<u8> {
-    let bytes = arrays.iter().map(|array| array.data().bytes());
-    bytes
-        .filter(|b| b.len() <= SMALL)
-        .flatten()
-        .copied()
-        .collect()
+fn pack(buffers: &[Buffer]) -> Vec<u8> {
+    let mut packed = vec![];
+    for buffer in buffers.iter().filter(|buffer| is_small(buffer.bytes())) {
+        packed.extend_from_slice(buffer.to_host().data().bytes());
+    }
+    packed
 }
 
 /// The arrays of a parcel from its rooms: that of the small ones, and one for each large one.
-fn unpack(kinds: &[ArrayKind], rooms: &mut impl Iterator<Item = Room>) -> Vec<Arc<Array>> {
+fn unpack(kinds: &[BufferType], rooms: &mut impl Iterator<Item = Room>) -> Vec<Buffer> {
     let small = match rooms.next() {
         Some(Room::Packed(bytes)) => bytes,
         _ => vec![],
     };
     let mut rest = small.as_slice();
     let arrays = kinds.iter().map(|kind| {
-        let large = match kind.bytes() > SMALL {
-            true => rooms.next(),
-            false => None,
+        let large = match is_small(kind.bytes()) {
+            true => None,
+            false => rooms.next(),
         };
         if let Some(Room::Array(array)) = large {
-            return Arc::new(array);
+            return array.into();
         }
         let mut array = Array::room(kind.dtype, &kind.shape);
-        let (own, others) = rest.split_at(kind.bytes());
+        let (own, others) = rest.split_at(kind.bytes() as usize);
         array.data_mut().bytes_mut().copy_from_slice(own);
         rest = others;
-        Arc::new(array)
+        array.into()
     });
     arrays.collect()
 }
@@ -266,27 +268,28 @@ struct Parcel {
 }
 
 impl Parcel {
-    fn new(kinds: &[ArrayKind]) -> Parcel {
+    fn new(kinds: &[BufferType]) -> Parcel {
         let arrays: Vec<Array> = kinds
             .iter()
             .map(|kind| Array::room(kind.dtype, &kind.shape))
             .collect();
-        let sizes = arrays.iter().map(|array| array.data().bytes().len());
+        let sizes = kinds.iter().map(BufferType::bytes);
+        let small: u64 = sizes.filter(|bytes| is_small(*bytes)).sum();
         Parcel {
-            small: vec![0; sizes.filter(|size| *size <= SMALL).sum()],
+            small: vec![0; small as usize],
             arrays,
         }
     }
 
-    fn unpack(self) -> Vec<Arc<Array>> {
+    fn unpack(self) -> Vec<Buffer> {
         let mut at = 0;
         let unpacked = self.arrays.into_iter().map(|mut array| {
             let bytes = array.data_mut().bytes_mut();
-            if bytes.len() <= SMALL {
+            if is_small(bytes.len() as u64) {
                 bytes.copy_from_slice(&self.small[at..at + bytes.len()]);
                 at += bytes.len();
             }
-            Arc::new(array)
+            array.into()
         });
         unpacked.collect()
     }
@@ -303,16 +306,16 @@ impl Communicator for Mpi {
 
     fn begin(
         &self,
-        mut outgoing: Vec<Vec<Arc<Array>>>,
-        incoming: &[Vec<ArrayKind>],
+        mut outgoing: Vec<Vec<Buffer>>,
+        incoming: &[Vec<BufferType>],
     ) -> Result<Ticket, CommError> {
         let own = std::mem::take(&mut outgoing[self.site as usize]);
         self.promised(&own, &incoming[self.site as usize])?;
-        let outgoing: Vec<&[Arc<Array>]> = outgoing.iter().map(Vec::as_slice).collect();
+        let outgoing: Vec<&[Buffer]> = outgoing.iter().map(Vec::as_slice).collect();
         self.post(&outgoing, own, incoming)
     }
 
-    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+    fn end(&self, ticket: Ticket) -> Result<Vec<Vec<Buffer>>, CommError> {
         let open = self.open().transfers.remove(&ticket);
         let Some(open) = open else {
             self.failed.store(true, Ordering::Relaxed);
@@ -336,12 +339,12 @@ impl Communicator for Mpi {
 
     fn share(
         &self,
-        mine: Vec<Arc<Array>>,
-        incoming: &[Vec<ArrayKind>],
-    ) -> Result<Vec<Vec<Arc<Array>>>, CommError> {
+        mine: Vec<Buffer>,
+        incoming: &[Vec<BufferType>],
+    ) -> Result<Vec<Vec<Buffer>>, CommError> {
         self.promised(&mine, &incoming[self.site as usize])?;
         let has_something =
-            |kinds: &Vec<ArrayKind>| kinds.iter().any(|kind| !kind.shape.contains(&0));
+            |kinds: &Vec<BufferType>| kinds.iter().any(|kind| !kind.shape.contains(&0));
         let mut senders = (0..)
             .zip(incoming)
             .filter(|(_, kinds)| has_something(kinds));

@@ -8,17 +8,18 @@
 
 use crate::error::RunError;
 use ein_array::{Array, Data};
-use ein_comm::{ArrayKind, Communicator};
+use ein_comm::Communicator;
+use ein_device::{Buffer, BufferType};
 use ein_plan::relation::piece;
 use half::{bf16, f16};
 use std::sync::Arc;
 
 /// The mean over this site's group; summed in the order of the sites, so that all get the same bits. All sites call it.
 pub(super) fn mean(
-    array: &Arc<Array>,
+    array: &Array,
     group: &[u32],
     comm: &dyn Communicator,
-) -> Result<Arc<Array>, RunError> {
+) -> Result<Array, RunError> {
     let (length, dtype) = (array.data().len() as u64, array.dtype());
     let count = group.len() as u32;
     let bounds = |number: usize| {
@@ -30,41 +31,40 @@ pub(super) fn mean(
         let size = dtype.size();
         let bytes = &data.data().bytes()[start * size..(start + length) * size];
         part.data_mut().bytes_mut().copy_from_slice(bytes);
-        Arc::new(part)
+        Buffer::from(part)
     };
     let me = group.iter().position(|site| *site == comm.site());
     let me = me.ok_or_else(|| RunError::internal("a site is of no group"))?;
     let none = || vec![vec![]; comm.sites() as usize];
-    let kind = |number: usize| ArrayKind {
-        dtype,
-        shape: vec![bounds(number).1],
-    };
+    let kind = |number: usize| BufferType::dense(dtype, vec![bounds(number).1]);
     let (mut outgoing, mut incoming) = (none(), vec![vec![]; comm.sites() as usize]);
     for (number, site) in group.iter().enumerate() {
         outgoing[*site as usize] = vec![cut(array, bounds(number))];
         incoming[*site as usize] = vec![kind(me)];
     }
     let pieces = comm.exchange(outgoing, &incoming)?;
-    let pieces: Vec<&Array> = pieces.iter().flatten().map(Arc::as_ref).collect();
-    let own = Arc::new(of(&pieces));
+    let pieces = pieces.into_iter().flatten();
+    let pieces: Vec<Arc<Array>> = pieces.map(|piece| piece.to_host()).collect();
+    let own = Buffer::from(of(&pieces));
     let (mut outgoing, mut incoming) = (none(), vec![vec![]; comm.sites() as usize]);
     for (number, site) in group.iter().enumerate() {
-        outgoing[*site as usize] = vec![Arc::clone(&own)];
+        outgoing[*site as usize] = vec![own.clone()];
         incoming[*site as usize] = vec![kind(number)];
     }
     let pieces = comm.exchange(outgoing, &incoming)?;
     let mut whole = Array::zeros(dtype, array.shape());
     let mut done = 0;
     for piece in pieces.iter().flatten() {
+        let piece = piece.to_host();
         let bytes = piece.data().bytes();
         whole.data_mut().bytes_mut()[done..done + bytes.len()].copy_from_slice(bytes);
         done += bytes.len();
     }
-    Ok(Arc::new(whole))
+    Ok(whole)
 }
 
 /// The mean, element by element.
-fn of(arrays: &[&Array]) -> Array {
+fn of(arrays: &[Arc<Array>]) -> Array {
     let Some(first) = arrays.first() else {
         return Array::zeros(ein_plan::DType::F32, &[0]);
     };
@@ -139,7 +139,7 @@ mod tests {
     fn groups_get_their_means_in_the_same_bits() {
         for sites in 1..=5u32 {
             for parts in 1..=sites {
-                let found: Vec<Arc<Array>> = std::thread::scope(|scope| {
+                let found: Vec<Array> = std::thread::scope(|scope| {
                     let threads = in_process(sites).into_iter().map(|comm| {
                         scope.spawn(move || {
                             let me = comm.site();
@@ -147,7 +147,7 @@ mod tests {
                                 (me % parts..sites).step_by(parts as usize).collect();
                             let values = (0..7).map(|at| (me * 10 + at) as f32).collect();
                             let mine = Array::new(vec![7], Data::F32(values)).expect("seven");
-                            mean(&Arc::new(mine), &group, &comm).expect("no site is lost")
+                            mean(&mine, &group, &comm).expect("no site is lost")
                         })
                     });
                     let threads: Vec<_> = threads.collect();

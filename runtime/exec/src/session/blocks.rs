@@ -11,8 +11,9 @@ use super::boxes::{Selection, copy};
 use super::deal::Deal;
 use crate::error::RunError;
 use ein_array::Array;
-use ein_comm::{ArrayKind, Communicator};
-use ein_plan::{DType, relation::piece};
+use ein_comm::Communicator;
+use ein_device::{Buffer, BufferType, Device};
+use ein_plan::{DType, Format, relation::piece};
 use std::sync::Arc;
 
 /// A tensor with dimensions that count neurons.
@@ -75,7 +76,7 @@ impl Dealt {
     fn slabs(&self, (from, to): (Rest<'_>, Rest<'_>), sites: u32) -> u32 {
         let bytes = |rest, site| -> u64 {
             let extents = self.block(rest, site, sites);
-            extents.iter().product::<usize>() as u64 * self.dtype.size() as u64
+            Format::default().bytes(self.dtype, extents.iter().product::<usize>() as u64)
         };
         let most = (0..sites).map(|site| bytes(from, site).max(bytes(to, site)));
         let most = most.max().unwrap_or(0);
@@ -223,12 +224,12 @@ pub(super) fn moved(
     (from, to): (Rest<'_>, Rest<'_>),
     mine: &Array,
     onto: Option<Array>,
-    comm: &dyn Communicator,
+    (comm, device): (&dyn Communicator, &dyn Device),
 ) -> Result<Array, RunError> {
     let (me, sites) = (comm.site(), comm.sites());
     // Every element arrives from somewhere, or was there.
     let mut block =
-        onto.unwrap_or_else(|| ein_kernels::room(tensor.dtype, &tensor.block(to, me, sites)));
+        onto.unwrap_or_else(|| device.staging(tensor.dtype, &tensor.block(to, me, sites)));
     let all: Vec<Vec<Parcel>> = (0..sites)
         .map(|receiver| parcels(tensor, (from, to), (receiver, me), sites))
         .collect();
@@ -246,24 +247,22 @@ pub(super) fn moved(
             let own = own.filter(move |parcel| parcel.sender != receiver);
             own.filter_map(move |parcel| parcel.piece(slabs, slab))
         };
-        let mut outgoing: Vec<Vec<Arc<Array>>> = vec![];
+        let mut outgoing: Vec<Vec<Buffer>> = vec![];
         for receiver in 0..sites {
             let own = between(receiver).filter(|parcel| parcel.sender == me);
             let boxes = own.map(|parcel| {
                 let mut part = Array::room(tensor.dtype, &parcel.shape);
                 let whole = vec![None; parcel.shape.len()];
                 copy((&mut part, &whole), (mine, &parcel.from), &parcel.shape);
-                Arc::new(part)
+                Buffer::from(part)
             });
             outgoing.push(boxes.collect());
         }
         let expected: Vec<Parcel> = between(me).collect();
-        let mut incoming: Vec<Vec<ArrayKind>> = vec![vec![]; sites as usize];
+        let mut incoming: Vec<Vec<BufferType>> = vec![vec![]; sites as usize];
         for parcel in &expected {
-            incoming[parcel.sender as usize].push(ArrayKind {
-                dtype: tensor.dtype,
-                shape: parcel.shape.clone(),
-            });
+            let promised = BufferType::dense(tensor.dtype, parcel.shape.clone());
+            incoming[parcel.sender as usize].push(promised);
         }
         let mut arrived: Vec<_> = comm
             .exchange(outgoing, &incoming)?
@@ -274,7 +273,11 @@ pub(super) fn moved(
             let part = arrived[parcel.sender as usize].next();
             let part = part.ok_or_else(|| RunError::internal("a box that was to come did not"))?;
             let whole = vec![None; parcel.shape.len()];
-            copy((&mut block, &parcel.to), (&part, &whole), &parcel.shape);
+            copy(
+                (&mut block, &parcel.to),
+                (&part.to_host(), &whole),
+                &parcel.shape,
+            );
         }
     }
     Ok(block)
@@ -327,7 +330,7 @@ mod tests {
         };
         for (sites, parts) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 2), (4, 1)] {
             let deals: Vec<Deal> = (0..2)
-                .map(|round| Deal::of(layers, parts, "b", round, 3))
+                .map(|round| Deal::of(layers, parts, ("b", round), (3, &ein_device_cpu::Cpu)))
                 .collect();
             std::thread::scope(|scope| {
                 for comm in in_process(sites) {
@@ -336,7 +339,14 @@ mod tests {
                         let me = comm.site();
                         let home = taken(whole, &tensor.at_home(me, sites));
                         let go = |from, to, mine: &Array, onto| {
-                            moved(tensor, (from, to), mine, onto, &comm).expect("no site is lost")
+                            moved(
+                                tensor,
+                                (from, to),
+                                mine,
+                                onto,
+                                (&comm, &ein_device_cpu::Cpu),
+                            )
+                            .expect("no site is lost")
                         };
                         let (first, second) = (Rest::Dealt(&deals[0]), Rest::Dealt(&deals[1]));
                         let block = go(Rest::Home, first, &home, None);

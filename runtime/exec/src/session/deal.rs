@@ -6,8 +6,9 @@
 //! round 3 of train.1, layer W1 of 5 neurons, 2 parts: 0 2 3 | 1 4
 //! ```
 
-use ein_array::Data;
-use ein_plan::{DType, Source, relation::piece};
+use super::order::permutation;
+use ein_device::Device;
+use ein_plan::relation::piece;
 use std::sync::Arc;
 
 /// The neurons of every part.
@@ -20,22 +21,16 @@ pub(super) struct Deal {
 
 impl Deal {
     /// The partition of a round. `layers`: their names and sizes.
-    pub fn of(layers: &[(String, u64)], parts: u32, block: &str, round: u64, seed: u64) -> Deal {
+    pub fn of(
+        layers: &[(String, u64)],
+        parts: u32,
+        (block, round): (&str, u64),
+        (seed, device): (u64, &dyn Device),
+    ) -> Deal {
         let neurons = layers.iter().map(|(name, size)| {
             let stream = format!("{block}.round.{round}.{name}");
-            let (shape, all) = ([*size], [(0, *size)]);
-            let order = ein_kernels::generate(
-                &Source::Permutation,
-                DType::I64,
-                &stream,
-                seed,
-                &shape,
-                &all,
-            );
-            let order: Vec<u32> = match order.data() {
-                Data::I64(order) => order.iter().map(|neuron| *neuron as u32).collect(),
-                _ => (0..*size as u32).collect(),
-            };
+            let order = permutation(*size, &stream, (seed, device)).into_iter();
+            let order: Vec<u32> = order.map(|neuron| neuron as u32).collect();
             let part = |part| {
                 let (start, length) = piece(*size, parts, part);
                 let mut own = order[start as usize..(start + length) as usize].to_vec();
@@ -78,7 +73,8 @@ mod tests {
     #[test]
     fn every_neuron_is_of_one_part_and_every_round_has_a_deal_of_its_own() {
         let layers = [("W1".to_owned(), 23), ("W2".to_owned(), 7)];
-        let deal = |round, seed| Deal::of(&layers, 4, "train.1", round, seed);
+        let deal =
+            |round, seed| Deal::of(&layers, 4, ("train.1", round), (seed, &ein_device_cpu::Cpu));
         for (layer, (_, size)) in layers.iter().enumerate() {
             let parts: Vec<Arc<[u32]>> =
                 (0..4).map(|part| deal(0, 0).neurons(layer, part)).collect();
@@ -98,7 +94,12 @@ mod tests {
 
     #[test]
     fn sites_beyond_the_parts_have_a_part_that_another_site_has() {
-        let deal = Deal::of(&[("W".to_owned(), 6)], 2, "train.1", 0, 0);
+        let deal = Deal::of(
+            &[("W".to_owned(), 6)],
+            2,
+            ("train.1", 0),
+            (0, &ein_device_cpu::Cpu),
+        );
         assert_eq!(deal.sites_of(1, 5), [1, 3]);
         assert_eq!(deal.part_of(4), 0);
     }

@@ -15,9 +15,9 @@ use crate::store::Tuples;
 use ein_array::Array;
 use ein_comm::Communicator;
 use ein_data::Reader;
-use ein_kernels::Mapped;
+use ein_device::{Device, Draw, MappedFile};
 use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
-use ein_plan::{DType, FileRef, Mesh, RelationType, Source};
+use ein_plan::{DType, FileRef, Format, Mesh, RelationType, Source};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,9 +54,9 @@ const SMALL: u64 = 4 << 20;
 enum Rows {
     File(Reader),
     /// A file in memory, and where the rows begin in it.
-    Mapped(Reader, Mapped, usize),
+    Mapped(Reader, Box<dyn MappedFile>, usize),
     Made(Source),
-    Whole(Array),
+    Whole(Arc<Array>),
 }
 
 /// All data of a session, opened once.
@@ -80,15 +80,16 @@ impl Data {
         &mut self,
         batch: &Batch<'_>,
         residents: &Residents,
-        comm: &dyn Communicator,
+        places: (&dyn Communicator, &dyn Device),
     ) -> Result<(), RunError> {
         for input in batch.inputs {
             if input.constant && !self.0.contains_key(&input.name) {
-                let whole = residents.whole(&input.name, comm)?;
+                let whole = residents.whole(&input.name, places)?;
                 let whole = whole.ok_or_else(|| {
                     RunError::internal(format!("`{}` has not been computed", input.name))
                 })?;
-                self.0.insert(input.name.clone(), Rows::Whole(whole));
+                self.0
+                    .insert(input.name.clone(), Rows::Whole(whole.to_host()));
             }
         }
         Ok(())
@@ -119,17 +120,18 @@ fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
     header
         .expect(&file.path, input.dtype, &extents)
         .map_err(failed)?;
-    let bytes = input.shape.iter().product::<u64>() * input.dtype.size() as u64;
+    let bytes = Format::default().bytes_of(input.dtype, &input.shape);
     if bytes > SMALL {
         let plain = reader.plain().map_err(failed)?;
-        let mapped = plain.and_then(|(file, offset)| Some((Mapped::of(file)?, offset as usize)));
+        let mapped = plain
+            .and_then(|(file, offset)| Some((options.device.map_file(file)?, offset as usize)));
         return Ok(match mapped {
             Some((mapped, offset)) if input.axis == 0 => Rows::Mapped(reader, mapped, offset),
             _ => Rows::File(reader),
         });
     }
     let all: Vec<(u64, u64)> = input.shape.iter().map(|extent| (0, *extent)).collect();
-    Ok(Rows::Whole(reader.read(&all).map_err(failed)?))
+    Ok(Rows::Whole(Arc::new(reader.read(&all).map_err(failed)?)))
 }
 
 /// Everything that a plan may ask for.
@@ -177,7 +179,7 @@ impl Feed<'_> {
                 Some(input) => self.rows(input, batch, &ranges, options)?,
                 None => number(name, batch, &ranges).ok_or_else(missing)?,
             };
-            tuples.insert(key, vec![Arc::new(array)]);
+            tuples.insert(key, vec![options.device.adopt(array.into())]);
         }
         Ok(tuples)
     }
@@ -195,7 +197,7 @@ impl Feed<'_> {
         options: &Options,
     ) -> Result<Array, RunError> {
         let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let mut array = ein_kernels::room(input.dtype, &shape);
+        let mut array = options.device.staging(input.dtype, &shape);
         let data = self.data.0.get(&input.name);
         let data = data.ok_or_else(|| RunError::internal("the data are not open"))?;
         let (first, count) = ranges[input.axis];
@@ -242,14 +244,15 @@ impl Feed<'_> {
                     array.copy_box(&at, &read, &vec![0; at.len()], &extents);
                 }
                 Rows::Made(source) => {
-                    let made = ein_kernels::generate(
+                    let draw = Draw {
                         source,
-                        input.dtype,
-                        &input.name,
-                        options.seed,
-                        &input.shape,
-                        &part,
-                    );
+                        dtype: input.dtype,
+                        stream: &input.name,
+                        seed: options.seed,
+                        rounds: &[],
+                        shape: &input.shape,
+                    };
+                    let made = options.device.generate(&draw, &part).to_host();
                     array.copy_box(&at, &made, &vec![0; at.len()], &extents);
                 }
                 Rows::Whole(whole) => {

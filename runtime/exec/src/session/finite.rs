@@ -16,6 +16,7 @@ use ein_plan::Plan;
 use half::{bf16, f16};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 const NOT_FINITE: &str = "is the first tensor that holds a value that is not finite";
 const LOOK: &str = "a gradient is not finite: look at roots, powers and logarithms of 0, and at what is divided by it";
@@ -25,7 +26,7 @@ impl Runner<'_> {
     /// not finite named, of those that the loss depends on. `known`: whether all sites know that it is finite.
     pub(super) fn finite(
         &mut self,
-        plan: &Plan,
+        plan: &Arc<Plan>,
         batch: &Batch<'_>,
         (loss, known): (f64, bool),
     ) -> Result<(), RunError> {
@@ -108,7 +109,7 @@ impl Runner<'_> {
                 && wanted(carried)
                 && made.contains(name.as_str())
                 && arrays.is_some_and(|mut all| {
-                    all.any(|array| !is_sound(array, (carried.model, carried.param)))
+                    all.any(|buffer| !is_sound(&buffer.to_host(), (carried.model, carried.param)))
                 })
         });
         bad.next().map(|(name, _)| name.as_str())

@@ -337,10 +337,10 @@ impl Runner<'_> {
                     continue;
                 }
                 let tuple = resident.tuples.get(&key).and_then(|tuple| tuple.first());
-                let array = tuple.ok_or_else(missing)?;
+                let array = tuple.ok_or_else(missing)?.to_host();
                 let written = match place.is_empty() {
-                    true => target.write(at, own, array),
-                    false => target.write(at, own, &part_of(array, place, leading, own)),
+                    true => target.write(at, own, &array),
+                    false => target.write(at, own, &part_of(&array, place, leading, own)),
                 };
                 written.map_err(unwritten)?;
             }

@@ -60,8 +60,8 @@ pub(crate) fn session(
     watch: &Watch<'_>,
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
-    let plans: Vec<&Plan> = session.plans().collect();
-    let own: Vec<&Plan> = session.own_plans().collect();
+    let plans: Vec<&Plan> = session.plans().map(AsRef::as_ref).collect();
+    let own: Vec<&Plan> = session.own_plans().map(AsRef::as_ref).collect();
     let inputs = session.blocks.iter().flat_map(|block| &block.inputs);
     let fed: Vec<&Source> = inputs.map(|input| &input.source).collect();
     let token = meet((&plans, &own), &fed, comm, options)?;
@@ -131,7 +131,7 @@ pub(crate) fn session(
     if let Some(plan) = &session.last {
         runner.prepare(plan, None)?;
         let feed = runner.feed(None);
-        let schedule = Schedule::of(plan, comm);
+        let schedule = Schedule::of(plan, comm, &*options.device);
         let mut walker = Walker::new(plan, &schedule, comm, options, current);
         walker.feed = Some(&feed);
         walker.recorder = Some((&runner.recorder, runner.number(plan)));
@@ -212,7 +212,7 @@ impl Runner<'_> {
         for step in from..block.steps {
             let (epoch, within) = (step / per_epoch, step % per_epoch);
             if within == 0 || order.is_empty() {
-                order = order::of_epoch(block, epoch, self.options.seed);
+                order = order::of_epoch(block, epoch, self.options);
             }
             let rows = order::of_batch(&order, block.batch, within);
             let update = self.updates.get(&block.optimizer).copied().unwrap_or(0);
@@ -273,7 +273,7 @@ impl Runner<'_> {
         let Some((count, plan)) = &block.statistics else {
             return Ok(());
         };
-        let order = order::of_statistics(block, self.options.seed);
+        let order = order::of_statistics(block, self.options);
         let batch = Batch {
             step: 0,
             epoch: 0,
@@ -307,7 +307,12 @@ impl Runner<'_> {
     }
 
     /// A step in parts, whose gradients are averaged by rows.
-    fn parts(&mut self, block: &Block, apply: &Plan, batch: &Batch<'_>) -> Result<f64, RunError> {
+    fn parts(
+        &mut self,
+        block: &Block,
+        apply: &Arc<Plan>,
+        batch: &Batch<'_>,
+    ) -> Result<f64, RunError> {
         for (name, carried) in &self.session.carried {
             if carried.anew {
                 self.residents.remove(name);
@@ -345,7 +350,7 @@ impl Runner<'_> {
             if name == RATE {
                 // Known at site 0 alone, if at all.
                 let first = resident.tuples.values().flatten().next();
-                self.rate = first.map(|array| array.data().get(0).as_f64());
+                self.rate = first.map(|rate| rate.to_host().data().get(0).as_f64());
             }
             if let Some(name) = name.strip_suffix(NEXT) {
                 self.residents.insert(name.to_owned(), resident);
@@ -355,7 +360,7 @@ impl Runner<'_> {
 
     fn walk(
         &mut self,
-        plan: &Plan,
+        plan: &Arc<Plan>,
         batch: Option<&Batch<'_>>,
         looking: bool,
     ) -> Result<Walked, RunError> {
@@ -363,9 +368,11 @@ impl Runner<'_> {
         if let Some(batch) = batch {
             let opened = self.data.open(batch, self.options);
             agree(self.comm, opened.err())?;
-            self.data.gather(batch, &self.residents, self.comm)?;
+            let places = (self.comm, &*self.options.device);
+            self.data.gather(batch, &self.residents, places)?;
         }
-        let schedule = self.schedules.of(plan, self.comm);
+        let device = &*self.options.device;
+        let schedule = self.schedules.of(plan, self.comm, device);
         let mut handed = match looking {
             true => BTreeMap::new(),
             false => self.handed(plan, &schedule),
@@ -405,18 +412,20 @@ impl Runner<'_> {
     fn handed(&mut self, plan: &Plan, schedule: &Schedule) -> BTreeMap<String, (Resident, Tuples)> {
         let old = schedule.successions.values().map(|s| plan.step(s.old));
         let old = old.filter_map(|step| match &step.operation {
-            Operation::Source { name, .. } => Some((name.clone(), self.residents.hand_over(name)?)),
+            Operation::Source { name, .. } => {
+                let device = &*self.options.device;
+                Some((name.clone(), self.residents.hand_over(name, device)?))
+            }
             _ => None,
         });
         old.collect()
     }
 
     /// The number of a plan among the session's.
-    fn number(&self, plan: &Plan) -> u32 {
+    fn number(&self, plan: &Arc<Plan>) -> u32 {
         let mut plans = self.session.all_plans();
-        plans
-            .position(|known| std::ptr::eq(known, plan))
-            .unwrap_or(0) as u32
+        let number = plans.position(|known| Arc::ptr_eq(known, plan));
+        number.unwrap_or(0) as u32
     }
 
     fn feed<'b>(&'b self, batch: Option<&'b Batch<'b>>) -> Feed<'b> {
@@ -442,8 +451,8 @@ impl Runner<'_> {
                 continue;
             }
             if self.residents.contains(name) {
-                self.residents
-                    .place(name, &step.kind, &plan.mesh, self.comm)?;
+                let places = (self.comm, &*self.options.device);
+                self.residents.place(name, &step.kind, &plan.mesh, places)?;
                 continue;
             }
             if !self.session.carried.contains_key(name) {
@@ -465,7 +474,7 @@ impl Runner<'_> {
     }
 }
 
-fn planned(block: &Block, rows: usize) -> Result<&Plan, RunError> {
+fn planned(block: &Block, rows: usize) -> Result<&Arc<Plan>, RunError> {
     block.step.get(&(rows as u64)).ok_or_else(|| {
         RunError::internal(format!(
             "there is no plan for {rows} rows of `{}`",

@@ -8,35 +8,46 @@
 //! ```
 
 use super::Block;
+use crate::Options;
 use ein_array::Data;
+use ein_device::{Device, Draw};
 use ein_plan::{DType, Source};
 
 /// The rows in the order of an epoch.
-pub(super) fn of_epoch(block: &Block, epoch: u64, seed: u64) -> Vec<u64> {
+pub(super) fn of_epoch(block: &Block, epoch: u64, options: &Options) -> Vec<u64> {
     if !block.shuffle {
         return (0..block.rows).collect();
     }
-    shuffled(block, &format!("{}.epoch.{epoch}", block.name), seed)
+    shuffled(block, &format!("{}.epoch.{epoch}", block.name), options)
 }
 
 /// The rows in an order of which the first ones are a sample of all.
-pub(super) fn of_statistics(block: &Block, seed: u64) -> Vec<u64> {
-    shuffled(block, &format!("{}.statistics", block.name), seed)
+pub(super) fn of_statistics(block: &Block, options: &Options) -> Vec<u64> {
+    shuffled(block, &format!("{}.statistics", block.name), options)
 }
 
-fn shuffled(block: &Block, stream: &str, seed: u64) -> Vec<u64> {
-    let shape = [block.rows];
-    let order = ein_kernels::generate(
-        &Source::Permutation,
-        DType::I64,
+fn shuffled(block: &Block, stream: &str, options: &Options) -> Vec<u64> {
+    permutation(block.rows, stream, (options.seed, &*options.device))
+}
+
+/// The numbers below `count`, in the random order of a stream.
+pub(super) fn permutation(
+    count: u64,
+    stream: &str,
+    (seed, device): (u64, &dyn Device),
+) -> Vec<u64> {
+    let draw = Draw {
+        source: &Source::Permutation,
+        dtype: DType::I64,
         stream,
         seed,
-        &shape,
-        &[(0, block.rows)],
-    );
+        rounds: &[],
+        shape: &[count],
+    };
+    let order = device.generate(&draw, &[(0, count)]).to_host();
     match order.data() {
-        Data::I64(rows) => rows.iter().map(|row| *row as u64).collect(),
-        _ => (0..block.rows).collect(),
+        Data::I64(numbers) => numbers.iter().map(|number| *number as u64).collect(),
+        _ => unreachable!("what is drawn has the type that was asked for"),
     }
 }
 
@@ -59,7 +70,13 @@ mod tests {
             shuffle: true,
             ..Block::default()
         };
-        let orders: Vec<Vec<u64>> = (0..4).map(|epoch| of_epoch(&block, epoch, 7)).collect();
+        let seeded = |seed| Options {
+            seed,
+            ..Options::on(ein_device_cpu::device())
+        };
+        let orders: Vec<Vec<u64>> = (0..4)
+            .map(|epoch| of_epoch(&block, epoch, &seeded(7)))
+            .collect();
         for order in &orders {
             let batches = (0..5).flat_map(|number| of_batch(order, 5, number).to_vec());
             let mut rows: Vec<u64> = batches.collect();
@@ -68,7 +85,7 @@ mod tests {
             assert_eq!(rows, (0..23).collect::<Vec<_>>());
         }
         assert!(orders[0] != orders[1] && orders[1] != orders[2]);
-        assert_eq!(orders[2], of_epoch(&block, 2, 7));
-        assert_ne!(orders[2], of_epoch(&block, 2, 8));
+        assert_eq!(orders[2], of_epoch(&block, 2, &seeded(7)));
+        assert_ne!(orders[2], of_epoch(&block, 2, &seeded(8)));
     }
 }

@@ -8,11 +8,10 @@
 
 use crate::error::RunError;
 use crate::store::Tuples;
-use ein_array::Array;
-use ein_comm::{ArrayKind, Communicator};
+use ein_comm::Communicator;
+use ein_device::{Buffer, BufferType, Device};
 use ein_plan::{ArrayDim, ArrayType, DType, Mesh, Operation, Placement, Plan, RelationType};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// A relation with one column, as a site holds it.
 #[derive(Clone, Debug)]
@@ -47,12 +46,12 @@ impl Residents {
     }
 
     /// The tuples of a relation, for good: arrays that somebody else holds too are copied. What is left knows where they lay.
-    pub fn hand_over(&mut self, name: &str) -> Option<(Resident, Tuples)> {
+    pub fn hand_over(&mut self, name: &str, device: &dyn Device) -> Option<(Resident, Tuples)> {
         let mut resident = self.0.remove(name)?;
         let mut tuples = std::mem::take(&mut resident.tuples);
-        for array in tuples.values_mut().flatten() {
+        for buffer in tuples.values_mut().flatten() {
             // Others may read theirs while this one is written.
-            let _own = Arc::make_mut(array);
+            device.unshare(buffer);
         }
         Some((resident, tuples))
     }
@@ -63,7 +62,7 @@ impl Residents {
             .0
             .values()
             .flat_map(|resident| resident.tuples.values().flatten());
-        arrays.map(|array| array.data().bytes().len() as u64).sum()
+        arrays.map(Buffer::bytes).sum()
     }
 
     /// Bytes that this site holds of what a plan does not read.
@@ -81,7 +80,7 @@ impl Residents {
             .iter()
             .filter(|(name, _)| !read.contains(name.as_str()));
         let arrays = beside.flat_map(|(_, resident)| resident.tuples.values().flatten());
-        arrays.map(|array| array.data().bytes().len() as u64).sum()
+        arrays.map(Buffer::bytes).sum()
     }
 
     /// Brings a relation to where it is read. Every site calls it.
@@ -90,13 +89,13 @@ impl Residents {
         name: &str,
         kind: &RelationType,
         mesh: &Mesh,
-        comm: &dyn Communicator,
+        places: (&dyn Communicator, &dyn Device),
     ) -> Result<(), RunError> {
         let Some(resident) = self.0.get_mut(name) else {
             return Ok(());
         };
         if !alike(resident, kind, mesh) {
-            resident.tuples = moved(resident, kind, mesh, comm)?;
+            resident.tuples = moved(resident, kind, mesh, places)?;
             resident.mesh = mesh.clone();
         }
         if resident.kind != *kind {
@@ -106,7 +105,11 @@ impl Residents {
     }
 
     /// All of a relation, at every site.
-    pub fn whole(&self, name: &str, comm: &dyn Communicator) -> Result<Option<Array>, RunError> {
+    pub fn whole(
+        &self,
+        name: &str,
+        (comm, device): (&dyn Communicator, &dyn Device),
+    ) -> Result<Option<Buffer>, RunError> {
         let Some(resident) = self.0.get(name) else {
             return Ok(None);
         };
@@ -116,9 +119,8 @@ impl Residents {
         // Sites outside of the mesh of the relation take part as well.
         let all = Mesh::row(comm.sites());
         kind.placement = ein_plan::Placement::all(&all);
-        let tuples = moved(resident, &kind, &all, comm)?;
-        let array = tuples.into_values().flatten().next();
-        Ok(array.map(|array| (*array).clone()))
+        let tuples = moved(resident, &kind, &all, (comm, device))?;
+        Ok(tuples.into_values().flatten().next())
     }
 }
 
@@ -206,13 +208,14 @@ fn moved(
     resident: &Resident,
     kind: &RelationType,
     mesh: &Mesh,
-    comm: &dyn Communicator,
+    (comm, device): (&dyn Communicator, &dyn Device),
 ) -> Result<Tuples, RunError> {
     let (me, sites) = (comm.site(), comm.sites());
     let [dtype] = kind.array.columns.as_slice() else {
         return Err(RunError::internal("what is carried has one column"));
     };
-    let mut outgoing: Vec<Vec<Arc<Array>>> = vec![];
+    let typed = |part: &[(u64, u64)]| BufferType::dense(*dtype, lengths(part));
+    let mut outgoing: Vec<Vec<Buffer>> = vec![];
     for receiver in 0..sites {
         let mut arrays = vec![];
         let mut all = parcels(resident, kind, mesh, receiver, sites);
@@ -221,43 +224,38 @@ fn moved(
             let array = tuple.and_then(|tuple| tuple.first()).ok_or_else(|| {
                 RunError::internal("a carried tuple is not where its placement says")
             })?;
-            let mut cut = Array::zeros(*dtype, &lengths(&parcel.part));
+            let wanted = typed(&parcel.part);
+            let mut cut = device.allocate(&wanted);
             let from = offset(&parcel.part, &resident.kind.ranges(&parcel.from_key));
-            cut.copy_box(&vec![0; from.len()], array, &from, &lengths(&parcel.part));
-            arrays.push(Arc::new(cut));
+            let origin = vec![0; from.len()];
+            device.copy_box(&mut cut, &origin, array, &from, &wanted.shape);
+            arrays.push(cut);
         }
         outgoing.push(arrays);
     }
     let expected = parcels(resident, kind, mesh, me, sites);
-    let incoming: Vec<Vec<ArrayKind>> = expected
+    let incoming: Vec<Vec<BufferType>> = expected
         .iter()
-        .map(|list| {
-            list.iter()
-                .map(|parcel| ArrayKind {
-                    dtype: *dtype,
-                    shape: lengths(&parcel.part),
-                })
-                .collect()
-        })
+        .map(|list| list.iter().map(|parcel| typed(&parcel.part)).collect())
         .collect();
     let arrived = comm.exchange(outgoing, &incoming)?;
-    let mut arrays: BTreeMap<Vec<u32>, Array> = kind
+    let mut arrays: BTreeMap<Vec<u32>, Buffer> = kind
         .keys_at(me, mesh)
         .map(|key| {
-            let shape = lengths(&kind.ranges(&key));
-            (key, Array::zeros(*dtype, &shape))
+            let zeros = device.zeros(&typed(&kind.ranges(&key)));
+            (key, zeros)
         })
         .collect();
-    for (parcel, part) in expected.iter().flatten().zip(arrived.iter().flatten()) {
+    let arrived = arrived.into_iter().flatten();
+    for (parcel, part) in expected.iter().flatten().zip(arrived) {
         let at = offset(&parcel.part, &kind.ranges(&parcel.to_key));
         if let Some(array) = arrays.get_mut(&parcel.to_key) {
-            array.copy_box(&at, part, &vec![0; at.len()], part.shape());
+            let (part, origin) = (device.adopt(part), vec![0; at.len()]);
+            device.copy_box(array, &at, &part, &origin, part.shape());
         }
     }
     let tuples = arrays.into_iter();
-    Ok(tuples
-        .map(|(key, array)| (key, vec![Arc::new(array)]))
-        .collect())
+    Ok(tuples.map(|(key, array)| (key, vec![array])).collect())
 }
 
 /// A relation that every site of a mesh has whole.

@@ -14,9 +14,9 @@ use crate::store::Tuples;
 use ein_array::Array;
 use ein_data::checkpoint::{self, Checkpoint};
 use ein_data::{DataError, Named, Reader, SetWriter};
+use ein_device::Device;
 use ein_plan::{Mesh, RelationType, Source};
 use std::path::Path;
-use std::sync::Arc;
 
 impl Runner<'_> {
     /// Finds where the session begins and looks whether what it will write can be written. Every site calls it first.
@@ -170,7 +170,7 @@ impl Runner<'_> {
     ) -> Result<Tuples, RunError> {
         let place = (self.comm.site(), mesh);
         if let Some(reader) = self.restored.get(name) {
-            return read(reader, kind, place);
+            return read(reader, kind, place, &*self.options.device);
         }
         let Some(carried) = self.session.carried.get(name) else {
             return Err(RunError::internal(format!("`{name}` is not carried")));
@@ -178,7 +178,8 @@ impl Runner<'_> {
         if let Source::Stacked { leading, parts } = &carried.begin {
             let readers = parts.iter().map(|part| self.restored.get(&part.name));
             if let Some(readers) = readers.collect::<Option<Vec<_>>>() {
-                return read_stacked(&readers, *leading as usize, kind, place);
+                let device = &*self.options.device;
+                return read_stacked(&readers, *leading as usize, kind, (place, device));
             }
         }
         self.pool.install(|| {
@@ -191,11 +192,12 @@ fn read(
     reader: &Reader,
     kind: &RelationType,
     (site, mesh): (u32, &Mesh),
+    device: &dyn Device,
 ) -> Result<Tuples, RunError> {
     let mut tuples = Tuples::new();
     for key in kind.keys_at(site, mesh) {
-        let array = crate::source::read(reader, &kind.ranges(&key)).map_err(unread)?;
-        tuples.insert(key, vec![Arc::new(array)]);
+        let part = crate::source::read(reader, &kind.ranges(&key), device).map_err(unread)?;
+        tuples.insert(key, vec![part]);
     }
     Ok(tuples)
 }
@@ -205,7 +207,7 @@ fn read_stacked(
     readers: &[&Reader],
     leading: usize,
     kind: &RelationType,
-    (site, mesh): (u32, &Mesh),
+    ((site, mesh), device): ((u32, &Mesh), &dyn Device),
 ) -> Result<Tuples, RunError> {
     let [dtype] = kind.array.columns.as_slice() else {
         return Err(RunError::internal("what is carried has one column"));
@@ -222,7 +224,7 @@ fn read_stacked(
             let part = readers[number as usize].read(own).map_err(unread)?;
             crate::source::put(&mut array, part, &at, first);
         }
-        tuples.insert(key, vec![Arc::new(array)]);
+        tuples.insert(key, vec![device.adopt(array.into())]);
     }
     Ok(tuples)
 }

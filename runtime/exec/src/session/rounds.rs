@@ -179,8 +179,9 @@ impl Team<'_, '_> {
         if factor != 1.0 {
             for (name, indices) in &self.rounds.summed {
                 let factor = factor.powi(*indices as i32);
-                let array = times(&*self.piece(name, all)?, factor);
-                self.keep(name, Arc::new(array), all)?;
+                let array = times(&self.piece(name, all)?.to_host(), factor);
+                let array = all.options.device.adopt(array.into());
+                self.keep(name, array, all)?;
             }
         }
         Ok(())
@@ -192,10 +193,9 @@ impl Team<'_, '_> {
             if self.rounds.learnt.contains(name) || carried.anew || !all.residents.contains(name) {
                 continue;
             }
-            if let Some(whole) = all.residents.whole(name, all.comm)? {
-                self.own
-                    .residents
-                    .insert(name.clone(), whole_at_one(Arc::new(whole)));
+            let places = (all.comm, &*all.options.device);
+            if let Some(whole) = all.residents.whole(name, places)? {
+                self.own.residents.insert(name.clone(), whole_at_one(whole));
             }
         }
         let batch = Batch {
@@ -207,7 +207,8 @@ impl Team<'_, '_> {
             round: String::new(),
             inputs: &self.block.inputs,
         };
-        self.own.data.gather(&batch, &all.residents, all.comm)
+        let places = (all.comm, &*all.options.device);
+        self.own.data.gather(&batch, &all.residents, places)
     }
 
     /// The rows of a step, of all sites.
@@ -215,10 +216,7 @@ impl Team<'_, '_> {
         let per_epoch = self.block.steps_per_epoch.max(1);
         let epoch = step / per_epoch;
         if self.order.0 != epoch {
-            self.order = (
-                epoch,
-                order::of_epoch(self.block, epoch, self.own.options.seed),
-            );
+            self.order = (epoch, order::of_epoch(self.block, epoch, self.own.options));
         }
         let all = self.block.batch * u64::from(sites);
         order::of_batch(&self.order.1, all, step % per_epoch).to_vec()

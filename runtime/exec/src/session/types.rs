@@ -12,6 +12,7 @@ use ein_plan::{DType, Plan, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A session: everything that is walked, decided before it begins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -21,9 +22,9 @@ pub struct Session {
     /// What is carried, by name.
     pub carried: BTreeMap<String, Carried>,
     /// Gives constants that depend on data; its outputs are carried.
-    pub constants: Option<Plan>,
+    pub constants: Option<Arc<Plan>>,
     /// What is evaluated at the end.
-    pub last: Option<Plan>,
+    pub last: Option<Arc<Plan>>,
     /// What is kept on disk; a run's own, which no built program carries.
     #[serde(skip)]
     pub keeping: Keeping,
@@ -80,19 +81,19 @@ pub struct Block {
     /// The output that is the loss.
     pub loss: String,
     /// By number of rows.
-    pub step: BTreeMap<u64, Plan>,
+    pub step: BTreeMap<u64, Arc<Plan>>,
     /// With several parts: what is done with the sums of the gradients.
-    pub apply: Option<Plan>,
+    pub apply: Option<Arc<Plan>>,
     /// Blocks with the same optimizer share its states and the number of its updates.
     pub optimizer: String,
     /// What is validated, by which plan, how often.
-    pub validate: Option<(String, Plan, Every)>,
+    pub validate: Option<(String, Arc<Plan>, Every)>,
     /// Where checkpoints are written.
     pub checkpoints: Option<Checkpoints>,
     /// If the sites make steps by themselves: how. `step` is empty then.
     pub rounds: Option<Rounds>,
     /// Gives states of modules that are statistics of so many rows; walked before anything is evaluated.
-    pub statistics: Option<(u64, Plan)>,
+    pub statistics: Option<(u64, Arc<Plan>)>,
 }
 
 /// Rounds of steps that every site makes by itself, on rows of its own. Sites and parts: site `s` has part `s % parts`.
@@ -216,7 +217,7 @@ pub type Watch<'a> = dyn Fn(&Event) -> Result<(), RunError> + Sync + 'a;
 
 impl Session {
     /// The plans that all sites walk together.
-    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
+    pub fn plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
         self.constants
             .iter()
             .chain(self.blocks.iter().flat_map(|block| {
@@ -229,12 +230,12 @@ impl Session {
     }
 
     /// The plans that all sites walk together, then those that they walk by themselves: in the order in which a profile numbers them.
-    pub fn all_plans(&self) -> impl Iterator<Item = &Plan> {
+    pub fn all_plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
         self.plans().chain(self.own_plans())
     }
 
     /// The plans that sites walk by themselves, for one site each.
-    pub fn own_plans(&self) -> impl Iterator<Item = &Plan> {
+    pub fn own_plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
         let rounds = self.blocks.iter().filter_map(|block| block.rounds.as_ref());
         let subnets = rounds.flat_map(|rounds| &rounds.subnets);
         subnets.flat_map(|subnet| subnet.step.values().chain(&subnet.apply))

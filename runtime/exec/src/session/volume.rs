@@ -9,6 +9,7 @@
 use super::deal::Deal;
 use super::rounds::Exchanged;
 use super::{Block, Rounds, Session, States};
+use ein_device::Device;
 use ein_plan::relation::piece;
 use std::collections::BTreeMap;
 
@@ -17,14 +18,15 @@ pub fn stated(
     session: &Session,
     block: &Block,
     rounds: &Rounds,
-    (sites, seed): (u32, u64),
+    sites: u32,
+    drawn: (u64, &dyn Device),
     from: u64,
 ) -> BTreeMap<String, Exchanged> {
     let mut found = BTreeMap::new();
     let mut before: Option<Vec<Vec<u32>>> = None;
     let length = rounds.local_steps.max(1);
     for round in from / length..block.steps.div_ceil(length) {
-        let owners = owners(block, rounds, round, seed);
+        let owners = owners(block, rounds, round, drawn);
         for name in &rounds.learnt {
             let Some(carried) = session.carried.get(name) else {
                 continue;
@@ -54,8 +56,8 @@ pub fn stated(
 }
 
 /// By layer and neuron, the part that it is of.
-fn owners(block: &Block, rounds: &Rounds, round: u64, seed: u64) -> Vec<Vec<u32>> {
-    let deal = Deal::of(&rounds.neurons, rounds.parts, &block.name, round, seed);
+fn owners(block: &Block, rounds: &Rounds, round: u64, drawn: (u64, &dyn Device)) -> Vec<Vec<u32>> {
+    let deal = Deal::of(&rounds.neurons, rounds.parts, (&block.name, round), drawn);
     let layers = rounds.neurons.iter().enumerate();
     let of_layer = |(layer, (_, size)): (usize, &(String, u64))| {
         let mut owners = vec![0; *size as usize];

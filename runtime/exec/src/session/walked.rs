@@ -69,11 +69,12 @@ impl Walker<'_> {
         if self.faulty.0.is_some() {
             return;
         }
-        for array in tuples.values().flatten() {
-            let data = array.data();
-            if !data.dtype().is_float() {
+        for buffer in tuples.values().flatten() {
+            if !buffer.dtype().is_float() {
                 continue;
             }
+            let array = buffer.to_host();
+            let data = array.data();
             for at in 0..data.len() {
                 let value = data.get(at).as_f64();
                 if value == f64::NEG_INFINITY {

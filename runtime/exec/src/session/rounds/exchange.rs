@@ -15,11 +15,10 @@ use super::super::{Runner, States};
 use super::Team;
 use crate::error::RunError;
 use crate::meet::agree;
-use ein_array::Array;
 use ein_comm::{Communicator, Counting};
+use ein_device::Buffer;
 use ein_plan::relation::KeyDim;
 use ein_plan::{Mesh, Placement, RelationType};
-use std::sync::Arc;
 
 impl Team<'_, '_> {
     /// A tensor that is dealt.
@@ -61,7 +60,7 @@ impl Team<'_, '_> {
     }
 
     /// This site's piece of a tensor at home; what nobody has yet begins.
-    pub(super) fn piece(&self, name: &str, all: &mut Runner<'_>) -> Result<Arc<Array>, RunError> {
+    pub(super) fn piece(&self, name: &str, all: &mut Runner<'_>) -> Result<Buffer, RunError> {
         let (kind, mesh) = self.at_home(name, all)?;
         if !all.residents.contains(name) {
             let made = all.made(name, &kind, &mesh);
@@ -73,7 +72,8 @@ impl Team<'_, '_> {
             };
             all.residents.insert(name.to_owned(), resident);
         }
-        all.residents.place(name, &kind, &mesh, all.comm)?;
+        let places = (all.comm, &*all.options.device);
+        all.residents.place(name, &kind, &mesh, places)?;
         let resident = all.residents.get(name);
         let array = resident.and_then(|resident| resident.tuples.values().flatten().next());
         array
@@ -85,7 +85,7 @@ impl Team<'_, '_> {
     pub(super) fn keep(
         &self,
         name: &str,
-        array: Arc<Array>,
+        array: Buffer,
         all: &mut Runner<'_>,
     ) -> Result<(), RunError> {
         let (kind, mesh) = self.at_home(name, all)?;
@@ -103,26 +103,26 @@ impl Team<'_, '_> {
     }
 
     /// This site's block, or all, of what steps have changed.
-    fn block_of(&self, name: &str) -> Result<Arc<Array>, RunError> {
+    fn block_of(&self, name: &str) -> Result<Buffer, RunError> {
         let missing = || RunError::internal(format!("`{name}` is not at its site"));
         let resident = self.own.residents.get(name).ok_or_else(missing)?;
         if resident.kind.keys.is_empty() {
             let array = resident.tuples.values().flatten().next();
             return array.cloned().ok_or_else(missing);
         }
-        let whole = self.own.residents.whole(name, self.own.comm)?;
-        whole.map(Arc::new).ok_or_else(missing)
+        let places = (self.own.comm, &*self.own.options.device);
+        let whole = self.own.residents.whole(name, places)?;
+        whole.ok_or_else(missing)
     }
 
     /// Hands every site its neurons for a round.
     pub(super) fn deal(&mut self, all: &mut Runner<'_>, round: u64) -> Result<(), RunError> {
-        let rounds = self.rounds;
+        let (rounds, device) = (self.rounds, &*all.options.device);
         let next = Deal::of(
             &rounds.neurons,
             rounds.parts,
-            &self.block.name,
-            round,
-            all.options.seed,
+            (&self.block.name, round),
+            (all.options.seed, device),
         );
         if self.deal.is_some() {
             // What was taken home to be evaluated is a copy.
@@ -150,16 +150,18 @@ impl Team<'_, '_> {
                         Rest::Dealt(_) => self.block_of(name)?,
                     };
                     let counting = Counting::new(all.comm);
-                    let block = moved(&dealt, (from, Rest::Dealt(&next)), &mine, None, &counting)?;
+                    let way = (from, Rest::Dealt(&next));
+                    let block = moved(&dealt, way, &mine.to_host(), None, (&counting, device))?;
+                    let block = device.adopt(block.into());
                     self.count(name, &block, &counting);
-                    let made = block.data().bytes().len() as u64;
-                    let on_its_way = 2 * slab(made.max(mine.data().bytes().len() as u64));
+                    let made = block.bytes();
+                    let on_its_way = 2 * slab(made.max(mine.bytes()));
                     let held = all.residents.bytes() + self.own.residents.bytes();
                     all.peak = all.peak.max(held + made + on_its_way);
                     if dealt.dims.len() == 1 {
                         all.residents.remove(name);
                     }
-                    Arc::new(block)
+                    block
                 }
                 (None, None) => {
                     let whole = self.piece(name, all)?;
@@ -174,9 +176,9 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    fn count(&mut self, name: &str, block: &Array, counting: &Counting<&dyn Communicator>) {
+    fn count(&mut self, name: &str, block: &Buffer, counting: &Counting<&dyn Communicator>) {
         let entry = self.exchanged.entry(name.to_owned()).or_default();
-        entry.handed += block.data().len() as u64;
+        entry.handed += block.elements() as u64;
         entry.sent += counting
             .moved()
             .values()
@@ -207,6 +209,7 @@ impl Team<'_, '_> {
             return Ok(());
         };
         let (me, sites) = (all.comm.site(), all.comm.sites());
+        let device = &*all.options.device;
         let dealt = self.dealt(name);
         let group = match dealt {
             Some(_) => deal.sites_of(deal.part_of(me), sites),
@@ -217,17 +220,25 @@ impl Team<'_, '_> {
         // Every site takes part if any has a companion.
         let shared = dealt.is_none() || deal.parts() < sites;
         if sites > 1 && shared {
-            array = mean(&array, &group, &counting)?;
+            let mean = mean(&array.to_host(), &group, &counting)?;
+            array = device.adopt(mean.into());
         }
         if let Some(dealt) = &dealt
             && dealt.dims.len() > 1
         {
             let onto = self.piece(name, all)?;
             all.residents.remove(name);
-            let onto = Arc::unwrap_or_clone(onto);
-            let (from, to) = (Rest::Dealt(deal), Rest::Home);
-            let home = moved(dealt, (from, to), &array, Some(onto), &counting)?;
-            self.keep(name, Arc::new(home), all)?;
+            let onto = onto.into_host();
+            let way = (Rest::Dealt(deal), Rest::Home);
+            let home = moved(
+                dealt,
+                way,
+                &array.to_host(),
+                Some(onto),
+                (&counting, device),
+            )?;
+            let home = device.adopt(home.into());
+            self.keep(name, home, all)?;
         }
         let sent: u64 = counting.moved().values().map(|moved| moved.floats).sum();
         let entry = self.exchanged.entry(name.to_owned()).or_default();
@@ -236,7 +247,7 @@ impl Team<'_, '_> {
             (false, Some(_)) => entry.sent += sent,
             (false, None) => {
                 entry.sent += sent;
-                entry.handed += array.data().len() as u64;
+                entry.handed += array.elements() as u64;
             }
         }
         self.own
@@ -250,6 +261,7 @@ impl Team<'_, '_> {
         let Some(deal) = self.deal.clone() else {
             return Ok(());
         };
+        let device = &*all.options.device;
         for name in &self.rounds.learnt {
             let state = self.is_state(name);
             if state && !states {
@@ -270,16 +282,11 @@ impl Team<'_, '_> {
                 Some(dealt) => {
                     let mine = self.block_of(name)?;
                     let counting = Counting::new(all.comm);
-                    let home = moved(
-                        &dealt,
-                        (Rest::Dealt(&deal), Rest::Home),
-                        &mine,
-                        None,
-                        &counting,
-                    )?;
+                    let way = (Rest::Dealt(&deal), Rest::Home);
+                    let home = moved(&dealt, way, &mine.to_host(), None, (&counting, device))?;
                     let gathered: u64 = counting.moved().values().map(|moved| moved.floats).sum();
                     self.exchanged.entry(name.clone()).or_default().gathered += gathered;
-                    Arc::new(home)
+                    device.adopt(home.into())
                 }
             };
             self.keep(name, array, all)?;
@@ -289,7 +296,7 @@ impl Team<'_, '_> {
 }
 
 /// An array at a site that is alone.
-pub(super) fn whole_at_one(array: Arc<Array>) -> Resident {
+pub(super) fn whole_at_one(array: Buffer) -> Resident {
     let mesh = Mesh::row(1);
     let shape: Vec<u64> = array.shape().iter().map(|extent| *extent as u64).collect();
     Resident {
