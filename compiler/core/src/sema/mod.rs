@@ -38,20 +38,21 @@ mod types;
 pub use train::training;
 
 use crate::einsum::{self, Program};
+use calls::functions::Calls;
+use definitions::{declare::Entities, tensors::Built};
 use ein_plan::{DType, Scalar, Source};
-use einc_diag::{Diagnostic, FileId, Span};
+use einc_diag::{Diagnostic, FileId};
 use einc_syntax::ast;
-use expressions::arena::{Arena, ExprId, TensorRef};
+use expressions::arena::Arena;
+use modules::instances::Modules;
+use report::Report;
 use resolve::{
     Readings, Resolved,
-    item_order::Order,
     names::{EntityId, Names},
 };
-use sizes::size::Size;
-use std::{
-    collections::{BTreeMap, HashMap},
-    rc::Rc,
-};
+use sizes::ranges::Indices;
+use std::collections::{BTreeMap, HashMap};
+use types::guesses::Inference;
 
 /// A file of a program.
 #[derive(Clone, Debug)]
@@ -184,149 +185,68 @@ struct Text<'a> {
 
 /// Checks until no statement says more about the dimensions and types of others: nearly always once, else twice.
 fn settle<'a>(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) -> Checker<'a> {
-    let (mut inferred, mut types) = (BTreeMap::new(), BTreeMap::new());
+    let mut inference = Inference::default();
     loop {
-        let mut checker = Checker::new(text, bindings, mode);
-        checker.inferred = inferred;
-        checker.inferred_types = types;
+        let mut checker = Checker::new(text, Task { bindings, mode }, inference);
         checker.check();
-        if checker.found.is_empty() && checker.found_types.is_empty() {
-            checker.found_types = std::mem::take(&mut checker.settled_types);
+        match checker.inference.next_round() {
+            Some(next) => inference = next,
+            None => return checker,
         }
-        if checker.found.is_empty() && checker.found_types.is_empty() {
-            return checker;
-        }
-        inferred = std::mem::take(&mut checker.inferred);
-        inferred.extend(checker.found);
-        types = std::mem::take(&mut checker.inferred_types);
-        types.extend(checker.found_types);
     }
 }
 
-/// All that is known about a program while it is checked.
+/// What a pass over a text is to find out.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    bindings: &'a Bindings,
+    mode: &'a training::Mode,
+}
+
+/// One pass over a text: its task, and everything that it has found so far, by subject.
 struct Checker<'a> {
     names: &'a Names<'a>,
     readings: &'a Readings<'a>,
-    order: Order,
-    bindings: &'a Bindings,
-    mode: &'a training::Mode,
-    report: report::Report,
-    // Values.
+    task: Task<'a>,
+    report: Report,
+    entities: Entities,
     arena: Arena,
-    vars: Vec<sizes::ranges::Var>,
-    tensors: Vec<definitions::tensors::Tensor>,
-    values: HashMap<EntityId, expressions::scope::Binding>,
-    /// Statements being read, the innermost last.
-    open: Vec<sizes::ranges::Open>,
-    /// Untyped expressions that have been given a type.
-    coerced: HashMap<(ExprId, DType), ExprId>,
-    linears: HashMap<ExprId, Option<Rc<sizes::prove::Linear>>>,
-    calls: HashMap<calls::functions::CallKey, Option<calls::functions::Results>>,
-    /// What the calls give that define several names, by [`resolve::forms::key`].
-    parts: HashMap<usize, Option<calls::functions::Results>>,
-    /// Lists of leading positions; the first is empty.
-    slices: Vec<Rc<[ExprId]>>,
-    slice_numbers: HashMap<Rc<[ExprId]>, expressions::scope::SliceId>,
-    instances_made: Vec<modules::instances::Instances<'a>>,
-    /// The counts of the arrays around the instances that are being declared, of those that are stored together.
-    stacked: Vec<Size>,
-    /// What holds a param of several instances.
-    stacks: HashMap<TensorRef, modules::stacks::Stack>,
-    /// What it holds at one position of its first dimension.
-    stack_slices: HashMap<(TensorRef, ExprId), TensorRef>,
-    /// Instances with what they own at one more position.
-    instance_slices: HashMap<(resolve::names::InstanceId, ExprId), resolve::names::InstanceId>,
-    /// The states of instances, by their names.
-    states: HashMap<(resolve::names::InstanceId, usize, &'a str), expressions::scope::Binding>,
-    /// Whether a random source was met in the call that is being read.
-    drew: bool,
-    /// How many calls of each function have made tensors.
-    instances: HashMap<String, usize>,
-    /// Every read with its positions.
-    reads: Vec<(TensorRef, Vec<ExprId>)>,
-    /// Dims that data gave their numbers: number, input, place.
-    bound_dims: BTreeMap<String, (i64, String, Span)>,
-    /// Dimensions of definitions whose range other statements gave in an earlier round, as `tensor.index`.
-    inferred: BTreeMap<String, Size>,
-    /// Those that still have none, with the index and its place, and what was found out about them.
-    provisional: BTreeMap<String, sizes::ranges::Provisional>,
-    found: BTreeMap<String, Size>,
-    /// Types of states that their `next` gave in an earlier round of checking, by what they begin with; and those found.
-    inferred_types: BTreeMap<String, DType>,
-    found_types: BTreeMap<String, DType>,
-    /// The same of states that meet nothing with a type.
-    settled_types: BTreeMap<String, DType>,
-    /// Tensors whose type is not known yet, and whether they begin with whole numbers.
-    untyped: HashMap<TensorRef, bool>,
-    /// Whether a definition took a type that its text does not say.
-    guessed: bool,
-    // Blocks.
-    blocks: Vec<rounds::repeat::Block>,
-    /// The block in whose rounds a source is drawn.
-    drawn_in: HashMap<TensorRef, einsum::BlockId>,
-    inputs: Vec<InputInfo>,
-    /// Whether a source has a number that is not known yet.
-    open_source: bool,
-    outputs: Vec<(TensorRef, Option<String>, Span)>,
+    indices: Indices,
+    calls: Calls,
+    modules: Modules<'a>,
+    inference: Inference,
+    built: Built,
     training: training::Findings<'a>,
 }
 
 impl<'a> Checker<'a> {
-    fn new(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) -> Checker<'a> {
+    fn new(text: Text<'a>, task: Task<'a>, inference: Inference) -> Checker<'a> {
         let Resolved {
             names,
             readings,
             report,
         } = text.resolved;
         let mut report = report.clone();
+        let order = resolve::item_order::order(names, readings, task.mode, &mut report);
         Checker {
             names,
             readings,
-            order: resolve::item_order::order(names, readings, mode, &mut report),
-            bindings,
-            mode,
+            task,
             report,
+            entities: Entities::new(order),
             arena: Arena::default(),
-            vars: vec![],
-            tensors: vec![],
-            values: HashMap::new(),
-            open: vec![],
-            coerced: HashMap::new(),
-            linears: HashMap::new(),
-            calls: HashMap::new(),
-            parts: HashMap::new(),
-            slices: vec![Rc::from([])],
-            slice_numbers: HashMap::from([(Rc::from([]), expressions::scope::SliceId(0))]),
-            instances_made: vec![],
-            stacked: vec![],
-            stacks: HashMap::new(),
-            stack_slices: HashMap::new(),
-            instance_slices: HashMap::new(),
-            states: HashMap::new(),
-            drew: false,
-            instances: HashMap::new(),
-            reads: vec![],
-            bound_dims: BTreeMap::new(),
-            inferred: BTreeMap::new(),
-            inferred_types: BTreeMap::new(),
-            found_types: BTreeMap::new(),
-            settled_types: BTreeMap::new(),
-            untyped: HashMap::new(),
-            guessed: false,
-            blocks: vec![],
-            drawn_in: HashMap::new(),
-            provisional: BTreeMap::new(),
-            found: BTreeMap::new(),
-            inputs: vec![],
-            open_source: false,
-            outputs: vec![],
+            indices: Indices::default(),
+            calls: Calls::default(),
+            modules: Modules::default(),
+            inference,
+            built: Built::default(),
             training: training::Findings::default(),
         }
     }
 
     /// Whether an entity has an error in its text, or is defined by itself.
     fn is_failed(&self, id: EntityId) -> bool {
-        self.readings.failed.contains(&id) || self.order.circular.contains(&id)
+        self.readings.failed.contains(&id) || self.entities.order.circular.contains(&id)
     }
 
     fn check(&mut self) {
@@ -340,17 +260,17 @@ impl<'a> Checker<'a> {
 
     fn finish(mut self) -> Analysis {
         self.report_provisional();
-        if self.bindings.require_sizes {
+        if self.task.bindings.require_sizes {
             self.require_sizes();
         }
         self.verify_outputs();
-        let program = if self.report.failed() || self.open_source {
+        let program = if self.report.failed() || self.built.open_source {
             None
         } else {
             self.lower()
         };
         let program = program.filter(|_| !self.report.failed());
-        let mut inputs = std::mem::take(&mut self.inputs);
+        let mut inputs = std::mem::take(&mut self.built.inputs);
         if let Some(program) = &program {
             // Sources that the uses decide.
             let mut settled: HashMap<&str, &Source> = HashMap::new();

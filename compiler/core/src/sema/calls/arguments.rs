@@ -246,10 +246,10 @@ impl<'a> Checker<'a> {
         view: View,
         value: &'a Expr,
     ) -> Option<Binding> {
-        let have = self.tensors[view.tensor.0 as usize].dtype;
+        let have = self.built.tensors[view.tensor.0 as usize].dtype;
         if let Some(Type::Tensor { dtype, .. }) = &formal.ty
             && have != *dtype
-            && !self.untyped.contains_key(&view.tensor)
+            && !self.inference.untyped.contains_key(&view.tensor)
         {
             let (name, function) = (&formal.name.text, &callable.name.text);
             self.report.push(

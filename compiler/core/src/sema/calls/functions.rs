@@ -13,14 +13,17 @@ use crate::sema::{
     calls::callee::{Body, Callable, wrong_results},
     definitions::tensors::Target,
     expressions::arena::{ExprId, Ty},
-    expressions::scope::{Binding, Context, Scope},
+    expressions::scope::{Binding, Context, Scope, SliceId},
     resolve::forms::{key, unbracket},
     resolve::names::{EntityId, EntityKind, InstanceId},
     rounds::repeat::Place,
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Item, ItemKind, Role, Statement};
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+};
 
 /// Calls may be nested this deep.
 const DEEPEST: usize = 100;
@@ -38,6 +41,33 @@ pub(crate) type CallKey = (
 
 /// What a call gives: one binding for each result, or one.
 pub(crate) type Results = Rc<[Binding]>;
+
+/// The calls of the user's functions so far.
+pub(crate) struct Calls {
+    pub(crate) results: HashMap<CallKey, Option<Results>>,
+    /// The results of the calls that define several names, by [`crate::sema::resolve::forms::key`].
+    pub(crate) parts: HashMap<usize, Option<Results>>,
+    /// How many calls of each function have made tensors.
+    pub(crate) counts: HashMap<String, usize>,
+    /// Whether a random source was met in the call that is being read.
+    pub(crate) drew: bool,
+    /// Lists of leading positions; the first is empty.
+    pub(crate) slices: Vec<Rc<[ExprId]>>,
+    pub(crate) slice_numbers: HashMap<Rc<[ExprId]>, SliceId>,
+}
+
+impl Default for Calls {
+    fn default() -> Calls {
+        Calls {
+            results: HashMap::new(),
+            parts: HashMap::new(),
+            counts: HashMap::new(),
+            drew: false,
+            slices: vec![Rc::from([])],
+            slice_numbers: HashMap::from([(Rc::from([]), SliceId(0))]),
+        }
+    }
+}
 
 impl<'a> Checker<'a> {
     /// A call that must give one value.
@@ -81,7 +111,7 @@ impl<'a> Checker<'a> {
             }
             return None;
         }
-        if context.scope.depth >= DEEPEST || self.tensors.len() > MOST_TENSORS {
+        if context.scope.depth >= DEEPEST || self.built.tensors.len() > MOST_TENSORS {
             self.report.push(
                 Diagnostic::error(
                     "E0509",
@@ -157,11 +187,11 @@ impl<'a> Checker<'a> {
         };
         let instance = applied.as_ref().map(|(id, _)| *id);
         let key = (entity, instance, bindings, path, scope.block);
-        if let Some(known) = self.calls.get(&key) {
+        if let Some(known) = self.calls.results.get(&key) {
             return known.clone();
         }
-        let drew = std::mem::replace(&mut self.drew, false);
-        let first = self.tensors.len();
+        let drew = std::mem::replace(&mut self.calls.drew, false);
+        let first = self.built.tensors.len();
         let results: Option<Results> = match callable.body {
             Body::Expression(body) => self
                 .expr(&mut Context::new(&scope), body)
@@ -176,17 +206,17 @@ impl<'a> Checker<'a> {
                 };
                 let results = self.body(entity, &mut scope, callable, body, &prefix, hints);
                 if applied.is_some() {
-                    let made = first..self.tensors.len();
+                    let made = first..self.built.tensors.len();
                     self.training.applications.insert(prefix, (made, span));
                 }
                 results
             }
         };
         // Every call that draws random numbers draws its own.
-        if !self.drew {
-            self.calls.insert(key, results.clone());
+        if !self.calls.drew {
+            self.calls.results.insert(key, results.clone());
         }
-        self.drew |= drew;
+        self.calls.drew |= drew;
         if let Some(argument) = self.fraction_passed(&scope, callable, (&places, span)) {
             self.report.blame(mark, "E0404", argument);
         }
@@ -208,7 +238,7 @@ impl<'a> Checker<'a> {
 
     /// The next number behind a name.
     pub(crate) fn numbered(&mut self, base: String) -> String {
-        let number = self.instances.entry(base.clone()).or_insert(0);
+        let number = self.calls.counts.entry(base.clone()).or_insert(0);
         *number += 1;
         format!("{base}.{number}")
     }
@@ -418,7 +448,7 @@ impl<'a> Checker<'a> {
             }
             return Some(());
         }
-        let declared = self.tensors[view.tensor.0 as usize].span;
+        let declared = self.built.tensors[view.tensor.0 as usize].span;
         self.report.push(
             Diagnostic::error("E0301", format!("`{name}` has two shapes"))
                 .at(declared, format!("this is {}", self.view_text(view)))
@@ -438,7 +468,7 @@ impl<'a> Checker<'a> {
             .iter()
             .map(|target| target.target.name.text.as_str())
             .collect();
-        let known = self.parts.get(&key(value)).cloned();
+        let known = self.calls.parts.get(&key(value)).cloned();
         let results = match known.filter(|_| !targets[0].in_function) {
             Some(results) => results,
             None => {
@@ -447,7 +477,7 @@ impl<'a> Checker<'a> {
                     .filter_map(|target| Some((target.name.clone(), target.named?)))
                     .collect();
                 let results = self.several(scope, value, targets.len(), &hints);
-                self.parts.insert(key(value), results.clone());
+                self.calls.parts.insert(key(value), results.clone());
                 results
             }
         };
@@ -484,7 +514,9 @@ impl<'a> Checker<'a> {
             self.report.push(wrong_results(callable, names, value.span));
             return None;
         }
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let mut context = Context::new(scope);
         let results = self.call_user(&mut context, callee, arguments, value.span, named);
         let solved = self.close();

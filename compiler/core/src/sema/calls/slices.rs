@@ -22,28 +22,32 @@ impl<'a> Checker<'a> {
     /// The slice of a tensor at these positions, of which it may have no more than dimensions.
     pub(crate) fn slice(&mut self, tensor: TensorRef, leading: Vec<ExprId>) -> View {
         let leading: Rc<[ExprId]> = leading.into();
-        let next = SliceId(self.slices.len() as u32);
-        let slice = *self.slice_numbers.entry(leading.clone()).or_insert(next);
+        let next = SliceId(self.calls.slices.len() as u32);
+        let slice = *self
+            .calls
+            .slice_numbers
+            .entry(leading.clone())
+            .or_insert(next);
         if slice == next {
-            self.slices.push(leading);
+            self.calls.slices.push(leading);
         }
         View { tensor, slice }
     }
 
     /// The positions before those that a user of the slice writes.
     pub(crate) fn leading(&self, view: View) -> Rc<[ExprId]> {
-        self.slices[view.slice.0 as usize].clone()
+        self.calls.slices[view.slice.0 as usize].clone()
     }
 
     /// The sizes of its own dimensions.
     pub(crate) fn view_shape(&self, view: View) -> Vec<Size> {
-        let skip = self.slices[view.slice.0 as usize].len();
-        self.tensors[view.tensor.0 as usize].shape[skip..].to_vec()
+        let skip = self.calls.slices[view.slice.0 as usize].len();
+        self.built.tensors[view.tensor.0 as usize].shape[skip..].to_vec()
     }
 
     /// Its type in the user's terms.
     pub(crate) fn view_text(&self, view: View) -> String {
-        let dtype = self.tensors[view.tensor.0 as usize].dtype;
+        let dtype = self.built.tensors[view.tensor.0 as usize].dtype;
         let sizes: Vec<String> = self
             .view_shape(view)
             .iter()
@@ -78,7 +82,7 @@ impl<'a> Checker<'a> {
     /// Fixes the extents of indices for every value of which a call is made.
     pub(crate) fn pin(&mut self, vars: &[VarId], span: Span) -> Option<()> {
         for id in vars {
-            let var = &self.vars[id.0 as usize];
+            let var = &self.indices.vars[id.0 as usize];
             if var.extent.is_some() {
                 continue;
             }
@@ -98,7 +102,7 @@ impl<'a> Checker<'a> {
                 );
                 return None;
             };
-            self.vars[id.0 as usize].extent = Some(size);
+            self.indices.vars[id.0 as usize].extent = Some(size);
         }
         Some(())
     }

@@ -11,18 +11,38 @@ use crate::sema::{
     Checker,
     definitions::tensors::Target,
     expressions::scope::{Binding, Scope},
+    resolve::item_order::Order,
     resolve::names::{EntityId, EntityKind, Found},
     rounds::repeat::Place,
     sizes::size::Size,
 };
 use ein_plan::Scalar;
-use einc_diag::{Diagnostic, FileId, did_you_mean};
+use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{self, Expr, Name, Position, Type};
+use std::collections::{BTreeMap, HashMap};
+
+/// What the entities of a program stand for, as far as they have been checked.
+pub(crate) struct Entities {
+    pub(crate) order: Order,
+    pub(crate) values: HashMap<EntityId, Binding>,
+    /// Dims that data gave their numbers: number, input, place.
+    pub(crate) bound_dims: BTreeMap<String, (i64, String, Span)>,
+}
+
+impl Entities {
+    pub(crate) fn new(order: Order) -> Entities {
+        Entities {
+            order,
+            values: HashMap::new(),
+            bound_dims: BTreeMap::new(),
+        }
+    }
+}
 
 impl<'a> Checker<'a> {
     /// Checks that what `--dim`, `--set` and `--input` name is there.
     pub(crate) fn check_bindings(&mut self) {
-        let bindings = self.bindings;
+        let bindings = self.task.bindings;
         let mut known: [Vec<&str>; 3] = Default::default();
         for entity in &self.names.entities {
             if entity.file.0 != 0 {
@@ -85,8 +105,8 @@ impl<'a> Checker<'a> {
         let mark = self.report.mark();
         // Every round but the last gives a dim its number.
         for _ in 0..=self.names.entities.len() {
-            self.values.clear();
-            for id in self.order.entities.clone() {
+            self.entities.values.clear();
+            for id in self.entities.order.entities.clone() {
                 let constant = matches!(
                     self.names.entity(id).kind,
                     EntityKind::Definition { constant: true, target, .. } if target.positions.is_none()
@@ -98,7 +118,7 @@ impl<'a> Checker<'a> {
             let mut found = vec![];
             for (name, ty) in &inputs {
                 let (Some((_, header)), Type::Tensor { shape, span, .. }) =
-                    (self.bindings.headers.get(&name.text), ty)
+                    (self.task.bindings.headers.get(&name.text), ty)
                 else {
                     continue;
                 };
@@ -111,7 +131,7 @@ impl<'a> Checker<'a> {
                     let size = self.size(&Scope::file(FileId(0)), expr, "a size");
                     if let Some((dim, value)) = size.and_then(|size| size.solve(number))
                         && value >= 0
-                        && !self.bound_dims.contains_key(&*dim)
+                        && !self.entities.bound_dims.contains_key(&*dim)
                     {
                         found.push((dim.to_string(), value, name.text.clone(), *span));
                     }
@@ -121,32 +141,35 @@ impl<'a> Checker<'a> {
                 break;
             }
             for (dim, value, input, span) in found {
-                self.bound_dims.entry(dim).or_insert((value, input, span));
+                self.entities
+                    .bound_dims
+                    .entry(dim)
+                    .or_insert((value, input, span));
             }
         }
         self.report.forget(mark);
-        self.values.clear();
+        self.entities.values.clear();
     }
 
     /// Checks every item in the order of uses.
     pub(crate) fn define_entities(&mut self) {
-        for id in self.order.entities.clone() {
+        for id in self.entities.order.entities.clone() {
             self.define_entity(id);
         }
         // A step, or what is wanted alone, may do without some instances.
         if !self.checks_all() {
             return;
         }
-        for name in self.bindings.headers.keys() {
+        for name in self.task.bindings.headers.keys() {
             let Found::Member(id) = self.names.find(FileId(0), name) else {
                 continue;
             };
-            let failed = self.values.get(&id) == Some(&Binding::Poison);
-            if failed || self.inputs.iter().any(|input| input.name == *name) {
+            let failed = self.entities.values.get(&id) == Some(&Binding::Poison);
+            if failed || self.built.inputs.iter().any(|input| input.name == *name) {
                 continue;
             }
             let owner = name.split('.').next().unwrap_or_default();
-            let known = self.inputs.iter().map(|input| input.name.as_str());
+            let known = self.built.inputs.iter().map(|input| input.name.as_str());
             let mut error = Diagnostic::error(
                 "E0711",
                 format!("`--input {name}`: `{owner}` has no param of that name"),
@@ -159,7 +182,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn define_entity(&mut self, id: EntityId) {
-        if self.values.contains_key(&id) {
+        if self.entities.values.contains_key(&id) {
             return;
         }
         if self.keeps_whole(id) {
@@ -170,7 +193,7 @@ impl<'a> Checker<'a> {
 
     fn define_plain(&mut self, id: EntityId) {
         if self.is_failed(id) {
-            self.values.insert(id, Binding::Poison);
+            self.entities.values.insert(id, Binding::Poison);
             return;
         }
         let entity = self.names.entity(id);
@@ -213,9 +236,9 @@ impl<'a> Checker<'a> {
                     let binding = binding.unwrap_or(Binding::Poison);
                     // Another block may have the counter's name.
                     if name == entity.name.text {
-                        self.values.insert(id, binding);
+                        self.entities.values.insert(id, binding);
                     } else if let Found::Entity(id) = self.names.find(file, name) {
-                        self.values.insert(id, binding);
+                        self.entities.values.insert(id, binding);
                     }
                 }
                 return;
@@ -229,7 +252,7 @@ impl<'a> Checker<'a> {
                 self.input(&scope, (entity.name, name), ty, source, param)
             }
             EntityKind::Definition { constant: true, .. }
-                if self.mode.constants.contains_key(&id) =>
+                if self.task.mode.constants.contains_key(&id) =>
             {
                 self.fed_constant(id)
             }
@@ -240,11 +263,12 @@ impl<'a> Checker<'a> {
                 constant,
             } => {
                 let set = self
+                    .task
                     .bindings
                     .constants
                     .get(&entity.name.text)
                     .filter(|_| constant && file.0 == 0)
-                    .or_else(|| self.mode.numbers.get(&id));
+                    .or_else(|| self.task.mode.numbers.get(&id));
                 match set {
                     Some(scalar) if target.positions.is_none() => {
                         self.set_constant(entity.name, ty, *scalar)
@@ -278,7 +302,9 @@ impl<'a> Checker<'a> {
                 }
             }
         };
-        self.values.insert(id, binding.unwrap_or(Binding::Poison));
+        self.entities
+            .values
+            .insert(id, binding.unwrap_or(Binding::Poison));
     }
 
     /// `a, b = f(x)`: gives all of the names what they stand for.
@@ -300,7 +326,9 @@ impl<'a> Checker<'a> {
             .collect();
         for (name, binding) in self.define_several(scope, several, value) {
             if let Found::Entity(id) = self.names.find(scope.file, name) {
-                self.values.insert(id, binding.unwrap_or(Binding::Poison));
+                self.entities
+                    .values
+                    .insert(id, binding.unwrap_or(Binding::Poison));
             }
         }
     }
@@ -308,7 +336,7 @@ impl<'a> Checker<'a> {
     fn dim(&mut self, scope: &Scope<'a>, id: EntityId, value: Option<&'a Expr>) -> Option<Binding> {
         let name = self.names.entity(id).name;
         let given = if scope.file.0 == 0 {
-            self.bindings.dims.get(&name.text).copied()
+            self.task.bindings.dims.get(&name.text).copied()
         } else {
             None
         };
@@ -316,6 +344,7 @@ impl<'a> Checker<'a> {
             (Some(number), _) => Size::number(number.max(0)),
             (None, Some(value)) => self.size(scope, value, "a size")?,
             (None, None) => match self
+                .entities
                 .bound_dims
                 .get(&name.text)
                 .filter(|_| scope.file.0 == 0)

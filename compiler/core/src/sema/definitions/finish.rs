@@ -21,13 +21,13 @@ impl<'a> Checker<'a> {
     /// Checks assertions and outputs.
     pub(crate) fn finish_items(&mut self) {
         let sources = self.names.sources;
-        if self.mode.step.is_some() {
+        if self.task.mode.step.is_some() {
             // Without all of its outputs a step is no program.
-            self.open_source |= self.assemble_step().is_none();
+            self.built.open_source |= self.assemble_step().is_none();
             return;
         }
-        if !self.mode.wanted.is_empty() {
-            let mode = self.mode;
+        if !self.task.mode.wanted.is_empty() {
+            let mode = self.task.mode;
             for name in &mode.wanted {
                 self.output(name, None, name.span);
             }
@@ -76,9 +76,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("E0209", "the program is empty")
                     .note(format!("`{}` holds no items", program.name)),
             );
-        } else if outputs == 0 && !trains && (!library || self.bindings.require_sizes) {
+        } else if outputs == 0 && !trains && (!library || self.task.bindings.require_sizes) {
             let message = "the program gives nothing out";
-            let diagnostic = if self.bindings.require_sizes {
+            let diagnostic = if self.task.bindings.require_sizes {
                 Diagnostic::error("E0209", message)
             } else {
                 Diagnostic::warning("E0209", message)
@@ -90,7 +90,7 @@ impl<'a> Checker<'a> {
 
     /// Returns whether the checker reads the whole program, not one training step or a few definitions.
     pub(crate) fn checks_all(&self) -> bool {
-        self.mode.step.is_none() && self.mode.wanted.is_empty()
+        self.task.mode.step.is_none() && self.task.mode.wanted.is_empty()
     }
 
     /// Reports outputs that were not made although no error was found. That is a defect of the compiler; it must not end in a
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
         if !self.checks_all() || self.report.failed() || self.names.sources.incomplete {
             return;
         }
-        let made: HashSet<Span> = self.outputs.iter().map(|(.., span)| *span).collect();
+        let made: HashSet<Span> = self.built.outputs.iter().map(|(.., span)| *span).collect();
         let items = self
             .names
             .sources
@@ -137,11 +137,11 @@ impl<'a> Checker<'a> {
                     self.report.push(error);
                     return;
                 }
-                self.values.get(&id).copied()
+                self.entities.values.get(&id).copied()
             }
             crate::sema::resolve::names::Found::Member(id) => {
                 let path = name.text.split_once('.').map_or("", |(_, path)| path);
-                let owner = self.values.get(&id).copied();
+                let owner = self.entities.values.get(&id).copied();
                 let owner = owner.filter(|owner| *owner != Binding::Poison);
                 match owner.map(|owner| self.member_binding(owner, path)) {
                     Some(Ok(Binding::Instance(_)) | Err(NoMember::Unknown)) => {
@@ -192,7 +192,8 @@ impl<'a> Checker<'a> {
             }
             _ => return,
         };
-        self.outputs
+        self.built
+            .outputs
             .push((tensor, file.map(|f| f.text.clone()), span));
     }
 
@@ -248,7 +249,8 @@ impl<'a> Checker<'a> {
             let EntityKind::Dim(None) = entity.kind else {
                 continue;
             };
-            let Some(Binding::Scalar(value)) = self.values.get(&EntityId(id as u32)).copied()
+            let Some(Binding::Scalar(value)) =
+                self.entities.values.get(&EntityId(id as u32)).copied()
             else {
                 continue;
             };
@@ -261,6 +263,7 @@ impl<'a> Checker<'a> {
             }
             let name = &entity.name.text;
             let users: Vec<String> = self
+                .built
                 .tensors
                 .iter()
                 .filter(|t| {

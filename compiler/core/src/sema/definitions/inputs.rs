@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
         let positions = shape.as_deref().unwrap_or_default();
         let sizes = self.declared_sizes(scope, positions);
         let form = match source {
-            Some(_) if param && self.bindings.params_given => {
+            Some(_) if param && self.task.bindings.params_given => {
                 Some(SourceForm::Ready(Source::Unbound))
             }
             None if param => {
@@ -60,12 +60,13 @@ impl<'a> Checker<'a> {
         if let Some(view) = self.replacement(&full, *dtype, &sizes, name.span)? {
             return Some(Binding::Tensor(view));
         }
-        let stack = (!self.stacked.is_empty()).then(|| Stack::new(&full, &self.stacked));
+        let stack =
+            (!self.modules.stacked.is_empty()).then(|| Stack::new(&full, &self.modules.stacked));
         let (own, mut names) = (sizes.clone(), vec![full.clone()]);
         let (mut full, mut sizes) = (full, sizes);
         if let Some(stack) = &stack {
             full = stack.name();
-            sizes.splice(0..0, self.stacked.iter().cloned());
+            sizes.splice(0..0, self.modules.stacked.iter().cloned());
             names = stack.parts();
         }
         self.check_elements(&sizes, *dtype, name.span)?;
@@ -75,10 +76,10 @@ impl<'a> Checker<'a> {
             return fed;
         }
         for name in names {
-            if let Some((have, header)) = self.bindings.headers.get(&name) {
+            if let Some((have, header)) = self.task.bindings.headers.get(&name) {
                 self.check_header(&name, *span, positions, &own, (*dtype, *have), header)?;
             }
-            self.inputs.push(InputInfo {
+            self.built.inputs.push(InputInfo {
                 name,
                 dtype: *dtype,
                 shape: own
@@ -106,7 +107,7 @@ impl<'a> Checker<'a> {
 
     fn note_stack(&mut self, binding: Option<Binding>, stack: Option<Stack>) {
         if let (Some(Binding::Tensor(view)), Some(stack)) = (binding, stack) {
-            self.stacks.insert(view.tensor, stack);
+            self.modules.stacks.insert(view.tensor, stack);
         }
     }
 
@@ -163,6 +164,7 @@ impl<'a> Checker<'a> {
             }
             let text = self.names.text(expr.span);
             let other = self
+                .entities
                 .bound_dims
                 .get(text)
                 .filter(|(_, input, _)| *input != name)

@@ -38,9 +38,11 @@ impl<'a> Checker<'a> {
     }
 
     fn constant(&mut self, scope: &Scope<'a>, expr: &'a Expr) -> Option<ExprId> {
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let value = self.expr(&mut Context::new(scope), expr);
-        self.open.pop();
+        self.indices.open.pop();
         value
     }
 
@@ -176,8 +178,8 @@ impl<'a> Checker<'a> {
         match scalar {
             Some(scalar) => Some(SourceForm::Ready(Source::Full(scalar))),
             // A dim without a number yet.
-            None if !self.depends_on_data(value) && !self.bindings.require_sizes => {
-                self.open_source = true;
+            None if !self.depends_on_data(value) && !self.task.bindings.require_sizes => {
+                self.built.open_source = true;
                 Some(SourceForm::Ready(Source::Full(Scalar::Int(0))))
             }
             None => self.not_a_source(expr),
@@ -293,7 +295,7 @@ impl<'a> Checker<'a> {
         let dtype = match (dtype, target.guess) {
             (None, Some(guess)) => {
                 let (typical, whole) = self.typical_type(scope, target.value);
-                self.guessed = true;
+                self.inference.guessed = true;
                 open = guess.is_none().then_some(whole);
                 Some(guess.unwrap_or(typical))
             }
@@ -308,13 +310,15 @@ impl<'a> Checker<'a> {
             return None;
         };
         let shape = if target.target.positions.is_some() {
-            self.open.push(crate::sema::sizes::ranges::Open::default());
+            self.indices
+                .open
+                .push(crate::sema::sizes::ranges::Open::default());
             let mut context = Context::new(scope);
             let vars = self.left_side(&mut context, target, declared);
-            self.open.pop();
+            self.indices.open.pop();
             let mut shape = vec![];
             for var in vars? {
-                let var = &self.vars[var.0 as usize];
+                let var = &self.indices.vars[var.0 as usize];
                 if target.infer && var.stated.is_none() {
                     let (name, place) = (var.name.clone(), var.span);
                     shape.push(self.provisional_size(&target.name, (&name, place), None));
@@ -361,10 +365,10 @@ impl<'a> Checker<'a> {
         // The state of a module begins once, wherever it is applied.
         let begins = target.infer && target.guess.is_none();
         if let (Some(block), false) = (scope.block, begins) {
-            self.drawn_in.insert(tensor, block);
+            self.built.drawn_in.insert(tensor, block);
         }
         if let Some(whole) = open {
-            self.untyped.insert(tensor, whole);
+            self.inference.untyped.insert(tensor, whole);
         }
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
     }
@@ -382,7 +386,7 @@ impl<'a> Checker<'a> {
                 Source::Unbound | Source::Load(_) | Source::Full(_) | Source::Iota,
             ) => return Some(vec![]),
             SourceForm::Ready(Source::Permutation) if !scope.captured.is_empty() => {
-                let index = self.vars[scope.captured[0].0 as usize].name.clone();
+                let index = self.indices.vars[scope.captured[0].0 as usize].name.clone();
                 self.report.push(
                     Diagnostic::error(
                         "E0207",
@@ -398,7 +402,7 @@ impl<'a> Checker<'a> {
             }
             _ => {}
         }
-        self.drew = true;
+        self.calls.drew = true;
         let vars = scope.captured.iter();
         Some(
             vars.filter_map(|var| Some((*var, self.extent(*var)?)))

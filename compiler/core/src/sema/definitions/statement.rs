@@ -45,8 +45,8 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn add_tensor(&mut self, tensor: Tensor) -> TensorRef {
-        self.tensors.push(tensor);
-        TensorRef(self.tensors.len() as u32 - 1)
+        self.built.tensors.push(tensor);
+        TensorRef(self.built.tensors.len() as u32 - 1)
     }
 
     /// Checks one definition.
@@ -76,7 +76,9 @@ impl<'a> Checker<'a> {
                     _ => {}
                 },
                 ExprKind::Call { callee, .. } if self.names.is_gradient(scope.file, callee) => {
-                    self.open.push(crate::sema::sizes::ranges::Open::default());
+                    self.indices
+                        .open
+                        .push(crate::sema::sizes::ranges::Open::default());
                     let gradient = self.whole_gradient(&mut Context::new(scope), value);
                     let solved = self.close();
                     let view = gradient.filter(|_| solved)??;
@@ -92,7 +94,9 @@ impl<'a> Checker<'a> {
                         && callable.shape() == Shape::Tensor
                     {
                         let hint = target.named.map(|span| (target.name.clone(), span));
-                        self.open.push(crate::sema::sizes::ranges::Open::default());
+                        self.indices
+                            .open
+                            .push(crate::sema::sizes::ranges::Open::default());
                         let mut context = Context::new(scope);
                         let hints = hint.as_slice();
                         let result =
@@ -118,7 +122,7 @@ impl<'a> Checker<'a> {
         view: View,
         span: Span,
     ) -> Option<Binding> {
-        let record = self.tensors[view.tensor.0 as usize].clone();
+        let record = self.built.tensors[view.tensor.0 as usize].clone();
         let shape = self.view_shape(view);
         if let Some(Type::Tensor { dtype, .. }) = target.ty
             && *dtype != record.dtype
@@ -166,7 +170,9 @@ impl<'a> Checker<'a> {
         if target.in_function || (record.name == target.name && view.is_whole()) {
             return Some(Binding::Tensor(view));
         }
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let mut vars = vec![];
         for (at, size) in shape.iter().enumerate() {
             let var = self.fresh_var(format!("i{}", at + 1), size.clone(), target.target.span);
@@ -299,7 +305,7 @@ impl<'a> Checker<'a> {
                 let Some(size) = size else {
                     continue;
                 };
-                let var = &mut self.vars[var.0 as usize];
+                let var = &mut self.indices.vars[var.0 as usize];
                 match &var.stated {
                     Some(first) if first.size.differs(&size) => {
                         let name = var.name.clone();
@@ -335,13 +341,14 @@ impl<'a> Checker<'a> {
         dtype: Option<DType>,
         declared: Option<&'a Vec<Position>>,
     ) -> Option<Binding> {
-        self.open
+        self.indices
+            .open
             .push(crate::sema::sizes::ranges::Open::of(&target.name));
         let mut context = Context::new(scope);
         let vars = self.left_side(&mut context, &target, declared);
         let value = self.expr(&mut context, target.value);
         let (Some(vars), Some(value)) = (vars, value) else {
-            self.open.pop();
+            self.indices.open.pop();
             return None;
         };
         let span = target.value.span;
@@ -351,7 +358,7 @@ impl<'a> Checker<'a> {
         let is_number = self.arena.as_number(value).is_some()
             || self.arena.as_size(value).is_some()
             || self.arena.as_truth(value).is_some();
-        let number = self.training.updating
+        let number = self.training.step.updating
             && dtype.is_none()
             && target.target.positions.is_none()
             && matches!(self.arena.ty(value), Ty::Number { .. });

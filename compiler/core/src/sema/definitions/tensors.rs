@@ -6,14 +6,17 @@
 //! O[n,y]: f32[N, H/2] = …   =>   O, f32 [N, H/2], a statement over (v0, v1)
 //! ```
 
-use crate::einsum::{LoopValue, Role};
+use crate::einsum::{BlockId, LoopValue, Role};
 use crate::sema::{
+    InputInfo,
     expressions::arena::{ExprId, TensorRef, VarId},
+    rounds::repeat::Block,
     sizes::size::Size,
 };
 use ein_plan::{DType, Source};
 use einc_diag::Span;
 use einc_syntax::ast::{self, Expr, Type};
+use std::collections::HashMap;
 
 /// A source; those that depend on how a parameter is used are settled at the end.
 #[derive(Clone, Debug)]
@@ -56,6 +59,19 @@ pub(crate) struct Tensor {
     pub(crate) definition: Definition,
     /// Where it is declared.
     pub(crate) span: Span,
+}
+
+/// The parts of the program that have been made so far.
+#[derive(Default)]
+pub(crate) struct Built {
+    pub(crate) tensors: Vec<Tensor>,
+    pub(crate) blocks: Vec<Block>,
+    /// The block in whose rounds a source is drawn.
+    pub(crate) drawn_in: HashMap<TensorRef, BlockId>,
+    pub(crate) inputs: Vec<InputInfo>,
+    pub(crate) outputs: Vec<(TensorRef, Option<String>, Span)>,
+    /// Whether a source has a number that is not known yet.
+    pub(crate) open_source: bool,
 }
 
 /// A definition with what is known about it from outside.

@@ -101,7 +101,7 @@ impl<'a> Checker<'a> {
             return Some(());
         }
         let name = self.names.text(base.span);
-        let declared = self.tensors[view.tensor.0 as usize].span;
+        let declared = self.built.tensors[view.tensor.0 as usize].span;
         self.report.push(
             Diagnostic::error(
                 "E0304",
@@ -144,7 +144,7 @@ impl<'a> Checker<'a> {
     fn read(&mut self, view: View, values: Vec<Written>, lenient: bool) -> Option<ExprId> {
         let ty = self.read_type(view.tensor);
         let positions = self.read_positions(view, values, lenient)?;
-        self.reads.push((view.tensor, positions.clone()));
+        self.indices.reads.push((view.tensor, positions.clone()));
         let form = Form::Read {
             tensor: view.tensor,
             positions,
@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
         let tensor = view.tensor;
         let mut read = self.leading(view).to_vec();
         let (skip, count) = (read.len(), values.len());
-        let shape = self.tensors[tensor.0 as usize].shape.clone();
+        let shape = self.built.tensors[tensor.0 as usize].shape.clone();
         for (dimension, (value, size)) in values.into_iter().zip(&shape[skip..]).enumerate() {
             let Some((id, place, bare)) = value else {
                 continue;
@@ -171,11 +171,11 @@ impl<'a> Checker<'a> {
             read.push(id);
             // A bounded index says its range itself, so it is a position like any other.
             let bounded = |var: &VarId| {
-                let stated = &self.vars[var.0 as usize].stated;
+                let stated = &self.indices.vars[var.0 as usize].stated;
                 stated.as_ref().is_some_and(|s| s.by == StatedBy::Bound)
             };
             match bare.filter(|var| !bounded(var)) {
-                Some(var) => self.vars[var.0 as usize].uses.push(Use {
+                Some(var) => self.indices.vars[var.0 as usize].uses.push(Use {
                     size: size.clone(),
                     span: place,
                     tensor,

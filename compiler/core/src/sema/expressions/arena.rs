@@ -94,6 +94,8 @@ struct Node {
 pub(crate) struct Arena {
     nodes: Vec<Node>,
     known: FxHashMap<(Rc<Form>, Ty), ExprId>,
+    /// Untyped expressions that have been given a type.
+    pub(crate) coerced: FxHashMap<(ExprId, DType), ExprId>,
 }
 
 impl Arena {

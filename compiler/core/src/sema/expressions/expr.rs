@@ -147,7 +147,9 @@ impl<'a> Checker<'a> {
             return self.member_binding(*instance, path).ok();
         }
         if name == "training" && self.names.find(scope.file, name) == Found::Nothing {
-            return Some(Binding::Scalar(self.arena.truth(self.mode.step.is_some())));
+            return Some(Binding::Scalar(
+                self.arena.truth(self.task.mode.step.is_some()),
+            ));
         }
         let constant = match name {
             "inf" => Some(f64::INFINITY),
@@ -159,10 +161,11 @@ impl<'a> Checker<'a> {
             return Some(Binding::Scalar(self.arena.real(value)));
         }
         match self.names.find(scope.file, name) {
-            Found::Entity(id) => self.values.get(&id).copied(),
+            Found::Entity(id) => self.entities.values.get(&id).copied(),
             Found::Member(id) => {
                 let (_, path) = name.split_once('.')?;
-                self.member_binding(*self.values.get(&id)?, path).ok()
+                self.member_binding(*self.entities.values.get(&id)?, path)
+                    .ok()
             }
             _ => None,
         }
@@ -171,7 +174,7 @@ impl<'a> Checker<'a> {
     /// A tensor without dimensions as a value.
     pub(crate) fn scalar_read(&mut self, view: View, name: &str, span: Span) -> Option<ExprId> {
         let (rank, positions) = (self.view_shape(view).len(), self.leading(view).to_vec());
-        let record = &self.tensors[view.tensor.0 as usize];
+        let record = &self.built.tensors[view.tensor.0 as usize];
         if rank == 0 {
             let ty = self.read_type(view.tensor);
             let form = Form::Read {
@@ -443,7 +446,9 @@ impl<'a> Checker<'a> {
 
     /// An expression without indices, with `/` as floor division of whole numbers.
     pub(crate) fn closed(&mut self, scope: &Scope<'a>, expr: &'a Expr) -> Option<ExprId> {
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let value = self.expr(&mut Context::of_sizes(scope), expr);
         let solved = self.close();
         value.filter(|_| solved)

@@ -71,9 +71,9 @@ impl<'a> Checker<'a> {
         let (loss, wrt) = (loss?, wrt?);
         let leading = self.leading(wrt).to_vec();
         let wrt = wrt.tensor;
-        let mut like = self.tensors[wrt.0 as usize].clone();
-        if self.untyped.contains_key(&wrt) {
-            like.dtype = self.tensors[loss.0 as usize].dtype;
+        let mut like = self.built.tensors[wrt.0 as usize].clone();
+        if self.inference.untyped.contains_key(&wrt) {
+            like.dtype = self.built.tensors[loss.0 as usize].dtype;
         }
         let tensor = self.add_tensor(Tensor {
             name: format!("grad.{}", like.name),
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
             && let Some(Binding::Tensor(view)) = self.binding(context.scope, name)
             && !self.view_shape(view).is_empty()
         {
-            let declared = self.tensors[view.tensor.0 as usize].span;
+            let declared = self.built.tensors[view.tensor.0 as usize].span;
             self.report.push(
                 Diagnostic::error(
                     "E0606",
@@ -120,7 +120,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         if let Some(var) = self.arena.free(id).first() {
-            let index = self.vars[var.0 as usize].name.clone();
+            let index = self.indices.vars[var.0 as usize].name.clone();
             self.report.push(
                 Diagnostic::error("E0606", "the gradient of a value at each point")
                     .at(value.span, format!("this has a value for every `{index}`"))
@@ -177,7 +177,7 @@ impl<'a> Checker<'a> {
             }
             None => return None,
         };
-        let record = &self.tensors[view.tensor.0 as usize];
+        let record = &self.built.tensors[view.tensor.0 as usize];
         if !record.dtype.is_float() {
             let (dtype, declared) = (record.dtype, record.span);
             self.report.push(
@@ -196,6 +196,7 @@ impl<'a> Checker<'a> {
     /// Nothing made yet; no tensor of the program loses its name.
     pub(crate) fn no_gradients(&self) -> Gradients {
         let named = self
+            .built
             .tensors
             .iter()
             .filter(|tensor| !matches!(tensor.definition, Definition::Gradient { .. }));

@@ -15,10 +15,10 @@ impl Checker<'_> {
         let name = call.operation.name;
         let mut first: Option<(DType, Span)> = None;
         for (view, place) in call.views.iter().zip(&call.places) {
-            if self.untyped.contains_key(&view.tensor) {
+            if self.inference.untyped.contains_key(&view.tensor) {
                 continue;
             }
-            let dtype = self.tensors[view.tensor.0 as usize].dtype;
+            let dtype = self.built.tensors[view.tensor.0 as usize].dtype;
             let (suits, needs) = match call.operation.is_ordered() {
                 true => (dtype != DType::Bool, "numbers"),
                 false => (

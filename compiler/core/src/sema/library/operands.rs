@@ -51,7 +51,7 @@ impl<'a> Checker<'a> {
         value: &'a Expr,
     ) -> Option<Binding> {
         let hint = target.named.map(|span| (target.name.clone(), span));
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let mut context = Context::new(scope);
         let result = self.whole_library(&mut context, value, hint.as_slice());
         let solved = self.close();
@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
             self.report.push(wrong_parts(operation, names, value.span));
             return Some(None);
         }
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let mut context = Context::new(scope);
         let results = self.library(&mut context, operation, arguments, value.span, hints);
         let solved = self.close();

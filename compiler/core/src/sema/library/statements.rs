@@ -38,7 +38,7 @@ impl Checker<'_> {
         }
         let shape = self.view_shape(call.views[0]);
         let leading = &shape[..shape.len() - call.operation.dimensions];
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let batch: Vec<VarId> = self.numbered_vars("p", leading, span);
         let vars = self.numbered_vars("i", &own, span);
         self.close();
@@ -62,15 +62,15 @@ impl Checker<'_> {
             if at > 0 {
                 positions.extend(columns.iter().map(|var| self.index(*var)));
             }
-            let dtype = self.tensors[view.tensor.0 as usize].dtype;
+            let dtype = self.built.tensors[view.tensor.0 as usize].dtype;
             arguments.push(self.library_read(view.tensor, positions, dtype));
         }
         let dtype = match call.operation.is_ordered() {
             true => DType::I64,
             false => {
                 let mut views = call.views.iter();
-                let typed = views.find(|view| !self.untyped.contains_key(&view.tensor));
-                self.tensors[typed.unwrap_or(&call.views[0]).tensor.0 as usize].dtype
+                let typed = views.find(|view| !self.inference.untyped.contains_key(&view.tensor));
+                self.built.tensors[typed.unwrap_or(&call.views[0]).tensor.0 as usize].dtype
             }
         };
         let own_vars = vars.iter().filter(|var| !columns.contains(var));
@@ -90,11 +90,12 @@ impl Checker<'_> {
         };
         // Of a state whose type is not known yet.
         let mut views = call.views.iter();
-        if !call.operation.is_ordered() && views.all(|view| self.untyped.contains_key(&view.tensor))
+        if !call.operation.is_ordered()
+            && views.all(|view| self.inference.untyped.contains_key(&view.tensor))
         {
             for result in results.iter() {
                 if let Binding::Tensor(view) = result {
-                    self.untyped.insert(view.tensor, false);
+                    self.inference.untyped.insert(view.tensor, false);
                 }
             }
         }
@@ -159,11 +160,11 @@ impl Checker<'_> {
     ) -> Option<Results> {
         let shape = self.view_shape(call.views[0]);
         let at = |back: usize| shape[shape.len() - back].clone();
-        let dtype = self.tensors[call.views[0].tensor.0 as usize].dtype;
+        let dtype = self.built.tensors[call.views[0].tensor.0 as usize].dtype;
         let mut results = vec![];
         if call.operation.is_ordered() {
             let count = call.count.clone().unwrap_or_else(|| at(1));
-            self.open.push(Open::default());
+            self.indices.open.push(Open::default());
             let own = self.numbered_vars("i", &[count], call.span);
             self.close();
             let mut place = self.leading(given).to_vec();
@@ -196,7 +197,7 @@ impl Checker<'_> {
             };
             let mut start = Size::number(0);
             for (number, part) in parts.iter().enumerate() {
-                self.open.push(Open::default());
+                self.indices.open.push(Open::default());
                 let own = self.numbered_vars("i", part, call.span);
                 self.close();
                 let mut place = self.library_size(start.clone(), call.span)?;
@@ -234,7 +235,7 @@ impl Checker<'_> {
     /// A slice by plain indices, each once and over the whole dimension; any other slice as a tensor of its own.
     fn plain_slice(&mut self, view: View, span: Span) -> Option<View> {
         let leading = self.leading(view);
-        let shape = self.tensors[view.tensor.0 as usize].shape.clone();
+        let shape = self.built.tensors[view.tensor.0 as usize].shape.clone();
         let mut met: Vec<VarId> = vec![];
         let plain = leading.iter().zip(&shape).all(|(position, size)| {
             let Form::Index(var) = &*self.arena.form(*position) else {
@@ -249,12 +250,12 @@ impl Checker<'_> {
         }
         let outer = self.captured(&[Binding::Tensor(view)]);
         let sizes = self.view_shape(view);
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let own = self.numbered_vars("i", &sizes, span);
         self.close();
         let mut positions = leading.to_vec();
         positions.extend(own.iter().map(|var| self.index(*var)));
-        let dtype = self.tensors[view.tensor.0 as usize].dtype;
+        let dtype = self.built.tensors[view.tensor.0 as usize].dtype;
         let root = self.library_read(view.tensor, positions, dtype);
         let outer_sizes: Option<Vec<(VarId, Size)>> = outer
             .iter()
@@ -266,7 +267,7 @@ impl Checker<'_> {
         let shape: Vec<Size> = shape.chain(sizes).collect();
         self.check_elements(&shape, dtype, span)?;
         // Messages of the run name what is sliced.
-        let name = format!("{}.slice", self.tensors[view.tensor.0 as usize].name);
+        let name = format!("{}.slice", self.built.tensors[view.tensor.0 as usize].name);
         let name = self.instance_name(FileId(0), &name);
         let tensor = self.add_statement(name, root, vars, shape, span, Role::Hidden);
         Some(self.inner_view(tensor, &outer_sizes))

@@ -22,24 +22,24 @@ pub(crate) type Blocks = HashMap<BlockId, BlockId>;
 impl Checker<'_> {
     /// Which tensors the outputs need.
     pub(crate) fn needed(&self) -> Vec<bool> {
-        let outputs = self.outputs.iter().map(|(tensor, ..)| *tensor);
-        self.reached(outputs.chain(self.training.rows).collect())
+        let outputs = self.built.outputs.iter().map(|(tensor, ..)| *tensor);
+        self.reached(outputs.chain(self.training.step.rows).collect())
     }
 
     /// The tensors that tensors are made of, and they themselves.
     pub(crate) fn reached(&self, mut open: Vec<TensorRef>) -> Vec<bool> {
-        let mut needed = vec![false; self.tensors.len()];
+        let mut needed = vec![false; self.built.tensors.len()];
         let mut seen = vec![false; self.arena.len()];
         while let Some(tensor) = open.pop() {
             if std::mem::replace(&mut needed[tensor.0 as usize], true) {
                 continue;
             }
-            match &self.tensors[tensor.0 as usize].definition {
+            match &self.built.tensors[tensor.0 as usize].definition {
                 Definition::Statement { root, .. } => self.read_in(*root, &mut seen, &mut open),
                 Definition::Gradient { loss, wrt } => open.extend([*loss, *wrt]),
                 Definition::Source(_) => {}
                 Definition::Loop(value) => {
-                    let block = &self.blocks[value.block().0 as usize];
+                    let block = &self.built.blocks[value.block().0 as usize];
                     open.extend(block.until);
                     open.extend(
                         block
@@ -75,19 +75,19 @@ impl Checker<'_> {
 
     /// Adds the blocks that are needed to a program, without their tensors.
     pub(crate) fn lower_blocks(&self, program: &mut Program, needed: &[bool]) -> Option<Blocks> {
-        let mut used = vec![false; self.blocks.len()];
-        for (tensor, _) in self.tensors.iter().zip(needed).filter(|(_, n)| **n) {
+        let mut used = vec![false; self.built.blocks.len()];
+        for (tensor, _) in self.built.tensors.iter().zip(needed).filter(|(_, n)| **n) {
             let Definition::Loop(value) = &tensor.definition else {
                 continue;
             };
             let mut block = Some(value.block());
             while let Some(id) = block {
                 used[id.0 as usize] = true;
-                block = self.blocks[id.0 as usize].parent;
+                block = self.built.blocks[id.0 as usize].parent;
             }
         }
         let mut blocks = Blocks::new();
-        for (number, block) in (0..).zip(&self.blocks) {
+        for (number, block) in (0..).zip(&self.built.blocks) {
             if !used[number as usize] {
                 continue;
             }
@@ -116,7 +116,7 @@ impl Checker<'_> {
         value: LoopValue,
     ) -> Option<(LoopValue, Option<BlockId>)> {
         let block = *blocks.get(&value.block())?;
-        let parent = self.blocks[value.block().0 as usize].parent;
+        let parent = self.built.blocks[value.block().0 as usize].parent;
         let around = parent.and_then(|parent| blocks.get(&parent).copied());
         Some(match value {
             LoopValue::Counter(_) => (LoopValue::Counter(block), Some(block)),
@@ -136,7 +136,7 @@ impl Checker<'_> {
     ) -> Option<()> {
         let mut all = true;
         for (from, to) in blocks {
-            let block = &self.blocks[from.0 as usize];
+            let block = &self.built.blocks[from.0 as usize];
             let mut number = |tensor: Option<TensorRef>| {
                 let known = tensor.and_then(|tensor| numbers.get(&tensor).copied());
                 all &= known.is_some();

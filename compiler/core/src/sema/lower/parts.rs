@@ -37,7 +37,7 @@ impl Checker<'_> {
     pub(crate) fn indices(&self, vars: &[VarId]) -> Option<Vec<Index>> {
         let mut indices: Vec<Index> = vec![];
         for var in vars {
-            let base = &self.vars[var.0 as usize].name;
+            let base = &self.indices.vars[var.0 as usize].name;
             let mut name = base.clone();
             let mut number = 2;
             while indices.iter().any(|index| index.name == name) {
@@ -123,7 +123,7 @@ impl Checker<'_> {
                     positions,
                     otherwise: None,
                 } => {
-                    let shape = &self.tensors[tensor.0 as usize].shape;
+                    let shape = &self.built.tensors[tensor.0 as usize].shape;
                     let safe = positions.iter().zip(shape).all(|(position, size)| {
                         let Form::Index(var) = &*self.arena.form(*position) else {
                             return false;
@@ -159,7 +159,7 @@ impl Checker<'_> {
 
     /// A source with what the uses of its tensor say.
     pub(crate) fn settle_source(&mut self, tensor: TensorRef, form: SourceForm) -> Option<Source> {
-        if let Some(stack) = self.stacks.get(&tensor).cloned() {
+        if let Some(stack) = self.modules.stacks.get(&tensor).cloned() {
             let each = match form {
                 SourceForm::Ready(given) if given.is_given() => return Some(given),
                 form => self.settle_one(tensor, form)?,
@@ -196,12 +196,17 @@ impl Checker<'_> {
     /// Fan-in and fan-out: the sizes of the dimensions that are summed where the tensor is used, and the others. A
     /// use that sums none of them (an update of the weights) says nothing, unless there is no other.
     pub(crate) fn fans(&mut self, tensor: TensorRef) -> Option<(f64, f64)> {
-        let record = self.tensors[tensor.0 as usize].clone();
-        let own = self.stacks.get(&tensor).map_or(0, |stack| stack.leading);
+        let record = self.built.tensors[tensor.0 as usize].clone();
+        let own = self
+            .modules
+            .stacks
+            .get(&tensor)
+            .map_or(0, |stack| stack.leading);
         let read_as = self.used_as(tensor);
         let mut found: Option<(f64, f64)> = None;
         let mut unsummed = None;
         for (_, positions) in self
+            .indices
             .reads
             .clone()
             .iter()
@@ -212,7 +217,7 @@ impl Checker<'_> {
             for (position, size) in positions.iter().zip(&record.shape[own..]) {
                 let summed = self.arena.free(*position).iter().any(|var| {
                     matches!(
-                        self.vars[var.0 as usize].reduction,
+                        self.indices.vars[var.0 as usize].reduction,
                         Some(Reduction::Sum | Reduction::Mean)
                     )
                 });

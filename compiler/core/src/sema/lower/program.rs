@@ -39,7 +39,7 @@ impl<'a> Checker<'a> {
         let mut gradients = self.no_gradients();
         let mut taken = vec![];
         for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
-            let tensor = self.tensors[number].clone();
+            let tensor = self.built.tensors[number].clone();
             let id = match tensor.definition {
                 Definition::Source(form) => {
                     let source = self.settle_source(TensorRef(number as u32), form)?;
@@ -52,6 +52,7 @@ impl<'a> Checker<'a> {
                             shape: tensor.shape.iter().map(number_of).collect::<Option<_>>()?,
                             role: tensor.role,
                             block: self
+                                .built
                                 .drawn_in
                                 .get(&TensorRef(number as u32))
                                 .filter(|_| source.is_random())
@@ -99,7 +100,7 @@ impl<'a> Checker<'a> {
             };
             numbers.insert(TensorRef(number as u32), id);
         }
-        for (tensor, file, span) in &self.outputs {
+        for (tensor, file, span) in &self.built.outputs {
             program.outputs.push(einsum::Output {
                 tensor: *numbers.get(tensor)?,
                 file: file.clone(),

@@ -10,14 +10,18 @@ use crate::sema::{
     Checker,
     calls::callee::Callable,
     definitions::tensors::Target,
-    expressions::arena::ExprId,
+    expressions::arena::{ExprId, TensorRef},
     expressions::scope::{Binding, Context, Scope},
+    modules::stacks::Stack,
     resolve::names::{Declared, EntityId, InstanceId},
     sizes::size::Size,
 };
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Module, Name, Position};
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+};
 
 /// More instances than this are not made at once.
 const MOST_INSTANCES: u64 = 10_000;
@@ -47,6 +51,22 @@ pub(crate) enum NoMember {
     Unknown,
     /// An array has no instance of that number.
     Outside { number: i64, count: i64 },
+}
+
+/// The instances of modules that have been declared.
+#[derive(Default)]
+pub(crate) struct Modules<'a> {
+    pub(crate) made: Vec<Instances<'a>>,
+    /// The counts of the arrays around the instances that are being declared, of those that are stored together.
+    pub(crate) stacked: Vec<Size>,
+    /// Tensors that hold a param of several instances.
+    pub(crate) stacks: HashMap<TensorRef, Stack>,
+    /// Their slices at one position of the first dimension.
+    pub(crate) stack_slices: HashMap<(TensorRef, ExprId), TensorRef>,
+    /// Instances with the params that they own at one more position.
+    pub(crate) instance_slices: HashMap<(InstanceId, ExprId), InstanceId>,
+    /// The states of instances, by their names.
+    pub(crate) states: HashMap<(InstanceId, usize, &'a str), Binding>,
 }
 
 impl<'a> Checker<'a> {
@@ -92,9 +112,9 @@ impl<'a> Checker<'a> {
         let wanted = if stacked { 1 } else { total.unwrap_or(0) };
         if let (Some(options), true) = (&options, stacked) {
             let path = format!("{path}.*");
-            self.stacked.push(counts[0].clone());
+            self.modules.stacked.push(counts[0].clone());
             let members = self.members(scope, entity, module, declared, options, &path);
-            self.stacked.pop();
+            self.modules.stacked.pop();
             elements.extend(members.map(|members| Element {
                 path,
                 members: Rc::new(members),
@@ -122,13 +142,13 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn add_instances(&mut self, instances: Instances<'a>) -> InstanceId {
-        self.instances_made.push(instances);
-        InstanceId(self.instances_made.len() as u32 - 1)
+        self.modules.made.push(instances);
+        InstanceId(self.modules.made.len() as u32 - 1)
     }
 
     /// The instances of that number.
     pub(crate) fn instances_of(&self, id: InstanceId) -> &Instances<'a> {
-        &self.instances_made[id.0 as usize]
+        &self.modules.made[id.0 as usize]
     }
 
     /// The values of the first brackets.
@@ -173,9 +193,11 @@ impl<'a> Checker<'a> {
         let mut names = vec![];
         crate::sema::resolve::forms::names_in(expr, &mut names);
         if names.is_empty() {
-            self.open.push(crate::sema::sizes::ranges::Open::default());
+            self.indices
+                .open
+                .push(crate::sema::sizes::ranges::Open::default());
             let real = self.expr(&mut Context::new(scope), expr);
-            self.open.pop();
+            self.indices.open.pop();
             if let Some(real) = real
                 && let Some(number) = self.arena.as_number(real)
                 && number.fract() != 0.0
@@ -281,7 +303,7 @@ impl<'a> Checker<'a> {
         let Binding::Instance(id) = self.binding(scope, name)? else {
             return None;
         };
-        let counts = self.instances_made[id.0 as usize].counts.clone();
+        let counts = self.modules.made[id.0 as usize].counts.clone();
         if counts.len() != positions.len() {
             let message = match counts.len() {
                 0 => format!("`{name}` is one instance, not an array"),
@@ -322,7 +344,7 @@ impl<'a> Checker<'a> {
                 _ => {}
             }
         }
-        let elements = &self.instances_made[id.0 as usize].elements;
+        let elements = &self.modules.made[id.0 as usize].elements;
         let element = elements.get(number as usize)?.clone();
         Some(((id, number as usize), element))
     }
@@ -366,12 +388,12 @@ impl<'a> Checker<'a> {
         }
         match at {
             Binding::Tensor(view)
-                if !numbers.is_empty() && self.stacks.contains_key(&view.tensor) =>
+                if !numbers.is_empty() && self.modules.stacks.contains_key(&view.tensor) =>
             {
                 let numbers = numbers.into_iter().map(Size::number);
                 let leading = numbers.map(|n| self.arena.whole(n));
                 let leading: Vec<ExprId> = leading.collect();
-                let span = self.tensors[view.tensor.0 as usize].span;
+                let span = self.built.tensors[view.tensor.0 as usize].span;
                 let leading = leading.into_iter();
                 let leading = leading.filter_map(|at| self.position_value(at, span));
                 let leading = leading.collect();
@@ -403,14 +425,14 @@ impl<'a> Checker<'a> {
 
     /// The path of one instance.
     pub(crate) fn instance_path(&self, id: InstanceId, number: usize) -> String {
-        self.instances_made[id.0 as usize].elements[number]
+        self.modules.made[id.0 as usize].elements[number]
             .path
             .clone()
     }
 
     /// The module of instances.
     pub(crate) fn module_of(&self, id: InstanceId) -> EntityId {
-        self.instances_made[id.0 as usize].module
+        self.modules.made[id.0 as usize].module
     }
 }
 

@@ -181,7 +181,7 @@ impl<'a> Checker<'a> {
             && let Some(Binding::Scalar(value)) = scope.locals.get(counter.as_str()).copied()
             && let Some(block) = self.counted_by(value)
         {
-            let Rounds::Size(rounds) = self.blocks[block.0 as usize].bound.clone() else {
+            let Rounds::Size(rounds) = self.built.blocks[block.0 as usize].bound.clone() else {
                 self.report.push(
                     Diagnostic::error(
                         "E0511",
@@ -231,7 +231,7 @@ impl<'a> Checker<'a> {
         let Form::Read { tensor, .. } = &*self.arena.form(value) else {
             return None;
         };
-        match self.tensors[tensor.0 as usize].definition {
+        match self.built.tensors[tensor.0 as usize].definition {
             Definition::Loop(LoopValue::Counter(block)) => Some(block),
             _ => None,
         }
@@ -239,7 +239,7 @@ impl<'a> Checker<'a> {
 
     /// Instances with what they own at one more leading position.
     fn slice_of_instances(&mut self, id: InstanceId, at: ExprId, label: &str) -> InstanceId {
-        if let Some(known) = self.instance_slices.get(&(id, at)) {
+        if let Some(known) = self.modules.instance_slices.get(&(id, at)) {
             return *known;
         }
         let whole = self.instances_of(id);
@@ -262,13 +262,13 @@ impl<'a> Checker<'a> {
             stacked,
             elements,
         });
-        self.instance_slices.insert((id, at), slice);
+        self.modules.instance_slices.insert((id, at), slice);
         slice
     }
 
     fn sliced(&mut self, binding: Binding, at: ExprId, label: &str) -> Binding {
         match binding {
-            Binding::Tensor(view) if self.stacks.contains_key(&view.tensor) => {
+            Binding::Tensor(view) if self.modules.stacks.contains_key(&view.tensor) => {
                 Binding::Tensor(View::of(self.stack_slice(view.tensor, at, label)))
             }
             Binding::Instance(id) => Binding::Instance(self.slice_of_instances(id, at, label)),
@@ -278,15 +278,15 @@ impl<'a> Checker<'a> {
 
     /// What a stacked tensor holds at one position of its first dimension.
     fn stack_slice(&mut self, tensor: TensorRef, at: ExprId, label: &str) -> TensorRef {
-        if let Some(known) = self.stack_slices.get(&(tensor, at)) {
+        if let Some(known) = self.modules.stack_slices.get(&(tensor, at)) {
             return *known;
         }
-        let record = self.tensors[tensor.0 as usize].clone();
-        let mut stack = self.stacks[&tensor].clone();
+        let record = self.built.tensors[tensor.0 as usize].clone();
+        let mut stack = self.modules.stacks[&tensor].clone();
         stack.path = stack.path.replacen('*', label, 1);
         stack.leading -= 1;
         let own = record.shape[1..].to_vec();
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let mut vars = vec![];
         for (at, size) in own.iter().enumerate() {
             vars.push(self.fresh_var(format!("i{}", at + 1), size.clone(), record.span));
@@ -302,18 +302,18 @@ impl<'a> Checker<'a> {
         let name = self.numbered(stack.name());
         let slice = self.add_statement(name, root, vars, own, record.span, Role::Hidden);
         if stack.leading > 0 {
-            self.stacks.insert(slice, stack);
+            self.modules.stacks.insert(slice, stack);
         }
-        self.stack_slices.insert((tensor, at), slice);
+        self.modules.stack_slices.insert((tensor, at), slice);
         slice
     }
 
     /// The tensors whose uses say the fan-in of a param: for a stacked one those of single instances.
     pub(crate) fn used_as(&self, tensor: TensorRef) -> Vec<TensorRef> {
-        if !self.stacks.contains_key(&tensor) {
+        if !self.modules.stacks.contains_key(&tensor) {
             return vec![tensor];
         }
-        let slices = self.stack_slices.iter();
+        let slices = self.modules.stack_slices.iter();
         let own = slices.filter(|((of, _), _)| *of == tensor);
         let mut used: Vec<TensorRef> = own.flat_map(|(_, slice)| self.used_as(*slice)).collect();
         used.sort();

@@ -30,7 +30,7 @@ impl<'a> Checker<'a> {
     ) -> Option<Binding> {
         let (id, number) = scope.applied?;
         let name = target.name.text.as_str();
-        if let Some(known) = self.states.get(&(id, number, name)) {
+        if let Some(known) = self.modules.states.get(&(id, number, name)) {
             return Some(*known);
         }
         let path = self.instance_path(id, number);
@@ -43,7 +43,7 @@ impl<'a> Checker<'a> {
             }
             _ => self.define(scope, local),
         };
-        self.states.insert((id, number, name), binding?);
+        self.modules.states.insert((id, number, name), binding?);
         self.carried_state(binding?, target.span)?;
         binding
     }
@@ -52,7 +52,9 @@ impl<'a> Checker<'a> {
     fn state_type(&self, scope: &Scope<'a>, callable: Callable<'a>) -> DType {
         let passed = callable.formals.iter().filter_map(|formal| {
             match scope.locals.get(formal.name.text.as_str()) {
-                Some(Binding::Tensor(view)) => Some(self.tensors[view.tensor.0 as usize].dtype),
+                Some(Binding::Tensor(view)) => {
+                    Some(self.built.tensors[view.tensor.0 as usize].dtype)
+                }
                 _ => None,
             }
         });
@@ -75,14 +77,14 @@ impl<'a> Checker<'a> {
         let Some(Binding::Tensor(state)) = scope.locals.get(name.as_str()).copied() else {
             return None;
         };
-        let place = self.tensors[state.tensor.0 as usize].span;
+        let place = self.built.tensors[state.tensor.0 as usize].span;
         let sizes = self.view_shape(state).into_iter().map(Some).collect();
         let mut local = Target::local(target, ty, value, &format!("{prefix}.next"));
         local.stated = Some((sizes, place));
-        let dtype = self.tensors[state.tensor.0 as usize].dtype;
+        let dtype = self.built.tensors[state.tensor.0 as usize].dtype;
         let value = self.define(scope, local)?;
         let have = match value {
-            Binding::Tensor(view) => self.tensors[view.tensor.0 as usize].dtype,
+            Binding::Tensor(view) => self.built.tensors[view.tensor.0 as usize].dtype,
             _ => dtype,
         };
         if have != dtype {

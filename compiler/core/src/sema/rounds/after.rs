@@ -47,9 +47,9 @@ impl<'a> Checker<'a> {
                     };
                     let spread = format!("{}.{}.next.all", frame.name, name.text);
                     let next = self.spread(place.scope, next, spread, target.span);
-                    self.blocks[at].states[number].1 = Some(next);
-                    let like = self.blocks[at].states[number].0;
-                    let like = self.tensors[like.0 as usize].clone();
+                    self.built.blocks[at].states[number].1 = Some(next);
+                    let like = self.built.blocks[at].states[number].0;
+                    let like = self.built.tensors[like.0 as usize].clone();
                     let tensor = self.add_tensor(Tensor {
                         name: full,
                         role,
@@ -59,7 +59,7 @@ impl<'a> Checker<'a> {
                     });
                     number += 1;
                     if frame.states.get(name.text.as_str()).is_some_and(|s| s.open) {
-                        self.untyped.insert(tensor, false);
+                        self.inference.untyped.insert(tensor, false);
                     }
                     Binding::Tensor(self.inner(place.scope, tensor))
                 }
@@ -101,7 +101,7 @@ impl<'a> Checker<'a> {
         (full, role, span): (String, Role, Span),
         (value, dim, size): (TensorRef, usize, Option<&'a Expr>),
     ) -> Option<Binding> {
-        let block = &mut self.blocks[id.0 as usize];
+        let block = &mut self.built.blocks[id.0 as usize];
         let Rounds::Size(rounds) = block.bound.clone() else {
             let counter = block.name.rsplit('.').next().unwrap_or_default();
             let counter = counter.to_owned();
@@ -117,7 +117,7 @@ impl<'a> Checker<'a> {
         let number = block.collected.len() as u32;
         block.collected.push((value, dim));
         self.declared_rounds(place, size, &rounds)?;
-        let mut like = self.tensors[value.0 as usize].clone();
+        let mut like = self.built.tensors[value.0 as usize].clone();
         like.shape.insert(dim, rounds);
         self.check_elements(&like.shape, like.dtype, span)?;
         let tensor = self.add_tensor(Tensor {

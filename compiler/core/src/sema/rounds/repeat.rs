@@ -156,8 +156,8 @@ impl<'a> Checker<'a> {
             initial.push(self.initial(place, &frame, target, ty, value));
         }
         let bound = bound?;
-        let id = BlockId(self.blocks.len() as u32);
-        self.blocks.push(Block {
+        let id = BlockId(self.built.blocks.len() as u32);
+        self.built.blocks.push(Block {
             name: frame.name.clone(),
             parent: place.scope.block,
             bound,
@@ -186,7 +186,7 @@ impl<'a> Checker<'a> {
         if let Some(until) = frame.until.filter(|_| ok) {
             let until = self.until(&scope, &frame, until);
             ok &= until.is_some();
-            self.blocks[id.0 as usize].until = until;
+            self.built.blocks[id.0 as usize].until = until;
         }
         if !ok {
             return None;
@@ -244,7 +244,7 @@ impl<'a> Checker<'a> {
         let Some(var) = self.arena.free(value).first().copied() else {
             return Some(());
         };
-        let index = self.vars[var.0 as usize].name.clone();
+        let index = self.indices.vars[var.0 as usize].name.clone();
         self.report.push(
             Diagnostic::error("E0514", format!("{what} is another for every `{index}`"))
                 .at(span, format!("in a function that is called for every `{index}`"))
@@ -370,7 +370,7 @@ impl<'a> Checker<'a> {
                     return None;
                 };
                 local.name = format!("{}.{name}.next", frame.name);
-                let dtype = self.tensors[state.view.tensor.0 as usize].dtype;
+                let dtype = self.built.tensors[state.view.tensor.0 as usize].dtype;
                 local.guess = Some((!state.open).then_some(dtype));
                 if target.positions.is_some() {
                     let sizes = self.view_shape(state.view).into_iter().map(Some).collect();
@@ -409,7 +409,7 @@ impl<'a> Checker<'a> {
         frame: &Frame<'a>,
         until: &'a Expr,
     ) -> Option<TensorRef> {
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let value = self.expr(&mut Context::new(scope), until);
         let solved = self.close();
         let value = value.filter(|_| solved)?;

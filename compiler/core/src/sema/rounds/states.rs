@@ -34,12 +34,12 @@ impl<'a> Checker<'a> {
         let mut local = Target::local(target, ty, value, "");
         local.name = format!("{}.{}.initial", frame.name, target.name.text);
         local.infer = true;
-        let known = self.inferred_types.get(&local.name).copied();
+        let known = self.inference.inferred_types.get(&local.name).copied();
         local.guess = Some(known);
-        self.guessed = false;
+        self.inference.guessed = false;
         let name = local.name.clone();
         let binding = self.define(place.scope, local)?;
-        let open = std::mem::take(&mut self.guessed) && known.is_none();
+        let open = std::mem::take(&mut self.inference.guessed) && known.is_none();
         let view = match binding {
             Binding::Tensor(view) => view,
             Binding::Scalar(value) => {
@@ -63,11 +63,19 @@ impl<'a> Checker<'a> {
         open: bool,
     ) -> View {
         let full = format!("{}.{name}", frame.name);
-        let whole = open && self.untyped.get(&initial.tensor).copied().unwrap_or(false);
+        let whole = open
+            && self
+                .inference
+                .untyped
+                .get(&initial.tensor)
+                .copied()
+                .unwrap_or(false);
         let initial = self.spread(place.scope, initial, format!("{full}.initial.all"), span);
-        let number = self.blocks[block.0 as usize].states.len() as u32;
-        self.blocks[block.0 as usize].states.push((initial, None));
-        let like = self.tensors[initial.0 as usize].clone();
+        let number = self.built.blocks[block.0 as usize].states.len() as u32;
+        self.built.blocks[block.0 as usize]
+            .states
+            .push((initial, None));
+        let like = self.built.tensors[initial.0 as usize].clone();
         let tensor = self.add_tensor(Tensor {
             name: full,
             role: Role::Hidden,
@@ -76,7 +84,7 @@ impl<'a> Checker<'a> {
             ..like
         });
         if open {
-            self.untyped.insert(tensor, whole);
+            self.inference.untyped.insert(tensor, whole);
         }
         self.inner(place.scope, tensor)
     }
@@ -117,7 +125,7 @@ impl<'a> Checker<'a> {
         (name, role, span): (String, Role, Span),
     ) -> TensorRef {
         let shape = self.view_shape(view);
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let mut own = vec![];
         for (at, size) in shape.iter().enumerate() {
             own.push(self.fresh_var(format!("i{}", at + 1), size.clone(), span));
@@ -125,7 +133,7 @@ impl<'a> Checker<'a> {
         self.close();
         let mut positions = self.leading(view).to_vec();
         positions.extend(own.iter().map(|var| self.index(*var)));
-        let dtype = self.tensors[view.tensor.0 as usize].dtype;
+        let dtype = self.built.tensors[view.tensor.0 as usize].dtype;
         let form = Form::Read {
             tensor: view.tensor,
             positions,
@@ -166,17 +174,17 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        let have = self.tensors[view.tensor.0 as usize].dtype;
-        let dtype = self.tensors[state.view.tensor.0 as usize].dtype;
+        let have = self.built.tensors[view.tensor.0 as usize].dtype;
+        let dtype = self.built.tensors[state.view.tensor.0 as usize].dtype;
         if state.open {
             let key = format!("{}.{name}.initial", frame.type_name);
             // What meets nothing in this state either is left for last.
-            let found = match self.untyped.contains_key(&view.tensor) {
-                true => &mut self.settled_types,
-                false => &mut self.found_types,
+            let found = match self.inference.untyped.contains_key(&view.tensor) {
+                true => &mut self.inference.settled_types,
+                false => &mut self.inference.found_types,
             };
             found.entry(key).or_insert(have);
-        } else if have != dtype && !self.untyped.contains_key(&view.tensor) {
+        } else if have != dtype && !self.inference.untyped.contains_key(&view.tensor) {
             self.report.push(
                 Diagnostic::error(
                     "E0513",

@@ -131,11 +131,11 @@ impl<'a> Checker<'a> {
         (dim, values, rounds): (usize, &[TensorRef], &Size),
         (name, role, span): (String, Role, Span),
     ) -> Option<TensorRef> {
-        let like = self.tensors[values.first()?.0 as usize].clone();
+        let like = self.built.tensors[values.first()?.0 as usize].clone();
         let mut shape = like.shape.clone();
         shape.insert(dim, rounds.clone());
         self.check_elements(&shape, like.dtype, span)?;
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let mut vars = vec![];
         for (at, size) in shape.iter().enumerate() {
             vars.push(self.fresh_var(format!("i{}", at + 1), size.clone(), span));

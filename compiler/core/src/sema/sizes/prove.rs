@@ -63,7 +63,9 @@ impl Checker<'_> {
             if self.proved(&side, &facts) != Some(false) {
                 continue;
             }
-            let name = self.tensors[obligation.tensor.0 as usize].name.clone();
+            let name = self.built.tensors[obligation.tensor.0 as usize]
+                .name
+                .clone();
             let (low, high) = self.ends(&form);
             let value = if upper { high } else { low };
             let text = self.names.text(obligation.span);
@@ -80,7 +82,7 @@ impl Checker<'_> {
             )
             .at(obligation.span, self.corner(&form, upper))
             .at(
-                self.tensors[obligation.tensor.0 as usize].span,
+                self.built.tensors[obligation.tensor.0 as usize].span,
                 match obligation.written {
                     true => format!("`{name}` has {} there", obligation.size),
                     false => format!("`{name}` is {} here", self.shape_text(obligation.tensor)),
@@ -154,7 +156,7 @@ impl Checker<'_> {
                     Some(extent) if rising == upper => self.last(&extent).to_string(),
                     _ => "0".into(),
                 };
-                format!("`{}` is {value}", self.vars[var.0 as usize].name)
+                format!("`{}` is {value}", self.indices.vars[var.0 as usize].name)
             })
             .collect();
         if values.is_empty() {
@@ -261,7 +263,7 @@ impl Checker<'_> {
 
     /// The affine form of a whole number, if it is one. Ranges must have been found.
     pub(crate) fn linear(&mut self, id: ExprId) -> Option<Rc<Linear>> {
-        if let Some(known) = self.linears.get(&id) {
+        if let Some(known) = self.indices.linears.get(&id) {
             return known.clone();
         }
         let form = match &*self.arena.form(id) {
@@ -291,7 +293,7 @@ impl Checker<'_> {
             _ => None,
         };
         let form = form.map(Rc::new);
-        self.linears.insert(id, form.clone());
+        self.indices.linears.insert(id, form.clone());
         form
     }
 

@@ -14,10 +14,12 @@ use crate::sema::{
     Checker,
     expressions::arena::{ExprId, TensorRef, VarId},
     expressions::scope::Scope,
+    sizes::prove::Linear,
     sizes::size::Size,
 };
 use ein_plan::Reduction;
 use einc_diag::{Diagnostic, Span};
+use std::{collections::HashMap, rc::Rc};
 
 /// Who says how far an index runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,18 @@ impl Open {
     }
 }
 
+/// All index variables, and the statements that are being read.
+#[derive(Default)]
+pub(crate) struct Indices {
+    pub(crate) vars: Vec<Var>,
+    /// Statements being read, the innermost last.
+    pub(crate) open: Vec<Open>,
+    /// Expressions as affine forms over indices, where they are ones.
+    pub(crate) linears: HashMap<ExprId, Option<Rc<Linear>>>,
+    /// Every read with its positions.
+    pub(crate) reads: Vec<(TensorRef, Vec<ExprId>)>,
+}
+
 impl<'a> Checker<'a> {
     pub(crate) fn open_path(&mut self) -> &mut Vec<ExprId> {
         &mut self.open_statement().path
@@ -126,10 +140,11 @@ impl<'a> Checker<'a> {
     }
 
     fn open_statement(&mut self) -> &mut Open {
-        if self.open.is_empty() {
-            self.open.push(Open::default());
+        if self.indices.open.is_empty() {
+            self.indices.open.push(Open::default());
         }
-        self.open
+        self.indices
+            .open
             .last_mut()
             .expect("one was pushed if there was none")
     }
@@ -173,7 +188,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn fresh_var(&mut self, name: String, size: Size, span: Span) -> VarId {
         let scope = Scope::file(span.file);
         let var = self.index_vars(&scope, &name, span, None)[0];
-        self.vars[var.0 as usize].stated = Some(Stated {
+        self.indices.vars[var.0 as usize].stated = Some(Stated {
             size,
             span,
             by: StatedBy::Bound,
@@ -198,8 +213,8 @@ impl<'a> Checker<'a> {
         reduction: Option<Reduction>,
         stated: Option<Stated>,
     ) -> VarId {
-        let id = VarId(self.vars.len() as u32);
-        self.vars.push(Var {
+        let id = VarId(self.indices.vars.len() as u32);
+        self.indices.vars.push(Var {
             name,
             span,
             reduction,
@@ -213,12 +228,12 @@ impl<'a> Checker<'a> {
 
     /// Ends the open statement: finds all ranges, proves all positions. Whether that went well.
     pub(crate) fn close(&mut self) -> bool {
-        let Some(open) = self.open.pop() else {
+        let Some(open) = self.indices.open.pop() else {
             return true;
         };
         let mut ok = true;
         let (known, bare): (Vec<VarId>, Vec<VarId>) = open.vars.iter().partition(|id| {
-            let var = &self.vars[id.0 as usize];
+            let var = &self.indices.vars[id.0 as usize];
             var.stated.is_some() || !var.uses.is_empty()
         });
         for var in known {
@@ -240,10 +255,10 @@ impl<'a> Checker<'a> {
     pub(crate) fn solve_bare(&mut self, id: VarId, open: &Open) -> bool {
         let other = open.related.iter().find(|(_, bound)| *bound == id);
         if let Some(extent) = other.and_then(|(index, _)| self.extent(*index)) {
-            self.vars[id.0 as usize].extent = Some(extent);
+            self.indices.vars[id.0 as usize].extent = Some(extent);
             return true;
         }
-        let var = self.vars[id.0 as usize].clone();
+        let var = self.indices.vars[id.0 as usize].clone();
         let (name, span) = (var.name, var.span);
         let reach = self.reach(id, &open.obligations);
         let label = open.label.as_ref().filter(|_| var.reduction.is_none());
@@ -255,7 +270,7 @@ impl<'a> Checker<'a> {
                 return false;
             }
         };
-        self.vars[id.0 as usize].extent = Some(extent);
+        self.indices.vars[id.0 as usize].extent = Some(extent);
         true
     }
 
@@ -267,13 +282,13 @@ impl<'a> Checker<'a> {
         reach: Option<Reach>,
     ) -> Size {
         let dim = format!("{tensor}.{index}");
-        match self.inferred.get(&dim) {
+        match self.inference.inferred.get(&dim) {
             Some(size) => size.clone(),
             None => {
                 let size = Size::dim(&dim);
                 let index = index.to_owned();
                 let provisional = Provisional { index, span, reach };
-                self.provisional.insert(dim, provisional);
+                self.inference.provisional.insert(dim, provisional);
                 size
             }
         }
@@ -281,16 +296,17 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn is_provisional(&self, size: &Size) -> bool {
         size.as_dim()
-            .is_some_and(|dim| self.provisional.contains_key(&*dim))
+            .is_some_and(|dim| self.inference.provisional.contains_key(&*dim))
     }
 
     /// Notes what a dimension without a range is compared with.
     pub(crate) fn infer(&mut self, size: &Size, extent: &Size) {
         if let Some(dim) = size.as_dim()
-            && self.provisional.contains_key(&*dim)
+            && self.inference.provisional.contains_key(&*dim)
             && !self.is_provisional(extent)
         {
-            self.found
+            self.inference
+                .found
                 .entry(dim.to_string())
                 .or_insert_with(|| extent.clone());
         }
@@ -298,19 +314,19 @@ impl<'a> Checker<'a> {
 
     /// Gives a dimension the range that the accesses of its statement allow, if no statement says another one.
     pub(crate) fn infer_from_accesses(&mut self) {
-        if !self.found.is_empty() {
+        if !self.inference.found.is_empty() {
             return;
         }
-        for (dim, provisional) in &self.provisional {
+        for (dim, provisional) in &self.inference.provisional {
             if let Some(Reach::Whole(size)) = &provisional.reach {
-                self.found.insert(dim.clone(), size.clone());
+                self.inference.found.insert(dim.clone(), size.clone());
             }
         }
     }
 
     /// Reports dimensions that no statement gives a range.
     pub(crate) fn report_provisional(&mut self) {
-        for dimension in std::mem::take(&mut self.provisional).into_values() {
+        for dimension in std::mem::take(&mut self.inference.provisional).into_values() {
             let Provisional { index, span, reach } = dimension;
             self.report
                 .push(unknown_range(&index, span, reach.as_ref()));
@@ -318,14 +334,14 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn solve(&mut self, id: VarId) -> bool {
-        let var = self.vars[id.0 as usize].clone();
+        let var = self.indices.vars[id.0 as usize].clone();
         let name = &var.name;
         let extent = match &var.stated {
             Some(stated) => {
                 for use_ in var.uses.iter().filter(|u| !u.lenient) {
                     // A function may read the first rows of a longer param, such as a table of positions.
                     let longer = matches!(stated.by, StatedBy::Signature)
-                        && self.tensors[use_.tensor.0 as usize].role == Role::Param
+                        && self.built.tensors[use_.tensor.0 as usize].role == Role::Param
                         && use_.size.known() > stated.size.known()
                         && stated.size.known().is_some();
                     if use_.size.differs(&stated.size) && !longer {
@@ -340,7 +356,7 @@ impl<'a> Checker<'a> {
                                     "index `{name}` has two sizes: {} {by} and {} in `{}`",
                                     stated.size,
                                     use_.size,
-                                    self.tensors[use_.tensor.0 as usize].name
+                                    self.built.tensors[use_.tensor.0 as usize].name
                                 ),
                             )
                             .at(use_.span, format!("`{name}` runs over {} here", use_.size))
@@ -376,8 +392,8 @@ impl<'a> Checker<'a> {
                 };
                 for other in &uses {
                     if other.size.differs(&first.size) {
-                        let names =
-                            [first, other].map(|u| self.tensors[u.tensor.0 as usize].name.clone());
+                        let names = [first, other]
+                            .map(|u| self.built.tensors[u.tensor.0 as usize].name.clone());
                         let mut error = Diagnostic::error(
                             "E0301",
                             format!(
@@ -404,12 +420,12 @@ impl<'a> Checker<'a> {
         for use_ in &var.uses {
             self.infer(&use_.size, &extent);
         }
-        self.vars[id.0 as usize].extent = Some(extent);
+        self.indices.vars[id.0 as usize].extent = Some(extent);
         true
     }
 
     pub(crate) fn extent(&self, var: VarId) -> Option<Size> {
-        self.vars[var.0 as usize].extent.clone()
+        self.indices.vars[var.0 as usize].extent.clone()
     }
 }
 

@@ -133,7 +133,7 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        self.vars[var.0 as usize].stated = Some(Stated {
+        self.indices.vars[var.0 as usize].stated = Some(Stated {
             size,
             span,
             by: StatedBy::Bound,

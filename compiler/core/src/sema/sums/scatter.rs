@@ -91,11 +91,11 @@ impl<'a> Checker<'a> {
             Combine::Min => Reduction::Min,
         };
         let mut context = Context::new(scope);
-        self.open.push(Open::default());
+        self.indices.open.push(Open::default());
         let read = self.scatter_parts(&mut context, &target, &sizes, reduction);
         let value = self.expr(&mut context, target.value);
         let (Some((places, mut reduced)), Some(value)) = (read, value) else {
-            self.open.pop();
+            self.indices.open.pop();
             return None;
         };
         let (mut own, mut equal, mut lists) = (vec![], vec![], vec![]);
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
             let var = self.fresh_var(format!("p{}", at + 1), size.clone(), target.target.span);
             own.push(var);
             let Some((position, span)) = position else {
-                self.open.pop();
+                self.indices.open.pop();
                 return None;
             };
             let list = self.places(&target, size);
@@ -141,7 +141,7 @@ impl<'a> Checker<'a> {
             } else {
                 (at + 1).to_string()
             };
-            self.tensors[list.0 as usize].name = format!("{}.target{number}", target.name);
+            self.built.tensors[list.0 as usize].name = format!("{}.target{number}", target.name);
         }
         let guard = self.scatter_guard(equal, target.target.span)?;
         let span = target.value.span;
@@ -276,7 +276,7 @@ impl<'a> Checker<'a> {
         }
         for (place, size) in places.iter().zip(sizes) {
             if let Place::Own(var) = place {
-                let var = &mut self.vars[var.0 as usize];
+                let var = &mut self.indices.vars[var.0 as usize];
                 var.stated = Some(Stated {
                     size: size.clone(),
                     span: target.target.span,

@@ -146,13 +146,14 @@ impl<'a> Checker<'a> {
         };
         let batched = |name: &str| {
             self.training
+                .step
                 .batch
                 .iter()
                 .any(|b| b.name == name && !b.constant)
         };
         let mut errors = vec![];
         for name in listed {
-            let read = self.tensors.iter().zip(reached);
+            let read = self.built.tensors.iter().zip(reached);
             let read = read.filter(|(tensor, reached)| **reached && tensor.name == *name);
             let what = match (batched(name), read.count()) {
                 (false, _) => format!("`{name}` is not over `{over}`"),
@@ -161,7 +162,7 @@ impl<'a> Checker<'a> {
             };
             errors.push((what, format!("`{name}` is listed here"), "leave it out"));
         }
-        for (tensor, reached) in self.tensors.iter().zip(reached) {
+        for (tensor, reached) in self.built.tensors.iter().zip(reached) {
             let name = tensor.name.as_str();
             if *reached && batched(name) && !listed.contains(&name) {
                 errors.push((

@@ -47,9 +47,9 @@ impl<'a> Checker<'a> {
             );
             return;
         }
-        let before = self.outputs.len();
+        let before = self.built.outputs.len();
         self.output(name, None, span);
-        let Some((tensor, marked, _)) = self.outputs.get_mut(before) else {
+        let Some((tensor, marked, _)) = self.built.outputs.get_mut(before) else {
             return;
         };
         let mark = format!("{EVALUATED}{before}");
@@ -79,6 +79,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn inputs_of(&self, tensor: TensorRef) -> Vec<String> {
         let reached = self.reached(vec![tensor]);
         let mut found: Vec<(Span, &str)> = self
+            .built
             .tensors
             .iter()
             .zip(reached)
@@ -106,7 +107,7 @@ impl<'a> Checker<'a> {
                 continue;
             };
             let is = |t: &&crate::sema::definitions::tensors::Tensor| t.name == entity.name.text;
-            let Some(tensor) = self.tensors.iter().find(is) else {
+            let Some(tensor) = self.built.tensors.iter().find(is) else {
                 continue;
             };
             let names = shape.iter().flatten().map(|position| match position {
@@ -379,7 +380,7 @@ pub(crate) fn pass(
         ..bindings.clone()
     };
     let mut checker = crate::sema::settle(text, &bindings, mode);
-    let carried = std::mem::take(&mut checker.training.carried);
+    let carried = std::mem::take(&mut checker.training.step.carried);
     checker.check_left(base);
     let found = checker.finish();
     analysis.add(&found);
@@ -396,14 +397,19 @@ pub(crate) fn pass(
 impl Checker<'_> {
     /// Inputs with a dim that is bound anew are replaced as well.
     fn check_left(&mut self, base: &Base<'_>) {
-        let mode = self.mode;
+        let mode = self.task.mode;
         let Some(wanted) = mode.wanted.first() else {
             return;
         };
-        let outputs = self.outputs.iter().map(|(tensor, ..)| *tensor).collect();
+        let outputs = self
+            .built
+            .outputs
+            .iter()
+            .map(|(tensor, ..)| *tensor)
+            .collect();
         let reached = self.reached(outputs);
         let mut left = vec![];
-        for (tensor, reached) in self.tensors.iter().zip(reached) {
+        for (tensor, reached) in self.built.tensors.iter().zip(reached) {
             let replaces = mode.replaced.values().any(|new| *new == tensor.name);
             if !reached || replaces || tensor.role != Role::Input {
                 continue;

@@ -419,9 +419,9 @@ fn step(
         ..Mode::default()
     };
     let mut checker = crate::sema::settle(text, bindings, &mode);
-    let inputs = std::mem::take(&mut checker.training.batch);
-    let carried = std::mem::take(&mut checker.training.carried);
-    let optimizer = std::mem::take(&mut checker.training.optimizer);
+    let inputs = std::mem::take(&mut checker.training.step.batch);
+    let carried = std::mem::take(&mut checker.training.step.carried);
+    let optimizer = std::mem::take(&mut checker.training.step.optimizer);
     let found = checker.finish();
     analysis.add(&found);
     let program = found.program?;

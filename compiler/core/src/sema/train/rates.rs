@@ -129,14 +129,14 @@ impl<'a> Checker<'a> {
             Form::Constant(value) => Some(float(*value)),
             Form::Whole(size) => size.known().map(|size| Scalar::Float(size as f64)),
             Form::Read { tensor, .. } => {
-                let counts = |name| self.training.counters.get(name) == Some(tensor);
+                let counts = |name| self.training.step.counters.get(name) == Some(tensor);
                 if counts(STEP) {
                     return Some(Scalar::Float(moment.step as f64));
                 }
                 if counts(EPOCH) {
                     return Some(Scalar::Float(moment.epoch as f64));
                 }
-                match &self.tensors[tensor.0 as usize].definition {
+                match &self.built.tensors[tensor.0 as usize].definition {
                     Definition::Statement { vars, root } if vars.is_empty() => {
                         self.at_moment(*root, moment)
                     }

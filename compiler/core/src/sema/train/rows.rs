@@ -26,12 +26,12 @@ impl<'a> Checker<'a> {
     /// From here on sizes remember the batched dims; a step gets the numbers of its rows.
     pub(crate) fn begin_step(&mut self) {
         self.training.marking = true;
-        let over = self.mode.over.iter().next();
-        if let (Some(_), Some((name, rows))) = (self.mode.step, over) {
+        let over = self.task.mode.over.iter().next();
+        if let (Some(_), Some((name, rows))) = (self.task.mode.step, over) {
             let size = rows.map_or_else(|| Size::dim(name), |rows| Size::rows(name, rows));
             let (name, span) = (ROWS.to_owned(), Span::default());
             let tensor = self.fed(name, DType::I64, vec![size], Role::Input, span);
-            self.training.rows = Some(tensor);
+            self.training.step.rows = Some(tensor);
         }
     }
 
@@ -43,17 +43,17 @@ impl<'a> Checker<'a> {
         sizes: &[Size],
         span: Span,
     ) -> Option<Option<View>> {
-        let Some(other) = self.mode.replaced.get(name) else {
+        let Some(other) = self.task.mode.replaced.get(name) else {
             return Some(None);
         };
         let Found::Entity(id) = self.names.find(FileId(0), other) else {
             return None;
         };
         self.define_entity(id);
-        let Some(Binding::Tensor(view)) = self.values.get(&id).copied() else {
+        let Some(Binding::Tensor(view)) = self.entities.values.get(&id).copied() else {
             return None;
         };
-        let record = self.tensors[view.tensor.0 as usize].clone();
+        let record = self.built.tensors[view.tensor.0 as usize].clone();
         let same = record.shape.len() == sizes.len()
             && record.shape.iter().zip(sizes).all(|(a, b)| !a.differs(b));
         if !same || record.dtype != dtype {
@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         form: &SourceForm,
         param: bool,
     ) -> Option<Option<Binding>> {
-        self.mode.step?;
+        self.task.mode.step?;
         let over: Vec<usize> = (0..sizes.len())
             .filter(|at| sizes[*at].has_rows())
             .collect();
@@ -94,10 +94,13 @@ impl<'a> Checker<'a> {
                     SourceForm::Ready(source) => source.clone(),
                     _ => Source::Unbound,
                 };
-                self.training.carried.push((name.to_owned(), kind, begin));
+                self.training
+                    .step
+                    .carried
+                    .push((name.to_owned(), kind, begin));
             }
             [axis] if !param && sizes[*axis].as_rows().is_some() => {
-                self.training.batch.push(BatchInput {
+                self.training.step.batch.push(BatchInput {
                     name: name.to_owned(),
                     axis: *axis,
                     dtype,
@@ -107,7 +110,7 @@ impl<'a> Checker<'a> {
                 });
             }
             _ => {
-                let dims: Vec<&str> = self.mode.over.keys().map(String::as_str).collect();
+                let dims: Vec<&str> = self.task.mode.over.keys().map(String::as_str).collect();
                 let over = dims.join(", ");
                 let what = if param { "a param" } else { "an input" };
                 let help = match param {
@@ -133,11 +136,11 @@ impl<'a> Checker<'a> {
 
     /// A constant with its value of the whole data.
     pub(crate) fn fed_constant(&mut self, id: EntityId) -> Option<Binding> {
-        let (name, dtype, sizes) = self.mode.constants.get(&id)?.clone();
+        let (name, dtype, sizes) = self.task.mode.constants.get(&id)?.clone();
         let span = self.names.entity(id).name.span;
         let mine = |size: &Size| {
-            let (dim, _) = size.as_rows().filter(|_| self.mode.step.is_some())?;
-            let rows = *self.mode.over.get(&*dim)?;
+            let (dim, _) = size.as_rows().filter(|_| self.task.mode.step.is_some())?;
+            let rows = *self.task.mode.over.get(&*dim)?;
             Some(rows.map_or_else(|| size.clone(), |rows| Size::rows(&dim, rows)))
         };
         let shape: Vec<Size> = sizes
@@ -151,10 +154,11 @@ impl<'a> Checker<'a> {
             [] => {
                 let begin = Source::Unbound;
                 self.training
+                    .step
                     .carried
                     .push((name.clone(), CarriedKind::Constant, begin));
             }
-            [axis] => self.training.batch.push(BatchInput {
+            [axis] => self.training.step.batch.push(BatchInput {
                 name: name.clone(),
                 axis: *axis,
                 dtype,
@@ -185,7 +189,7 @@ impl<'a> Checker<'a> {
     /// Notes that no step changes what the session gives.
     fn keep(&mut self, tensor: TensorRef) {
         let kept = SourceForm::Ready(Source::Kept);
-        self.tensors[tensor.0 as usize].definition = Definition::Source(kept);
+        self.built.tensors[tensor.0 as usize].definition = Definition::Source(kept);
     }
 
     /// A state of a module: in a step it is carried.
@@ -193,14 +197,14 @@ impl<'a> Checker<'a> {
         let Binding::Tensor(view) = binding else {
             return Some(());
         };
-        if self.mode.step.is_none() {
-            if self.bindings.params_given {
+        if self.task.mode.step.is_none() {
+            if self.task.bindings.params_given {
                 let given = Definition::Source(SourceForm::Ready(Source::Unbound));
-                self.tensors[view.tensor.0 as usize].definition = given;
+                self.built.tensors[view.tensor.0 as usize].definition = given;
             }
             return Some(());
         }
-        let record = &self.tensors[view.tensor.0 as usize];
+        let record = &self.built.tensors[view.tensor.0 as usize];
         let number = |root: ExprId| match &*self.arena.form(root) {
             Form::Constant(scalar) => Some(*scalar),
             Form::Whole(size) => size.known().map(Scalar::Int),
@@ -219,11 +223,12 @@ impl<'a> Checker<'a> {
             );
             return None;
         };
-        let record = &mut self.tensors[view.tensor.0 as usize];
+        let record = &mut self.built.tensors[view.tensor.0 as usize];
         record.definition = Definition::Source(SourceForm::Ready(Source::Fed));
         record.role = Role::Param;
         let name = record.name.clone();
         self.training
+            .step
             .carried
             .push((name, CarriedKind::Running, begin));
         self.training.state_tensors.push(view.tensor);
@@ -232,7 +237,7 @@ impl<'a> Checker<'a> {
 
     /// Whether an index runs over the rows of a batch.
     pub(crate) fn is_row(&self, var: VarId) -> bool {
-        self.training.rows.is_some()
+        self.training.step.rows.is_some()
             && self
                 .extent(var)
                 .is_some_and(|extent| extent.as_rows().is_some())
@@ -248,7 +253,7 @@ impl<'a> Checker<'a> {
         let at = builder.vars.iter().position(|v| *v == var)?;
         let index = Node::Index(IndexId(at as u32));
         let index = builder.graph.add(index, DType::I64);
-        let operand = builder.operand(*numbers.get(&self.training.rows?)?);
+        let operand = builder.operand(*numbers.get(&self.training.step.rows?)?);
         let read = Node::Read {
             operand,
             column: 0,
@@ -267,10 +272,10 @@ impl<'a> Checker<'a> {
         dimension: usize,
         position: ExprId,
     ) -> Option<Option<NodeId>> {
-        let record = &self.tensors[tensor.0 as usize];
+        let record = &self.built.tensors[tensor.0 as usize];
         let batched = record.shape.get(dimension);
         let batched = batched.is_some_and(|size| size.as_rows().is_some());
-        if self.training.rows.is_none() || !batched {
+        if self.training.step.rows.is_none() || !batched {
             return Some(None);
         }
         if let Form::Index(var) = &*self.arena.form(position)

@@ -153,11 +153,11 @@ impl<'a> Checker<'a> {
 
     /// A number of the step as an untyped whole number.
     pub(crate) fn counter(&mut self, name: &'static str, span: Span) -> ExprId {
-        let tensor = match self.training.counters.get(name) {
+        let tensor = match self.training.step.counters.get(name) {
             Some(tensor) => *tensor,
             None => {
                 let tensor = self.fed(name.into(), DType::I64, vec![], Role::Input, span);
-                self.training.counters.insert(name, tensor);
+                self.training.step.counters.insert(name, tensor);
                 tensor
             }
         };
@@ -199,13 +199,13 @@ impl<'a> Checker<'a> {
 
     /// The untyped number that an expression of step numbers is, computed once a step, in `dtype`.
     pub(crate) fn hoisted(&mut self, id: ExprId, dtype: DType) -> Option<ExprId> {
-        if self.training.hoisting || !dtype.is_float() || !self.counts(id) {
+        if self.training.step.hoisting || !dtype.is_float() || !self.counts(id) {
             return None;
         }
-        self.training.hoisting = true;
-        let exact = self.coerce(id, DType::F64, self.training.step_span);
-        self.training.hoisting = false;
-        let tensor = self.scalar_statement(exact?, self.training.step_span);
+        self.training.step.hoisting = true;
+        let exact = self.coerce(id, DType::F64, self.training.step.span);
+        self.training.step.hoisting = false;
+        let tensor = self.scalar_statement(exact?, self.training.step.span);
         let form = Form::Read {
             tensor,
             positions: vec![],
@@ -220,7 +220,7 @@ impl<'a> Checker<'a> {
 
     /// Whether an untyped expression is a function of the numbers of the step and of nothing else.
     fn counts(&self, id: ExprId) -> bool {
-        if self.training.counters.is_empty() || !self.arena.free(id).is_empty() {
+        if self.training.step.counters.is_empty() || !self.arena.free(id).is_empty() {
             return false;
         }
         let (mut open, mut found) = (vec![id], false);
@@ -384,7 +384,9 @@ impl<'a> Checker<'a> {
         let Body::Expression(body) = callable.body else {
             return None;
         };
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let value = self.expr(
             &mut crate::sema::expressions::scope::Context::new(&scope),
             body,

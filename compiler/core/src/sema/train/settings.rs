@@ -98,7 +98,9 @@ impl<'a> Checker<'a> {
         if let ExprKind::List(items) = &*expr.kind {
             return self.listed(from, items, expr.span);
         }
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let value = self.expr(&mut Context::new(from), expr);
         let solved = self.close();
         Some(Binding::Scalar(value.filter(|_| solved)?))
@@ -169,7 +171,9 @@ impl<'a> Checker<'a> {
         }
         let whole = values.iter().all(|value| value.fract() == 0.0);
         let dtype = if whole { DType::I64 } else { DType::F64 };
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let length = Size::number(values.len() as i64);
         let var = self.fresh_var("k".into(), length.clone(), span);
         let at = self.index(var);

@@ -25,16 +25,16 @@ use einc_syntax::ast::Argument;
 impl<'a> Checker<'a> {
     /// Makes the outputs of the step that the mode asks for.
     pub(crate) fn assemble_step(&mut self) -> Option<()> {
-        let (number, task) = self.mode.step?;
+        let (number, task) = self.task.mode.step?;
         let mut trains = self.trains().into_iter();
         let (_, train, span) = trains.find(|(at, ..)| *at == number)?;
         let settings = self.read_train(number, train, span)?;
-        self.training.step_span = settings.head;
+        self.training.step.span = settings.head;
         let head = settings.head;
         let rule = self.rule(settings.optimizer, "optimizer", "std.optim", optimizer_name)?;
-        self.training.optimizer = rule.name.to_owned();
+        self.training.step.optimizer = rule.name.to_owned();
         let loss = self.scalar_named(settings.loss.0, settings.loss.1)?;
-        let dtype = self.tensors[loss.0 as usize].dtype;
+        let dtype = self.built.tensors[loss.0 as usize].dtype;
         if !dtype.is_float() {
             self.report.push(
                 Diagnostic::error("E0622", format!("the loss is {dtype}")).at(
@@ -45,7 +45,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let reached = self.reached(vec![loss]);
-        let params: Vec<TensorRef> = (0..self.tensors.len() as u32)
+        let params: Vec<TensorRef> = (0..self.built.tensors.len() as u32)
             .map(TensorRef)
             .filter(|at| reached[at.0 as usize] && self.is_trained(*at))
             .collect();
@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
         self.check_data(&settings, &reached)?;
         let groups = self.groups(&settings, &params)?;
         if task != Task::Apply {
-            self.outputs.push((loss, None, settings.loss.1));
+            self.built.outputs.push((loss, None, settings.loss.1));
         }
         // Backwards: what only the gradients of late layers read is free behind them, and so is a gradient behind its update.
         if task == Task::Part {
@@ -104,8 +104,8 @@ impl<'a> Checker<'a> {
                 };
                 self.update(rule, (*param, gradient), &groups[at], factor, &numbers)?;
             }
-            if let Some(rate) = self.training.rate {
-                self.outputs.push((rate, None, head));
+            if let Some(rate) = self.training.step.rate {
+                self.built.outputs.push((rate, None, head));
             }
         }
         if task != Task::Apply {
@@ -130,7 +130,7 @@ impl<'a> Checker<'a> {
     }
 
     fn is_trained(&self, at: TensorRef) -> bool {
-        let tensor = &self.tensors[at.0 as usize];
+        let tensor = &self.built.tensors[at.0 as usize];
         let source = matches!(tensor.definition, Definition::Source(_));
         let state = self.training.state_tensors.contains(&at);
         tensor.role == Role::Param && source && tensor.dtype.is_float() && !state
@@ -145,8 +145,8 @@ impl<'a> Checker<'a> {
         // No pattern tells the params of one array apart.
         let (mut names, mut shown) = (vec![], vec![]);
         for param in params {
-            let stack = self.stacks.get(param);
-            let own = || self.tensors[param.0 as usize].name.clone();
+            let stack = self.modules.stacks.get(param);
+            let own = || self.built.tensors[param.0 as usize].name.clone();
             names.push(
                 stack
                     .and_then(|s| s.parts().into_iter().next())
@@ -179,7 +179,7 @@ impl<'a> Checker<'a> {
     }
 
     fn gradient_of(&mut self, loss: TensorRef, param: TensorRef, span: Span) -> TensorRef {
-        let like = self.tensors[param.0 as usize].clone();
+        let like = self.built.tensors[param.0 as usize].clone();
         self.add_tensor(Tensor {
             name: format!("grad.{}", like.name),
             dtype: like.dtype.compute(),
@@ -192,10 +192,11 @@ impl<'a> Checker<'a> {
 
     /// The sum of the gradients of a batch's parts.
     fn accumulated(&mut self, param: TensorRef, span: Span) -> TensorRef {
-        let like = self.tensors[param.0 as usize].clone();
+        let like = self.built.tensors[param.0 as usize].clone();
         let name = format!("{}.gradient", like.name);
         let begin = Source::Full(Scalar::Float(0.0));
         self.training
+            .step
             .carried
             .push((name.clone(), CarriedKind::Gradient, begin));
         let (dtype, shape) = (like.dtype.compute(), like.shape);
@@ -206,12 +207,12 @@ impl<'a> Checker<'a> {
 
     fn accumulate(&mut self, param: TensorRef, gradient: TensorRef, span: Span) -> Option<()> {
         let sum = self.accumulated(param, span);
-        let like = self.tensors[sum.0 as usize].clone();
-        let share = match self.training.counters.get(SHARE) {
+        let like = self.built.tensors[sum.0 as usize].clone();
+        let share = match self.training.step.counters.get(SHARE) {
             Some(tensor) => *tensor,
             None => {
                 let tensor = self.fed(SHARE.into(), DType::F64, vec![], Role::Input, span);
-                self.training.counters.insert(SHARE, tensor);
+                self.training.step.counters.insert(SHARE, tensor);
                 tensor
             }
         };
@@ -226,7 +227,7 @@ impl<'a> Checker<'a> {
             let part = c.apply(Function::Mul, vec![new, share], span)?;
             c.apply(Function::Add, vec![old, part], span)
         })?;
-        self.outputs.push((next, None, span));
+        self.built.outputs.push((next, None, span));
         Some(())
     }
 
@@ -238,7 +239,9 @@ impl<'a> Checker<'a> {
         span: Span,
         value: impl FnOnce(&mut Self, &[ExprId]) -> Option<ExprId>,
     ) -> Option<TensorRef> {
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let mut vars = vec![];
         for (at, size) in like.shape.iter().enumerate() {
             vars.push(self.fresh_var(format!("i{}", at + 1), size.clone(), span));
@@ -275,8 +278,10 @@ impl<'a> Checker<'a> {
     fn global_norm(&mut self, gradients: &[TensorRef], span: Span) -> Option<TensorRef> {
         let mut total = None;
         for gradient in gradients {
-            let like = self.tensors[gradient.0 as usize].clone();
-            self.open.push(crate::sema::sizes::ranges::Open::default());
+            let like = self.built.tensors[gradient.0 as usize].clone();
+            self.indices
+                .open
+                .push(crate::sema::sizes::ranges::Open::default());
             let mut vars = vec![];
             for (at, size) in like.shape.iter().enumerate() {
                 vars.push(self.fresh_var(format!("i{}", at + 1), size.clone(), span));
@@ -326,7 +331,7 @@ impl<'a> Checker<'a> {
         let factor = self.scalar_statement(factor, span);
         let mut clipped = vec![];
         for gradient in gradients {
-            let like = self.tensors[gradient.0 as usize].clone();
+            let like = self.built.tensors[gradient.0 as usize].clone();
             let name = format!("{}.clipped", like.name);
             clipped.push(self.pointwise(name, &like, span, |c, at| {
                 let factor = c.element(factor, vec![], DType::F64);

@@ -126,7 +126,7 @@ impl<'a> Checker<'a> {
             return self.not_so(whole, &what, "here", &help);
         };
         let local_steps = self.strategy_number(value, steps)?;
-        let sites = u64::from(self.bindings.sites.unwrap_or(1));
+        let sites = u64::from(self.task.bindings.sites.unwrap_or(1));
         let mut rounds = Rounds {
             local_steps,
             parts: (name == "ist").then_some(sites),
@@ -141,7 +141,7 @@ impl<'a> Checker<'a> {
         };
         if let Some(value) = find("parts") {
             let parts = self.strategy_number(value, "parts")?;
-            if parts > sites && self.bindings.sites.is_some() {
+            if parts > sites && self.task.bindings.sites.is_some() {
                 let on = match sites {
                     1 => "one site".to_owned(),
                     _ => format!("{sites} sites"),

@@ -227,22 +227,30 @@ pub(crate) struct Findings<'a> {
     pub(crate) blocks: Vec<Settings<'a>>,
     /// Outputs on other data, with their tensors.
     pub(crate) others: Vec<(Other<'a>, TensorRef)>,
-    /// In a step: what of the data is read by rows, and what is carried, with how it begins.
+    pub(crate) next_states: Vec<NextState>,
+    /// What each application of an instance makes and where it stands, by its prefix.
+    pub(crate) applications: HashMap<String, (std::ops::Range<usize>, Span)>,
+    pub(crate) state_tensors: Vec<TensorRef>,
+    pub(crate) step: StepFindings,
+}
+
+/// What a pass over a step finds out.
+#[derive(Default)]
+pub(crate) struct StepFindings {
+    /// The data that are read by rows.
     pub(crate) batch: Vec<BatchInput>,
+    /// The tensors that are carried from step to step, with how each begins.
     pub(crate) carried: Vec<(String, CarriedKind, Source)>,
     pub(crate) rows: Option<TensorRef>,
     pub(crate) counters: BTreeMap<&'static str, TensorRef>,
     pub(crate) optimizer: String,
     /// The rate of the params that are in no group.
     pub(crate) rate: Option<TensorRef>,
-    pub(crate) state_tensors: Vec<TensorRef>,
-    pub(crate) next_states: Vec<NextState>,
-    /// What each application of an instance makes and where it stands, by its prefix.
-    pub(crate) applications: HashMap<String, (std::ops::Range<usize>, Span)>,
-    /// While an untyped number of the step is computed, or an optimizer's body is read.
+    /// Whether an untyped number of the step is being computed.
     pub(crate) hoisting: bool,
+    /// Whether an optimizer's body is being read.
     pub(crate) updating: bool,
-    pub(crate) step_span: Span,
+    pub(crate) span: Span,
 }
 
 /// What the pass over the text as it stands says about training.
@@ -268,14 +276,14 @@ impl<'a> Checker<'a> {
     /// What the other passes need of this one.
     pub(crate) fn base(&self) -> Base<'a> {
         let (mut constants, mut numbers) = (HashMap::new(), HashMap::new());
-        for (id, binding) in &self.values {
+        for (id, binding) in &self.entities.values {
             let constant = matches!(
                 self.names.entity(*id).kind,
                 EntityKind::Definition { constant: true, .. }
             );
             match binding {
                 Binding::Tensor(view) if constant => {
-                    let tensor = &self.tensors[view.tensor.0 as usize];
+                    let tensor = &self.built.tensors[view.tensor.0 as usize];
                     let about = (tensor.name.clone(), tensor.dtype, tensor.shape.clone());
                     constants.insert(*id, about);
                 }
@@ -308,7 +316,7 @@ impl<'a> Checker<'a> {
             .training
             .whole
             .get(&id)
-            .or_else(|| self.values.get(&id))?;
+            .or_else(|| self.entities.values.get(&id))?;
         match known {
             Binding::Scalar(value) => self.arena.as_size(*value)?.known(),
             _ => None,
@@ -317,10 +325,10 @@ impl<'a> Checker<'a> {
 
     /// Evaluates something with the batched dims as they are for the whole data.
     pub(crate) fn with_whole<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
-        if self.mode.step.is_none() || self.training.whole.is_empty() {
+        if self.task.mode.step.is_none() || self.training.whole.is_empty() {
             return read(self);
         }
-        let calls = std::mem::take(&mut self.calls);
+        let calls = std::mem::take(&mut self.calls.results);
         let whole: Vec<_> = self
             .training
             .whole
@@ -329,16 +337,16 @@ impl<'a> Checker<'a> {
             .collect();
         let before: Vec<_> = whole
             .iter()
-            .map(|(id, binding)| (*id, self.values.insert(*id, *binding)))
+            .map(|(id, binding)| (*id, self.entities.values.insert(*id, *binding)))
             .collect();
         let value = read(self);
         for (id, binding) in before {
             match binding {
-                Some(binding) => self.values.insert(id, binding),
-                None => self.values.remove(&id),
+                Some(binding) => self.entities.values.insert(id, binding),
+                None => self.entities.values.remove(&id),
             };
         }
-        self.calls = calls;
+        self.calls.results = calls;
         value
     }
 
@@ -347,7 +355,7 @@ impl<'a> Checker<'a> {
         match self.names.entity(id).kind {
             EntityKind::Dim(_) => {
                 let name = &self.names.entity(id).name.text;
-                !(self.names.entity(id).file.0 == 0 && self.mode.over.contains_key(name))
+                !(self.names.entity(id).file.0 == 0 && self.task.mode.over.contains_key(name))
             }
             EntityKind::Definition { constant, .. } => constant,
             _ => false,
@@ -360,10 +368,10 @@ impl<'a> Checker<'a> {
             return size;
         }
         let name = &self.names.entity(id).name.text;
-        if let Some(anew) = self.mode.dims.get(name) {
+        if let Some(anew) = self.task.mode.dims.get(name) {
             return anew.clone();
         }
-        let Some(rows) = self.mode.over.get(name).copied() else {
+        let Some(rows) = self.task.mode.over.get(name).copied() else {
             return size;
         };
         let whole = Binding::Scalar(self.arena.whole(size.clone()));
@@ -383,7 +391,7 @@ impl<'a> Checker<'a> {
             let mut evaluated = |name, span| {
                 let tensor = self.scalar_named(name, span)?;
                 let mark = Some(EVALUATED.to_owned());
-                self.outputs.push((tensor, mark, span));
+                self.built.outputs.push((tensor, mark, span));
                 Some(tensor)
             };
             evaluated(settings.loss.0, settings.loss.1);
@@ -403,7 +411,7 @@ impl<'a> Checker<'a> {
             None
         };
         let binding = match self.names.find(FileId(0), name) {
-            Found::Entity(id) => self.values.get(&id).copied(),
+            Found::Entity(id) => self.entities.values.get(&id).copied(),
             Found::Poison => return None,
             _ => return refuse(self, format!("there is no `{name}`"), "no such name".into()),
         };

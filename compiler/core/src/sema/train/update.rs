@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
             };
             slots[at] = Some(argument);
         }
-        let record = self.tensors[param.0 as usize].clone();
+        let record = self.built.tensors[param.0 as usize].clone();
         let dtype = match record.dtype {
             DType::F64 => DType::F64,
             _ => DType::F32,
@@ -77,9 +77,11 @@ impl<'a> Checker<'a> {
             })?,
         };
         // Params that are stored together have the rule applied to each.
-        let stack = self.stacks.get(&param).cloned();
+        let stack = self.modules.stacks.get(&param).cloned();
         let leading = stack.as_ref().map_or(0, |stack| stack.leading);
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let mut outer: Vec<VarId> = vec![];
         for (at, size) in record.shape[..leading].iter().enumerate() {
             outer.push(self.fresh_var(format!("p{}", at + 1), size.clone(), span));
@@ -110,11 +112,11 @@ impl<'a> Checker<'a> {
         }
         if let Some(Binding::Scalar(rate)) = scope.locals.get("lr").copied() {
             let rate = self.apply(Function::Mul, vec![rate, factor], span)?;
-            if group.is_empty() && self.training.rate.is_none() {
+            if group.is_empty() && self.training.step.rate.is_none() {
                 let exact = self.coerce(rate, DType::F64, span)?;
                 let name = fed::RATE.to_owned();
                 let told = self.add_statement(name, exact, vec![], vec![], span, Role::Hidden);
-                self.training.rate = Some(told);
+                self.training.step.rate = Some(told);
             }
             scope.locals.insert("lr", Binding::Scalar(rate));
         } else if self.arena.as_size(factor).is_none() {
@@ -138,7 +140,7 @@ impl<'a> Checker<'a> {
             let state = self.optimizer_state(&scope, rule, formal, of, (dtype, counts))?;
             let view = Binding::Tensor(self.slice(state, each.clone()));
             scope.locals.insert(&formal.name.text, view);
-            let like = self.tensors[state.0 as usize].clone();
+            let like = self.built.tensors[state.0 as usize].clone();
             hints.push((format!("{}_next", like.name), span));
             names.push(format!("{}_next", like.name));
             kinds.push((like, dtype));
@@ -155,14 +157,14 @@ impl<'a> Checker<'a> {
             true => format!("{name}.{}", rule.name),
             false => format!("{}.{name}", rule.name),
         };
-        self.training.updating = true;
+        self.training.step.updating = true;
         let mark = self.report.mark();
         let results = self.body(rule.entity, &mut scope, callable, body, &prefix, &hints);
         self.report.called_from(mark, span, rule.name);
-        self.training.updating = false;
+        self.training.step.updating = false;
         for ((binding, name), (like, dtype)) in results?.iter().zip(names).zip(kinds) {
             let next = self.kept(*binding, name, &like, (dtype, &outer), span)?;
-            self.outputs.push((next, None, span));
+            self.built.outputs.push((next, None, span));
         }
         Some(())
     }
@@ -211,6 +213,7 @@ impl<'a> Checker<'a> {
         };
         shape.splice(0..0, counts.iter().cloned());
         self.training
+            .step
             .carried
             .push((name.clone(), CarriedKind::State, begin));
         let tensor = self.fed(name, dtype, shape, Role::Param, formal.name.span);
@@ -230,7 +233,7 @@ impl<'a> Checker<'a> {
         let each: Vec<ExprId> = outer.iter().map(|var| self.index(*var)).collect();
         let (value, from) = match binding {
             Binding::Tensor(view) => {
-                let made = &self.tensors[view.tensor.0 as usize];
+                let made = &self.built.tensors[view.tensor.0 as usize];
                 let alike = made.name == name && made.dtype == dtype;
                 if alike && *self.leading(view) == *each {
                     return Some(view.tensor);
@@ -251,7 +254,9 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        self.open.push(crate::sema::sizes::ranges::Open::default());
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
         let mut vars = outer.to_vec();
         for (at, size) in like.shape.iter().enumerate().skip(outer.len()) {
             vars.push(self.fresh_var(format!("i{}", at + 1), size.clone(), span));
@@ -286,7 +291,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             if let Some((_, first)) = taken.iter().find(|(state, _)| *state == next.state) {
-                let name = self.tensors[next.state.0 as usize].name.clone();
+                let name = self.built.tensors[next.state.0 as usize].name.clone();
                 self.report.push(
                     Diagnostic::error("E0512", format!("`{name}` has two values after a step"))
                         .at(call, "the loss reaches this application of its module")
@@ -298,11 +303,11 @@ impl<'a> Checker<'a> {
                 return None;
             }
             taken.push((next.state, call));
-            let like = self.tensors[next.state.0 as usize].clone();
+            let like = self.built.tensors[next.state.0 as usize].clone();
             let name = format!("{}_next", like.name);
             let value = Binding::Tensor(next.value);
             let tensor = self.kept(value, name, &like, (like.dtype, &[]), next.span)?;
-            self.outputs.push((tensor, None, next.span));
+            self.built.outputs.push((tensor, None, next.span));
         }
         Some(())
     }

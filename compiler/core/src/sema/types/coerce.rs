@@ -117,13 +117,13 @@ impl Checker<'_> {
 
     /// An untyped (or, under a real division, integer) expression computed in `dtype`, which it can take.
     fn convert_number(&mut self, id: ExprId, dtype: DType) -> ExprId {
-        if let Some(done) = self.coerced.get(&(id, dtype)) {
+        if let Some(done) = self.arena.coerced.get(&(id, dtype)) {
             return *done;
         }
         let ty = Ty::Typed(dtype);
         let form = self.arena.form(id);
         if let Some(read) = self.hoisted(id, dtype) {
-            self.coerced.insert((id, dtype), read);
+            self.arena.coerced.insert((id, dtype), read);
             return read;
         }
         let typed = matches!(self.arena.ty(id), Ty::Typed(_));
@@ -186,7 +186,7 @@ impl Checker<'_> {
             }
             // A counter, a number of a training step, or a state whose type is not known yet.
             Form::Read { tensor, .. } => {
-                let own = self.tensors[tensor.0 as usize].dtype;
+                let own = self.built.tensors[tensor.0 as usize].dtype;
                 let read = self.arena.add((*form).clone(), Ty::Typed(own));
                 match own == dtype {
                     true => read,
@@ -195,7 +195,7 @@ impl Checker<'_> {
             }
             Form::Convert(_) => id,
         };
-        self.coerced.insert((id, dtype), result);
+        self.arena.coerced.insert((id, dtype), result);
         result
     }
 

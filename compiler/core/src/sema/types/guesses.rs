@@ -12,26 +12,79 @@ use crate::sema::{
     definitions::tensors::Target,
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
     expressions::scope::{Binding, Scope},
+    sizes::ranges::Provisional,
+    sizes::size::Size,
 };
 use ein_plan::DType;
 use einc_syntax::ast::Expr;
+use std::collections::{BTreeMap, HashMap};
+
+/// Sizes and types that follow from other statements than those that define a tensor.
+#[derive(Default)]
+pub(crate) struct Inference {
+    /// Dimensions of definitions whose range other statements gave in an earlier round, as `tensor.index`.
+    pub(crate) inferred: BTreeMap<String, Size>,
+    /// Dimensions that still have no range, with the index, its place, and the range that accesses allow.
+    pub(crate) provisional: BTreeMap<String, Provisional>,
+    /// Ranges that this round found.
+    pub(crate) found: BTreeMap<String, Size>,
+    /// Types of states that their `next` gave in an earlier round, by what they begin with.
+    pub(crate) inferred_types: BTreeMap<String, DType>,
+    /// Types that this round found.
+    pub(crate) found_types: BTreeMap<String, DType>,
+    /// Types of states that meet nothing with a type.
+    pub(crate) settled_types: BTreeMap<String, DType>,
+    /// Tensors whose type is not known yet, and whether they begin with whole numbers.
+    pub(crate) untyped: HashMap<TensorRef, bool>,
+    /// Whether a definition took a type that its text does not say.
+    pub(crate) guessed: bool,
+}
+
+impl Inference {
+    /// Begins a round with the results of the one before.
+    pub(crate) fn of_round(
+        inferred: BTreeMap<String, Size>,
+        inferred_types: BTreeMap<String, DType>,
+    ) -> Inference {
+        Inference {
+            inferred,
+            inferred_types,
+            ..Inference::default()
+        }
+    }
+
+    /// Returns what the next round begins with, or `None` if this one found nothing more.
+    pub(crate) fn next_round(&mut self) -> Option<Inference> {
+        if self.found.is_empty() && self.found_types.is_empty() {
+            self.found_types = std::mem::take(&mut self.settled_types);
+        }
+        if self.found.is_empty() && self.found_types.is_empty() {
+            return None;
+        }
+        self.inferred.append(&mut self.found);
+        self.inferred_types.append(&mut self.found_types);
+        let inferred = std::mem::take(&mut self.inferred);
+        let types = std::mem::take(&mut self.inferred_types);
+        Some(Inference::of_round(inferred, types))
+    }
+}
 
 impl<'a> Checker<'a> {
     /// The type of a read: none while that of the tensor is to follow from what it meets.
     pub(crate) fn read_type(&self, tensor: TensorRef) -> Ty {
-        match self.untyped.get(&tensor) {
+        match self.inference.untyped.get(&tensor) {
             Some(whole) => Ty::Number { whole: *whole },
-            None => Ty::Typed(self.tensors[tensor.0 as usize].dtype),
+            None => Ty::Typed(self.built.tensors[tensor.0 as usize].dtype),
         }
     }
 
     /// Whether an expression reads a tensor whose type is not known yet.
     pub(crate) fn reads_untyped(&self, id: ExprId) -> bool {
         let (mut open, mut seen) = (vec![id], std::collections::HashSet::new());
-        while let Some(id) = open.pop().filter(|_| !self.untyped.is_empty()) {
+        while let Some(id) = open.pop().filter(|_| !self.inference.untyped.is_empty()) {
             let form = self.arena.form(id);
             if let Form::Read { tensor, .. } = &*form
-                && self.untyped.contains_key(tensor)
+                && self.inference.untyped.contains_key(tensor)
             {
                 return true;
             }
@@ -57,7 +110,7 @@ impl<'a> Checker<'a> {
         vars: Vec<VarId>,
         (value, whole): (ExprId, bool),
     ) -> Option<Binding> {
-        self.guessed = true;
+        self.inference.guessed = true;
         let span = target.value.span;
         if let Some(Some(dtype)) = target.guess {
             let root = self.coerce(value, dtype, span)?;
@@ -66,7 +119,7 @@ impl<'a> Checker<'a> {
         let root = self.settle(value, span)?;
         let binding = self.add_definition(scope, target, vars, root)?;
         if let Binding::Tensor(view) = binding {
-            self.untyped.insert(view.tensor, whole);
+            self.inference.untyped.insert(view.tensor, whole);
         }
         Some(binding)
     }
