@@ -24,6 +24,7 @@
 mod calls;
 mod definitions;
 mod expressions;
+pub mod hir;
 mod library;
 mod lower;
 mod modules;
@@ -44,6 +45,7 @@ use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId};
 use einc_syntax::ast;
 use expressions::arena::Arena;
+use hir::Hir;
 use modules::instances::Modules;
 use report::Report;
 use resolve::{
@@ -75,12 +77,12 @@ pub struct Sources {
     pub imports: BTreeMap<(FileId, String), FileId>,
     /// The libraries that are known: `std.nn`.
     pub libraries: BTreeMap<String, FileId>,
-    /// Whether parsing or loading found errors. Then parts of the program are missing, and the checker does not report what
+    /// True if parsing or loading found errors. Then parts of the program are missing, and the checker does not report what
     /// follows from that.
     pub incomplete: bool,
 }
 
-/// What is bound from outside.
+/// The values and data that are bound from outside.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
     /// `--dim`.
@@ -89,11 +91,11 @@ pub struct Bindings {
     pub constants: BTreeMap<String, Scalar>,
     /// Types and shapes of the data of inputs and params, where they are known.
     pub headers: BTreeMap<String, (DType, Vec<u64>)>,
-    /// Whether it is an error that a size is not known, or that nothing is given out.
+    /// True if it is an error that a size is not known, or that nothing is given out.
     pub require_sizes: bool,
     /// Sites that it will run on, where that is known: steps that sites make by themselves depend on it.
     pub sites: Option<u32>,
-    /// Whether params are given like inputs, and their own sources are of no account.
+    /// True if params are given like inputs, and their own sources are of no account.
     pub params_given: bool,
 }
 
@@ -110,7 +112,7 @@ pub struct InputInfo {
     pub source: Source,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
     /// At most 20 errors, and warnings, in source order.
@@ -119,7 +121,7 @@ pub struct Analysis {
     pub program: Option<Program>,
     /// Inputs and params in the order of their uses.
     pub inputs: Vec<InputInfo>,
-    /// What is done before the program: `program` is then what is evaluated after training.
+    /// The training that comes before the program: `program` is then evaluated after it.
     pub training: Option<training::Training>,
 }
 
@@ -143,17 +145,31 @@ const STACK: usize = 256 << 20;
 
 /// Checks a program.
 pub fn check(sources: &Sources, bindings: &Bindings) -> Analysis {
-    stacker::maybe_grow(STACK / 2, STACK, || run(sources, bindings))
+    stacker::maybe_grow(STACK / 2, STACK, || run(sources, bindings, None))
 }
 
-fn run(sources: &Sources, bindings: &Bindings) -> Analysis {
+/// Checks a program, and returns its resolved, typed tree beside the result, as far as the program could be checked.
+pub fn check_with_hir(sources: &Sources, bindings: &Bindings) -> (Analysis, Hir) {
+    let mut hir = Hir::default();
+    let analysis = stacker::maybe_grow(STACK / 2, STACK, || run(sources, bindings, Some(&mut hir)));
+    (analysis, hir)
+}
+
+fn run(sources: &Sources, bindings: &Bindings, hir: Option<&mut Hir>) -> Analysis {
     let functions = train::rules::as_functions(sources);
     let (sources, collections) = rounds::desugar::desugar(functions.as_ref().unwrap_or(sources));
     let text = Text {
         resolved: &resolve::resolve(&sources, &collections),
     };
     let mode = training::Mode::of_base(&sources);
-    let checker = settle(text, bindings, &mode);
+    let task = Task {
+        tabled: hir.is_some(),
+        ..Task::new(bindings, &mode)
+    };
+    let checker = settle(text, task);
+    if let Some(hir) = hir {
+        *hir = checker.hir();
+    }
     let base = checker.base();
     let mut analysis = checker.finish();
     if analysis.diagnostics.iter().any(Diagnostic::is_error) {
@@ -184,10 +200,10 @@ struct Text<'a> {
 }
 
 /// Checks until no statement says more about the dimensions and types of others: nearly always once, else twice.
-fn settle<'a>(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) -> Checker<'a> {
+fn settle<'a>(text: Text<'a>, task: Task<'a>) -> Checker<'a> {
     let mut inference = Inference::default();
     loop {
-        let mut checker = Checker::new(text, Task { bindings, mode }, inference);
+        let mut checker = Checker::new(text, task, inference);
         checker.check();
         match checker.inference.next_round() {
             Some(next) => inference = next,
@@ -196,11 +212,23 @@ fn settle<'a>(text: Text<'a>, bindings: &'a Bindings, mode: &'a training::Mode) 
     }
 }
 
-/// What a pass over a text is to find out.
+/// The task of a pass over a text: with what it is bound, and which program it makes.
 #[derive(Clone, Copy)]
 struct Task<'a> {
     bindings: &'a Bindings,
     mode: &'a training::Mode,
+    /// True if the places of expressions are kept, for [`hir::Hir`].
+    tabled: bool,
+}
+
+impl<'a> Task<'a> {
+    fn new(bindings: &'a Bindings, mode: &'a training::Mode) -> Task<'a> {
+        Task {
+            bindings,
+            mode,
+            tabled: false,
+        }
+    }
 }
 
 /// One pass over a text: its task, and everything that it has found so far, by subject.
@@ -244,7 +272,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether an entity has an error in its text, or is defined by itself.
+    /// Returns whether an entity has an error in its text, or is defined by itself.
     fn is_failed(&self, id: EntityId) -> bool {
         self.readings.failed.contains(&id) || self.entities.order.circular.contains(&id)
     }

@@ -56,7 +56,7 @@ impl Report {
         }
     }
 
-    /// Whether there is an error.
+    /// Returns whether there is an error.
     pub(crate) fn failed(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod errors;
+mod hir;
 mod pages;
 mod programs;
 mod robust;

@@ -127,7 +127,7 @@ impl<'a> Checker<'a> {
         (!failed).then_some(slots)
     }
 
-    /// What one argument is. What a body is given is computed whatever conditions hold around the call.
+    /// Reads one argument. An argument of a body is computed whatever conditions hold around the call.
     pub(crate) fn argument(
         &mut self,
         context: &mut Context<'_, 'a>,

@@ -16,7 +16,7 @@ use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Expr, ExprKind, Formal, Function, FunctionBody, Item, Module, Name};
 use std::collections::BTreeMap;
 
-/// What a callable is made of.
+/// The body of a callable.
 #[derive(Clone, Copy)]
 pub(crate) enum Body<'a> {
     Expression(&'a Expr),
@@ -64,7 +64,7 @@ impl<'a> Callable<'a> {
         matches!(self.body, Body::Block(_))
     }
 
-    /// Whether it gives a tensor or a scalar; several results are neither.
+    /// Returns whether it gives a tensor or a scalar; several results are neither.
     pub(crate) fn shape(&self) -> Shape {
         match (self.body, self.results) {
             (Body::Expression(_), _) => Shape::Scalar,
@@ -74,7 +74,7 @@ impl<'a> Callable<'a> {
     }
 }
 
-/// Whether a result is a tensor or a scalar.
+/// Returns whether a result is a tensor or a scalar.
 pub(crate) fn result_kind(result: &Formal) -> Shape {
     match crate::sema::resolve::forms::formal_shape(result) {
         Some(_) => Shape::Tensor,
@@ -105,7 +105,7 @@ impl<'a> Checker<'a> {
         self.names.callee_of(scope.file, &BTreeMap::new(), callee)
     }
 
-    /// Whether an expression is a call of something with a body: such a call is made once, where it stands.
+    /// Returns whether an expression is a call of something with a body: such a call is made once, where it stands.
     pub(crate) fn is_block_call(&self, scope: &Scope<'a>, expr: &Expr) -> bool {
         match &*unbracket(expr).kind {
             ExprKind::Call { callee, .. } => self

@@ -30,7 +30,7 @@ const DEEPEST: usize = 100;
 /// A program may have this many tensors.
 const MOST_TENSORS: usize = 200_000;
 
-/// What makes two calls the same.
+/// Calls with equal keys have one result.
 pub(crate) type CallKey = (
     EntityId,
     Option<(InstanceId, usize)>,
@@ -39,7 +39,7 @@ pub(crate) type CallKey = (
     Option<BlockId>,
 );
 
-/// What a call gives: one binding for each result, or one.
+/// The results of a call: one binding for each, or one.
 pub(crate) type Results = Rc<[Binding]>;
 
 /// The calls of the user's functions so far.
@@ -49,7 +49,7 @@ pub(crate) struct Calls {
     pub(crate) parts: HashMap<usize, Option<Results>>,
     /// How many calls of each function have made tensors.
     pub(crate) counts: HashMap<String, usize>,
-    /// Whether a random source was met in the call that is being read.
+    /// True if a random source was met in the call that is being read.
     pub(crate) drew: bool,
     /// Lists of leading positions; the first is empty.
     pub(crate) slices: Vec<Rc<[ExprId]>>,
@@ -424,7 +424,7 @@ impl<'a> Checker<'a> {
         Some(local)
     }
 
-    /// Whether what a block gives is what the signature says of the result of that name, if it is one.
+    /// Returns whether what a block gives is what the signature says of the result of that name, if it is one.
     fn result_fits(
         &mut self,
         scope: &Scope<'a>,

@@ -122,7 +122,7 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    /// What a body's tensor is to the rest of the body: itself at the indices around.
+    /// Returns a body's tensor as the rest of the body reads it: at the indices around.
     pub(crate) fn inner_view(&mut self, tensor: TensorRef, outer: &[(VarId, Size)]) -> View {
         let leading = outer.iter().map(|(var, _)| self.index(*var)).collect();
         self.slice(tensor, leading)

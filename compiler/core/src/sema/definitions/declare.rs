@@ -21,7 +21,7 @@ use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{self, Expr, Name, Position, Type};
 use std::collections::{BTreeMap, HashMap};
 
-/// What the entities of a program stand for, as far as they have been checked.
+/// The meanings of a program's entities, as far as they have been checked.
 pub(crate) struct Entities {
     pub(crate) order: Order,
     pub(crate) values: HashMap<EntityId, Binding>,

@@ -1,4 +1,4 @@
-//! What stands at the end of a program: assertions, outputs, sizes that are still missing.
+//! The end of a program: assertions, outputs, sizes that are still missing.
 //!
 //! Must not know the forms of expressions.
 //!

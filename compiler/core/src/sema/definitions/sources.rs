@@ -27,7 +27,7 @@ impl<'a> Checker<'a> {
         (!scope.locals.contains_key(named)).then_some(named)
     }
 
-    /// Whether an expression is a plain number (of dims, consts and literals).
+    /// Returns whether an expression is a plain number (of dims, consts and literals).
     pub(crate) fn is_number(&mut self, scope: &Scope<'a>, expr: &'a Expr) -> bool {
         let mark = self.report.mark();
         let value = self.constant(scope, expr);

@@ -45,7 +45,7 @@ pub(crate) enum Definition {
         loss: TensorRef,
         wrt: TensorRef,
     },
-    /// What a block gives.
+    /// A value that a block gives.
     Loop(LoopValue),
 }
 
@@ -70,7 +70,9 @@ pub(crate) struct Built {
     pub(crate) drawn_in: HashMap<TensorRef, BlockId>,
     pub(crate) inputs: Vec<InputInfo>,
     pub(crate) outputs: Vec<(TensorRef, Option<String>, Span)>,
-    /// Whether a source has a number that is not known yet.
+    /// Expressions of the text with their places, if the task asks for tables.
+    pub(crate) expressions: Vec<(Span, ExprId)>,
+    /// True if a source has a number that is not known yet.
     pub(crate) open_source: bool,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct TensorRef(pub(crate) u32);
 pub(crate) enum Ty {
     /// An untyped number, which takes the type of what it meets.
     Number {
-        /// Whether it is a whole number for certain.
+        /// True if it is a whole number for certain.
         whole: bool,
     },
     /// A stored type; arithmetic is done in its compute type.

@@ -152,7 +152,7 @@ pub(crate) const SOURCES: &[&str] = &[
     "glorot_uniform",
 ];
 
-/// What the language calls by that name.
+/// Returns the function of the language that has a name.
 pub(crate) fn find(name: &str) -> Option<Builtin> {
     if let Some(dtype) = DType::from_name(name) {
         return Some(Builtin::Convert(dtype));
@@ -370,7 +370,7 @@ impl Checker<'_> {
         Some(((a, x[0].1), (b, x[1].1)))
     }
 
-    /// Whether it is a floating-point value, or a number that may become one.
+    /// Returns whether it is a floating-point value, or a number that may become one.
     fn real(&mut self, name: &str, x: Operand) -> Option<()> {
         if let Ty::Typed(dtype) = self.arena.ty(x.0)
             && !dtype.is_float()

@@ -24,6 +24,14 @@ use einc_syntax::ast::{Argument, Binary, Expr, ExprKind};
 impl<'a> Checker<'a> {
     /// An expression; its implicit sum, if it has one, around it.
     pub(crate) fn expr(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
+        let value = self.summed(context, expr)?;
+        if self.task.tabled {
+            self.built.expressions.push((expr.span, value));
+        }
+        Some(value)
+    }
+
+    fn summed(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
         let Some(names) = self.readings.sums.get(&key(expr)) else {
             return self.plain(context, expr);
         };
@@ -136,7 +144,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What a name that is no index stands for.
+    /// Finds the meaning of a name that is no index.
     pub(crate) fn binding(&mut self, scope: &Scope<'a>, name: &str) -> Option<Binding> {
         if let Some(binding) = scope.locals.get(name) {
             return Some(*binding);

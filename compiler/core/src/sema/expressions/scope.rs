@@ -1,4 +1,4 @@
-//! What is known where an expression stands: names, sizes, indices.
+//! Names, sizes and indices that are known where an expression stands.
 //!
 //! Must not know syntax beyond names.
 //!
@@ -35,13 +35,13 @@ impl View {
         }
     }
 
-    /// Whether it is all of a tensor.
+    /// Returns whether it is all of a tensor.
     pub(crate) fn is_whole(self) -> bool {
         self.slice == SliceId(0)
     }
 }
 
-/// What a name stands for once it has been checked.
+/// The meaning of a name that has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Binding {
     Scalar(ExprId),
@@ -59,7 +59,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) locals: BTreeMap<&'a str, Binding>,
     /// Sizes of the signature, with the place where each got its value.
     pub(crate) letters: BTreeMap<&'a str, (Size, Span)>,
-    /// What `..` stands for.
+    /// The sizes that `..` stands for.
     pub(crate) rest: Option<Vec<Size>>,
     /// Indices of the statements around, for every value of which the body is computed; ascending.
     pub(crate) captured: Vec<VarId>,
@@ -91,9 +91,9 @@ pub(crate) struct Context<'s, 'a> {
     pub(crate) scope: &'s Scope<'a>,
     /// Indices bound here; `..` stands for several variables.
     pub(crate) indices: Vec<(&'a str, Vec<VarId>)>,
-    /// Whether `/` of whole numbers is floor division: in positions, bounds and sizes.
+    /// True if `/` of whole numbers is floor division: in positions, bounds and sizes.
     pub(crate) floor: bool,
-    /// Whether sizes of the signature are numbers: in sizes.
+    /// True if sizes of the signature are numbers: in sizes.
     pub(crate) sizes: bool,
 }
 

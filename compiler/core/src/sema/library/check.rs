@@ -1,4 +1,4 @@
-//! What a library operation is called with: element types, and the sizes that its result has.
+//! Checks of the arguments of a library operation: their element types, and the sizes of its result.
 //!
 //! Must not know statements.
 //!

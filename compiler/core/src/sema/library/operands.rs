@@ -36,7 +36,7 @@ pub(crate) struct Call {
 }
 
 impl<'a> Checker<'a> {
-    /// Whether a call is one of a library operation that gives tensors.
+    /// Returns whether a call is one of a library operation that gives tensors.
     pub(crate) fn gives_tensors(&self, scope: &Scope<'a>, callee: &Expr) -> bool {
         self.names
             .library_of(scope.file, callee)
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
         }))
     }
 
-    /// The same for a call whose result is a scalar.
+    /// Checks a call whose result is a scalar.
     pub(crate) fn library_value(
         &mut self,
         context: &mut Context<'_, 'a>,
@@ -224,7 +224,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// Whether a name that is an index, too, is a tensor.
+    /// Returns whether a name that is an index, too, is a tensor.
     fn is_whole(&mut self, context: &Context<'_, 'a>, name: &str) -> bool {
         matches!(self.binding(context.scope, name), Some(Binding::Tensor(_)))
     }

@@ -13,13 +13,13 @@ use ein_plan::Function;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
-    /// What is computed; `sort` is read through its order.
+    /// The function of the run time; `sort` is read through its order.
     pub(crate) function: Function,
     /// How many tensors it takes.
     pub(crate) tensors: usize,
     /// How many dimensions of the first one it works on.
     pub(crate) dimensions: usize,
-    /// What its results are called in messages.
+    /// The names of its results in messages.
     pub(crate) results: &'static [&'static str],
 }
 
@@ -58,7 +58,7 @@ impl Operation {
         OPERATIONS.iter().find(|o| o.name == name).copied()
     }
 
-    /// Whether it gives a tensor or a scalar; several results are neither.
+    /// Returns whether it gives a tensor or a scalar; several results are neither.
     pub(crate) fn shape(self) -> Shape {
         match self.results {
             [_] if self.function == Function::Logdet => Shape::Scalar,
@@ -67,7 +67,7 @@ impl Operation {
         }
     }
 
-    /// The same of one of its results.
+    /// Returns the sort of one of its results.
     pub(crate) fn part_shape(self, at: usize) -> Shape {
         match at < self.results.len() {
             true => Shape::Tensor,
@@ -75,7 +75,7 @@ impl Operation {
         }
     }
 
-    /// Whether it gives positions of values in an order.
+    /// Returns whether it gives positions of values in an order.
     pub(crate) fn is_ordered(self) -> bool {
         self.dimensions == 1
     }

@@ -108,7 +108,7 @@ impl Checker<'_> {
         sum
     }
 
-    /// Whether an expression holds a reduction that could stop the run at a point that is not wanted.
+    /// Returns whether an expression holds a reduction that could stop the run at a point that is not wanted.
     pub(crate) fn has_faulty_reduction(&mut self, id: ExprId) -> bool {
         let mut open = vec![(id, false)];
         let mut seen = std::collections::HashSet::new();
@@ -268,7 +268,7 @@ impl Checker<'_> {
         starts.partition_point(|start| *start <= span.start).max(1) as u32
     }
 
-    /// Whether an expression reads data.
+    /// Returns whether an expression reads data.
     pub(crate) fn depends_on_data(&self, id: ExprId) -> bool {
         let (mut open, mut seen) = (vec![id], std::collections::HashSet::new());
         while let Some(id) = open.pop() {

@@ -31,7 +31,7 @@ pub(crate) struct Instances<'a> {
     pub(crate) module: EntityId,
     /// The counts of an array; empty: a single instance. Not known yet: one instance stands for all.
     pub(crate) counts: Vec<Size>,
-    /// Whether one element stands for all, whose params are those of all instances in one.
+    /// True if one element stands for all, whose params are those of all instances in one.
     pub(crate) stacked: bool,
     pub(crate) elements: Vec<Element<'a>>,
 }
@@ -208,7 +208,7 @@ impl<'a> Checker<'a> {
         Some(value)
     }
 
-    /// What one instance owns: params and instances inside, and the dims and consts that they are made of.
+    /// Makes everything that one instance owns: params and instances inside, and the dims and consts that they are made of.
     fn members(
         &mut self,
         outer: &Scope<'a>,

@@ -27,7 +27,7 @@ use einc_diag::{Diagnostic, FileId};
 use einc_syntax::ast::{self, Expr, ExprKind, Item, ItemKind, Statement, TrainEntry};
 use std::{collections::BTreeMap, rc::Rc};
 
-/// What one tensor holds of all instances.
+/// A tensor that holds a param of all instances.
 #[derive(Clone)]
 pub(crate) struct Stack {
     /// The path with `*` for the number of an instance: `enc.*.att.wq`.
@@ -87,7 +87,7 @@ impl Stack {
 }
 
 impl<'a> Checker<'a> {
-    /// Whether an array of instances is stored together.
+    /// Returns whether an array of instances is stored together.
     pub(crate) fn is_stacked(
         &self,
         file: FileId,
@@ -107,7 +107,7 @@ impl<'a> Checker<'a> {
             && !self.groups_by_number()
     }
 
-    /// Whether instances of a module have something that is not a param of fixed shape.
+    /// Returns whether instances of a module have something that is not a param of fixed shape.
     fn keeps_apart(&self, module: EntityId, depth: usize) -> bool {
         let crate::sema::resolve::names::EntityKind::Module(body) = self.names.entity(module).kind
         else {
@@ -131,7 +131,7 @@ impl<'a> Checker<'a> {
             })
     }
 
-    /// Whether a group of a `train` block tells instances apart.
+    /// Returns whether a group of a `train` block tells instances apart.
     fn groups_by_number(&self) -> bool {
         let numbered = |pattern: &str| {
             let segments = pattern.trim_matches('"').split('.');
@@ -276,7 +276,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What a stacked tensor holds at one position of its first dimension.
+    /// The slice of a stacked tensor at one position of its first dimension.
     fn stack_slice(&mut self, tensor: TensorRef, at: ExprId, label: &str) -> TensorRef {
         if let Some(known) = self.modules.stack_slices.get(&(tensor, at)) {
             return *known;

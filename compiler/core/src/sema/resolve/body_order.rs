@@ -8,17 +8,17 @@
 
 use crate::sema::{
     calls::callee::{Body, Callable},
+    hir::Kind,
     resolve::Resolver,
-    resolve::cycles::{defined_in, sort},
-    resolve::forms::formal_shape,
+    resolve::body_names::Around,
+    resolve::cycles::sort,
+    resolve::forms::{bare_name, formal_shape},
     resolve::names::{Declared, EntityId, EntityKind, Shape},
-    resolve::static_scope::{Local, Owned, StaticScope, Unit},
+    resolve::static_scope::{Local, StaticScope, Unit},
     resolve::walk::Walk,
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{
-    Expr, ExprKind, Formal, Item, ItemKind, Position, Role, Statement, Target, Type,
-};
+use einc_syntax::ast::{Formal, Item, ItemKind, Name, Position, Role, Statement, Type};
 use std::collections::BTreeMap;
 
 impl<'a> Resolver<'a> {
@@ -31,15 +31,13 @@ impl<'a> Resolver<'a> {
         let mut unit = Unit::default();
         let letters = self.names.letters(file, function);
         let mut scope = StaticScope {
-            file,
             locals: letters
                 .iter()
                 .map(|letter| (*letter, Local::Letter))
                 .collect(),
-            inner: BTreeMap::new(),
-            owned: BTreeMap::new(),
-            rest: false,
+            ..StaticScope::of_file(file)
         };
+        self.define_letters(&mut scope, function);
         for formal in function.options.iter().chain(function.formals) {
             let expression = !function.is_block();
             let local = match formal_shape(formal) {
@@ -65,6 +63,7 @@ impl<'a> Resolver<'a> {
                 unit.failed = true;
             }
             scope.locals.insert(&formal.name.text, local);
+            self.define_local(&mut scope, &formal.name, Kind::Formal);
         }
         let has_rest = |formal: &Formal| {
             formal_shape(formal)
@@ -100,7 +99,6 @@ impl<'a> Resolver<'a> {
         body: &'a [Item],
         unit: &mut Unit,
     ) {
-        let in_program = scope.file.0 == 0;
         let is_module = matches!(self.names.entity(id).kind, EntityKind::Module(_));
         if is_module && !self.check_states(body, "step") {
             unit.failed = true;
@@ -108,135 +106,51 @@ impl<'a> Resolver<'a> {
         if !self.check_nexts(function, body) {
             unit.failed = true;
         }
-        let mut names: BTreeMap<&'a str, Span> = BTreeMap::new();
+        let around = Around {
+            id,
+            function,
+            body,
+            is_module,
+        };
+        let names = self.body_names(around, &mut scope, unit);
+        self.check_results(function, &names, unit);
+        let sizes = self.scope_of_sizes(&scope, function);
+        for shape in function.results.iter().filter_map(formal_shape) {
+            let mut walk = Walk::new(self, &sizes);
+            walk.size_list(shape);
+            unit.merge(walk.unit);
+        }
+        let mut edges = vec![vec![]; body.len()];
         for (number, item) in body.iter().enumerate() {
-            let defined = match &item.kind {
-                ItemKind::Dim { name, .. } => vec![(name, Shape::Scalar)],
-                ItemKind::Const { target, ty, value } => vec![(
-                    &target.name,
-                    self.local_shape(&scope, function, body, target, ty.as_ref(), value, 0),
-                )],
-                ItemKind::Param { name, ty, .. } if is_module => {
-                    if let Some(declared) = Declared::of(ty)
-                        && let Some((module, _)) =
-                            self.names.module(scope.file, &declared.module.text)
-                    {
-                        let owned = Owned {
-                            module: id,
-                            item: number,
-                            declared,
-                        };
-                        scope.inner.insert(&name.text, module);
-                        scope.owned.insert(&name.text, owned);
-                    }
-                    let shape = match ty {
-                        Type::Module { .. } => Shape::Function,
-                        Type::Tensor { shape: Some(_), .. } => Shape::Tensor,
-                        Type::Tensor { shape: None, .. } => Shape::Scalar,
-                    };
-                    vec![(name, shape)]
-                }
-                ItemKind::Statement(Statement::Definition {
-                    role: Role::Next, ..
-                }) if is_module => continue,
-                ItemKind::Statement(Statement::Definition {
-                    role,
-                    targets,
-                    ty,
-                    value,
-                    ..
-                }) if *role == Role::Plain || is_module => match targets.as_slice() {
-                    [target] => vec![(
-                        &target.name,
-                        self.local_shape(&scope, function, body, target, ty.as_ref(), value, 0),
-                    )],
-                    several => several
-                        .iter()
-                        .enumerate()
-                        .map(|(at, target)| {
-                            (
-                                &target.name,
-                                self.names.part_shape(scope.file, &scope.inner, at, value),
-                            )
-                        })
-                        .collect(),
-                },
-                ItemKind::Statement(Statement::Scatter { target, .. }) => {
-                    vec![(&target.name, Shape::Tensor)]
-                }
-                ItemKind::Statement(repeat @ Statement::Repeat { .. }) => self
-                    .names
-                    .visible_names(repeat)
-                    .into_iter()
-                    .map(|v| {
-                        (
-                            v.name(),
-                            self.names.visible_shape(Some(&scope), scope.file, v),
-                        )
-                    })
-                    .collect(),
-                ItemKind::Assert { .. } => continue,
-                other => {
-                    let (code, what, span) = match other {
-                        ItemKind::Param { name, .. } => {
-                            ("E0510", "a param in a function", name.span)
-                        }
-                        ItemKind::Statement(Statement::Definition { span, .. }) => {
-                            ("E0513", "`state` and `next` outside of a `repeat`", *span)
-                        }
-                        ItemKind::Error(_) => {
-                            unit.failed = true;
-                            continue;
-                        }
-                        _ => ("E0513", "this cannot stand in a function", item.span),
-                    };
-                    for name in defined_in(item) {
-                        scope
-                            .locals
-                            .entry(name)
-                            .or_insert(Local::Item(number, Shape::Poison));
-                    }
-                    let span = self.names.head(span);
-                    let diagnostic = match code {
-                        "E0510" => Diagnostic::error(code, what)
-                            .at(span, "a function owns nothing")
-                            .help("make it a `module`, or pass the param"),
-                        _ => Diagnostic::error(code, what)
-                            .at(span, "in a function")
-                            .help("a state stands in a `repeat`, or in a `module`"),
-                    };
-                    if in_program {
-                        self.report.push(diagnostic);
-                    } else {
-                        self.readings.on_call.entry(id).or_insert(diagnostic);
-                    }
-                    unit.failed = true;
-                    continue;
-                }
-            };
-            for (name, shape) in defined {
-                let formal = function
-                    .options
-                    .iter()
-                    .chain(function.formals)
-                    .find(|f| f.name.text == name.text)
-                    .map(|f| f.name.span);
-                if let Some(first) = names.get(name.text.as_str()).copied().or(formal) {
-                    self.report.push(
-                        Diagnostic::error("E0202", format!("`{}` is defined twice", name.text))
-                            .at(name.span, "defined again here")
-                            .at(first, "first defined here")
-                            .help("a name has one definition; give one of them another name"),
-                    );
-                    unit.failed = true;
-                    continue;
-                }
-                names.insert(&name.text, name.span);
-                scope.locals.insert(&name.text, Local::Item(number, shape));
+            if let Some(inner) = self.walk_body_item(around, &scope, item) {
+                edges[number] = inner.items.clone();
+                unit.merge(inner);
             }
         }
+        let (order, cycles) = sort(&edges);
+        for cycle in cycles {
+            self.report_cycle(body, &cycle);
+            unit.failed = true;
+        }
+        if is_module {
+            let owned = owned(body, &edges, &order);
+            self.readings.owned.insert(id, owned);
+        }
+        self.readings.plans.insert(id, order);
+    }
+
+    /// Reports results that no item of a body defines.
+    fn check_results(
+        &mut self,
+        function: Callable<'a>,
+        names: &BTreeMap<&'a str, Span>,
+        unit: &mut Unit,
+    ) {
         let complete = !unit.failed;
         for result in function.results {
+            if let Some(place) = names.get(result.name.text.as_str()) {
+                self.refer(&result.name.text, result.name.span, *place);
+            }
             if !complete || names.contains_key(result.name.text.as_str()) {
                 continue;
             }
@@ -256,69 +170,84 @@ impl<'a> Resolver<'a> {
             );
             unit.failed = true;
         }
-        let sizes = self.scope_of_sizes(&scope, function);
-        for shape in function.results.iter().filter_map(formal_shape) {
-            let mut walk = Walk::new(self, &sizes);
-            walk.size_list(shape);
-            unit.merge(walk.unit);
-        }
-        let mut edges = vec![vec![]; body.len()];
-        for (number, item) in body.iter().enumerate() {
-            let inner = match &item.kind {
-                ItemKind::Dim { value, .. } => {
-                    let mut walk = Walk::new(self, &scope);
-                    if let Some(value) = value {
-                        walk.closed(value);
-                    }
-                    walk.unit
+    }
+
+    /// Walks one item of a body; `None` for an item that stands for nothing here.
+    fn walk_body_item(
+        &mut self,
+        around: Around<'a>,
+        scope: &StaticScope<'a>,
+        item: &'a Item,
+    ) -> Option<Unit> {
+        let is_module = around.is_module;
+        Some(match &item.kind {
+            ItemKind::Dim { value, .. } => {
+                let mut walk = Walk::new(self, scope);
+                if let Some(value) = value {
+                    walk.closed(value);
                 }
-                ItemKind::Const { target, ty, value } => {
-                    self.walk_definition(&scope, target, ty.as_ref(), value)
-                }
-                ItemKind::Param { name, ty, source } if is_module => match Declared::of(ty) {
-                    Some(declared) => self.walk_instances(&scope, declared),
-                    None => self.walk_input(&scope, ty, source.as_ref()),
-                },
-                ItemKind::Statement(Statement::Definition {
-                    role,
-                    targets,
-                    ty,
-                    value,
-                    ..
-                }) if *role == Role::Plain || is_module => match targets.as_slice() {
-                    [target] => self.walk_definition(&scope, target, ty.as_ref(), value),
-                    several => self.walk_several(&scope, several, ty.as_ref(), value),
-                },
-                ItemKind::Statement(Statement::Scatter {
-                    target, ty, value, ..
-                }) => {
-                    let mut walk = Walk::new(self, &scope);
-                    walk.scatter(target, ty.as_ref(), value);
-                    walk.unit
-                }
-                ItemKind::Assert { condition } => {
-                    let mut walk = Walk::new(self, &scope);
-                    walk.closed(condition);
-                    walk.unit
-                }
-                ItemKind::Statement(repeat @ Statement::Repeat { .. }) => {
-                    self.walk_repeat(&scope, repeat, body.len())
-                }
-                _ => continue,
+                walk.unit
+            }
+            ItemKind::Const { target, ty, value } => {
+                self.walk_definition(scope, target, ty.as_ref(), value)
+            }
+            ItemKind::Param { name, ty, source } if is_module => match Declared::of(ty) {
+                Some(declared) => self.walk_instances(scope, declared),
+                None => self.walk_input(scope, ty, source.as_ref()),
+            },
+            ItemKind::Statement(Statement::Definition {
+                role,
+                targets,
+                ty,
+                value,
+                ..
+            }) if *role == Role::Plain || is_module => match targets.as_slice() {
+                [target] => self.walk_definition(scope, target, ty.as_ref(), value),
+                several => self.walk_several(scope, several, ty.as_ref(), value),
+            },
+            ItemKind::Statement(Statement::Scatter {
+                target, ty, value, ..
+            }) => {
+                let mut walk = Walk::new(self, scope);
+                walk.scatter(target, ty.as_ref(), value);
+                walk.unit
+            }
+            ItemKind::Assert { condition } => {
+                let mut walk = Walk::new(self, scope);
+                walk.closed(condition);
+                walk.unit
+            }
+            ItemKind::Statement(repeat @ Statement::Repeat { .. }) => {
+                self.walk_repeat(scope, repeat, around.body.len())
+            }
+            _ => return None,
+        })
+    }
+
+    /// Notes where the sizes of a signature stand first.
+    fn define_letters(&mut self, scope: &mut StaticScope<'a>, function: Callable<'a>) {
+        let formals = function.formals.iter().chain(function.results);
+        for position in formals.filter_map(formal_shape).flatten() {
+            let Some((name, span)) = bare_name(position) else {
+                continue;
             };
-            edges[number] = inner.items.clone();
-            unit.merge(inner);
+            if !scope.locals.contains_key(name) {
+                continue;
+            }
+            match scope.places.get(name) {
+                Some(place) => self.refer(name, span, *place),
+                None => {
+                    scope.places.insert(name, span);
+                    self.define(name, span, Kind::Size);
+                }
+            }
         }
-        let (order, cycles) = sort(&edges);
-        for cycle in cycles {
-            self.report_cycle(body, &cycle);
-            unit.failed = true;
-        }
-        if is_module {
-            let owned = owned(body, &edges, &order);
-            self.readings.owned.insert(id, owned);
-        }
-        self.readings.plans.insert(id, order);
+    }
+
+    /// Notes where a local name is defined.
+    pub(crate) fn define_local(&mut self, scope: &mut StaticScope<'a>, name: &'a Name, kind: Kind) {
+        scope.places.insert(&name.text, name.span);
+        self.define(&name.text, name.span, kind);
     }
 
     /// Returns the names that the sizes of results may use. A letter of the signature stays a letter there, also where the body
@@ -333,56 +262,36 @@ impl<'a> Resolver<'a> {
         }
         sizes
     }
+}
 
-    /// Whether a definition of a body is a scalar or a tensor.
-    #[allow(clippy::too_many_arguments)]
-    fn local_shape(
-        &self,
-        scope: &StaticScope<'a>,
-        function: Callable<'a>,
-        body: &'a [Item],
-        target: &Target,
-        ty: Option<&Type>,
-        value: &Expr,
-        depth: usize,
-    ) -> Shape {
-        let local = match &*self.names.shaped_like(scope.file, value).kind {
-            ExprKind::Name(name) if depth < 64 && target.positions.is_none() => {
-                if let Some(owned) = scope.owner_of(name) {
-                    Some(self.names.path_shape(scope.file, owned.declared, name))
-                } else if let Some(formal) = function.formals.iter().find(|f| f.name.text == *name)
-                {
-                    Some(if formal_shape(formal).is_some() {
-                        Shape::Tensor
-                    } else {
-                        Shape::Scalar
-                    })
-                } else {
-                    body.iter().find_map(|item| match &item.kind {
-                        ItemKind::Statement(Statement::Definition {
-                            targets, ty, value, ..
-                        }) if targets.len() == 1 && targets[0].name.text == *name => {
-                            let next = &targets[0];
-                            Some(self.local_shape(
-                                scope,
-                                function,
-                                body,
-                                next,
-                                ty.as_ref(),
-                                value,
-                                depth + 1,
-                            ))
-                        }
-                        _ => None,
-                    })
-                }
+/// The kind of a name that an item of a body or block defines.
+pub(crate) fn kind_in(item: &Item, name: &Name) -> Kind {
+    match &item.kind {
+        ItemKind::Dim { .. } => Kind::Dim,
+        ItemKind::Const { .. } => Kind::Const,
+        ItemKind::Param { ty, .. } => match ty {
+            Type::Module { .. } => Kind::Instance,
+            Type::Tensor { .. } => Kind::Param,
+        },
+        ItemKind::Statement(Statement::Definition {
+            role: Role::State, ..
+        }) => Kind::State,
+        ItemKind::Statement(Statement::Repeat { counter, body, .. }) => {
+            let is_state = |item: &Item| match &item.kind {
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::State,
+                    targets,
+                    ..
+                }) => targets.iter().any(|target| target.name == *name),
+                _ => false,
+            };
+            match counter == name {
+                true => Kind::Counter,
+                false if body.iter().any(is_state) => Kind::State,
+                false => Kind::Value,
             }
-            _ => None,
-        };
-        local.unwrap_or_else(|| {
-            self.names
-                .definition_shape(scope.file, &scope.inner, target, ty, value, 0)
-        })
+        }
+        _ => Kind::Value,
     }
 }
 

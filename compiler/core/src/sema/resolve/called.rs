@@ -27,7 +27,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What a call in the text of a file calls, if that is the user's: a function, or an instance of a module. `inner`:
+    /// Returns the function that a call in the text of a file calls, or the module whose instance it applies. `inner`:
     /// the instances inside the module around.
     pub(crate) fn callee_of(
         &self,
@@ -91,13 +91,13 @@ impl<'a> Names<'a> {
         (free && SOURCES.contains(&name.as_str())).then_some(name)
     }
 
-    /// Whether a call of that name is `grad` of the language.
+    /// Returns whether a call of that name is `grad` of the language.
     pub(crate) fn is_gradient(&self, file: FileId, callee: &Expr) -> bool {
         matches!(&*callee.kind, ExprKind::Name(name)
             if builtins::find(name) == Some(Builtin::Gradient) && self.find(file, name) == Found::Nothing)
     }
 
-    /// What has the shape of a right side: of a gradient, what it is taken by.
+    /// Returns the expression whose shape a right side has: for a gradient, the tensor by which it is taken.
     pub(crate) fn shaped_like<'e>(&self, file: FileId, mut value: &'e Expr) -> &'e Expr {
         loop {
             value = match &*value.kind {

@@ -114,7 +114,7 @@ pub(crate) fn arrays_by_counter<'t>(items: &'t [Item], counter: &str, found: &mu
     }
 }
 
-/// Whether the calls of a block say by its counter which instance of an array they apply.
+/// Returns whether the calls of a block say by its counter which instance of an array they apply.
 pub(crate) fn applies_by_counter(items: &[Item], counter: &str) -> bool {
     let mut found = vec![];
     arrays_by_counter(items, counter, &mut found);

@@ -1,4 +1,4 @@
-//! What the text of an expression, a position or an item says by its form.
+//! Questions about expressions, positions and items that their form answers.
 //!
 //! Must not know what names stand for.
 //!
@@ -63,7 +63,7 @@ pub(crate) fn bare_name(position: &Position) -> Option<(&str, Span)> {
     }
 }
 
-/// What stands inside of brackets.
+/// Returns the expression inside of brackets.
 pub(crate) fn unbracket(expr: &Expr) -> &Expr {
     let mut inner = expr;
     while let ExprKind::Bracket(next) = &*inner.kind {
@@ -80,7 +80,7 @@ pub(crate) fn formal_shape(formal: &Formal) -> Option<&Vec<Position>> {
     })
 }
 
-/// Whether an expression takes positions of `name`, or passes it on: it wants a whole tensor.
+/// Returns whether an expression takes positions of `name`, or passes it on: it wants a whole tensor.
 pub(crate) fn takes_whole(expr: &Expr, name: &str) -> bool {
     let is = |expr: &Expr| matches!(&*expr.kind, ExprKind::Name(n) if n == name);
     let inside = |positions: &[Position]| {
@@ -153,7 +153,7 @@ pub(crate) fn item_name(item: &Item) -> &str {
     }
 }
 
-/// Whether a name stands in an expression.
+/// Returns whether a name stands in an expression.
 pub(crate) fn stands_in(e: &Expr, name: &str) -> bool {
     let mut found = vec![];
     names_in(e, &mut found);

@@ -22,7 +22,7 @@ use crate::sema::{
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Target, Type};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// The order in which one pass of the checker reads entities.
 pub(crate) struct Order {
@@ -121,13 +121,7 @@ impl<'a> Resolver<'a> {
 
     fn walk_entity(&mut self, id: EntityId) -> Unit {
         let file = self.names.entity(id).file;
-        let scope = StaticScope {
-            file,
-            locals: BTreeMap::new(),
-            inner: BTreeMap::new(),
-            owned: BTreeMap::new(),
-            rest: false,
-        };
+        let scope = StaticScope::of_file(file);
         match self.names.entity(id).kind {
             EntityKind::Poison => Unit {
                 failed: true,
@@ -200,6 +194,7 @@ impl<'a> Resolver<'a> {
         let module = self.names.module(scope.file, name).map(|(id, _)| id);
         let found = self.names.find(scope.file, name);
         let mut walk = Walk::new(self, scope);
+        walk.refer_outside(name, span);
         match (module, found) {
             (Some(id), _) => walk.unit.uses.push((id, span)),
             (None, Found::Nothing) => {
@@ -274,7 +269,7 @@ impl<'a> Resolver<'a> {
         unit
     }
 
-    /// Whether an expression names a source where it stands.
+    /// Returns whether an expression names a source where it stands.
     pub(crate) fn names_source(&self, scope: &StaticScope<'a>, expr: &'a Expr) -> bool {
         let named = self.names.source_of(scope.file, expr);
         named.is_some_and(|name| !scope.locals.contains_key(name))
@@ -323,13 +318,7 @@ impl<'a> Resolver<'a> {
         let Some(program) = sources.files.first() else {
             return;
         };
-        let scope = StaticScope {
-            file: FileId(0),
-            locals: BTreeMap::new(),
-            inner: BTreeMap::new(),
-            owned: BTreeMap::new(),
-            rest: false,
-        };
+        let scope = StaticScope::of_file(FileId(0));
         for (number, item) in program.ast.items.iter().enumerate() {
             if let ItemKind::Assert { condition } = &item.kind {
                 let mut walk = Walk::new(self, &scope);
@@ -337,6 +326,9 @@ impl<'a> Resolver<'a> {
                 if walk.unit.failed {
                     self.readings.failed_items.insert(number);
                 }
+            }
+            if let ItemKind::Output { name, .. } = &item.kind {
+                Walk::new(self, &scope).refer_outside(&name.text, name.span);
             }
             if let ItemKind::Train(train) = &item.kind {
                 let mut walk = Walk::new(self, &scope);

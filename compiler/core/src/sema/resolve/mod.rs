@@ -6,6 +6,7 @@
 //! y[n] = relu(X[n,d] * w[d] + b)     bound n, implicit d, uses X w b
 //! ```
 
+pub(crate) mod body_names;
 pub(crate) mod body_order;
 pub(crate) mod called;
 pub(crate) mod collect;
@@ -22,7 +23,12 @@ pub(crate) mod walk;
 pub(crate) mod walk_call;
 pub(crate) mod walk_repeat;
 
-use crate::sema::{SourceFile, Sources, report::Report, rounds::desugar::Collections};
+use crate::sema::{
+    SourceFile, Sources,
+    hir::{Kind, notes::Notes},
+    report::Report,
+    rounds::desugar::{Collections, state_of},
+};
 use einc_diag::{Diagnostic, FileId, Span};
 use names::{EntityId, FileNames, Names};
 use std::collections::{HashMap, HashSet};
@@ -35,7 +41,7 @@ pub(crate) struct Resolved<'a> {
     pub(crate) report: Report,
 }
 
-/// What the walk over all text found.
+/// The findings of the walk over all text.
 #[derive(Default)]
 pub(crate) struct Readings<'a> {
     /// By entity: the entities that it uses, with the places of the uses.
@@ -56,6 +62,8 @@ pub(crate) struct Readings<'a> {
     pub(crate) sums: HashMap<usize, Vec<&'a str>>,
     /// The indices of the left sides of scatters, by [`forms::key`] of their values.
     pub(crate) scatters: HashMap<usize, Vec<&'a str>>,
+    /// Where names are defined and used.
+    pub(crate) notes: Notes,
     /// The paths in the text that go into instances, with the instances' name.
     pub(crate) member_uses: Vec<(EntityId, String, Span)>,
     /// Paths in the bodies of modules, with the module, to what instances inside it own.
@@ -106,6 +114,21 @@ fn line_starts(file: &SourceFile) -> Vec<u32> {
 }
 
 impl Resolver<'_> {
+    /// Notes the place where a name is defined. Names that the compiler made stand nowhere.
+    pub(crate) fn define(&mut self, name: &str, at: Span, kind: Kind) {
+        if self.names.text(at) == name {
+            self.readings.notes.define(at, kind);
+        }
+    }
+
+    /// Notes which definition a name means. Names that the compiler made stand nowhere.
+    pub(crate) fn refer(&mut self, name: &str, at: Span, definition: Span) {
+        let text = self.names.text(at);
+        if text == name || Some(text) == state_of(name) {
+            self.readings.notes.refer(at, definition);
+        }
+    }
+
     /// Reports an unknown name with the nearest known one.
     pub(crate) fn unknown(
         &mut self,

@@ -6,14 +6,14 @@
 //! model.ein: dim N, input X, definition y; nn -> std.nn
 //! ```
 
-use crate::sema::{Sources, rounds::desugar::Collections};
+use crate::sema::{Sources, hir::Kind, rounds::desugar::Collections};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
     Argument, Combine, Expr, Function, Module, Name, Position, Statement, Target, Type,
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// What one `param x: module(…)` declares.
+/// The instances that one `param x: module(…)` declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct InstanceId(pub(crate) u32);
 
@@ -58,6 +58,15 @@ pub(crate) enum Visible<'a> {
 }
 
 impl<'a> Visible<'a> {
+    /// The kind of the definition that it is.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Visible::Counter(_) => Kind::Counter,
+            Visible::State(..) => Kind::State,
+            Visible::Collected(_) => Kind::Value,
+        }
+    }
+
     pub(crate) fn name(self) -> &'a Name {
         match self {
             Visible::Counter(name) | Visible::Collected(name) => name,
@@ -70,7 +79,7 @@ impl<'a> Visible<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct EntityId(pub(crate) u32);
 
-/// What a name stands for.
+/// The meaning of a name at the top level of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum EntityKind<'a> {
     Dim(Option<&'a Expr>),

@@ -1,4 +1,4 @@
-//! Whether a name is a scalar, a tensor or something to call, as far as the text tells.
+//! The sorts of names: each is a scalar, a tensor or something to call, as far as the text tells.
 //!
 //! Must not know sizes or types.
 //!
@@ -17,7 +17,7 @@ use einc_syntax::ast::{Expr, ExprKind, ItemKind, Role, Statement, Target, Type};
 use std::collections::BTreeMap;
 
 impl<'a> Names<'a> {
-    /// Whether a name is a scalar, a tensor or a function, as far as the text tells.
+    /// Returns whether a name is a scalar, a tensor or a function, as far as the text tells.
     pub(crate) fn shape_of(&self, id: EntityId) -> Shape {
         match self.entity(id).kind {
             EntityKind::Dim(_) => Shape::Scalar,
@@ -46,7 +46,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The same for what an instance owns: `head.w`.
+    /// Returns the sort of something that an instance owns: `head.w`.
     pub(crate) fn member_shape(&self, instance: EntityId, path: &str) -> Shape {
         match self.entity(instance).kind {
             EntityKind::Instance(declared) => {
@@ -56,7 +56,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The same where the declaration of the instance that the path begins with is known, and the file that it stands in.
+    /// Returns the sort of a path whose first instance is declared so, in that file.
     pub(crate) fn path_shape(
         &self,
         mut file: FileId,
@@ -100,7 +100,7 @@ impl<'a> Names<'a> {
         Shape::Function
     }
 
-    /// The same for one of the names of `a, b = f(x)`.
+    /// Returns the sort of one of the names of `a, b = f(x)`.
     pub(crate) fn part_shape(
         &self,
         file: FileId,
@@ -119,7 +119,7 @@ impl<'a> Names<'a> {
         result.map_or(Shape::Poison, result_kind)
     }
 
-    /// The same for a definition; a whole tensor's name stands on the left without brackets.
+    /// Returns the sort of a definition; a whole tensor's name stands on the left without brackets.
     pub(crate) fn definition_shape(
         &self,
         file: FileId,
@@ -208,7 +208,7 @@ impl<'a> Names<'a> {
         visible
     }
 
-    /// Whether a visible name is a scalar or a tensor.
+    /// Returns whether a visible name is a scalar or a tensor.
     pub(crate) fn visible_shape(
         &self,
         scope: Option<&StaticScope<'a>>,
@@ -222,7 +222,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Whether a definition is a scalar or a tensor, where the names of `scope` are known.
+    /// Returns whether a definition is a scalar or a tensor, where the names of `scope` are known.
     pub(crate) fn shape_in(
         &self,
         scope: Option<&StaticScope<'a>>,
@@ -253,7 +253,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Whether a part of a path is the number of an instance.
+/// Returns whether a part of a path is the number of an instance.
 pub(crate) fn is_number(part: &str) -> bool {
     part.bytes().all(|byte| byte.is_ascii_digit())
 }

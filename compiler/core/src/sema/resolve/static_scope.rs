@@ -1,4 +1,4 @@
-//! What names stand for before anything is computed, and what the walk over an item finds of it.
+//! The meanings of names before anything is computed, and the findings of the walk over an item.
 //!
 //! Must not know expressions, sizes or types.
 //!
@@ -10,7 +10,7 @@ use crate::sema::resolve::names::{Declared, EntityId, Shape};
 use einc_diag::{FileId, Span};
 use std::collections::BTreeMap;
 
-/// What a local name of a function stands for.
+/// The meaning of a local name of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Local {
     Scalar,
@@ -28,11 +28,13 @@ pub(crate) enum Local {
 pub(crate) struct StaticScope<'a> {
     pub(crate) file: FileId,
     pub(crate) locals: BTreeMap<&'a str, Local>,
+    /// Where the local names are defined.
+    pub(crate) places: BTreeMap<&'a str, Span>,
     /// The instances inside a module, with their modules.
     pub(crate) inner: BTreeMap<&'a str, EntityId>,
     /// How a module declares the instances inside it, for paths that begin with one.
     pub(crate) owned: BTreeMap<&'a str, Owned<'a>>,
-    /// Whether `..` stands for something.
+    /// True if `..` stands for something.
     pub(crate) rest: bool,
 }
 
@@ -46,6 +48,18 @@ pub(crate) struct Owned<'a> {
 }
 
 impl<'a> StaticScope<'a> {
+    /// A scope without local names.
+    pub(crate) fn of_file(file: FileId) -> StaticScope<'a> {
+        StaticScope {
+            file,
+            locals: BTreeMap::new(),
+            places: BTreeMap::new(),
+            inner: BTreeMap::new(),
+            owned: BTreeMap::new(),
+            rest: false,
+        }
+    }
+
     /// The instance inside the module that a path begins with.
     pub(crate) fn owner_of(&self, path: &str) -> Option<Owned<'a>> {
         let (head, _) = path.split_once('.')?;
@@ -53,7 +67,7 @@ impl<'a> StaticScope<'a> {
     }
 }
 
-/// What the walk over one item found.
+/// The findings of the walk over one item.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unit {
     pub(crate) uses: Vec<(EntityId, Span)>,

@@ -161,7 +161,7 @@ impl<'a> Names<'a> {
         Some(diagnostic)
     }
 
-    /// What a path of a state in an instance, or in an array of them, names: the state, its module, and where it stands.
+    /// Follows a path to a state in an instance, or in an array of them: returns the state, its module, and where it stands.
     fn state_of_module(&self, file: FileId, path: &str) -> Option<(String, String, Span)> {
         let mut names = path
             .split('.')

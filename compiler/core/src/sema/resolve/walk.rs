@@ -1,4 +1,4 @@
-//! What every name of a statement stands for: index, scalar, tensor or function; and which names it uses.
+//! The walk over a statement: whether each name is an index, a scalar, a tensor or a function, and which names it uses.
 //!
 //! One walk over the text of every statement and function, called or not, before anything is computed, so that
 //! unknown names, misused names and badly bound indices are all reported. Must not know sizes or types.
@@ -8,10 +8,12 @@
 //! ```
 
 use crate::sema::{
+    hir::Kind,
     resolve::Resolver,
     resolve::forms::spine,
     resolve::names::{EntityId, EntityKind, Found, Shape},
     resolve::static_scope::{Local, Meaning, StaticScope, Unit},
+    rounds::desugar::state_of,
 };
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Binary, Expr, ExprKind, Position, Target, Type};
@@ -25,10 +27,10 @@ pub(crate) struct Walk<'w, 'a> {
     pub(crate) resolver: &'w mut Resolver<'a>,
     pub(crate) scope: &'w StaticScope<'a>,
     pub(crate) unit: Unit,
-    /// Index names bound where the walk is; `..` is one of them.
-    pub(crate) bound: Vec<&'a str>,
-    /// Index names that nothing binds, in the order of the text.
-    pub(crate) implicit: Vec<&'a str>,
+    /// Indices bound where the walk is, with the places that bind them; `..` is one of them.
+    pub(crate) bound: Vec<(&'a str, Span)>,
+    /// Indices that nothing binds, with their first places, in the order of the text.
+    pub(crate) implicit: Vec<(&'a str, Span)>,
     /// Bare names in values that may be implicit indices.
     pub(crate) pending: Vec<(&'a str, Span)>,
     /// Values that have the name of a block's counter, outside of that block. Each is the number of rounds, unless an index has the
@@ -37,7 +39,7 @@ pub(crate) struct Walk<'w, 'a> {
     /// Scalars of the file that stand alone in a position.
     pub(crate) scalars: Vec<(&'a str, Span)>,
     pub(crate) depth: usize,
-    /// Whether letters are numbers here.
+    /// True if letters are numbers here.
     sizes: bool,
 }
 
@@ -76,7 +78,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.expr(value, false);
         self.settle_pending();
         if !self.unit.failed {
-            for name in self.implicit.clone() {
+            for (name, _) in self.implicit.clone() {
                 self.place_sum(value, name);
             }
             self.warn_of_scalars(value);
@@ -90,7 +92,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.expr(expr, false);
         self.sizes = sizes;
         self.settle_pending();
-        for name in self.implicit.split_off(before) {
+        for (name, _) in self.implicit.split_off(before) {
             self.fail(
                 Diagnostic::error("E0208", format!("an index, `{name}`, in a size"))
                     .at(expr.span, "a size is made of numbers, dims and consts"),
@@ -137,20 +139,22 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// Names that stood as plain values: implicit indices, if they stand in a position as well.
     pub(crate) fn settle_pending(&mut self) {
         for (name, span) in std::mem::take(&mut self.counters) {
-            if !self.implicit.contains(&name) {
+            if !self.is_implicit(name) {
                 self.unit.failed |= self.resolver.two_counters(self.scope.file, name, span);
                 self.used(name, span);
             }
         }
         for (name, span) in std::mem::take(&mut self.pending) {
-            if !self.implicit.contains(&name) {
+            if self.is_implicit(name) {
+                self.refer(name, span);
+            } else {
                 self.unit.failed = true;
                 let locals: Vec<&str> = self
                     .scope
                     .locals
                     .keys()
                     .copied()
-                    .chain(self.bound.iter().copied())
+                    .chain(self.bound.iter().map(|(bound, _)| *bound))
                     .collect();
                 self.resolver
                     .unknown(self.scope.file, name, span, &locals, false);
@@ -160,7 +164,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Returns the block whose counter has this name, if the walk is outside of the block and no bound index has the name.
     pub(crate) fn counter_outside(&self, name: &str) -> Option<EntityId> {
-        if self.bound.contains(&name) || self.scope.locals.contains_key(name) {
+        if self.is_bound(name) || self.scope.locals.contains_key(name) {
             return None;
         }
         match self.resolver.names.find(self.scope.file, name) {
@@ -205,7 +209,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     pub(crate) fn meaning(&self, name: &str) -> Meaning {
-        if self.bound.contains(&name) {
+        if self.is_bound(name) {
             return Meaning::Index;
         }
         if let Some(local) = self.scope.locals.get(name) {
@@ -256,7 +260,8 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Notes that what the name stands for is read. An index may have the name of a tensor, and reads nothing of it.
     pub(crate) fn used(&mut self, name: &str, span: Span) {
-        if self.bound.contains(&name) {
+        self.refer(name, span);
+        if self.is_bound(name) {
             return;
         }
         if let Some(local) = self.scope.locals.get(name) {
@@ -311,7 +316,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 }
             },
         };
-        if self.bound.contains(&name) {
+        if self.is_bound(name) {
             let message = if left {
                 format!("index `{name}` stands on the left twice")
             } else {
@@ -350,7 +355,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                 _ => {}
             }
         }
-        self.bound.push(name);
+        self.bound.push((name, span));
+        self.resolver.define(name, span, Kind::Index);
         if let Some(bound) = bound {
             if left {
                 self.closed(bound);
@@ -456,15 +462,15 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     fn name(&mut self, name: &'a str, span: Span, position: bool) {
         match self.meaning(name) {
-            Meaning::Index => {}
+            Meaning::Index => self.refer(name, span),
             Meaning::Poison => self.unit.failed = true,
             Meaning::Scalar if self.counter_outside(name).is_some() => {
                 self.counters.push((name, span));
             }
             Meaning::Scalar => self.used(name, span),
-            Meaning::Letter if self.sizes => {}
-            Meaning::Letter => self.note_implicit(name),
-            Meaning::Function if position => self.note_implicit(name),
+            Meaning::Letter if self.sizes => self.refer(name, span),
+            Meaning::Letter => self.note_implicit(name, span),
+            Meaning::Function if position => self.note_implicit(name, span),
             Meaning::Function => {
                 let (file, inner) = (self.scope.file, &self.scope.inner);
                 let instance = self.resolver.names.no_value(file, inner, name, span);
@@ -475,7 +481,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 }));
             }
             Meaning::Tensor | Meaning::Unknown if position && !name.contains('.') => {
-                self.note_implicit(name)
+                self.note_implicit(name, span)
             }
             Meaning::Tensor => {
                 // A value: an index of that name if there is one, else reported with its rank later.
@@ -485,9 +491,52 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    pub(crate) fn note_implicit(&mut self, name: &'a str) {
-        if !self.implicit.contains(&name) {
-            self.implicit.push(name);
+    /// Notes an index that nothing binds.
+    pub(crate) fn note_implicit(&mut self, name: &'a str, span: Span) {
+        if !self.is_implicit(name) {
+            self.implicit.push((name, span));
+            if !self.scope.locals.contains_key(name) {
+                self.resolver.define(name, span, Kind::Index);
+            }
+        }
+        self.refer(name, span);
+    }
+
+    pub(crate) fn is_bound(&self, name: &str) -> bool {
+        self.bound.iter().any(|(bound, _)| *bound == name)
+    }
+
+    fn is_implicit(&self, name: &str) -> bool {
+        self.implicit.iter().any(|(implicit, _)| *implicit == name)
+    }
+
+    /// Notes which definition a name means: of an index, or of something outside of the statement.
+    pub(crate) fn refer(&mut self, name: &str, span: Span) {
+        let indices = self.bound.iter().rev().chain(&self.implicit);
+        let place = indices
+            .filter(|(index, _)| *index == name)
+            .map(|(_, at)| *at);
+        let letter = self.scope.locals.get(name) == Some(&Local::Letter);
+        match place.into_iter().next() {
+            Some(place) if !letter || self.is_bound(name) => {
+                self.resolver.refer(name, span, place);
+            }
+            _ => self.refer_outside(name, span),
+        }
+    }
+
+    /// Notes which definition outside of the statement a name means.
+    pub(crate) fn refer_outside(&mut self, name: &str, span: Span) {
+        let head = name.split('.').next().unwrap_or(name);
+        let state = state_of(name).unwrap_or(name);
+        let places = &self.scope.places;
+        let place = places.get(state).or_else(|| places.get(head)).copied();
+        let place = place.or_else(|| match self.resolver.names.find(self.scope.file, name) {
+            Found::Entity(id) | Found::Member(id) => Some(self.resolver.names.entity(id).name.span),
+            Found::Nothing | Found::Poison => None,
+        });
+        if let Some(place) = place {
+            self.resolver.refer(name, span, place);
         }
     }
 }

@@ -45,7 +45,9 @@ impl<'a> Walk<'_, 'a> {
                             .help(format!("write `{name}(…)`"))
                     }));
                 }
-                Meaning::Scalar if self.scope.locals.get(name.as_str()) == Some(&Local::Any) => {}
+                Meaning::Scalar if self.scope.locals.get(name.as_str()) == Some(&Local::Any) => {
+                    self.refer_outside(name, base.span);
+                }
                 // A tensor whose name is also an index: the brackets say which is meant.
                 Meaning::Index | Meaning::Letter
                     if matches!(
@@ -53,6 +55,7 @@ impl<'a> Walk<'_, 'a> {
                         Some(Local::Tensor | Local::Item(_, Shape::Tensor))
                     ) || self.outer_tensor(name) =>
                 {
+                    self.refer_outside(name, base.span);
                     match self.scope.locals.get(name.as_str()) {
                         Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
                         Some(_) => {}
@@ -88,8 +91,8 @@ impl<'a> Walk<'_, 'a> {
                 Position::Expr(expr) => self.position(expr),
                 Position::Rest(span) => {
                     self.rest(*span);
-                    if self.scope.rest && !self.bound.contains(&"..") {
-                        self.note_implicit("..");
+                    if self.scope.rest && !self.is_bound("..") {
+                        self.note_implicit("..", *span);
                     }
                 }
             }
@@ -100,7 +103,7 @@ impl<'a> Walk<'_, 'a> {
     fn position(&mut self, expr: &'a Expr) {
         if let ExprKind::Name(name) = &*expr.kind {
             if self.counter_outside(name).is_some() {
-                return self.note_implicit(name);
+                return self.note_implicit(name, expr.span);
             }
             let outside = !self.scope.locals.contains_key(name.as_str());
             if outside && self.scope.file.0 == 0 && matches!(self.meaning(name), Meaning::Scalar) {
@@ -110,7 +113,7 @@ impl<'a> Walk<'_, 'a> {
         self.expr(expr, true);
     }
 
-    /// Whether it has been said what is wrong with a name, or with the module of an instance that cannot be applied.
+    /// Returns whether it has been said what is wrong with a name, or with the module of an instance that cannot be applied.
     fn is_reported(&self, name: &str) -> bool {
         match self.resolver.names.find(self.scope.file, name) {
             Found::Poison => true,
@@ -208,7 +211,9 @@ impl<'a> Walk<'_, 'a> {
                     {
                         match self.meaning(index) {
                             Meaning::Scalar => self.used(index, argument.value.span),
-                            Meaning::Index | Meaning::Letter => {}
+                            Meaning::Index | Meaning::Letter => {
+                                self.refer(index, argument.value.span);
+                            }
                             Meaning::Poison => self.unit.failed = true,
                             _ => self.pending.push((index, argument.value.span)),
                         }
@@ -240,7 +245,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// What a call calls, if that is the user's.
+    /// Returns the function or module of the user that a call calls.
     pub(crate) fn callee(&self, callee: &Expr) -> Option<(EntityId, Callable<'a>)> {
         self.resolver
             .names
@@ -262,7 +267,10 @@ impl<'a> Walk<'_, 'a> {
         };
         if let ExprKind::Name(name) = &*base.kind {
             match self.scope.locals.get(name.as_str()) {
-                Some(Local::Item(number, _)) => self.unit.items.push((*number, base.span)),
+                Some(Local::Item(number, _)) => {
+                    self.unit.items.push((*number, base.span));
+                    self.refer_outside(name, base.span);
+                }
                 _ => self.used(name, base.span),
             }
         }
@@ -284,7 +292,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// A tensor's name as an argument of a function is the tensor, also where an index has that name.
     pub(crate) fn is_tensor_argument(&mut self, name: &'a str, span: Span) -> bool {
-        match self.scope.locals.get(name) {
+        let is_tensor = match self.scope.locals.get(name) {
             Some(Local::Tensor) => true,
             Some(Local::Item(number, Shape::Tensor)) => {
                 self.unit.items.push((*number, span));
@@ -296,10 +304,14 @@ impl<'a> Walk<'_, 'a> {
                 true
             }
             None => false,
+        };
+        if is_tensor {
+            self.refer_outside(name, span);
         }
+        is_tensor
     }
 
-    /// Whether a name in an argument is a tensor and so holds no index.
+    /// Returns whether a name in an argument is a tensor and so holds no index.
     pub(crate) fn names_tensor(&self, name: &str) -> bool {
         match self.scope.locals.get(name) {
             Some(Local::Tensor | Local::Item(_, Shape::Tensor)) => true,
@@ -308,7 +320,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether a call takes whole tensors: of a user's function, a library operation, or `grad`.
+    /// Returns whether a call takes whole tensors: of a user's function, a library operation, or `grad`.
     pub(crate) fn takes_tensors(&self, callee: &Expr) -> bool {
         let file = self.scope.file;
         self.callee(callee).is_some()

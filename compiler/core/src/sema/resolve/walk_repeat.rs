@@ -8,7 +8,9 @@
 //! ```
 
 use crate::sema::{
+    hir::Kind,
     resolve::Resolver,
+    resolve::body_order::kind_in,
     resolve::cycles::sort,
     resolve::names::Shape,
     resolve::static_scope::{Local, StaticScope, Unit},
@@ -162,6 +164,7 @@ impl<'a> Resolver<'a> {
     ) -> bool {
         let file = inner.file;
         let mut ok = true;
+        self.define_local(inner, counter, Kind::Counter);
         let mut first: BTreeMap<&'a str, Span> =
             BTreeMap::from([(counter.text.as_str(), counter.span)]);
         // A name may be another's, further down: shapes are looked at until they stay.
@@ -240,6 +243,12 @@ impl<'a> Resolver<'a> {
                                 .help("a name has one definition; give one of them another name"),
                         );
                         ok = false;
+                    }
+                    if round == 0 {
+                        match state_of(&name.text).and_then(|state| inner.places.get(state)) {
+                            Some(place) => self.refer(&name.text, name.span, *place),
+                            None => self.define_local(inner, name, kind_in(item, name)),
+                        }
                     }
                     shapes.push((&name.text, Local::Item(base + number, shape)));
                 }

@@ -1,4 +1,4 @@
-//! What is seen after a block: its states' last values, the number of its rounds, and what they collected.
+//! The names that are seen after a block: its states' last values, the number of its rounds, and the tensors that they collected.
 //!
 //! Must not know what a round computes.
 //!
@@ -21,7 +21,7 @@ use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Expr, Name};
 
 impl<'a> Checker<'a> {
-    /// What is seen after a block.
+    /// Binds the names that are seen after a block.
     pub(crate) fn after(
         &mut self,
         place: &Place<'_, 'a>,
@@ -73,7 +73,7 @@ impl<'a> Checker<'a> {
         Some(after)
     }
 
-    /// What one round gives to what is collected, with the dimension that counts the rounds and its place.
+    /// The slice that one round adds to a collected tensor, with the dimension that counts the rounds and its place.
     pub(crate) fn collected(
         &mut self,
         place: &Place<'_, 'a>,

@@ -43,9 +43,9 @@ pub(crate) struct Block {
     pub(crate) parent: Option<BlockId>,
     pub(crate) bound: Rounds,
     pub(crate) until: Option<TensorRef>,
-    /// What each state begins with, and its `next`.
+    /// The initial value of each state, and its `next`.
     pub(crate) states: Vec<(TensorRef, Option<TensorRef>)>,
-    /// What is collected, and which dimension of the whole counts the rounds.
+    /// The collected slices, and which dimension of the whole counts the rounds.
     pub(crate) collected: Vec<(TensorRef, usize)>,
     pub(crate) span: Span,
 }
@@ -53,18 +53,18 @@ pub(crate) struct Block {
 /// Where a block stands.
 pub(crate) struct Place<'p, 'a> {
     pub(crate) scope: &'p Scope<'a>,
-    /// What is before the names of its tensors; empty in the program itself.
+    /// The prefix of the names of its tensors; empty in the program itself.
     pub(crate) prefix: &'p str,
 }
 
 /// A state while its block is read.
 #[derive(Clone, Copy)]
 pub(crate) struct StateInfo {
-    /// What the round begins with.
+    /// The value with which the round begins.
     pub(crate) view: View,
     /// Where it is declared.
     pub(crate) span: Span,
-    /// Whether its type is to follow from its `next`.
+    /// True if its type is to follow from its `next`.
     pub(crate) open: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct StateInfo {
 pub(crate) struct Frame<'a> {
     pub(crate) repeat: &'a Statement,
     pub(crate) name: String,
-    /// The same in all rounds, also where they are written out.
+    /// Equal in all rounds, also where they are written out.
     pub(crate) type_name: String,
     pub(crate) states: BTreeMap<&'a str, StateInfo>,
     pub(crate) counter: &'a Name,
@@ -402,7 +402,7 @@ impl<'a> Checker<'a> {
         ok.then_some(())
     }
 
-    /// What ends the rounds.
+    /// Reads the condition that ends the rounds.
     fn until(
         &mut self,
         scope: &Scope<'a>,

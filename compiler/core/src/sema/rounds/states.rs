@@ -22,7 +22,7 @@ use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{self, Expr, Type};
 
 impl<'a> Checker<'a> {
-    /// What a state begins with, and whether its type is to follow from its `next`.
+    /// Reads the value that a state begins with, and says whether its type is to follow from its `next`.
     pub(crate) fn initial(
         &mut self,
         place: &Place<'_, 'a>,
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    /// What a body sees of a tensor that has the indices around as its first dimensions.
+    /// Returns a tensor that has the indices around as its first dimensions as a body sees it.
     pub(crate) fn inner(&mut self, scope: &Scope<'a>, tensor: TensorRef) -> View {
         let around = self.around(scope);
         self.inner_view(tensor, &around)
@@ -146,7 +146,7 @@ impl<'a> Checker<'a> {
         self.add_statement(name, root, vars, sizes, span, role)
     }
 
-    /// Whether a `next` has the type and shape of its state; a state without a type takes its.
+    /// Returns whether a `next` has the type and shape of its state; a state without a type takes its.
     pub(crate) fn next_fits(
         &mut self,
         frame: &Frame<'a>,

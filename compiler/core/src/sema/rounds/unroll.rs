@@ -22,7 +22,7 @@ use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::Expr;
 use std::collections::BTreeMap;
 
-/// What is collected: its dimension, the size that its type says, and one tensor a round.
+/// A collected tensor: the dimension that counts rounds, the size that its type says of it, and one tensor a round.
 type Slices<'a> = (usize, Option<&'a Expr>, Vec<TensorRef>);
 
 impl<'a> Checker<'a> {

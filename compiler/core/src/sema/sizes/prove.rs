@@ -166,7 +166,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a form is at least 0 wherever the facts (forms that are at least 0) hold; `None`: the sizes decide.
+    /// Returns whether a form is at least 0 wherever the facts (forms that are at least 0) hold; `None`: the sizes decide.
     pub(crate) fn proved(&self, form: &Linear, facts: &[Linear]) -> Option<bool> {
         let least = |form: &Linear| self.ends(form).0.and_then(|least| least.at_least_zero());
         let mut result = least(form);

@@ -67,7 +67,7 @@ pub(crate) struct Obligation {
     pub(crate) span: Span,
     pub(crate) tensor: TensorRef,
     pub(crate) dimension: usize,
-    /// Whether it is a place that a scatter writes to.
+    /// True if it is a place that a scatter writes to.
     pub(crate) written: bool,
     /// Conditions that hold there.
     pub(crate) path: Vec<ExprId>,

@@ -19,7 +19,7 @@ use std::{
 /// Sizes that would be written with more symbols than this are kept as one opaque symbol.
 const MOST_SYMBOLS: usize = 32;
 
-/// What stands for a number that is not known.
+/// An unknown number in a size.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Atom {
     /// A dim.
@@ -98,7 +98,7 @@ impl Size {
         }
     }
 
-    /// Whether it is made of the rows of a batched dim.
+    /// Returns whether it is made of the rows of a batched dim.
     pub(crate) fn has_rows(&self) -> bool {
         let mut atoms = self.terms.iter().flat_map(|(product, _)| product);
         atoms.any(|atom| matches!(atom, Atom::Rows(..)))
@@ -154,7 +154,7 @@ impl Size {
         (rest % factor == 0).then(|| (name, rest / factor))
     }
 
-    /// Whether it is at least 0, if that can be said without knowing the dims.
+    /// Returns whether it is at least 0, if that can be said without knowing the dims.
     pub(crate) fn at_least_zero(&self) -> Option<bool> {
         if let Some(known) = self.known() {
             return Some(known >= 0);
@@ -188,7 +188,7 @@ impl Size {
         (difference.at_least_zero() == Some(false)).then_some(Ordering::Less)
     }
 
-    /// Whether the two are certainly not the same number.
+    /// Returns whether the two are certainly not the same number.
     pub(crate) fn differs(&self, other: &Size) -> bool {
         matches!(
             self.compare(other),

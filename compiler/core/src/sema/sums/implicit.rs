@@ -15,7 +15,7 @@ use crate::sema::{
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Binary, Expr, ExprKind, Position};
 
-/// What a part of a statement has to say about an index.
+/// The places of an index in a part of a statement.
 #[derive(Default)]
 struct Place<'a> {
     /// Accesses that hold it and lie in no product that sums it.
@@ -258,7 +258,7 @@ fn factors(expr: &Expr) -> Vec<&Expr> {
     factors
 }
 
-/// Whether a factor is made of indices and numbers only.
+/// Returns whether a factor is made of indices and numbers only.
 fn is_number(expr: &Expr) -> bool {
     match &*expr.kind {
         ExprKind::Access { .. } | ExprKind::Call { .. } | ExprKind::Reduce { .. } => false,

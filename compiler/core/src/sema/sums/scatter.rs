@@ -68,10 +68,8 @@ impl<'a> Walk<'_, 'a> {
         self.settle_pending();
         let indices = std::mem::take(&mut self.implicit);
         self.bound.extend(indices);
-        self.resolver
-            .readings
-            .scatters
-            .insert(key(value), self.bound.clone());
+        let names = self.bound.iter().map(|(name, _)| *name).collect();
+        self.resolver.readings.scatters.insert(key(value), names);
         self.value(value);
     }
 }

@@ -338,7 +338,7 @@ impl<'a> Checker<'a> {
         Some(settings)
     }
 
-    /// Whether a line has the suffixes of its key, and a value where it needs one.
+    /// Returns whether a line has the suffixes of its key, and a value where it needs one.
     fn check_form(&mut self, line: Line<'a>) {
         let key = line.key.text.as_str();
         let allowed: &[&str] = match key {

@@ -139,7 +139,7 @@ impl<'a> Checker<'a> {
         Some(())
     }
 
-    /// Whether the listed data are all inputs over the batched dim that the loss reaches.
+    /// Returns whether the listed data are all inputs over the batched dim that the loss reaches.
     pub(crate) fn check_data(&mut self, settings: &Settings<'a>, reached: &[bool]) -> Option<()> {
         let (Some((listed, span)), Some((over, _))) = (&settings.listed, settings.over) else {
             return Some(());

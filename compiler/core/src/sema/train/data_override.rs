@@ -21,7 +21,7 @@ use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{ExprKind, Name, Position, StringLiteral, Type, on_suffix};
 use std::collections::BTreeMap;
 
-/// What a pass reads of what is carried.
+/// The carried tensors that a pass reads.
 pub(crate) type Read = Vec<(String, CarriedKind, Source)>;
 
 impl<'a> Checker<'a> {
@@ -379,7 +379,7 @@ pub(crate) fn pass(
         params_given: true,
         ..bindings.clone()
     };
-    let mut checker = crate::sema::settle(text, &bindings, mode);
+    let mut checker = crate::sema::settle(text, crate::sema::Task::new(&bindings, mode));
     let carried = std::mem::take(&mut checker.training.step.carried);
     checker.check_left(base);
     let found = checker.finish();

@@ -247,7 +247,7 @@ fn block(
     Some(block)
 }
 
-/// Whether the loss depends on how many neurons there are: the text is read with twice as many, one dim after the other.
+/// Returns whether the loss depends on how many neurons there are: the text is read with twice as many, one dim after the other.
 fn number_used(
     text: Text<'_>,
     bindings: &Bindings,
@@ -294,7 +294,7 @@ fn number_used(
                 constants: base.constants.clone(),
                 ..Mode::default()
             };
-            let found = crate::sema::settle(text, &other, &mode).finish();
+            let found = crate::sema::settle(text, crate::sema::Task::new(&other, &mode)).finish();
             if let Some(program) = &found.program
                 && let Some(error) =
                     subnet_steps::uses_number(&loss(whole), &loss(program), &rounds.neurons)
@@ -418,7 +418,7 @@ fn step(
         constants: base.constants.clone(),
         ..Mode::default()
     };
-    let mut checker = crate::sema::settle(text, bindings, &mode);
+    let mut checker = crate::sema::settle(text, crate::sema::Task::new(bindings, &mode));
     let inputs = std::mem::take(&mut checker.training.step.batch);
     let carried = std::mem::take(&mut checker.training.step.carried);
     let optimizer = std::mem::take(&mut checker.training.step.optimizer);

@@ -1,4 +1,4 @@
-//! What a step reads of the data: rows of the batch, and everything else as the session carries it.
+//! The reads of a step: of the data it reads the rows of the batch, and everything else as the session carries it.
 //!
 //! An index over a batched dim runs over the rows of the batch: it reads tensors over that dim, which hold those rows alone,
 //! and as a value it is the row's number in the data. Must not know how rows are chosen.
@@ -35,7 +35,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What is read in the place of an input, if the mode says so; the outer `None` after an error.
+    /// Returns the tensor that is read in the place of an input, if the mode says so; the outer `None` after an error.
     pub(crate) fn replacement(
         &mut self,
         name: &str,
@@ -235,7 +235,7 @@ impl<'a> Checker<'a> {
         Some(())
     }
 
-    /// Whether an index runs over the rows of a batch.
+    /// Returns whether an index runs over the rows of a batch.
     pub(crate) fn is_row(&self, var: VarId) -> bool {
         self.training.step.rows.is_some()
             && self

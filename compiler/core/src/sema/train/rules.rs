@@ -24,7 +24,7 @@ use einc_syntax::ast::{
 /// The numbers of a step that optimizers and schedules may name, in the order in which they stand in signatures.
 pub(crate) const NUMBERS: [&str; 5] = ["step", "epoch", "total_steps", "steps_per_epoch", "batch"];
 
-/// What an optimizer may name beside them, behind them: the norm of the gradients of all params together.
+/// An optimizer may name this beside them, behind them: the norm of the gradients of all params together.
 pub(crate) const NORM: &str = "gradient_norm";
 
 /// The name of the function that an optimizer becomes.
@@ -183,7 +183,7 @@ fn states_of(item: &Item) -> Option<(&[Target], &Expr)> {
     }
 }
 
-/// Whether what a state begins with is known in a step only: it reads the param, its gradient, another state or a number of the step.
+/// Returns whether what a state begins with is known in a step only: it reads the param, its gradient, another state or a number of the step.
 fn is_computed(value: &Expr, tensors: &[String]) -> bool {
     let mut names = vec![];
     names_in(value, &mut names);

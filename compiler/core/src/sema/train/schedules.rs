@@ -26,7 +26,7 @@ use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Name};
 use std::collections::BTreeSet;
 
-/// What `name(arguments)` in a block names.
+/// The rule that `name(arguments)` in a block names.
 #[derive(Clone, Copy)]
 pub(crate) struct Rule<'a> {
     pub(crate) entity: EntityId,
@@ -36,7 +36,7 @@ pub(crate) struct Rule<'a> {
     pub(crate) span: Span,
 }
 
-/// What a schedule of a block has become.
+/// A schedule of a block, as the factor that it has become.
 pub(crate) struct Rated<'a> {
     pub(crate) rule: Rule<'a>,
     pub(crate) value: ExprId,
@@ -218,7 +218,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Whether an untyped expression is a function of the numbers of the step and of nothing else.
+    /// Returns whether an untyped expression is a function of the numbers of the step and of nothing else.
     fn counts(&self, id: ExprId) -> bool {
         if self.training.step.counters.is_empty() || !self.arena.free(id).is_empty() {
             return false;

@@ -1,6 +1,6 @@
 //! Arguments of optimizers and schedules: numbers, truth values and lists of numbers that are known before the run.
 //!
-//! What kind an argument is, its default says: what is given has to be of the same. Must not know what the rules do with them.
+//! The default of an argument says its kind, and a given value must be of that kind. Must not know what the rules do with them.
 //!
 //! ```text
 //! decay(at: [30, 60])   =>   factor: 0.1, at: train.list: i64[2]
@@ -19,7 +19,7 @@ use ein_plan::{DType, Function};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Binary, Expr, ExprKind, Formal};
 
-/// What kind of thing an argument is.
+/// The kind of an argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,

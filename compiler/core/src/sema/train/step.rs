@@ -114,7 +114,7 @@ impl<'a> Checker<'a> {
         Some(())
     }
 
-    /// Whether a rule names the norm of all gradients together.
+    /// Returns whether a rule names the norm of all gradients together.
     fn reads_norm(&self, rule: Rule<'a>) -> bool {
         let items = match rule.callable.body {
             Body::Block(items) => items,
@@ -344,7 +344,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether a name is of a pattern, in which `*` stands for any text.
+/// Returns whether a name is of a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == name;

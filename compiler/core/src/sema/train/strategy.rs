@@ -11,7 +11,7 @@ use crate::subnets::Asked;
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
 
-/// What becomes of the optimizer's states at the end of a round.
+/// The fate of the optimizer's states at the end of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum States {
     /// They go where their params go.

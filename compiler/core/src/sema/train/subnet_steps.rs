@@ -36,7 +36,7 @@ pub(crate) fn learnt(program: &Program) -> Vec<String> {
 /// The rounds of a block whose steps are known.
 ///
 /// # Errors
-/// What is in the way of subnets.
+/// Obstacles to subnets.
 pub(crate) fn rounds(
     asked: &strategy::Rounds,
     block: &Block,

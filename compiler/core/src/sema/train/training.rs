@@ -27,7 +27,7 @@ pub use crate::sema::train::block::Every;
 pub use crate::sema::train::strategy::States;
 pub use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
 
-/// What training needs, beside the program that is evaluated after it.
+/// A training: its blocks and the tensors that it carries, beside the program that is evaluated after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Training {
     /// The blocks in order.
@@ -49,11 +49,11 @@ pub struct Carried {
     pub shape: Vec<u64>,
     /// How it begins; `Unbound`: it is a constant, given by the program of the constants.
     pub begin: Source,
-    /// What it is to the user.
+    /// Its kind to the user.
     pub kind: CarriedKind,
 }
 
-/// What a carried tensor is to the user.
+/// The kind of a carried tensor, to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CarriedKind {
     /// A param, trained or not.
@@ -83,7 +83,7 @@ pub struct BatchInput {
     pub shape: Vec<u64>,
     /// Where it comes from; `Unbound` also for a constant.
     pub source: Source,
-    /// Whether it is a constant of the program, not an input.
+    /// True if it is a constant of the program, not an input.
     pub constant: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct Block {
     pub rows: u64,
     /// Rows of a batch.
     pub batch: u64,
-    /// Whether the rows of every epoch are shuffled.
+    /// True if the rows of every epoch are shuffled.
     pub shuffle: bool,
     /// Steps of an epoch.
     pub steps_per_epoch: u64,
@@ -106,7 +106,7 @@ pub struct Block {
     pub steps: u64,
     /// In how many parts a batch is taken.
     pub parts: u64,
-    /// What of the data the steps read.
+    /// The data that the steps read.
     pub inputs: Vec<BatchInput>,
     /// Sites whose batches a step has side by side; 1 if all make one batch together.
     pub sites: u64,
@@ -121,7 +121,7 @@ pub struct Block {
     pub apply: Option<Program>,
     /// The optimizer's name: blocks with the same one share its states.
     pub optimizer: String,
-    /// What is validated, by which program, how often.
+    /// The scalar that is validated, by which program, how often.
     pub validate: Option<(String, Program, Every)>,
     /// Where checkpoints are written, how often, and how many are kept.
     pub checkpoint: Option<(String, Every, Option<u64>)>,
@@ -134,11 +134,11 @@ pub struct Rounds {
     pub local_steps: u64,
     /// Into how many parts neurons are dealt; 1: every site has all.
     pub parts: u32,
-    /// What becomes of the optimizer's states between rounds.
+    /// The fate of the optimizer's states between rounds.
     pub states: States,
     /// The layers.
     pub neurons: Vec<Neurons>,
-    /// What of the carried tensors is dealt: by name its dimensions that count neurons, with the number of the layer.
+    /// The carried tensors that are dealt: by name the dimensions that count neurons, with the number of the layer.
     pub dealt: BTreeMap<String, Vec<(usize, usize)>>,
     /// Everything that a step gives on, in the order of its outputs.
     pub learnt: Vec<String>,
@@ -161,7 +161,7 @@ pub struct Subnet {
     pub apply: Option<Program>,
 }
 
-/// What of a batch a program computes.
+/// The part of a batch's work that a program computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// From rows to new parameters.
@@ -217,24 +217,24 @@ impl Mode {
     }
 }
 
-/// What a pass finds out about training.
+/// The findings of a pass about training.
 #[derive(Default)]
 pub(crate) struct Findings<'a> {
-    /// Whether sizes of batched dims are marked from here on.
+    /// True if sizes of batched dims are marked from here on.
     pub(crate) marking: bool,
-    /// What batched dims are for the whole data.
+    /// The values of batched dims for the whole data.
     pub(crate) whole: BTreeMap<EntityId, Binding>,
     pub(crate) blocks: Vec<Settings<'a>>,
     /// Outputs on other data, with their tensors.
     pub(crate) others: Vec<(Other<'a>, TensorRef)>,
     pub(crate) next_states: Vec<NextState>,
-    /// What each application of an instance makes and where it stands, by its prefix.
+    /// The tensors that each application of an instance makes, and where it stands, by its prefix.
     pub(crate) applications: HashMap<String, (std::ops::Range<usize>, Span)>,
     pub(crate) state_tensors: Vec<TensorRef>,
     pub(crate) step: StepFindings,
 }
 
-/// What a pass over a step finds out.
+/// The findings of a pass over a step.
 #[derive(Default)]
 pub(crate) struct StepFindings {
     /// The data that are read by rows.
@@ -246,14 +246,14 @@ pub(crate) struct StepFindings {
     pub(crate) optimizer: String,
     /// The rate of the params that are in no group.
     pub(crate) rate: Option<TensorRef>,
-    /// Whether an untyped number of the step is being computed.
+    /// True if an untyped number of the step is being computed.
     pub(crate) hoisting: bool,
-    /// Whether an optimizer's body is being read.
+    /// True if an optimizer's body is being read.
     pub(crate) updating: bool,
     pub(crate) span: Span,
 }
 
-/// What the pass over the text as it stands says about training.
+/// The results of the pass over the text as it stands that other passes need.
 pub(crate) struct Base<'a> {
     pub(crate) blocks: Vec<Settings<'a>>,
     pub(crate) constants: HashMap<EntityId, (String, DType, Vec<Size>)>,
@@ -266,14 +266,14 @@ pub(crate) struct Base<'a> {
 }
 
 impl Base<'_> {
-    /// Whether there is nothing to train.
+    /// Returns whether there is nothing to train.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 }
 
 impl<'a> Checker<'a> {
-    /// What the other passes need of this one.
+    /// Returns the results of this pass that others need.
     pub(crate) fn base(&self) -> Base<'a> {
         let (mut constants, mut numbers) = (HashMap::new(), HashMap::new());
         for (id, binding) in &self.entities.values {
@@ -350,7 +350,7 @@ impl<'a> Checker<'a> {
         value
     }
 
-    /// Whether a definition keeps its value of the whole data in a step.
+    /// Returns whether a definition keeps its value of the whole data in a step.
     pub(crate) fn keeps_whole(&self, id: EntityId) -> bool {
         match self.names.entity(id).kind {
             EntityKind::Dim(_) => {
@@ -444,7 +444,7 @@ pub(crate) const EVALUATED: &str = "\u{1f}";
 /// `output D on (Xv, yv) -> "file"`.
 #[derive(Clone)]
 pub(crate) struct Other<'a> {
-    /// What stands in the program's outputs until its tensor is known.
+    /// The mark that stands in the program's outputs until its tensor is known.
     pub(crate) mark: String,
     pub(crate) name: &'a Name,
     pub(crate) on: &'a [Name],

@@ -221,7 +221,7 @@ impl<'a> Checker<'a> {
         Some(tensor)
     }
 
-    /// What is carried on under a name, in the type and shape in which it is kept.
+    /// Gives the value that is carried on under a name the type and shape in which it is kept.
     fn kept(
         &mut self,
         binding: Binding,

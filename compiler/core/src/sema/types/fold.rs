@@ -86,7 +86,7 @@ impl Checker<'_> {
         Some(self.arena.add(Form::Apply(function, arguments), ty))
     }
 
-    /// What is known without running; `Some(None)` where it must be computed, `None` after an error.
+    /// Folds a function of known arguments; `Some(None)` where it must be computed, `None` after an error.
     pub(crate) fn fold(
         &mut self,
         function: Function,
@@ -188,7 +188,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether whole arguments give a whole result.
+/// Returns whether whole arguments give a whole result.
 fn keeps_whole(function: Function) -> bool {
     use Function::*;
     matches!(

@@ -36,7 +36,7 @@ pub(crate) struct Inference {
     pub(crate) settled_types: BTreeMap<String, DType>,
     /// Tensors whose type is not known yet, and whether they begin with whole numbers.
     pub(crate) untyped: HashMap<TensorRef, bool>,
-    /// Whether a definition took a type that its text does not say.
+    /// True if a definition took a type that its text does not say.
     pub(crate) guessed: bool,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether an expression reads a tensor whose type is not known yet.
+    /// Returns whether an expression reads a tensor whose type is not known yet.
     pub(crate) fn reads_untyped(&self, id: ExprId) -> bool {
         let (mut open, mut seen) = (vec![id], std::collections::HashSet::new());
         while let Some(id) = open.pop().filter(|_| !self.inference.untyped.is_empty()) {
