@@ -6,16 +6,18 @@
 //! input X: f32[N, D] = load("x.npy")   +   --input X=points.npy   ->   X: f32[1000, 64]
 //! ```
 
-use crate::{infer::declared, program::Program, settings::Settings};
-use ein_data::{DataError, Reader};
-use ein_plan::{DType, FileRef};
-use einc_core::sema::Bindings;
+use crate::{disk::Disk, infer::declared, program::Program, settings::Settings};
+use ein_data::DataError;
+use einc_core::sema::{
+    Bindings,
+    world::{self, Header, Input},
+};
 use einc_diag::{Diagnostic, Span, did_you_mean};
-use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Name, output_name};
-use std::{collections::BTreeMap, path::Path};
+use einc_syntax::ast::{Item, ItemKind, Name, output_name};
+use std::collections::BTreeMap;
 
 /// Element types and shapes of data, by the name of the input.
-pub type Headers = BTreeMap<String, (DType, Vec<u64>)>;
+pub type Headers = BTreeMap<String, Header>;
 
 /// What is going to be done with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +30,6 @@ pub enum Purpose {
     Run,
 }
 
-/// A tensor that takes data from outside.
-#[derive(Debug)]
-pub struct Input<'a> {
-    /// Its declaration.
-    pub name: &'a Name,
-    /// Its default file, with the path as written.
-    pub file: Option<FileRef>,
-    /// Whether it has no source at all.
-    pub unbound: bool,
-}
-
 /// The names of a program that a command line can speak of.
 #[derive(Debug, Default)]
 pub struct Names<'a> {
@@ -47,7 +38,7 @@ pub struct Names<'a> {
     /// Consts.
     pub constants: Vec<&'a Name>,
     /// Inputs, then params.
-    pub inputs: Vec<Input<'a>>,
+    pub inputs: Vec<Input>,
     /// Outputs.
     pub outputs: Vec<String>,
     /// Every other name that an output may have: definitions, states, inputs and params.
@@ -57,7 +48,6 @@ pub struct Names<'a> {
 /// The names that the program's own file declares.
 pub fn names(program: &Program) -> Names<'_> {
     let mut names = Names::default();
-    let mut params = vec![];
     let items: &[Item] = program
         .sources
         .files
@@ -76,48 +66,18 @@ pub fn names(program: &Program) -> Names<'_> {
             ItemKind::Output { name, on, .. } => {
                 names.outputs.push(output_name(name, on.as_deref()));
             }
-            ItemKind::Input { name, source, .. } => names.inputs.push(Input {
-                name,
-                file: source.as_ref().and_then(load),
-                unbound: source.is_none(),
-            }),
-            ItemKind::Param { name, source, .. } => params.push(Input {
-                name,
-                file: source.as_ref().and_then(load),
-                unbound: false,
-            }),
             _ => {}
         }
     }
-    names.inputs.extend(params);
+    names.inputs = world::inputs(&program.sources);
     names
-}
-
-/// The file of `load("file")` or `load("file", "key")`.
-fn load(source: &Expr) -> Option<FileRef> {
-    let ExprKind::Call { callee, arguments } = &*source.kind else {
-        return None;
-    };
-    let mut strings = arguments
-        .iter()
-        .map(|argument| match &*argument.value.kind {
-            ExprKind::String(text) => Some(text.clone()),
-            _ => None,
-        });
-    match &*callee.kind {
-        ExprKind::Name(name) if name == "load" => Some(FileRef {
-            path: strings.next()??,
-            key: strings.next().flatten(),
-        }),
-        _ => None,
-    }
 }
 
 /// Names on the command line that the program does not have; usage errors.
 pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
     let names = names(program);
     let list = |names: &[&Name]| names.iter().map(|n| n.text.clone()).collect::<Vec<_>>();
-    let inputs: Vec<_> = names.inputs.iter().map(|i| i.name.text.clone()).collect();
+    let inputs: Vec<_> = names.inputs.iter().map(|i| i.name.clone()).collect();
     let mut definitions = names.outputs.clone();
     for name in names.definitions {
         if !definitions.iter().any(|known| known == name) {
@@ -208,63 +168,11 @@ pub fn headers(
     settings: &Settings,
     purpose: Purpose,
 ) -> Result<Headers, Vec<Diagnostic>> {
-    let (mut headers, mut errors) = (BTreeMap::new(), vec![]);
-    let inputs = names(program).inputs;
-    for (path, file) in &settings.inputs {
-        let owner = path.split_once('.').map(|(owner, _)| owner);
-        let declared = owner.and_then(|owner| inputs.iter().find(|i| i.name.text == owner));
-        let Some(declared) = declared else {
-            continue;
-        };
-        match Reader::open(file) {
-            Ok(reader) => {
-                let header = reader.header();
-                headers.insert(path.clone(), (header.dtype, header.shape.clone()));
-            }
-            Err(error) => errors.push(data_error(path, declared.name.span, &error)),
-        }
-    }
-    for input in inputs {
-        let name = &input.name.text;
-        let given = settings.inputs.get(name).cloned();
-        let required = purpose == Purpose::Run || given.is_some();
-        let file = given.or_else(|| {
-            input.file.map(|file| FileRef {
-                path: program.base.join(&file.path).to_string_lossy().into_owned(),
-                key: file.key,
-            })
-        });
-        let Some(file) = file else {
-            if input.unbound && purpose == Purpose::Run {
-                errors.push(
-                    Diagnostic::error("E0710", format!("input `{name}` has no data"))
-                        .at(input.name.span, "declared here without a source")
-                        .help(format!(
-                            "give it a file, or a number for each element: `--input {name}=FILE`"
-                        )),
-                );
-            }
-            continue;
-        };
-        if !required && !Path::new(&file.path).exists() {
-            continue;
-        }
-        match Reader::open(&file) {
-            Ok(reader) => {
-                let header = reader.header();
-                headers.insert(name.clone(), (header.dtype, header.shape.clone()));
-            }
-            Err(error) => errors.push(data_error(name, input.name.span, &error)),
-        }
-    }
-    if errors.is_empty() {
-        Ok(headers)
-    } else {
-        Err(errors)
-    }
+    let disk = Disk::of_data(&program.base, &settings.inputs, purpose);
+    world::headers(&disk, &program.sources)
 }
 
-fn data_error(name: &str, span: Span, error: &DataError) -> Diagnostic {
+pub(crate) fn data_error(name: &str, span: Span, error: &DataError) -> Diagnostic {
     let message = if error.message.contains(&error.file) {
         format!("the data of `{name}`: {}", error.message)
     } else {
@@ -287,7 +195,7 @@ pub fn with_files(
         return diagnostic;
     }
     for input in names(program).inputs {
-        let name = &input.name.text;
+        let name = &input.name;
         let file = match settings.inputs.get(name) {
             Some(file) => Some(file.path.clone()),
             None => input

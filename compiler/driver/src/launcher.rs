@@ -147,7 +147,7 @@ fn after_help(program: &Program) -> String {
     }
     let first = bind::names(program);
     let example = first.inputs.first().map_or(String::new(), |input| {
-        format!(" --input {0}={0}.npy", input.name.text)
+        format!(" --input {0}={0}.npy", input.name)
     });
     section("Dims (--dim)", dims);
     section("Inputs (--input)", inputs);

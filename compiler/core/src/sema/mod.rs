@@ -35,6 +35,7 @@ mod sizes;
 mod sums;
 mod train;
 mod types;
+pub mod world;
 
 pub use train::training;
 

@@ -14,6 +14,7 @@ mod programs;
 mod robust;
 mod rounds;
 mod values;
+mod world;
 
 use ein_plan::{DType, Scalar};
 use einc_core::sema::{self, Analysis, Bindings, SourceFile, Sources};

@@ -1,0 +1,102 @@
+//! The tensors of a program that take data from outside, and the headers of these data.
+//!
+//! Must not know how sizes follow from headers.
+//!
+//! ```text
+//! input X: f32[N, D] = load("x.npy")   ->   X, default file x.npy   ->   f32[1437, 64]
+//! ```
+
+use super::{Header, World};
+use crate::sema::Sources;
+use ein_plan::FileRef;
+use einc_diag::{Diagnostic, Span};
+use einc_syntax::ast::{Expr, ExprKind, ItemKind, Name};
+use std::collections::BTreeMap;
+
+/// A tensor that takes data from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// Its name; of a param in an instance, its path.
+    pub name: String,
+    /// Where it is declared.
+    pub span: Span,
+    /// Its default file, with the path as written.
+    pub file: Option<FileRef>,
+    /// True if it has no source at all.
+    pub unbound: bool,
+}
+
+/// Returns the inputs of a program's own file, then its params.
+pub fn inputs(sources: &Sources) -> Vec<Input> {
+    let (mut inputs, mut params) = (vec![], vec![]);
+    let input = |name: &Name, source: &Option<Expr>, unbound| Input {
+        name: name.text.clone(),
+        span: name.span,
+        file: source.as_ref().and_then(file_of),
+        unbound,
+    };
+    for item in sources.files.iter().take(1).flat_map(|f| &f.ast.items) {
+        match &item.kind {
+            ItemKind::Input { name, source, .. } => {
+                inputs.push(input(name, source, source.is_none()));
+            }
+            ItemKind::Param { name, source, .. } => params.push(input(name, source, false)),
+            _ => {}
+        }
+    }
+    inputs.extend(params);
+    inputs
+}
+
+/// The file of `load("file")` or `load("file", "key")`.
+fn file_of(source: &Expr) -> Option<FileRef> {
+    let ExprKind::Call { callee, arguments } = &*source.kind else {
+        return None;
+    };
+    let mut strings = arguments
+        .iter()
+        .map(|argument| match &*argument.value.kind {
+            ExprKind::String(text) => Some(text.clone()),
+            _ => None,
+        });
+    match &*callee.kind {
+        ExprKind::Name(name) if name == "load" => Some(FileRef {
+            path: strings.next()??,
+            key: strings.next().flatten(),
+        }),
+        _ => None,
+    }
+}
+
+/// Asks the world for the headers of all data of a program.
+///
+/// # Errors
+/// All errors of the world.
+pub fn headers(
+    world: &dyn World,
+    sources: &Sources,
+) -> Result<BTreeMap<String, Header>, Vec<Diagnostic>> {
+    let inputs = inputs(sources);
+    // Which params an instance owns is known once it is made.
+    let members = world.bound().into_iter().filter_map(|path| {
+        let (owner, _) = path.split_once('.')?;
+        let declared = inputs.iter().find(|input| input.name == owner)?;
+        Some(Input {
+            name: path.clone(),
+            span: declared.span,
+            file: None,
+            unbound: false,
+        })
+    });
+    let (mut headers, mut errors) = (BTreeMap::new(), vec![]);
+    for input in members.chain(inputs.iter().cloned()) {
+        match world.header(&input) {
+            Ok(header) => headers.extend(header.map(|header| (input.name, header))),
+            Err(error) => errors.push(error),
+        }
+    }
+    match errors.is_empty() {
+        true => Ok(headers),
+        false => Err(errors),
+    }
+}

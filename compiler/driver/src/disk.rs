@@ -1,0 +1,118 @@
+//! The world of a program that lies on a disk: imports are files, data are files, libraries are those that come with einc.
+//!
+//! Only headers of data are read here, never data. Must not know what names mean.
+//!
+//! ```text
+//! examples/model.ein: use "layers.ein", X = load("x.npy")   ->   examples/layers.ein, the header of examples/x.npy
+//! ```
+
+use crate::{
+    bind::{Purpose, data_error},
+    load::{folder_of, identity, read},
+};
+use ein_data::Reader;
+use ein_plan::FileRef;
+use einc_core::sema::world::{Header, Input, Place, World};
+use einc_diag::Diagnostic;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+/// A disk, seen from one program.
+pub struct Disk<'a> {
+    /// Default files are relative to it.
+    base: PathBuf,
+    /// Data that the user binds, by the name of the tensor.
+    inputs: Option<&'a BTreeMap<String, FileRef>>,
+    purpose: Purpose,
+}
+
+impl<'a> Disk<'a> {
+    /// For a program whose texts are read.
+    pub fn of_files() -> Disk<'a> {
+        Disk {
+            base: PathBuf::new(),
+            inputs: None,
+            purpose: Purpose::Look,
+        }
+    }
+
+    /// For a program whose data are looked at.
+    pub fn of_data(
+        base: &Path,
+        inputs: &'a BTreeMap<String, FileRef>,
+        purpose: Purpose,
+    ) -> Disk<'a> {
+        Disk {
+            base: base.to_path_buf(),
+            inputs: Some(inputs),
+            purpose,
+        }
+    }
+}
+
+impl World for Disk<'_> {
+    fn library(&self, path: &str) -> Option<(String, String)> {
+        let (name, text) = ein_stdlib::library(path)?;
+        Some((name.to_owned(), text.to_owned()))
+    }
+
+    fn libraries(&self) -> Vec<String> {
+        ein_stdlib::names().map(str::to_owned).collect()
+    }
+
+    fn place(&self, from: &Place, path: &str) -> Place {
+        let joined = folder_of(&from.path).join(path);
+        // Shown as the importing file is: relative to where the user stands.
+        let shown = folder_of(Path::new(&from.name)).join(path);
+        Place {
+            name: shown.display().to_string(),
+            identity: identity(&joined),
+            path: joined,
+        }
+    }
+
+    fn text(&self, place: &Place) -> Result<String, Diagnostic> {
+        read(&place.path)
+    }
+
+    fn bound(&self) -> Vec<String> {
+        self.inputs
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    fn header(&self, input: &Input) -> Result<Option<Header>, Diagnostic> {
+        let name = &input.name;
+        let given = self.inputs.and_then(|inputs| inputs.get(name)).cloned();
+        let required = self.purpose == Purpose::Run || given.is_some();
+        let default = input.file.as_ref().map(|file| FileRef {
+            path: self.base.join(&file.path).to_string_lossy().into_owned(),
+            key: file.key.clone(),
+        });
+        let Some(file) = given.or(default) else {
+            if !input.unbound || self.purpose != Purpose::Run {
+                return Ok(None);
+            }
+            let error = Diagnostic::error("E0710", format!("input `{name}` has no data"))
+                .at(input.span, "declared here without a source")
+                .help(format!(
+                    "give it a file, or a number for each element: `--input {name}=FILE`"
+                ));
+            return Err(error);
+        };
+        if !required && !Path::new(&file.path).exists() {
+            return Ok(None);
+        }
+        match Reader::open(&file) {
+            Ok(reader) => {
+                let header = reader.header();
+                Ok(Some((header.dtype, header.shape.clone())))
+            }
+            Err(error) => Err(data_error(name, input.span, &error)),
+        }
+    }
+}
