@@ -4,6 +4,7 @@
 //! sema > {autodiff, subnets} > einsum > tra > ia > {rules, cost} > search > lower.
 
 pub mod autodiff;
+pub mod build;
 pub mod cost;
 pub mod einsum;
 pub mod ia;

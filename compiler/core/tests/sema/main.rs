@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod build;
 mod errors;
 mod hir;
 mod pages;
