@@ -59,6 +59,19 @@ fn the_plans_of_the_examples_are_these() {
     }
 }
 
+#[test]
+fn the_loops_of_the_examples_are_these() {
+    for example in ["attention", "digits"] {
+        let file = format!("examples/{example}.ein");
+        let text = einc(&["plan", &file, "--kernels"]).success().stdout;
+        insta::assert_snapshot!(format!("{example}_kernels"), text);
+        // What is printed is the plan: comments aside, it reads back to the text that it was.
+        let plan: ein_plan::Plan = text.parse().unwrap();
+        assert_eq!(ein_plan::print::WithLoops(&plan).to_string(), text);
+        ein_plan::verify::verify(&plan).unwrap();
+    }
+}
+
 /// A program whose data are elsewhere, so that something moves.
 fn product() -> &'static str {
     static FILE: OnceLock<(tempfile::TempDir, String)> = OnceLock::new();

@@ -16,7 +16,7 @@ use ein_device::{
     Buffer, BufferType, Change, Device, Draw, Launch, Launched, Member, MemberOperand, MemorySpace,
     Operand, Prepared, Span, prepared_as,
 };
-use ein_plan::{Format, Kernel, KernelError, Reduction, Scalar, Update};
+use ein_plan::{Format, Kernel, KernelError, LoopKernel, Reduction, Scalar, Update};
 use einc_core::einsum::scalar::stored;
 use einc_core::tra::chunk::Chunk;
 use einc_core::tra::evaluate::{self, combine, evaluate};
@@ -95,7 +95,12 @@ impl Device for Reference {
         }
     }
 
-    fn prepare(&self, kernel: &Kernel, _deterministic: bool) -> Box<dyn Prepared> {
+    fn prepare(
+        &self,
+        kernel: &Kernel,
+        _loops: &LoopKernel,
+        _deterministic: bool,
+    ) -> Box<dyn Prepared> {
         Box::new(ReferenceKernel(kernel.clone()))
     }
 

@@ -7,7 +7,7 @@
 use ein_array::{Array, Data};
 use ein_device::{Buffer, BufferType, Device, Draw, Launch, Member, MemberOperand, Operand, Span};
 use ein_device_cpu::Cpu;
-use ein_plan::{DType, Fault, Kernel, Reduction, Source};
+use ein_plan::{DType, Fault, Kernel, LoopKernel, Reduction, Source};
 use einc_reference::Reference;
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ fn kernels_give_the_same() {
     for text in KERNELS {
         let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{text}: {e:?}"));
         both(text, |device| {
-            let prepared = device.prepare(&kernel, false);
+            let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
             let buffers = operands(&kernel, device);
             let launch = Launch {
                 kernel: &*prepared,
@@ -131,7 +131,7 @@ fn sums_are_carried_on_and_combined() {
     ] {
         let kernel: Kernel = text.parse().unwrap();
         both(text, |device| {
-            let prepared = device.prepare(&kernel, false);
+            let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
             let buffers = operands(&kernel, device);
             let part = |start, length| {
                 let mut ranges = whole(&kernel);
@@ -157,7 +157,7 @@ fn an_operand_that_somebody_else_holds_stays() {
     let kernel: Kernel = text.parse().unwrap();
     for shared in [false, true] {
         both(text, |device| {
-            let prepared = device.prepare(&kernel, false);
+            let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
             let buffers = operands(&kernel, device);
             let kept = shared.then(|| buffers[0].clone());
             let (old, other) = (buffers[0].clone(), buffers[1].clone());
@@ -197,7 +197,9 @@ fn groups_are_their_members_one_by_one() {
     let kernels = texts.map(|text| text.parse::<Kernel>().unwrap());
     for shared in [false, true] {
         both("a group", |device| {
-            let prepared = kernels.each_ref().map(|k| device.prepare(k, false));
+            let prepared = kernels
+                .each_ref()
+                .map(|k| device.prepare(k, &LoopKernel::of_whole(k), false));
             let x = device.adopt(array(DType::F32, &[6, 5]).into());
             let old = device.adopt(array(DType::F32, &[6, 5]).into());
             let kept = shared.then(|| old.clone());
@@ -244,7 +246,7 @@ fn single_points_are_changed() {
     let kernel: Kernel = text.parse().unwrap();
     let update = kernel.update().unwrap();
     both(text, |device| {
-        let prepared = device.prepare(&kernel, false);
+        let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
         let at = Array::new(vec![], Data::I64(vec![6])).unwrap();
         let value = Array::new(vec![], Data::F64(vec![0.125])).unwrap();
         let table = array(DType::F64, &[9, 4]);
@@ -311,7 +313,7 @@ fn faults_are_the_same() {
             panic!("{text}");
         };
         let found = [&Cpu as &dyn Device, &Reference].map(|device| {
-            let prepared = device.prepare(&kernel, false);
+            let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
             let buffers = operands(&kernel, device);
             let launch = Launch {
                 kernel: &*prepared,

@@ -14,7 +14,7 @@ mod buffer;
 pub use buffer::{Buffer, BufferIdentity, BufferType, DeviceMemory, MemorySpace};
 
 use ein_array::Array;
-use ein_plan::{DType, Kernel, KernelError, Reduction, Source, Update};
+use ein_plan::{DType, Kernel, KernelError, LoopKernel, Reduction, Source, Update};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -164,8 +164,14 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Copies `from` to position `at` of dimension `dim` of `to`, which has that dimension more and is made nobody else's first.
     fn copy_slice(&self, to: &mut Buffer, dim: usize, at: usize, from: &Buffer);
 
-    /// Prepares a kernel that will be run, perhaps many times. `deterministic`: results must be the same bits on any number of sites.
-    fn prepare(&self, kernel: &Kernel, deterministic: bool) -> Box<dyn Prepared>;
+    /// Prepares a kernel that will be run, perhaps many times, by these loops. `deterministic`: results must be the same bits on any number of
+    /// sites.
+    fn prepare(
+        &self,
+        kernel: &Kernel,
+        loops: &LoopKernel,
+        deterministic: bool,
+    ) -> Box<dyn Prepared>;
 
     /// Runs a kernel. The shape of its results is the lengths of its output indices. A kernel without a reduction leaves zeros where
     /// its guard fails.

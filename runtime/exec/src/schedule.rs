@@ -81,7 +81,8 @@ impl Kernels {
         let prepared = plan.steps.iter().map(|step| match &step.operation {
             Operation::LocalJoin { kernel, .. } => {
                 let kernel = &plan.kernels[kernel.0 as usize];
-                Some(device.prepare(kernel, plan.deterministic))
+                let loops = plan.loops_of(step.result)?;
+                Some(device.prepare(kernel, loops, plan.deterministic))
             }
             _ => None,
         });

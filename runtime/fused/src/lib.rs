@@ -47,35 +47,7 @@ impl Group {
 
     /// Whether a group can have this function of numbers or truth values.
     pub fn has(function: Function) -> bool {
-        use Function::*;
-        matches!(
-            function,
-            Add | Sub
-                | Mul
-                | Div
-                | Min
-                | Max
-                | And
-                | Or
-                | Not
-                | Eq
-                | Ne
-                | Lt
-                | Le
-                | Gt
-                | Ge
-                | Select
-                | Neg
-                | Sqrt
-                | Rsqrt
-                | Relu
-                | Abs
-                | Sign
-                | Floor
-                | Ceil
-                | Round
-                | Stop
-        )
+        function.is_cheap()
     }
 
     /// For each value whether it is a truth value.

@@ -10,7 +10,9 @@
 #![allow(missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Member, Memo, Operand as From, Options, run, run_over, sweep};
+use ein_kernels::{
+    Chunk, Member, Memo, Operand as From, Options, Scheduled, run, run_over, schedule, sweep,
+};
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction};
 use std::hint::black_box;
 use std::time::Instant;
@@ -164,6 +166,7 @@ fn measure_over(name: &str, text: &str, (rows, copied): (u64, f64), rounds: usiz
         columns: vec![&first],
         start: vec![0, 0],
     };
+    let loops = &schedule(&kernel, &ranges, std::slice::from_ref(&chunk));
     let mut array = run(&kernel, &ranges, &[chunk], &Options::default())
         .expect("no fault")
         .pop();
@@ -176,7 +179,10 @@ fn measure_over(name: &str, text: &str, (rows, copied): (u64, f64), rounds: usiz
         let old = (0, array.take().expect("an array from the last round"));
         let options = Options::default();
         let made = run_over(
-            &kernel,
+            Scheduled {
+                kernel: &kernel,
+                loops,
+            },
             &ranges,
             std::slice::from_ref(&nothing),
             old,

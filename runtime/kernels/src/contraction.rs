@@ -14,30 +14,34 @@ mod kept;
 mod layout;
 mod scaled;
 
-use crate::pack::{Factor, Memory, Packer, Strided, merged};
+use crate::pack::{Factor, Memory, Packer, Strided};
 use crate::packed::{Packed, Part};
 use crate::segment::Segment;
 use crate::{Chunk, memory};
 use blocks::{Blocks, Ready, strides};
 use ein_array::Array;
-use ein_plan::{DType, Kernel, Reduction};
-use factors::{Factors, factors};
+use ein_plan::schedule::access::merged;
+use ein_plan::schedule::facts::MOST_INDICES;
+use ein_plan::schedule::matmul::{LEAST_SIDE, LEAST_WORK, Matmul, factors};
+use ein_plan::{DType, Kernel};
+use factors::{Factors, valued};
 pub(crate) use kept::Kept;
 use layout::{FactorHandling, FactorLayout, Layout, Roles, Sizes};
 use rayon::prelude::*;
 use scaled::Scaled;
 
-/// Fewest rows or columns, whichever are more: products of vectors, and few of them, are left to the strips.
-const LEAST_SIDE: usize = 4;
-/// Fewest multiplications.
-const LEAST_WORK: usize = 4096;
 /// Parts in which a factor is copied as a whole.
 const PARTS: usize = 32;
 
-/// The product, if the kernel is one that matrix products compute, and no point of it faults.
-pub(crate) fn run(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Option<Array> {
+/// The product of a kernel in this form, if no point of it faults and the numbers beside the factors are ordinary ones.
+pub(crate) fn run(
+    kernel: &Kernel,
+    form: &Matmul,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Option<Array> {
     let fresh = Fresh { kernel, room: None };
-    computed(kernel, ranges, operands, None, fresh)
+    computed(kernel, ranges, operands, Which::Whole(form), fresh)
 }
 
 /// A block of rows of a product.
@@ -63,18 +67,23 @@ pub(crate) fn run_block(
         let shape: Vec<usize> = output.iter().map(|(_, n)| *n as usize).collect();
         return Some(fresh.room(&shape));
     }
-    computed(kernel, block.part, operands, Some(block), fresh)
+    // The kernel may not be a product where the member's own loops are others.
+    if !kernel.is_product() || kernel.indices.len() > MOST_INDICES {
+        return None;
+    }
+    computed(kernel, block.part, operands, Which::Block(block), fresh)
 }
 
 /// Adds the product to a sum of its shape and type, block by block where it lies; whether it has: else nothing is changed.
 pub(crate) fn add(
     kernel: &Kernel,
+    form: &Matmul,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
     sum: &mut Array,
 ) -> bool {
     kernel.output[..] == [sum.dtype()]
-        && computed(kernel, ranges, operands, None, Added(sum)).is_some()
+        && computed(kernel, ranges, operands, Which::Whole(form), Added(sum)).is_some()
 }
 
 /// What becomes of a product that is ready to be computed.
@@ -136,23 +145,28 @@ impl Use for Added<'_> {
     }
 }
 
+/// Which part of a kernel is computed.
+#[derive(Clone, Copy)]
+enum Which<'w> {
+    /// All of it: what each index is was decided with the plan.
+    Whole(&'w Matmul),
+    /// A block of rows, which may be too small for matrix products.
+    Block(&'w Block<'w>),
+}
+
 fn computed<U: Use>(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
-    block: Option<&Block<'_>>,
+    which: Which<'_>,
     of: U,
 ) -> Option<U::Made> {
-    if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
-        return None;
-    }
-    // Others are taken by strips, in a sweep and by themselves.
-    if ranges.iter().any(|(_, n)| *n == 0) || ranges.len() > 127 || !kernel.is_product() {
+    if ranges.iter().any(|(_, n)| *n == 0) {
         return None;
     }
     match kernel.graph.dtype(kernel.root) {
-        DType::F32 => typed::<f32, U>(kernel, ranges, operands, block, of),
-        DType::F64 => typed::<f64, U>(kernel, ranges, operands, block, of),
+        DType::F32 => typed::<f32, U>(kernel, ranges, operands, which, of),
+        DType::F64 => typed::<f64, U>(kernel, ranges, operands, which, of),
         _ => None,
     }
 }
@@ -161,16 +175,27 @@ fn typed<T: Packed, U: Use>(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
-    block: Option<&Block<'_>>,
+    which: Which<'_>,
     of: U,
 ) -> Option<U::Made> {
+    let block = match which {
+        Which::Whole(_) => None,
+        Which::Block(block) => Some(block),
+    };
     let whole = crate::signed(block.map_or(ranges, |block| block.whole));
     let ranges = crate::signed(ranges);
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let rank = kernel.output_rank as usize;
     let shape: Vec<usize> = whole[..rank].iter().map(|(_, n)| *n as usize).collect();
     let outer = strides(&shape);
-    let taken = |by_rows| factors::<T>(kernel, operands, &ranges, by_rows);
+    let taken = |by_rows| {
+        let found = factors(kernel, by_rows)?;
+        let roles = match which {
+            Which::Whole(form) => form.clone(),
+            Which::Block(_) => found.roles(&lengths, rank)?,
+        };
+        valued::<T>(kernel, operands, &ranges, (found, roles))
+    };
     let mut factors = taken(block.is_some())?;
     let mut scaled = None;
     if !factors.of_rows.is_empty() {
@@ -179,14 +204,15 @@ fn typed<T: Packed, U: Use>(
             factors = taken(false)?;
         }
     }
-    let mut roles = roles(&factors, &lengths, rank)?;
+    let mut roles = Roles::of(&factors.roles, &lengths);
     let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
     let (m, n, k) = (
         count(&roles.rows),
         count(&roles.columns),
         count(&roles.inner),
     );
-    if m.max(n) < LEAST_SIDE || m.saturating_mul(n).saturating_mul(k) < LEAST_WORK {
+    let small = m.max(n) < LEAST_SIDE || m.saturating_mul(n).saturating_mul(k) < LEAST_WORK;
+    if block.is_some() && small {
         return None;
     }
 
@@ -237,27 +263,6 @@ fn typed<T: Packed, U: Use>(
         scaled,
     };
     of.of(&blocks, &shape)
-}
-
-/// What each index is, if a product of matrices computes the kernel without repeating work.
-fn roles(factors: &Factors, lengths: &[usize], rank: usize) -> Option<Roles> {
-    let mut roles = Roles::default();
-    for (i, n) in lengths.iter().enumerate() {
-        if *n == 1 {
-            continue;
-        }
-        let has = |mask: u128| mask >> i & 1 == 1;
-        let list = match (i < rank, has(factors.left.1), has(factors.right.1)) {
-            (true, true, true) => &mut roles.batch,
-            (true, true, false) => &mut roles.rows,
-            (true, false, true) => &mut roles.columns,
-            (false, true, true) => &mut roles.inner,
-            // An output index that neither has would repeat the work, a summed one of one factor only as well.
-            _ => return None,
-        };
-        list.push(i);
-    }
-    Some(roles)
 }
 
 fn lie<'s, T: Packed>(factor: &'s Factor<'_, T>) -> FactorLayout<'s> {

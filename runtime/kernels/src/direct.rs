@@ -10,9 +10,10 @@
 use crate::compiled::{self, Code};
 use crate::memo::Ready;
 use crate::nest::Nest;
-use crate::program::{Kind, Operation, Place, Program, Request};
+use crate::program::{Kind, Operation, Program, Request};
 use crate::{Fusion, fuse, unary_epilogue};
 use ein_fused::Group;
+use ein_plan::schedule::access::Place;
 use ein_plan::{DType, Kernel, NodeId};
 
 /// The program of a request, which is all of a kernel, of operands at these places, with compiled groups where they are worth it for

@@ -15,10 +15,10 @@ use crate::carrier::{Carrier, Rule};
 use crate::column::{Column, Passage, Tap};
 use crate::explain::explain;
 use crate::machine::Machine;
-use crate::memo::{self, Memo, OperandLayout, Ready};
+use crate::memo::{self, Key, Memo, OperandLayout, Purpose, Ready};
 use crate::nest::Axis;
 use crate::odometer::Odometer;
-use crate::program::{Place, Program, Request};
+use crate::program::{Program, Request, place_of};
 use crate::segment::Segment;
 use crate::store::store_values;
 use crate::stream::Ahead;
@@ -26,6 +26,7 @@ use crate::wide;
 use crate::{Chunk, Fusion, KernelError, direct, memory, signed, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
+use ein_plan::schedule::access::Place;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,7 +53,13 @@ pub(crate) fn run(
         .map(|dtype| memory::room(*dtype, &shape))
         .collect();
     let make = |times| program(kernel, ranges, operands, fusion, times);
-    let ready = memo::program(memo, ranges, OperandLayout::As(operands), make);
+    let key = Key {
+        kernel: None,
+        ranges,
+        purpose: Purpose::Whole,
+        layout: OperandLayout::As(operands),
+    };
+    let ready = memo::program(memo, key, make);
     let ranges = signed(ranges);
     let extents: Vec<i64> = kernel.indices[rank..]
         .iter()
@@ -88,7 +95,7 @@ fn program(
     let output: Vec<usize> = (0..rank).collect();
     let reduced: Vec<usize> = (rank..ranges.len()).collect();
     let axes = (output.as_slice(), reduced.as_slice());
-    let places: Vec<Place> = operands.iter().map(Place::of).collect();
+    let places: Vec<Place> = operands.iter().map(place_of).collect();
     let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
     let points = lengths
         .iter()

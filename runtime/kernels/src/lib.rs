@@ -1,6 +1,6 @@
 //! What one site computes on one chunk: kernels, combinations of carriers, free sources.
 //!
-//! [`run`] evaluates any [`Kernel`] of a plan on ranges of its indices; [`combine()`] adds up the carriers of
+//! [`execute`] evaluates any [`Kernel`] of a plan on ranges of its indices, by the loops that the plan says; [`combine()`] adds up the carriers of
 //! a reduction that was split; [`generate()`] makes any box of a random or constant tensor. Everything uses
 //! the rayon pool that it is called in, and no result depends on how many threads that pool has. Must not
 //! know keys, sites, placements or files.
@@ -23,11 +23,8 @@ mod direct;
 mod drive;
 mod element;
 mod explain;
-mod forms;
 mod fuse;
 mod generate;
-mod guard;
-mod leaves;
 mod library;
 mod load;
 mod machine;
@@ -54,7 +51,6 @@ mod shelter;
 mod store;
 mod stream;
 mod strided;
-mod strided_access;
 mod sweep;
 mod unary_epilogue;
 mod update;
@@ -69,11 +65,13 @@ pub use generate::{generate, generate_in_round};
 pub use mapped::Mapped;
 pub use memo::Memo;
 pub use memory::room;
-pub use sweep::{Member, Operand, Origin, Outline, sweep, sweep_over};
+pub use sweep::{Member, Operand, execute_rows, sweep, sweep_over};
 pub use update::update;
 
 use ein_array::Array;
-use ein_plan::{Kernel, Reduction};
+use ein_plan::schedule::{Facts, choose};
+use ein_plan::{Kernel, LoopKernel, LoopKind, Reduction};
+use program::place_of;
 
 /// An operand of one tuple: its columns and the global number at which each dimension begins.
 #[derive(Clone, Debug)]
@@ -106,96 +104,67 @@ pub enum Fusion {
     Never,
 }
 
-/// Evaluates a kernel at `ranges` (start and length of each of its indices, in global numbers).
-///
-/// The result has one array for each of the kernel's output columns; their shape is the lengths of the output
-/// indices. `operands[o]` holds the part of operand `o` that the ranges read; a cut dimension is read by a
-/// bare index only. There are at most 127 indices. A kernel without a reduction leaves zeros where its guard fails.
+/// A kernel with the loops that compute it.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheduled<'a> {
+    /// What is computed.
+    pub kernel: &'a Kernel,
+    /// By which loops; they are of this kernel, as the verifier of plans demands.
+    pub loops: &'a LoopKernel,
+}
+
+/// The loops of a kernel that belongs to no plan.
+pub fn schedule(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> LoopKernel {
+    let lengths = ranges.iter().map(|(_, n)| *n as usize).collect();
+    choose(&Facts::new(
+        kernel,
+        lengths,
+        operands.iter().map(place_of).collect(),
+    ))
+}
+
+/// [`execute`] of a kernel that belongs to no plan.
 ///
 /// # Errors
-/// The first faulty point, if an untaken branch or a failed guard does not hide it.
+/// Those of [`execute`].
 pub fn run(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
     options: &Options,
 ) -> Result<Vec<Array>, KernelError> {
-    evaluated(kernel, ranges, operands, options, None)
+    let loops = &schedule(kernel, ranges, operands);
+    execute(Scheduled { kernel, loops }, ranges, operands, options, None)
 }
 
-/// The same of a kernel that is run many times: what can be kept for the next time is in `memo`, which is this kernel's alone.
+/// Evaluates a kernel at `ranges` (start and length of each of its indices, in global numbers).
+///
+/// The result has one array for each of the kernel's output columns; their shape is the lengths of the output
+/// indices. `operands[o]` holds the part of operand `o` that the ranges read; a cut dimension is read by a
+/// bare index only. There are at most 127 indices. A kernel without a reduction leaves zeros where its guard fails. What can be kept for the
+/// next time is in `memo`, which is this kernel's alone.
 ///
 /// # Errors
-/// Those of [`run`].
-pub fn run_again(
-    kernel: &Kernel,
-    ranges: &[(u64, u64)],
-    operands: &[Chunk<'_>],
-    options: &Options,
-    memo: &Memo,
-) -> Result<Vec<Array>, KernelError> {
-    evaluated(kernel, ranges, operands, options, Some(memo))
-}
-
-/// Adds what [`run`] gives of a sum of products of matrices to `sum`, which is of its shape and type, without an array in between; whether it
-/// has: else nothing is changed, and [`combine()`] does it. The bits may be others than those of [`combine()`], so nothing is added where
-/// results must not depend on how a sum was cut.
-pub fn add(
-    kernel: &Kernel,
-    ranges: &[(u64, u64)],
-    operands: &[Chunk<'_>],
-    sum: &mut Array,
-    options: &Options,
-) -> bool {
-    cores::large(ranges);
-    !options.deterministic && contraction::add(kernel, ranges, operands, sum)
-}
-
-/// The same of a kernel whose result may take the memory of its operand `over` ([`Kernel::may_overwrite`]), of which `old` is the part at
-/// `ranges`, and the chunk among the operands has no columns. It does take it if the result has that part's shape and type.
-///
-/// # Errors
-/// Those of [`run`].
-pub fn run_over(
-    kernel: &Kernel,
-    ranges: &[(u64, u64)],
-    operands: &[Chunk<'_>],
-    (over, old): (usize, Array),
-    options: &Options,
-    memo: Option<&Memo>,
-) -> Result<Vec<Array>, KernelError> {
-    cores::large(ranges);
-    let old = match over::run(kernel, ranges, operands, (over, old), options, memo)? {
-        Ok(made) => return Ok(vec![made]),
-        Err(old) => old,
-    };
-    let mut operands = operands.to_vec();
-    operands[over].columns = vec![&old];
-    evaluated(kernel, ranges, &operands, options, memo)
-}
-
-fn evaluated(
-    kernel: &Kernel,
+/// The first faulty point, if an untaken branch or a failed guard does not hide it.
+pub fn execute(
+    Scheduled { kernel, loops }: Scheduled<'_>,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
     options: &Options,
     memo: Option<&Memo>,
 ) -> Result<Vec<Array>, KernelError> {
     cores::large(ranges);
-    let fusion = options.fusion;
-    if let Some(library) = kernel.library() {
+    if let (LoopKind::Library, Some(library)) = (&loops.kind, kernel.library()) {
         return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);
     }
-    let narrowed = narrow::narrowed(kernel, ranges, operands);
+    let narrowed = (!loops.fixed.is_empty()).then(|| narrow::at(&loops.fixed, ranges, operands));
     // What is narrowed is somewhere else every time.
     let memo = memo.filter(|_| narrowed.is_none());
     let ranges = narrowed.as_deref().unwrap_or(ranges);
-    if kernel.reduction.is_some()
-        && let Some(result) = special(kernel, ranges, operands)
-    {
+    if let Some(result) = looped(kernel, &loops.kind, ranges, operands) {
         return Ok(result);
     }
-    let result = drive::run(kernel, ranges, operands, fusion, memo)?;
+    let result = drive::run(kernel, ranges, operands, options.fusion, memo)?;
     match nothing_chosen(kernel, ranges, &result) {
         Some(point) => Err(KernelError {
             fault: Fault::NothingToChoose,
@@ -205,17 +174,77 @@ fn evaluated(
     }
 }
 
-/// The result of a reduction of a form that has a way of its own.
-fn special(kernel: &Kernel, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Option<Vec<Array>> {
-    if kernel.guard.is_some() {
-        let fast = scatter::run(kernel, ranges, operands);
-        return fast.or_else(|| scan::run(kernel, ranges, operands));
+/// The result of a kernel by loops that are not strips. `None` where strips are the loops, or take over: there is no point, one faults, or a number
+/// is no ordinary one.
+fn looped(
+    kernel: &Kernel,
+    kind: &LoopKind,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Option<Vec<Array>> {
+    if ranges.iter().any(|(_, n)| *n == 0) {
+        return None;
     }
-    if let Some(pairs) = pairs::run(kernel, ranges, operands) {
-        return Some(vec![pairs]);
+    let product = |form| contraction::run(kernel, form, ranges, operands);
+    match kind {
+        LoopKind::Scatter(_) => scatter::run(kernel, ranges, operands),
+        LoopKind::Scan(_) => scan::run(kernel, ranges, operands),
+        LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
+        LoopKind::Matmul(form) => Some(vec![product(form)?]),
+        LoopKind::Pairwise(form) if pairs::leaves_to_blas(form) => {
+            Some(vec![product(form.product.as_deref()?)?])
+        }
+        LoopKind::Pairwise(form) => Some(vec![pairs::run(kernel, form, ranges, operands)?]),
+        LoopKind::Library
+        | LoopKind::Elementwise
+        | LoopKind::Gather
+        | LoopKind::Inlined
+        | LoopKind::Strips => None,
     }
-    let product = || contraction::run(kernel, ranges, operands).map(|result| vec![result]);
-    rows::run(kernel, ranges, operands).or_else(product)
+}
+
+/// Adds what [`execute`] gives of a sum of products of matrices to `sum`, which is of its shape and type, without an array in between; whether it
+/// has: else nothing is changed, and [`combine()`] does it. The bits may be others than those of [`combine()`], so nothing is added where
+/// results must not depend on how a sum was cut.
+pub fn add(
+    Scheduled { kernel, loops }: Scheduled<'_>,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    sum: &mut Array,
+    options: &Options,
+) -> bool {
+    cores::large(ranges);
+    let form = match &loops.kind {
+        LoopKind::Matmul(form) => Some(form),
+        LoopKind::Pairwise(form) => form.product.as_deref(),
+        _ => None,
+    };
+    let add = |form| contraction::add(kernel, form, ranges, operands, sum);
+    !options.deterministic && form.is_some_and(add)
+}
+
+/// [`execute`] of a kernel whose result may take the memory of its operand `over` ([`Kernel::may_overwrite`]), of which `old` is the part at
+/// `ranges`, and the chunk among the operands has no columns. It does take it if the result has that part's shape and type.
+///
+/// # Errors
+/// Those of [`execute`].
+pub fn run_over(
+    scheduled: Scheduled<'_>,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    (over, old): (usize, Array),
+    options: &Options,
+    memo: Option<&Memo>,
+) -> Result<Vec<Array>, KernelError> {
+    cores::large(ranges);
+    let kernel = scheduled.kernel;
+    let old = match over::run(kernel, ranges, operands, (over, old), options, memo)? {
+        Ok(made) => return Ok(vec![made]),
+        Err(old) => old,
+    };
+    let mut operands = operands.to_vec();
+    operands[over].columns = vec![&old];
+    execute(scheduled, ranges, &operands, options, memo)
 }
 
 /// Ranges as signed numbers.

@@ -1,15 +1,16 @@
 //! Programs of a kernel that is run again and again, kept from run to run.
 //!
-//! A program depends on the kernel, its ranges and where its operands lie, not on what they hold. In a loop, or in the steps of a
-//! training, these are the same every time, and a small kernel takes less time than making its program. Must not know what a
-//! program does.
+//! A program depends on what its [`Key`] says, not on what operands hold. In a loop, or in the steps of a training, that is the same every
+//! time, and a small kernel takes less time than making its program. Keys are compared whole. Must not know what a program does.
 //!
 //! ```text
 //! run 1: [i: 64] a0[i] + a1[i] over 0..64   made      run 2: the same ranges and places   kept
 //! ```
 
 use crate::Chunk;
-use crate::program::{Place, Program};
+use crate::program::{Program, is_place_of, place_of};
+use ein_plan::schedule::access::Place;
+use ein_plan::{Kernel, NodeId};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most programs that are kept: one for each tuple of a site, as long as these are few.
@@ -34,6 +35,34 @@ pub(crate) struct Ready {
     pub complete: bool,
 }
 
+/// All that a program is made from, besides the options.
+pub(crate) struct Key<'k> {
+    /// The kernel, if it is not always the memo's own.
+    pub kernel: Option<&'k Kernel>,
+    /// Start and length of each index.
+    pub ranges: &'k [(u64, u64)],
+    /// What the program is for.
+    pub purpose: Purpose,
+    /// Where the operands lie.
+    pub layout: OperandLayout<'k>,
+}
+
+/// What a program is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// All points at once, the result in memory of its own.
+    Whole,
+    /// All points at once, the result in the memory of this operand.
+    Over(usize),
+    /// Blocks of rows of which this is the first one; of several results, their nodes.
+    Blocks {
+        first: Vec<(i64, i64)>,
+        results: Vec<NodeId>,
+    },
+    /// The same, each row apart from the others.
+    Rows { first: Vec<(i64, i64)> },
+}
+
 /// Where operands lie.
 #[derive(Clone, Copy)]
 pub(crate) enum OperandLayout<'a> {
@@ -46,7 +75,7 @@ impl OperandLayout<'_> {
         match self {
             OperandLayout::At(places) => *places == known,
             OperandLayout::As(chunks) => {
-                let same = |(place, chunk): (&Place, &Chunk<'_>)| place.is_of(chunk);
+                let same = |(place, chunk): (&Place, &Chunk<'_>)| is_place_of(place, chunk);
                 chunks.len() == known.len() && known.iter().zip(*chunks).all(same)
             }
         }
@@ -55,14 +84,16 @@ impl OperandLayout<'_> {
     fn places(&self) -> Vec<Place> {
         match self {
             OperandLayout::At(places) => places.to_vec(),
-            OperandLayout::As(chunks) => chunks.iter().map(Place::of).collect(),
+            OperandLayout::As(chunks) => chunks.iter().map(place_of).collect(),
         }
     }
 }
 
 /// A program, and what it was made for.
 struct Known {
+    kernel: Option<Kernel>,
     ranges: Vec<(u64, u64)>,
+    purpose: Purpose,
     places: Vec<Place>,
     ready: Arc<Ready>,
     /// How often it was asked for.
@@ -71,29 +102,31 @@ struct Known {
     again: Option<u64>,
 }
 
-/// The program for ranges and operands that lie so, kept if there is a memo; `make` makes it, for so many runs since it was made last.
+/// The program of a key, kept if there is a memo; `make` makes it, for so many runs since it was made last.
 pub(crate) fn program(
     memo: Option<&Memo>,
-    ranges: &[(u64, u64)],
-    lying: OperandLayout<'_>,
+    key: Key<'_>,
     make: impl FnOnce(u64) -> Ready,
 ) -> Arc<Ready> {
     match memo {
-        Some(memo) => memo.program(ranges, lying, make),
+        Some(memo) => memo.program(key, make),
         None => Arc::new(make(1)),
     }
 }
 
+impl Known {
+    fn is_of(&self, key: &Key<'_>) -> bool {
+        self.ranges == key.ranges
+            && self.purpose == key.purpose
+            && self.kernel.as_ref() == key.kernel
+            && key.layout.is(&self.places)
+    }
+}
+
 impl Memo {
-    fn program(
-        &self,
-        ranges: &[(u64, u64)],
-        lying: OperandLayout<'_>,
-        make: impl FnOnce(u64) -> Ready,
-    ) -> Arc<Ready> {
+    fn program(&self, key: Key<'_>, make: impl FnOnce(u64) -> Ready) -> Arc<Ready> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |known: &Known| known.ranges == ranges && lying.is(&known.places);
-        let at = known.iter().position(is_it);
+        let at = known.iter().position(|known| known.is_of(&key));
         let mut times = 1;
         if let Some(kept) = at.map(|at| &mut known[at]) {
             kept.runs += 1;
@@ -110,8 +143,10 @@ impl Memo {
                 kept.again = (!ready.complete).then_some(2 * kept.runs);
             }
             None if known.len() < MOST => known.push(Known {
-                ranges: ranges.to_vec(),
-                places: lying.places(),
+                kernel: key.kernel.cloned(),
+                ranges: key.ranges.to_vec(),
+                places: key.layout.places(),
+                purpose: key.purpose,
                 ready: Arc::clone(&ready),
                 runs: 1,
                 again: (!ready.complete).then_some(2),

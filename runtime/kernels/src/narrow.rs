@@ -9,17 +9,7 @@
 
 use crate::Chunk;
 use ein_array::Data;
-use ein_plan::{IndexId, Kernel, Point, Position};
-
-/// The ranges (start and length of each index) in which a kernel's guard may hold; `None`: all of them.
-pub(crate) fn narrowed(
-    kernel: &Kernel,
-    ranges: &[(u64, u64)],
-    operands: &[Chunk<'_>],
-) -> Option<Vec<(u64, u64)>> {
-    let fixed = kernel.fixed();
-    (!fixed.is_empty()).then(|| at(&fixed, ranges, operands))
-}
+use ein_plan::{IndexId, Point, Position};
 
 /// The ranges with the indices of a point at their positions; of length 0 where those are outside.
 pub(crate) fn at(point: &Point, ranges: &[(u64, u64)], operands: &[Chunk<'_>]) -> Vec<(u64, u64)> {

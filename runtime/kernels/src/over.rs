@@ -9,12 +9,13 @@
 //! ```
 
 use crate::drive::Driver;
-use crate::memo::{self, Memo, OperandLayout, Ready};
-use crate::program::{Place, Request};
+use crate::memo::{self, Key, Memo, OperandLayout, Purpose, Ready};
+use crate::program::{Request, place_of};
 use crate::segment::Segment;
 use crate::sweep::{Member, Operand, sweep_over};
 use crate::{Chunk, KernelError, Options, direct};
 use ein_array::Array;
+use ein_plan::schedule::access::Place;
 use ein_plan::{DType, Kernel};
 use std::collections::BTreeMap;
 
@@ -74,12 +75,9 @@ fn at_once(
     }
     let place = |(number, chunk): (usize, &Chunk<'_>)| match number == over {
         true => Place::new(ranges),
-        false => Place::of(chunk),
+        false => place_of(chunk),
     };
     let places: Vec<Place> = operands.iter().enumerate().map(place).collect();
-    // Another program than where the result has room of its own: that may go past the caches.
-    let mut key = ranges.to_vec();
-    key.push((over as u64, 0));
     let signed = crate::signed(ranges);
     let lengths = old.shape().to_vec();
     let output: Vec<usize> = (0..lengths.len()).collect();
@@ -94,7 +92,14 @@ fn at_once(
             complete,
         }
     };
-    let ready = memo::program(memo, &key, OperandLayout::At(&places), make);
+    // Another program than where the result has room of its own: that may go past the caches.
+    let key = Key {
+        kernel: None,
+        ranges,
+        purpose: Purpose::Over(over),
+        layout: OperandLayout::At(&places),
+    };
+    let ready = memo::program(memo, key, make);
     if !ready.program.direct && !ready.program.may_be_over(over) {
         return Err(old);
     }

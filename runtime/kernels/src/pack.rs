@@ -10,12 +10,12 @@
 
 use crate::Chunk;
 use crate::drive::Driver;
-use crate::forms::affine_forms;
 use crate::packed::{Packed, Part};
-use crate::program::{Place, Program, Request};
+use crate::program::{Program, Request, place_of};
 use crate::strided::{Axis, Copying};
 use crate::window::Window;
 use ein_array::Array;
+use ein_plan::schedule::forms::affine_forms;
 use ein_plan::{Graph, Node, NodeId};
 use std::borrow::Cow;
 
@@ -66,24 +66,6 @@ impl<T: Packed> Strided<'_, T> {
     }
 }
 
-/// The one step of several indices (outermost first) that are counted through as one, of which a block has `sizes` values;
-/// 1 if there is only one point, `None` if there is no such step.
-pub(crate) fn merged(steps: &[i64], indices: &[usize], sizes: &[usize]) -> Option<usize> {
-    let mut counted = indices.iter().rev().filter(|i| sizes[**i] > 1);
-    let Some(inner) = counted.next() else {
-        return Some(1);
-    };
-    let step = steps[*inner];
-    let mut next = step * sizes[*inner] as i64;
-    for index in counted {
-        if steps[*index] != next {
-            return None;
-        }
-        next *= sizes[*index] as i64;
-    }
-    usize::try_from(step).ok()
-}
-
 /// A factor, as it can be had.
 pub(crate) enum Factor<'a, T: Packed> {
     /// Elements of a chunk at evenly spaced places.
@@ -131,7 +113,7 @@ fn strided<'a, T: Packed>(
     let forms = affine_forms(graph, ranges);
     let mut steps = vec![0; ranges.len()];
     let mut offset = 0;
-    for (d, stride) in Place::of(chunk).strides.into_iter().enumerate() {
+    for (d, stride) in place_of(chunk).strides.into_iter().enumerate() {
         let form = forms[positions[d].0 as usize].as_ref()?;
         let start = chunk.start[d] as i64;
         if form.low < start || form.high >= start + array.shape()[d] as i64 {

@@ -12,15 +12,16 @@
 
 mod places;
 
-pub(crate) use places::Place;
+pub(crate) use places::{is_place_of, place_of};
 
 use crate::Chunk;
 use crate::branches::Branches;
-use crate::forms::{PositionForm, affine_forms, position_forms};
 use crate::fuse::Fused;
 use crate::nest::{Axis, Nest, Strides};
 use crate::shelter::sheltered;
 use crate::unary_epilogue::{self, Curve};
+use ein_plan::schedule::access::Place;
+use ein_plan::schedule::forms::{PositionForm, affine_forms, position_forms};
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 use places::{prepare_read, proved, read_strides};
 
@@ -195,7 +196,7 @@ pub(crate) struct Program<'a> {
 impl<'a> Program<'a> {
     /// Compiles a request.
     pub(crate) fn new(request: &Request<'a, '_>) -> Program<'a> {
-        let places: Vec<Place> = request.operands.iter().map(Place::of).collect();
+        let places: Vec<Place> = request.operands.iter().map(place_of).collect();
         Program::at(request, &places)
     }
 

@@ -15,15 +15,14 @@ use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::element::Element;
 use crate::nest::{WIDTH, strip_of};
-use crate::pack::merged;
 use crate::packed::Packed;
-use crate::program::Place;
+use crate::program::place_of;
 use crate::segment::Segment;
 use crate::stream::Ahead;
-use crate::strided_access::StridedAccess;
 use crate::wide::{self, Job};
 use crate::{Chunk, memory};
 use ein_array::Array;
+use ein_plan::schedule::access::{Place, StridedAccess, merged};
 use ein_plan::{DType, Kernel, Reduction};
 use extreme::of_row;
 use rayon::prelude::*;
@@ -31,12 +30,6 @@ use terms::Terms;
 
 /// Points that are worth a task of their own.
 const TASK: usize = 1 << 16;
-/// Fewest rows where they are long: fewer are worth several threads a row.
-const FEWEST: usize = 16;
-
-/// Fewest elements of a row that is reduced to anything but an extreme: of shorter ones, strips hold several.
-const LEAST: usize = 64;
-
 /// A kernel in this form.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
@@ -51,13 +44,13 @@ pub(crate) struct Rows {
     length: usize,
 }
 
-/// The result, if the kernel has this form.
+/// The result of a kernel in this form.
 pub(crate) fn run(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
 ) -> Option<Vec<Array>> {
-    let places: Vec<Place> = operands.iter().map(Place::of).collect();
+    let places: Vec<Place> = operands.iter().map(place_of).collect();
     let ranges = crate::signed(ranges);
     let rows = Rows::of(kernel, &ranges, &places)?;
     let output = &ranges[..rows.rank];
@@ -90,46 +83,21 @@ pub(crate) fn run(
 }
 
 impl Rows {
-    /// A kernel over `ranges` in this form, its operands lying at `places`. Points of it cannot fault.
+    /// A kernel in this form over `ranges`, its operands lying at `places`.
     pub(crate) fn of(kernel: &Kernel, ranges: &[(i64, i64)], places: &[Place]) -> Option<Rows> {
-        use Reduction as R;
-        let reduction = kernel.reduction?;
-        if kernel.guard.is_some() || ranges.iter().any(|(_, n)| *n == 0) {
-            return None;
-        }
-        let dtype = kernel.graph.dtype(kernel.root);
-        let output = match (reduction.is_arg(), kernel.finish) {
-            (_, false) => reduction.carrier(dtype),
-            (_, true) => vec![reduction.result(dtype)],
-        };
-        if !matches!(dtype, DType::F32 | DType::F64) || kernel.output != output {
-            return None;
-        }
-        let of_row = Terms::of(kernel, ranges, places)?;
         let rank = kernel.output_rank as usize;
-        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let terms: Vec<usize> = (rank..ranges.len()).collect();
         let reduced = kernel.indices[rank..].iter().zip(&ranges[rank..]);
         let reduced = reduced.map(|(index, (start, n))| (*start, *n as usize, index.extent as i64));
-        let (rows, length) = lengths.split_at(rank);
-        let rows = rows.iter().fold(1usize, |n, l| n.saturating_mul(*l));
-        let length: usize = length.iter().product();
-        let few = rows < FEWEST && rows.saturating_mul(length) >= 4 * TASK;
-        let (least, fits) = match reduction {
-            R::Max | R::Min | R::ArgMax | R::ArgMin => (2, of_row.less.is_none()),
-            _ => (LEAST, true),
-        };
-        let neighbours = merged(&of_row.from.steps, &terms, &lengths) == Some(1);
-        (neighbours && fits && length >= least && !few).then(|| Rows {
+        Some(Rows {
             rule: Rule {
-                reduction,
-                value: dtype,
+                reduction: kernel.reduction?,
+                value: kernel.graph.dtype(kernel.root),
             },
             partial: !kernel.finish,
-            terms: of_row,
+            terms: Terms::of(kernel, ranges, places)?,
             rank,
             reduced: reduced.collect(),
-            length,
+            length: ranges[rank..].iter().map(|(_, n)| *n as usize).product(),
         })
     }
 

@@ -14,10 +14,10 @@ mod totals;
 use crate::Chunk;
 use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
-use crate::guard::{conjuncts, dependencies};
 use crate::program::{Program, Request};
 use crate::segment::Segment;
 use ein_array::Array;
+use ein_plan::schedule::guard::{conjuncts, dependencies};
 use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Reduction};
 use totals::Lying;
 

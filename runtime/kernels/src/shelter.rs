@@ -8,8 +8,9 @@
 //! where(i > 0, a0[i - 1], 0)   ->   i - 1 >= 0 where it is read, so a0[i - 1] is inside
 //! ```
 
-use crate::forms::{Form64, number};
-use crate::program::{Place, Request};
+use crate::program::Request;
+use ein_plan::schedule::access::Place;
+use ein_plan::schedule::forms::{Form64, number};
 use ein_plan::{Function, Graph, Node, NodeId};
 
 /// A condition with whether it holds.

@@ -9,7 +9,7 @@
 //! ```
 
 mod bundle;
-mod inlined;
+mod form;
 mod mask;
 mod merged;
 mod part;
@@ -23,12 +23,12 @@ use crate::boxes::Boxes;
 use crate::carrier::Carrier;
 use crate::cores;
 use crate::memo::Memo;
-use crate::pairs::Pairs;
 use crate::segment::Segment;
 use crate::{Chunk, KernelError, Options, memory, signed};
 use ein_array::Array;
-use ein_plan::Kernel;
-use inlined::inlined;
+use ein_plan::schedule::fused_rows;
+use ein_plan::{Kernel, LoopKernel, LoopKind};
+use form::Form;
 use part::{Part, gathers, places};
 use pass::{Pass, Scratch, State};
 use rayon::prelude::*;
@@ -37,8 +37,6 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use turns::{Turn, turns};
-
-pub use merged::{Origin, Outline};
 
 /// Where an operand of a member comes from.
 #[derive(Clone, Debug)]
@@ -67,10 +65,10 @@ pub struct Member<'a> {
     pub memo: Option<&'a Memo>,
 }
 
-/// Runs members whose first `rows` output indices are the same; of each that is kept, its columns.
+/// [`sweep_over`] of members none of which takes the memory of an operand.
 ///
 /// # Errors
-/// The first member that faults, and its first faulty point.
+/// Those of [`execute_rows`].
 pub fn sweep<'a>(
     members: &'a [Member<'a>],
     rows: usize,
@@ -79,11 +77,10 @@ pub fn sweep<'a>(
     sweep_over(members, rows, BTreeMap::new(), options)
 }
 
-/// The same, some results taking the memory of arrays: `over` has them by member. They are of the result's shape and type, and members read
-/// them as [`Operand::Old`]; such a member is kept, and has one column.
+/// [`execute_rows`] of members that belong to no plan.
 ///
 /// # Errors
-/// Those of [`sweep`]; the arrays are lost then.
+/// Those of [`execute_rows`].
 pub fn sweep_over<'a>(
     members: &'a [Member<'a>],
     rows: usize,
@@ -92,46 +89,87 @@ pub fn sweep_over<'a>(
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
     let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
     let outlines = bundle::outlines(members, &overwritten);
-    let Some(left) = inlined(&outlines, &|number| places(members, &members[number])) else {
-        return taken(members, &outlines, rows, (over, options));
-    };
-    let moved = inlined::places(&left, members.len());
-    let operand = |(member, at): &(usize, usize)| match &members[*member].operands[*at] {
-        Operand::Given(chunk) => Operand::Given(chunk.clone()),
-        Operand::Made(other) => Operand::Made(moved[*other]),
-        Operand::Old(other) => Operand::Old(moved[*other]),
-    };
-    let run: Vec<Member<'_>> = left
-        .iter()
-        .map(|of| Member {
-            kernel: &of.kernel,
-            ranges: members[of.number].ranges.clone(),
-            operands: of.operands.iter().map(operand).collect(),
-            kept: members[of.number].kept,
-            memo: members[of.number].memo,
-        })
+    let loops = fused_rows(&outlines, &|number| places(members, &members[number]));
+    let loops: Vec<&LoopKernel> = loops.iter().collect();
+    execute_rows((members, &loops), rows, over, options)
+}
+
+/// Runs members with their loops, whose first `rows` output indices are the same; of each that is kept, its columns. Some results take the memory
+/// of arrays: `over` has them by member. They are of the result's shape and type, and members read them as [`Operand::Old`]; such a member is kept, and
+/// has one column.
+///
+/// # Errors
+/// The first member that faults, and its first faulty point; the arrays of `over` are lost then.
+pub fn execute_rows(
+    (members, loops): (&[Member<'_>], &[&LoopKernel]),
+    rows: usize,
+    over: BTreeMap<usize, Array>,
+    options: &Options,
+) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
+    let left: Vec<usize> = (0..members.len())
+        .filter(|number| loops[*number].kind != LoopKind::Inlined)
         .collect();
+    if left.len() == members.len() {
+        return taken((members, loops), rows, (over, options));
+    }
+    // By member: its place among those that are left, if it is.
+    let mut moved = vec![0; members.len()];
+    for (place, number) in left.iter().enumerate() {
+        moved[*number] = place;
+    }
+    let run = left
+        .iter()
+        .map(|number| as_run(members, *number, loops, &moved));
+    let run: Vec<Member<'_>> = run.collect();
+    let own: Vec<&LoopKernel> = left.iter().map(|number| loops[*number]).collect();
     let over = over.into_iter().map(|(number, old)| (moved[number], old));
-    let outlines: Vec<_> = (left.iter().map(|of| of.outline(&outlines, &moved))).collect();
-    let made = taken(&run, &outlines, rows, (over.collect(), options));
-    let made = made.map_err(|(place, error)| (left[place].number, error))?;
+    let made = taken((&run, &own), rows, (over.collect(), options));
+    let made = made.map_err(|(place, error)| (left[place], error))?;
     let mut results = vec![None; members.len()];
-    for (of, made) in left.iter().zip(made) {
-        results[of.number] = made;
+    for (number, made) in left.into_iter().zip(made) {
+        results[number] = made;
     }
     Ok(results)
 }
 
-/// The same of members as they are; `outlines`: what is known of them without their data.
+/// A member as it is run beside others that are left, at the places where they `moved` to: with the kernel of its loops.
+fn as_run<'m>(
+    members: &'m [Member<'m>],
+    number: usize,
+    loops: &[&'m LoopKernel],
+    moved: &[usize],
+) -> Member<'m> {
+    let member = &members[number];
+    let operand = |operand: &Operand<'m>| match operand {
+        Operand::Given(chunk) => Operand::Given(chunk.clone()),
+        Operand::Made(other) => Operand::Made(moved[*other]),
+        Operand::Old(other) => Operand::Old(moved[*other]),
+    };
+    let of = |(member, at): &(u32, u32)| operand(&members[*member as usize].operands[*at as usize]);
+    let (kernel, operands) = match loops[number].fused.as_deref() {
+        None => (member.kernel, member.operands.iter().map(operand).collect()),
+        Some(fused) => (&fused.kernel, fused.operands.iter().map(of).collect()),
+    };
+    Member {
+        kernel,
+        operands,
+        ranges: member.ranges.clone(),
+        kept: member.kept,
+        memo: member.memo,
+    }
+}
+
+/// The same of members each of which has loops of its own.
 fn taken<'a>(
-    members: &'a [Member<'a>],
-    outlines: &[Outline<'_>],
+    (members, loops): (&'a [Member<'a>], &[&LoopKernel]),
     rows: usize,
     (mut over, options): (BTreeMap<usize, Array>, &Options),
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
     let Some(first) = members.first() else {
         return Ok(vec![]);
     };
+    let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
+    let outlines = &bundle::outlines(members, &overwritten)[..];
     members
         .iter()
         .for_each(|member| cores::large(&member.ranges));
@@ -157,14 +195,20 @@ fn taken<'a>(
         }
         return Ok(results);
     }
-    let pairs: Vec<Option<Pairs>> = members
-        .iter()
-        .map(|m| match gathers(m) {
-            Some(_) => None,
-            None => Pairs::of(m.kernel, &signed(&m.ranges), &places(members, m)),
+    let forms: Vec<Option<Form>> = (members.iter().zip(loops))
+        .map(|(m, loops)| {
+            if gathers(m).is_some() {
+                return None;
+            }
+            let ranges = signed(&m.ranges);
+            Form::of(&loops.kind, m.kernel, &ranges, &places(members, m))
         })
         .collect();
-    let least = pairs.iter().flatten().map(Pairs::least_rows).max();
+    let least = forms.iter().flatten().filter_map(|form| match form {
+        Form::Pairs(pairs) => Some(pairs.least_rows()),
+        Form::Rows(_) => None,
+    });
+    let least = least.max();
     let merged = merged::merged(outlines, rows);
     let bytes = row_bytes(members, &merged, &extents);
     let block = Making::of(members, &merged).block_bytes(bytes, &extents);
@@ -174,9 +218,9 @@ fn taken<'a>(
     let turns = turns(members, &bundles);
     let alone = |number| turns.contains(&Turn::Alone(number));
     let masked = mask::masked(members, rows, alone);
-    let mut parts: Vec<Part<'_>> = (pairs.into_iter().enumerate())
-        .map(|(number, pairs)| {
-            let of = (number, pairs, alone(number));
+    let mut parts: Vec<Part<'_>> = (forms.into_iter().enumerate())
+        .map(|(number, form)| {
+            let of = (number, form, alone(number));
             Part::new(members, of, &masked, &blocks, options)
         })
         .collect();

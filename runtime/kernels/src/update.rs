@@ -7,17 +7,17 @@
 //! where(i == a0[], a1[], a2[i]), a0 = 417, i in 300..600:   [117: 1 element]
 //! ```
 
-use crate::{Chunk, KernelError, Options, narrow, run};
+use crate::{Chunk, KernelError, Options, Scheduled, execute, narrow};
 use ein_array::Array;
-use ein_plan::{Kernel, Update};
+use ein_plan::Update;
 
 /// The boxes of the result that differ from the operand, each with its first element's place in the chunk. Boxes
 /// may overlap; they agree there.
 ///
 /// # Errors
-/// As [`run`]; points that are not changed are not looked at, and have no faults.
+/// As [`execute`]; points that are not changed are not looked at, and have no faults.
 pub fn update(
-    kernel: &Kernel,
+    scheduled: Scheduled<'_>,
     update: &Update,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
@@ -32,7 +32,7 @@ pub fn update(
         let starts = at.iter().zip(ranges);
         let start = starts.map(|(at, range)| (at.0 - range.0) as usize);
         let start: Vec<usize> = start.collect();
-        let new = run(kernel, &at, operands, options)?;
+        let new = execute(scheduled, &at, operands, options, None)?;
         boxes.extend(new.into_iter().map(|new| (start.clone(), new)));
     }
     Ok(boxes)

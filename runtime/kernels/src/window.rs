@@ -8,10 +8,10 @@
 //! ```
 
 use crate::Chunk;
-use crate::forms::affine_forms;
 use crate::packed::{Packed, Part};
-use crate::program::Place;
+use crate::program::place_of;
 use crate::strided::copied;
+use ein_plan::schedule::forms::affine_forms;
 use ein_plan::{Graph, Node, NodeId, Scalar};
 
 /// A position along one dimension of a chunk: `constant + Σ steps · index`, counted from the chunk's start.
@@ -53,7 +53,7 @@ impl<'a, T: Packed> Window<'a, T> {
         let array = chunk.columns[*column as usize];
         let data = T::slice(array.data())?;
         let forms = affine_forms(graph, ranges);
-        let place = Place::of(chunk);
+        let place = place_of(chunk);
         let mut dimensions = vec![];
         for (d, position) in positions.iter().enumerate() {
             let form = forms[position.0 as usize].as_ref()?;

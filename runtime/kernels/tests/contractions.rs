@@ -4,7 +4,7 @@
 mod reference;
 
 use ein_array::Array;
-use ein_kernels::{Chunk, Fault, KernelError, Options, add, combine, run};
+use ein_kernels::{Chunk, Fault, KernelError, Options, Scheduled, add, combine, run, schedule};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
 };
@@ -215,7 +215,9 @@ fn in_two_parts(kernel: &Kernel, owned: &[Owned], options: &Options) -> (bool, A
     let made = |ranges: &[(u64, u64)]| run(kernel, ranges, &chunks, options).unwrap();
     let mut combined = made(&first);
     let mut sum = combined[0].clone();
-    let added = add(kernel, &second, &chunks, &mut sum, options);
+    let loops = &schedule(kernel, &second, &chunks);
+    let scheduled = Scheduled { kernel, loops };
+    let added = add(scheduled, &second, &chunks, &mut sum, options);
     combine(Reduction::Sum, &mut combined, &made(&second));
     (added, sum, combined.remove(0))
 }
@@ -285,7 +287,12 @@ fn what_cannot_be_added_leaves_the_sum_as_it_is() {
         let chunks = chunks(&owned);
         let mut sum = run(&kernel, &ranges, &chunks, &options).unwrap().remove(0);
         let before = sum.clone();
-        assert!(!add(&kernel, &ranges, &chunks, &mut sum, &options));
+        let loops = &schedule(&kernel, &ranges, &chunks);
+        let scheduled = Scheduled {
+            kernel: &kernel,
+            loops,
+        };
+        assert!(!add(scheduled, &ranges, &chunks, &mut sum, &options));
         assert_eq!(sum, before);
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fusion, Memo, Options, run, run_again};
+use ein_kernels::{Chunk, Fusion, Memo, Options, Scheduled, execute, run, schedule};
 use ein_plan::Kernel;
 
 fn array(shape: &[usize], seed: usize) -> Array {
@@ -48,8 +48,13 @@ fn runs_are_alike() {
                     fusion: Fusion::Never,
                     ..Options::default()
                 };
+                let loops = &schedule(&kernel, &ranges, &operands);
+                let scheduled = Scheduled {
+                    kernel: &kernel,
+                    loops,
+                };
                 let want = run(&kernel, &ranges, &operands, &plain).unwrap();
-                let got = run_again(&kernel, &ranges, &operands, &options, &memo).unwrap();
+                let got = execute(scheduled, &ranges, &operands, &options, Some(&memo)).unwrap();
                 let bits = |arrays: &[Array]| arrays[0].data().bytes().to_vec();
                 assert_eq!(bits(&got), bits(&want), "{text}, {fusion:?}, turn {turn}");
             }

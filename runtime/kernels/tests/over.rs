@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fusion, KernelError, Memo, Options, run, run_over};
+use ein_kernels::{Chunk, Fusion, KernelError, Memo, Options, Scheduled, run, run_over, schedule};
 use ein_plan::{DType, Kernel};
 
 fn array(dtype: DType, shape: &[usize], seed: usize) -> Array {
@@ -33,9 +33,17 @@ fn over(
 ) -> Result<(Array, bool), KernelError> {
     let mut operands = operands.to_vec();
     let old = operands[at].columns[0].clone();
+    let loops = &schedule(kernel, ranges, &operands);
     operands[at].columns.clear();
     let address = old.data().bytes().as_ptr();
-    let mut made = run_over(kernel, ranges, &operands, (at, old), options, memo)?;
+    let mut made = run_over(
+        Scheduled { kernel, loops },
+        ranges,
+        &operands,
+        (at, old),
+        options,
+        memo,
+    )?;
     let made = made.remove(0);
     let same = made.data().bytes().as_ptr() == address;
     Ok((made, same))

@@ -214,6 +214,39 @@ impl Function {
         )
     }
 
+    /// Whether it is so cheap that groups of such functions are compiled into one loop.
+    pub const fn is_cheap(self) -> bool {
+        use Function::*;
+        matches!(
+            self,
+            Add | Sub
+                | Mul
+                | Div
+                | Min
+                | Max
+                | And
+                | Or
+                | Not
+                | Eq
+                | Ne
+                | Lt
+                | Le
+                | Gt
+                | Ge
+                | Select
+                | Neg
+                | Sqrt
+                | Rsqrt
+                | Relu
+                | Abs
+                | Sign
+                | Floor
+                | Ceil
+                | Round
+                | Stop
+        )
+    }
+
     /// Whether it takes floating-point values alone, and gives one of their type.
     pub const fn is_of_reals(self) -> bool {
         use Function::*;

@@ -30,6 +30,7 @@ pub mod print;
 pub mod reduction;
 pub mod relation;
 pub mod repeat;
+pub mod schedule;
 pub mod source;
 pub mod spill;
 pub mod stream;
@@ -54,5 +55,6 @@ pub use plan::{
 pub use points::{Point, Position, Update};
 pub use reduction::Reduction;
 pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, piece};
+pub use schedule::{LoopKernel, LoopKind};
 pub use source::{FileRef, Part, Source};
 pub use succession::{Settled, Succession, Successions};

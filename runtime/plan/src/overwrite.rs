@@ -79,13 +79,21 @@ impl Plan {
 
     /// Members of a sweep with the relations that end with it and whose memory their results may take.
     pub fn overwrites_in(&self, sweep: &Sweep) -> Vec<(RelationId, RelationId)> {
+        self.overwrites_among(sweep, &self.passing())
+    }
+
+    /// The same, knowing which steps' results pass.
+    pub(crate) fn overwrites_among(
+        &self,
+        sweep: &Sweep,
+        passing: &[bool],
+    ) -> Vec<(RelationId, RelationId)> {
         let mut ending = self.step(sweep.last()).frees.clone();
         ending.retain(|old| {
             let mut members = sweep.members.iter().map(|member| self.step(*member));
             !sweep.members.contains(old)
                 && members.all(|reader| self.reads_own_rows(reader, *old, sweep.rows))
         });
-        let passing = self.passing();
         let members = sweep.members.iter().map(|member| self.step(*member));
         let alone = members.filter(|step| {
             let columns = step.kind.array.columns.len();

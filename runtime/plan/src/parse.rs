@@ -18,8 +18,11 @@ use crate::kernel::Kernel;
 use crate::plan::{Exchange, Spill, Sweep};
 use crate::plan::{JoinInput, Operation, Output, Plan, Range, Step};
 use crate::relation::{KeyDim, RelationType};
+use crate::schedule::LoopKernel;
 use crate::source::Source;
+use crate::verify::structure;
 pub use line::{Line, ParseError, Result, lines};
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Reads the only line of a text.
@@ -82,6 +85,7 @@ fn plan(text: &str) -> Result<Plan> {
         kernels: vec![],
         steps: vec![],
         repeats: vec![],
+        loops: BTreeMap::new(),
         sweeps: vec![],
         exchanges: vec![],
         spills: vec![],
@@ -104,6 +108,9 @@ fn plan(text: &str) -> Result<Plan> {
             plan.kernels.push(line.kernel()?);
             line.end()?;
         } else if open.read(&mut line, &mut plan)? {
+        } else if line.at_words("loops") {
+            let (step, loops) = loops(&mut line, &plan)?;
+            plan.loops.insert(step, loops);
         } else if line.at_words("sweep") {
             plan.sweeps.push(line.sweep()?);
         } else if line.at_words("exchange") {
@@ -125,7 +132,27 @@ fn plan(text: &str) -> Result<Plan> {
         let last = text.lines().count() as u32;
         return Err(ParseError::new(last, 1, "a loop does not end"));
     }
+    // A text that says nothing of loops stands for those that are chosen.
+    if plan.loops.is_empty() && structure(&plan).is_ok() {
+        plan.schedule();
+    }
     Ok(plan)
+}
+
+/// `loops r2: matmul rows [i] columns [j] inner [k]`.
+fn loops(line: &mut Line<'_>, plan: &Plan) -> Result<(RelationId, LoopKernel)> {
+    line.expect_word("loops")?;
+    let relation = line.relation()?;
+    let step = plan.steps.get(relation.0 as usize);
+    let kernel = step.and_then(|step| match &step.operation {
+        Operation::LocalJoin { kernel, .. } => plan.kernels.get(kernel.0 as usize),
+        _ => None,
+    });
+    let kernel = kernel.ok_or_else(|| line.error_before("a join that stands before its loops"))?;
+    line.expect(":")?;
+    let loops = line.loop_kernel(kernel)?;
+    line.end()?;
+    Ok((relation, loops))
 }
 
 fn output(line: &mut Line<'_>, plan: &Plan) -> Result<Output> {

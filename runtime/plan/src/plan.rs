@@ -14,8 +14,10 @@ use crate::loops::{LoopValue, Repeat};
 use crate::mesh::Mesh;
 use crate::reduction::Reduction;
 use crate::relation::{KeyDim, RelationType};
+use crate::schedule::LoopKernel;
 use crate::source::Source;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The range of a kernel's index in one join tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -264,6 +266,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The loops, in the order in which they begin.
     pub repeats: Vec<Repeat>,
+    /// The loops of every local join, by its step ([`Plan::schedule`]).
+    pub loops: BTreeMap<RelationId, LoopKernel>,
     /// Steps that are taken together; no step is in two.
     pub sweeps: Vec<Sweep>,
     /// Movements that go together or meanwhile, in the order in which they begin; no step is in two.

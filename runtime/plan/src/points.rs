@@ -14,9 +14,10 @@ use crate::function::Function;
 use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel, Node, NodeId};
 use crate::plan::{Operation, Plan, Step};
+use serde::{Deserialize, Serialize};
 
 /// A whole number that is the same at all points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Position {
     /// This number.
     Constant(i64),

@@ -24,6 +24,7 @@ use crate::loops::{BlockId, Bound, LoopValue};
 use crate::mesh::Mesh;
 use crate::plan::{Fold, Operation, Output, Plan, Range, Step};
 use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType};
+use crate::schedule::{Verdict, candidates};
 use crate::source::Source;
 use expression::{body, indices, number};
 use std::fmt::{self, Display, Formatter};
@@ -276,8 +277,24 @@ fn freed(relations: &[RelationId]) -> String {
     }
 }
 
+/// Displays a plan with the loops of its steps, and every kind of loops that was looked at before with the reason why it was not taken.
+pub struct WithLoops<'a>(pub &'a Plan);
+
+impl Display for WithLoops<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.write(f, &|step| self.0.loops_text(step))
+    }
+}
+
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.write(f, &|_| vec![])
+    }
+}
+
+impl Plan {
+    /// Writes the plan with these lines behind each step.
+    fn write(&self, f: &mut Formatter<'_>, behind: &dyn Fn(&Step) -> Vec<String>) -> fmt::Result {
         let how = if self.deterministic {
             ", deterministic"
         } else {
@@ -299,6 +316,11 @@ impl Display for Plan {
             depth -= usize::from(matches!(event, Event::Exit(_)));
             writeln!(f, "{:1$}{text}", "", 2 * depth)?;
             depth += usize::from(matches!(event, Event::Enter(_)));
+            if let Event::Step(step) = event {
+                for line in behind(&self.steps[step]) {
+                    writeln!(f, "{:1$}{line}", "", 2 * depth + 2)?;
+                }
+            }
         }
         for sweep in &self.sweeps {
             writeln!(f, "sweep {} rows {}", list(&sweep.members), sweep.rows)?;
@@ -319,9 +341,33 @@ impl Display for Plan {
         }
         Ok(())
     }
-}
 
-impl Plan {
+    /// The loops of a step as they are printed, and in comments the kinds that were looked at before: none for a step that is no join.
+    pub fn loops_text(&self, step: &Step) -> Vec<String> {
+        let (Some(facts), Some(loops)) = (self.facts(step), self.loops_of(step.result)) else {
+            return vec![];
+        };
+        let mut lines = vec![format!(
+            "loops {}: {}",
+            step.result,
+            loops.text(facts.kernel)
+        )];
+        let Some(facts) = self.facts_as_run(step) else {
+            return lines;
+        };
+        for candidate in candidates(&facts) {
+            let name = candidate.name;
+            match candidate.verdict {
+                Verdict::Taken(_) => {}
+                Verdict::Unfit(reason) => lines.push(format!("// not {name}: {reason}")),
+                Verdict::Unworthy(_, reason) => {
+                    lines.push(format!("// possible, but slower: {name}; {reason}"));
+                }
+            }
+        }
+        lines
+    }
+
     /// One step as it is printed: `r3 C: … = join k0(…) over […]; free r1   // model.ein:5`.
     pub fn step_text(&self, step: &Step) -> String {
         let (result, tensor, kind) = (step.result, Name(&step.tensor), &step.kind);

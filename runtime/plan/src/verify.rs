@@ -11,6 +11,7 @@
 //!   fold, which may keep one that does not cut by the blocks of some of its axes;
 //! - BCAST gives copies along an axis where there were none, SHUF does not, and every other step finds its inputs where it needs them ([`location`]);
 //! - loops are nested, their states keep type and placement, and every relation is freed where it is used last, unless it is given out (`repeat`);
+//! - every local join has loops that compute its kernel;
 //! - an output is one column of the stated type and shape, and every key dimension with several pieces cuts it.
 //!
 //! A verified plan can be printed and parsed, encoded, measured and walked without any further check. Must not
@@ -23,6 +24,7 @@
 mod exchange;
 pub mod kernel;
 pub mod location;
+mod loops;
 mod repeat;
 mod spill;
 mod stream;
@@ -64,6 +66,12 @@ impl std::error::Error for VerifyError {}
 
 /// The first broken invariant of a plan, if there is one.
 pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
+    structure(plan)?;
+    loops::loops(plan)
+}
+
+/// The first broken invariant of all but the loops of a plan, if there is one.
+pub(crate) fn structure(plan: &Plan) -> Result<(), VerifyError> {
     let at = |place: String| move |message| VerifyError { place, message };
     if plan.sites == 0 || plan.sites > MOST_SITES {
         return Err(at("plan".into())(format!("it has {} sites", plan.sites)));

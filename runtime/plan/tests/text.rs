@@ -120,8 +120,8 @@ fn plans_survive_encoding_and_garbage_does_not() {
         Err(encode::DecodeError::NotAPlan)
     );
     assert_eq!(
-        encode::decode(b"einp\x07\0"),
-        Err(encode::DecodeError::Version(7))
+        encode::decode(b"einp\x08\0"),
+        Err(encode::DecodeError::Version(8))
     );
     for length in 0..bytes.len() {
         assert!(encode::decode(&bytes[..length]).is_err());

@@ -26,7 +26,7 @@ use ein_plan::{
     ArrayDim, BlockId, Graph, Index, IndexId, JoinInput, Kernel, KernelId, Node, Operand, Output,
     Plan, Range, RelationId, RelationType, Repeat, Step, Sweep,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Lowers a verified program; `deterministic` is what the plan says of itself. A re-key of carriers, which no
 /// pass makes, has no step in a plan and is an error.
@@ -66,6 +66,7 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
         kernels: kernels.list,
         steps,
         repeats: vec![],
+        loops: BTreeMap::new(),
         sweeps: vec![],
         exchanges: vec![],
         spills: vec![],
@@ -83,6 +84,7 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
     plan.exchanges = exchange::exchanges(&plan);
     free(&mut plan);
     one_by_one(&mut plan, hardly_more(whole));
+    plan.schedule();
     Ok(plan)
 }
 
@@ -107,6 +109,7 @@ pub fn within(plan: &mut Plan, bytes: u64) {
         };
         plan.sweeps.remove(at);
         free(plan);
+        plan.schedule();
     }
 }
 

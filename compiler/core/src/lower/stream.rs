@@ -20,6 +20,7 @@ pub fn unswept(plan: &Plan) -> Plan {
     plan.sweeps.clear();
     plan.exchanges.clear();
     super::free(&mut plan);
+    plan.schedule();
     plan
 }
 

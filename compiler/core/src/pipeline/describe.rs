@@ -13,6 +13,7 @@ use super::report::{
 use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
+use ein_plan::print::WithLoops;
 use ein_plan::{
     AxisRole, Block, BlockId, Bound, LoopValue, Origin, Plan, RelationId, Source, Spill, memory,
     traffic,
@@ -145,6 +146,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             .collect(),
         alternatives: vec![],
         rewrites: rewrites(compiled),
+        kernels: WithLoops(plan).to_string(),
     }
 }
 

@@ -40,6 +40,8 @@ pub fn html(report: &PlanReport) -> String {
     page.push_str(&collectives(report));
     page.push_str("<h2>Cost by step</h2>\n");
     page.push_str(&costs(report));
+    page.push_str("<h2>Kernels</h2>\n");
+    page.push_str(&kernels(report));
     if !report.alternatives.is_empty() {
         page.push_str("<h2>Other plans</h2>\n");
         page.push_str(&alternatives(report));
@@ -83,6 +85,14 @@ fn summary(report: &PlanReport) -> String {
         .map(|(name, value)| format!("<tr><th>{name}</th><td>{}</td></tr>\n", escaped(value)))
         .collect();
     format!("<table>\n{rows}</table>\n")
+}
+
+/// The plan's own text, a click away.
+fn kernels(report: &PlanReport) -> String {
+    format!(
+        "<details>\n<summary>The kernels, the loops of each, and why these</summary>\n<pre>{}</pre>\n</details>\n",
+        escaped(&report.kernels)
+    )
 }
 
 /// The steps of a loop, or outside all, and then those of each loop in it.

@@ -53,6 +53,9 @@ pub struct PlanReport {
     pub alternatives: Vec<Alternative>,
     /// Every rewrite between the program as written and this plan (`--explain-rewrites`).
     pub rewrites: Vec<Rewrite>,
+    /// The plan's own text with the loops of each step ([`ein_plan::print::WithLoops`]); left out of the written report.
+    #[serde(skip)]
+    pub kernels: String,
 }
 
 /// Rounds of steps that sites make by themselves, and what they fetch between them.

@@ -31,6 +31,7 @@ Examples:
   einc plan model.ein --sites 8 --dim N=1_000_000   data need not be there if the sizes are given
   einc plan model.ein --sites 8 --compare           beside the best other plans, and why each lost
   einc plan model.ein --sites 8 --memory 8GiB       a plan that fits, or what is missing
+  einc plan model.ein --kernels                     which loops compute each step, and why these
   einc plan model.ein --format html -o plan.html    a page with the plan as a graph
   einc plan model.ein --format json -o plan.json    for programs; then, later:
   einc plan model.ein --diff plan.json              what changed")]
@@ -51,11 +52,14 @@ pub struct Arguments {
     /// Also show the best other plans, what each would cost and why it lost
     #[arg(long)]
     compare: bool,
+    /// Show the plan's own text instead: every kernel, which loops compute it, and why no others do
+    #[arg(long, conflicts_with_all = ["format", "compare", "explain_rewrites"])]
+    kernels: bool,
     /// Also show every rewrite between the program and the plan
     #[arg(long)]
     explain_rewrites: bool,
     /// Show what changed since a plan that was written with `--format json`
-    #[arg(long, value_name = "OLD.json", conflicts_with = "format")]
+    #[arg(long, value_name = "OLD.json", conflicts_with_all = ["format", "kernels"])]
     diff: Option<PathBuf>,
 }
 
@@ -111,6 +115,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     }
     let text = match (&old, arguments.format) {
         (Some(old), _) => pipeline::diff::diff(old, &report),
+        (None, Form::Text) if arguments.kernels => report.kernels.clone(),
         (None, Form::Text) => pipeline::explain(&report),
         (None, Form::Dot) => pipeline::dot::dot(&report),
         (None, Form::Html) => pipeline::html::html(&report),

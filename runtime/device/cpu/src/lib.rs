@@ -12,8 +12,8 @@ use ein_device::{
     Buffer, BufferType, Change, Device, Draw, Launch, Launched, MappedFile, Member, MemberOperand,
     MemorySpace, Operand, Prepared, Span, Workers, pool, prepared_as,
 };
-use ein_kernels::{Chunk, KernelError, Mapped, Memo, Options};
-use ein_plan::{DType, Format, Kernel, Reduction, Update};
+use ein_kernels::{Chunk, KernelError, Mapped, Memo, Options, Scheduled};
+use ein_plan::{DType, Format, Kernel, LoopKernel, Reduction, Update};
 use rayon::{ThreadPool, ThreadPoolBuildError};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,11 +33,21 @@ pub fn device() -> Arc<dyn Device> {
 #[derive(Debug)]
 struct CpuKernel {
     kernel: Kernel,
+    loops: LoopKernel,
     options: Options,
     memo: Memo,
 }
 
 impl Prepared for CpuKernel {}
+
+impl CpuKernel {
+    fn scheduled(&self) -> Scheduled<'_> {
+        Scheduled {
+            kernel: &self.kernel,
+            loops: &self.loops,
+        }
+    }
+}
 
 #[derive(Debug)]
 struct CpuFile(Mapped);
@@ -115,9 +125,15 @@ impl Device for Cpu {
         host_mut(to).copy_slice(dim, at, host(from));
     }
 
-    fn prepare(&self, kernel: &Kernel, deterministic: bool) -> Box<dyn Prepared> {
+    fn prepare(
+        &self,
+        kernel: &Kernel,
+        loops: &LoopKernel,
+        deterministic: bool,
+    ) -> Box<dyn Prepared> {
         Box::new(CpuKernel {
             kernel: kernel.clone(),
+            loops: loops.clone(),
             options: Options {
                 deterministic,
                 ..Options::default()
@@ -136,7 +152,7 @@ impl Device for Cpu {
         let mut operands = chunks(&launch.operands);
         let made = match old.into_unshared_host() {
             Ok(old) => ein_kernels::run_over(
-                &own.kernel,
+                own.scheduled(),
                 &launch.ranges,
                 &operands,
                 (operand, old),
@@ -157,7 +173,7 @@ impl Device for Cpu {
         let mut sum = arrays(sum);
         let is_added = match sum.as_mut_slice() {
             [sum] if reduction == Reduction::Sum => {
-                ein_kernels::add(&own.kernel, ranges, &operands, sum, &own.options)
+                ein_kernels::add(own.scheduled(), ranges, &operands, sum, &own.options)
             }
             _ => false,
         };
@@ -171,8 +187,13 @@ impl Device for Cpu {
     fn changes(&self, launch: &Launch<'_>, update: &Update) -> Result<Vec<Change>, KernelError> {
         let own: &CpuKernel = prepared_as(launch.kernel);
         let operands = chunks(&launch.operands);
-        let boxes =
-            ein_kernels::update(&own.kernel, update, &launch.ranges, &operands, &own.options)?;
+        let boxes = ein_kernels::update(
+            own.scheduled(),
+            update,
+            &launch.ranges,
+            &operands,
+            &own.options,
+        )?;
         let boxes = boxes.into_iter();
         Ok(boxes.map(|(start, part)| (start, part.into())).collect())
     }
@@ -206,7 +227,10 @@ impl Device for Cpu {
                 }
             })
             .collect();
-        let made = ein_kernels::sweep_over(&group, rows, replaced, &options)?;
+        let loops: Vec<&LoopKernel> = (members.iter())
+            .map(|member| &prepared_as::<CpuKernel>(member.kernel).loops)
+            .collect();
+        let made = ein_kernels::execute_rows((&group, &loops), rows, replaced, &options)?;
         Ok(made.into_iter().map(|made| made.map(buffers)).collect())
     }
 
@@ -239,7 +263,13 @@ fn run(
     ranges: &[Span],
     operands: &[Chunk<'_>],
 ) -> Result<Vec<Array>, KernelError> {
-    ein_kernels::run_again(&own.kernel, ranges, operands, &own.options, &own.memo)
+    ein_kernels::execute(
+        own.scheduled(),
+        ranges,
+        operands,
+        &own.options,
+        Some(&own.memo),
+    )
 }
 
 fn host(buffer: &Buffer) -> &Array {

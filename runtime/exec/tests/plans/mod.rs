@@ -77,6 +77,7 @@ impl Builder {
                 kernels: vec![],
                 steps: vec![],
                 repeats: vec![],
+                loops: Default::default(),
                 sweeps: vec![],
                 exchanges: vec![],
                 spills: vec![],
@@ -165,6 +166,7 @@ impl Builder {
                 });
             self.plan.steps[last.unwrap()].frees.push(relation);
         }
+        self.plan.schedule();
         self.plan
     }
 }
@@ -508,6 +510,7 @@ output v = r17: f64[9]
     for (repeat, (enters, frees)) in plan.repeats.iter_mut().zip(ends) {
         (repeat.enters, repeat.frees) = (enters, frees);
     }
+    plan.schedule();
     verify::verify(&plan).unwrap();
     assert_eq!(plan.to_string().parse(), Ok(plan.clone()));
     plan

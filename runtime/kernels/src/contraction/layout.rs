@@ -6,7 +6,9 @@
 //! scattered: rows f c b, columns e d a in blocks of 144 x 240, copied to their places; both factors packed
 //! ```
 
-use crate::pack::merged;
+use ein_plan::IndexId;
+use ein_plan::schedule::access::merged;
+use ein_plan::schedule::matmul::Matmul;
 
 /// Elements of a factor up to which a copy of all of it is made, if parts of it would be copied several times.
 pub(crate) const HELD: usize = 1 << 25;
@@ -33,6 +35,20 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
+    /// The indices of more than one value of what was decided for the largest tuple.
+    pub(crate) fn of(form: &Matmul, lengths: &[usize]) -> Roles {
+        let several = |list: &[IndexId]| {
+            let indices = list.iter().map(|index| index.0 as usize);
+            indices.filter(|i| lengths[*i] > 1).collect()
+        };
+        Roles {
+            batch: several(&form.batch),
+            rows: several(&form.rows),
+            columns: several(&form.columns),
+            inner: several(&form.inner),
+        }
+    }
+
     /// Whether the product of the factors in the other order is cheaper: a few columns fill no vector, and many rows, which lie side by
     /// side in the left factor, fill all. The result is turned where it goes, so it has to be small beside the factors.
     pub(crate) fn turns(&self, left: FactorLayout<'_>, lengths: &[usize]) -> bool {

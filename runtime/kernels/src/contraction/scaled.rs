@@ -10,7 +10,7 @@ use super::factors::Factors;
 use crate::Chunk;
 use crate::pack::Factor;
 use crate::packed::Packed;
-use crate::strided_access::distances;
+use ein_plan::schedule::access::distances;
 
 /// The rows of a block of a product, and what each is multiplied or divided by.
 pub(super) struct Scaled<T> {

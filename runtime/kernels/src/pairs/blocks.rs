@@ -6,11 +6,12 @@
 //! 10 rows, 100 columns of f32, AVX-512: panels of 64, 16, 16, 16 columns (the last has 4); rows 0..4, 4..8, 8, 9
 //! ```
 
+use super::Pairs;
 use super::term::{Number, RUN, Rule, Seconds, line};
-use super::{Pairs, PairsStrategy};
 use crate::stream;
-use crate::strided_access::distances;
 use crate::wide;
+use ein_plan::schedule::access::distances;
+use ein_plan::schedule::pairwise::PairwiseLoops;
 use std::ops::Range;
 
 /// Rows of a block.
@@ -89,9 +90,9 @@ impl<T: Number> Task<'_, T> {
     #[inline(always)]
     pub(super) fn run<R: Rule, const W: usize, const N: usize>(self, rule: R) {
         match self.pairs.way {
-            PairsStrategy::Blocks => self.blocks::<R, W, N>(rule),
-            PairsStrategy::Lines | PairsStrategy::LinesToOne => self.lines(rule),
-            PairsStrategy::Sums => self.sums(rule),
+            PairwiseLoops::Blocks => self.blocks::<R, W, N>(rule),
+            PairwiseLoops::Lines | PairwiseLoops::LinesToOne => self.lines(rule),
+            PairwiseLoops::Sums => self.sums(rule),
         }
     }
 
@@ -99,7 +100,7 @@ impl<T: Number> Task<'_, T> {
     fn lines<R: Rule>(self, rule: R) {
         let terms = self.terms();
         let far = stream::is_far(self.x)
-            && (self.pairs.way == PairsStrategy::LinesToOne || stream::is_far(self.y));
+            && (self.pairs.way == PairwiseLoops::LinesToOne || stream::is_far(self.y));
         for (at, x, y) in self.points() {
             let value = line(rule, far, &self.x[x..x + terms], self.seconds(y, 0..terms));
             self.to[at] = T::from_f64(value / self.pairs.divisor);
@@ -110,7 +111,7 @@ impl<T: Number> Task<'_, T> {
     #[inline(always)]
     pub(super) fn seconds(&self, begin: usize, terms: Range<usize>) -> Seconds<'_, T> {
         match self.pairs.way {
-            PairsStrategy::LinesToOne => Seconds::One(self.y[begin]),
+            PairwiseLoops::LinesToOne => Seconds::One(self.y[begin]),
             _ => Seconds::Each(&self.y[begin + terms.start..begin + terms.end]),
         }
     }

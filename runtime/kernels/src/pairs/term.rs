@@ -7,11 +7,11 @@
 //! sum of squares of x = 1 2 3, y = 1 1 1   ->   5
 //! ```
 
-use super::Term;
 use super::blocks::{Panels, Task};
 use crate::packed::Packed;
 use crate::stream;
 use crate::wide::Job;
+use ein_plan::schedule::pairwise::Term;
 use std::ops::{Add, Mul, Sub};
 
 /// Terms that are added up in the elements' own type.
@@ -138,11 +138,9 @@ rules! {
     LeastSum: f64::INFINITY, |s, x, y| { let d = x + y; chosen(s <= d, s, d) }, |a, b| chosen(a <= b, a, b);
 }
 
-impl Term {
-    /// Two results as one.
-    pub(super) fn join(self, a: f64, b: f64) -> f64 {
-        with_rule!(self, rule => rule.join(a, b))
-    }
+/// Two results as one.
+pub(super) fn joined(term: Term, a: f64, b: f64) -> f64 {
+    with_rule!(term, rule => rule.join(a, b))
 }
 
 /// A task, to be run in the widest instructions.

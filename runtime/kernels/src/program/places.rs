@@ -8,46 +8,23 @@
 
 use super::{Form, Position, Read, Register};
 use crate::Chunk;
-use crate::forms::PositionForm;
 use crate::nest::{Nest, Strides};
+use ein_plan::schedule::access::Place;
+use ein_plan::schedule::forms::PositionForm;
 use ein_plan::{Node, NodeId};
 
-/// Where an operand's part lies in the whole, and how its elements follow each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub start: Vec<i64>,
-    pub shape: Vec<i64>,
-    pub strides: Vec<i64>,
+/// The place of a chunk's elements.
+pub(crate) fn place_of(chunk: &Chunk<'_>) -> Place {
+    let lengths = chunk.columns[0].shape().iter().map(|n| *n as u64);
+    let ranges: Vec<(u64, u64)> = chunk.start.iter().copied().zip(lengths).collect();
+    Place::new(&ranges)
 }
 
-impl Place {
-    /// Of the elements `ranges` (start and length of each dimension), in row-major order.
-    pub(crate) fn new(ranges: &[(u64, u64)]) -> Place {
-        let shape: Vec<i64> = ranges.iter().map(|(_, n)| *n as i64).collect();
-        let mut strides = vec![1i64; shape.len()];
-        for d in (1..shape.len()).rev() {
-            strides[d - 1] = strides[d].wrapping_mul(shape[d]);
-        }
-        Place {
-            start: ranges.iter().map(|(start, _)| *start as i64).collect(),
-            shape,
-            strides,
-        }
-    }
-
-    /// Of a chunk.
-    pub(crate) fn of(chunk: &Chunk<'_>) -> Place {
-        let lengths = chunk.columns[0].shape().iter().map(|n| *n as u64);
-        let ranges: Vec<(u64, u64)> = chunk.start.iter().copied().zip(lengths).collect();
-        Place::new(&ranges)
-    }
-
-    /// Whether it is a chunk's.
-    pub(crate) fn is_of(&self, chunk: &Chunk<'_>) -> bool {
-        let starts = chunk.start.iter().map(|start| *start as i64);
-        let lengths = chunk.columns[0].shape().iter().map(|n| *n as i64);
-        starts.eq(self.start.iter().copied()) && lengths.eq(self.shape.iter().copied())
-    }
+/// Whether a place is that of a chunk's elements.
+pub(crate) fn is_place_of(place: &Place, chunk: &Chunk<'_>) -> bool {
+    let starts = chunk.start.iter().map(|start| *start as i64);
+    let lengths = chunk.columns[0].shape().iter().map(|n| *n as i64);
+    starts.eq(place.start.iter().copied()) && lengths.eq(place.shape.iter().copied())
 }
 
 /// For each position of a read, whether it is proved to be inside the chunk.

@@ -6,9 +6,8 @@
 //! a0[n, k] - a1[n]   ->   elements of a0, row by row; less a1[n]
 //! ```
 
-use crate::leaves::value;
-use crate::program::Place;
-use crate::strided_access::{StridedAccess, lie};
+use ein_plan::schedule::access::{Place, StridedAccess, lie};
+use ein_plan::schedule::leaves::value;
 use ein_plan::{Function, Kernel, Node, NodeId};
 
 /// The terms of a kernel.

@@ -11,12 +11,11 @@ use super::Lines;
 use crate::Chunk;
 use crate::carrier::Rule;
 use crate::math::{max_nan, min_nan};
-use crate::pack::merged;
-use crate::program::Place;
+use crate::program::place_of;
 use crate::segment::Segment;
-use crate::strided_access::lie;
 use crate::wide::{self, Job};
 use ein_array::Data;
+use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{Kernel, Reduction};
 use rayon::prelude::*;
 
@@ -43,7 +42,7 @@ impl<'a> Lying<'a> {
         if reduced.iter().any(|i| lengths[*i] != 1) {
             return None;
         }
-        let places: Vec<Place> = operands.iter().map(Place::of).collect();
+        let places: Vec<Place> = operands.iter().map(place_of).collect();
         let dtype = kernel.graph.dtype(kernel.root);
         let lie = lie(kernel, kernel.root, dtype, ranges, &places)?;
         let (outer, inner) = (&output[..scanned], &output[scanned + 1..]);

@@ -10,11 +10,10 @@
 use super::looked::Looked;
 use super::{Solved, Sums, parts};
 use crate::Chunk;
-use crate::pack::merged;
-use crate::program::Place;
-use crate::strided_access::{StridedAccess, lie};
+use crate::program::place_of;
 use crate::wide::{self, Job};
 use ein_array::Data;
+use ein_plan::schedule::access::{Place, StridedAccess, lie, merged};
 use ein_plan::{DType, Kernel, Node, Scalar};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -65,7 +64,7 @@ impl<'a> Lines<'a> {
         if !solved.rest.is_empty() || lengths[..v].iter().any(|n| *n > 1) {
             return None;
         }
-        let layout: Vec<Place> = operands.iter().map(Place::of).collect();
+        let layout: Vec<Place> = operands.iter().map(place_of).collect();
         let (of_point, of_line): (Vec<usize>, Vec<usize>) =
             ((rank..ranges.len()).collect(), (v + 1..rank).collect());
         let width: usize = of_line.iter().map(|i| lengths[*i]).product();

@@ -7,10 +7,9 @@
 //! ```
 
 use crate::Chunk;
-use crate::pack::merged;
-use crate::program::Place;
-use crate::strided_access::lie;
+use crate::program::place_of;
 use ein_array::Data;
+use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{DType, Kernel, Node, NodeId};
 
 /// A number for each point.
@@ -30,7 +29,7 @@ impl<'a> Looked<'a> {
         ranges: &[(i64, i64)],
         operands: &'a [Chunk<'a>],
     ) -> Option<Looked<'a>> {
-        let layout: Vec<Place> = operands.iter().map(Place::of).collect();
+        let layout: Vec<Place> = operands.iter().map(place_of).collect();
         let rank = kernel.output_rank as usize;
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
         let points: Vec<usize> = (rank..ranges.len()).collect();

@@ -12,16 +12,15 @@
 use super::looked::Looked;
 use crate::Chunk;
 use crate::carrier::Rule;
-use crate::guard::Solved;
-use crate::leaves::value;
 use crate::math::{max_nan, min_nan};
-use crate::pack::merged;
-use crate::program::Place;
+use crate::program::place_of;
 use crate::segment::Segment;
 use crate::stream;
-use crate::strided_access::{StridedAccess, lie_but_one};
 use crate::wide::{self, Job};
 use ein_array::{Array, Data};
+use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
+use ein_plan::schedule::guard::Solved;
+use ein_plan::schedule::leaves::value;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -212,7 +211,7 @@ impl<'a> Rows<'a> {
             kernel,
             ranges,
             operands,
-            layout: operands.iter().map(Place::of).collect(),
+            layout: operands.iter().map(place_of).collect(),
             lengths,
             of_point,
             of_line,

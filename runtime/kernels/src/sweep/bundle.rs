@@ -6,20 +6,21 @@
 //! rows 4096.., m, v and w of 16 rows:   one loop over 65536 neighbours, four read and three written
 //! ```
 
-use super::merged::{Merged, Origin, Outline};
-use super::part::{keyed, places};
+use super::merged::Merged;
+use super::part::places;
 use super::{Member, Operand};
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::column::{Column, Gathering, Strips, Tap};
 use crate::direct::Several;
 use crate::drive::Driver;
-use crate::memo::{self, OperandLayout, Ready};
+use crate::memo::{self, Key, OperandLayout, Purpose, Ready};
 use crate::nest::Nest;
-use crate::program::Place;
 use crate::stream::Ahead;
 use crate::{Chunk, Options, signed};
 use ein_plan::NodeId;
+use ein_plan::schedule::access::Place;
+use ein_plan::schedule::outline::{Origin, Outline};
 use std::sync::Arc;
 
 /// Members of a sweep, ready to run.
@@ -95,10 +96,17 @@ pub(super) fn bundles(
         }
         let results = merged.nodes();
         let several = several(&merged, (&results, &ranges, &lengths), &places);
-        let mut key = keyed(&merged.kernel, last, blocks);
-        key.extend(results.iter().map(|node| (node.0.into(), 1)));
+        let key = Key {
+            kernel: Some(&merged.kernel),
+            ranges: &last.ranges,
+            purpose: Purpose::Blocks {
+                first: blocks.ranges(0),
+                results: results.clone(),
+            },
+            layout: OperandLayout::At(&places),
+        };
         let make = |times| several.ready(times, options.fusion);
-        let ready = memo::program(last.memo, &key, OperandLayout::At(&places), make);
+        let ready = memo::program(last.memo, key, make);
         let points = Nest::of_points(&lengths);
         let taps = merged.taps.iter();
         let tapped = |node: NodeId| ready.program.has_lanes(node.0);

@@ -9,10 +9,10 @@
 //! ```
 
 use super::{Member, Operand};
-use crate::forms::{Form64, affine_forms, number};
-use crate::leaves::value;
 use crate::segment::Segment;
 use crate::signed;
+use ein_plan::schedule::forms::{Form64, affine_forms, number};
+use ein_plan::schedule::leaves::value;
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};
 use std::ops::Range;
 

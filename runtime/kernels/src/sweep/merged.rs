@@ -11,33 +11,10 @@
 
 use super::mask;
 use crate::fuse;
-use crate::guard::dependencies;
 use ein_fused::Group;
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction};
-
-/// A member of a sweep, without its data.
-#[derive(Clone, Debug)]
-pub struct Outline<'a> {
-    /// What is computed.
-    pub kernel: &'a Kernel,
-    /// Start and length of each index.
-    pub ranges: Vec<(u64, u64)>,
-    /// Where each operand comes from.
-    pub operands: Vec<Origin>,
-    /// Whether its result is wanted whole.
-    pub kept: bool,
-    /// Whether its result takes the memory of an operand.
-    pub over: bool,
-}
-
-/// Where an operand comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// It is there; the number tells it from others.
-    Given(usize),
-    /// An earlier member makes it.
-    Made(usize),
-}
+use ein_plan::schedule::guard::dependencies;
+use ein_plan::schedule::outline::{Origin, Outline, ascends};
+use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction};
 
 /// Members that are one kernel.
 pub(crate) struct Merged {
@@ -70,19 +47,24 @@ impl Merged {
     }
 }
 
-impl Outline<'_> {
-    /// Whether it reduces all of its rows to one number.
-    pub(crate) fn gathers(&self) -> bool {
-        self.kernel.reduction.is_some() && self.kernel.output_rank == 0
-    }
-
+/// What decides whether a member becomes one with others.
+trait Joins {
     /// The type of what it makes, or gathers, of a point, if it is one of floats.
+    fn value(&self) -> Option<DType>;
+    /// Whether what it gathers does not depend on where points stand, and is of many.
+    fn gathers_terms(&self) -> bool;
+    /// Its cheap operations, if it has no others and is element-wise, or gathers what is.
+    fn operations(&self) -> Option<usize>;
+    /// Whether it reads a member only where it is itself.
+    fn is_beside(&self, member: usize) -> bool;
+}
+
+impl Joins for Outline<'_> {
     fn value(&self) -> Option<DType> {
         let value = self.kernel.graph.dtype(self.kernel.root);
         matches!(value, DType::F32 | DType::F64).then_some(value)
     }
 
-    /// Whether what it gathers does not depend on where points stand, and is of many.
     fn gathers_terms(&self) -> bool {
         use Reduction as R;
         let lengths = self.ranges.iter().map(|range| range.1);
@@ -95,7 +77,6 @@ impl Outline<'_> {
             && lengths.fold(1, u64::saturating_mul) >= FEWEST_GATHERED
     }
 
-    /// Its cheap operations, if it has no others and is element-wise, or gathers what is.
     fn operations(&self) -> Option<usize> {
         let kernel = self.kernel;
         let graph = &kernel.graph;
@@ -125,7 +106,6 @@ impl Outline<'_> {
         Some(operations)
     }
 
-    /// Whether it reads a member only where it is itself.
     fn is_beside(&self, member: usize) -> bool {
         let mut reads = self.kernel.graph.reads();
         reads.all(|(operand, positions)| {
@@ -133,12 +113,6 @@ impl Outline<'_> {
                 || ascends(&self.kernel.graph, positions)
         })
     }
-}
-
-/// Whether positions are the first indices, each once, in their order.
-pub(super) fn ascends(graph: &Graph, positions: &[NodeId]) -> bool {
-    let mut positions = (0..).zip(positions);
-    positions.all(|(dim, position)| graph.as_index(*position) == Some(IndexId(dim)))
 }
 
 /// The members that become one, two or more each but for those that write over an operand, in the order of their last ones. Other members than those that gather stay between them as

@@ -6,6 +6,7 @@
 //! [n] sum m1[n, d]   by its strips      [n, k] sum (a0[n, d] - a1[k, d])^2   as pairs, without a program
 //! ```
 
+use super::form::Form;
 use super::mask::{self, Mask, Masked};
 use super::zeros::Zeros;
 use super::{Member, Operand};
@@ -13,16 +14,16 @@ use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::contraction::Kept;
 use crate::drive::Driver;
-use crate::memo::{self, OperandLayout, Ready};
-use crate::pairs::{Boxed, Pairs};
-use crate::program::{Place, Program, Request};
+use crate::memo::{self, Key, OperandLayout, Purpose, Ready};
+use crate::pairs::Boxed;
+use crate::program::{Program, Request, place_of};
 use crate::rows::Rows;
 use crate::segment::Segment;
 use crate::{Chunk, Options, contraction, direct, signed, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
+use ein_plan::schedule::access::Place;
 use ein_plan::work::flops_per_point;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ use std::sync::Arc;
 pub(super) fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> {
     let operands = member.operands.iter();
     let place = |operand: &Operand<'_>| match operand {
-        Operand::Given(chunk) => Place::of(chunk),
+        Operand::Given(chunk) => place_of(chunk),
         Operand::Made(other) | Operand::Old(other) => {
             let other = &members[*other];
             Place::new(&other.ranges[..other.kernel.output_rank as usize])
@@ -42,8 +43,8 @@ pub(super) fn places(members: &[Member<'_>], member: &Member<'_>) -> Vec<Place> 
 /// How many operations take as long as reading and writing a point does.
 const MOVED: f64 = 2.0;
 
-/// A form that needs no program.
-pub(super) enum Form {
+/// Loops that need no program, ready for blocks.
+pub(super) enum Direct {
     Pairs(Boxed),
     Rows(Rows),
 }
@@ -61,7 +62,7 @@ pub(super) struct Within {
 pub(super) struct Part<'a> {
     pub member: &'a Member<'a>,
     /// Instead of the program, if it has such a form.
-    pub form: Option<Form>,
+    pub form: Option<Direct>,
     /// Its program, unless it is taken together with others.
     pub ready: Option<Arc<Ready>>,
     pub ranges: Vec<(i64, i64)>,
@@ -90,7 +91,7 @@ impl<'a> Part<'a> {
     /// `alone`: whether it is not taken together with others.
     pub(super) fn new(
         members: &'a [Member<'a>],
-        (number, pairs, alone): (usize, Option<Pairs>, bool),
+        (number, form, alone): (usize, Option<Form>, bool),
         masked: &[Option<Masked>],
         blocks: &Boxes<'_>,
         options: &Options,
@@ -147,10 +148,20 @@ impl<'a> Part<'a> {
             }
         };
         let program = |kernel: &Kernel, apart: bool| {
-            let mut key = keyed(kernel, member, blocks);
-            key.extend(apart.then_some((u64::MAX, 0)));
-            let make = |times| make(kernel, apart, times);
-            memo::program(member.memo, &key, OperandLayout::At(&places), make)
+            let first = blocks.ranges(0);
+            let key = Key {
+                kernel: Some(kernel),
+                ranges: &member.ranges,
+                purpose: match apart {
+                    true => Purpose::Rows { first },
+                    false => Purpose::Blocks {
+                        first,
+                        results: vec![],
+                    },
+                },
+                layout: OperandLayout::At(&places),
+            };
+            memo::program(member.memo, key, |times| make(kernel, apart, times))
         };
         let within = masked[number].as_ref().and_then(|own| {
             let ready = program(&own.kernel(kernel), true);
@@ -176,11 +187,10 @@ impl<'a> Part<'a> {
                 .sum::<usize>();
         Part {
             member,
-            form: match pairs {
-                Some(pairs) => Some(Form::Pairs(Boxed::new(pairs, &ranges, &given))),
-                None if rank == 0 => None,
-                None => Rows::of(kernel, &ranges, &places).map(Form::Rows),
-            },
+            form: form.map(|form| match form {
+                Form::Pairs(pairs) => Direct::Pairs(Boxed::new(pairs, &ranges, &given)),
+                Form::Rows(rows) => Direct::Rows(rows),
+            }),
             ready,
             extents,
             streams: member.kept && bytes >= stream::FAR,
@@ -256,15 +266,4 @@ pub(super) fn gathers(member: &Member<'_>) -> Option<Rule> {
         reduction,
         value: kernel.graph.dtype(kernel.root),
     })
-}
-
-/// What the program of a kernel over a member's ranges in blocks depends on but for places: these, the first block, and the kernel, which is not
-/// the same in all runs of a member that computes others.
-pub(super) fn keyed(kernel: &Kernel, member: &Member<'_>, blocks: &Boxes<'_>) -> Vec<(u64, u64)> {
-    let block = blocks.ranges(0).into_iter();
-    let block = block.map(|(start, length)| (start as u64, length as u64));
-    let mut hasher = DefaultHasher::new();
-    kernel.hash(&mut hasher);
-    let ranges = member.ranges.iter().copied().chain(block);
-    ranges.chain([(hasher.finish(), 5)]).collect()
 }

@@ -9,7 +9,7 @@
 
 use super::Operand;
 use super::bundle::Bundle;
-use super::part::{Form, Part};
+use super::part::{Direct, Part};
 use super::read::Far;
 use super::turns::Turn;
 use super::view::View;
@@ -287,13 +287,13 @@ impl Pass<'_, '_> {
                 zero = driver.run_within(to.remove(0), row, within.outside);
                 None
             }
-            (Some(Form::Pairs(pairs)), None) => {
+            (Some(Direct::Pairs(pairs)), None) => {
                 for column in to {
                     pairs.run(&own, (&operands, &skipped), column);
                 }
                 None
             }
-            (Some(Form::Rows(rows)), None) => {
+            (Some(Direct::Rows(rows)), None) => {
                 rows.part(&own, (&operands, &skipped), to, ahead);
                 None
             }

@@ -10,8 +10,8 @@
 use super::mask::Masked;
 use super::{Member, Operand};
 use crate::Chunk;
-use crate::leaves::{leaves, value};
 use ein_array::{Array, Data};
+use ein_plan::schedule::leaves::{leaves, value};
 use ein_plan::{IndexId, Kernel, Node, NodeId};
 use rayon::prelude::*;
 

@@ -8,32 +8,36 @@
 //! (y + 1) % 7     with y in 0..7              ->   1 + 1 y, modulus 7   in 0..=6
 //! ```
 
-use ein_plan::{DType, Function, Graph, IndexId, Node, Scalar};
+use crate::{DType, Function, Graph, IndexId, Node, Scalar};
 
 /// An affine form with the interval of its values, if no value leaves ±2^62.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Form64 {
+pub struct Form64 {
+    /// The constant term.
     pub constant: i64,
+    /// Indices with their coefficients.
     pub terms: Vec<(usize, i64)>,
+    /// The lowest value over the ranges.
     pub low: i64,
+    /// The highest value over the ranges.
     pub high: i64,
 }
 
 impl Form64 {
     /// The value at a point.
-    pub(crate) fn at(&self, point: &[i64]) -> i64 {
+    pub fn at(&self, point: &[i64]) -> i64 {
         let terms = self.terms.iter();
         terms.fold(self.constant, |sum, (index, c)| sum + c * point[*index])
     }
 
     /// The lowest value and the highest over some of its ranges.
-    pub(crate) fn ends(&self, ranges: &[(i64, i64)]) -> (i64, i64) {
+    pub fn ends(&self, ranges: &[(i64, i64)]) -> (i64, i64) {
         let known = bounded(self.constant, self.terms.clone(), ranges);
         known.map_or((self.low, self.high), |known| (known.low, known.high))
     }
 
     /// The coefficient of an index, and the form without it.
-    pub(crate) fn without(mut self, index: usize, ranges: &[(i64, i64)]) -> Option<(i64, Form64)> {
+    pub fn without(mut self, index: usize, ranges: &[(i64, i64)]) -> Option<(i64, Form64)> {
         let own = self.terms.iter().find(|term| term.0 == index);
         let step = own.map_or(0, |term| term.1);
         self.terms.retain(|term| term.0 != index);
@@ -41,12 +45,7 @@ impl Form64 {
     }
 
     /// `self + factor * other`.
-    pub(crate) fn plus(
-        &self,
-        other: &Form64,
-        factor: i64,
-        ranges: &[(i64, i64)],
-    ) -> Option<Form64> {
+    pub fn plus(&self, other: &Form64, factor: i64, ranges: &[(i64, i64)]) -> Option<Form64> {
         let mut terms = self.terms.clone();
         for (index, coefficient) in &other.terms {
             let more = coefficient.checked_mul(factor)?;
@@ -62,12 +61,12 @@ impl Form64 {
 }
 
 /// The form of a number.
-pub(crate) fn number(constant: i64, ranges: &[(i64, i64)]) -> Option<Form64> {
+pub fn number(constant: i64, ranges: &[(i64, i64)]) -> Option<Form64> {
     bounded(constant, vec![], ranges)
 }
 
 /// The affine form of every `I64` node that has one, over the given ranges.
-pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<Form64>> {
+pub fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<Form64>> {
     let mut forms: Vec<Option<Form64>> = Vec::with_capacity(graph.len());
     for (_, node, dtype) in graph.iter() {
         let form = (dtype == DType::I64).then(|| match node {
@@ -102,17 +101,21 @@ pub(crate) fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<F
 
 /// A position that follows from the indices alone: an affine form, or what a division of one by `modulus` leaves.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PositionForm {
+pub struct PositionForm {
+    /// The constant term.
     pub constant: i64,
+    /// Indices with their coefficients.
     pub terms: Vec<(usize, i64)>,
+    /// What the affine form is divided by, if the rest is the position.
     pub modulus: Option<i64>,
-    /// Between these are all values.
+    /// The lowest value that may come up.
     pub low: i64,
+    /// The highest value that may come up.
     pub high: i64,
 }
 
 /// The form of every node that has one, as a position, over the given ranges.
-pub(crate) fn position_forms(graph: &Graph, forms: &[Option<Form64>]) -> Vec<Option<PositionForm>> {
+pub fn position_forms(graph: &Graph, forms: &[Option<Form64>]) -> Vec<Option<PositionForm>> {
     let affine = |form: &Form64| PositionForm {
         constant: form.constant,
         terms: form.terms.clone(),

@@ -6,16 +6,18 @@
 //! [m | n] where m == near[n] and n < 5   ->   m is near[n]; n < 5 is left
 //! ```
 
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
+use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
 
 /// Output indices that the guard gives a value, with the expressions of the values; and the rest of the guard.
-pub(crate) struct Solved {
+pub struct Solved {
+    /// Each output index with the expression of its value.
     pub places: Vec<(usize, NodeId)>,
+    /// The other conditions.
     pub rest: Vec<NodeId>,
 }
 
 /// What the guard says of output indices.
-pub(crate) fn solve(kernel: &Kernel) -> Option<Solved> {
+pub fn solve(kernel: &Kernel) -> Option<Solved> {
     let graph = &kernel.graph;
     let depends = dependencies(graph);
     let mut rest = conjuncts(graph, kernel.guard?);
@@ -46,7 +48,7 @@ pub(crate) fn solve(kernel: &Kernel) -> Option<Solved> {
 }
 
 /// The conditions that a guard is made of.
-pub(crate) fn conjuncts(graph: &Graph, guard: NodeId) -> Vec<NodeId> {
+pub fn conjuncts(graph: &Graph, guard: NodeId) -> Vec<NodeId> {
     let (mut all, mut open) = (vec![], vec![guard]);
     while let Some(id) = open.pop() {
         match graph.node(id) {
@@ -58,7 +60,7 @@ pub(crate) fn conjuncts(graph: &Graph, guard: NodeId) -> Vec<NodeId> {
 }
 
 /// The indices that each node depends on.
-pub(crate) fn dependencies(graph: &Graph) -> Vec<u128> {
+pub fn dependencies(graph: &Graph) -> Vec<u128> {
     let mut depends: Vec<u128> = Vec::with_capacity(graph.len());
     for (_, node, _) in graph.iter() {
         let all = |ids: &[NodeId]| ids.iter().fold(0, |mask, id| mask | depends[id.0 as usize]);
@@ -78,7 +80,7 @@ pub(crate) fn dependencies(graph: &Graph) -> Vec<u128> {
 }
 
 /// The kernel's graph with the guard of the points: the rest of the guard, and that the places are among the ranges.
-pub(crate) fn bounded(kernel: &Kernel, solved: &Solved, ranges: &[(i64, i64)]) -> (Graph, NodeId) {
+pub fn bounded(kernel: &Kernel, solved: &Solved, ranges: &[(i64, i64)]) -> (Graph, NodeId) {
     let mut graph = kernel.graph.clone();
     let mut all = solved.rest.clone();
     for (v, place) in &solved.places {

@@ -7,13 +7,12 @@
 //! m1 = a0[n, d] - m0[n]; m2 = mean m1[n, d]^2; m3 = m1[n, d] * m2[n]   ->   m2 = mean (a0[n, d] - m0[n])^2; m3 = (a0[n, d] - m0[n]) * m2[n]
 //! ```
 
-use super::merged::{Origin, Outline, ascends};
-use crate::guard::dependencies;
-use crate::pairs::Pairs;
-use crate::program::Place;
-use crate::rows::Rows;
-use ein_fused::Group;
-use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId};
+use super::access::Place;
+use super::choose::choose;
+use super::guard::dependencies;
+use super::outline::{Origin, Outline, ascends};
+use super::{Facts, LoopKind};
+use crate::{DType, Function, Graph, Kernel, Node, NodeId};
 use std::borrow::Cow;
 
 /// A member as it is run.
@@ -26,12 +25,21 @@ pub(super) struct Inlined<'a> {
     pub operands: Vec<(usize, usize)>,
 }
 
-/// The members that are left where some are computed by their readers; none if there are no such. `places`: of a member, where its operands
-/// lie.
+/// Which members readers compute.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted<'w> {
+    /// Those of which it is faster.
+    Worthy,
+    /// These.
+    These(&'w [bool]),
+}
+
+/// The members that are left where some are computed by their readers. `places`: of a member, where its operands lie.
 pub(super) fn inlined<'a>(
     members: &[Outline<'a>],
     places: &dyn Fn(usize) -> Vec<Place>,
-) -> Option<Vec<Inlined<'a>>> {
+    wanted: Wanted<'_>,
+) -> Vec<Inlined<'a>> {
     let all = members.iter().enumerate().map(|(number, member)| Inlined {
         number,
         kernel: Cow::Borrowed(member.kernel),
@@ -50,10 +58,15 @@ pub(super) fn inlined<'a>(
         let readers: Vec<&Inlined<'a>> = all.iter().filter(is_read).collect();
         // Nobody writes over what it reads before the last reader, so that nothing has to be copied for that.
         let last = readers.last().map_or(number, |reader| reader.number);
-        let stays = members[number..last].iter().all(|member| !member.over);
+        let stays = || members[number..last].iter().all(|member| !member.over);
         // Without a reduction between them, it and its readers are one loop anyway.
-        let reduced = readers.iter().any(|r| r.kernel.reduction.is_some());
-        if !stays || !reduced || !readers.iter().all(|r| r.reads_beside(members, number)) {
+        let reduced = || readers.iter().any(|r| r.kernel.reduction.is_some());
+        let wanted = match wanted {
+            Wanted::Worthy => stays() && reduced(),
+            Wanted::These(these) => these[number],
+        };
+        if !wanted || readers.is_empty() || !readers.iter().all(|r| r.reads_beside(members, number))
+        {
             continue;
         }
         let with: Vec<Inlined<'a>> = readers.iter().map(|r| r.with(members, made)).collect();
@@ -67,21 +80,12 @@ pub(super) fn inlined<'a>(
         }
         all.remove(at);
     }
-    (all.len() < members.len()).then_some(all)
-}
-
-/// By member: its place among those that are left, if it is.
-pub(super) fn places(left: &[Inlined<'_>], members: usize) -> Vec<usize> {
-    let mut places = vec![0; members];
-    for (place, member) in left.iter().enumerate() {
-        places[member.number] = place;
-    }
-    places
+    all
 }
 
 /// How a sum is taken that is as fast of differences as of elements.
 #[derive(PartialEq)]
-enum Form {
+enum Sum {
     Lines,
     Rows,
 }
@@ -123,22 +127,6 @@ fn is_difference(member: &Outline<'_>, kernel: &Kernel) -> bool {
 }
 
 impl Inlined<'_> {
-    /// What is known of it without its data, beside others with these places.
-    pub(super) fn outline<'o>(&'o self, members: &[Outline<'_>], places: &[usize]) -> Outline<'o> {
-        let own = &members[self.number];
-        let origin = |(member, at): &(usize, usize)| match members[*member].operands[*at] {
-            Origin::Made(other) => Origin::Made(places[other]),
-            given => given,
-        };
-        Outline {
-            kernel: &self.kernel,
-            ranges: own.ranges.clone(),
-            operands: self.operands.iter().map(origin).collect(),
-            kept: own.kept,
-            over: own.over,
-        }
-    }
-
     /// The first operand that is what a member makes.
     fn operand(&self, members: &[Outline<'_>], made: usize) -> Option<usize> {
         let mut operands = self.operands.iter();
@@ -181,18 +169,39 @@ impl Inlined<'_> {
                     Node::Apply(function, _) => Some(function),
                     _ => None,
                 });
-            return applied.all(|function| Group::has(*function));
+            return applied.all(|function| function.is_cheap());
         }
-        let ranges = crate::signed(&members[self.number].ranges);
-        let form = |of: &Inlined<'_>| {
-            let own = |(member, at): &(usize, usize)| places(*member).swap_remove(*at);
-            let lying: Vec<Place> = of.operands.iter().map(own).collect();
-            match Pairs::of(&of.kernel, &ranges, &lying) {
-                Some(pairs) => pairs.by_lines().then_some(Form::Lines),
-                None => Rows::of(&of.kernel, &ranges, &lying).map(|_| Form::Rows),
-            }
+        let form = |of: &Inlined<'_>| match of.loops(members, places) {
+            LoopKind::Pairwise(pairwise) => pairwise.by_lines().then_some(Sum::Lines),
+            LoopKind::RowReduce(_) => Some(Sum::Rows),
+            _ => None,
         };
         form(self).is_some_and(|own| Some(own) == form(other))
+    }
+
+    /// The loops of it by itself.
+    pub(super) fn loops(
+        &self,
+        members: &[Outline<'_>],
+        places: &dyn Fn(usize) -> Vec<Place>,
+    ) -> LoopKind {
+        choose(&self.facts(members, places)).kind
+    }
+
+    /// What is known of its tuples.
+    pub(super) fn facts(
+        &self,
+        members: &[Outline<'_>],
+        places: &dyn Fn(usize) -> Vec<Place>,
+    ) -> Facts<'_> {
+        let lengths = members[self.number].ranges.iter();
+        let lengths = lengths.map(|(_, length)| *length as usize).collect();
+        let own = |(member, at): &(usize, usize)| places(*member).swap_remove(*at);
+        Facts::new(
+            &self.kernel,
+            lengths,
+            self.operands.iter().map(own).collect(),
+        )
     }
 
     /// The same computing what `made` makes from what that reads.
@@ -287,7 +296,10 @@ mod tests {
             let ranges = |shape: &[u64]| shape.iter().map(|n| (0, *n)).collect::<Vec<_>>();
             operands.map(|o| Place::new(&ranges(&o.shape))).collect()
         };
-        let left = inlined(&members, &lying).unwrap_or_default();
+        let left = inlined(&members, &lying, Wanted::Worthy);
+        if left.len() == members.len() {
+            return vec![];
+        }
         left.iter()
             .map(|member| member.kernel.to_string())
             .collect()

@@ -6,13 +6,13 @@
 //! -a0[i, k] * a1[k, j] / (a2[i] / 3)   ->   a0[i, k], a1[k, j], 3, and a2[i] divides; negative
 //! ```
 
-use ein_plan::{Function, Graph, Node, NodeId};
+use crate::{Function, Graph, Node, NodeId};
 
 /// Most factors of a product.
 const MOST: usize = 16;
 
 /// The factors of a product, from left to right.
-pub(crate) struct Leaves {
+pub struct Leaves {
     /// Each, and whether it divides.
     pub factors: Vec<(NodeId, bool)>,
     /// Whether the product is that of the factors with the other sign.
@@ -20,11 +20,7 @@ pub(crate) struct Leaves {
 }
 
 /// The factors of a node; those that are `whole` are not taken apart. `None` if they are too many.
-pub(crate) fn leaves(
-    graph: &Graph,
-    root: NodeId,
-    whole: impl Fn(NodeId) -> bool,
-) -> Option<Leaves> {
+pub fn leaves(graph: &Graph, root: NodeId, whole: impl Fn(NodeId) -> bool) -> Option<Leaves> {
     let mut leaves = Leaves {
         factors: vec![],
         negative: false,
@@ -50,7 +46,7 @@ pub(crate) fn leaves(
 }
 
 /// The node that has a node's value: what stops derivatives does nothing to it.
-pub(crate) fn value(graph: &Graph, mut id: NodeId) -> NodeId {
+pub fn value(graph: &Graph, mut id: NodeId) -> NodeId {
     while let Node::Apply(Function::Stop, of) = graph.node(id) {
         id = of[0];
     }

@@ -1,0 +1,135 @@
+//! Scheduled kernels: which loops compute each local operation of a plan.
+//!
+//! The choice is made once, from the kernel and the shapes of its largest tuple, and is data in the plan ([`Plan::loops`]): printed, parsed,
+//! verified, encoded. Tuples of a relation differ in size by one at most along each dimension that is cut, and one choice serves all of them; what
+//! depends on the exact tuple (how many tiles there are) is arithmetic. A device decides nothing but the number of threads, what depends on
+//! addresses, and what depends on values (a factor that is no ordinary number, a point that faults), where [`LoopKind::Strips`], which define the
+//! result of every other loop, take over. Must not know how a loop is carried out.
+//!
+//! ```text
+//! (f32[64, 32], f32[32, 48]) [i: 64, j: 48 | k: 32] f32 = sum a0[i, k] * a1[k, j]   ->   matmul rows [i] columns [j] inner [k]
+//! (f32[64, 32]) [i: 64 | k: 32] f32 = max a0[i, k]                                  ->   row_reduction
+//! ```
+//!
+//! [`Plan::loops`]: crate::Plan::loops
+
+pub mod access;
+pub mod choose;
+pub mod facts;
+pub mod forms;
+mod fused_rows;
+pub mod guard;
+mod guarded;
+mod inlining;
+pub mod leaves;
+pub mod matmul;
+pub mod outline;
+pub mod pairwise;
+mod pass;
+pub mod row_reduce;
+mod text;
+
+use crate::points::Point;
+use crate::{IndexId, Kernel, Operand};
+use access::Place;
+pub use choose::{Candidate, Reason, Verdict, candidates, choose};
+pub use facts::Facts;
+pub(crate) use fused_rows::fit;
+pub use fused_rows::{Fused, fused_rows};
+pub use matmul::Matmul;
+pub use pairwise::Pairwise;
+use serde::{Deserialize, Serialize};
+
+/// The loops of one kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LoopKernel {
+    /// Which loops.
+    pub kind: LoopKind,
+    /// The reduced indices that the guard fixes ([`crate::Kernel::fixed`]): the loops run over nothing else of them.
+    pub fixed: Point,
+    /// The kernel that they compute, where a member of a sweep computes others too.
+    pub fused: Option<Box<Fused>>,
+}
+
+/// A kind of loops, with what distinguishes one use of it from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LoopKind {
+    /// A library operation: one call for each value of the batch indices.
+    Library,
+    /// Element by element of the output, at positions that follow from the indices.
+    Elementwise,
+    /// Element by element of the output, read at positions that some operand holds.
+    Gather,
+    /// Every reduced point is added to the one output point that the guard names: these output indices are solved for.
+    Scatter(Vec<IndexId>),
+    /// A running reduction along an index.
+    Scan(Scan),
+    /// A function of two elements, reduced, without a matrix product.
+    Pairwise(Pairwise),
+    /// Neighbouring elements reduced row by row.
+    RowReduce(RowReduce),
+    /// Matrix products.
+    Matmul(Matmul),
+    /// None: in a sweep, the members that read it compute it themselves.
+    Inlined,
+    /// The general case: strips of points, one operation after another.
+    Strips,
+}
+
+/// A running reduction: each output point takes in the reduced points below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Scan {
+    /// The output index.
+    pub output: IndexId,
+    /// The reduced index that is compared with it.
+    pub reduced: IndexId,
+    /// Whether the point of the same number is taken in.
+    pub inclusive: bool,
+}
+
+/// Elements of a row, which are neighbours, reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RowReduce {
+    /// Whether a number of the row is subtracted from each of its elements.
+    pub differences: bool,
+}
+
+impl LoopKind {
+    /// The name of the kind.
+    pub fn name(&self) -> &'static str {
+        match self {
+            LoopKind::Library => "library",
+            LoopKind::Elementwise => "elementwise",
+            LoopKind::Gather => "gather",
+            LoopKind::Scatter(_) => "scatter",
+            LoopKind::Scan(_) => "scan",
+            LoopKind::Pairwise(_) => "pairwise",
+            LoopKind::RowReduce(_) => "row_reduction",
+            LoopKind::Matmul(_) => "matmul",
+            LoopKind::Inlined => "inlined",
+            LoopKind::Strips => "strips",
+        }
+    }
+}
+
+impl LoopKernel {
+    /// The loops of a kernel that belongs to no plan, over the whole of every index and operand.
+    pub fn of_whole(kernel: &Kernel) -> LoopKernel {
+        let lengths = kernel.indices.iter().map(|index| index.extent as usize);
+        let place = |operand: &Operand| {
+            let ranges: Vec<(u64, u64)> = operand.shape.iter().map(|n| (0, *n)).collect();
+            Place::new(&ranges)
+        };
+        let places = kernel.operands.iter().map(place);
+        choose(&Facts::new(kernel, lengths.collect(), places.collect()))
+    }
+
+    /// Loops of this kind over the whole of every index.
+    pub fn whole(kind: LoopKind) -> LoopKernel {
+        LoopKernel {
+            kind,
+            fixed: vec![],
+            fused: None,
+        }
+    }
+}

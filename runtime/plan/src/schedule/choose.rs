@@ -1,0 +1,190 @@
+//! The choice of the loops of a kernel, with every kind that was looked at and the reason why it was not taken.
+//!
+//! Kinds are asked in order, special ones first; the first one that fits and is worth it is taken, and strips fit everything. A kind that fits is
+//! correct, whether it is worth it or not: the verifier asks for no more. Must not know plans.
+//!
+//! ```text
+//! [i: 2, j: 2 | k: 9] sum a0[i, k] * a1[k, j]
+//! pairwise: rows and columns of products make matrices   row_reduction: its terms are computed
+//! matmul: rows and columns: 2, fewer than 4              strips: taken
+//! ```
+
+use super::facts::{Facts, MOST_INDICES};
+use super::{LoopKernel, LoopKind, guarded, matmul, pairwise, row_reduce};
+use std::fmt;
+
+/// Why a kind of loops was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason {
+    text: &'static str,
+    /// A number of these, and the bound that it does not keep.
+    bound: Option<(usize, &'static str, usize)>,
+}
+
+/// A kind of loops that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The name of the kind.
+    pub name: &'static str,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// What became of a kind of loops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The loops are these.
+    Taken(LoopKind),
+    /// The kernel has this form, but others are faster.
+    Unworthy(LoopKind, Reason),
+    /// The kernel does not have this form.
+    Unfit(Reason),
+}
+
+/// The loops of a kernel.
+pub fn choose(facts: &Facts<'_>) -> LoopKernel {
+    let taken = candidates(facts)
+        .into_iter()
+        .find_map(|candidate| match candidate.verdict {
+            Verdict::Taken(kind) => Some(kind),
+            _ => None,
+        });
+    LoopKernel {
+        kind: taken.unwrap_or(LoopKind::Strips),
+        fixed: facts.kernel.fixed(),
+        fused: None,
+    }
+}
+
+/// The kinds that are looked at for a kernel, the one that is taken last.
+pub fn candidates(facts: &Facts<'_>) -> Vec<Candidate> {
+    let mut all = vec![];
+    for ask in kinds(facts) {
+        let candidate = ask.candidate(facts);
+        let taken = matches!(candidate.verdict, Verdict::Taken(_));
+        all.push(candidate);
+        if taken {
+            break;
+        }
+    }
+    all
+}
+
+/// Whether loops of this kind compute the kernel, worth it or not.
+pub(crate) fn fits(facts: &Facts<'_>, kind: &LoopKind) -> Result<(), String> {
+    let mut candidates = kinds(facts).iter().map(|ask| ask.candidate(facts));
+    let Some(candidate) = candidates.find(|candidate| candidate.name == kind.name()) else {
+        return Err(format!("the kernel is no {}", kind.name()));
+    };
+    match candidate.verdict {
+        Verdict::Taken(found) | Verdict::Unworthy(found, _) if found == *kind => Ok(()),
+        Verdict::Taken(_) | Verdict::Unworthy(..) => {
+            Err(format!("the kernel is another {}", kind.name()))
+        }
+        Verdict::Unfit(reason) => Err(reason.to_string()),
+    }
+}
+
+/// A kind of loops to look at.
+#[derive(Clone, Copy)]
+enum Ask {
+    Library,
+    Elementwise,
+    Gather,
+    Scatter,
+    Scan,
+    Pairwise,
+    RowReduce,
+    Matmul,
+    Strips,
+}
+
+/// The kinds that may fit a kernel, in the order in which they are asked.
+fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
+    let kernel = facts.kernel;
+    if kernel.library().is_some() {
+        &[Ask::Library]
+    } else if kernel.reduction.is_none() {
+        match facts.gathers() {
+            true => &[Ask::Gather],
+            false => &[Ask::Elementwise],
+        }
+    } else if kernel.indices.len() > MOST_INDICES {
+        &[Ask::Strips]
+    } else if kernel.guard.is_some() {
+        &[Ask::Scatter, Ask::Scan, Ask::Strips]
+    } else {
+        &[Ask::Pairwise, Ask::RowReduce, Ask::Matmul, Ask::Strips]
+    }
+}
+
+impl Ask {
+    fn candidate(self, facts: &Facts<'_>) -> Candidate {
+        let always = |kind: LoopKind| (kind.name(), Verdict::Taken(kind));
+        let (name, verdict) = match self {
+            Ask::Library => always(LoopKind::Library),
+            Ask::Elementwise => always(LoopKind::Elementwise),
+            Ask::Gather => always(LoopKind::Gather),
+            Ask::Strips => always(LoopKind::Strips),
+            Ask::Scatter => (
+                "scatter",
+                plain(guarded::scatter(facts).map(LoopKind::Scatter)),
+            ),
+            Ask::Scan => ("scan", plain(guarded::scan(facts).map(LoopKind::Scan))),
+            Ask::Pairwise => (
+                "pairwise",
+                weighed(pairwise::pairwise(facts), LoopKind::Pairwise),
+            ),
+            Ask::RowReduce => {
+                let found = row_reduce::row_reduce(facts);
+                ("row_reduction", weighed(found, LoopKind::RowReduce))
+            }
+            Ask::Matmul => ("matmul", weighed(matmul::matmul(facts), LoopKind::Matmul)),
+        };
+        Candidate { name, verdict }
+    }
+}
+
+fn plain(found: Result<LoopKind, Reason>) -> Verdict {
+    found.map_or_else(Verdict::Unfit, Verdict::Taken)
+}
+
+fn weighed<T>(
+    found: Result<(T, Option<Reason>), Reason>,
+    kind: impl FnOnce(T) -> LoopKind,
+) -> Verdict {
+    match found {
+        Ok((form, None)) => Verdict::Taken(kind(form)),
+        Ok((form, Some(reason))) => Verdict::Unworthy(kind(form), reason),
+        Err(reason) => Verdict::Unfit(reason),
+    }
+}
+
+impl Reason {
+    /// A reason without numbers.
+    pub(super) fn of(text: &'static str) -> Reason {
+        Reason { text, bound: None }
+    }
+
+    /// There are fewer of these than are worth it.
+    pub(super) fn few(text: &'static str, found: usize, least: usize) -> Reason {
+        let bound = Some((found, "fewer", least));
+        Reason { text, bound }
+    }
+
+    /// There are more of these than are worth it.
+    pub(super) fn many(text: &'static str, found: usize, most: usize) -> Reason {
+        let bound = Some((found, "more", most));
+        Reason { text, bound }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)?;
+        match self.bound {
+            Some((found, how, bound)) => write!(f, ": {found}, {how} than {bound}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The loops of the members of a sweep, which are taken together block of rows by block of rows.
+//!
+//! A member that its readers compute themselves has no loops, and theirs are of another kernel than the plan's. Must not know how blocks are taken.
+//!
+//! ```text
+//! m0 = mean a0[n, d]               row_reduction
+//! m1 = a0[n, d] - a1[n]            inlined
+//! m2 = mean a0[n, d] * a0[n, d]    row_reduction of m1 0, m1 1 as mean (a0[n, d] - a1[n])^2
+//! ```
+
+use super::access::Place;
+use super::inlining::{Inlined, Wanted, inlined};
+use super::outline::{Origin, Outline};
+use super::{LoopKernel, LoopKind, choose::fits};
+use crate::ids::RelationId;
+use crate::kernel::Kernel;
+use crate::plan::{Operation, Plan, Sweep};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// A member's kernel with what it computes of others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Fused {
+    /// What is computed.
+    pub kernel: Kernel,
+    /// Each of its operands as a member of the sweep, by its number in it, and the operand of that.
+    pub operands: Vec<(u32, u32)>,
+}
+
+/// The loops of each member of a sweep; `places`: of a member, where its operands lie.
+pub fn fused_rows(
+    members: &[Outline<'_>],
+    places: &dyn Fn(usize) -> Vec<Place>,
+) -> Vec<LoopKernel> {
+    let left = inlined(members, places, Wanted::Worthy);
+    let mut loops = vec![LoopKernel::whole(LoopKind::Inlined); members.len()];
+    for member in &left {
+        loops[member.number] = LoopKernel {
+            // Blocks of what is gathered are strips, whatever all of it would be.
+            kind: match members[member.number].gathers() {
+                true => LoopKind::Strips,
+                false => member.loops(members, places),
+            },
+            fixed: vec![],
+            fused: fused(member),
+        };
+    }
+    loops
+}
+
+/// The kernel of a member that computes others.
+fn fused(member: &Inlined<'_>) -> Option<Box<Fused>> {
+    let Cow::Owned(kernel) = &member.kernel else {
+        return None;
+    };
+    let operands = member.operands.iter();
+    Some(Box::new(Fused {
+        kernel: kernel.clone().canonical(),
+        operands: operands.map(|(m, at)| (*m as u32, *at as u32)).collect(),
+    }))
+}
+
+/// Whether these are loops of the members of a sweep, fast or not.
+pub(crate) fn fit(
+    members: &[Outline<'_>],
+    places: &dyn Fn(usize) -> Vec<Place>,
+    loops: &[&LoopKernel],
+) -> Result<(), (usize, String)> {
+    let gone: Vec<bool> = (loops.iter().map(|loops| loops.kind == LoopKind::Inlined)).collect();
+    let left = inlined(members, places, Wanted::These(&gone));
+    for (number, gone) in gone.iter().enumerate() {
+        let member = left.iter().find(|member| member.number == number);
+        match (member, gone) {
+            (None, true) => {}
+            (Some(_), true) => return Err((number, "its readers cannot compute it".into())),
+            (None, false) => return Err((number, "it has loops but is inlined".into())),
+            (Some(member), false) if fused(member) != loops[number].fused => {
+                return Err((number, "its loops are of another kernel".into()));
+            }
+            (Some(_), false) if members[number].gathers() => {
+                if loops[number].kind != LoopKind::Strips {
+                    return Err((
+                        number,
+                        "what is gathered in blocks is taken by strips".into(),
+                    ));
+                }
+            }
+            (Some(member), false) => {
+                let kind = &loops[number].kind;
+                let facts = member.facts(members, places);
+                fits(&facts, kind)
+                    .map_err(|why| (number, format!("loops of kind {}: {why}", kind.name())))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// The members of a sweep, and where the operands of each lie; `over`: the results that may take the memory of an operand.
+    pub(super) fn outlines(
+        &self,
+        sweep: &Sweep,
+        passing: &[bool],
+        over: &BTreeSet<RelationId>,
+    ) -> (Vec<Outline<'_>>, Vec<Vec<Place>>) {
+        let mut given: Vec<(RelationId, &[u32])> = vec![];
+        let (mut outlines, mut places) = (vec![], vec![]);
+        for member in &sweep.members {
+            let step = self.step(*member);
+            let (Some(facts), Operation::LocalJoin { inputs, .. }) =
+                (self.facts(step), &step.operation)
+            else {
+                continue;
+            };
+            let mut operands = vec![];
+            for input in inputs {
+                let made = sweep.members.iter().position(|m| *m == input.relation);
+                operands.push(made.map_or_else(
+                    || {
+                        let own = (input.relation, &input.keys[..]);
+                        let known = given.iter().position(|known| *known == own);
+                        Origin::Given(known.unwrap_or_else(|| {
+                            given.push(own);
+                            given.len() - 1
+                        }))
+                    },
+                    Origin::Made,
+                ));
+            }
+            outlines.push(Outline {
+                kernel: facts.kernel,
+                ranges: facts.lengths.iter().map(|n| (0, *n as u64)).collect(),
+                operands,
+                kept: !passing[member.0 as usize],
+                over: over.contains(member),
+            });
+            places.push(facts.places);
+        }
+        (outlines, places)
+    }
+}

@@ -1,0 +1,75 @@
+//! Reductions of the points at which a guard holds: scatters and scans.
+//!
+//! Must not know how a loop is carried out.
+//!
+//! ```text
+//! [v: 1000 | n: 50] sum a0[n] if a1[n] == v   ->   scatter to v
+//! [n: 4 | m: 4] sum a0[m] if m <= n           ->   scan of m along n
+//! ```
+
+use super::Scan;
+use super::choose::Reason;
+use super::facts::Facts;
+use super::guard::{conjuncts, dependencies, solve};
+use crate::{DType, Function, IndexId, Node, Reduction};
+
+/// The output indices that the guard gives a value.
+pub(super) fn scatter(facts: &Facts<'_>) -> Result<Vec<IndexId>, Reason> {
+    use Reduction as R;
+    let reduction = facts.kernel.reduction;
+    if !matches!(reduction, Some(R::Sum | R::Prod | R::Max | R::Min))
+        || facts.value() == DType::Bool
+    {
+        return Err(Reason::of("what is reduced needs more than one number"));
+    }
+    let solved = solve(facts.kernel);
+    let solved = solved.ok_or(Reason::of("the guard gives no output index a value"))?;
+    let indices = solved.places.iter();
+    Ok(indices.map(|(v, _)| IndexId(*v as u32)).collect())
+}
+
+/// The indices of which the guard compares a reduced with an output one.
+pub(super) fn scan(facts: &Facts<'_>) -> Result<Scan, Reason> {
+    let kernel = facts.kernel;
+    let scan = prefix(facts).ok_or(Reason::of(
+        "the guard compares no reduced with an output index",
+    ))?;
+    let others = (facts.rank()..kernel.indices.len()).filter(|i| *i != scan.reduced.0 as usize);
+    let mut extents = others.map(|i| kernel.indices[i].extent);
+    if kernel.reduction.is_some_and(Reduction::is_arg) && extents.any(|extent| extent != 1) {
+        return Err(Reason::of("what is chosen is a number of several indices"));
+    }
+    Ok(scan)
+}
+
+fn prefix(facts: &Facts<'_>) -> Option<Scan> {
+    let kernel = facts.kernel;
+    let graph = &kernel.graph;
+    let depends = dependencies(graph);
+    let all = conjuncts(graph, kernel.guard?);
+    all.iter().enumerate().find_map(|(at, id)| {
+        let Node::Apply(function, sides) = graph.node(*id) else {
+            return None;
+        };
+        let (small, large, inclusive) = match function {
+            Function::Lt => (sides[0], sides[1], false),
+            Function::Le => (sides[0], sides[1], true),
+            Function::Gt => (sides[1], sides[0], false),
+            Function::Ge => (sides[1], sides[0], true),
+            _ => return None,
+        };
+        let (reduced, output) = (graph.as_index(small)?, graph.as_index(large)?);
+        let bit = 1u128 << output.0;
+        let holds = |id: &crate::NodeId| depends[id.0 as usize] & bit != 0;
+        let mut rest = all.iter().enumerate().filter(|(other, _)| *other != at);
+        let fits = reduced.0 >= kernel.output_rank
+            && output.0 < kernel.output_rank
+            && !holds(&kernel.root)
+            && !rest.any(|(_, id)| holds(id));
+        fits.then_some(Scan {
+            output,
+            reduced,
+            inclusive,
+        })
+    })
+}

@@ -1,0 +1,183 @@
+//! Sums of products as matrix products: the two factors of the body, and what each index is to them.
+//!
+//! Indices of both factors that are not summed are looped over, those of one are rows or columns, the summed ones are of both. Must not know how
+//! factors are multiplied.
+//!
+//! ```text
+//! [b, h, t, s | d]  a0[b, h, t, d] * a1[b, h, s, d] / sqrt(c)   b, h: batch   t: rows   s: columns   d: inner
+//! ```
+
+use super::choose::Reason;
+use super::facts::Facts;
+use super::guard::dependencies;
+use super::leaves::leaves;
+use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction};
+use serde::{Deserialize, Serialize};
+
+/// Fewest rows or columns, whichever are more: products of vectors, and few of them, are left to the strips.
+pub const LEAST_SIDE: usize = 4;
+/// Fewest multiplications.
+pub const LEAST_WORK: usize = 4096;
+
+/// A kernel in this form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Matmul {
+    /// Whether the left factor is the second one that [`factors`] finds.
+    pub turned: bool,
+    /// Output indices of both factors.
+    pub batch: Vec<IndexId>,
+    /// Output indices of the left factor.
+    pub rows: Vec<IndexId>,
+    /// Output indices of the right factor.
+    pub columns: Vec<IndexId>,
+    /// Reduced indices, which both factors have.
+    pub inner: Vec<IndexId>,
+}
+
+/// The factors of a body, each with the indices that it depends on: those with indices, and those without.
+#[derive(Debug)]
+pub struct Factors {
+    /// The kernel's graph, with the products of factors that go together.
+    pub graph: Graph,
+    /// The factor with the most indices.
+    pub left: (NodeId, u128),
+    /// The other one.
+    pub right: (NodeId, u128),
+    /// Factors without indices, and whether each divides.
+    pub numbers: Vec<(NodeId, bool)>,
+    /// Whether the product has the other sign.
+    pub negative: bool,
+    /// Factors of whole rows of the result, and whether each divides.
+    pub of_rows: Vec<(NodeId, bool)>,
+}
+
+/// Takes the body of a kernel apart. `by_rows`: whether factors that are the same in all terms of all elements of a row may stay outside the sum.
+pub fn factors(kernel: &Kernel, by_rows: bool) -> Option<Factors> {
+    let depends = dependencies(&kernel.graph);
+    let mask = |id: NodeId| depends[id.0 as usize];
+    let leaves = leaves(&kernel.graph, kernel.root, |id| mask(id) == 0)?;
+    let (mut over, mut under, mut numbers) = (vec![], vec![], vec![]);
+    for (id, divides) in leaves.factors {
+        match (mask(id), divides) {
+            (0, divides) => numbers.push((id, divides)),
+            (mask, false) => over.push((id, mask)),
+            (mask, true) => under.push((id, mask)),
+        }
+    }
+    if over.len() < 2 {
+        return None;
+    }
+    let mut graph = kernel.graph.clone();
+    let dtype = kernel.graph.dtype(kernel.root);
+    let left = over.remove(largest(&over, 0));
+    let mut sides = [left, over.remove(largest(&over, left.1))];
+    let within_rows = !0 << kernel.output_rank.saturating_sub(1);
+    let mut of_rows = vec![];
+    for (list, function) in [(over, Function::Mul), (under, Function::Div)] {
+        for (id, mask) in list {
+            if by_rows && mask & within_rows == 0 {
+                of_rows.push((id, function == Function::Div));
+                continue;
+            }
+            let side = sides.iter_mut().find(|(_, own)| mask & !own == 0)?;
+            side.0 = graph.add(Node::Apply(function, vec![side.0, id]), dtype);
+        }
+    }
+    let [left, right] = sides;
+    Some(Factors {
+        graph,
+        left,
+        right,
+        numbers,
+        negative: leaves.negative,
+        of_rows,
+    })
+}
+
+/// The factor with the most indices beyond those of `besides`.
+fn largest(list: &[(NodeId, u128)], besides: u128) -> usize {
+    let mut best = 0;
+    for (at, (_, mask)) in list.iter().enumerate() {
+        let beyond = |mask: u128| ((mask & !besides).count_ones(), mask.count_ones());
+        if beyond(*mask) > beyond(list[best].1) {
+            best = at;
+        }
+    }
+    best
+}
+
+impl Factors {
+    /// What each index of more than one value is; `None` if a product of matrices would repeat work: an output index that neither factor has, or
+    /// a summed one of one factor only.
+    pub fn roles(&self, lengths: &[usize], rank: usize) -> Option<Matmul> {
+        // The columns have the output's last index, so that both orders of writing a product are the same one.
+        let output = 1u128.checked_shl(rank as u32).unwrap_or(0).wrapping_sub(1);
+        let free = |(_, mask): (NodeId, u128), (_, other): (NodeId, u128)| {
+            let own = mask & !other & output;
+            (0..rank).rfind(|i| own >> i & 1 == 1 && lengths[*i] > 1)
+        };
+        let turned = free(self.left, self.right) > free(self.right, self.left);
+        let (left, right) = match turned {
+            true => (self.right, self.left),
+            false => (self.left, self.right),
+        };
+        let mut roles = Matmul {
+            turned,
+            batch: vec![],
+            rows: vec![],
+            columns: vec![],
+            inner: vec![],
+        };
+        for i in (0..lengths.len()).filter(|i| lengths[*i] > 1) {
+            let has = |mask: u128| mask >> i & 1 == 1;
+            let list = match (i < rank, has(left.1), has(right.1)) {
+                (true, true, true) => &mut roles.batch,
+                (true, true, false) => &mut roles.rows,
+                (true, false, true) => &mut roles.columns,
+                (false, true, true) => &mut roles.inner,
+                _ => return None,
+            };
+            list.push(IndexId(i as u32));
+        }
+        Some(roles)
+    }
+}
+
+/// What each index of a kernel is, and why matrix products are not worth it, if they are not.
+pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reason> {
+    let kernel = facts.kernel;
+    if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
+        return Err(Reason::of("it is no sum of all points"));
+    }
+    if !matches!(facts.value(), DType::F32 | DType::F64) {
+        return Err(Reason::of("its terms are no floats"));
+    }
+    if facts.is_empty() {
+        return Err(Reason::of("there is no point"));
+    }
+    if !kernel.is_product() {
+        return Err(Reason::of("its terms are no product of two factors"));
+    }
+    let factors = factors(kernel, false);
+    let factors = factors.ok_or(Reason::of("its terms are no product of two factors"))?;
+    let roles = factors.roles(&facts.lengths, facts.rank());
+    let roles = roles.ok_or(Reason::of("a matrix product would repeat work"))?;
+    let count = |list: &[IndexId]| {
+        let lengths = list.iter().map(|i| facts.lengths[i.0 as usize]);
+        lengths.fold(1, usize::saturating_mul)
+    };
+    let (m, n, k) = (
+        count(&roles.rows),
+        count(&roles.columns),
+        count(&roles.inner),
+    );
+    let work = m.saturating_mul(n).saturating_mul(k);
+    let unworthy = if m.max(n) < LEAST_SIDE {
+        Some(Reason::few("rows and columns", m.max(n), LEAST_SIDE))
+    } else if work < LEAST_WORK {
+        Some(Reason::few("multiplications", work, LEAST_WORK))
+    } else {
+        None
+    };
+    Ok((roles, unworthy))
+}

@@ -1,0 +1,275 @@
+//! Which loops compute a kernel: the text of a plan, then the text with loops and the reasons against others.
+#![allow(clippy::unwrap_used)]
+
+use ein_plan::print::WithLoops;
+use ein_plan::verify::verify;
+use ein_plan::{Plan, encode};
+
+/// A plan of one site with one join of this kernel over whole operands.
+fn plan(kernel: &str) -> String {
+    let operands = kernel[1..kernel.find(") [").unwrap()].to_string();
+    let mut steps = String::new();
+    let mut inputs = vec![];
+    let mut rest = operands.as_str();
+    while let Some(end) = rest.find(']') {
+        let operand = rest[..=end].trim_start_matches(", ");
+        let number = inputs.len();
+        steps +=
+            &format!("r{number} x{number}: {{}} {operand} @ ALL = source x{number} from unbound\n");
+        inputs.push(format!("r{number}{{}}"));
+        rest = &rest[end + 1..];
+    }
+    let indices = &kernel[kernel.find(") [").unwrap() + 3..];
+    let (indices, result) = indices.split_once(']').unwrap();
+    let (output, _) = indices.split_once('|').unwrap_or((indices, ""));
+    let extent = |index: &str| index.rsplit(": ").next().unwrap().trim().to_string();
+    let shape: Vec<String> = output
+        .split(", ")
+        .filter(|i| !i.trim().is_empty())
+        .map(extent)
+        .collect();
+    let whole: Vec<&str> = indices
+        .split([',', '|'])
+        .filter(|i| !i.trim().is_empty())
+        .map(|_| "_")
+        .collect();
+    let dtype = result.trim().split(' ').next().unwrap();
+    let result = inputs.len();
+    let read: Vec<String> = (0..result).map(|number| format!("r{number}")).collect();
+    let frees = if read.is_empty() {
+        String::new()
+    } else {
+        format!("; free {}", read.join(", "))
+    };
+    format!(
+        "plan for 1 sites\nkernel k0 {kernel}\n{steps}r{result} y: {{}} {dtype}[{}] @ ALL = join k0({}) over [{}]{}\noutput y = r{result}: {dtype}[{}]\n",
+        shape.join(", "),
+        inputs.join(", "),
+        whole.join(", "),
+        frees,
+        shape.join(", ")
+    )
+}
+
+/// The lines that say which loops a kernel has, and why no others.
+#[track_caller]
+fn loops(kernel: &str, expected: &str) {
+    let text = plan(kernel);
+    let plan: Plan = text
+        .parse()
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let printed = WithLoops(&plan).to_string();
+    let lines = printed
+        .lines()
+        .map(str::trim)
+        .filter(|l| l.starts_with("loops ") || l.starts_with("// "));
+    let found: Vec<&str> = lines
+        .map(|line| {
+            line.split_once(": ")
+                .filter(|_| line.starts_with("loops "))
+                .map_or(line, |(_, loops)| loops)
+        })
+        .collect();
+    assert_eq!(found.join("\n"), expected, "{kernel}");
+    // The text without loops stands for the same plan, and so do the bytes.
+    verify(&plan).unwrap();
+    assert_eq!(printed.parse::<Plan>().unwrap(), plan);
+    assert_eq!(plan.to_string().parse::<Plan>().unwrap(), plan);
+    assert_eq!(encode::decode(&encode::encode(&plan)).unwrap(), plan);
+}
+
+#[test]
+fn products_of_matrices_are_matmuls() {
+    loops(
+        "(f32[64, 32], f32[32, 48]) [i: 64, j: 48 | k: 32] f32 = sum a0[i, k] * a1[k, j]",
+        "matmul rows [i] columns [j] inner [k]
+// not pairwise: rows and columns of products make matrices
+// not row_reduction: its terms are computed",
+    );
+    loops(
+        "(f64[3, 64, 32], f64[3, 48, 32]) [b: 3, i: 64, j: 48 | k: 32] f64 = sum a1[b, j, k] * a0[b, i, k] / 3.0_f64",
+        "matmul turned batch [b] rows [i] columns [j] inner [k]
+// not pairwise: its terms are no function of two elements
+// not row_reduction: its terms are computed",
+    );
+    loops(
+        "(f32[2, 9], f32[9, 2]) [i: 2, j: 2 | k: 9] f32 = sum a0[i, k] * a1[k, j]",
+        "strips
+// not pairwise: rows and columns of products make matrices
+// not row_reduction: its terms are computed
+// possible, but slower: matmul; rows and columns: 2, fewer than 4",
+    );
+}
+
+#[test]
+fn functions_of_two_elements_are_pairwise() {
+    loops(
+        "(f32[90, 20], f32[70, 20]) [n: 90, k: 70 | d: 20] f32 = sum let $0 = a0[n, d] - a1[k, d] in $0 * $0",
+        "pairwise sum_of_squares by blocks rows [n] columns [k] terms [d]",
+    );
+    loops(
+        "(f32[90, 20], f32[90]) [n: 90 | d: 20] f32 = sum abs(a1[n] - a0[n, d])",
+        "pairwise sum_of_distances by lines_to_one turned batch [n] terms [d]",
+    );
+    loops(
+        "(f64[90], f64[90]) [ | d: 90] f64 = sum a0[d] * a1[d]",
+        "pairwise sum_of_products by lines terms [d]",
+    );
+    loops(
+        "(f32[40], f32[40, 2000]) [j: 2000 | d: 40] f32 = min a0[d] + a1[d, j]",
+        "pairwise least_sum by sums columns [j] terms [d]",
+    );
+    loops(
+        "(f32[90, 9], f32[90, 9]) [n: 90 | d: 9] f32 = sum a0[n, d] * a1[n, d]",
+        "strips
+// possible, but slower: pairwise; terms: 9, fewer than 16
+// not row_reduction: its terms are computed
+// not matmul: its terms are no product of two factors",
+    );
+}
+
+#[test]
+fn neighbours_are_reduced_row_by_row() {
+    loops(
+        "(f32[90, 200]) [n: 90 | d: 200] f32 = max a0[n, d]",
+        "row_reduction
+// not pairwise: its terms are no function of two elements",
+    );
+    loops(
+        "(f32[90, 200], f32[90]) [n: 90 | d: 200] f32 = logsumexp a0[n, d] - a1[n]",
+        "row_reduction differences
+// not pairwise: its terms are no function of two elements",
+    );
+    loops(
+        "(f32[200, 90]) [n: 90 | d: 200] f32 = max a0[d, n]",
+        "strips
+// not pairwise: its terms are no function of two elements
+// not row_reduction: the terms of a row are no neighbours
+// not matmul: it is no sum of all points",
+    );
+}
+
+#[test]
+fn guards_make_scatters_and_scans() {
+    loops(
+        "(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum a0[n, d] if a1[n] == v",
+        "scatter [v]",
+    );
+    loops(
+        "(f32[90]) [n: 90 | m: 90] f32 = sum a0[m] if m <= n",
+        "scan m along n inclusive
+// not scatter: the guard gives no output index a value",
+    );
+    loops(
+        "(f64[9, 4], i64[]) [j: 4 | i: 9, k: 2] f64 = max a0[i, j] if i == a1[]",
+        "strips at [i = a1]
+// not scatter: the guard gives no output index a value
+// not scan: the guard compares no reduced with an output index",
+    );
+}
+
+#[test]
+fn what_is_not_reduced_is_elementwise_or_gathered() {
+    loops(
+        "(f32[9, 4]) [i: 9, j: 4] f32 = exp(a0[i, j])",
+        "elementwise",
+    );
+    loops(
+        "(f32[9, 4], i64[5]) [i: 5, j: 4] f32 = a0[a1[i], j]",
+        "gather",
+    );
+}
+
+#[test]
+fn members_of_a_sweep_compute_the_differences_that_they_read() {
+    let text = "plan for 1 sites
+kernel k0 (f32[400, 640]) [n: 400 | d: 640] f32 = mean a0[n, d]
+kernel k1 (f32[400, 640], f32[400]) [n: 400, d: 640] f32 = a0[n, d] - a1[n]
+kernel k2 (f32[400, 640]) [n: 400 | d: 640] f32 = mean a0[n, d] * a0[n, d]
+kernel k3 (f32[400, 640], f32[400]) [n: 400, d: 640] f32 = a0[n, d] * rsqrt(a1[n] + 0.001)
+r0 x: {} f32[400, 640] @ ALL = source x from unbound
+r1 m: {} f32[400] @ ALL = join k0(r0{}) over [_, _]
+r2 c: {} f32[400, 640] @ ALL = join k1(r0{}, r1{}) over [_, _]
+r3 v: {} f32[400] @ ALL = join k2(r2{}) over [_, _]
+r4 y: {} f32[400, 640] @ ALL = join k3(r2{}, r3{}) over [_, _]
+sweep r1, r2, r3, r4 rows 1
+output y = r4: f32[400, 640]
+";
+    let mut plan: Plan = text.parse().unwrap();
+    let ends = ein_plan::lifetime::ends(&plan);
+    for (step, frees) in plan.steps.iter_mut().zip(ends.steps) {
+        step.frees = frees;
+    }
+    plan.schedule();
+    verify(&plan).unwrap();
+    let printed = WithLoops(&plan).to_string();
+    let lines: Vec<&str> = printed
+        .lines()
+        .map(str::trim)
+        .filter(|l| l.starts_with("loops"))
+        .collect();
+    let expected = "loops r1: row_reduction
+loops r2: inlined
+loops r3: pairwise sum_of_squares by lines_to_one batch [n] terms [d] of [m1 0, m1 1] as (f32[400, 640], f32[400]) [n: 400 | d: 640] f32 = mean let $0 = a0[n, d] - a1[n] in $0 * $0
+loops r4: elementwise of [m1 0, m3 1, m1 1] as (f32[400, 640], f32[400], f32[400]) [n: 400, d: 640] f32 = (a0[n, d] - a2[n]) * rsqrt(a1[n] + 0.001)";
+    assert_eq!(lines.join("\n"), expected);
+    assert_eq!(printed.parse::<Plan>().unwrap(), plan);
+    assert_eq!(plan.to_string().parse::<Plan>().unwrap(), plan);
+    assert_eq!(encode::decode(&encode::encode(&plan)).unwrap(), plan);
+    // Whoever reads an inlined member has to compute it; that is what is verified, and not that it is fast.
+    let other = printed
+        .replace("inlined", "elementwise")
+        .parse::<Plan>()
+        .unwrap();
+    let error = verify(&other).unwrap_err().to_string();
+    assert_eq!(error, "r3: its loops are of another kernel");
+}
+
+/// What the verifier says of a plan with these loops of the product above.
+#[track_caller]
+fn refused(loops: &str, expected: &str) {
+    let kernel = "(f32[64, 32], f32[32, 48]) [i: 64, j: 48 | k: 32] f32 = sum a0[i, k] * a1[k, j]";
+    let text = plan(kernel).replace("\noutput", &format!("\nloops {loops}\noutput"));
+    let plan: Plan = text.parse().unwrap();
+    assert_eq!(verify(&plan).unwrap_err().to_string(), expected);
+    let bytes = encode::decode(&encode::encode(&plan)).unwrap_err();
+    assert_eq!(
+        bytes.to_string(),
+        format!("the plan is damaged: {expected}")
+    );
+}
+
+#[test]
+fn loops_that_do_not_fit_are_refused() {
+    refused(
+        "r2: library",
+        "r2: loops of kind library: the kernel is no library",
+    );
+    refused(
+        "r2: row_reduction",
+        "r2: loops of kind row_reduction: its terms are computed",
+    );
+    refused(
+        "r2: matmul rows [j] columns [i] inner [k]",
+        "r2: loops of kind matmul: the kernel is another matmul",
+    );
+    refused(
+        "r2: strips at [k = 3]",
+        "r2: its loops run over other points than the guard's",
+    );
+    let text = plan("(f32[9]) [i: 9] f32 = exp(a0[i])");
+    let error = text
+        .replace("output", "loops r0: strips\noutput")
+        .parse::<Plan>()
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "5:7: expected a join that stands before its loops"
+    );
+    let mut plan: Plan = text.parse().unwrap();
+    plan.loops.clear();
+    assert_eq!(
+        verify(&plan).unwrap_err().to_string(),
+        "r1: it has no loops"
+    );
+}
