@@ -17,6 +17,7 @@
 //! ```
 
 mod backward;
+mod chosen;
 mod decompositions;
 mod derivative;
 mod gradient_paths;
@@ -29,7 +30,7 @@ mod transpose;
 
 use crate::einsum::{BlockId, Definition, Program, TensorId};
 use backward::{backward, flowing};
-use ein_plan::{Index, Node, NodeId, Reduction};
+use ein_plan::{Index, Node, NodeId, Reduction, Source};
 use einc_diag::Diagnostic;
 use gradient_paths::{GradientPaths, Level};
 use reduction::{Prepared, prepare};
@@ -317,7 +318,7 @@ impl Gradients {
             let Node::Read { positions, .. } = prepared.sketch.graph.node(read) else {
                 continue;
             };
-            pieces.push(transpose(&Reading {
+            let piece = transpose(&Reading {
                 indices: &kernel.indices,
                 rank: kernel.output_rank as usize,
                 guard: kernel.guard,
@@ -329,6 +330,10 @@ impl Gradients {
                     Adjoint::Tensor(adjoint) => Some(adjoint),
                     Adjoint::Constant(_) => None,
                 },
+            });
+            pieces.push(piece.without_chosen(|tensor| {
+                let definition = &program.tensor(tensor).definition;
+                matches!(definition, Definition::Source(Source::Iota))
             }));
         }
         pieces
