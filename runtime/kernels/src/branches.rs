@@ -39,11 +39,11 @@ impl Branches {
         }
     }
 
-    /// Finds the branches of a request. `levels` are the nodes' levels, `last` the innermost one, `arguments` the nodes
-    /// whose values a node needs.
+    /// Finds the branches of a request. `levels` are the nodes' levels, `last` the innermost one, `free` the nodes that take no time worth
+    /// a skip, `arguments` the nodes whose values a node needs.
     pub(crate) fn new(
         request: &Request<'_, '_>,
-        needed: &[bool],
+        (needed, free): (&[bool], &[bool]),
         levels: &[usize],
         last: usize,
         arguments: impl Fn(usize) -> Vec<usize>,
@@ -87,7 +87,6 @@ impl Branches {
             }
         }
         let mut members: HashMap<Branch, Vec<u32>> = HashMap::new();
-        let mut inside = vec![false; count];
         for id in (0..count).filter(|id| needed[*id]) {
             let Some(branch) = chains[id].as_ref().and_then(|chain| chain.last()) else {
                 continue;
@@ -98,9 +97,13 @@ impl Branches {
                 Branch::Of(select, _) => levels[*select as usize],
             };
             if level == levels[id] && !matches!(graph.node(NodeId(id as u32)), Node::Constant(_)) {
-                inside[id] = true;
                 members.entry(*branch).or_default().push(id as u32);
             }
+        }
+        let mut inside = vec![false; count];
+        members.retain(|_, list| list.iter().any(|id| !free[*id as usize]));
+        for id in members.values().flatten() {
+            inside[*id as usize] = true;
         }
         Branches {
             guard: request.guard.map(|g| g.0),

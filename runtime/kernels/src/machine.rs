@@ -386,13 +386,22 @@ impl<'p, 'a> Machine<'p, 'a> {
                     let (before, to) = self.f32s.split(to, n);
                     return op::whole_power_f32(to, before.lanes(a, n), power.into());
                 }
-                DType::F64 if (0..=op::MOST_WHOLE_F64).contains(&power) => {
+                DType::F64 if op::WHOLE_F64.contains(&power) => {
                     let (before, to) = self.f64s.split(to, n);
-                    return op::whole_power_f64(
-                        to,
-                        before.lanes(a, n),
-                        power.unsigned_abs().into(),
-                    );
+                    return op::whole_power_f64(to, before.lanes(a, n), power.into());
+                }
+                _ => {}
+            }
+        }
+        if let (F::Pow, Some(halves)) = (f, b.halves) {
+            match to.dtype {
+                DType::F32 => {
+                    let (before, to) = self.f32s.split(to, n);
+                    return op::half_power_f32(to, before.lanes(a, n), halves);
+                }
+                DType::F64 => {
+                    let (before, to) = self.f64s.split(to, n);
+                    return op::half_power_f64(to, before.lanes(a, n), halves);
                 }
                 _ => {}
             }

@@ -247,19 +247,49 @@ pub(crate) fn whole_power_f32(to: &mut [f32], a: &[f32], n: i32) {
     }
 }
 
-/// The largest whole exponent of [`whole_power_f64`]: four roundings.
-pub(crate) const MOST_WHOLE_F64: i8 = 5;
+/// The whole exponents of [`whole_power_f64`]: four roundings at most.
+pub(crate) const WHOLE_F64: std::ops::RangeInclusive<i8> = -2..=5;
 
-/// The same in double precision for exponents from 0 on, with n - 1 roundings at most.
+/// The same in double precision for exponents from 0 on, with n - 1 roundings at most, and for -1 and -2, with one and two.
 #[inline(always)]
-pub(crate) fn whole_power_f64(to: &mut [f64], a: &[f64], n: u32) {
+pub(crate) fn whole_power_f64(to: &mut [f64], a: &[f64], n: i32) {
     match n {
+        -1 => map(to, a, |x| 1.0 / x),
+        // The reciprocal first: the square of a large number has no reciprocal.
+        -2 => map(to, a, |x| (1.0 / x) * (1.0 / x)),
         2 => map(to, a, |x| x * x),
         3 => map(to, a, |x| math::power_by_squares(x, 3)),
         4 => map(to, a, |x| math::power_by_squares(x, 4)),
-        n => map(to, a, |x| math::power_by_squares(x, n)),
+        n => map(to, a, |x| math::power_by_squares(x, n.unsigned_abs())),
     }
 }
+
+/// Powers with the exponents 1/2, 3/2, -1/2 and -3/2 (`halves`: twice them) by square roots, with one rounding to three. As a power, that of
+/// -infinity is infinite or 0, and that of -0 has no sign.
+macro_rules! half_power {
+    ($name:ident, $t:ident) => {
+        #[inline(always)]
+        pub(crate) fn $name(to: &mut [$t], a: &[$t], halves: i8) {
+            #[inline(always)]
+            fn root(x: $t) -> $t {
+                if x == $t::NEG_INFINITY {
+                    return $t::INFINITY;
+                }
+                // -0 is 0.
+                (x + 0.0).sqrt()
+            }
+            match halves {
+                1 => map(to, a, root),
+                3 => map(to, a, |x| x.abs() * root(x)),
+                -1 => map(to, a, |x| 1.0 / root(x)),
+                _ => map(to, a, |x| 1.0 / x.abs() / root(x)),
+            }
+        }
+    };
+}
+
+half_power!(half_power_f32, f32);
+half_power!(half_power_f64, f64);
 
 floats!(
     unary_f32,

@@ -81,6 +81,8 @@ pub(crate) struct Register {
     pub uniform: bool,
     /// The value, if it is a constant whole number from -8 to 8.
     pub whole: Option<i8>,
+    /// Twice the value, if it is a constant half of 1, 3, -1 or -3.
+    pub halves: Option<i8>,
 }
 
 /// One operation; its result goes to the register of `node`.
@@ -321,12 +323,13 @@ impl<'a> Program<'a> {
                 slot: 0,
                 poison: None,
                 uniform: depends[id] & strip == 0,
-                whole: match graph.node(NodeId(id as u32)) {
-                    Node::Constant(value) => Some(value.as_f64())
-                        .filter(|x| x.trunc() == *x && x.abs() <= 8.0)
-                        .map(|x| x as i8),
-                    _ => None,
-                },
+                whole: constant(graph, id)
+                    .filter(|x| x.trunc() == *x && x.abs() <= 8.0)
+                    .map(|x| x as i8),
+                halves: constant(graph, id)
+                    .map(|x| 2.0 * x)
+                    .filter(|x| [1.0, 3.0, -1.0, -3.0].contains(x))
+                    .map(|x| x as i8),
             };
             if needed[id] {
                 let bank = bank_of(dtype);
@@ -401,7 +404,7 @@ impl<'a> Program<'a> {
         let level: Vec<usize> = depends.iter().map(|mask| level_of(*mask)).collect();
         let branches = match straight {
             Some(_) => Branches::none(count),
-            None => Branches::new(request, &needed, &level, axes.len(), |id| {
+            None => Branches::new(request, (&needed, &sheltered), &level, axes.len(), |id| {
                 value_arguments(graph, id, &forms, &inside[id])
             }),
         };
@@ -452,6 +455,14 @@ impl<'a> Program<'a> {
     /// The type of the value at a point.
     pub(crate) fn value(&self) -> DType {
         self.registers[self.root as usize].dtype
+    }
+}
+
+/// The number that a node is.
+fn constant(graph: &Graph, id: usize) -> Option<f64> {
+    match graph.node(NodeId(id as u32)) {
+        Node::Constant(value) => Some(value.as_f64()),
+        _ => None,
     }
 }
 
