@@ -30,5 +30,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --exclude ein-mpi --n
 # EINC_TEST_MPI=1: a missing MPI fails the tests instead of being reported as not run. PROPTEST_RNG_SEED: property tests draw the same cases
 # in every run of this script; `cargo test` by hand draws new ones.
 EINC_TEST_MPI=1 PROPTEST_RNG_SEED=1 cargo test --release --workspace --exclude ein-mpi --locked
+# On the reference device too, whose elements the host cannot see: what walks a plan looks at none that it has not asked for.
+EIN_DEVICE=reference cargo test --release --workspace --exclude ein-mpi --locked --test e2e --test functions -- properties every_function
 if cargo deny --version >/dev/null 2>&1; then cargo deny --offline check bans licenses sources; fi
 echo "everything passed"
