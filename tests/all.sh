@@ -25,8 +25,14 @@ if [ -n "$missing" ]; then
 fi
 
 cargo fmt --all --check
-cargo clippy --release --workspace --exclude ein-mpi --all-targets --locked -- -D warnings
-RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --exclude ein-mpi --no-deps --locked --quiet
+# Lints and documentation read the same checked crates: with clippy as the compiler of both, cargo checks each crate once. The tests build
+# each crate once more, with code, and share that with `cargo run --release -p einc`.
+checked() {
+  RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings RUSTDOCFLAGS=-Dwarnings \
+    cargo "$@" --release --workspace --exclude ein-mpi --locked
+}
+checked check --all-targets
+checked doc --no-deps --quiet
 # EINC_TEST_MPI=1: a missing MPI fails the tests instead of being reported as not run. PROPTEST_RNG_SEED: property tests draw the same cases
 # in every run of this script; `cargo test` by hand draws new ones.
 EINC_TEST_MPI=1 PROPTEST_RNG_SEED=1 cargo test --release --workspace --exclude ein-mpi --locked

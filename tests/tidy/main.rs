@@ -103,6 +103,38 @@ fn unsafe_stays_where_it_is_allowed_and_says_why() {
     none(offences, "unsafe");
 }
 
+/// The crates that a selection of packages is built of, each with its features.
+fn crates_and_features(selection: &[&str]) -> BTreeSet<String> {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--prefix", "none"])
+        .args(["--format", "{p} [{f}]", "--no-dedupe"])
+        .args(selection)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo tree: {error}");
+    let tree = String::from_utf8(output.stdout).unwrap();
+    tree.lines().map(str::to_string).collect()
+}
+
+#[test]
+fn einc_alone_and_the_tests_are_built_of_the_same_crates() {
+    let tests = crates_and_features(&["--workspace", "--exclude", "ein-mpi"]);
+    let without_tests = ["--edges", "normal,build"];
+    for selection in [
+        &["-p", "einc"][..],
+        &["--workspace", "--exclude", "ein-mpi"],
+    ] {
+        let built = crates_and_features(&[&without_tests[..], selection].concat());
+        assert!(built.len() > 100, "{built:?}");
+        none(
+            built.difference(&tests).cloned().collect(),
+            "the tests build these crates again with other features: name those in compiler/einc/Cargo.toml",
+        );
+    }
+}
+
 #[test]
 fn dependencies_point_downwards() {
     let mut offences = vec![];

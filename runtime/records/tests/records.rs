@@ -1,12 +1,15 @@
 //! Records arrive in every destination, a resumed run continues them, and nothing is shown where nothing is to be.
 #![allow(clippy::unwrap_used)]
 
+mod terminal;
+
 use ein_records::{Destinations, Extent, Progress, Record, Recorder, Show};
-use indicatif::{InMemoryTerm, ProgressDrawTarget};
+use indicatif::ProgressDrawTarget;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use terminal::Terminal;
 
 /// Three epochs of four steps, validated at the end of each; the loss falls, and is once not finite.
 fn records() -> Vec<Record> {
@@ -240,7 +243,7 @@ fn what_cannot_be_written_or_continued() {
 
 #[test]
 fn the_line_of_a_terminal() {
-    let terminal = InMemoryTerm::new(4, 100);
+    let terminal = Terminal::default();
     let target = ProgressDrawTarget::term_like_with_hz(Box::new(terminal.clone()), 255);
     let mut progress = Progress::on(target, extent());
     for record in &records()[..6] {

@@ -17,7 +17,6 @@ pub mod library;
 mod needed;
 pub mod parse;
 pub mod print;
-#[cfg(any(test, feature = "random"))]
 pub mod random;
 pub mod scalar;
 mod special;
@@ -41,14 +40,14 @@ pub enum Definition {
     Statement {
         /// The expression; its output has one column, `finish` is true.
         kernel: Kernel,
-        /// What it reads.
+        /// The tensors that it reads.
         operands: Vec<TensorId>,
     },
-    /// What a block gives to its rounds, or to what stands after it.
+    /// A value that a block gives to its rounds, or to statements after it.
     Loop(LoopValue),
 }
 
-/// What a user calls it.
+/// The role of a tensor for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// `input`.
@@ -62,7 +61,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether a run may bind a file to a tensor of this role, whatever source it has.
+    /// Returns whether a run may bind a file to a tensor of this role, whatever source it has.
     pub fn is_bound(self) -> bool {
         matches!(self, Role::Input | Role::Param)
     }
@@ -77,7 +76,7 @@ pub struct Tensor {
     pub dtype: DType,
     /// Extents.
     pub shape: Vec<u64>,
-    /// What it is to the user.
+    /// The role for the user.
     pub role: Role,
     /// How it comes about.
     pub definition: Definition,
@@ -106,7 +105,7 @@ pub struct Program {
     pub tensors: Vec<Tensor>,
     /// Blocks, each after the one around it; [`BlockId`] is a position in this list.
     pub blocks: Vec<Block>,
-    /// What is given out, in the order of the text.
+    /// The outputs, in the order of the text.
     pub outputs: Vec<Output>,
     /// The files of the text, for messages.
     pub files: Vec<String>,

@@ -20,7 +20,6 @@ pub mod layout;
 pub mod parse;
 pub mod placement;
 pub mod print;
-#[cfg(any(test, feature = "random"))]
 pub mod random;
 pub mod verify;
 
@@ -36,33 +35,33 @@ pub enum Operation {
     Source {
         /// Full name of the tensor.
         name: String,
-        /// What it holds.
+        /// The source of its values.
         source: Source,
     },
     /// BCAST: the result has copies along an axis where the input has none.
     Broadcast {
-        /// What is sent.
+        /// The relation that is sent.
         input: RelationId,
     },
     /// SHUF: every tuple to the sites that the result's placement names.
     Shuffle {
-        /// What is sent.
+        /// The relation that is sent.
         input: RelationId,
     },
     /// ⋈ᴸ.
     LocalJoin {
         /// Operands in the kernel's order.
         inputs: Vec<JoinInput>,
-        /// What is computed of the arrays of a joined tuple.
+        /// The function of the arrays of a joined tuple.
         kernel: Kernel,
         /// The range of each of the kernel's indices.
         ranges: Vec<Range>,
-        /// Whether joined tuples are combined at once.
+        /// True if joined tuples are combined at once.
         fold: Option<Fold>,
     },
     /// Σᴸ: output key dimension d is the input's `keep[d]`.
     LocalAggregate {
-        /// What is aggregated.
+        /// The relation that is aggregated.
         input: RelationId,
         /// Kept key dimensions.
         keep: Vec<u32>,
@@ -71,7 +70,7 @@ pub enum Operation {
     },
     /// σᴸ: as [`crate::tra::Operation::Filter`].
     LocalFilter {
-        /// What is filtered.
+        /// The relation that is filtered.
         input: RelationId,
         /// Key dimension.
         key: u32,
@@ -81,7 +80,7 @@ pub enum Operation {
     /// λᴸ(keyMap, arrayMap): output key dimension d is the input's `keys[d]`, a permutation; the array goes
     /// through the kernel if there is one.
     LocalMap {
-        /// What is mapped.
+        /// The relation that is mapped.
         input: RelationId,
         /// The key map.
         keys: Vec<u32>,
@@ -90,14 +89,14 @@ pub enum Operation {
     },
     /// λᴸ(keyTile, arrayTile): the whole array dimension is cut by a new, last key dimension.
     LocalTile {
-        /// What is cut.
+        /// The relation that is cut.
         input: RelationId,
         /// Array dimension.
         array_dim: u32,
     },
     /// Σᴸ with arrayConcat.
     LocalConcat {
-        /// What is put together.
+        /// The relation whose pieces are put together.
         input: RelationId,
         /// Array dimension.
         array_dim: u32,
@@ -185,7 +184,7 @@ pub struct Program {
     pub relations: Vec<Relation>,
     /// Loops, each after the one around it; [`BlockId`] is a position in this list.
     pub blocks: Vec<Block>,
-    /// What is given out; relations are physical ones.
+    /// The outputs; their relations are physical ones.
     pub outputs: Vec<crate::tra::Output>,
     /// The files of the text, for messages.
     pub files: Vec<String>,
@@ -200,7 +199,7 @@ impl Program {
     /// By relation: where it stands among the loops.
     pub(crate) fn places(
         &self,
-    ) -> impl ExactSizeIterator<Item = crate::tra::blocks::Place> + Clone {
+    ) -> impl ExactSizeIterator<Item = crate::tra::blocks::BlockPosition> + Clone {
         let relations = self.relations.iter();
         relations.map(|relation| (relation.block, relation.operation.loop_value()))
     }
