@@ -1,7 +1,10 @@
-//! Builds the MPI shims that are embedded: one for each MPI found on this machine.
+//! Builds the MPI shims that are embedded: one for each MPI whose development files are found on this machine.
 //!
 //! Each is built by a nested run of cargo in a target folder of its own, shared by all profiles, so that it is built once.
-//! A shim that cannot be built is a warning: programs then run without that MPI.
+//! A shim that cannot be built is a warning: einc then lacks that MPI until `einc doctor --fix` builds it.
+
+#[path = "src/shim/compile.rs"]
+mod compile;
 
 use std::{
     env,
@@ -9,22 +12,16 @@ use std::{
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-/// The files that a shim is built from.
-const INPUTS: [&str; 4] = [
+/// The files that a shim is built from, and that `einc doctor --fix` brings along.
+const INPUTS: [&str; 6] = [
     "Cargo.toml",
     "Cargo.lock",
     "compiler/codegen/build.rs",
+    "compiler/codegen/src/shim/compile.rs",
     "runtime/comm/mpi",
-];
-
-/// The compiler wrappers of the MPIs that are looked for; the last only if there is none of the others.
-const WRAPPERS: [(&str, &str); 3] = [
-    ("openmpi", "mpicc.openmpi"),
-    ("mpich", "mpicc.mpich"),
-    ("mpi", "mpicc"),
+    "runtime/comm/src/mpi/table.rs",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-env-changed=PATH");
     // An MPI that is installed later puts its wrapper beside the C compiler.
-    if let Some(folder) = find("cc").as_deref().and_then(Path::parent) {
+    if let Some(folder) = compile::in_path("cc").as_deref().and_then(Path::parent) {
         println!("cargo::rerun-if-changed={}", folder.display());
     }
     // OUT_DIR is <target>/<profile>/build/<package>/out.
@@ -45,98 +42,62 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ancestors()
         .nth(4)
         .ok_or("OUT_DIR is not inside a target folder")?;
+    let (host, triple) = (env::var("HOST")?, env::var("TARGET")?);
+    let mut arguments = vec!["--locked"];
+    if host != triple {
+        arguments.extend(["--target", &triple]);
+    }
 
     let mut table = String::new();
-    table.push_str("pub(crate) const SHIMS: &[(&str, &[u8])] = &[\n");
-    let mut found = 0;
-    for (name, wrapper) in WRAPPERS {
-        if find(wrapper).is_none() || (name == "mpi" && found > 0) {
-            continue;
-        }
-        found += 1;
+    table.push_str("pub(super) const SHIMS: &[super::Embedded] = &[\n");
+    for (name, wrapper) in compile::installed() {
         let folder = target.join(format!("ein-mpi-{name}"));
-        let shim = cargo(
-            &root,
-            &folder,
-            &["build", "-p", "ein-mpi"],
-            &[("MPICC", wrapper)],
-        )
-        .and_then(|built| {
-            let library = built.join("libein_mpi.so");
-            let bytes = fs::read(&library).map_err(|e| format!("{}: {e}", library.display()))?;
-            embed(bytes, &out.join(format!("{name}.so")))
-        });
-        match shim {
-            Ok(path) => writeln!(table, "    ({name:?}, include_bytes!({path:?})),")?,
+        match compile::compile(&root, wrapper, &folder, &arguments) {
+            Ok(library) => {
+                let bytes =
+                    fs::read(&library).map_err(|e| format!("{}: {e}", library.display()))?;
+                let path = embed(bytes, &out.join(format!("{name}.so")))?;
+                writeln!(table, "    ({name:?}, include_bytes!({path:?})),")?;
+            }
             Err(error) => {
                 println!(
-                    "cargo::warning=no support for the MPI of {wrapper}: its shim does not build"
+                    "cargo::warning=no support for the MPI of {wrapper}: its shim does not build; `einc doctor --fix` can build it later"
                 );
-                println!("cargo::warning=  {}", error.to_string().replace('\n', " "));
+                println!("cargo::warning=  {}", error.replace('\n', " "));
             }
         }
     }
     table.push_str("];\n");
+    let manifest = manifest(&fs::read_to_string(root.join("Cargo.toml"))?)?;
+    writeln!(table, "pub(super) const MANIFEST: &str = {manifest:?};")?;
     fs::write(out.join("embedded.rs"), table)?;
     Ok(())
 }
 
-/// The first file of that name in the folders of PATH.
-fn find(program: &str) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
-}
-
-/// Runs cargo in release mode with a target folder of its own and returns the folder of what was built.
-fn cargo(
-    root: &Path,
-    target: &Path,
-    arguments: &[&str],
-    variables: &[(&str, &str)],
-) -> Result<PathBuf, Box<dyn Error>> {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
-    // What the outer cargo says about this package, profile and wrappers does not hold for the inner one.
-    for (name, _) in env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        let kept = name.starts_with("CARGO_NET")
-            || name.starts_with("CARGO_HTTP")
-            || name.starts_with("CARGO_REGISTR")
-            || name.starts_with("CARGO_SOURCE")
-            || ["CARGO_HOME", "CARGO_MAKEFLAGS"].contains(&name.as_str());
-        let outer = name.starts_with("CARGO")
-            || name.starts_with("DEP_")
-            || name.starts_with("RUSTFLAGS")
-            || name.starts_with("RUSTDOCFLAGS")
-            || name.starts_with("RUSTC_")
-            || ["CLIPPY_ARGS", "MPICC", "OPT_LEVEL", "PROFILE", "DEBUG"].contains(&name.as_str());
-        if outer && !kept {
-            command.env_remove(&name);
-        }
-    }
-    command
-        .args(arguments)
-        .args(["--release", "--locked", "--target-dir"])
-        .arg(target)
-        .current_dir(root)
-        .envs(variables.iter().copied());
-    let (host, triple) = (env::var("HOST")?, env::var("TARGET")?);
-    let mut built = target.to_path_buf();
-    if host != triple {
-        command.args(["--target", &triple]);
-        built.push(triple);
-    }
-    let output = command.output()?;
-    if !output.status.success() {
-        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-        let errors: Vec<_> = String::from_utf8_lossy(&output.stderr)
-            .lines()
-            .filter(|line| line.starts_with("error"))
-            .map(str::to_string)
-            .collect();
-        return Err(format!("cargo {}: {}", arguments.join(" "), errors.join("; ")).into());
-    }
-    Ok(built.join("release"))
+/// Returns the manifest of a workspace that holds the shim's crate alone: the sections of the root's manifest that the crate
+/// inherits from, with the dependencies that it has.
+fn manifest(root: &str) -> Result<String, String> {
+    let section = |header: &str| {
+        let (_, behind) = root
+            .split_once(&format!("\n{header}\n"))
+            .ok_or_else(|| format!("the root's Cargo.toml has no {header}"))?;
+        let lines = behind.lines().take_while(|line| !line.starts_with('['));
+        Ok::<_, String>(lines.map(|line| format!("{line}\n")).collect::<String>())
+    };
+    let mpi = section("[workspace.dependencies]")?;
+    let mpi = mpi
+        .lines()
+        .find(|line| line.starts_with("mpi = "))
+        .ok_or("the root's Cargo.toml does not name the crate mpi")?;
+    let inherited = ["[workspace.package]", "[workspace.lints.rust]"];
+    let inherited = inherited
+        .iter()
+        .map(|header| Ok(format!("{header}\n{}", section(header)?)))
+        .collect::<Result<String, String>>()?;
+    Ok(format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [\"runtime/comm/mpi\"]\n\n{inherited}\
+         [workspace.dependencies]\n{mpi}\n\n[profile.release]\nstrip = \"debuginfo\"\n"
+    ))
 }
 
 /// Writes a file for `include_bytes!`, only if it differs, so that an unchanged one does not cause a build.

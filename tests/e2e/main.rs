@@ -22,6 +22,7 @@ mod readme;
 mod recompute;
 mod requests;
 mod resume;
+mod shims;
 mod spill;
 mod subnets;
 mod sweeps;

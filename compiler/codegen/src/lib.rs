@@ -9,15 +9,7 @@
 
 mod executable;
 mod payload;
+pub mod shim;
 
 pub use executable::build;
 pub use payload::own_payload;
-
-mod embedded {
-    include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
-}
-
-/// The MPI shims that were built with this compiler: name of the MPI, bytes of the shared library.
-pub fn shims() -> &'static [(&'static str, &'static [u8])] {
-    embedded::SHIMS
-}

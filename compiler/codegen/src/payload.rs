@@ -49,7 +49,7 @@ impl Extent {
         bytes
     }
 
-    fn of(numbers: &[u8]) -> Extent {
+    fn from_numbers(numbers: &[u8]) -> Extent {
         let number = |at: usize| {
             let bytes = numbers[8 * at..][..8].iter().rev();
             bytes.fold(0u64, |number, byte| (number << 8) | u64::from(*byte))
@@ -77,7 +77,7 @@ pub(crate) fn numbers_in(executable: &[u8]) -> Option<usize> {
 /// E0905: the file of this process is not as it was built: cut off, stripped, or changed.
 pub fn own_payload() -> Option<Result<Vec<u8>, Diagnostic>> {
     // Without the black box, the compiler would take the numbers for the zeros that it was told.
-    let extent = Extent::of(&black_box(&MARK)[NAME..]);
+    let extent = Extent::from_numbers(&black_box(&MARK)[NAME..]);
     (extent.start != 0).then(|| read(&own_file(), extent))
 }
 
@@ -127,7 +127,7 @@ mod tests {
             length: 5310,
             checksum: 0x8a1f_0001,
         };
-        assert_eq!(Extent::of(&extent.numbers()), extent);
+        assert_eq!(Extent::from_numbers(&extent.numbers()), extent);
         assert_eq!(own_payload().map(|_| ()), None, "a test has no payload");
     }
 

@@ -6,7 +6,7 @@
 //! matmul: files [matmul.ein], bindings {I: 4096}, base /home/me/models, plan for 1 site
 //! ```
 
-use crate::{planned::Planned, program::Program, settings::Settings};
+use crate::{planned::Planned, program::Program, settings::Settings, shims::ShimsByName};
 use ein_plan::{FileRef, Scalar};
 use einc_core::{
     pipeline::Criteria,
@@ -20,7 +20,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 /// The version of the encoding: it changes whenever the meaning of a bundle's bytes does.
 const VERSION: u32 = 7;
 
-/// What a built program carries.
+/// The content of a built program.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Bundle {
     version: u32,
@@ -36,9 +36,11 @@ pub struct Bundle {
     sites: Option<u32>,
     deterministic: bool,
     criteria: Criteria,
-    /// Whether it only evaluates, with params that it is given.
+    /// True if it only evaluates, with params that it is given.
     inference: bool,
     planned: Option<Planned>,
+    /// MPI shims that einc was not built with.
+    shims: ShimsByName,
 }
 
 impl Bundle {
@@ -65,7 +67,18 @@ impl Bundle {
             criteria: settings.criteria.clone(),
             inference: settings.inference,
             planned,
+            shims: ShimsByName::new(),
         }
+    }
+
+    /// Adds MPI shims to those of einc.
+    pub fn with_shims(self, shims: ShimsByName) -> Bundle {
+        Bundle { shims, ..self }
+    }
+
+    /// Takes the MPI shims out.
+    pub fn take_shims(&mut self) -> ShimsByName {
+        std::mem::take(&mut self.shims)
     }
 
     /// The program, the settings of build time, and the plan made for them.

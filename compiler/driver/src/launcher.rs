@@ -12,7 +12,8 @@ use crate::{
     bundle::Bundle,
     environment, exit,
     program::Program,
-    run::{self, EmbeddedShim},
+    run,
+    shims::EmbeddedShim,
 };
 use clap::{CommandFactory, FromArgMatches, Parser};
 use einc_diag::Diagnostic;
@@ -42,7 +43,7 @@ struct Arguments {
 /// the exit status.
 pub fn main(
     bundle: Result<Vec<u8>, Diagnostic>,
-    shims: &'static [EmbeddedShim],
+    embedded: &'static [EmbeddedShim],
     arguments: Vec<OsString>,
 ) -> i32 {
     exit::guard(move || {
@@ -53,9 +54,10 @@ pub fn main(
                 return 1;
             }
         };
-        let Some(bundle) = Bundle::decode(&bundle) else {
+        let Some(mut bundle) = Bundle::decode(&bundle) else {
             exit::internal("the program's bundle cannot be read");
         };
+        let carried = bundle.take_shims();
         let (program, mut settings, planned) = bundle.open();
         // clap keeps names for as long as the process lives.
         let name: &'static str = program.name.clone().leak();
@@ -77,6 +79,7 @@ pub fn main(
             return 1;
         }
         settings.run(parsed.run);
+        let shims = (&carried, embedded);
         run::run(|| Ok((program, planned)), &settings, shims, parsed.format)
     })
 }
@@ -95,7 +98,7 @@ fn about(program: &Program) -> String {
     doc.unwrap_or_else(|| "A program built by einc.".into())
 }
 
-/// What the program takes and gives, and how to run it.
+/// Describes the dims, inputs and outputs of the program, and how to run it.
 fn after_help(program: &Program) -> String {
     let name = &program.name;
     let mut text = String::new();

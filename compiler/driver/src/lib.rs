@@ -34,5 +34,6 @@ pub mod requests;
 pub mod run;
 pub mod session;
 pub mod settings;
+pub mod shims;
 pub mod target;
 pub mod training;

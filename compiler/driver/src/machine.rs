@@ -1,4 +1,4 @@
-//! What the driver asks the machine: how many threads this process should use, how much memory it had.
+//! Questions that the driver asks the machine: how many threads this process should use, how much memory it had.
 //!
 //! Must not know what they compute.
 //!
@@ -116,9 +116,9 @@ fn spread(cores: &[usize], threads: usize, (number, processes): (usize, usize)) 
     (0..threads).map(thread).collect()
 }
 
-/// What a rank tells the others of where it runs.
+/// The place of a rank, as it tells the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RankPlace {
     /// Stands for the machine.
     pub machine: u64,
     /// Stands for the cores of it that the rank may use.
@@ -127,14 +127,14 @@ pub struct Place {
     pub threads: usize,
 }
 
-impl Place {
+impl RankPlace {
     /// Where this process runs.
-    pub fn here() -> Place {
+    pub fn here() -> RankPlace {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let status = read("/proc/self/status");
         let mut lines = status.lines();
         let allowed = lines.find(|line| line.starts_with("Cpus_allowed:"));
-        Place {
+        RankPlace {
             machine: named(&[
                 &read("/proc/sys/kernel/hostname"),
                 &read("/proc/sys/kernel/random/boot_id"),
@@ -146,19 +146,19 @@ impl Place {
 
     /// This rank's share of the threads, given where all ranks are, itself included: ranks that may use the same cores share
     /// them, ranks that a launcher has bound to cores of their own have those.
-    pub fn share(&self, all: &[Place]) -> usize {
+    pub fn share(&self, all: &[RankPlace]) -> usize {
         (self.threads / self.sharing(all).max(1)).max(1)
     }
 
     /// The number of a rank, which is `own` in the list of all, among those that may use the same cores, and how many these are.
-    pub fn among(&self, all: &[Place], own: usize) -> (usize, usize) {
+    pub fn among(&self, all: &[RankPlace], own: usize) -> (usize, usize) {
         let before = &all[..own.min(all.len())];
         (self.sharing(before), self.sharing(all))
     }
 
     /// How many of the ranks may use the same cores, itself included.
-    pub fn sharing(&self, all: &[Place]) -> usize {
-        let same = |other: &&Place| (other.machine, other.cores) == (self.machine, self.cores);
+    pub fn sharing(&self, all: &[RankPlace]) -> usize {
+        let same = |other: &&RankPlace| (other.machine, other.cores) == (self.machine, self.cores);
         all.iter().filter(same).count()
     }
 }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn ranks_share_the_cores_that_they_have_in_common() {
-        let place = |machine, cores, threads| Place {
+        let place = |machine, cores, threads| RankPlace {
             machine,
             cores,
             threads,
@@ -220,8 +220,8 @@ mod tests {
         assert!(bound.iter().all(|rank| rank.share(&bound) == 4));
         assert_eq!(alone.among(&all, 4), (0, 1));
         assert_eq!(free.among(&all, 2), (2, 4));
-        let here = Place::here();
-        assert_eq!(here, Place::here());
+        let here = RankPlace::here();
+        assert_eq!(here, RankPlace::here());
         assert!(here.share(&[here]) >= 1);
     }
 }

@@ -13,21 +13,24 @@ mod here;
 mod ranks;
 
 use crate::{
-    arguments::Format, environment, exit, failure::Failure, machine, planned::Planned,
-    program::Program, settings::Settings,
+    arguments::Format,
+    environment, exit,
+    failure::Failure,
+    machine,
+    planned::Planned,
+    program::Program,
+    settings::Settings,
+    shims::{self, EmbeddedShim, ShimsByName},
 };
 use ein_comm::mpi;
 use einc_diag::Diagnostic;
 
-/// A shared library that connects to one MPI: its name and its bytes.
-pub type EmbeddedShim = (&'static str, &'static [u8]);
-
 /// Loads, plans and runs a program, prints its results and returns the exit status. `load` gives the program
-/// and, if there is one, a plan that was made before.
+/// and, if there is one, a plan that was made before. `carried` are the shims that a built program brings along, `embedded` those of einc.
 pub fn run(
     load: impl FnOnce() -> Result<(Program, Option<Planned>), Failure>,
     settings: &Settings,
-    shims: &[EmbeddedShim],
+    (carried, embedded): (&ShimsByName, &[EmbeddedShim]),
     format: Format,
 ) -> i32 {
     // Before there are threads.
@@ -38,7 +41,11 @@ pub fn run(
         exit::show(environment::unknown(), &[], format);
     }
     match launcher {
-        Some(launcher) => ranks::run(&launcher, load, settings, shims, format),
+        Some(launcher) => {
+            let user = shims::of_user();
+            let shims = shims::in_order(&user, carried, embedded);
+            ranks::run(&launcher, load, settings, &shims, format)
+        }
         None => match mpi::unconnected_tasks() {
             Some((tasks, number)) => unconnected(tasks, number, format),
             None => here::run(load, settings, format),

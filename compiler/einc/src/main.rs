@@ -9,6 +9,7 @@
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use einc_codegen::shim;
 use einc_driver::{environment, exit, launcher};
 use std::env;
 
@@ -50,7 +51,7 @@ enum Verb {
 
 fn main() {
     let status = match einc_codegen::own_payload() {
-        Some(payload) => launcher::main(payload, einc_codegen::shims(), env::args_os().collect()),
+        Some(payload) => launcher::main(payload, shim::embedded(), env::args_os().collect()),
         None => command(),
     };
     std::process::exit(status);

@@ -188,13 +188,14 @@ fn rank(scenario: &str) {
     let connect = |library: &[u8]| {
         mpi::connect(&[Shim {
             name: launcher.shim.into(),
+            origin: "the test's".into(),
             library,
         }])
     };
     match scenario {
         "no shim" => {
             let error = mpi::connect(&[]).err().unwrap();
-            assert!(error.message.contains("built in: none"), "{error}");
+            assert!(error.message.contains("there are: none"), "{error}");
         }
         "no library" => {
             let error = connect(b"not a library").err().unwrap();

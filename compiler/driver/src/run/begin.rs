@@ -1,4 +1,4 @@
-//! What is asked of a run besides its plans: where its params begin, what it keeps, with how many threads.
+//! The start of a run besides its plans: where its params begin, what it keeps, with how many threads.
 //!
 //! Must not know how a run ends.
 //!
@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is asked of a run besides its plans. Returns the files of params that begin with weights.
+/// Applies the settings of a run besides its plans. Returns the files of params that begin with weights.
 pub(super) fn keep(
     program: &Program,
     planned: &mut Prepared,
@@ -80,7 +80,7 @@ pub(super) fn keep(
                     Some(path) => lacking(path, param, &weights),
                     None => Diagnostic::error("E0710", format!("the param `{param}` has no data"))
                         .help(
-                            "give it what a training has exported: `--weights model.safetensors`",
+                            "give it params that a training exported: `--weights model.safetensors`",
                         ),
                 }]));
             }

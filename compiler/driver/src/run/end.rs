@@ -68,7 +68,7 @@ pub(super) fn unwritten(error: &RecordError, format: Format) -> i32 {
 
 /// Says that a session ended early, if this process is to speak, and returns the exit status.
 pub(super) fn ended(signal: usize, steps: u64, speak: bool) -> i32 {
-    let signal = Signal::of(signal);
+    let signal = Signal::numbered(signal);
     if speak {
         exit::complain(&format!(
             "{} after step {steps}: saved; `--resume` continues\n",
@@ -78,7 +78,7 @@ pub(super) fn ended(signal: usize, steps: u64, speak: bool) -> i32 {
     signal.status()
 }
 
-/// What was stated and measured.
+/// Prints the stated and the measured figures.
 pub(super) fn stated(
     planned: &Prepared,
     found: &Report,

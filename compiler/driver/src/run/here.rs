@@ -11,7 +11,7 @@ use crate::{
     bind::Purpose,
     exit,
     failure::Failure,
-    machine::{self, Place, Resident},
+    machine::{self, RankPlace, Resident},
     planned::{Planned, Prepared},
     program::Program,
     report, session,
@@ -46,7 +46,7 @@ pub(super) fn run(
         Err(failure) => return exit::fail(failure, &program, format),
     };
     let before = Resident::now();
-    let threads = Place::here().threads;
+    let threads = RankPlace::here().threads;
     exit::show(
         crowded(settings, threads, (1, threads)),
         &program.texts(),

@@ -4,7 +4,6 @@
 //! connect -> every rank loads and plans -> agree -> run -> rank 0 tells
 //! ```
 
-use super::EmbeddedShim;
 use super::begin::{crowded, keep, options};
 use super::end::{ended, recorded, stated, stopped, trace, traced, unwritten};
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
     bind::Purpose,
     exit,
     failure::Failure,
-    machine::{self, Place},
+    machine::{self, RankPlace},
     planned::{Planned, Prepared},
     program::Program,
     report, session,
@@ -33,17 +32,10 @@ pub(super) fn run(
     launcher: &Launcher,
     load: impl FnOnce() -> Result<(Program, Option<Planned>), Failure>,
     settings: &Settings,
-    shims: &[EmbeddedShim],
+    shims: &[Shim<'_>],
     format: Format,
 ) -> i32 {
-    let shims: Vec<_> = shims
-        .iter()
-        .map(|(name, library)| Shim {
-            name: (*name).into(),
-            library,
-        })
-        .collect();
-    let site = match mpi::connect(&shims) {
+    let site = match mpi::connect(shims) {
         Ok(site) => Arc::new(site),
         Err(error) => {
             if launcher.rank == 0 {
@@ -102,7 +94,7 @@ fn limited(settings: &Settings, site: &dyn Communicator, format: Format) -> Opti
     Some(2)
 }
 
-/// What a rank does once it is connected. An error is drawn where it happens and printed by rank 0.
+/// Runs as one rank of a connected job. An error is drawn where it happens and printed by rank 0.
 fn as_site(
     site: &dyn Communicator,
     load: impl FnOnce() -> Result<(Program, Option<Planned>), Failure>,
@@ -149,9 +141,9 @@ fn as_site(
     if first {
         exit::show(warnings, &program.texts(), format);
     }
-    let here = Place::here();
+    let here = RankPlace::here();
     let mine = [here.machine as i64, here.cores as i64, here.threads as i64];
-    let places: Vec<Place> = match ein_exec::share_numbers(site, mine.to_vec()) {
+    let places: Vec<RankPlace> = match ein_exec::share_numbers(site, mine.to_vec()) {
         Ok(all) => all.iter().map(|told| place(told)).collect(),
         Err(error) => return stopped(&error, &program, format, first),
     };
@@ -201,9 +193,9 @@ fn as_site(
 }
 
 /// Where a rank is, by what it told.
-fn place(told: &[i64]) -> Place {
+fn place(told: &[i64]) -> RankPlace {
     let number = |at: usize| told.get(at).copied().unwrap_or(0);
-    Place {
+    RankPlace {
         machine: number(0) as u64,
         cores: number(1) as u64,
         threads: number(2) as usize,

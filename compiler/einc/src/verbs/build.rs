@@ -19,7 +19,7 @@ use einc_driver::{
     program::Program,
     session::{self, Checked},
     settings::Settings,
-    target,
+    shims, target,
 };
 use std::path::PathBuf;
 
@@ -99,7 +99,8 @@ pub fn perform(arguments: Arguments) -> i32 {
             Err(failure) => return exit::fail(failure, &program, format),
         },
     };
-    let bundle = match Bundle::new(&program, &settings, planned).encode() {
+    let bundle = Bundle::new(&program, &settings, planned).with_shims(shims::of_user());
+    let bundle = match bundle.encode() {
         Ok(bundle) => bundle,
         Err(error) => exit::internal(&format!("the program cannot be encoded: {error}")),
     };
@@ -115,7 +116,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     }
 }
 
-/// What the executable carries. A training for which no number of sites is asked is planned for one; if it needs more, it is planned at
+/// Plans the program that the executable carries. A training for which no number of sites is asked is planned for one; if it needs more, it is planned at
 /// its start.
 fn planned(
     mut checked: Checked,

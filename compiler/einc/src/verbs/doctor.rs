@@ -1,15 +1,18 @@
-//! `einc doctor`: what einc sees of this machine, and what to install for what is missing.
+//! `einc doctor`: shows what einc finds on this machine and what to install for what is missing, and builds missing MPI shims.
 //!
-//! Must not know what the parts are used for; it only looks.
+//! Must not know what the parts are used for.
 //!
 //! ```text
 //! $ einc doctor
 //! cores       2
 //! openmpi     mpirun.openmpi: mpirun (Open MPI) 4.1.4
+//! $ einc doctor --fix
+//! openmpi     built ~/.local/share/einc/mpi-3/openmpi.so
 //! ```
 
 use clap::Args;
-use einc_driver::{arguments::Format, exit, machine};
+use einc_codegen::shim;
+use einc_driver::{arguments::Format, exit, machine, shims};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -18,8 +21,21 @@ use std::{
 };
 
 /// Show what einc finds on this machine, and what to install for what is missing
+///
+/// With `--fix`, einc builds the shims that connect programs to an MPI, where its development files are installed and the shim is missing.
+/// That takes cargo, libclang and a minute. A shim goes to `einc/mpi-3` in `$XDG_DATA_HOME` (`~/.local/share`), where `einc` and built
+/// programs look first; `einc build` puts it into what it builds.
 #[derive(Args)]
-pub struct Arguments {}
+#[command(after_help = "\
+Examples:
+  einc doctor
+  einc doctor --fix            builds the shims that are missing
+  einc doctor --fix openmpi    builds that one, even if there is one")]
+pub struct Arguments {
+    /// Build the MPI shims that are missing, or the one of this name
+    #[arg(long, value_name = "SHIM", num_args = 0..=1, value_parser = ["openmpi", "mpich", "mpi"])]
+    fix: Option<Option<String>>,
+}
 
 /// The launchers of the MPIs that shims are built for: name of the shim, commands, Debian's packages.
 const MPIS: [(&str, &[&str], &str); 2] = [
@@ -31,8 +47,77 @@ const MPIS: [(&str, &[&str], &str); 2] = [
     ("mpich", &["mpirun.mpich", "mpirun"], "mpich libmpich-dev"),
 ];
 
-pub fn perform(_: Arguments) -> i32 {
+pub fn perform(arguments: Arguments) -> i32 {
     super::look_at_variables(Format::Text);
+    match arguments.fix {
+        Some(wanted) => fix(wanted.as_deref()),
+        None => show(),
+    }
+}
+
+/// Builds the shims that are missing, or the wanted one, and returns the exit status.
+fn fix(wanted: Option<&str>) -> i32 {
+    let installed = shim::installed();
+    let (mut fixed, mut status) = (vec![], 0);
+    for (name, wrapper) in &installed {
+        if wanted.map_or(has_shim(name), |wanted| wanted != *name) {
+            continue;
+        }
+        fixed.push(*name);
+        exit::complain(&line(name, &format!("building its shim with {wrapper}")));
+        let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        let built = shim::build(wrapper, target.as_deref())
+            .and_then(|library| shims::install(name, &library).map_err(|why| why.to_string()));
+        match built {
+            Ok(path) => exit::say(&line(name, &format!("built {}", path.display()))),
+            Err(why) => {
+                exit::complain(&(line(name, "its shim does not build:") + &why + "\n" + &needed()));
+                status = 1;
+            }
+        }
+    }
+    for (name, _, packages) in MPIS {
+        let installed = installed
+            .iter()
+            .any(|(found, _)| [name, "mpi"].contains(found));
+        if wanted == Some(name) && !installed {
+            exit::complain(
+                &(line(name, "its development files are not installed") + &install(packages)),
+            );
+            status = 1;
+        } else if wanted.is_none() && !fixed.contains(&name) && has_shim(name) {
+            exit::say(&line(name, "its shim is there"));
+        } else if wanted.is_none() && !installed {
+            exit::say(&(line(name, "not installed; needed only for mpirun") + &install(packages)));
+        }
+    }
+    status
+}
+
+/// Returns whether a shim for that MPI is there: its own, or the one for the only MPI of a machine.
+fn has_shim(name: &str) -> bool {
+    let user = shims::of_user();
+    let embedded = shim::embedded().iter().map(|(shim, _)| *shim);
+    let mut shims = embedded.chain(user.keys().map(String::as_str));
+    shims.any(|shim| shim == name || shim == "mpi")
+}
+
+/// Says which tools build a shim.
+fn needed() -> String {
+    hint(
+        "it takes cargo (https://rustup.rs), libclang (apt-get install libclang-dev) and the crates of crates.io",
+    )
+}
+
+/// Says how an MPI and its shim come here.
+fn install(packages: &str) -> String {
+    hint(&format!(
+        "apt-get install {packages} libclang-dev, then einc doctor --fix"
+    ))
+}
+
+/// Prints what einc finds on this machine and returns the exit status.
+fn show() -> i32 {
     let mut report = format!("einc        {}\n", env!("CARGO_PKG_VERSION"));
     report += &format!("cores       {}\n", cores());
     report += &format!("memory      {}\n", memory());
@@ -83,16 +168,13 @@ fn mpi(name: &str, commands: &[&str], packages: &str) -> String {
         let open = version.to_lowercase().contains("open mpi") || version.contains("OpenRTE");
         (open == (name == "openmpi")).then_some((*command, version))
     });
-    let shim = einc_codegen::shims().iter().any(|(shim, _)| *shim == name);
-    match (found, shim) {
+    match (found, has_shim(name)) {
         (Some((command, version)), true) => line(name, &format!("{command}: {version}")),
         (Some((command, version)), false) => {
             line(
                 name,
-                &format!("{command}: {version}; einc was built without support for it"),
-            ) + &hint(&format!(
-                "apt-get install {packages} libclang-dev, then install einc again"
-            ))
+                &format!("{command}: {version}; there is no shim for it"),
+            ) + &install(packages)
         }
         (None, true) => {
             line(
@@ -100,12 +182,7 @@ fn mpi(name: &str, commands: &[&str], packages: &str) -> String {
                 "no launcher here; built programs run under one elsewhere",
             ) + &hint(&format!("apt-get install {packages}"))
         }
-        (None, false) => {
-            line(name, "not installed; needed only for mpirun")
-                + &hint(&format!(
-                    "apt-get install {packages} libclang-dev, then install einc again"
-                ))
-        }
+        (None, false) => line(name, "not installed; needed only for mpirun") + &install(packages),
     }
 }
 

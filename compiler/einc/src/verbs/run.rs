@@ -13,6 +13,7 @@ use einc_driver::{
     failure::Failure,
     run,
     settings::Settings,
+    shims::ShimsByName,
 };
 use std::path::PathBuf;
 
@@ -62,7 +63,7 @@ pub fn perform(arguments: Arguments) -> i32 {
                 .map_err(|diagnostic| Failure::wrong(vec![diagnostic]))
         },
         &settings,
-        einc_codegen::shims(),
+        (&ShimsByName::new(), einc_codegen::shim::embedded()),
         arguments.format,
     )
 }

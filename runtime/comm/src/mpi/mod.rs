@@ -12,6 +12,7 @@ mod library;
 mod table;
 
 pub use launcher::{Launcher, launched, unconnected_tasks};
+pub use table::VERSION as SHIM_VERSION;
 
 use crate::{CommError, Communicator, Ticket, check_types};
 use ein_array::Array;
@@ -27,6 +28,8 @@ use std::time::Duration;
 pub struct Shim<'a> {
     /// `openmpi`, `mpich`, or `mpi` for the only MPI of a machine, whichever it is.
     pub name: String,
+    /// Where it comes from, for messages.
+    pub origin: String,
     /// The bytes of the library.
     pub library: &'a [u8],
 }
@@ -80,14 +83,15 @@ pub fn connect(shims: &[Shim<'_>]) -> Result<Mpi, CommError> {
             names => names.join(", "),
         };
         return Err(CommError::new(format!(
-            "the launcher is {title}'s, but einc was built without support for {title} (built in: {known}); \
-             build einc where the development files of {title} are installed"
+            "the launcher is {title}'s, but there is no shim for {title} (there are: {known}); \
+             install the development files of {title} and run `einc doctor --fix`, which builds one"
         )));
     };
     let library = Library::open(shim.library).map_err(|why| {
         CommError::new(format!(
             "the launcher is {title}'s, but the {title} library cannot be opened: {why}; \
-             install the {title} that the program was built for: {packages}"
+             install the {title} that its shim ({}) was built for: {packages}",
+            shim.origin
         ))
     })?;
     let failed = |why: String| CommError::new(format!("{title} does not start: {why}"));
