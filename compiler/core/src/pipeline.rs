@@ -37,14 +37,14 @@ pub use describe::describe;
 pub use explain::explain;
 pub use rounds::rounds;
 
-/// What is compiled for.
+/// The target and the criteria of a compilation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Number of sites, from 1.
     pub sites: u32,
-    /// Whether results must not depend on the number of sites, bit for bit.
+    /// True if results must not depend on the number of sites, bit for bit.
     pub deterministic: bool,
-    /// What the plan is chosen by.
+    /// The criteria by which the plan is chosen.
     pub criteria: Criteria,
 }
 
@@ -68,11 +68,11 @@ pub struct Compiled {
     pub chosen: Chosen,
     /// The program as tensor relations.
     pub tra: tra::Program,
-    /// The same on sites.
+    /// The program on sites.
     pub ia: ia::Program,
-    /// What every site walks.
+    /// The plan that every site walks.
     pub plan: Plan,
-    /// What it costs; `cost.steps[s]` is of `plan.steps[s]`.
+    /// The cost of the plan; `cost.steps[s]` is of `plan.steps[s]`.
     pub cost: Cost,
     /// The proof that the plan is the program, once it was asked for.
     pub proof: Option<rules::ia::Proof>,
@@ -106,7 +106,7 @@ pub fn compile(
     compile_advised(program, options, (deadline, deadline))
 }
 
-/// The same; the second deadline says when to stop looking for what would help where no plan fits in memory.
+/// Compiles like [`compile`]; the second deadline says when to stop looking for advice where no plan fits in memory.
 pub fn compile_advised(
     program: &einsum::Program,
     options: &Options,
@@ -182,7 +182,7 @@ fn passes(
     }
 }
 
-/// What is said of a plan that does not fit.
+/// The end of the message about a plan that does not fit.
 const AGAIN: &str = "also with values computed again instead of kept";
 
 /// Most numbers of sites that are tried for advice.
@@ -285,7 +285,7 @@ fn fitting(
     })
 }
 
-/// What is missing of plans that are too large also with everything on disk between two uses, at the one that misses least.
+/// Returns a description of the memory that is missing, also with everything on disk between two uses, at the plan that misses least.
 fn least_missing(large: &[Compiled], options: &Options) -> Option<String> {
     let limit = options.criteria.memory?;
     let rested = large.iter().map(|compiled| lower::rested(&compiled.plan));
@@ -339,7 +339,7 @@ fn resting(large: &[Compiled], options: &Options) -> Result<Option<Compiled>, St
     let machine = Machine {
         sites: options.sites,
     };
-    compiled.cost = cost::of(&compiled.ia, &compiled.plan, &machine);
+    compiled.cost = cost::of_plan(&compiled.ia, &compiled.plan, &machine);
     Ok(Some(compiled))
 }
 
@@ -371,7 +371,7 @@ fn planned(
     let machine = Machine {
         sites: options.sites,
     };
-    let cost = cost::of(&ia, &plan, &machine);
+    let cost = cost::of_plan(&ia, &plan, &machine);
     let compiled = Compiled {
         program,
         chosen,

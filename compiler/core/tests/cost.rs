@@ -39,7 +39,7 @@ fn product(i: u64, k: u64, j: u64, cut: usize) -> u128 {
     let tra = tra::from_einsum::from_einsum(&program, &chunking).unwrap();
     let ia = ia::from_tra::from_tra(&tra, 10).unwrap();
     let plan = lower::lower(&ia, false).unwrap();
-    cost::of(&ia, &plan, &Machine { sites: 10 }).transfer
+    cost::of_plan(&ia, &plan, &Machine { sites: 10 }).transfer
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn placed(program: &Program, layout: &Layout, sites: u32, deterministic: bool) -
 /// What is stated of a plan is what its tuples say, one by one.
 fn check_statements(ia: &ia::Program, plan: &Plan) {
     let machine = cost::Machine { sites: plan.sites };
-    let cost = cost::of(ia, plan, &machine);
+    let cost = cost::of_plan(ia, plan, &machine);
     let total = traffic::total(plan);
     assert_eq!(u128::from(total.transfer), cost.transfer);
     let mut received = vec![traffic::Received::default(); plan.sites as usize];
@@ -180,7 +180,7 @@ fn product(
     check_statements(&placed.ia, &plan);
     let found = ia::interpret::interpret(&placed.ia, &inputs(&program));
     same(&by_definition(&program), &given(found), "IA");
-    let cost = cost::of(&placed.ia, &plan, &cost::Machine { sites });
+    let cost = cost::of_plan(&placed.ia, &plan, &cost::Machine { sites });
     let mut text = format!(
         "transfer {}, received at most {}, flops {}\n",
         cost.transfer, cost.received_max.floats, cost.flops

@@ -59,7 +59,7 @@ pub enum Severity {
 pub struct Label {
     /// Where.
     pub span: Span,
-    /// What stands there, in a few words ("`j` runs over 3 here"); may be empty.
+    /// A few words about the place ("`j` runs over 3 here"); may be empty.
     pub message: String,
 }
 
@@ -74,7 +74,7 @@ pub struct Diagnostic {
     pub message: String,
     /// The places that matter, the primary one first; empty for what has no place in a source file.
     pub labels: Vec<Label>,
-    /// What to write instead, where that is known.
+    /// The text to write instead, where that is known.
     pub help: Vec<String>,
     /// Further facts.
     pub notes: Vec<String>,
@@ -126,7 +126,7 @@ impl Diagnostic {
         self
     }
 
-    /// Whether it is an error.
+    /// Returns whether it is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -15,7 +15,7 @@ use einc_diag::Diagnostic;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What gives values to the dims, consts and inputs of a program; at build or at run, where the run's win.
+/// The options that give values to the dims, consts and inputs of a program; at build or at run, where the run's win.
 #[derive(Clone, Debug, Default, Args)]
 pub struct BindArguments {
     /// Size of a dim, such as N=1_000; repeat for more
@@ -47,7 +47,7 @@ pub struct PlanArguments {
     /// Bit-for-bit the same results on any number of sites
     #[arg(long, help_heading = "Execution")]
     pub deterministic: bool,
-    /// What a plan is chosen by
+    /// The quantity that the plan minimises
     #[arg(long, value_enum, value_name = "MODEL", help_heading = "Planning")]
     pub cost: Option<CostModel>,
     /// The machine's figures for `--cost time`, a file that `einc calibrate` wrote
@@ -70,7 +70,7 @@ pub struct PlanArguments {
     pub disabled_rules: Vec<String>,
 }
 
-/// What is minimised.
+/// The quantity that is minimised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CostModel {
     /// Floats transferred: a broadcast of f floats to s sites costs f·s, a shuffle f
@@ -82,7 +82,7 @@ pub enum CostModel {
 }
 
 impl PlanArguments {
-    /// What is minimised, if that was said.
+    /// Returns the objective, if one was named.
     ///
     /// # Errors
     /// The machine's figures cannot be read.
@@ -97,7 +97,7 @@ impl PlanArguments {
     }
 }
 
-/// What only a run needs.
+/// The options that only a run needs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunArguments {
     /// Write an output, or any definition, to a file (.npy, .npz, .safetensors); repeat for more
@@ -142,7 +142,7 @@ pub struct RunArguments {
     pub training: TrainingArguments,
 }
 
-/// What only training needs.
+/// The options that only training needs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TrainingArguments {
     /// Continue with the newest good checkpoint of the program's `checkpoint:` folder

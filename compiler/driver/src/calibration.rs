@@ -1,4 +1,4 @@
-//! What this machine takes: the coefficients of the time that a plan takes, measured, written and read.
+//! Coefficients of the time that a plan takes on this machine: measured, written and read.
 //!
 //! A linear model as in luo2021, section 7: seconds a message, a byte received, an operation, a byte touched, a tuple. Must
 //! not know plans.
@@ -23,7 +23,7 @@ use std::{
     time::Instant,
 };
 
-/// What the first field of a file says.
+/// The value of the first field of a file.
 const FORMAT: &str = "einc-machine/1";
 
 /// Times that each figure is taken; the least counts, since what disturbs only adds.

@@ -16,7 +16,7 @@ use clap::{Args, Command};
 use einc_diag::{Diagnostic, did_you_mean};
 use std::{collections::BTreeSet, env, ffi::OsStr};
 
-/// What the names of all of them begin with.
+/// The beginning of the names of all of them.
 const PREFIX: &str = "EIN_";
 
 /// Of tests and benches, which start programs.

@@ -45,7 +45,7 @@ pub fn guard(main: impl FnOnce() -> i32) -> i32 {
     finished.unwrap_or(INTERNAL)
 }
 
-/// What an internal error does, besides its message, before the process ends: ending the other ranks of a job.
+/// Sets the action that an internal error takes, besides its message, before the process ends: ending the other ranks of a job.
 pub fn on_internal_error(abort: Option<Abort>) {
     *ABORT.lock().unwrap_or_else(PoisonError::into_inner) = abort;
 }

@@ -23,7 +23,7 @@ const NO_ROOM: &str = "E0996";
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What to tell the user.
+    /// The messages for the user.
     pub diagnostics: Vec<Diagnostic>,
     /// The exit status: 1 the program or its data is wrong, 2 usage, 3 a mistake of einc's own.
     pub status: i32,
@@ -46,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// What the compiler found on its way down: the program is wrong, or a pass of einc's own.
+    /// Makes a failure of the compiler's diagnostics: the program is wrong, or a pass of einc's own.
     pub fn of_compiler(diagnostics: Vec<Diagnostic>) -> Failure {
         let own = diagnostics.iter().any(|d| d.code == NOT_VERIFIED);
         Failure {
@@ -55,7 +55,7 @@ impl Failure {
         }
     }
 
-    /// Whether nothing is wrong but that a site may hold too little.
+    /// Returns whether nothing is wrong but that a site may hold too little.
     pub fn needs_more_memory(&self) -> bool {
         let mut errors = self.diagnostics.iter().filter(|d| d.is_error());
         errors.next().is_some_and(|d| d.code == NO_ROOM) && errors.all(|d| d.code == NO_ROOM)

@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether the process was asked to end. Cheap to clone and to look at; all clones see the same.
+/// True if the process was asked to end. Cheap to clone and to look at; all clones see the same.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     signal: Arc<AtomicUsize>,
@@ -40,11 +40,11 @@ impl Interrupt {
     pub fn asked(&self) -> Option<Signal> {
         match self.signal.load(Ordering::Relaxed) {
             0 => None,
-            number => Some(Signal::of(number)),
+            number => Some(Signal::numbered(number)),
         }
     }
 
-    /// What a run looks at: not 0 once a signal came.
+    /// Returns the number that a run looks at: not 0 once a signal came.
     pub fn flag(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.signal)
     }
@@ -66,7 +66,7 @@ pub enum Signal {
 
 impl Signal {
     /// The signal of a number.
-    pub fn of(number: usize) -> Signal {
+    pub fn numbered(number: usize) -> Signal {
         match number == SIGINT as usize {
             true => Signal::Interrupt,
             false => Signal::Terminate,

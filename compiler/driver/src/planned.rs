@@ -1,4 +1,4 @@
-//! What was planned: a plan, or the plans of a session, and the configuration that it was made for.
+//! The result of planning: a plan, or the plans of a session, and the configuration that it was made for.
 //!
 //! Must not know how it is made (`session`), kept (`bundle`) or run (`run`).
 //!
@@ -12,16 +12,16 @@ use einc_core::pipeline::Criteria;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is run, with all that it depends on besides the program's text.
+/// A prepared program, with everything it depends on besides the program's text.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Planned {
-    /// What was asked for.
+    /// The configuration that was asked for.
     pub configuration: Configuration,
     /// The answer.
     pub prepared: Prepared,
 }
 
-/// What is run: a plan, or the plans of a session.
+/// A plan, or the plans of a session.
 #[derive(Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // there is one
 pub enum Prepared {
@@ -46,9 +46,9 @@ pub struct Configuration {
     pub headers: BTreeMap<String, (DType, Vec<u64>)>,
     /// Number of sites.
     pub sites: u32,
-    /// Whether sums do not depend on the number of sites.
+    /// True if sums do not depend on the number of sites.
     pub deterministic: bool,
-    /// What the plan is chosen by.
+    /// The criteria by which the plan is chosen.
     pub criteria: Criteria,
 }
 

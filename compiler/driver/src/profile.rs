@@ -1,4 +1,4 @@
-//! What a run's steps took, for `--profile` and `--stats`: each step by its line and tensor, with what the plan states of it.
+//! Times of a run's steps, for `--profile` and `--stats`: each step by its line and tensor, with the plan's figures of it.
 //!
 //! Must not know how steps are timed, nor the form of a trace.
 //!
@@ -12,7 +12,7 @@ use ein_plan::{IndexId, Node, Operation, Plan, RelationId, memory, traffic, work
 use ein_records::{RecordError, Slice, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a step before the run.
+/// The facts that are known of a step before the run.
 struct Known {
     /// `distance · model.ein:11`.
     name: String,
@@ -111,7 +111,7 @@ fn touched(plan: &Plan, members: &[RelationId]) -> u64 {
     parts.into_iter().map(bytes).sum()
 }
 
-/// What part of an operand a step reads at most: of `A[i,0]` one column. By the indices that its positions name.
+/// Returns the largest part of an operand that a step reads: of `A[i,0]` one column. By the indices that its positions name.
 fn part_read(plan: &Plan, operation: &Operation, operand: usize) -> f64 {
     let Operation::LocalJoin { kernel, .. } = operation else {
         return 1.0;

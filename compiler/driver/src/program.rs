@@ -20,7 +20,7 @@ pub struct Program {
     pub base: PathBuf,
     /// Texts and syntax trees; file 0 is the program.
     pub sources: Sources,
-    /// What reading and parsing found wrong.
+    /// The diagnostics of reading and parsing.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -1,4 +1,4 @@
-//! What is told while a program trains: the events of a session as records, wherever the user wants them.
+//! Records of a training: the events of a session, written wherever the user wants them.
 //!
 //! Must not know how steps are run, or the formats of records.
 //!
@@ -30,7 +30,7 @@ pub struct Records {
 struct State {
     recorder: Option<Recorder>,
     examples: u64,
-    /// What could not be recorded.
+    /// The error of a record that could not be written.
     lost: Option<RecordError>,
 }
 
@@ -137,7 +137,7 @@ impl Records {
     }
 }
 
-/// What a validated definition is called in records, where every record has some names already.
+/// Returns the name of a validated definition in records, where every record has some names already.
 fn column(name: &str) -> String {
     match name {
         "step" | "epoch" | "loss" | "rate" | "examples" | "seconds" => format!("validation.{name}"),

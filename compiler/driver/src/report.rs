@@ -1,4 +1,4 @@
-//! What a run gave or why it stopped, for people.
+//! Messages about the results of a run, or about why it stopped, for people.
 //!
 //! Must not know how text reaches a terminal.
 //!
@@ -24,7 +24,7 @@ pub fn results(report: &Report) -> String {
         .collect()
 }
 
-/// What the plan stated and what was measured; `resident` is the process's peak beyond what it had before the run.
+/// Prints the plan's figures beside those that were measured; `resident` is the process's peak beyond what it had before the run.
 ///
 /// ```text
 /// stats: site 0: stated peak 12.3 MB, held 12.1 MB
@@ -89,7 +89,7 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
     text
 }
 
-/// The same of a session: its plans are walked many times, so that memory is stated, and what sites exchange between rounds of their own.
+/// Prints the figures of a session: its plans are walked many times, so that memory is stated, and the exchanges of sites between rounds of their own.
 pub fn session_figures(
     session: &Session,
     report: &Report,

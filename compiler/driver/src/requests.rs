@@ -1,4 +1,4 @@
-//! What a command line asks of a program beyond its text: numbers as data, more outputs, and no data for what nothing needs.
+//! Requests of a command line beyond the text of a program: numbers as data, more outputs, and no data for inputs that nothing needs.
 //!
 //! Each request changes the items of the syntax tree, so every later pass sees an ordinary program. Must not know what
 //! definitions mean.
@@ -32,12 +32,12 @@ pub fn applied<'p>(
 ) -> Cow<'p, Program> {
     let more = outputs(program, settings);
     let mut program = Cow::Borrowed(program);
-    if !settings.numbers.is_empty() || !more.is_empty() {
-        if let Some(file) = program.to_mut().sources.files.first_mut() {
-            let items = &mut file.ast.items;
-            (items.iter_mut()).for_each(|item| fill(item, &settings.numbers));
-            items.extend(more);
-        }
+    if (!settings.numbers.is_empty() || !more.is_empty())
+        && let Some(file) = program.to_mut().sources.files.first_mut()
+    {
+        let items = &mut file.ast.items;
+        (items.iter_mut()).for_each(|item| fill(item, &settings.numbers));
+        items.extend(more);
     }
     if purpose == Purpose::Run
         && let Some(mut kept) = needed(&program, settings).map(Vec::into_iter)

@@ -29,16 +29,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What was found in a program.
+/// A checked program.
 #[derive(Debug)]
 pub struct Checked {
     /// Errors and warnings in source order.
     pub diagnostics: Vec<Diagnostic>,
     /// The program, if there is no error and all sizes are known.
     pub program: Option<einsum::Program>,
-    /// What is done before the program.
+    /// The training that comes before the program.
     pub training: Option<sema::training::Training>,
-    /// What it is known for.
+    /// The configuration that it was checked for.
     configuration: Configuration,
 }
 
@@ -142,7 +142,7 @@ fn in_source_order(diagnostics: &mut Vec<Diagnostic>) {
 /// it was made for the same. Also returns warnings.
 ///
 /// # Errors
-/// What is wrong with the program, its data, its sizes or the settings.
+/// The program, its data, its sizes or the settings are wrong.
 pub fn plan(
     program: &Program,
     settings: &Settings,
@@ -163,7 +163,7 @@ pub fn plan(
     Ok((planned.prepared, warnings))
 }
 
-/// What is run of a program that was checked for a number of sites; all sizes are known. Also returns warnings.
+/// Plans a program that was checked for a number of sites; all sizes are known. Also returns warnings.
 ///
 /// # Errors
 /// The errors of the check; else unknown sizes, or what the compiler found on its way down.
@@ -225,10 +225,10 @@ fn compiled(
     pipeline::compile_advised(program, options, (&deadline, &soon)).map_err(Failure::of_compiler)
 }
 
-/// What is told about a plan, warnings, and, of a program that trains, which of its plans it is.
+/// A report on a plan, warnings, and, of a program that trains, which of its plans it is.
 pub type PlanSummary = (PlanReport, Vec<Diagnostic>, Option<String>);
 
-/// What is to be told about a plan.
+/// The parts of a plan that are to be reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReportOptions {
     /// Other plans beside it.
@@ -305,7 +305,7 @@ fn step_of(training: sema::training::Training) -> Result<(String, einsum::Progra
     first.ok_or_else(|| Failure::internal("the program trains, and its step has no program"))
 }
 
-/// Whether a number of seconds from now has passed.
+/// True if a number of seconds from now has passed.
 /// Longest that is looked for what would help where no plan fits in memory.
 const ADVICE: Duration = Duration::from_secs(8);
 

@@ -31,9 +31,9 @@ pub struct Settings {
     pub shows: Vec<String>,
     /// Number of sites; `None`: one, or under a launcher the number of ranks.
     pub sites: Option<u32>,
-    /// Whether results do not depend on the number of sites in any bit.
+    /// True if results do not depend on the number of sites in any bit.
     pub deterministic: bool,
-    /// What the plan is chosen by.
+    /// The criteria by which the plan is chosen.
     pub criteria: Criteria,
     /// Folder for what rests on disk; `None`: /var/tmp.
     pub spill: Option<PathBuf>,
@@ -43,9 +43,9 @@ pub struct Settings {
     pub seed: u64,
     /// Threads of this process; `None`: its share of the cores.
     pub threads: Option<usize>,
-    /// What computes kernels.
+    /// The device that computes kernels.
     pub device: DeviceKind,
-    /// Whether the run ends with figures.
+    /// True if the run ends with figures.
     pub stats: bool,
     /// After how long a site that waits for others says so.
     pub patience: Option<Duration>,
@@ -57,7 +57,7 @@ pub struct Settings {
     pub export: Option<PathBuf>,
     /// How progress of training is shown.
     pub progress: Show,
-    /// Whether the program only evaluates, with params that it is given.
+    /// True if the program only evaluates, with params that it is given.
     pub inference: bool,
     /// A file of params, by full name.
     pub weights: Option<PathBuf>,

@@ -40,7 +40,7 @@ pub fn check(
     Err(Diagnostic::error("E0705", message).help("name another file"))
 }
 
-/// The same of a file that is put in place as a whole: what is there, if anything, is a regular file. Returns its path, of a link the path of
+/// Checks a file that is put in place as a whole: if something is there, it is a regular file. Returns its path, of a link the path of
 /// what it leads to.
 ///
 /// # Errors

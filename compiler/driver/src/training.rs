@@ -20,7 +20,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 /// Plans everything that a session walks.
 ///
 /// # Errors
-/// What `compile` finds, and a session that does not fit.
+/// The errors of `compile`, and a session that does not fit.
 pub fn plan(
     training: &Training,
     last: &einsum::Program,
@@ -355,7 +355,7 @@ fn fits(session: &Session, options: &Options) -> Result<(), Failure> {
             "E0996",
             format!("training needs {most} bytes at a site, of which `--memory` allows {memory}"),
         )
-        .help("the states of the optimizer and the params stay in memory beside what a step needs")
+        .help("the states of the optimizer and the params stay in memory beside the tensors of a step")
         .help("use more sites, a smaller batch, or `accumulate:`"),
     ]))
 }

@@ -69,7 +69,7 @@ fn the_first_signal_asks_and_the_second_ends() {
 #[test]
 fn statuses_are_a_shells() {
     assert_eq!(
-        (Signal::of(2), Signal::of(15)),
+        (Signal::numbered(2), Signal::numbered(15)),
         (Signal::Interrupt, Signal::Terminate)
     );
     assert_eq!(

@@ -53,13 +53,13 @@ output loss
     )
 }
 
-struct Place(tempfile::TempDir);
+struct Workspace(tempfile::TempDir);
 
-impl Place {
-    fn new() -> Place {
+impl Workspace {
+    fn new() -> Workspace {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("net.ein"), program(folder.path())).unwrap();
-        Place(folder)
+        Workspace(folder)
     }
 
     /// Runs up to `K` and `L` steps of the blocks; returns the exit status.
@@ -93,7 +93,7 @@ impl Place {
 
 #[test]
 fn continued_bit_for_bit_on_any_number_of_sites() {
-    let place = Place::new();
+    let place = Workspace::new();
     let whole = place.trained(Begin::Anew, 2, [40, 9]);
     // In the middle of an epoch, at the end of one, before the first checkpoint of the rhythm, in the second block.
     for (stop, sites) in [
@@ -122,7 +122,7 @@ fn continued_bit_for_bit_on_any_number_of_sites() {
 
 #[test]
 fn refused_where_it_cannot_be_continued() {
-    let place = Place::new();
+    let place = Workspace::new();
     assert_eq!(
         place.status(Begin::Resume, 1, [4, 0], 0),
         1,

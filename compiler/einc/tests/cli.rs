@@ -1,6 +1,6 @@
 //! The `einc` command as a user meets it: what it prints, where, and its exit status.
 //!
-//! What programs compute is tested elsewhere; here the programs are as small as they can be.
+//! Values that programs compute are tested elsewhere; here the programs are as small as they can be.
 #![allow(clippy::unwrap_used)]
 
 use std::{

@@ -56,7 +56,7 @@ pub(super) fn flowing(kernel: &Kernel, operands: usize) -> Vec<bool> {
         arguments.for_each(|argument| flows[argument.operand as usize] = true);
         return flows;
     }
-    let sketch = Sketch::of(kernel, &[]);
+    let sketch = Sketch::of_statement(kernel, &[]);
     let mut seen = vec![false; kernel.graph.len()];
     let mut open = vec![kernel.root];
     while let Some(id) = open.pop() {

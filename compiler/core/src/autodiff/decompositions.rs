@@ -1,4 +1,4 @@
-//! What flows back through factorisations of a matrix.
+//! Gradients of factorisations of a matrix.
 //!
 //! With X̄ for the adjoint of X: `cholesky` and `eigh` as in Giles (2008) and Murray (2016), "Differentiation of the Cholesky
 //! decomposition": with S the adjoint of a full symmetric matrix, what is read of it is the lower triangle, so Ā is S + Sᵀ

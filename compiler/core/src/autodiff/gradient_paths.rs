@@ -10,7 +10,7 @@ use crate::einsum::{BlockId, Definition, LoopValue, Program, TensorId};
 use einc_diag::Diagnostic;
 use std::collections::{HashMap, HashSet};
 
-/// What lies between.
+/// The tensors between the loss and the tensors that gradients are asked of.
 pub(super) struct GradientPaths {
     /// By tensor: where it stands in an order in which operands stand before their users.
     position: Vec<usize>,
@@ -25,6 +25,76 @@ pub(super) struct GradientPaths {
     inputs: HashMap<BlockId, HashSet<TensorId>>,
     /// By value of a block: its tensor.
     pub(super) values: HashMap<LoopValue, TensorId>,
+}
+
+/// The steps by which a derivative flows from tensor to tensor.
+struct Flows {
+    /// By tensor: the tensors that it flows to.
+    forward: Vec<Vec<TensorId>>,
+    /// By tensor: the tensors that flow to it.
+    backward: Vec<Vec<TensorId>>,
+    users: Vec<Vec<TensorId>>,
+    inputs: HashMap<BlockId, HashSet<TensorId>>,
+    values: HashMap<LoopValue, TensorId>,
+}
+
+impl Flows {
+    /// Collects the steps of a program; `order` are its tensors, operands before their users.
+    fn of_program(program: &Program, order: &[TensorId], flows: &[Vec<bool>]) -> Flows {
+        let count = program.tensors.len();
+        let mut found = Flows {
+            forward: vec![vec![]; count],
+            backward: vec![vec![]; count],
+            users: vec![vec![]; count],
+            inputs: HashMap::new(),
+            values: HashMap::new(),
+        };
+        for id in order {
+            let tensor = program.tensor(*id);
+            match &tensor.definition {
+                Definition::Source(_) => {}
+                Definition::Statement { operands, .. } => {
+                    let flowing = operands.iter().zip(&flows[id.0 as usize]);
+                    for (operand, _) in flowing.filter(|(_, flows)| **flows) {
+                        found.users[operand.0 as usize].push(*id);
+                        found.step(program, *operand, *id, tensor.block);
+                    }
+                }
+                Definition::Loop(value) => {
+                    found.values.insert(*value, *id);
+                    let block = program.block(value.block());
+                    let from = match value {
+                        LoopValue::Counter(_) | LoopValue::Rounds(_) => vec![],
+                        LoopValue::State(_, number) | LoopValue::Last(_, number) => {
+                            let state = block.states[*number as usize];
+                            vec![state.initial, state.next]
+                        }
+                        LoopValue::Collected(_, number) => {
+                            vec![block.collected[*number as usize].value]
+                        }
+                    };
+                    for from in from {
+                        let known = (from.0 as usize) < count;
+                        if known && program.tensor(from).dtype.is_float() {
+                            found.step(program, from, *id, Some(value.block()));
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds a step that goes into a block, or stays outside of all.
+    fn step(&mut self, program: &Program, from: TensorId, to: TensorId, into: Option<BlockId>) {
+        self.forward[from.0 as usize].push(to);
+        self.backward[to.0 as usize].push(from);
+        for block in program.path(into) {
+            if !program.encloses(Some(block), program.tensor(from).block) {
+                self.inputs.entry(block).or_default().insert(from);
+            }
+        }
+    }
 }
 
 impl GradientPaths {
@@ -44,63 +114,13 @@ impl GradientPaths {
         for (at, id) in order.iter().enumerate() {
             position[id.0 as usize] = at;
         }
-        let mut values = HashMap::new();
-        // From and to, and the block that the flow goes into.
-        let mut edges: Vec<(TensorId, TensorId)> = vec![];
-        let mut users = vec![vec![]; count];
-        let mut inputs: HashMap<BlockId, HashSet<TensorId>> = HashMap::new();
-        let mut enters = |from: TensorId, place: Option<BlockId>| {
-            for block in program.path(place) {
-                if !program.encloses(Some(block), program.tensor(from).block) {
-                    inputs.entry(block).or_default().insert(from);
-                }
-            }
-        };
-        let known = |id: TensorId| (id.0 as usize) < count;
-        let is_float = |id: TensorId| known(id) && program.tensor(id).dtype.is_float();
-        for id in &order {
-            let tensor = program.tensor(*id);
-            match &tensor.definition {
-                Definition::Source(_) => {}
-                Definition::Statement { operands, .. } => {
-                    let flowing = operands.iter().zip(&flows[id.0 as usize]);
-                    for (operand, _) in flowing.filter(|(_, flows)| **flows) {
-                        edges.push((*operand, *id));
-                        users[operand.0 as usize].push(*id);
-                        enters(*operand, tensor.block);
-                    }
-                }
-                Definition::Loop(value) => {
-                    values.insert(*value, *id);
-                    let block = program.block(value.block());
-                    match value {
-                        LoopValue::Counter(_) | LoopValue::Rounds(_) => {}
-                        LoopValue::State(of, number) | LoopValue::Last(of, number) => {
-                            let state = block.states[*number as usize];
-                            for from in [state.initial, state.next] {
-                                if is_float(from) {
-                                    edges.push((from, *id));
-                                    enters(from, Some(*of));
-                                }
-                            }
-                        }
-                        LoopValue::Collected(of, number) => {
-                            let from = block.collected[*number as usize].value;
-                            if is_float(from) {
-                                edges.push((from, *id));
-                                enters(from, Some(*of));
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        let mut forward = vec![vec![]; count];
-        let mut backward = vec![vec![]; count];
-        for (from, to) in edges {
-            forward[from.0 as usize].push(to);
-            backward[to.0 as usize].push(from);
-        }
+        let Flows {
+            mut forward,
+            mut backward,
+            users,
+            inputs,
+            values,
+        } = Flows::of_program(program, &order, flows);
         // A state of a round that the loss is in is where its gradient ends.
         let rounds = program.path(program.tensor(loss).block);
         for (value, id) in &values {
@@ -144,7 +164,7 @@ impl GradientPaths {
         })
     }
 
-    /// Whether there is a way from a tensor that is differentiated by, or in a round to what the round gives on.
+    /// Returns whether there is a way from a tensor that is differentiated by, or in a round to what the round gives on.
     pub(super) fn leads(&self, id: TensorId) -> bool {
         self.leads[id.0 as usize]
     }
@@ -219,12 +239,12 @@ impl GradientPaths {
 pub(super) struct Level {
     /// A block, or outside of all.
     pub(super) place: Option<BlockId>,
-    /// Whether what stands around it counts as well.
+    /// True if what stands around it counts as well.
     pub(super) around: bool,
 }
 
 impl Level {
-    /// Whether what stands in that block is at this level.
+    /// Returns whether what stands in that block is at this level.
     pub(super) fn has(self, program: &Program, block: Option<BlockId>) -> bool {
         match self.around {
             true => program.encloses(block, self.place),
@@ -233,7 +253,7 @@ impl Level {
     }
 }
 
-/// What can be reached.
+/// Returns the tensors that can be reached.
 fn closure(from: TensorId, edges: &[Vec<TensorId>]) -> Vec<bool> {
     let mut reached = vec![false; edges.len()];
     let mut open = vec![from];

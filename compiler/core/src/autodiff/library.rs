@@ -1,4 +1,4 @@
-//! What flows back through library operations.
+//! Gradients of library operations.
 //!
 //! With X̄ for the adjoint of X: `solve` b̄ = A⁻ᵀ x̄, Ā = −b̄ xᵀ; `inv` Ā = −Yᵀ Ȳ Yᵀ; `logdet` Ā = ȳ A⁻ᵀ; what factors a matrix is in
 //! `decompositions`. `sort` and `topk` read their operand at positions that have no derivative. All of it is contractions and library
@@ -41,7 +41,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// What flows to one operand.
+    /// Returns the gradient of one operand, in pieces.
     ///
     /// # Errors
     /// `E0606` where the operation has no derivative here.
@@ -74,7 +74,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What makes the statements of one adjoint.
+/// A builder of the statements of one adjoint.
 pub(super) struct Maker<'a, 'c> {
     name: String,
     origin: Origin,

@@ -43,7 +43,7 @@ use transpose::{Piece, Reading, transpose};
 pub struct Gradient {
     /// Of the shape of the tensor, in its compute type.
     pub tensor: TensorId,
-    /// Whether the loss depends on the tensor by a way that has a derivative; if not, the gradient is zeros.
+    /// True if the loss depends on the tensor by a way that has a derivative; if not, the gradient is zeros.
     pub depends: bool,
 }
 
@@ -76,11 +76,11 @@ enum Adjoint {
     Tensor(TensorId),
 }
 
-/// What is differentiated: a scalar, or what a round of a block gives on.
+/// The tensor that is differentiated: a scalar, or a value that a round of a block hands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Loss(u32);
 
-/// What flows to each tensor, as tensors of its shape.
+/// The gradients that flow to each tensor, as tensors of its shape.
 type Through = HashMap<TensorId, Vec<TensorId>>;
 
 /// A hidden statement to be.
@@ -113,7 +113,7 @@ pub fn gradients(
     wrt: &[TensorId],
 ) -> Result<Vec<TensorId>, Diagnostic> {
     let mut gradients = Gradients::default();
-    let of = |tensor: &TensorId| Ok(gradients.of(program, loss, *tensor)?.tensor);
+    let of = |tensor: &TensorId| Ok(gradients.derivative(program, loss, *tensor)?.tensor);
     wrt.iter().map(of).collect()
 }
 
@@ -131,7 +131,7 @@ impl Gradients {
     /// # Errors
     /// `E0606` where the loss is no floating-point scalar, the tensor is not floating-point, an operation between the two has
     /// no derivative here, or the number of the rounds between them is not bounded.
-    pub fn of(
+    pub fn derivative(
         &mut self,
         program: &mut Program,
         loss: TensorId,
@@ -164,7 +164,7 @@ impl Gradients {
         Ok(gradient)
     }
 
-    /// Whether a gradient that was taken in a round is one by what stands in the round, now that all of the program is there. When it
+    /// Returns whether a gradient that was taken in a round is one by what stands in the round, now that all of the program is there. When it
     /// is taken, the `next` of a state that is made of it is not.
     ///
     /// # Errors
@@ -277,7 +277,7 @@ impl Gradients {
         Ok(self.statements.sum(program, tensor, pieces))
     }
 
-    /// What flows to a tensor through one statement.
+    /// Returns the gradients that flow to a tensor through one statement.
     fn pieces(
         &mut self,
         program: &mut Program,

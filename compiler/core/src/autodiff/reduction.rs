@@ -45,7 +45,7 @@ pub(super) fn prepare(
     (kernel, operands): (&Kernel, &[TensorId]),
     adjoint: Adjoint,
 ) -> Prepared {
-    let mut sketch = Sketch::of(kernel, operands);
+    let mut sketch = Sketch::of_statement(kernel, operands);
     let dtype = sketch.graph.dtype(kernel.root);
     let out = places(&mut sketch, kernel.output_rank as usize);
     let v = match adjoint {
@@ -323,7 +323,7 @@ impl Case<'_> {
     }
 }
 
-/// Whether a value has the same bits however often, and in whatever company, it is computed: nothing in it rounds.
+/// Returns whether a value has the same bits however often, and in whatever company, it is computed: nothing in it rounds.
 fn is_exact(sketch: &Sketch, id: NodeId) -> bool {
     use Function::*;
     sketch.below(&[id]).into_iter().all(|id| {

@@ -35,8 +35,19 @@ struct Pair {
     first_block: usize,
 }
 
+/// A tensor whose slices the rounds read, the dimension that counts the rounds, and the number of the collected value that holds its gradient.
+type CollectedSlice = (TensorId, usize, u32);
+
+/// A state of the rounds forwards whose gradient is a state of the way back.
+struct BackState {
+    /// The state at the beginning of a round, if something reads it.
+    begins: Option<TensorId>,
+    initial: TensorId,
+    next: TensorId,
+}
+
 impl Gradients {
-    /// What flows back through a block to the tensors around it, given what flows to its results.
+    /// Returns the gradients of the tensors around a block, given those of its results.
     pub(super) fn through_block(
         &mut self,
         program: &mut Program,
@@ -53,64 +64,12 @@ impl Gradients {
                 "E0606",
                 format!("a gradient through the rounds of `{}`, whose number nobody knows", block.name),
             )
-            .help("what the rounds compute is kept for the way back: give them a bound of numbers, dims and consts"));
+            .help("the values of all rounds are kept for the way back: give the loop a bound of numbers, dims and consts"));
         };
         let exact = self.statements.exact.clone();
-        let count = |_| self.loop_value(program, ways, LoopValue::Rounds(id));
-        let made = block.until.map(count);
-        let mut pair = Pair {
-            forth: id,
-            back: BlockId(program.blocks.len() as u32),
-            rounds,
-            made,
-            counter: TensorId::UNKNOWN,
-            first_tensor: program.tensors.len(),
-            first_block: program.blocks.len(),
-        };
-        let name = unique_block(program, &format!("grad.{}", block.name));
-        program.blocks.push(Block {
-            name,
-            parent: block.parent,
-            bound: Bound::Rounds(rounds),
-            until: None,
-            states: vec![],
-            collected: vec![],
-            origin: block.origin,
-        });
-        pair.counter = self.loop_value(program, ways, LoopValue::Counter(pair.back));
+        let pair = self.begin_back(program, ways, id, rounds);
         let inner = self.new_loss();
-        // What a round forwards gives on.
-        let mut seeds: HashMap<TensorId, Vec<TensorId>> = HashMap::new();
-        let mut states = vec![];
-        for (number, state) in (0..).zip(&block.states) {
-            let at = |value: LoopValue| ways.values.get(&value).copied();
-            let (begins, last) = (
-                at(LoopValue::State(id, number)),
-                at(LoopValue::Last(id, number)),
-            );
-            let leads = [begins, last]
-                .into_iter()
-                .flatten()
-                .any(|id| ways.leads(id));
-            if !leads || !program.tensor(state.initial).dtype.is_float() {
-                continue;
-            }
-            let adjoint = last.and_then(|last| self.adjoints.get(&(loss, last)).copied().flatten());
-            let initial = self.as_tensor(program, state.next, adjoint);
-            let adjoint = self.back_state(program, &pair, state.next, initial);
-            seeds.entry(state.next).or_default().push(adjoint);
-            states.push((begins, state.initial, state.next, adjoint));
-        }
-        for (number, collected) in (0..).zip(&block.collected) {
-            let all = ways.values.get(&LoopValue::Collected(id, number));
-            let adjoint = all.and_then(|all| self.adjoints.get(&(loss, *all)).copied().flatten());
-            if let (Some(all), Some(adjoint)) = (all.copied(), adjoint) {
-                let adjoint = self.as_tensor(program, all, Some(adjoint));
-                let dim = collected.dim as usize;
-                let slice = self.slice(program, &pair, adjoint, dim);
-                seeds.entry(collected.value).or_default().push(slice);
-            }
-        }
+        let (seeds, states) = self.seeds(program, ways, loss, &pair);
         // One round back.
         let level = Level {
             place: Some(id),
@@ -121,13 +80,14 @@ impl Gradients {
             let adjoint = self.combined(program, ways, (inner, level), tensor, more)?;
             self.adjoints.insert((inner, tensor), adjoint);
         }
-        for (number, (begins, _, next, _)) in states.iter().enumerate() {
+        for (number, state) in states.iter().enumerate() {
+            let begins = state.begins;
             let adjoint = begins.and_then(|id| self.adjoints.get(&(inner, id)).copied().flatten());
-            let next = self.as_tensor(program, *next, adjoint);
+            let next = self.as_tensor(program, state.next, adjoint);
             program.blocks[pair.back.0 as usize].states[number].next = next;
         }
         let mut through: HashMap<TensorId, usize> = HashMap::new();
-        let mut by_round: Vec<(TensorId, usize, u32)> = vec![];
+        let mut by_round: Vec<CollectedSlice> = vec![];
         for input in ways.inputs(id) {
             if !seeds.contains_key(&input)
                 && let Some(slices) = self.read_by_round(program, ways, level, input)
@@ -165,13 +125,109 @@ impl Gradients {
         }
         self.move_back(program, ways, &pair);
         self.statements.exact = exact;
-        // After it.
-        let mut flows = Through::new();
-        for (number, (_, initial, ..)) in (0..).zip(&states) {
-            let last = self.loop_value(program, ways, LoopValue::Last(pair.back, number));
-            flows.entry(*initial).or_default().push(last);
+        let flows = self.behind(program, ways, &pair, &states, (&through, &by_round));
+        self.through.insert((loss, id), flows.clone());
+        Ok(flows)
+    }
+
+    /// Adds the block that goes back through a block, still without states.
+    fn begin_back(
+        &mut self,
+        program: &mut Program,
+        ways: &GradientPaths,
+        id: BlockId,
+        rounds: u64,
+    ) -> Pair {
+        let block = program.block(id).clone();
+        let count = |_| self.loop_value(program, ways, LoopValue::Rounds(id));
+        let made = block.until.map(count);
+        let mut pair = Pair {
+            forth: id,
+            back: BlockId(program.blocks.len() as u32),
+            rounds,
+            made,
+            counter: TensorId::UNKNOWN,
+            first_tensor: program.tensors.len(),
+            first_block: program.blocks.len(),
+        };
+        let name = unique_block(program, &format!("grad.{}", block.name));
+        program.blocks.push(Block {
+            name,
+            parent: block.parent,
+            bound: Bound::Rounds(rounds),
+            until: None,
+            states: vec![],
+            collected: vec![],
+            origin: block.origin,
+        });
+        pair.counter = self.loop_value(program, ways, LoopValue::Counter(pair.back));
+        pair
+    }
+
+    /// Adds the states that go back, and returns the gradients that a round begins with: those of the next states, and a slice of
+    /// those of the collected values.
+    fn seeds(
+        &mut self,
+        program: &mut Program,
+        ways: &GradientPaths,
+        loss: super::Loss,
+        pair: &Pair,
+    ) -> (HashMap<TensorId, Vec<TensorId>>, Vec<BackState>) {
+        let id = pair.forth;
+        let block = program.block(id).clone();
+        let mut seeds: HashMap<TensorId, Vec<TensorId>> = HashMap::new();
+        let mut states = vec![];
+        for (number, state) in (0..).zip(&block.states) {
+            let at = |value: LoopValue| ways.values.get(&value).copied();
+            let (begins, last) = (
+                at(LoopValue::State(id, number)),
+                at(LoopValue::Last(id, number)),
+            );
+            let leads = [begins, last]
+                .into_iter()
+                .flatten()
+                .any(|id| ways.leads(id));
+            if !leads || !program.tensor(state.initial).dtype.is_float() {
+                continue;
+            }
+            let adjoint = last.and_then(|last| self.adjoints.get(&(loss, last)).copied().flatten());
+            let initial = self.as_tensor(program, state.next, adjoint);
+            let adjoint = self.back_state(program, pair, state.next, initial);
+            seeds.entry(state.next).or_default().push(adjoint);
+            states.push(BackState {
+                begins,
+                initial: state.initial,
+                next: state.next,
+            });
         }
-        for input in ways.inputs(id) {
+        for (number, collected) in (0..).zip(&block.collected) {
+            let all = ways.values.get(&LoopValue::Collected(id, number));
+            let adjoint = all.and_then(|all| self.adjoints.get(&(loss, *all)).copied().flatten());
+            if let (Some(all), Some(adjoint)) = (all.copied(), adjoint) {
+                let adjoint = self.as_tensor(program, all, Some(adjoint));
+                let dim = collected.dim as usize;
+                let slice = self.slice(program, pair, adjoint, dim);
+                seeds.entry(collected.value).or_default().push(slice);
+            }
+        }
+        (seeds, states)
+    }
+
+    /// Returns the gradients behind the block that goes back: the last states, and the slices of all rounds put together.
+    fn behind(
+        &mut self,
+        program: &mut Program,
+        ways: &GradientPaths,
+        pair: &Pair,
+        states: &[BackState],
+        (through, by_round): (&HashMap<TensorId, usize>, &[CollectedSlice]),
+    ) -> Through {
+        let mut flows = Through::new();
+        for (number, state) in (0..).zip(states) {
+            let last = self.loop_value(program, ways, LoopValue::Last(pair.back, number));
+            flows.entry(state.initial).or_default().push(last);
+        }
+        for input in ways.inputs(pair.forth) {
             if let Some(number) = through.get(&input) {
                 let value = LoopValue::Last(pair.back, *number as u32);
                 let last = self.loop_value(program, ways, value);
@@ -179,13 +235,12 @@ impl Gradients {
             }
         }
         for (input, dim, number) in by_round {
-            let value = LoopValue::Collected(pair.back, number);
+            let value = LoopValue::Collected(pair.back, *number);
             let all = self.loop_value(program, ways, value);
-            let part = self.in_order(program, &pair, input, all, dim);
-            flows.entry(input).or_default().push(part);
+            let part = self.in_order(program, pair, *input, all, *dim);
+            flows.entry(*input).or_default().push(part);
         }
-        self.through.insert((loss, id), flows.clone());
-        Ok(flows)
+        flows
     }
 
     /// The tensors of a block through which alone a tensor around it is read, if each is what one round reads of it: `W[counter, i]`;
@@ -294,7 +349,7 @@ impl Gradients {
         }
     }
 
-    /// What a tensor of the rounds forwards is in each of them.
+    /// Collects a tensor of the rounds forwards, so that each round backwards reads its own.
     fn collect(
         &mut self,
         program: &mut Program,
@@ -317,7 +372,7 @@ impl Gradients {
     }
 }
 
-/// Whether a statement gives a tensor at the number of the round, and nothing else; the dimension that counts the rounds.
+/// Returns whether a statement gives a tensor at the number of the round, and nothing else; the dimension that counts the rounds.
 fn slice_by(
     program: &Program,
     block: BlockId,

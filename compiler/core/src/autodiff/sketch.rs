@@ -1,6 +1,6 @@
 //! A kernel's expressions in the making: a graph, the tensors it reads, and arithmetic that simplifies as it builds.
 //!
-//! What is known is computed at once: `x + 0`, `x * 1`, `-(-x)`, numbers with numbers, `where` with a known condition.
+//! Known values are computed at once: `x + 0`, `x * 1`, `-(-x)`, numbers with numbers, `where` with a known condition.
 //! A product with 0 is 0, whatever the other factor: these expressions are adjoints, and no adjoint flows there. Must
 //! not know derivatives.
 //!
@@ -25,7 +25,7 @@ pub(super) struct Sketch {
 
 impl Sketch {
     /// Begins with the expressions of a statement; its nodes keep their numbers.
-    pub(super) fn of(kernel: &Kernel, operands: &[TensorId]) -> Sketch {
+    pub(super) fn of_statement(kernel: &Kernel, operands: &[TensorId]) -> Sketch {
         Sketch {
             graph: kernel.graph.clone(),
             operands: operands.to_vec(),
@@ -33,7 +33,7 @@ impl Sketch {
         }
     }
 
-    /// Whether positions are inside an operand of the statement that it began with.
+    /// Returns whether positions are inside an operand of the statement that it began with.
     pub(super) fn inside(&mut self, operand: u32, positions: &[NodeId]) -> NodeId {
         let shape = self.shapes[operand as usize].clone();
         let mut inside = self.truth(true);
@@ -291,7 +291,7 @@ impl Sketch {
         sum.unwrap_or_else(|| self.whole(0))
     }
 
-    /// Whether a node has a value at every point: it reads nothing without `else` and divides no integers.
+    /// Returns whether a node has a value at every point: it reads nothing without `else` and divides no integers.
     fn is_total(&self, id: NodeId) -> bool {
         self.below(&[id])
             .into_iter()
@@ -324,7 +324,7 @@ impl Sketch {
 /// Copies expressions from one sketch to another with something else for every index.
 pub(super) struct Copy<'a> {
     from: &'a Sketch,
-    /// What stands for the indices of `from`.
+    /// The nodes that stand for the indices of `from`.
     indices: Vec<NodeId>,
     /// This operand of `from` reads 0 outside its range and where the condition, a node of the other sketch, fails.
     bounded: Option<(TensorId, NodeId)>,

@@ -85,7 +85,7 @@ impl Statements {
             return tensor;
         };
         let (name, origin) = (format!("grad.{}.exact", of.name), of.origin);
-        let sketch = Sketch::of(&kernel, &operands);
+        let sketch = Sketch::of_statement(&kernel, &operands);
         let statement = Statement {
             rank: kernel.output_rank as usize,
             indices: kernel.indices,

@@ -201,7 +201,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Whether an adjoint that is 0 elsewhere says all that must be said of the indices that are solved for: nothing
+    /// Returns whether an adjoint that is 0 elsewhere says all that must be said of the indices that are solved for: nothing
     /// else depends on them. A sum of products then stays one.
     fn adjoint_bounds(&self, adjoint: TensorId) -> bool {
         let reading = self.reading;
@@ -240,7 +240,7 @@ impl Solver<'_> {
             .all(|id| !depends[id.0 as usize])
     }
 
-    /// Whether the solution of an index may be below 0, and whether it may be past the index's range.
+    /// Returns whether the solution of an index may be below 0, and whether it may be past the index's range.
     fn needs_range(&self, index: usize) -> (bool, bool) {
         let Some(solution) = &self.solutions[index] else {
             return (false, false);
@@ -343,7 +343,7 @@ impl Solver<'_> {
             .collect()
     }
 
-    /// What stands for an index of the statement.
+    /// Returns the node that stands for an index of the statement.
     fn index_node(&self, to: &mut Sketch, index: usize, numbers: &[usize]) -> NodeId {
         match &self.solutions[index] {
             None => to.index(numbers[index]),
@@ -386,7 +386,7 @@ impl Solver<'_> {
         sum
     }
 
-    /// What the solutions ask for: divisions that leave nothing and, unless a read sees to that, values in range.
+    /// Returns the conditions of the solutions: divisions that leave nothing and, unless a read sees to that, values in range.
     fn solved(&self, to: &mut Sketch, nodes: &[NodeId], numbers: &[usize], ranged: bool) -> NodeId {
         let mut all = to.truth(true);
         let zero = to.whole(0);

@@ -1,4 +1,4 @@
-//! What an IA program costs: values transferred, bytes that really move, arithmetic, memory.
+//! Costs of IA programs: values transferred, bytes that really move, arithmetic, memory.
 //!
 //! Transfer is the paper's, on meshes: moving a relation of f values to a placement costs f times the copies of each
 //! value that the placement has, so BCAST to all s sites f · s and SHUF f (for partial results f is that of all
@@ -15,23 +15,23 @@ use ein_plan::{Mesh, Plan, memory, traffic, work};
 
 pub use ein_plan::work::flops_per_point;
 
-/// What a program runs on.
+/// The machine that a program runs on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// Number of sites, from 1.
     pub sites: u32,
 }
 
-/// What one relation costs to make.
+/// The cost of making one relation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepCost {
     /// Values transferred, as the paper counts them.
     pub transfer: u128,
     /// Values that go to another site, over all sites.
     pub floats: u64,
-    /// The same in bytes.
+    /// The bytes of these values.
     pub bytes: u64,
-    /// What the site receives that receives the most.
+    /// The traffic of the site that receives the most.
     pub received_max: Received,
     /// Floating-point operations of the step's busiest site.
     pub flops: u128,
@@ -39,7 +39,7 @@ pub struct StepCost {
     pub times: u64,
 }
 
-/// What a program costs.
+/// The cost of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// By relation.
@@ -48,9 +48,9 @@ pub struct Cost {
     pub transfer: u128,
     /// Values that go to another site, over all sites.
     pub floats: u64,
-    /// The same in bytes.
+    /// The bytes of these values.
     pub bytes: u64,
-    /// What the site receives that receives the most over the whole program.
+    /// The traffic of the site that receives the most over the whole program.
     pub received_max: Received,
     /// Floating-point operations of the site that has the most over the whole program.
     pub flops: u128,
@@ -59,7 +59,7 @@ pub struct Cost {
 }
 
 /// The cost of a program, and of the plan that it was lowered to, on a machine of as many sites as they are for.
-pub fn of(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
+pub fn of_plan(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
     debug_assert_eq!(program.sites, machine.sites);
     let mut load = vec![0u128; program.mesh.sites() as usize];
     let mut cost = Cost::default();

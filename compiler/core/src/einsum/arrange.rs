@@ -10,7 +10,7 @@ use super::{BlockId, Bound, Definition, Item, LoopValue, Program, TensorId};
 use std::collections::{BTreeSet, HashMap};
 
 impl Program {
-    /// The same program in a right order; `None` if a tensor needs itself without a state between. Blocks stand after
+    /// Puts the program in a right order; `None` if a tensor needs itself without a state between. Blocks stand after
     /// those around them.
     #[must_use]
     pub fn arranged(mut self) -> Option<Program> {

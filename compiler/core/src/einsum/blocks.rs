@@ -19,7 +19,7 @@ use ein_plan::Origin;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
 
-/// What a block gives. Each value is at most one tensor.
+/// A value that a block gives. Each value is at most one tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LoopValue {
     /// In the block: the number of the round, from 0; a scalar i64.
@@ -46,7 +46,7 @@ impl LoopValue {
         }
     }
 
-    /// Whether it stands around the block, after it.
+    /// Returns whether it stands around the block, after it.
     pub fn is_result(self) -> bool {
         !matches!(self, LoopValue::Counter(_) | LoopValue::State(..))
     }
@@ -66,9 +66,9 @@ pub enum Bound {
 /// A tensor that goes from round to round; all of one type and shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// What the first round begins with; visible around the block.
+    /// The value that the first round begins with; visible around the block.
     pub initial: TensorId,
-    /// What the next round begins with; visible in the block.
+    /// The value that the next round begins with; visible in the block.
     pub next: TensorId,
 }
 
@@ -92,15 +92,15 @@ pub struct Block {
     pub bound: Bound,
     /// A truth value of the block; where it holds at the end of a round, that round was the last.
     pub until: Option<TensorId>,
-    /// What goes from round to round.
+    /// The states, which go from round to round.
     pub states: Vec<State>,
-    /// What is kept of every round; the bound is a number then.
+    /// The values that are kept of every round; the bound is a number then.
     pub collected: Vec<Collected>,
     /// Where it is written.
     pub origin: Origin,
 }
 
-/// What stands in a block, in order.
+/// A part of a block's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Item {
     /// A tensor of the block itself.
@@ -112,14 +112,14 @@ pub enum Item {
 /// The tensors of a program as they nest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nest {
-    /// What stands outside all blocks.
+    /// The items outside all blocks.
     pub program: Vec<Item>,
     /// By block.
     pub blocks: Vec<Vec<Item>>,
 }
 
 impl Nest {
-    /// What stands in a block, or outside all.
+    /// Returns the items in a block, or outside all, in order.
     pub fn body(&self, block: Option<BlockId>) -> &[Item] {
         block.map_or(&self.program, |block| &self.blocks[block.0 as usize])
     }
@@ -144,7 +144,7 @@ impl Program {
         path
     }
 
-    /// Whether what stands in `outer` can be seen in `inner`: they are the same, or the one is around the other.
+    /// Returns whether what stands in `outer` can be seen in `inner`: they are the same, or the one is around the other.
     pub fn encloses(&self, outer: Option<BlockId>, inner: Option<BlockId>) -> bool {
         outer.is_none()
             || self
@@ -158,7 +158,7 @@ impl Program {
         blocks.max_by_key(|block| self.path(Some(*block)).len())
     }
 
-    /// What a tensor's value is made of, directly: operands; for what a block gives, what the block makes it of.
+    /// Returns the tensors that a tensor's value is made of, directly: operands; for a value of a block, the tensors that the block makes it of.
     pub fn made_of(&self, id: TensorId) -> Vec<TensorId> {
         let value = match &self.tensor(id).definition {
             Definition::Source(_) => return vec![],

@@ -11,7 +11,7 @@ use super::{Definition, Program, TensorId};
 use ein_plan::{Graph, Kernel, Node, NodeId};
 
 impl Program {
-    /// The same program with every statement in canonical form.
+    /// Brings every statement into canonical form.
     #[must_use]
     pub fn canonical(mut self) -> Program {
         for tensor in &mut self.tensors {
@@ -48,7 +48,7 @@ pub fn statement(kernel: Kernel, operands: &[TensorId]) -> (Kernel, Vec<TensorId
     (kernel, tensors)
 }
 
-/// The same kernel with other numbers for the operands that it reads.
+/// Renumbers the operands that a kernel reads.
 fn renumbered(mut kernel: Kernel, number: impl Fn(u32) -> u32) -> Kernel {
     let mut graph = Graph::default();
     let mut moved: Vec<NodeId> = Vec::with_capacity(kernel.graph.len());

@@ -1,4 +1,4 @@
-//! What a loop's values are copies of, for passes that place and cut tensors.
+//! The tensors that a loop's values are copies of, for passes that place and cut tensors.
 //!
 //! A state is what its initial value is before the first round, and what `next` is before the others; behind the loop it
 //! is either; what is collected is the value of every round beside those of the others. Must not know how anything is
@@ -12,7 +12,7 @@ use super::{Bound, LoopValue, Program, TensorId};
 use ein_plan::loops::EXPECTED_ROUNDS;
 
 impl LoopValue {
-    /// Whether it holds what other tensors held; else it is a number that every site knows.
+    /// Returns whether it holds what other tensors held; else it is a number that every site knows.
     pub fn is_carried(self) -> bool {
         !matches!(self, LoopValue::Counter(_) | LoopValue::Rounds(_))
     }

@@ -24,7 +24,7 @@ pub use super::values::{FaultKind, Values};
 pub struct Fault {
     /// The tensor that is computed.
     pub tensor: TensorId,
-    /// What is wrong.
+    /// The kind of the fault.
     pub kind: FaultKind,
     /// The values of the statement's indices (for [`FaultKind::NothingToChoose`] those of the output).
     pub point: Vec<u64>,

@@ -92,7 +92,7 @@ impl Program {
         outputs.map(|output| tensor(output.tensor)).collect()
     }
 
-    /// What another program has that this one has too: the largest set in which all that a tensor or block is made of is
+    /// Matches the parts of another program with equal parts of this one: the largest set in which all that a tensor or block is made of is
     /// matched as well.
     fn alike(&self, other: &Program) -> Alike {
         let tensors: HashMap<&str, u32> = (0..)
@@ -205,7 +205,7 @@ impl Alike {
     }
 }
 
-/// The same value of another block.
+/// Returns the corresponding value of another block.
 fn in_block(value: LoopValue, block: BlockId) -> LoopValue {
     match value {
         LoopValue::Counter(_) => LoopValue::Counter(block),

@@ -134,7 +134,7 @@ fn one(
     Some(result.into_iter().map(Scalar::Float).collect())
 }
 
-/// What an operation on matrices gives, several results one behind the other; nothing where it stops a run.
+/// Computes an operation on matrices, several results one behind the other; nothing where it stops a run.
 pub fn call(operation: Function, arguments: &[Matrix]) -> Option<Vec<f64>> {
     if arguments
         .iter()

@@ -1,4 +1,4 @@
-//! What the outputs of a program need.
+//! The tensors and blocks that the outputs of a program need.
 //!
 //! A block is needed where a result of it is, with what ends it; of its states and of what it collects, those are
 //! kept that are read. Must not change what is kept, except the numbers of tensors, blocks, states and what is collected.
@@ -31,7 +31,7 @@ impl Program {
         needed
     }
 
-    /// The same program without what no output needs.
+    /// Removes everything that no output needs.
     #[must_use]
     pub fn needed(mut self) -> Program {
         let needed = self.which_are_needed();
@@ -122,7 +122,7 @@ impl Program {
         self
     }
 
-    /// What decides how many rounds a block makes.
+    /// Lists the tensors that decide how many rounds a block makes.
     fn ends(&self, block: BlockId) -> impl Iterator<Item = TensorId> {
         let block = self.block(block);
         let bound = match block.bound {

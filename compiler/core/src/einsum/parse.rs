@@ -58,11 +58,11 @@ struct Reader {
     /// The block whose lines are read.
     open: Option<BlockId>,
     /// Names in blocks, which may stand further down: the place, the name, and the error if there is none.
-    later: Vec<(Place, String, ParseError)>,
+    later: Vec<(LoopSlot, String, ParseError)>,
 }
 
 /// Where the tensor of a name goes.
-enum Place {
+enum LoopSlot {
     Until(BlockId),
     Next(BlockId, usize),
     Collected(BlockId, usize),
@@ -74,7 +74,7 @@ impl Reader {
         self.names.get(&line.name()?).copied().ok_or(error)
     }
 
-    fn later(&mut self, line: &mut Line<'_>, place: Place) -> Result<()> {
+    fn later(&mut self, line: &mut Line<'_>, place: LoopSlot) -> Result<()> {
         let error = line.error("a tensor of the program");
         let name = line.name()?;
         self.later.push((place, name, error));
@@ -97,7 +97,7 @@ impl Reader {
             };
             let until = line.eat_word("until");
             if until {
-                self.later(line, Place::Until(id))?;
+                self.later(line, LoopSlot::Until(id))?;
             }
             line.expect("{")?;
             let origin = line.origin(&self.program.files)?;
@@ -124,7 +124,7 @@ impl Reader {
             let initial = self.known(line)?;
             line.expect("->")?;
             let number = self.program.blocks[at].states.len();
-            self.later(line, Place::Next(open, number))?;
+            self.later(line, LoopSlot::Next(open, number))?;
             self.program.blocks[at].states.push(State {
                 initial,
                 next: TensorId::UNKNOWN,
@@ -132,7 +132,7 @@ impl Reader {
         } else if line.at_words("collect") {
             line.expect_word("collect")?;
             let number = self.program.blocks[at].collected.len();
-            self.later(line, Place::Collected(open, number))?;
+            self.later(line, LoopSlot::Collected(open, number))?;
             line.expect_word("at")?;
             let dim = line.integer()?;
             self.program.blocks[at].collected.push(Collected {
@@ -151,9 +151,9 @@ impl Reader {
         for (place, name, error) in self.later {
             let id = *self.names.get(&name).ok_or(error)?;
             match place {
-                Place::Until(block) => program.blocks[block.0 as usize].until = Some(id),
-                Place::Next(block, at) => program.blocks[block.0 as usize].states[at].next = id,
-                Place::Collected(block, at) => {
+                LoopSlot::Until(block) => program.blocks[block.0 as usize].until = Some(id),
+                LoopSlot::Next(block, at) => program.blocks[block.0 as usize].states[at].next = id,
+                LoopSlot::Collected(block, at) => {
                     program.blocks[block.0 as usize].collected[at].value = id;
                 }
             }

@@ -11,7 +11,7 @@
 //! output C -> "c.npy"   // model.ein:6
 //! ```
 //!
-//! What stands in a block is indented; its first lines are its states and what is collected:
+//! The body of a block is indented; its first lines are its states and the collected values:
 //!
 //! ```text
 //! repeat t < 100 until small {   // model.ein:7

@@ -35,16 +35,16 @@ pub struct Case {
     pub tolerance: Vec<f64>,
 }
 
-/// What is known of the values of a tensor.
+/// Facts about the values of a tensor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quality {
     /// No value is larger in magnitude.
     pub bound: f64,
     /// Values are multiples of `2^-fraction`, if they are exact at all.
     pub fraction: u32,
-    /// Whether any order of computing gives the same bits.
+    /// True if any order of computing gives the same bits.
     pub exact: bool,
-    /// Whether values are finite; others are given out but not computed with.
+    /// True if values are finite; others are given out but not computed with.
     pub usable: bool,
 }
 
@@ -54,7 +54,7 @@ impl Case {
         self.inputs[&tensor.name].clone()
     }
 
-    /// Whether values are those of output number `output`, up to its tolerance; if not, the first difference.
+    /// Returns whether values are those of output number `output`, up to its tolerance; if not, the first difference.
     pub fn compare(&self, output: usize, expected: &Values, found: &Values) -> Result<(), String> {
         if expected.shape != found.shape {
             return Err(format!(
@@ -289,7 +289,7 @@ impl Maker {
     }
 }
 
-/// What is known of a reduction of values over that many points.
+/// Returns facts about a reduction of values over that many points.
 fn reduced_quality(
     value: Term,
     reduction: Option<Reduction>,

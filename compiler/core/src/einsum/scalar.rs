@@ -87,7 +87,7 @@ pub fn stored(x: Scalar, dtype: DType) -> Scalar {
     }
 }
 
-/// Whether a value is true, that is, not zero.
+/// Returns whether a value is true, that is, not zero.
 pub fn truth(x: Scalar) -> bool {
     match x {
         Scalar::Bool(x) => x,

@@ -38,7 +38,7 @@ const POINTS_OF_TUPLE: u64 = 1 << 17;
 pub struct Placed {
     /// The relations.
     pub tra: tra::Program,
-    /// The same on sites.
+    /// The program on sites.
     pub ia: super::Program,
 }
 
@@ -60,7 +60,7 @@ pub fn place(
     })
 }
 
-/// Whether a layout is one of the program.
+/// Returns whether a layout is one of the program.
 pub fn check(program: &Program, layout: &Layout) -> Result<(), String> {
     let axes = layout.mesh.axes.len();
     let count = program.tensors.len();
@@ -130,7 +130,7 @@ pub fn chunking_finer(
         mesh: &layout.mesh,
         deterministic,
     };
-    let classes = Classes::of(program);
+    let classes = Classes::of_program(program);
     let mut axes: Vec<Vec<u8>> = vec![vec![]; classes.count as usize];
     let mut cut_along = |class: u32, axis: u8| {
         let axes = &mut axes[class as usize];
@@ -232,7 +232,7 @@ fn points(tensor: &Tensor) -> u64 {
     extents.fold(1, u64::saturating_mul)
 }
 
-/// What pieces follow from axes.
+/// The cuts that follow from the roles of axes.
 struct Rules<'a> {
     mesh: &'a Mesh,
     deterministic: bool,
@@ -247,13 +247,13 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether a role along an axis makes a difference. In deterministic mode what is computed must not depend on
+    /// Returns whether a role along an axis makes a difference. In deterministic mode what is computed must not depend on
     /// the counts.
     fn matters(&self, axis: u8) -> bool {
         self.deterministic || self.mesh.count(axis) > 1
     }
 
-    /// What is left of each index' cut in a statement's carriers.
+    /// Returns the cut that is left of each index in a statement's carriers.
     fn addends(&self, roles: &[StatementRole], cuts: &[Cut], rank: usize) -> Vec<Option<Cut>> {
         let left = |(number, cut): (usize, &Cut)| {
             if number < rank || cut.is_whole() {

@@ -344,7 +344,7 @@ impl Translation<'_> {
         }
     }
 
-    /// What it costs to make a source or a re-arrangement at a placement; `None` if it cannot be made there, or
+    /// Returns the cost of making a source or a re-arrangement at a placement; `None` if it cannot be made there, or
     /// is computed by an operator that has run already.
     fn make_cost(&self, id: RelationId, placement: &Placement) -> Option<u128> {
         match &self.program.relation(id).operation {
@@ -367,7 +367,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Whether a source is read so if nothing is prescribed: once, and by one site only if it cannot be cut.
+    /// Returns whether a source is read so if nothing is prescribed: once, and by one site only if it cannot be cut.
     fn readable(&self, id: RelationId, placement: &Placement) -> bool {
         let mesh = &self.places.mesh;
         let keyless = self.program.relation(id).kind.keys.is_empty();

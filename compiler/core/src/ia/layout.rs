@@ -9,7 +9,7 @@
 
 use ein_plan::{IndexId, Mesh};
 
-/// What one axis of the mesh does to a tensor.
+/// The role of one axis of the mesh for a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TensorRole {
     /// All coordinates hold the same.
@@ -22,7 +22,7 @@ pub enum TensorRole {
     First,
 }
 
-/// What one axis of the mesh does to a statement.
+/// The role of one axis of the mesh for a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StatementRole {
     /// All coordinates do the same work.
@@ -46,7 +46,7 @@ pub struct Layout {
     pub rests: Vec<Vec<TensorRole>>,
 }
 
-/// What a statement needs of an operand's read, or gives as its result: one role an axis. `dim_of` is the
+/// Returns the roles of axes that a statement needs of an operand's read, or gives as its result. `dim_of` is the
 /// dimension that a cut index is (none: an operand is wanted whole, a result is partial).
 pub fn roles(
     statement: &[StatementRole],
@@ -61,7 +61,7 @@ pub fn roles(
     statement.iter().map(role).collect()
 }
 
-/// Whether what is placed so can be read as if it were placed otherwise, with nothing moved: along each axis
+/// Returns whether what is placed so can be read as if it were placed otherwise, with nothing moved: along each axis
 /// equal roles, or all coordinates hold it (each takes its slice).
 pub fn satisfies(actual: &[TensorRole], required: &[TensorRole]) -> bool {
     let mut pairs = actual.iter().zip(required);
@@ -69,7 +69,7 @@ pub fn satisfies(actual: &[TensorRole], required: &[TensorRole]) -> bool {
 }
 
 impl Layout {
-    /// The same layout with neighbouring axes that always play the same role made one.
+    /// Makes neighbouring axes one that always play the same role.
     #[must_use]
     pub fn coalesced(mut self) -> Layout {
         let mut axis = 1;

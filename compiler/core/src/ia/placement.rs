@@ -13,7 +13,7 @@ use super::{Operation, Program, Relation};
 use ein_plan::print;
 use ein_plan::{AxisRole, Fold, JoinInput, KeyDim, Mesh, Placement};
 
-/// What an operator requires of an input's placement.
+/// A requirement of an operator on an input's placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Required {
     /// Any placement will do.
@@ -22,7 +22,7 @@ pub enum Required {
     At(Placement),
 }
 
-/// Whether a relation at this placement is where an operator needs it: along each axis with several coordinates
+/// Returns whether a relation at this placement is where an operator needs it: along each axis with several coordinates
 /// at equal ones, or at all.
 pub fn satisfies(actual: &Placement, required: &Required, mesh: &Mesh) -> bool {
     let Required::At(wanted) = required else {
@@ -44,7 +44,7 @@ pub fn image(placement: &Placement, map: impl Fn(u32) -> Option<u32>) -> Option<
     Some(Placement { roles })
 }
 
-/// What a join at `result` requires of an input: along each axis the same, where the result is cut by a key
+/// Returns the requirement of a join at `result` on an input: along each axis the same, where the result is cut by a key
 /// dimension that the input has; all of it where the input does not have it.
 pub fn of_join_input(input: &JoinInput, fold: Option<&Fold>, result: &Placement) -> Required {
     let role = |role: &AxisRole| match role {
@@ -63,7 +63,7 @@ pub fn of_join_input(input: &JoinInput, fold: Option<&Fold>, result: &Placement)
     })
 }
 
-/// What an operator with this result requires of each input, in the order of [`Operation::inputs`]; what it
+/// Returns the requirements of an operator with this result on each input, in the order of [`Operation::inputs`]; a requirement that it
 /// cannot have from any placement of an input is an error.
 pub fn requirements(program: &Program, relation: &Relation) -> Result<Vec<Required>, String> {
     let result = &relation.kind.placement;

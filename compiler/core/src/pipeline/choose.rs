@@ -13,7 +13,7 @@ use super::{Criteria, Options, Stop};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::Layout;
 use crate::rules::{self, Alternative, LogicOptions, RuleUse};
-use crate::search::{self, Found, Nearest, NoLayout, Outcome, Price, SearchOptions};
+use crate::search::{self, Found, LayoutCost, Nearest, NoLayout, Outcome, SearchOptions};
 use ein_plan::{Mesh, Plan, memory};
 use einc_diag::Diagnostic;
 use std::cmp::Ordering;
@@ -37,15 +37,15 @@ pub struct Chosen {
     pub mesh: Mesh,
     /// How everything runs and where it rests.
     pub layout: Layout,
-    /// What that costs, as the search counts it.
-    pub price: Price,
-    /// Whether no layout of the searched space is cheaper.
+    /// The price of the layout, as the search counts it.
+    pub price: LayoutCost,
+    /// True if no layout of the searched space is cheaper.
     pub proved_optimal: bool,
     /// How much cheaper one could be at most, in the objective's unit.
     pub gap: f64,
     /// Meshes whose best layout was found, with its price.
     pub meshes: Vec<(Mesh, f64)>,
-    /// What was left out, with the reason.
+    /// The parts of the space that were left out, with the reason.
     pub not_explored: Vec<String>,
     /// How many equivalent programs were laid out.
     pub programs: usize,
@@ -59,7 +59,7 @@ pub struct Chosen {
     pub rewrites: Vec<Rewrite>,
 }
 
-/// What the search is asked for.
+/// Returns the options of the search.
 pub(super) fn search_options(options: &Options) -> SearchOptions {
     let Criteria {
         objective,
@@ -71,7 +71,7 @@ pub(super) fn search_options(options: &Options) -> SearchOptions {
     SearchOptions {
         balance: *balance,
         memory: *memory,
-        disabled_moves: search::DisabledMoves::of(disabled_rules),
+        disabled_moves: search::DisabledMoves::by_rules(disabled_rules),
         ..SearchOptions::new(options.sites, *objective)
     }
 }
@@ -223,7 +223,7 @@ fn chosen(found: Found) -> Chosen {
         .map(|mesh| format!("mesh {}: {}", mesh.mesh, mesh.outcome))
         .collect();
     if found.report.interrupted {
-        not_explored.push("what the time limit left".into());
+        not_explored.push("the programs and meshes that the time limit cut off".into());
     }
     Chosen {
         meshes: solved.collect(),
@@ -267,7 +267,7 @@ fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
     )
 }
 
-/// What would help a program for which there is no layout, most of all for `tensor`: a number of sites that may do, or what to tell the user.
+/// Returns advice for a program for which there is no layout, most of all for `tensor`: a number of sites that may do, or the message for the user.
 pub(super) fn remedy(
     (program, tensor): &(Program, TensorId),
     options: &Options,
@@ -305,7 +305,7 @@ fn located(diagnostic: Diagnostic, origin: ein_plan::Origin) -> Diagnostic {
     diagnostic.at(span, "here a site holds most")
 }
 
-/// What to say of a plan that does not keep to the limit that was asked for, and how many bytes are missing.
+/// Returns the message about a plan that does not keep to the limit that was asked for, and how many bytes are missing.
 pub(super) fn missing(plan: &Plan, options: &Options) -> Option<(Diagnostic, u64)> {
     let limit = options.criteria.memory?;
     let peaks = memory::peaks(plan);

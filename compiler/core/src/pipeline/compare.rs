@@ -14,7 +14,7 @@ use super::report::Alternative;
 use super::text::{scaled, seconds};
 use super::{Compiled, Objective, Options};
 use crate::ia::layout::Layout;
-use crate::search::{self, Pinned, Price, SearchOptions};
+use crate::search::{self, LayoutCost, Pinned, SearchOptions};
 use ein_plan::Mesh;
 
 /// Meshes other than the chosen one whose best plan is shown.
@@ -32,7 +32,7 @@ pub fn compare(
     let objective = options.criteria.objective;
     let wanted = search_options(options);
     let chosen = &compiled.chosen;
-    let mut plans: Vec<(String, Layout, Price)> =
+    let mut plans: Vec<(String, Layout, LayoutCost)> =
         search::named(&compiled.program, options.sites, &objective)
             .into_iter()
             .map(|named| (named.name.to_string(), named.layout, named.price))
@@ -60,7 +60,7 @@ pub fn compare(
         one.load / f64::from(options.sites)
     });
     plans.sort_by(|a, b| a.2.compare(&b.2, &objective));
-    let row = |name: String, price: &Price, lost: String| Alternative {
+    let row = |name: String, price: &LayoutCost, lost: String| Alternative {
         name,
         transfer: price.transfer,
         words_per_site_max: price.words,
@@ -80,8 +80,8 @@ pub fn compare(
 /// Why a plan lost to the chosen one.
 fn why(
     layout: &Layout,
-    price: &Price,
-    chosen: &Price,
+    price: &LayoutCost,
+    chosen: &LayoutCost,
     even: f64,
     options: &Options,
     peak: f64,
@@ -100,9 +100,9 @@ fn why(
         let (peak, limit) = (scaled(peak as u64, "B"), scaled(limit, "B"));
         return format!("it needs {peak} at a site (limit {limit})");
     }
-    let more = price.of(&objective) - chosen.of(&objective);
+    let more = price.under(&objective) - chosen.under(&objective);
     let close = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * a.abs().max(b.abs());
-    if more > 0.0 && !close(price.of(&objective), chosen.of(&objective)) {
+    if more > 0.0 && !close(price.under(&objective), chosen.under(&objective)) {
         let unit = match criteria.objective {
             Objective::Transfer => "floats",
             Objective::Bytes => "words at the busiest site",
@@ -119,7 +119,7 @@ fn why(
         );
     }
     let idle = options.sites.saturating_sub(layout.mesh.sites());
-    if idle > 0 && price.of(&objective) < chosen.of(&objective) {
+    if idle > 0 && price.under(&objective) < chosen.under(&objective) {
         return format!(
             "{idle} of {} sites would idle, and none of the others move less",
             options.sites

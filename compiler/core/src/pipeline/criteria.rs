@@ -1,4 +1,4 @@
-//! What a plan is chosen by: what is minimised, within which limits, with which rules.
+//! The criteria by which a plan is chosen: the quantity that is minimised, within which limits, with which rules.
 //!
 //! Must not know how it is chosen.
 //!
@@ -9,14 +9,14 @@
 use crate::search::Objective;
 use serde::{Deserialize, Serialize};
 
-/// What a plan is chosen by.
+/// The criteria by which a plan is chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Criteria {
-    /// What is minimised.
+    /// The quantity that is minimised.
     pub objective: Objective,
     /// Bytes that a site may hold, if there is a limit.
     pub memory: Option<u64>,
-    /// Whether values may rest on disk between two uses where a plan does not fit otherwise.
+    /// True if values may rest on disk between two uses where a plan does not fit otherwise.
     pub spill: bool,
     /// How many times its even share of the arithmetic a site may do, from 1.
     pub balance: f64,

@@ -16,88 +16,20 @@ use ein_plan::amounts::Amounts;
 use ein_plan::print::WithLoops;
 use ein_plan::{
     AxisRole, Block, BlockId, Bound, LoopValue, Origin, Plan, RelationId, Source, Spill, memory,
-    traffic,
+    traffic::{self, Traffic},
 };
 
 /// The report of a compiled program; `texts` are the program's files, in their order, where they are at hand.
 pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanReport {
-    let (ia, plan, cost) = (&compiled.ia, &compiled.plan, &compiled.cost);
-    let peaks = memory::peaks(plan);
-    let peak = peaks.iter().max_by_key(|peak| peak.bytes);
-    let received = traffic::received(plan);
-    let sent = traffic::by_step(plan);
-    let (sweeps, passing) = (plan.sweeps_of_steps(), plan.passing());
-    let exchanges = plan.exchanges_of_steps();
-    let steps = ia.relations.iter().enumerate().map(|(number, relation)| {
-        let kind = relation.kind.to_string();
-        let (kind, placement) = kind.rsplit_once(" @ ").unwrap_or((&kind, ""));
-        let step = &cost.steps[number];
-        let in_place = plan.in_place(&plan.steps[number]).is_some();
-        let held = Amounts::bytes(&relation.kind, &plan.mesh).at_sites(&[&relation.kind.placement]);
-        PlanStep {
-            step: number,
-            name: relation.name.clone(),
-            tensor: relation.tensor.clone(),
-            operator: match in_place {
-                true => "local update".into(),
-                false => operator(&relation.operation).into(),
-            },
-            text: match sweeps[number] {
-                None if in_place => {
-                    text(ia, relation).replacen("local join", "local update in place", 1)
-                }
-                None if plan.is_streamed(RelationId(number as u32)) => {
-                    format!("{}, on disk", text(ia, relation))
-                }
-                None => format!("{}{}", text(ia, relation), going(plan, exchanges[number])),
-                Some(sweep) => {
-                    let passes = if passing[number] { ", passes" } else { "" };
-                    format!("{} in sweep {sweep}{passes}", text(ia, relation))
-                }
-            },
-            sweep: sweeps[number].map_or(vec![], |sweep| {
-                let members = plan.sweeps[sweep].members.iter();
-                members.map(|member| member.0 as usize).collect()
-            }),
-            passes: passing[number],
-            streamed: plan.is_streamed(RelationId(number as u32)),
-            together: match exchanges[number].map(|e| &plan.exchanges[e].members) {
-                Some(members) if members.len() > 1 => {
-                    members.iter().map(|member| member.0 as usize).collect()
-                }
-                _ => vec![],
-            },
-            beside: exchanges[number].and_then(|exchange| {
-                let exchange = &plan.exchanges[exchange];
-                (exchange.until > exchange.last()).then_some(exchange.until.0 as usize)
-            }),
-            spills: resting(plan, number, |spill| spill.before),
-            restores: resting(plan, number, |spill| spill.until),
-            inputs: inputs(relation),
-            kind: kind.into(),
-            frontier: relation.kind.keys.iter().map(|key| key.pieces).collect(),
-            placement: placement.into(),
-            rules: rules(compiled, relation),
-            transfer: figure(step.transfer),
-            floats: sent[number].floats,
-            bytes: sent[number].bytes,
-            flops: figure(step.flops),
-            memory: match passing[number] {
-                true => 0,
-                false if plan.is_streamed(RelationId(number as u32)) => {
-                    relation.kind.largest_tuple()
-                }
-                false => figure(held.into_iter().max().unwrap_or(0)),
-            },
-            source: source(ia, relation.origin, texts),
-            because: because(ia, RelationId(number as u32)),
-            looked_up: looked_up(ia, RelationId(number as u32))
-                .map_or(String::new(), |(by, dim)| {
-                    format!("{} looks up dimension {}", by.tensor, dim + 1)
-                }),
-            times: step.times,
-        }
-    });
+    let (ia, plan) = (&compiled.ia, &compiled.plan);
+    let marks = Marks {
+        sweeps: plan.sweeps_of_steps(),
+        passing: plan.passing(),
+        exchanges: plan.exchanges_of_steps(),
+        sent: traffic::by_step(plan),
+    };
+    let numbers = 0..ia.relations.len();
+    let steps = numbers.map(|number| step(compiled, &marks, number, texts));
     PlanReport {
         schema: SCHEMA.into(),
         program: ia.files.first().cloned().unwrap_or_default(),
@@ -107,19 +39,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         deterministic: plan.deterministic,
         balance: options.criteria.balance.max(compiled.chosen.balance),
         memory_limit: options.criteria.memory,
-        cost: PlanCost {
-            transfer: figure(cost.transfer),
-            bytes: cost.bytes,
-            bytes_per_site_max: received.iter().map(|site| site.bytes).max().unwrap_or(0),
-            flops_per_site_max: figure(cost.flops),
-            peak_memory_per_site_max: peak.map_or(0, |peak| peak.bytes),
-            peak_step: peak.map_or(0, |peak| peak.step),
-            spill_written: plan.spilled().written,
-            spill_read: plan.spilled().read,
-            meetings: plan.expected_meetings(),
-            seconds: matches!(options.criteria.objective, Objective::Time(_))
-                .then_some(compiled.chosen.price.seconds),
-        },
+        cost: plan_cost(compiled, options),
         proved_optimal: compiled.chosen.proved_optimal,
         gap: compiled.chosen.gap,
         search: Searched {
@@ -150,14 +70,116 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
     }
 }
 
-/// What goes to disk in front of a step, or is back.
+/// By step: how the plan takes it together with others, and what it sends.
+struct Marks {
+    sweeps: Vec<Option<usize>>,
+    passing: Vec<bool>,
+    exchanges: Vec<Option<usize>>,
+    sent: Vec<Traffic>,
+}
+
+/// Describes one step.
+fn step(compiled: &Compiled, marks: &Marks, number: usize, texts: &[&str]) -> PlanStep {
+    let (ia, plan) = (&compiled.ia, &compiled.plan);
+    let relation = &ia.relations[number];
+    let (sweep, passes) = (marks.sweeps[number], marks.passing[number]);
+    let (exchange, sent) = (marks.exchanges[number], &marks.sent[number]);
+    let kind = relation.kind.to_string();
+    let (kind, placement) = kind.rsplit_once(" @ ").unwrap_or((&kind, ""));
+    let cost = &compiled.cost.steps[number];
+    let in_place = plan.in_place(&plan.steps[number]).is_some();
+    let held = Amounts::bytes(&relation.kind, &plan.mesh).at_sites(&[&relation.kind.placement]);
+    PlanStep {
+        step: number,
+        name: relation.name.clone(),
+        tensor: relation.tensor.clone(),
+        operator: match in_place {
+            true => "local update".into(),
+            false => operator(&relation.operation).into(),
+        },
+        text: match sweep {
+            None if in_place => {
+                text(ia, relation).replacen("local join", "local update in place", 1)
+            }
+            None if plan.is_streamed(RelationId(number as u32)) => {
+                format!("{}, on disk", text(ia, relation))
+            }
+            None => format!("{}{}", text(ia, relation), going(plan, exchange)),
+            Some(sweep) => {
+                let passes = if passes { ", passes" } else { "" };
+                format!("{} in sweep {sweep}{passes}", text(ia, relation))
+            }
+        },
+        sweep: sweep.map_or(vec![], |sweep| {
+            let members = plan.sweeps[sweep].members.iter();
+            members.map(|member| member.0 as usize).collect()
+        }),
+        passes,
+        streamed: plan.is_streamed(RelationId(number as u32)),
+        together: match exchange.map(|e| &plan.exchanges[e].members) {
+            Some(members) if members.len() > 1 => {
+                members.iter().map(|member| member.0 as usize).collect()
+            }
+            _ => vec![],
+        },
+        beside: exchange.and_then(|exchange| {
+            let exchange = &plan.exchanges[exchange];
+            (exchange.until > exchange.last()).then_some(exchange.until.0 as usize)
+        }),
+        spills: resting(plan, number, |spill| spill.before),
+        restores: resting(plan, number, |spill| spill.until),
+        inputs: inputs(relation),
+        kind: kind.into(),
+        frontier: relation.kind.keys.iter().map(|key| key.pieces).collect(),
+        placement: placement.into(),
+        rules: rules(compiled, relation),
+        transfer: figure(cost.transfer),
+        floats: sent.floats,
+        bytes: sent.bytes,
+        flops: figure(cost.flops),
+        memory: match passes {
+            true => 0,
+            false if plan.is_streamed(RelationId(number as u32)) => relation.kind.largest_tuple(),
+            false => figure(held.into_iter().max().unwrap_or(0)),
+        },
+        source: source(ia, relation.origin, texts),
+        because: because(ia, RelationId(number as u32)),
+        looked_up: looked_up(ia, RelationId(number as u32)).map_or(String::new(), |(by, dim)| {
+            format!("{} looks up dimension {}", by.tensor, dim + 1)
+        }),
+        times: cost.times,
+    }
+}
+
+/// Sums up the costs of a plan.
+fn plan_cost(compiled: &Compiled, options: &Options) -> PlanCost {
+    let (plan, cost) = (&compiled.plan, &compiled.cost);
+    let peaks = memory::peaks(plan);
+    let peak = peaks.iter().max_by_key(|peak| peak.bytes);
+    let received = traffic::received(plan);
+    PlanCost {
+        transfer: figure(cost.transfer),
+        bytes: cost.bytes,
+        bytes_per_site_max: received.iter().map(|site| site.bytes).max().unwrap_or(0),
+        flops_per_site_max: figure(cost.flops),
+        peak_memory_per_site_max: peak.map_or(0, |peak| peak.bytes),
+        peak_step: peak.map_or(0, |peak| peak.step),
+        spill_written: plan.spilled().written,
+        spill_read: plan.spilled().read,
+        meetings: plan.expected_meetings(),
+        seconds: matches!(options.criteria.objective, Objective::Time(_))
+            .then_some(compiled.chosen.price.seconds),
+    }
+}
+
+/// Lists the relations that go to disk in front of a step, or are back.
 fn resting(plan: &Plan, step: usize, at: impl Fn(&Spill) -> RelationId) -> Vec<usize> {
     let spills = plan.spills.iter();
     let here = spills.filter(|spill| at(spill).0 as usize == step);
     here.map(|spill| spill.relation.0 as usize).collect()
 }
 
-/// What is said of a movement in an exchange.
+/// Describes a movement in an exchange.
 fn going(plan: &Plan, exchange: Option<usize>) -> String {
     let Some(exchange) = exchange else {
         return String::new();
@@ -262,7 +284,7 @@ fn rules(compiled: &Compiled, relation: &Relation) -> Vec<String> {
     rules
 }
 
-/// What an operator is called.
+/// Returns the name of an operator.
 pub fn operator(operation: &Operation) -> &'static str {
     match operation {
         Operation::Source { .. } => "source",

@@ -1,4 +1,4 @@
-//! What changed between two plans of one program.
+//! Differences between two plans of one program.
 //!
 //! Steps are matched by name. Must not know plans, only reports.
 //!
@@ -75,7 +75,7 @@ pub fn diff(old: &PlanReport, new: &PlanReport) -> String {
     text
 }
 
-/// Whether two steps of one name do the same; where they stand does not matter.
+/// Returns whether two steps of one name do the same; where they stand does not matter.
 fn same(one: &PlanStep, other: &PlanStep) -> bool {
     (&one.text, &one.kind, one.transfer, one.bytes, one.flops)
         == (

@@ -36,7 +36,7 @@ pub fn html(report: &PlanReport) -> String {
     page.push_str(&summary(report));
     page.push_str("<h2>The plan</h2>\n");
     page.push_str(&graphs(report, None));
-    page.push_str("<h2>What moves, and why</h2>\n");
+    page.push_str("<h2>Movements and their reasons</h2>\n");
     page.push_str(&collectives(report));
     page.push_str("<h2>Cost by step</h2>\n");
     page.push_str(&costs(report));

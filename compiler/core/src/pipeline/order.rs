@@ -31,12 +31,12 @@ const MOST_PRODUCTS: usize = 16;
 /// How often the price of arithmetic is raised until a product keeps to the balance.
 const MOST_RAISES: usize = 6;
 
-/// Whether products are ordered here, with these rules disabled.
+/// Returns whether products are ordered here, with these rules disabled.
 pub(super) fn is_searched(disabled: &[String]) -> bool {
     disabled.iter().all(|rule| rule != RULE)
 }
 
-/// What is the same of programs that differ in the orders of their products only: everything else, and what the
+/// Prints everything that is equal in programs that differ in the orders of their products only: everything else, and what the
 /// products multiply.
 pub(super) fn form(program: &Program) -> Vec<String> {
     let products = products(program);
@@ -55,7 +55,7 @@ pub(super) fn form(program: &Program) -> Vec<String> {
     form
 }
 
-/// The same program with one product in a better order, if there is one.
+/// A program with one product in a better order.
 pub(super) struct Better {
     pub program: Program,
     pub found: Found,
@@ -81,7 +81,7 @@ pub(super) fn improve(
             if deadline() {
                 return best;
             }
-            let place = Place {
+            let place = ProductOnMesh {
                 problem: &problem,
                 product,
                 layout: (mesh == found.layout.mesh).then_some(&found.layout),
@@ -135,7 +135,7 @@ fn meshes(problem: &Problem, product: &Product, found: &Found) -> Vec<Mesh> {
 }
 
 /// A product, and the mesh that it is ordered for.
-struct Place<'a> {
+struct ProductOnMesh<'a> {
     problem: &'a Problem,
     product: &'a Product,
     /// Where everything else is, on that mesh; none: nothing else is computed.
@@ -144,7 +144,7 @@ struct Place<'a> {
     options: &'a SearchOptions,
 }
 
-impl Place<'_> {
+impl ProductOnMesh<'_> {
     /// The best order that keeps to the balance.
     fn order(&self, found: &Found, most: f64) -> Option<Order> {
         let (problem, product) = (self.problem, self.product);
@@ -218,7 +218,7 @@ impl Place<'_> {
             .iter()
             .map(|at| found.price.loads[at.0 as usize]);
         let others = found.price.load - inside.sum::<f64>();
-        let total = found.price.of(objective).max(1.0);
+        let total = found.price.under(objective).max(1.0);
         let mut wanted = Wanted {
             counts,
             objective,

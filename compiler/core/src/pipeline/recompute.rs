@@ -93,7 +93,7 @@ pub(super) fn fitted(
 
 /// A relation that is made anew.
 struct Repeat {
-    /// What is made, in order; the relation itself is the last.
+    /// The relations that are made, in order; the relation itself is the last.
     made: Vec<usize>,
     /// The relation in front of which it is made.
     before: usize,
@@ -102,7 +102,7 @@ struct Repeat {
     flops: u128,
 }
 
-/// What can be made anew so that less is held at a step, the best first.
+/// Lists the relations that can be made anew so that less is held at a step, the best first.
 fn repeats(program: &ia::Program, plan: &Plan, most: &Most) -> Vec<Repeat> {
     let count = program.relations.len();
     let mut uses: Vec<Vec<usize>> = vec![vec![]; count];

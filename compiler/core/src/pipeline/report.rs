@@ -1,4 +1,4 @@
-//! What is told about a plan, as data: `einc plan` prints it as text, JSON, a graph or a page, and compares two of
+//! A plan as data for people: `einc plan` prints it as text, JSON, a graph or a page, and compares two of
 //! them. The JSON form is documented in compiler/PLAN.md and versioned by [`SCHEMA`].
 //!
 //! Must not know how it is printed, nor how a plan is chosen.
@@ -23,23 +23,23 @@ pub struct PlanReport {
     pub sites: u32,
     /// Sites along each axis of the mesh that is used; their product may be less than `sites`.
     pub mesh: Vec<u32>,
-    /// What was minimised: `transfer`, `bytes` or `time`.
+    /// The quantity that was minimised: `transfer`, `bytes` or `time`.
     pub objective: String,
-    /// Whether results do not depend on the number of sites in any bit.
+    /// True if results do not depend on the number of sites in any bit.
     pub deterministic: bool,
     /// How many times its even share of the arithmetic a site may do.
     pub balance: f64,
     /// Bytes that a site may hold, if there is a limit.
     pub memory_limit: Option<u64>,
-    /// What the whole plan costs.
+    /// The cost of the whole plan.
     pub cost: PlanCost,
-    /// Whether no plan of the searched space is cheaper.
+    /// True if no plan of the searched space is cheaper.
     pub proved_optimal: bool,
     /// How much cheaper, in the objective's unit, a plan could be at most; 0 if proved optimal.
     pub gap: f64,
-    /// What was searched.
+    /// The space that was searched.
     pub search: Searched,
-    /// What every site walks, in order.
+    /// The steps that every site walks, in order.
     pub steps: Vec<PlanStep>,
     /// The loops, in the order in which they begin.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct PlanReport {
     /// If sites make steps by themselves: what they exchange. The plan is then that of a step of one site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<PlanRounds>,
-    /// What the program gives out.
+    /// The outputs of the program.
     pub outputs: Vec<PlanOutput>,
     /// Other plans, cheapest first (`--compare`).
     pub alternatives: Vec<Alternative>,
@@ -67,7 +67,7 @@ pub struct PlanRounds {
     pub parts: u32,
     /// Steps of a round.
     pub local_steps: u64,
-    /// What is exchanged, params first.
+    /// The tensors that are exchanged, params first.
     pub tensors: Vec<PlanExchanged>,
 }
 
@@ -94,7 +94,7 @@ pub struct PlanExchanged {
     pub flops: u64,
 }
 
-/// What a plan costs.
+/// The cost of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanCost {
     /// Floats transferred, as the thesis counts them (section 3.3.3).
@@ -123,12 +123,12 @@ pub struct PlanCost {
     pub seconds: Option<f64>,
 }
 
-/// What was searched, and what was not.
+/// The space that was searched, and the parts that were not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Searched {
     /// Meshes whose best plan was found, with its cost in the objective's unit.
     pub meshes: Vec<(String, f64)>,
-    /// What was left out, each with the reason.
+    /// The parts that were left out, each with the reason.
     pub not_explored: Vec<String>,
     /// Programs that say the same that were planned.
     pub programs: usize,
@@ -136,7 +136,7 @@ pub struct Searched {
     pub logic_nodes: usize,
     /// See `logic_nodes`.
     pub logic_classes: usize,
-    /// Whether the plan was proved equal to the table 3.1 translation of the program; `None`: not attempted.
+    /// True if the plan was proved equal to the table 3.1 translation of the program; `None`: not attempted.
     pub proved_equal: Option<bool>,
 }
 
@@ -168,7 +168,7 @@ pub struct PlanStep {
     pub transfer: u64,
     /// Elements that change site, over all sites.
     pub floats: u64,
-    /// The same in bytes.
+    /// The bytes of these floats.
     pub bytes: u64,
     /// Floating-point operations of the step's busiest site.
     pub flops: u64,
@@ -177,10 +177,10 @@ pub struct PlanStep {
     /// The steps that it is taken together with, itself included, block of rows by block of rows; empty for a step by itself.
     #[serde(default)]
     pub sweep: Vec<usize>,
-    /// Whether its result passes: read in its sweep only, and never held whole.
+    /// True if its result passes: read in its sweep only, and never held whole.
     #[serde(default)]
     pub passes: bool,
-    /// Whether its result lies on disk and is made and read tuple by tuple.
+    /// True if its result lies on disk and is made and read tuple by tuple.
     #[serde(default)]
     pub streamed: bool,
     /// The movements that it goes together with, itself included, in one message for each pair of sites; empty for others.
@@ -229,21 +229,21 @@ pub struct PlanLoop {
     pub rounds: u64,
     /// Floats transferred in one round, as the thesis counts them; expected rounds of loops in it included.
     pub transfer_per_round: u64,
-    /// The same in all, with the rounds of the loops around it.
+    /// The transfer in all, with the rounds of the loops around it.
     pub transfer: u64,
-    /// What goes from round to round.
+    /// The states, which go from round to round.
     #[serde(default)]
     pub states: Vec<PlanState>,
 }
 
-/// What goes from one round of a loop to the next, by the numbers of steps.
+/// A value that goes from one round of a loop to the next, by the numbers of steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanState {
-    /// What the first round begins with.
+    /// The step whose result the first round begins with.
     pub initial: usize,
-    /// What a round ends with.
+    /// The step whose result a round ends with.
     pub next: usize,
-    /// What a round begins with, and what is had behind the loop, where they are asked for.
+    /// The steps that a round begins with, and those that are had behind the loop, where they are asked for.
     pub values: Vec<usize>,
 }
 
@@ -263,7 +263,7 @@ impl PlanReport {
 }
 
 impl PlanStep {
-    /// Whether tuples go to other sites.
+    /// Returns whether tuples go to other sites.
     pub fn moves(&self) -> bool {
         matches!(self.operator.as_str(), "broadcast" | "shuffle")
     }
@@ -276,7 +276,7 @@ pub struct SourceLine {
     pub file: String,
     /// From 1; 0 if there is none.
     pub line: u32,
-    /// What it says, where the text is at hand.
+    /// The line's own text, where it is at hand.
     pub text: String,
 }
 
@@ -323,8 +323,8 @@ pub struct Rewrite {
     pub rule: String,
     /// The tensor that it was applied to.
     pub tensor: String,
-    /// What stood there.
+    /// The text before the step.
     pub before: String,
-    /// What stands there now.
+    /// The text after the step.
     pub after: String,
 }

@@ -1,4 +1,4 @@
-//! What sites exchange between rounds of steps of their own, and what such a step costs, tensor by tensor.
+//! Exchanges of sites between rounds of steps of their own, and the cost of such a step, tensor by tensor.
 //!
 //! Must not know plans. The formulas are those of Yuan et al. 2019, section 3.4, with the inner layers alone in the sum, and with everything
 //! that is exchanged besides weights.
@@ -64,7 +64,7 @@ fn of_kind(training: &Training, rounds: &Rounds, kind: CarriedKind) -> Vec<Strin
     rounds.learnt.iter().filter(of).cloned().collect()
 }
 
-/// What is exchanged of a tensor.
+/// Describes the exchange of a tensor.
 fn of_tensor(shape: &[u64], neurons: &[usize], rounds: &Rounds, sites: u32) -> PlanExchanged {
     let all: u64 = shape.iter().product();
     let (n, parts) = (f64::from(sites), rounds.parts);

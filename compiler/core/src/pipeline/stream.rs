@@ -54,7 +54,7 @@ pub(super) fn streamed(
         shared,
         options,
         limit,
-        classes: Classes::of(program),
+        classes: Classes::of_program(program),
     };
     let Some(mut cut) = cutter.fitting(deadline)? else {
         return Ok(None);
@@ -68,7 +68,7 @@ pub(super) fn streamed(
     Ok(Some(Compiled {
         program: program.clone(),
         chosen: chosen.clone(),
-        cost: cost::of(&cut.ia, &cut.plan, &machine),
+        cost: cost::of_plan(&cut.ia, &cut.plan, &machine),
         tra: cut.tra,
         ia: cut.ia,
         plan: cut.plan,
@@ -164,7 +164,7 @@ impl Cutter<'_> {
         reduces.count()
     }
 
-    /// Whether no index has more pieces than values, and no statement too many tuples.
+    /// Returns whether no index has more pieces than values, and no statement too many tuples.
     fn may(&self, finer: &[u32]) -> bool {
         let of = |class: &u32| u64::from(finer[*class as usize]);
         self.program.tensors.iter().enumerate().all(|(at, tensor)| {

@@ -22,7 +22,7 @@ pub(super) struct Bound<'a> {
     pub graph: &'a Graph,
     /// By class: the tensor that it is written as, and its dimensions' order.
     tensors: HashMap<Id, (usize, Vec<u32>)>,
-    /// What an index is called, by class and dimension.
+    /// The names of indices, by class and dimension.
     pub names: HashMap<(Id, u32), String>,
     /// Names of a kernel's indices, by kernel and class.
     pub kernel_names: HashMap<(u32, Id), Vec<String>>,
@@ -85,7 +85,7 @@ impl<'a> Bound<'a> {
         found.map(|(tensor, order)| (*tensor, &order[..]))
     }
 
-    /// Whether a tensor is the one that its class is written as.
+    /// Returns whether a tensor is the one that its class is written as.
     pub fn is_written(&self, tensor: usize, class: Id) -> bool {
         self.tensor(class).is_some_and(|(own, _)| own == tensor)
     }
@@ -107,7 +107,7 @@ impl<'a> Bound<'a> {
             .collect()
     }
 
-    /// Whether a class with this term is a statement that is read rather than written out where it is read.
+    /// Returns whether a class with this term is a statement that is read rather than written out where it is read.
     pub fn is_read(&self, class: Id, term: &Term) -> bool {
         match term.head {
             Head::Source(_) | Head::Store(_) => true,

@@ -131,7 +131,7 @@ fn fold(graph: &mut Graph, class: Id, term: &Term) {
     graph.unite("fold-constants", class, term, operation, &term.extents);
 }
 
-/// Whether what numbers are folded into has neither overflowed nor lost digits to underflow, where they had not: x * 1e200 * 1e200 is 0 for
+/// Returns whether what numbers are folded into has neither overflowed nor lost digits to underflow, where they had not: x * 1e200 * 1e200 is 0 for
 /// x = 0, and x * inf is NaN.
 fn is_plain(folded: Scalar, of: &[Scalar], dtype: DType) -> bool {
     let (least, greatest) = match dtype {

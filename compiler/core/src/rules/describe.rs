@@ -38,7 +38,7 @@ fn fresh(names: &mut Vec<String>) -> String {
     name
 }
 
-/// What is reduced, and the expression under it.
+/// Prints the reduction and the expression under it.
 fn body(
     bound: &Bound<'_>,
     term: &Term,

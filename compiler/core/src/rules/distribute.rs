@@ -48,7 +48,7 @@ pub(super) fn rows() -> Vec<Row> {
                 "no index is empty",
                 "a is read at the same indices",
             ],
-            "Indices that a lacks are reduced inside; what is subtracted keeps its sign; a ⊕ (a ⊗ c) takes b = 1.",
+            "Indices that a lacks are reduced inside; a subtracted term keeps its sign; a ⊕ (a ⊗ c) takes b = 1.",
             factor,
         ),
         row(

@@ -1,6 +1,6 @@
 //! From chosen terms back to statements.
 //!
-//! What reduces, what is stored rounded and what is a tensor of the program is a statement; other terms are written
+//! A statement is made of each term that reduces, is stored rounded or is a tensor of the program; other terms are written
 //! where they are read. A statement whose chosen term is the whole kernel comes out as it went in. Must not know how
 //! terms are chosen.
 //!
@@ -10,7 +10,7 @@
 
 use super::bound::Bound;
 use super::kernel::{permute_operands, permute_output};
-use super::price::{self, Price};
+use super::price::{self, ComputeCost};
 use super::term::{Head, Term, scalar};
 use crate::einsum::Role;
 use egg::Id;
@@ -33,7 +33,7 @@ pub(super) struct Statement {
     pub operands: Vec<Id>,
     /// The classes whose terms it depends on.
     pub seen: Vec<Id>,
-    pub price: Price,
+    pub price: ComputeCost,
 }
 
 /// The statement of a class under a choice of terms; none if its expression is too deep (or a cycle).
@@ -83,7 +83,7 @@ pub(super) fn statement(
     build(true)
 }
 
-/// What a kernel needs to know of a class.
+/// Returns the shape and columns of a class, as a kernel's operand has them.
 pub(super) fn operand(bound: &Bound<'_>, class: Id) -> Operand {
     Operand {
         columns: vec![bound.graph.data(class).dtype],
@@ -164,9 +164,9 @@ struct Builder<'a> {
     seen: Vec<Id>,
     /// Classes that are read although they could be written out.
     apart: Vec<Id>,
-    /// What is written out already, by class and indices.
+    /// The nodes that are written out already, by class and indices.
     written: HashMap<(Id, Vec<IndexId>), NodeId>,
-    /// What is being written out.
+    /// The classes that are being written out.
     path: Vec<Id>,
 }
 
@@ -415,7 +415,7 @@ fn inverse(order: &[u32]) -> Vec<u32> {
     inverse
 }
 
-/// What a statement that has no tensor of the program is called: after the one that needs it.
+/// Returns the name of a statement that has no tensor of the program: after the one that needs it.
 pub(super) fn hidden_name(base: &str, taken: &mut HashSet<String>) -> String {
     let mut number = 1;
     loop {

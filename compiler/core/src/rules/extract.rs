@@ -10,7 +10,7 @@
 use super::bound::Bound;
 use super::cheapest::cheapest;
 use super::emit::{self, Statement};
-use super::price::{self, Price};
+use super::price::{self, ComputeCost};
 use super::steps::Steps;
 use super::term::{Head, Term};
 use super::translate::Translated;
@@ -41,7 +41,7 @@ pub(super) fn alternatives(
         program: program.clone(),
         rules: vec![],
     };
-    let mut found: Vec<(Price, Alternative)> = vec![];
+    let mut found: Vec<(ComputeCost, Alternative)> = vec![];
     for (choice, solution) in search.solutions() {
         let Some(alternative) = search.emit(&choice, &solution) else {
             continue;
@@ -98,8 +98,8 @@ pub(super) type Choice = HashMap<Id, usize>;
 
 /// A program under a choice.
 pub(super) struct Solution {
-    /// What it costs.
-    pub price: Price,
+    /// The price of the program.
+    pub price: ComputeCost,
     /// Its statements, operands first.
     pub statements: Vec<(Id, Rc<Statement>)>,
 }
@@ -245,7 +245,7 @@ impl<'a> Search<'a> {
     fn solve(&self, choice: &Choice) -> Option<Solution> {
         self.trials.borrow_mut().0 += 1;
         let mut solution = Solution {
-            price: Price::default(),
+            price: ComputeCost::default(),
             statements: vec![],
         };
         let mut done: HashMap<Id, bool> = HashMap::new();
@@ -347,6 +347,6 @@ fn source() -> Statement {
         },
         operands: vec![],
         seen: vec![],
-        price: Price::default(),
+        price: ComputeCost::default(),
     }
 }

@@ -13,7 +13,7 @@ use egg::{Analysis, DidMerge, EGraph, Id};
 use ein_plan::{DType, Kernel, Scalar};
 use std::collections::{HashMap, HashSet};
 
-/// What is known of a class.
+/// The facts that are known of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
     /// Extents.
@@ -73,11 +73,11 @@ impl Analysis<Term> for Types {
 pub struct Provenance {
     /// The rule.
     pub rule: &'static str,
-    /// What it looked at.
+    /// The term that the rule looked at.
     pub before: Term,
     /// Their class.
     pub class: Id,
-    /// What it derived.
+    /// The term that it derived.
     pub term: Term,
 }
 
@@ -96,7 +96,7 @@ pub struct Graph {
     pub shared: HashSet<Id>,
     /// How many rules in a row led to a term; none to those of the program.
     pub steps: HashMap<Term, u32>,
-    /// What the terms that are made now get.
+    /// The number of rules behind the terms that are made now.
     pub step: u32,
     /// Terms whose orders are known.
     pub ordered: HashSet<Term>,
@@ -114,7 +114,7 @@ impl Graph {
         term
     }
 
-    /// What is known of a class.
+    /// Returns the facts that are known of a class.
     pub fn data(&self, class: Id) -> &Data {
         &self.egraph[class].data
     }

@@ -1,4 +1,4 @@
-//! What translation asks of kernels: whether they fault, what they depend on, and the same kernel with other dimensions.
+//! Questions that translation asks of kernels: whether they fault, what they depend on, and the kernel with other dimensions.
 //!
 //! Must not know terms.
 //!
@@ -11,7 +11,7 @@ use ein_plan::{
     DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Reduction, Scalar,
 };
 
-/// What a point that is left out counts as, where that is a number.
+/// Returns the value that stands for a point that is left out, where that is a number.
 pub(super) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
     match reduction {
         Reduction::Norm | Reduction::Norm1 | Reduction::NormInf => {
@@ -22,7 +22,7 @@ pub(super) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
     }
 }
 
-/// Whether some point may stop the run: a read that may be out of range, an integer division or power.
+/// Returns whether some point may stop the run: a read that may be out of range, an integer division or power.
 pub(super) fn may_fault(kernel: &Kernel) -> bool {
     let extents: Vec<u64> = kernel.indices.iter().map(|i| i.extent).collect();
     let graph = &kernel.graph;
@@ -53,7 +53,7 @@ pub(super) fn may_fault(kernel: &Kernel) -> bool {
     })
 }
 
-/// Whether an affine position is inside `0..extent` at every point.
+/// Returns whether an affine position is inside `0..extent` at every point.
 fn inside(graph: &Expressions, position: NodeId, extent: u64, extents: &[u64]) -> bool {
     let Some(affine) = graph.as_affine(position) else {
         return false;
@@ -87,7 +87,7 @@ pub(super) fn free_indices(graph: &Expressions, root: NodeId) -> Vec<IndexId> {
     indices
 }
 
-/// The same kernel with other numbers for its indices.
+/// Renumbers the indices of a kernel.
 pub(super) fn renamed(mut kernel: Kernel, number: &dyn Fn(IndexId) -> IndexId) -> Kernel {
     let mut graph = Expressions::default();
     let mut moved: Vec<NodeId> = vec![];

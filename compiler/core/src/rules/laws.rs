@@ -12,10 +12,10 @@
 
 use ein_plan::{DType, Function, Reduction, Scalar};
 
-/// What is kept where an operand is infinite or NaN.
+/// The values that stay equal where an operand is infinite or NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NonFinite {
-    /// The same value, NaN included.
+    /// Every value is kept, NaN included.
     Exact,
     /// Elements that depend on it are not finite on either side; which of inf, -inf and NaN they are may differ.
     Spreads,
@@ -32,7 +32,7 @@ pub struct Law {
     pub product: Function,
     /// Compute types for which it holds.
     pub dtypes: &'static [DType],
-    /// What is kept where values are not finite.
+    /// The values that stay equal where operands are not finite.
     pub non_finite: NonFinite,
 }
 

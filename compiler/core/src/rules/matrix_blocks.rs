@@ -200,12 +200,12 @@ fn blocks(
     (part.tensors.last()?.shape == tensor.shape).then_some((rule, part, arguments))
 }
 
-/// Whether the row is the output's first dimension, of a result with rows and columns.
+/// Returns whether the row is the output's first dimension, of a result with rows and columns.
 fn outputs(library: &Library) -> bool {
     library.own.first() < library.own.get(1)
 }
 
-/// What new tensors are called: after what they are made of, so that messages name it.
+/// Returns the beginning of the names of new tensors: that of the tensor they are made of, so that messages name it.
 fn prefix(tensor: &str, names: &mut HashSet<String>) -> String {
     let taken = |prefix: &String| {
         let begin = format!("{prefix}.");
@@ -226,7 +226,7 @@ struct Writer {
     number: &'static str,
     rows_first: bool,
     outputs: bool,
-    /// What the names of tensors begin with that are made of the matrix, and of the right sides.
+    /// The beginning of the names of tensors that are made of the matrix, and of the right sides.
     prefix: String,
     side: String,
 }

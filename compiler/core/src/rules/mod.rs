@@ -40,19 +40,19 @@ use std::fmt;
 /// A rule as it is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
-    /// What it is called, also where it is disabled.
+    /// The name of the rule, with which it is disabled.
     pub name: &'static str,
     /// The file that it stands in.
     pub family: &'static str,
     /// Paper and section, or "classical".
     pub paper: &'static str,
-    /// What it matches.
+    /// The pattern that it matches.
     pub left: &'static str,
-    /// What that equals.
+    /// The pattern that it derives, which equals the left one.
     pub right: &'static str,
-    /// What must hold.
+    /// The conditions that must hold.
     pub conditions: &'static [&'static str],
-    /// What else there is to say.
+    /// A remark, for instance where a paper's form is wrong as printed.
     pub note: &'static str,
 }
 
@@ -86,7 +86,7 @@ pub struct LogicOptions<'a> {
     pub node_limit: usize,
     /// Most programs to give back; at least the best and the original are given.
     pub candidates: usize,
-    /// Whether time is up: asked between steps, never inside one.
+    /// True if time is up: asked between steps, never inside one.
     pub deadline: &'a dyn Fn() -> bool,
 }
 
@@ -107,9 +107,9 @@ pub struct RuleUse {
     pub rule: &'static str,
     /// The tensor that it was used for.
     pub tensor: String,
-    /// What stood there.
+    /// The text before the step.
     pub before: String,
-    /// What stands there now.
+    /// The text after the step.
     pub after: String,
 }
 
@@ -120,7 +120,7 @@ pub struct Alternative {
     pub program: einsum::Program,
     /// How it came about, in order; empty for the original.
     pub rules: Vec<RuleUse>,
-    /// What it is ranked by ([`price::Price::score`]): weighted operations and bytes touched.
+    /// The figure that it is ranked by ([`price::ComputeCost::score`]): weighted operations and bytes touched.
     pub work: f64,
     /// Floating-point operations.
     pub flops: f64,
@@ -165,7 +165,7 @@ pub struct Explored {
     pub fired: BTreeMap<&'static str, usize>,
 }
 
-/// What the rules found.
+/// The equal programs that the rules found.
 #[derive(Clone, Debug)]
 pub struct Logic {
     /// Programs, the best first; the original always among them.

@@ -35,31 +35,31 @@ pub enum Order {
     Pair(Box<Order>, Box<Order>),
 }
 
-/// What an order costs.
+/// The cost of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
+pub struct OrderCost {
     /// Operations: a multiplication a point, and an addition where something is reduced.
     pub flops: f64,
     /// Elements of all intermediates.
     pub size: f64,
 }
 
-/// What is compared first.
+/// The figure that is compared first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Flops,
     Size,
 }
 
-impl Cost {
-    fn plus(self, other: Cost) -> Cost {
-        Cost {
+impl OrderCost {
+    fn plus(self, other: OrderCost) -> OrderCost {
+        OrderCost {
             flops: self.flops + other.flops,
             size: self.size + other.size,
         }
     }
 
-    fn compare(&self, other: &Cost, by: By) -> Ordering {
+    fn compare(&self, other: &OrderCost, by: By) -> Ordering {
         let (flops, size) = (
             self.flops.total_cmp(&other.flops),
             self.size.total_cmp(&other.size),
@@ -72,12 +72,12 @@ impl Cost {
 }
 
 /// Different orders, the one with the least arithmetic first; none if there are too many indices or no factors.
-pub fn orders(network: &Network) -> Vec<(Order, Cost)> {
+pub fn orders(network: &Network) -> Vec<(Order, OrderCost)> {
     let count = network.factors.len();
     if count == 0 || network.extents.len() > 128 {
         return vec![];
     }
-    let mut found: Vec<(Order, Cost)> = vec![];
+    let mut found: Vec<(Order, OrderCost)> = vec![];
     for by in [By::Flops, By::Size] {
         let (order, cost) = match count <= MOST_EXACT {
             true => subsets(network, by),
@@ -103,7 +103,7 @@ impl Order {
     }
 }
 
-/// What every part of an arrangement of factors stands between.
+/// The indices before and after every part of an arrangement of factors.
 pub struct Around {
     /// The indices of all factors before a place.
     pub before: Vec<u128>,
@@ -132,13 +132,13 @@ impl Network {
         Around { before, after }
     }
 
-    /// What an order costs.
-    pub fn cost(&self, order: &Order) -> Cost {
+    /// Returns the cost of an order.
+    pub fn cost(&self, order: &Order) -> OrderCost {
         self.within(order, 0).1
     }
 
-    /// What remains of a tree where `outside` is needed besides, and what it costs.
-    fn within(&self, order: &Order, outside: u128) -> (u128, Cost) {
+    /// Returns the indices that remain of a tree where `outside` is needed besides, and its cost.
+    fn within(&self, order: &Order, outside: u128) -> (u128, OrderCost) {
         match order {
             Order::Factor(at) => {
                 let remaining = self.remaining(self.factors[*at], outside);
@@ -164,26 +164,26 @@ impl Network {
         volume
     }
 
-    /// What remains of indices that only `outside` and the result still need.
+    /// Returns the indices among these that `outside` and the result still need.
     pub fn remaining(&self, indices: u128, outside: u128) -> u128 {
         indices & (self.kept | outside)
     }
 
-    fn leaf(&self, factor: usize, remaining: u128) -> Cost {
+    fn leaf(&self, factor: usize, remaining: u128) -> OrderCost {
         match remaining == self.factors[factor] {
-            true => Cost::default(),
-            false => Cost {
+            true => OrderCost::default(),
+            false => OrderCost {
                 flops: self.volume(self.factors[factor]),
                 size: self.volume(remaining),
             },
         }
     }
 
-    /// What a product of two parts costs, of which these indices are left.
-    pub fn pair(&self, left: u128, right: u128, remaining: u128) -> Cost {
+    /// Returns the cost of a product of two parts, of which these indices are left.
+    pub fn pair(&self, left: u128, right: u128, remaining: u128) -> OrderCost {
         let points = self.volume(left | right);
         let reduces = left | right != remaining;
-        Cost {
+        OrderCost {
             flops: points * if reduces { 2.0 } else { 1.0 },
             size: self.volume(remaining),
         }
@@ -191,7 +191,7 @@ impl Network {
 }
 
 /// The best over all subsets.
-fn subsets(network: &Network, by: By) -> (Order, Cost) {
+fn subsets(network: &Network, by: By) -> (Order, OrderCost) {
     let count = network.factors.len();
     let full = (1usize << count) - 1;
     let mut indices = vec![0u128; full + 1];
@@ -202,14 +202,14 @@ fn subsets(network: &Network, by: By) -> (Order, Cost) {
     let remaining: Vec<u128> = (0..=full)
         .map(|set| network.remaining(indices[set], indices[full & !set]))
         .collect();
-    let mut best: Vec<(Cost, usize)> = vec![(Cost::default(), 0); full + 1];
+    let mut best: Vec<(OrderCost, usize)> = vec![(OrderCost::default(), 0); full + 1];
     for set in 1..=full {
         if set.is_power_of_two() {
             best[set].0 = network.leaf(set.trailing_zeros() as usize, remaining[set]);
             continue;
         }
         let low = set & set.wrapping_neg();
-        let mut found: Option<(Cost, usize)> = None;
+        let mut found: Option<(OrderCost, usize)> = None;
         let mut part = (set - 1) & set;
         while part > 0 {
             // Each split once: the part with the lowest factor.
@@ -225,7 +225,7 @@ fn subsets(network: &Network, by: By) -> (Order, Cost) {
         }
         best[set] = found.unwrap_or_default();
     }
-    fn tree(best: &[(Cost, usize)], set: usize) -> Order {
+    fn tree(best: &[(OrderCost, usize)], set: usize) -> Order {
         match set.is_power_of_two() {
             true => Order::Factor(set.trailing_zeros() as usize),
             false => {
@@ -239,7 +239,7 @@ fn subsets(network: &Network, by: By) -> (Order, Cost) {
 }
 
 /// The best over intervals of a good arrangement.
-fn large(network: &Network, by: By) -> (Order, Cost) {
+fn large(network: &Network, by: By) -> (Order, OrderCost) {
     if let Some(path) = path(network) {
         return intervals(network, &path, by);
     }
@@ -261,7 +261,7 @@ fn large(network: &Network, by: By) -> (Order, Cost) {
 }
 
 /// The best tree whose leaves stand in this order.
-fn intervals(network: &Network, arrangement: &[usize], by: By) -> (Order, Cost) {
+fn intervals(network: &Network, arrangement: &[usize], by: By) -> (Order, OrderCost) {
     let count = arrangement.len();
     let of = |at: usize| network.factors[arrangement[at]];
     let Around { before, after } = network.around(arrangement);
@@ -273,14 +273,14 @@ fn intervals(network: &Network, arrangement: &[usize], by: By) -> (Order, Cost) 
             remaining[from][to] = network.remaining(indices, before[from] | after[to]);
         }
     }
-    let mut best = vec![vec![(Cost::default(), 0usize); count + 1]; count];
+    let mut best = vec![vec![(OrderCost::default(), 0usize); count + 1]; count];
     for at in 0..count {
         best[at][at + 1].0 = network.leaf(arrangement[at], remaining[at][at + 1]);
     }
     for length in 2..=count {
         for from in 0..=count - length {
             let to = from + length;
-            let mut found: Option<(Cost, usize)> = None;
+            let mut found: Option<(OrderCost, usize)> = None;
             for middle in from + 1..to {
                 let sets = (remaining[from][middle], remaining[middle][to]);
                 let own = network.pair(sets.0, sets.1, remaining[from][to]);
@@ -293,7 +293,7 @@ fn intervals(network: &Network, arrangement: &[usize], by: By) -> (Order, Cost) 
         }
     }
     fn tree(
-        best: &[Vec<(Cost, usize)>],
+        best: &[Vec<(OrderCost, usize)>],
         arrangement: &[usize],
         (from, to): (usize, usize),
     ) -> Order {

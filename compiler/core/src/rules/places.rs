@@ -1,6 +1,6 @@
 //! Rewriting programs with blocks: what stands in one block, or outside of all, is a program of its own.
 //!
-//! What such a part reads of elsewhere is an input of it, what others need of it an output, so that no statement goes
+//! The tensors that such a part reads of elsewhere are its inputs, those that others need of it its outputs, so that no statement goes
 //! into a block. Put together again, a statement is in the innermost block that it still reads of: one that has lost all
 //! that changes from round to round has moved out. Must not know what the rules do.
 //!
@@ -8,7 +8,7 @@
 //! repeat t { y = A B x }   the part of t:   input A, input B, input x;  y.1 = B x;  y = A y.1;  output y
 //! ```
 
-use super::price::{self, Price};
+use super::price::{self, ComputeCost};
 use super::{Alternative, Explored, Logic, LogicOptions, Stop};
 use crate::einsum::{
     self, BlockId, Bound, Definition, Output, Program, Tensor, TensorId, canonical,
@@ -85,13 +85,13 @@ pub(super) fn rewrite(program: &Program, options: &LogicOptions<'_>) -> Logic {
 }
 
 /// The price of a program, every round counted.
-fn price(program: &Program) -> Price {
+fn price(program: &Program) -> ComputeCost {
     let times = program.expected_times();
-    let mut sum = Price::default();
+    let mut sum = ComputeCost::default();
     for (tensor, rounds) in program.tensors.iter().zip(times) {
         if let Definition::Statement { kernel, .. } = &tensor.definition {
             let once = price::statement(kernel);
-            sum = sum.plus(Price {
+            sum = sum.plus(ComputeCost {
                 flops: once.flops * rounds,
                 weighted: once.weighted * rounds,
                 bytes: once.bytes * rounds,
@@ -101,7 +101,7 @@ fn price(program: &Program) -> Price {
     sum
 }
 
-/// What blocks name.
+/// Lists the tensors that blocks name.
 fn named(program: &Program) -> impl Iterator<Item = TensorId> {
     program.blocks.iter().flat_map(|block| {
         let bound = match block.bound {

@@ -1,4 +1,4 @@
-//! What a statement and a program cost on one site, to rank programs that compute the same.
+//! Prices of statements and programs on one site, to rank programs that compute the same.
 //!
 //! A value is computed once for each value of the indices that it depends on. A sum of products of two factors runs as
 //! matrix products, other arithmetic several times slower. Must not know placements.
@@ -13,9 +13,9 @@ use ein_plan::{Function, Graph, Kernel, Node, NodeId, Reduction};
 /// How much slower arithmetic is that is not a matrix product.
 const SLOWER: f64 = 4.0;
 
-/// What is paid.
+/// The work and the traffic of a statement or a program on one site.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Price {
+pub struct ComputeCost {
     /// Operations.
     pub flops: f64,
     /// Operations, those outside matrix products weighted.
@@ -24,7 +24,7 @@ pub struct Price {
     pub bytes: f64,
 }
 
-impl Price {
+impl ComputeCost {
     /// One number: an operation of a matrix product and a byte are worth the same.
     pub fn score(&self) -> f64 {
         self.weighted + self.bytes
@@ -32,32 +32,32 @@ impl Price {
 
     /// Both together.
     #[must_use]
-    pub fn plus(self, other: Price) -> Price {
-        Price {
+    pub fn plus(self, other: ComputeCost) -> ComputeCost {
+        ComputeCost {
             flops: self.flops + other.flops,
             weighted: self.weighted + other.weighted,
             bytes: self.bytes + other.bytes,
         }
     }
 
-    /// Whether this is better: a lower score, and fewer operations or fewer bytes.
-    pub fn beats(&self, other: &Price) -> bool {
+    /// Returns whether this is better: a lower score, and fewer operations or fewer bytes.
+    pub fn beats(&self, other: &ComputeCost) -> bool {
         self.score() < other.score() * (1.0 - 1e-9)
             && (self.flops < other.flops || self.bytes < other.bytes)
     }
 }
 
 /// The price of a program: that of its statements.
-pub fn program(program: &Program) -> Price {
+pub fn program(program: &Program) -> ComputeCost {
     let statements = program.tensors.iter().map(|t| match &t.definition {
-        Definition::Source(_) | Definition::Loop(_) => Price::default(),
+        Definition::Source(_) | Definition::Loop(_) => ComputeCost::default(),
         Definition::Statement { kernel, .. } => statement(kernel),
     });
-    statements.fold(Price::default(), Price::plus)
+    statements.fold(ComputeCost::default(), ComputeCost::plus)
 }
 
 /// The price of a statement. Its kernel has at most 128 indices; of more, the last ones count as always needed.
-pub fn statement(kernel: &Kernel) -> Price {
+pub fn statement(kernel: &Kernel) -> ComputeCost {
     let extents: Vec<f64> = kernel.indices.iter().map(|i| i.extent as f64).collect();
     let all = mask(extents.len());
     let needs = dependences(&kernel.graph, all);
@@ -86,14 +86,14 @@ pub fn statement(kernel: &Kernel) -> Price {
     });
     let written = volume(&extents, mask(kernel.output_rank as usize))
         * kernel.output.iter().map(|c| c.size() as f64).sum::<f64>();
-    Price {
+    ComputeCost {
         flops,
         weighted: flops * if fast { 1.0 } else { SLOWER },
         bytes: read.sum::<f64>() + written,
     }
 }
 
-/// Whether the kernel runs as matrix products.
+/// Returns whether the kernel runs as matrix products.
 pub fn is_product(kernel: &Kernel) -> bool {
     let needs = dependences(&kernel.graph, mask(kernel.indices.len()));
     product(kernel, &needs).is_some()

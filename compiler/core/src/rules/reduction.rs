@@ -44,7 +44,7 @@ pub(super) fn rows() -> Vec<Row> {
                 "floats: where a part is subtracted, each is a product",
                 "no index is empty",
             ],
-            "sum and +, prod and *, max and max, min and min, any and or, all and and; what is subtracted is subtracted, except under prod.",
+            "sum and +, prod and *, max and max, min and min, any and or, all and and; a subtracted term stays subtracted, except under prod.",
             split,
         ),
         row(

@@ -40,7 +40,7 @@ pub(super) fn rows() -> Vec<Row> {
                 "neither is a source that is read or drawn",
                 "element types are equal",
             ],
-            "Terms are hash-consed; what an output is called stays.",
+            "Terms are hash-consed; outputs keep their names.",
             at_translation,
         ),
         row(

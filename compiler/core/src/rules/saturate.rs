@@ -23,7 +23,7 @@ const MOST_TERMS: usize = 12;
 pub struct Row {
     /// As it is listed.
     pub info: RuleInfo,
-    /// Whether it is for terms that repeat something over an index that is not read, and for no others.
+    /// True if it is for terms that repeat something over an index that is not read, and for no others.
     pub loose: bool,
     /// How many rules in a row may have led to what it looks at: rules that undo each other, or that make more work
     /// now so that another can save some, are not for long chains.
@@ -69,7 +69,7 @@ fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<
     graph.refresh();
     let mut classes: Vec<Id> = graph.egraph.classes().map(|class| class.id).collect();
     classes.sort();
-    let mut nodes = Nodes::of(graph);
+    let mut nodes = Nodes::counted_in(graph);
     for class in classes {
         if (options.deadline)() {
             return Some(Stop::Deadline);
@@ -101,7 +101,7 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn of(graph: &Graph) -> Nodes {
+    fn counted_in(graph: &Graph) -> Nodes {
         Nodes {
             added: graph.egraph.total_size(),
             count: graph.egraph.total_number_of_nodes(),
@@ -110,7 +110,7 @@ impl Nodes {
 
     fn now(&mut self, graph: &Graph) -> usize {
         if self.added != graph.egraph.total_size() {
-            *self = Nodes::of(graph);
+            *self = Nodes::counted_in(graph);
         }
         self.count
     }

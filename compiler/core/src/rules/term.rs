@@ -12,7 +12,7 @@ use egg::{Id, Language};
 use ein_plan::{DType, Function, Reduction, Scalar};
 use std::mem::{Discriminant, discriminant};
 
-/// What a term does with what it reads.
+/// The operation of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Head {
     /// A source of the program, by tensor number.
@@ -46,7 +46,7 @@ pub struct Read {
 /// A term; `reads` and `children` go together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Term {
-    /// What it does.
+    /// The operation.
     pub head: Head,
     /// How the indices after the first `rank` are reduced.
     pub reduction: Option<Reduction>,
@@ -56,7 +56,7 @@ pub struct Term {
     pub extents: Vec<u64>,
     /// How each child is read.
     pub reads: Vec<Read>,
-    /// What is read.
+    /// The classes that are read.
     pub children: Vec<Id>,
 }
 
@@ -85,7 +85,7 @@ impl Language for Term {
 }
 
 impl Term {
-    /// What it reads, in the term's own indices.
+    /// Returns the arguments, in the term's own indices.
     pub fn arguments(&self) -> Vec<Argument> {
         let pairs = self.reads.iter().zip(&self.children);
         pairs
@@ -107,7 +107,7 @@ impl Term {
         (0..self.rank).collect()
     }
 
-    /// Whether rules may look at it: it is an operation on reads, and no index is empty.
+    /// Returns whether rules may look at it: it is an operation on reads, and no index is empty.
     pub fn is_open(&self) -> bool {
         let operation = !matches!(
             self.head,
@@ -116,13 +116,13 @@ impl Term {
         operation && !self.extents.contains(&0)
     }
 
-    /// Whether every reduced index is read.
+    /// Returns whether every reduced index is read.
     pub fn is_tight(&self) -> bool {
         let read = |index: &u32| self.reads.iter().any(|r| r.indices.contains(index));
         self.reduced().iter().all(read)
     }
 
-    /// The same term over other indices: `at` gives those of its dimensions, `extents` grows by its reduced ones.
+    /// Rewrites the term over other indices: `at` gives those of its dimensions, `extents` grows by its reduced ones.
     /// Returns the arguments and the new reduced indices.
     pub fn instance(&self, at: &[u32], extents: &mut Vec<u64>) -> (Vec<Argument>, Vec<u32>) {
         let mut map = at.to_vec();
@@ -147,7 +147,7 @@ impl Term {
 pub struct Argument {
     /// See [`Read::turned`].
     pub turned: bool,
-    /// What is read.
+    /// The class that is read.
     pub class: Id,
     /// Where, one index a dimension.
     pub indices: Vec<u32>,
@@ -156,13 +156,13 @@ pub struct Argument {
 /// An operation that is about to become a term.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// What it does.
+    /// The operation.
     pub head: Head,
     /// How `reduced` is reduced.
     pub reduction: Option<Reduction>,
     /// Indices to reduce, read or not.
     pub reduced: Vec<u32>,
-    /// What it reads.
+    /// The arguments that it reads.
     pub arguments: Vec<Argument>,
 }
 
@@ -177,7 +177,7 @@ impl Operation {
         }
     }
 
-    /// The same, reduced over indices, if there are any.
+    /// Reduces the operation over indices, if there are any.
     #[must_use]
     pub fn reduce(mut self, reduction: Option<Reduction>, reduced: Vec<u32>) -> Operation {
         self.reduction = reduction.filter(|_| !reduced.is_empty());

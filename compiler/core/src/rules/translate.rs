@@ -23,9 +23,9 @@ use std::collections::HashMap;
 /// Most factors of a product.
 const MOST_FACTORS: usize = 120;
 
-/// Where a tensor is in the graph: its dimension `d` is dimension `order[d]` of the class.
+/// A tensor as a view of a class: its dimension `d` is dimension `order[d]` of the class.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TensorView {
     /// The class when it was added.
     pub class: Id,
     /// Class dimension by tensor dimension.
@@ -38,14 +38,14 @@ pub struct Translated {
     /// The terms.
     pub graph: Graph,
     /// By tensor.
-    pub places: Vec<Place>,
+    pub places: Vec<TensorView>,
     /// By tensor: the term that stands for it as it is written, if it is a statement of its own.
     pub original: Vec<Option<Term>>,
     /// By tensor: the rule that made it another tensor's class.
     pub shared: Vec<Option<&'static str>>,
-    /// What an index is called, by class and dimension.
+    /// The names of indices, by class and dimension.
     pub names: HashMap<(Id, u32), String>,
-    /// What the indices of a kernel are called where a class is computed by it.
+    /// The names of the indices of a kernel that computes a class.
     pub kernel_names: Vec<(u32, Id, Vec<String>)>,
 }
 
@@ -115,7 +115,7 @@ impl Translator<'_> {
         original: Option<Term>,
         shared: Option<&'static str>,
     ) {
-        self.to.places.push(Place { class, order });
+        self.to.places.push(TensorView { class, order });
         self.to.original.push(original);
         self.to.shared.push(shared);
     }
@@ -277,7 +277,7 @@ impl Translator<'_> {
     fn whole(&mut self, kernel: &Kernel, operands: &[TensorId], order: &[u32], salt: u32) -> Term {
         let (kernel, operands) = canonical::statement(kernel.clone(), operands);
         let mut kernel = permute_output(&kernel, order);
-        let places: Vec<&Place> = operands
+        let places: Vec<&TensorView> = operands
             .iter()
             .map(|o| &self.to.places[o.0 as usize])
             .collect();

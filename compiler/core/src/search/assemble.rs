@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::rc::Rc;
 
-/// What a variable may be; equal numbers mean equal lists.
+/// The values that a variable may take; equal numbers mean equal lists.
 #[derive(Clone, Debug)]
 pub enum Domain {
     /// Ways to run.
@@ -38,7 +38,7 @@ impl Domain {
         }
     }
 
-    /// Whether there is no value.
+    /// Returns whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -64,7 +64,7 @@ impl Domain {
     }
 }
 
-/// What is allowed beyond the mesh itself.
+/// The restrictions beyond those of the mesh itself.
 #[derive(Clone, Debug)]
 pub struct Allowed<'a> {
     /// By tensor: the most operations of its statement's busiest site.
@@ -85,7 +85,7 @@ pub struct Workspace<'a> {
     pub model: &'a Model,
     /// Prices.
     pub cost_table: CostTable<'a>,
-    /// What was eliminated on this mesh.
+    /// The variables that were eliminated on this mesh.
     pub eliminated: Eliminated,
     lists: HashMap<(u64, Vec<Run>), u64>,
     place_lists: HashMap<Vec<Roles>, u64>,

@@ -22,7 +22,7 @@ const TOLERANCE: f64 = 1e-7;
 /// The part of the program's work that counts for a statement that has less.
 const LEAST_PART: f64 = 0.02;
 
-/// What the parts that count may come to together; where there are many statements, less counts for each.
+/// The largest sum of the parts that count. With many statements, a light one counts for less than [`LEAST_PART`].
 const ALL_PARTS: f64 = 1.1;
 
 /// A statement below this part of the work is not held to balance.
@@ -37,7 +37,7 @@ pub struct Balance {
     pub whole: f64,
     /// The largest factor over an even share that was asked for or had to be allowed.
     pub kappa: f64,
-    /// Whether the limit of all small parts together has been kept to.
+    /// True if the limit of all small parts together has been kept to.
     pub tight: bool,
     /// The meshes that leave enough sites at work.
     pub meshes: Vec<Mesh>,
@@ -81,7 +81,7 @@ impl Balance {
         balance.grown(problem, sites)
     }
 
-    /// Whether a mesh can run every statement within its limit; if not, one for which it cannot.
+    /// Returns whether a mesh can run every statement within its limit; if not, one for which it cannot.
     pub fn blocked(&self, problem: &Problem, mesh: &Mesh) -> Option<usize> {
         let mut known: HashMap<&[u64], f64> = HashMap::new();
         let mut heavy = problem

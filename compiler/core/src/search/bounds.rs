@@ -30,7 +30,7 @@ const MOST_PASSES: usize = 120;
 /// Passes after which too little gain ends them.
 const PATIENCE: usize = 8;
 
-/// What a pass has to add to the bound, as a part of it.
+/// The least part of the bound that a pass has to add to it.
 const LEAST_GAIN: f64 = 1e-7;
 
 /// A table between two variables without its repetitions: values whose rows are equal are one class.
@@ -47,7 +47,7 @@ struct Distinct {
 struct Edge {
     ends: [usize; 2],
     table: Rc<Distinct>,
-    /// What each end has taken out of the table (negative: put in), by its value.
+    /// The amounts that each end has taken out of the table (negative: put in), by its value.
     taken: [Vec<f64>; 2],
     /// The least entry of the table as it is now.
     least: f64,
@@ -137,7 +137,7 @@ pub fn restricted(network: &Network, kept: &[Vec<usize>], eliminated: &mut Elimi
 }
 
 struct Passing {
-    /// What each value costs by itself, less what was handed on.
+    /// The cost of each value by itself, less the amounts that were handed on.
     own: Vec<Vec<f64>>,
     edges: Vec<Edge>,
     /// By variable: its tables, and which end of each it is.

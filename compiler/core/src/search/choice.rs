@@ -15,13 +15,13 @@ use super::problem::{Problem, Statement};
 use crate::ia::layout::{StatementRole, TensorRole, roles as tensor_roles};
 use ein_plan::IndexId;
 
-/// What each axis does to a statement; axes that the mesh does not have are `Every`.
+/// The role of each axis in a statement; axes that the mesh does not have are `Every`.
 pub type Run = [StatementRole; AXES];
 
 /// One way to run a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// What each axis does.
+    /// The role of each axis.
     pub run: Run,
     /// Where the result is.
     pub gives: Roles,
@@ -53,7 +53,7 @@ pub fn choices(
         .collect()
 }
 
-/// What follows from one way to run a statement.
+/// Derives the needs, the result and the load of one way to run a statement.
 pub fn choice(
     problem: &Problem,
     tensor: usize,

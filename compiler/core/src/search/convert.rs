@@ -1,4 +1,4 @@
-//! What it costs to take a tensor from one placement to another.
+//! Prices of taking a tensor from one placement to another.
 //!
 //! Two prices: `transfer`, the thesis' (section 3.3.3: a broadcast of f floats costs f times the copies, a shuffle
 //! f), carried over to meshes; and `words`, received by the busiest site under ring or pairwise collectives, blocks
@@ -19,7 +19,7 @@ pub type Roles = [TensorRole; AXES];
 /// The counts of a mesh's axes, 1 for those that it does not have.
 pub type Counts = [u32; AXES];
 
-/// What is moved.
+/// A tensor, or a part of one, that is moved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TransferItem<'a> {
     /// Extents of the whole tensor.
@@ -28,7 +28,7 @@ pub struct TransferItem<'a> {
     pub columns: f64,
 }
 
-/// What a conversion costs.
+/// The cost of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Move {
     /// Floats, as the thesis counts them: over all sites, those that stay where they are included.

@@ -1,4 +1,4 @@
-//! What conversions and runs cost under an objective, as one number a network can add up.
+//! Costs of conversions and runs under an objective, each as one number that a network can add up.
 //!
 //! The number is the objective's price plus, far below its smallest difference, the load, the bytes touched and the
 //! number of moves, which so decide between equals. Everything is a multiple of one quantum, so that sums do not
@@ -77,7 +77,7 @@ impl Objective {
     }
 }
 
-/// What is added to the objective.
+/// The weights of the terms that are added to the objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     /// All prices are multiples of this.
@@ -120,9 +120,9 @@ const MOST_KEPT: usize = 1 << 18;
 pub struct CostTable<'a> {
     /// The mesh.
     pub counts: Counts,
-    /// What is minimised.
+    /// The quantity that is minimised.
     pub objective: &'a Objective,
-    /// What decides between equals.
+    /// The terms that decide between equals.
     pub weights: Weights,
     /// Conversions that are not to be had.
     pub disabled_moves: DisabledMoves,

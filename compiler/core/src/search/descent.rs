@@ -29,7 +29,7 @@ enum Value {
     Place(Roles),
 }
 
-/// What a descent found.
+/// The result of a descent.
 #[derive(Clone, Debug)]
 pub struct Descended {
     /// The network's price of it.

@@ -1,4 +1,4 @@
-//! What disabled rules take from the search.
+//! The runs and conversions that disabled rules take from the search.
 //!
 //! The rules of placed relations say which plans are equal. Some of them are what a choice of the search rests on: without
 //! CMM no product cuts what it sums over, without all-reduce addends are not added up everywhere at once, and so on. The
@@ -36,8 +36,8 @@ pub struct DisabledMoves {
 }
 
 impl DisabledMoves {
-    /// What the disabled ones of all rules bar.
-    pub fn of(disabled: &[String]) -> DisabledMoves {
+    /// Collects the moves that these disabled rules bar.
+    pub fn by_rules(disabled: &[String]) -> DisabledMoves {
         let off = |name: &str| disabled.iter().any(|disabled| disabled == name);
         DisabledMoves {
             broadcast: off("BMM"),
@@ -51,7 +51,7 @@ impl DisabledMoves {
         }
     }
 
-    /// Whether a statement may not run so. Only contractions of two operands are products.
+    /// Returns whether a statement may not run so. Only contractions of two operands are products.
     pub fn run(&self, statement: &Statement, run: Run) -> bool {
         let [left, right] = statement.reads.as_slice() else {
             return false;
@@ -75,7 +75,7 @@ impl DisabledMoves {
             || self.broadcast && (of_left != of_right)
     }
 
-    /// Whether a tensor may not go from one placement to another.
+    /// Returns whether a tensor may not go from one placement to another.
     pub fn conversion(&self, counts: Counts, from: Roles, to: Roles) -> bool {
         if *self == DisabledMoves::default() {
             return false;

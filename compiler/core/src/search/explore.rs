@@ -17,7 +17,7 @@ use super::model::{Model, Variable};
 use super::narrow;
 use super::network::Stop;
 use super::options::{NoLayout, SearchOptions};
-use super::price::{Price, of_problem, padded_run};
+use super::price::{LayoutCost, of_problem, padded_run};
 use super::problem::Problem;
 use super::report::SearchReport;
 use super::residency;
@@ -35,13 +35,13 @@ const MOST_RAISES: usize = 10;
 /// A mesh's plan.
 pub(super) struct Candidate {
     pub(super) layout: Layout,
-    pub(super) price: Price,
+    pub(super) price: LayoutCost,
     pub(super) bound: f64,
     /// Why it is not proved.
     pub(super) why: Option<String>,
 }
 
-/// What looking at a mesh comes to.
+/// The outcome of looking at a mesh.
 pub(super) enum Looked {
     /// A plan.
     Plan(Box<Candidate>),
@@ -70,7 +70,7 @@ pub(super) struct Search<'a> {
     pub(super) weights: Weights,
     /// The objective's price of the best plan so far.
     pub(super) ceiling: f64,
-    /// Whether a plan has shown that the limits are not tight enough.
+    /// True if a plan has shown that the limits are not tight enough.
     pub(super) too_loose: bool,
     pub(super) report: SearchReport,
     /// The plan that was furthest from fitting least: statement, tensor, bytes missing.
@@ -174,7 +174,7 @@ impl Search<'_> {
                 Looked::Plan(candidate) => *candidate,
                 other => return other,
             };
-            let price = candidate.price.of(&self.options.objective);
+            let price = candidate.price.under(&self.options.objective);
             let relaxed = *first_bound.get_or_insert(candidate.bound);
             candidate.bound = candidate.bound.min(relaxed).min(price);
             let scale = price.max(self.weights.quantum * 1e6);
@@ -202,7 +202,7 @@ impl Search<'_> {
     }
 
     /// Operations of the busiest sites of the statements that are held to balance.
-    fn whole(&self, price: &Price) -> f64 {
+    fn whole(&self, price: &LayoutCost) -> f64 {
         let limits = self.balance.limits.iter();
         let heavy = price
             .loads
@@ -250,56 +250,18 @@ impl Search<'_> {
                 return Looked::Nothing;
             }
         };
-        let mut bound = 0.0;
-        let mut why = None;
-        let mut runs: Option<Vec<Option<Choice>>> = None;
         space.eliminated.budget = (BUDGET - self.report.operations).max(BUDGET / 100.0);
-        if how == How::Exact {
-            let network = space.network(&domains);
-            // A price of load or memory makes values of other plans incomparable.
-            let comparable = weights == self.weights;
-            let ceiling = if comparable {
-                self.ceiling * (1.0 + 1e-9) + decisive(&weights)
-            } else {
-                f64::INFINITY
-            };
-            let scale = self
-                .ceiling
-                .min(most(problem, options.sites, &options.objective));
-            let solved = narrow::solve(
-                &network,
-                options.table_cap,
-                scale + decisive(&weights),
-                ceiling,
-                &mut space.eliminated,
-                deadline,
-            );
-            self.report.largest_table = self.report.largest_table.max(solved.largest);
-            let found = solved
-                .solution
-                .filter(|solution| solution.value.is_finite());
-            runs = found.map(|solution| chosen(&self.model, &domains, &solution.choice));
-            // What decides between equals is in the bound, and must not be in a bound of prices.
-            bound = (solved.bound - decisive(&weights)).max(0.0);
-            if solved.proved && runs.is_none() {
-                self.report.operations += space.eliminated.operations;
-                return if ceiling.is_finite() && solved.bound.is_finite() {
-                    Looked::Dearer(bound)
-                } else {
-                    Looked::Nothing
-                };
-            }
-            if solved.proved {
-                bound = f64::INFINITY;
-            }
-            why = solved.stop.map(|stop| match stop {
-                Stop::TooLarge(entries) => format!("a table would have {entries:.1e} entries"),
-                Stop::Budget => "too many operations".to_string(),
-                Stop::Deadline => "the deadline has passed".to_string(),
-            });
-            space.eliminated.forget();
+        let exact = match how {
+            How::Exact => self.exactly(&mut space, &domains, weights, deadline),
+            _ => Exact::default(),
+        };
+        self.report.largest_table = self.report.largest_table.max(exact.largest_table);
+        if let Some(looked) = exact.no_plan {
+            self.report.operations += space.eliminated.operations;
+            return looked;
         }
-        let runs = match runs {
+        let (bound, mut why) = (exact.bound, exact.why);
+        let runs = match exact.runs {
             Some(runs) => runs,
             None => {
                 space.eliminated.budget = f64::INFINITY;
@@ -331,12 +293,87 @@ impl Search<'_> {
         let layout = settle::layout_of(mesh, &runs, &rests);
         let price = of_problem(problem, &layout, &options.objective);
         Looked::Plan(Box::new(Candidate {
-            bound: bound.min(price.of(&options.objective)),
+            bound: bound.min(price.under(&options.objective)),
             layout,
             price,
             why,
         }))
     }
+
+    /// Solves the network of a mesh exactly, as far as tables and the budget allow.
+    fn exactly(
+        &self,
+        space: &mut Workspace<'_>,
+        domains: &[Domain],
+        weights: Weights,
+        deadline: &dyn Fn() -> bool,
+    ) -> Exact {
+        let (problem, options) = (self.problem, self.options);
+        let network = space.network(domains);
+        // A price of load or memory makes values of other plans incomparable.
+        let comparable = weights == self.weights;
+        let ceiling = if comparable {
+            self.ceiling * (1.0 + 1e-9) + decisive(&weights)
+        } else {
+            f64::INFINITY
+        };
+        let scale = self
+            .ceiling
+            .min(most(problem, options.sites, &options.objective));
+        let solved = narrow::solve(
+            &network,
+            options.table_cap,
+            scale + decisive(&weights),
+            ceiling,
+            &mut space.eliminated,
+            deadline,
+        );
+        let found = solved
+            .solution
+            .filter(|solution| solution.value.is_finite());
+        let runs = found.map(|solution| chosen(&self.model, domains, &solution.choice));
+        // What decides between equals is in the bound, and must not be in a bound of prices.
+        let mut bound = (solved.bound - decisive(&weights)).max(0.0);
+        let no_plan = (solved.proved && runs.is_none()).then(|| {
+            match ceiling.is_finite() && solved.bound.is_finite() {
+                true => Looked::Dearer(bound),
+                false => Looked::Nothing,
+            }
+        });
+        if solved.proved {
+            bound = f64::INFINITY;
+        }
+        let why = solved.stop.map(|stop| match stop {
+            Stop::TooLarge(entries) => format!("a table would have {entries:.1e} entries"),
+            Stop::Budget => "too many operations".to_string(),
+            Stop::Deadline => "the deadline has passed".to_string(),
+        });
+        if no_plan.is_none() {
+            space.eliminated.forget();
+        }
+        Exact {
+            runs,
+            bound,
+            why,
+            no_plan,
+            largest_table: solved.largest,
+        }
+    }
+}
+
+/// The outcome of solving a mesh's network.
+#[derive(Default)]
+struct Exact {
+    /// The runs of the best plan that was found.
+    runs: Option<Vec<Option<Choice>>>,
+    /// A lower bound on the price of all plans; infinite if the plan is proved to be the best.
+    bound: f64,
+    /// Why the plan is not proved to be the best.
+    why: Option<String>,
+    /// If the mesh has no plan that is cheaper than the best so far: what that says of it.
+    no_plan: Option<Looked>,
+    /// Entries of the largest table.
+    largest_table: f64,
 }
 
 /// How a mesh is looked at.

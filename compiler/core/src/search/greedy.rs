@@ -58,11 +58,11 @@ pub fn layout(program: &Program, sites: u32, deterministic: bool) -> Layout {
 struct Rest {
     /// Once a reader wants it cut or its statement has been looked at.
     role: Option<TensorRole>,
-    /// Whether it is whole at every site anyway.
+    /// True if it is whole at every site anyway.
     everywhere: bool,
-    /// Whether it can be made anywhere.
+    /// True if it can be made anywhere.
     free: bool,
-    /// Whether it has to rest everywhere: a loop's bound or condition.
+    /// True if it has to rest everywhere: a loop's bound or condition.
     fixed: bool,
 }
 
@@ -291,7 +291,7 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// What a statement reads if an index is cut: tensors, and the dimension that is cut.
+/// Lists the reads of a statement whose index is cut: tensors, and the dimension that is cut.
 fn reads(
     kernel: &Kernel,
     operands: &[TensorId],

@@ -40,7 +40,7 @@ pub use cost_table::{Objective, TimeModel};
 pub use disabled_moves::DisabledMoves;
 pub use named::{Named, named};
 pub use options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
-pub use price::{Conversion, Price, price};
+pub use price::{Conversion, LayoutCost, price};
 pub use report::{MeshReport, Outcome, SearchReport};
 pub use residency::{Residency, residency};
 pub use solve::{layout, nearest};

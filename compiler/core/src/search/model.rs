@@ -11,7 +11,7 @@
 use super::problem::{Kind, Problem, Statement};
 use std::collections::HashMap;
 
-/// What a variable decides, with the tensor that it is about.
+/// A decision of the search, with the tensor that it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
     /// How the tensor's statement runs.
@@ -39,7 +39,7 @@ pub enum Entry {
     Rests,
     /// A param that a loop carries.
     Carried,
-    /// What takes a param's place: rests where the param does.
+    /// The successor of a param: it rests where the param does.
     Update(usize),
 }
 

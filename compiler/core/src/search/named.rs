@@ -13,7 +13,7 @@ use super::convert::counts;
 use super::cost_table::{CostTable, Objective, Weights};
 use super::mesh::AXES;
 use super::model::Model;
-use super::price::{Price, of_problem};
+use super::price::{LayoutCost, of_problem};
 use super::problem::{Problem, Statement};
 use super::settle::settle;
 use crate::einsum::{Definition, Program, Role};
@@ -24,13 +24,13 @@ use std::collections::BTreeMap;
 /// A plan with a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// What it is called.
+    /// The name of the strategy.
     pub name: &'static str,
     /// The plan. Its mesh may have more coordinates than there are sites: then several are folded onto one, as the
     /// thesis' replication-based product does, and the plan is for its price only.
     pub layout: Layout,
-    /// What it costs.
-    pub price: Price,
+    /// The price of its layout.
+    pub price: LayoutCost,
 }
 
 /// The named plans that make sense for a program, in a fixed order. The products' are there if the program has one
@@ -172,7 +172,7 @@ fn cut_everywhere(
     layout
 }
 
-/// What indices tie together.
+/// The classes of indices that reads tie together.
 struct Classes {
     /// By tensor: where its dimensions start in `parents`, then where its statement's indices do.
     starts: Vec<(usize, usize)>,

@@ -17,12 +17,12 @@ const SMALL: f64 = 2e7;
 /// How far above the bound the optimum is guessed to be, as parts of the bound.
 const GUESSES: [f64; 7] = [1e-7, 1e-5, 1e-3, 0.01, 0.03, 0.1, 0.3];
 
-/// What is known of a network.
+/// The bounds and values that are known of a network.
 #[derive(Clone, Debug)]
 pub struct Narrowed {
     /// The best choice found; the optimum if `proved`.
     pub solution: Option<Solution>,
-    /// Whether no choice is better.
+    /// True if no choice is better.
     pub proved: bool,
     /// No choice is below this.
     pub bound: f64,

@@ -41,7 +41,7 @@ pub struct Network {
     pub tables: Vec<Table>,
 }
 
-/// What solving takes, known beforehand.
+/// The effort of solving, known beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effort {
     /// Entries of the largest table made.
@@ -321,7 +321,7 @@ impl Network {
         around
     }
 
-    /// What an elimination depends on, whatever the variables are called.
+    /// Returns everything that an elimination depends on, with variables numbered anew.
     fn key(&self, x: usize, around: &[usize], tables: &[Table]) -> Vec<u64> {
         let place = |y: &usize| around.iter().position(|z| z == y).unwrap_or(around.len());
         let mut parts: Vec<Vec<u64>> = tables

@@ -1,4 +1,4 @@
-//! What a placement search is asked, and what it answers.
+//! The question that a placement search is asked, and its answer.
 //!
 //! Must not know how it searches.
 //!
@@ -8,21 +8,21 @@
 
 use super::cost_table::Objective;
 use super::disabled_moves::DisabledMoves;
-use super::price::Price;
+use super::price::LayoutCost;
 use super::report::SearchReport;
 use crate::einsum::TensorId;
 use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use ein_plan::Mesh;
 use std::collections::BTreeMap;
 
-/// What is searched for.
+/// The options of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
     /// Number of sites, from 1; a plan may leave some idle where each site at work then moves less.
     pub sites: u32,
-    /// Whether no site may idle.
+    /// True if no site may idle.
     pub all_sites: bool,
-    /// What a plan is to have little of.
+    /// The quantity that a plan is to have little of.
     pub objective: Objective,
     /// κ: how many times its even share of the work the busiest site may have; 1.25 is usual.
     pub balance: f64,
@@ -30,9 +30,9 @@ pub struct SearchOptions {
     pub memory: Option<u64>,
     /// The most entries of a table of the exact search; 1 << 24 is usual.
     pub table_cap: usize,
-    /// What is decided already.
+    /// The decisions that are made already.
     pub pinned: Pinned,
-    /// What disabled rules take away.
+    /// The moves that disabled rules take away.
     pub disabled_moves: DisabledMoves,
 }
 
@@ -68,9 +68,9 @@ pub struct Pinned {
 pub struct Found {
     /// How everything runs and where it rests.
     pub layout: Layout,
-    /// What that costs.
-    pub price: Price,
-    /// Whether no plan on any admissible mesh is cheaper (each tensor resting in one place).
+    /// The price of the layout.
+    pub price: LayoutCost,
+    /// True if no plan on any admissible mesh is cheaper (each tensor resting in one place).
     pub proved_optimal: bool,
     /// No such plan is below this, in the objective's unit.
     pub bound: f64,
@@ -90,7 +90,7 @@ pub enum NoLayout {
         /// Bytes that are missing at the busiest site.
         shortfall: u64,
     },
-    /// What is pinned cannot be kept; why.
+    /// A pinned decision cannot be kept; the reason.
     Pinned(String),
 }
 

@@ -16,9 +16,9 @@ use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, StatementRole, TensorRole, satisfies};
 use std::cmp::Ordering;
 
-/// What a layout costs.
+/// The price of a layout.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Price {
+pub struct LayoutCost {
     /// Floats transferred, as the thesis counts them (section 3.3.3), over all sites.
     pub transfer: f64,
     /// Words that the busiest site receives, summed over the conversions.
@@ -42,7 +42,7 @@ pub struct Price {
 /// A tensor's way from one placement to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
-    /// What is moved.
+    /// The tensor that is moved.
     pub tensor: TensorId,
     /// The first statement that reads the result; none: where it rests.
     pub reader: Option<TensorId>,
@@ -50,13 +50,13 @@ pub struct Conversion {
     pub from: Vec<TensorRole>,
     /// One role an axis.
     pub to: Vec<TensorRole>,
-    /// What it costs.
+    /// The cost of the move.
     pub moved: Move,
 }
 
-impl Price {
-    /// The objective's part.
-    pub fn of(&self, objective: &Objective) -> f64 {
+impl LayoutCost {
+    /// Returns the figure that the objective minimises.
+    pub fn under(&self, objective: &Objective) -> f64 {
         match objective {
             Objective::Transfer => self.transfer,
             Objective::Bytes => self.words,
@@ -65,7 +65,7 @@ impl Price {
     }
 
     /// Less is better: the objective, then the load, then the bytes touched, then the number of moves.
-    pub fn compare(&self, other: &Price, objective: &Objective) -> Ordering {
+    pub fn compare(&self, other: &LayoutCost, objective: &Objective) -> Ordering {
         // Prices of equal plans may differ by rounding.
         let rank = |a: f64, b: f64| {
             if (a - b).abs() <= 1e-9 * a.abs().max(b.abs()) {
@@ -74,7 +74,7 @@ impl Price {
                 a.total_cmp(&b)
             }
         };
-        rank(self.of(objective), other.of(objective))
+        rank(self.under(objective), other.under(objective))
             .then(rank(self.load, other.load))
             .then(rank(self.touched, other.touched))
             .then(self.moves.cmp(&other.moves))
@@ -82,7 +82,7 @@ impl Price {
 }
 
 /// The price of a layout of a program.
-pub fn price(program: &Program, layout: &Layout, objective: &Objective) -> Price {
+pub fn price(program: &Program, layout: &Layout, objective: &Objective) -> LayoutCost {
     of_problem(&Problem::new(program), layout, objective)
 }
 
@@ -99,7 +99,7 @@ pub fn run_choices(problem: &Problem, layout: &Layout) -> Vec<Option<Choice>> {
         .collect()
 }
 
-/// What each axis does, with the axes that the mesh does not have.
+/// The role of each axis, with the axes that the mesh does not have.
 pub fn padded_run(roles: &[StatementRole]) -> Run {
     let mut run = [StatementRole::Every; AXES];
     for (role, given) in run.iter_mut().zip(roles) {
@@ -109,12 +109,12 @@ pub fn padded_run(roles: &[StatementRole]) -> Run {
 }
 
 /// [`price`] of a program that is already a problem.
-pub fn of_problem(problem: &Problem, layout: &Layout, objective: &Objective) -> Price {
+pub fn of_problem(problem: &Problem, layout: &Layout, objective: &Objective) -> LayoutCost {
     let mesh_counts = counts(&layout.mesh);
     let runs = run_choices(problem, layout);
-    let mut price = Price {
+    let mut price = LayoutCost {
         loads: vec![0.0; problem.tensors.len()],
-        ..Price::default()
+        ..LayoutCost::default()
     };
     for (at, tensor) in problem.tensors.iter().enumerate() {
         if let Some(choice) = &runs[at] {

@@ -24,7 +24,7 @@ pub struct Problem {
     pub total: f64,
 }
 
-/// What the search knows of a tensor.
+/// A tensor, as the search sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
     /// Its name, for reports.
@@ -39,11 +39,11 @@ pub struct Tensor {
     pub kind: Kind,
     /// The reads of it: (statement's tensor, number of the read), in order.
     pub readers: Vec<(usize, usize)>,
-    /// Whether it is given out.
+    /// True if it is given out.
     pub output: bool,
     /// How many times it is expected to be made and moved: the rounds of the loops that it is in.
     pub times: f64,
-    /// Whether every site has to know it where it rests: the bound or the condition of a loop.
+    /// True if every site has to know it where it rests: the bound or the condition of a loop.
     pub everywhere: bool,
     /// By reader, in the order of [`Tensor::readers`]: the last tensor that is made while that reader may still read it;
     /// in a loop that it is outside of, the loop's last.
@@ -78,7 +78,7 @@ pub struct Statement {
     pub flops: f64,
     /// Columns of an addend of the reduction (1 without a reduction).
     pub columns: f64,
-    /// What it reads.
+    /// The reads of the statement.
     pub reads: Vec<Read>,
 }
 
@@ -110,12 +110,12 @@ impl Tensor {
         }
     }
 
-    /// Whether it starts with copies where these are read, at no cost.
+    /// Returns whether it starts with copies where these are read, at no cost.
     pub fn starts_copied(&self) -> bool {
         self.kind == Kind::Kept
     }
 
-    /// Whether it is a single number, which every site can have for nothing when it is loaded.
+    /// Returns whether it is a single number, which every site can have for nothing when it is loaded.
     pub fn is_scalar(&self) -> bool {
         self.floats <= 1.0
     }

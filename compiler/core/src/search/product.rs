@@ -24,7 +24,7 @@ pub struct Product {
     pub root: TensorId,
     /// The statements of its tree, the root last.
     pub members: Vec<TensorId>,
-    /// What is multiplied; a tensor may be there more than once.
+    /// The factors; a tensor may be there more than once.
     pub factors: Vec<Factor>,
     /// Extents of all indices, the indices of each factor, and those of the result.
     pub network: Network,
@@ -32,7 +32,7 @@ pub struct Product {
     pub order: Order,
     /// The indices of the result, by dimension.
     pub dimensions: Vec<u32>,
-    /// What the indices are called.
+    /// The names of the indices.
     pub names: Vec<String>,
     /// By what it is multiplied and reduced.
     pub law: &'static Law,
@@ -43,7 +43,7 @@ pub struct Product {
 /// A factor: a tensor read by bare indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Factor {
-    /// What is read.
+    /// The tensor that is read.
     pub tensor: TensorId,
     /// By dimension: the product's index.
     pub indices: Vec<u32>,
@@ -51,7 +51,7 @@ pub struct Factor {
 
 /// A statement that does nothing but multiply what it reads, and reduce.
 struct Simple {
-    /// What it reads, with its own indices.
+    /// The tensors that it reads, with its own indices.
     factors: Vec<(TensorId, Vec<u32>)>,
     law: &'static Law,
     dtype: DType,
@@ -130,7 +130,7 @@ fn kept_by(block: &Block) -> Vec<TensorId> {
     kept
 }
 
-/// What a statement multiplies, if it does nothing else.
+/// Returns the factors of a statement that multiplies and does nothing else.
 fn simple(program: &Program, tensor: &Tensor) -> Option<Simple> {
     let Definition::Statement { kernel, operands } = &tensor.definition else {
         return None;

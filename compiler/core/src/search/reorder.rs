@@ -22,11 +22,11 @@ pub const MOST_EXACT: usize = 8;
 /// In long products, splits with more arithmetic than this times the least of their set are not tried.
 const SLACK: f64 = 1.5;
 
-/// What a product is to be multiplied for.
+/// The result that a product is multiplied for.
 pub struct Wanted<'a> {
     /// Counts of the mesh's axes.
     pub counts: Counts,
-    /// What is minimised.
+    /// The quantity that is minimised.
     pub objective: &'a Objective,
     /// The price of an operation, in the objective's unit; above 0.
     pub load: f64,
@@ -36,7 +36,7 @@ pub struct Wanted<'a> {
     pub light: f64,
     /// Bytes of an element.
     pub width: f64,
-    /// Whether one site of an axis may work alone.
+    /// True if one site of an axis may work alone.
     pub alone: bool,
     /// The price of reading a factor at a placement of its indices in ascending order.
     pub factor: &'a dyn Fn(usize, Roles) -> f64,
@@ -157,7 +157,7 @@ fn sparing(network: &Network, mut sets: Vec<Set>) -> Vec<Set> {
     sets
 }
 
-/// What is known of a set.
+/// The best known parts of a set of factors.
 struct Table {
     /// The indices that are left of it, ascending.
     indices: Vec<u32>,
@@ -221,7 +221,7 @@ impl Table {
         roles
     }
 
-    /// What one axis's cutting an index, or nothing, is to this set.
+    /// Returns the digit of one axis's role in this set: the cut index, or none.
     fn digit(&self, role: Axis, without: usize) -> usize {
         match role {
             Axis::Every => EVERY,
@@ -390,7 +390,7 @@ impl Table {
     }
 }
 
-/// What an axis does to a multiplication.
+/// The role of an axis in a multiplication.
 #[derive(Clone, Copy)]
 enum Axis {
     Every,

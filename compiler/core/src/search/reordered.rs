@@ -59,7 +59,7 @@ struct Build<'a> {
 type Part = (TensorId, Vec<u32>);
 
 impl Build<'_> {
-    /// What takes the root's place.
+    /// Makes the tensor that takes the root's place.
     fn whole(&mut self, order: &Order) -> Option<Tensor> {
         let Order::Pair(left, right) = order else {
             return None;
@@ -70,7 +70,7 @@ impl Build<'_> {
         Some(self.tensor(&parts, &self.product.dimensions, true))
     }
 
-    /// What an order makes; `outside` are the indices of all other factors.
+    /// Makes the tensor of an order; `outside` are the indices of all other factors.
     fn part(&mut self, order: &Order, outside: u128) -> Part {
         let network = &self.product.network;
         let (parts, indices) = match order {

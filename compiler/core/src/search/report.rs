@@ -1,4 +1,4 @@
-//! What a search did: the meshes it looked at, how far, and what it left out.
+//! A record of a search: the meshes it looked at, how far, and the ones it left out.
 //!
 //! Must not know how meshes are solved.
 //!
@@ -11,7 +11,7 @@
 use ein_plan::Mesh;
 use std::fmt;
 
-/// What a search did.
+/// A record of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchReport {
     /// The balance factor that was used: the one asked for, or more where nothing can be balanced so well.
@@ -28,11 +28,11 @@ pub struct SearchReport {
     pub meshes: Vec<MeshReport>,
     /// The price of the plan less what no plan is below.
     pub gap: f64,
-    /// Whether the deadline cut the search short.
+    /// True if the deadline cut the search short.
     pub interrupted: bool,
 }
 
-/// What became of one mesh.
+/// The outcome of a search on one mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeshReport {
     /// The mesh.

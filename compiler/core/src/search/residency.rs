@@ -14,7 +14,7 @@ use super::problem::{Kind, Problem};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, TensorRole, satisfies};
 
-/// What is held while a statement runs.
+/// The tensors that are held while a statement runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residency {
     /// The statement.

@@ -23,9 +23,9 @@ use std::collections::{HashMap, HashSet};
 /// Where an operand has so few elements more than what is read of it, moving all of it costs no more than a choice.
 const FEW: u64 = 32;
 
-/// The same program with selections in place of reads at positions that a scalar of the program names, if they are surely
-/// inside the operand. What gives a state back but for single points stands behind what else reads that state, as far
-/// as it can.
+/// Returns the program with selections in place of reads at positions that a scalar of the program names, if they are surely
+/// inside the operand. A statement that gives a state back but for single points stands behind the others that read that state,
+/// as far as it can.
 pub fn select(program: &Program) -> Program {
     let mut selecting = Selecting {
         names: program.tensors.iter().map(|t| t.name.clone()).collect(),
@@ -181,7 +181,10 @@ impl Selecting {
                 Some(Position::Constant(value)) => (At::Constant(value), Some((value, value))),
                 Some(Position::Scalar(scalar)) => {
                     let scalar = operands[scalar as usize];
-                    (At::Scalar(scalar), self.ranges.of(&self.result, scalar))
+                    (
+                        At::Scalar(scalar),
+                        self.ranges.of_tensor(&self.result, scalar),
+                    )
                 }
                 None => {
                     wanted.push(None);

@@ -17,7 +17,7 @@ use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use ein_plan::Mesh;
 use std::collections::{BTreeMap, HashMap};
 
-/// Whether one site of an axis may hold or do something alone: only where moving nothing at all counts as little;
+/// Returns whether one site of an axis may hold or do something alone: only where moving nothing at all counts as little;
 /// in words received by the busiest site a single holder is never better than a cut.
 pub fn alone(objective: &Objective) -> bool {
     matches!(objective, Objective::Transfer)

@@ -32,7 +32,7 @@ pub fn layout(
     busy(&problem, options, found, deadline)
 }
 
-/// What is found with the least balance factor, from the one asked for, at which there is a plan at all.
+/// Searches with the least balance factor, from the one asked for, at which there is a plan at all.
 fn balanced(
     problem: &Problem,
     options: &SearchOptions,
@@ -50,7 +50,7 @@ fn balanced(
     }
 }
 
-/// What was found, unless it leaves sites idle for nothing: in total fewer sites move less simply because there are
+/// Returns the result, unless it leaves sites idle for nothing: in total fewer sites move less simply because there are
 /// fewer, so they are taken only where each of them moves less too.
 fn busy(
     problem: &Problem,
@@ -72,7 +72,7 @@ fn busy(
     let Ok(full) = search(problem, &all, deadline) else {
         return Ok(found);
     };
-    let each = |found: &Found, sites: u32| found.price.of(&options.objective) / f64::from(sites);
+    let each = |found: &Found, sites: u32| found.price.under(&options.objective) / f64::from(sites);
     let pays = each(&found, used) < each(&full, options.sites) * (1.0 - 1e-9);
     if pays || full.report.kappa > found.report.kappa {
         return Ok(found);
@@ -113,7 +113,7 @@ enum End {
     TooLoose,
 }
 
-/// What would fit where no layout does for want of memory, most of all for `tensor`: the least doubling of the sites, if there is one.
+/// Returns advice where no layout fits in memory, most of all for `tensor`: the least doubling of the sites that helps, if there is one.
 pub fn nearest(
     program: &Program,
     options: &SearchOptions,
@@ -162,25 +162,9 @@ impl Search<'_> {
                 }
             }
         }
-        let pinned = !(self.runs.is_empty() && self.rests.is_empty());
-        // The seed is there whatever the deadline says, and makes prices comparable.
-        let mut best: Option<Candidate> = None;
         // Even axes move least as a rule, so that the later meshes only have to be shown to be dearer.
         admissible.sort_by_key(|mesh| mesh.axes.iter().max().copied());
-        for mesh in &admissible {
-            best = self.candidate(mesh, How::Grown, &|| false).plan();
-            if self.too_loose {
-                return Err(End::TooLoose);
-            }
-            if best.is_some() || pinned {
-                break;
-            }
-        }
-        if let Some(seed) = &best {
-            let objective = &self.options.objective;
-            self.ceiling = seed.price.of(objective);
-            self.weights = Weights::below(self.ceiling, objective);
-        }
+        let mut best = self.seed(&admissible)?;
         let mut bound = f64::INFINITY;
         let mut proved = true;
         for mesh in &admissible {
@@ -220,7 +204,7 @@ impl Search<'_> {
                     continue;
                 }
             };
-            let price = candidate.price.of(&self.options.objective);
+            let price = candidate.price.under(&self.options.objective);
             bound = bound.min(candidate.bound);
             proved &= candidate.why.is_none();
             let outcome = match &candidate.why {
@@ -238,7 +222,7 @@ impl Search<'_> {
         let Some(best) = best else {
             return Err(End::None(self.none()));
         };
-        let price = best.price.of(&self.options.objective);
+        let price = best.price.under(&self.options.objective);
         let bound = bound.min(price);
         self.report.gap = price - bound;
         Ok(Found {
@@ -250,6 +234,27 @@ impl Search<'_> {
         })
     }
 
+    /// Looks for a first plan, whatever the deadline says. Its price is the ceiling of all others and makes prices comparable.
+    fn seed(&mut self, admissible: &[Mesh]) -> Result<Option<Candidate>, End> {
+        let pinned = !(self.runs.is_empty() && self.rests.is_empty());
+        let mut seed = None;
+        for mesh in admissible {
+            seed = self.candidate(mesh, How::Grown, &|| false).plan();
+            if self.too_loose {
+                return Err(End::TooLoose);
+            }
+            if seed.is_some() || pinned {
+                break;
+            }
+        }
+        if let Some(seed) = &seed {
+            let objective = &self.options.objective;
+            self.ceiling = seed.price.under(objective);
+            self.weights = Weights::below(self.ceiling, objective);
+        }
+        Ok(seed)
+    }
+
     fn none(&self) -> NoLayout {
         match self.misfit {
             Some((statement, tensor, missing)) => NoLayout::Memory {
@@ -257,7 +262,9 @@ impl Search<'_> {
                 statement,
                 shortfall: missing.ceil() as u64,
             },
-            None => NoLayout::Pinned("what is pinned leaves no way to run the program".to_string()),
+            None => {
+                NoLayout::Pinned("the pinned decisions leave no way to run the program".to_string())
+            }
         }
     }
 
@@ -270,7 +277,7 @@ impl Search<'_> {
 
     fn keep(&mut self, best: &mut Option<Candidate>, candidate: Candidate) {
         let objective = &self.options.objective;
-        self.ceiling = self.ceiling.min(candidate.price.of(objective));
+        self.ceiling = self.ceiling.min(candidate.price.under(objective));
         let better = best
             .as_ref()
             .is_none_or(|best| candidate.price.compare(&best.price, objective).is_lt());

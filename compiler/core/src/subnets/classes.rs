@@ -25,7 +25,7 @@ pub struct Classes {
 
 impl Classes {
     /// The classes of a program.
-    pub fn of(program: &Program) -> Classes {
+    pub fn of_program(program: &Program) -> Classes {
         let (mut tensors, mut indices, mut count) = (vec![], vec![], 0);
         for tensor in &program.tensors {
             tensors.push(count);

@@ -29,7 +29,7 @@ fn layers(program: &Program, classes: &Classes, neurons: &[Neurons]) -> BTreeMap
 
 /// By name of every source of a program that has neurons: its dimensions that count them, with the number of the layer.
 pub fn blocks(program: &Program, neurons: &[Neurons]) -> BTreeMap<String, Vec<(usize, usize)>> {
-    let classes = Classes::of(program);
+    let classes = Classes::of_program(program);
     let layers = layers(program, &classes, neurons);
     let mut found = BTreeMap::new();
     for (at, tensor) in (0..).zip(&program.tensors) {
@@ -50,7 +50,7 @@ pub fn blocks(program: &Program, neurons: &[Neurons]) -> BTreeMap<String, Vec<(u
 /// # Errors
 /// A defect: what the program has become does not verify.
 pub fn cut(program: &Program, neurons: &[Neurons], sizes: &[u64]) -> Result<Program, String> {
-    let classes = Classes::of(program);
+    let classes = Classes::of_program(program);
     let layers = layers(program, &classes, neurons);
     let mut cut = program.clone();
     let size = |class: Class, extent: u64| layers.get(&class).map_or(extent, |layer| sizes[*layer]);

@@ -19,11 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Asked {
     /// Tensors or params that have them, or all that can be found.
     pub names: Option<Vec<String>>,
-    /// Whether only those of layers without convolutions.
+    /// True if only those of layers without convolutions.
     pub dense: bool,
 }
 
-/// What was found.
+/// The result of a recognition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// In the order of the program.
@@ -40,27 +40,27 @@ pub struct Found {
 pub enum Failure {
     /// There are no neurons. The reason for one index that a weight makes or sums over, and its place, if one is known.
     None(Option<(String, Origin)>),
-    /// What was named has none; the name.
+    /// A named layer has no neurons; the name.
     Unknown(String),
     /// Neurons that cannot be cut: whose, what is in the way, and where.
     InTheWay {
         /// The param that makes them.
         neurons: String,
-        /// What is in the way.
+        /// A description of the obstacle.
         reason: String,
         /// Where.
         origin: Origin,
     },
 }
 
-/// What is known of an index.
+/// The facts that are known of an index.
 #[derive(Default)]
 pub(super) struct About {
     /// Weights that make it.
     makers: BTreeSet<TensorId>,
     /// Weights that it is contracted with.
     takers: BTreeSet<TensorId>,
-    /// What is in the way of cutting it.
+    /// The reason why it cannot be cut.
     pub(super) reason: Option<(String, Origin)>,
     /// A source that is not trained and has it: an input, or random numbers.
     data: Option<TensorId>,
@@ -138,8 +138,8 @@ impl<'a> Net<'a> {
         let trained: Vec<bool> = tensors.map(|t| params.contains(&t.name)).collect();
         Net {
             program,
-            classes: Classes::of(program),
-            weights: Weights::of(program, &trained),
+            classes: Classes::of_program(program),
+            weights: Weights::of_program(program, &trained),
             trained,
         }
     }
@@ -391,7 +391,7 @@ impl<'a> Net<'a> {
         both.or_else(|| pair.and_then(|pair| named(&pair[0].0)))
     }
 
-    /// Whether a param is that of a convolution: data are read at positions that it is read at, and others.
+    /// Returns whether a param is that of a convolution: data are read at positions that it is read at, and others.
     fn convolves(&self, param: TensorId) -> bool {
         self.statements().any(|(id, _, kernel, operands)| {
             let graph = &kernel.graph;
@@ -426,7 +426,7 @@ fn indices_below(graph: &Graph, position: NodeId) -> BTreeSet<IndexId> {
     found
 }
 
-/// Whether an operand is read at an index.
+/// True if an operand is read at an index.
 pub(super) trait HasIndex {
     fn contains_index(&self, operand: u32, index: IndexId) -> bool;
 }

@@ -49,7 +49,7 @@ impl Net<'_> {
         })
     }
 
-    /// What the sums over neurons become.
+    /// Collects the sums over neurons and what a subnet has to make of them.
     pub(super) fn sums(&self, wanted: &BTreeSet<Class>, found: &mut Found) -> Result<(), Failure> {
         for (id, tensor, kernel, operands) in self.statements() {
             let sum = self.sum_over(id, (kernel, operands), wanted);
@@ -102,7 +102,7 @@ impl Net<'_> {
         Ok(())
     }
 
-    /// Whether what a param is divided by divides last sums over neurons and nothing else that depends on data, but for what is added
+    /// Returns whether what a param is divided by divides last sums over neurons and nothing else that depends on data, but for what is added
     /// to a loss.
     fn only_in_sums(&self, param: TensorId, wanted: &BTreeSet<Class>) -> bool {
         self.statements().all(|(id, tensor, kernel, operands)| {
@@ -154,7 +154,7 @@ impl Net<'_> {
         }
     }
 
-    /// Whether a statistic of each neuron, over all rows, is taken of a tensor before another weight is met.
+    /// Returns whether a statistic of each neuron, over all rows, is taken of a tensor before another weight is met.
     pub(super) fn normalised(&self, from: TensorId, class: Class) -> bool {
         let rank = self.program.tensor(from).shape.len();
         let mut reached = BTreeSet::from([from]);

@@ -1,4 +1,4 @@
-//! What blocks of params hold, and what a local step costs, layer by layer.
+//! Sizes of blocks of params, and costs of a local step, layer by layer.
 //!
 //! Must not know how blocks are moved.
 //!

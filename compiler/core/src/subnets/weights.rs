@@ -11,7 +11,7 @@ use crate::einsum::{Definition, Program, TensorId};
 use ein_plan::{Function, Kernel, Node, NodeId, Reduction};
 use std::collections::BTreeSet;
 
-/// What the tensors of a program are made of.
+/// The params that the tensors of a program are made of.
 pub(super) struct Weights {
     /// By tensor: the params that it is made of, if it is made of params alone.
     params: Vec<BTreeSet<TensorId>>,
@@ -21,7 +21,7 @@ pub(super) struct Weights {
 
 impl Weights {
     /// Looks through a program; `trained`: by tensor, whether it is a param.
-    pub fn of(program: &Program, trained: &[bool]) -> Weights {
+    pub fn of_program(program: &Program, trained: &[bool]) -> Weights {
         let mut weights = Weights {
             params: vec![],
             data: vec![],
@@ -47,12 +47,12 @@ impl Weights {
         weights
     }
 
-    /// Whether a tensor depends on anything but params.
+    /// Returns whether a tensor depends on anything but params.
     pub fn on_data(&self, tensor: TensorId) -> bool {
         self.data[tensor.0 as usize]
     }
 
-    /// Whether a tensor is made of params alone.
+    /// Returns whether a tensor is made of params alone.
     pub fn is_weight(&self, tensor: TensorId) -> bool {
         !self.on_data(tensor) && !self.params(tensor).is_empty()
     }
@@ -62,7 +62,7 @@ impl Weights {
         &self.params[tensor.0 as usize]
     }
 
-    /// Whether a weight is c times as large where a param is.
+    /// Returns whether a weight is c times as large where a param is.
     pub fn scales_with(&self, program: &Program, tensor: TensorId, param: TensorId) -> bool {
         if tensor == param {
             return true;
@@ -80,8 +80,10 @@ impl Weights {
                     operands,
                     param,
                 };
-                sums && degree.of(kernel.root) == Some(1)
-                    && kernel.guard.is_none_or(|guard| degree.of(guard) == Some(0))
+                sums && degree.of_node(kernel.root) == Some(1)
+                    && kernel
+                        .guard
+                        .is_none_or(|guard| degree.of_node(guard) == Some(0))
             }
             _ => false,
         }
@@ -99,10 +101,10 @@ struct Degree<'a> {
 
 impl Degree<'_> {
     /// 0 or 1; `None` if it is neither.
-    fn of(&self, node: NodeId) -> Option<u32> {
+    fn of_node(&self, node: NodeId) -> Option<u32> {
         match self.kernel.graph.node(node) {
             Node::Constant(_) | Node::Index(_) => Some(0),
-            Node::Convert(argument) => self.of(*argument),
+            Node::Convert(argument) => self.of_node(*argument),
             Node::Read {
                 operand, otherwise, ..
             } => {
@@ -120,7 +122,7 @@ impl Degree<'_> {
                 same.then_some(degree)
             }
             Node::Apply(function, arguments) => {
-                let degrees = arguments.iter().map(|node| self.of(*node));
+                let degrees = arguments.iter().map(|node| self.of_node(*node));
                 let degrees: Vec<u32> = degrees.collect::<Option<_>>()?;
                 match (function, degrees.as_slice()) {
                     (Function::Neg, [a]) => Some(*a),

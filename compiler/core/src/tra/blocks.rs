@@ -20,8 +20,8 @@ use ein_plan::{
 };
 use std::collections::HashMap;
 
-/// What the nesting depends on of a relation: the block that it is in, and the value of a loop that it is.
-pub(crate) type Place = (Option<BlockId>, Option<LoopValue>);
+/// The place of a relation in the nest of blocks: the block that it is in, and the value of a loop that it is.
+pub(crate) type BlockPosition = (Option<BlockId>, Option<LoopValue>);
 
 /// A block and those around it, the outermost first.
 pub(crate) fn path(blocks: &[Block], block: Option<BlockId>) -> Vec<BlockId> {
@@ -55,7 +55,7 @@ impl Nesting {
         }
     }
 
-    /// What ends and begins so that these loops are open, outermost first, and that one has ended, in order. One without
+    /// Lists the blocks that end and begin so that these loops are open, outermost first, and that one has ended, in order. One without
     /// relations begins and ends at once.
     pub(crate) fn go_to(&mut self, path: &[BlockId], ended: Option<BlockId>) -> Vec<Move> {
         let pairs = self.open.iter().zip(path);
@@ -74,18 +74,18 @@ impl Nesting {
         moves
     }
 
-    /// What ends if so many loops are to be left open.
+    /// Lists the blocks that end if so many loops are to be left open.
     pub(crate) fn leave(&mut self, left: usize) -> Vec<Move> {
         let ended = self.open.split_off(left.min(self.open.len()));
         ended.into_iter().rev().map(Move::End).collect()
     }
 }
 
-/// What happens in order if every loop makes one round. An empty block begins and ends before its first value behind
+/// Lists the events, in order, if every loop makes one round. An empty block begins and ends before its first value behind
 /// it. An error if a block's relations do not stand together.
 pub(crate) fn events(
     blocks: &[Block],
-    places: impl Iterator<Item = Place>,
+    places: impl Iterator<Item = BlockPosition>,
 ) -> Result<Vec<Event>, String> {
     let mut events = vec![];
     let mut nesting = Nesting::new(blocks.len());
@@ -115,7 +115,7 @@ pub(crate) fn events(
 
 /// An order, by old numbers, in which blocks stand together: what is outside a block but stands among its relations
 /// comes before it, and its values behind it come right behind it. Nothing else changes places.
-pub(crate) fn arranged(blocks: &[Block], places: &[Place]) -> Vec<usize> {
+pub(crate) fn arranged(blocks: &[Block], places: &[BlockPosition]) -> Vec<usize> {
     let mut last: Vec<Option<usize>> = vec![None; blocks.len()];
     let mut behind: Vec<Vec<usize>> = vec![vec![]; blocks.len()];
     for (number, (block, value)) in places.iter().enumerate() {
@@ -184,7 +184,7 @@ pub(crate) fn begin_text(
 /// The lines of a program with its loops: `line` gives that of a relation.
 pub(crate) fn lines(
     blocks: &[Block],
-    places: impl ExactSizeIterator<Item = Place> + Clone,
+    places: impl ExactSizeIterator<Item = BlockPosition> + Clone,
     line: &dyn Fn(usize) -> String,
     begin: &dyn Fn(BlockId) -> String,
 ) -> String {
@@ -339,11 +339,11 @@ impl Reading {
     }
 }
 
-/// Whether a program's blocks nest, read only what they may, and their values have the right types. `kinds` are the
+/// Returns whether a program's blocks nest, read only what they may, and their values have the right types. `kinds` are the
 /// types of the relations, `inputs` what each reads; on a mesh, scalars that a loop needs are at every site of it.
 pub(crate) fn verify(
     blocks: &[Block],
-    places: &[Place],
+    places: &[BlockPosition],
     kinds: &[RelationType],
     inputs: &[Vec<RelationId>],
     mesh: &Mesh,

@@ -118,7 +118,7 @@ pub fn finish(reduction: Reduction, carrier: &[Scalar]) -> Option<Scalar> {
     })
 }
 
-/// Whether `x` takes the place of `y`, which stands before it: strictly larger (smaller), or the first NaN.
+/// Returns whether `x` takes the place of `y`, which stands before it: strictly larger (smaller), or the first NaN.
 fn wins(x: Scalar, y: Scalar, largest: bool) -> bool {
     match (x, y) {
         (Scalar::Float(x), Scalar::Float(y)) => {

@@ -1,4 +1,4 @@
-//! What a relation holds when it is interpreted: chunks of elements by key, and how they are parts of a whole.
+//! Values of relations in the interpreters: chunks of elements by key, and how they are parts of a whole.
 //!
 //! Naive: loops over elements. Must not know kernels, operators or sites.
 //!

@@ -1,4 +1,4 @@
-//! What the operators do to chunks: the shared part of the interpreters of TRA and IA.
+//! Operators on chunks: the shared part of the interpreters of TRA and IA.
 //!
 //! Every function makes the tuples of the
 //! keys that it is asked for, and fails if a chunk that one of them needs is not in the map it is given; an

@@ -27,7 +27,7 @@ pub struct Classes {
 
 impl Classes {
     /// The classes of a program.
-    pub fn of(program: &Program) -> Classes {
+    pub fn of_program(program: &Program) -> Classes {
         let mut members = Members::default();
         let (mut indices, mut dims) = (vec![], vec![]);
         for tensor in &program.tensors {

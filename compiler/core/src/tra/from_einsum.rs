@@ -21,9 +21,12 @@ use super::names::dim_names;
 use super::operands::split_operands;
 use super::{Chunking, Cut, Names, Operation, Output, Program, Relation, Type, finish, typing};
 use crate::einsum::{self, Definition, TensorId};
-use ein_plan::{ArrayDim, ArrayType, Block, Index, JoinInput, Kernel, KeyDim, Range, RelationId};
+use ein_plan::{
+    ArrayDim, ArrayType, Block, DType, Index, IndexId, JoinInput, Kernel, KeyDim, Range, Reduction,
+    RelationId,
+};
 
-/// What a program became, and which relations its tensors are.
+/// A lowered program, and the relations that its tensors are.
 #[derive(Clone, Debug, Default)]
 pub struct Lowered {
     /// The program.
@@ -121,6 +124,21 @@ struct Lowering<'a> {
     nesting: Nesting,
 }
 
+/// The carriers that the join of a statement gives.
+struct Carriers<'a> {
+    reduction: Reduction,
+    /// True if those of one element are still in several tuples.
+    apart: bool,
+    /// True if there may be no point to reduce.
+    may_be_empty: bool,
+    /// The type of the reduced values.
+    value: DType,
+    /// The type of the tensor.
+    stored: DType,
+    /// The indices of the output.
+    indices: &'a [Index],
+}
+
 impl Lowering<'_> {
     /// The relation of a tensor that is cut so; made if it is not there yet.
     fn form(&mut self, tensor: TensorId, cuts: &[Cut]) -> Result<RelationId, String> {
@@ -176,30 +194,12 @@ impl Lowering<'_> {
             });
         }
         let fold = self.fold(at, &kernel.indices, &ranges, &keys);
-        let mut inputs = vec![];
-        for (operand, cuts) in &reads {
-            let cut_by = |index: &Option<_>| match index {
-                Some(ein_plan::IndexId(index)) => index_cuts[*index as usize].clone(),
-                None => Cut::whole(),
-            };
-            let form: Vec<Cut> = cuts.iter().map(cut_by).collect();
-            let relation = self.form(operands[*operand as usize], &form)?;
-            let mut to = vec![0; self.relations[relation.0 as usize].kind.keys.len()];
-            for (dim, cut) in self.relations[relation.0 as usize]
-                .kind
-                .array
-                .dims
-                .iter()
-                .zip(cuts)
-            {
-                if let (Some(key), Some(index)) = (dim.cut, cut)
-                    && let Range::Key(target) = ranges[index.0 as usize]
-                {
-                    to[key as usize] = target;
-                }
-            }
-            inputs.push(JoinInput { relation, keys: to });
-        }
+        let inputs = reads
+            .iter()
+            .map(|(operand, cuts)| {
+                self.input(operands[*operand as usize], cuts, index_cuts, &ranges)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
 
         // The carriers of a reduction that is cut have their own columns; `split` says which reduction it is.
         let value = kernel.graph.dtype(kernel.root);
@@ -248,35 +248,86 @@ impl Lowering<'_> {
         self.statements[at] = Some(result);
 
         if let Some(reduction) = split {
-            let mut form = natural.clone();
-            if apart {
-                // Cutting the carriers as the tensor will rest makes the aggregation a reduce-scatter.
-                let scattered = self.chunking.scattered.get(at);
-                let wanted = scattered.filter(|cuts| !cuts.is_empty()).unwrap_or(target);
-                for (given, wanted) in form.iter_mut().zip(wanted) {
-                    if given.is_whole() {
-                        given.clone_from(wanted);
-                    }
-                }
-                let carriers = self.rechunk(tensor, result, &form, "partial")?;
-                result = self.aggregate(tensor, carriers, reduction, form == *target)?;
-                self.aggregates[at] = Some(result);
-            }
-            let suffix = if form == *target { "" } else { "given" };
-            if reduction.is_arg() && may_be_empty {
-                let check = finish::something_chosen(reduction, value, &indices);
-                let check = self.map(tensor, &[result], check, "check")?;
-                let kernel = finish::chosen(reduction, value, &indices, stored[0]);
-                result = self.map(tensor, &[result, check], kernel, suffix)?;
-            } else if let Some(kernel) = finish::kernel(reduction, value, &indices, stored[0]) {
-                result = self.map(tensor, &[result], kernel, suffix)?;
-            }
+            let carriers = Carriers {
+                reduction,
+                apart,
+                may_be_empty,
+                value,
+                stored: stored[0],
+                indices: &indices,
+            };
+            result = self.finish(tensor, result, &natural, &carriers)?;
         }
         let form = self.relations[result.0 as usize].kind.cuts();
         self.forms[at].push((form, result));
         let rests = self.rechunk(tensor, result, target, "rests")?;
         debug_assert_eq!(self.relations[rests.0 as usize].kind.cuts(), *target);
         Ok(())
+    }
+
+    /// The input of a join that reads a tensor with these cuts: by dimension the index that cuts it.
+    fn input(
+        &mut self,
+        tensor: TensorId,
+        cuts: &[Option<IndexId>],
+        index_cuts: &[Cut],
+        ranges: &[Range],
+    ) -> Result<JoinInput, String> {
+        let cut_by = |index: &Option<IndexId>| match index {
+            Some(IndexId(index)) => index_cuts[*index as usize].clone(),
+            None => Cut::whole(),
+        };
+        let form: Vec<Cut> = cuts.iter().map(cut_by).collect();
+        let relation = self.form(tensor, &form)?;
+        let kind = &self.relations[relation.0 as usize].kind;
+        let mut keys = vec![0; kind.keys.len()];
+        for (dim, cut) in kind.array.dims.iter().zip(cuts) {
+            if let (Some(key), Some(index)) = (dim.cut, cut)
+                && let Range::Key(target) = ranges[index.0 as usize]
+            {
+                keys[key as usize] = target;
+            }
+        }
+        Ok(JoinInput { relation, keys })
+    }
+
+    /// Makes values of the carriers that a join gives: combines those of one element, if they are apart, and takes the finishing step.
+    fn finish(
+        &mut self,
+        tensor: TensorId,
+        given: RelationId,
+        natural: &[Cut],
+        carriers: &Carriers<'_>,
+    ) -> Result<RelationId, String> {
+        let at = tensor.0 as usize;
+        let target = &self.chunking.dims[at];
+        let (reduction, indices) = (carriers.reduction, carriers.indices);
+        let mut result = given;
+        let mut form = natural.to_vec();
+        if carriers.apart {
+            // Cutting the carriers as the tensor will rest makes the aggregation a reduce-scatter.
+            let scattered = self.chunking.scattered.get(at);
+            let wanted = scattered.filter(|cuts| !cuts.is_empty()).unwrap_or(target);
+            for (given, wanted) in form.iter_mut().zip(wanted) {
+                if given.is_whole() {
+                    given.clone_from(wanted);
+                }
+            }
+            let partial = self.rechunk(tensor, result, &form, "partial")?;
+            result = self.aggregate(tensor, partial, reduction, form == *target)?;
+            self.aggregates[at] = Some(result);
+        }
+        let suffix = if form == *target { "" } else { "given" };
+        let (value, stored) = (carriers.value, carriers.stored);
+        if reduction.is_arg() && carriers.may_be_empty {
+            let check = finish::something_chosen(reduction, value, indices);
+            let check = self.map(tensor, &[result], check, "check")?;
+            let kernel = finish::chosen(reduction, value, indices, stored);
+            result = self.map(tensor, &[result, check], kernel, suffix)?;
+        } else if let Some(kernel) = finish::kernel(reduction, value, indices, stored) {
+            result = self.map(tensor, &[result], kernel, suffix)?;
+        }
+        Ok(result)
     }
 
     /// The type of a tensor's own relation, cut so.

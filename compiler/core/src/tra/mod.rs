@@ -40,7 +40,7 @@ use ein_plan::{
 pub struct Type {
     /// Key dimensions; names are unique within a relation.
     pub keys: Vec<KeyDim>,
-    /// What each tuple holds.
+    /// The array of each tuple.
     pub array: ArrayType,
 }
 
@@ -77,7 +77,7 @@ pub enum Operation {
     Source {
         /// Full name of the tensor: the stream of a random source, the name that a binding knows.
         name: String,
-        /// What it holds.
+        /// The source of its values.
         source: Source,
     },
     /// ⋈: the natural join of any number of relations on the key dimensions that `inputs` maps to the same
@@ -85,17 +85,17 @@ pub enum Operation {
     Join {
         /// Operands in the kernel's order.
         inputs: Vec<JoinInput>,
-        /// What is computed of the arrays of a joined tuple.
+        /// The function of the arrays of a joined tuple.
         kernel: Kernel,
         /// The range of each of the kernel's indices.
         ranges: Vec<Range>,
-        /// Whether joined tuples are combined at once: Σ after ⋈, its groups being blocks of keys.
+        /// True if joined tuples are combined at once: Σ after ⋈, its groups being blocks of keys.
         fold: Option<Fold>,
     },
     /// Σ: tuples that agree on the key dimensions `group_by` are combined in key order. Output key dimension d
     /// is the input's `group_by[d]`.
     Aggregate {
-        /// What is aggregated: carriers of `reduction`.
+        /// The relation that is aggregated: carriers of `reduction`.
         input: RelationId,
         /// Kept key dimensions.
         group_by: Vec<u32>,
@@ -104,7 +104,7 @@ pub enum Operation {
     },
     /// REKEY with a permutation: output key dimension d is the input's `keys[d]`.
     Rekey {
-        /// What gets new keys.
+        /// The relation that gets new keys.
         input: RelationId,
         /// The permutation.
         keys: Vec<u32>,
@@ -112,7 +112,7 @@ pub enum Operation {
     /// σ: the tuples whose coordinate on `key` is `value`, and the re-key without that dimension that keeps
     /// the algebra closed. What it cut becomes a dimension of the piece's own extent.
     Filter {
-        /// What is filtered.
+        /// The relation that is filtered.
         input: RelationId,
         /// Key dimension.
         key: u32,
@@ -121,7 +121,7 @@ pub enum Operation {
     },
     /// λ: the kernel of each tuple's array; keys stay.
     Transform {
-        /// What is transformed.
+        /// The relation that is transformed.
         input: RelationId,
         /// A kernel of one operand.
         kernel: Kernel,
@@ -130,14 +130,14 @@ pub enum Operation {
     },
     /// TILE: the whole array dimension `array_dim` is cut by a new, last key dimension.
     Tile {
-        /// What is cut.
+        /// The relation that is cut.
         input: RelationId,
         /// Array dimension.
         array_dim: u32,
     },
     /// CONCAT: the key dimension that cuts `array_dim` goes away and its pieces are put together.
     Concat {
-        /// What is put together.
+        /// The relation whose pieces are put together.
         input: RelationId,
         /// Array dimension.
         array_dim: u32,
@@ -230,7 +230,7 @@ pub struct Program {
     pub relations: Vec<Relation>,
     /// Loops, each after the one around it; [`BlockId`] is a position in this list.
     pub blocks: Vec<Block>,
-    /// What is given out, in the order of the text.
+    /// The outputs, in the order of the text.
     pub outputs: Vec<Output>,
     /// The files of the text, for messages.
     pub files: Vec<String>,
@@ -245,7 +245,7 @@ impl Program {
     }
 
     /// By relation: where it stands among the loops.
-    pub(crate) fn places(&self) -> impl ExactSizeIterator<Item = blocks::Place> + Clone {
+    pub(crate) fn places(&self) -> impl ExactSizeIterator<Item = blocks::BlockPosition> + Clone {
         let relations = self.relations.iter();
         relations.map(|relation| (relation.block, relation.operation.loop_value()))
     }
@@ -285,7 +285,7 @@ impl Cut {
         Cut::new(pieces, &[0])
     }
 
-    /// Whether it is not cut.
+    /// Returns whether it is not cut.
     pub fn is_whole(&self) -> bool {
         self.pieces == 1
     }

@@ -1,4 +1,4 @@
-//! What relations and key dimensions are called.
+//! Names of relations and key dimensions.
 //!
 //! Must not know what they are.
 //!
@@ -30,7 +30,7 @@ impl Names {
     }
 }
 
-/// What the dimensions of each tensor are called: by the indices of its own statement, or of the first that
+/// Returns the names of the dimensions of each tensor: those of the indices of its own statement, or of the first that
 /// reads it by bare names; else `d0`, `d1`, …
 pub(crate) fn dim_names(program: &einsum::Program) -> Vec<Vec<String>> {
     let mut found: BTreeMap<(u32, usize), String> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What of each operand a kernel reads when some of its indices are cut.
+//! The parts of each operand that a kernel reads when some of its indices are cut.
 //!
 //! An operand's dimension is cut where it is read by nothing but the bare name of a cut index over the whole extent.
 //! Reads of one operand that are cut differently become different operands. Must not know relations.

@@ -121,7 +121,7 @@ pub(crate) fn dim(line: &mut Line<'_>) -> Result<u32> {
     line.integer()
 }
 
-/// What is said where no operator of that name is known.
+/// Returns the error where no operator of that name is known.
 pub(crate) fn no_operator(line: &Line<'_>) -> ParseError {
     line.error_before("an operator such as `join` or `aggregate`")
 }

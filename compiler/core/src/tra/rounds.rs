@@ -6,18 +6,18 @@
 //! repeat b0 t < 2; state x.0 next x.1   x := x.0; x.1 := f(x); x := x.1; x.1 := f(x); x.last := x.1
 //! ```
 
-use super::blocks::{Place, events};
+use super::blocks::{BlockPosition, events};
 use super::chunk::{Chunk, Content, Stop};
 use ein_plan::lifetime::Event;
 use ein_plan::{Block, BlockId, Bound, LoopValue, RelationId, Scalar};
 use std::collections::HashMap;
 
-/// What an interpreter does with values.
+/// The operations of an interpreter on its values.
 pub(crate) trait Values {
-    /// What a relation holds.
+    /// The value of a relation.
     type Value: Clone;
 
-    /// What an operator gives, from the values of the relations so far.
+    /// Computes the result of an operator from the values of the relations so far.
     fn operator(&self, at: usize, values: &[Option<Self::Value>]) -> Result<Self::Value, Stop>;
 
     /// A number as the relation `at` holds it.
@@ -30,7 +30,7 @@ pub(crate) trait Values {
     fn collected(&self, at: usize, dim: u32, parts: &[Self::Value]) -> Self::Value;
 }
 
-/// What a loop has between its rounds and behind them.
+/// The values of a loop between its rounds and behind them.
 struct Loop<V> {
     states: Vec<V>,
     parts: Vec<Vec<V>>,
@@ -40,7 +40,7 @@ struct Loop<V> {
 struct Rounds<'a, I: Values> {
     interpreter: &'a I,
     blocks: &'a [Block],
-    places: &'a [Place],
+    places: &'a [BlockPosition],
     values: Vec<Option<I::Value>>,
     loops: HashMap<BlockId, Loop<I::Value>>,
 }
@@ -50,7 +50,7 @@ struct Rounds<'a, I: Values> {
 pub(crate) fn run<I: Values>(
     interpreter: &I,
     blocks: &[Block],
-    places: &[Place],
+    places: &[BlockPosition],
 ) -> Result<Vec<Option<I::Value>>, Stop> {
     let events = events(blocks, places.iter().copied()).map_err(Stop::Absent)?;
     let mut rounds = Rounds {

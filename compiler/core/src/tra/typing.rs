@@ -12,7 +12,7 @@ use ein_plan::{
     ArrayDim, ArrayType, Fold, JoinInput, Kernel, KeyDim, Mesh, Range, Reduction, piece, same_cut,
 };
 
-/// Whether keys and arrays fit together: unique key names, pieces from 1, cuts of the same range, every key
+/// Returns whether keys and arrays fit together: unique key names, pieces from 1, cuts of the same range, every key
 /// dimension cutting at most one array dimension.
 pub fn check(kind: &Type) -> Result<(), String> {
     for (k, key) in kind.keys.iter().enumerate() {

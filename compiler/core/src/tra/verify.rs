@@ -143,7 +143,7 @@ fn verify_relation(program: &Program, relation: &Relation) -> Result<(), String>
     }
 }
 
-/// What a kernel must be so that running it on chunks is running it on the whole: `inputs` are the operands'
+/// Verifies that running a kernel on chunks is running it on the whole: `inputs` are the operands'
 /// types with the output key dimension of each of their key dimensions.
 pub fn verify_kernel(
     kernel: &Kernel,

@@ -83,7 +83,7 @@ impl Test {
             .add(&unary(&terms::extents(&self.kind), function));
         Algebra::transform(
             self.kind.keys.len(),
-            ArrayFunction::of(f, terms::ranges(&self.kind), 1),
+            ArrayFunction::of_kernel(f, terms::ranges(&self.kind), 1),
         )
     }
 
@@ -98,7 +98,7 @@ impl Test {
             keys: self.kind.keys.clone(),
             inputs: vec![own.clone(), own.clone()],
             keep: own,
-            function: ArrayFunction::of(f, terms::ranges(&self.kind), 2),
+            function: ArrayFunction::of_kernel(f, terms::ranges(&self.kind), 2),
         }
     }
 
@@ -159,7 +159,7 @@ fn composition() {
     let x = t.leaf("X", &every());
     let piece = unary(&[2, 4], Some(Function::Neg));
     let piece = t.graph.analysis.kernels.add(&piece);
-    let of_piece = Algebra::transform(1, ArrayFunction::of(piece, vec![None, Some(0)], 1));
+    let of_piece = Algebra::transform(1, ArrayFunction::of_kernel(piece, vec![None, Some(0)], 1));
     let fixed = vec![
         filter(Atom::Is(0, 1)),
         local(Algebra::rekey(vec![1])),
@@ -208,7 +208,7 @@ fn composition() {
     }
     let one = unary(&[6, 4], Some(Function::Neg));
     let one = t.graph.analysis.kernels.add(&one);
-    let one = Algebra::transform(1, ArrayFunction::of(one, vec![None, None], 1));
+    let one = Algebra::transform(1, ArrayFunction::of_kernel(one, vec![None, None], 1));
     let blocks = coarse(0, key(6, 2, &[0]));
     assert!(!t.fires("R1-4 distributive", x, vec![blocks.clone(), local(one)]));
     assert!(t.fires("R1-4 distributive", x, vec![local(sum), local(neg)]));
@@ -259,10 +259,10 @@ fn composition_with_joins() {
         keys: vec![],
         inputs: vec![vec![], vec![]],
         keep: vec![],
-        function: ArrayFunction::of(outer, vec![None, None], 2),
+        function: ArrayFunction::of_kernel(outer, vec![None, None], 2),
     };
     let product = Tree::local(product, sides.map(Tree::Class).to_vec()).add(&mut t.graph);
-    let turn = Algebra::transform(0, ArrayFunction::of(turned, vec![None, None], 1));
+    let turn = Algebra::transform(0, ArrayFunction::of_kernel(turned, vec![None, None], 1));
     assert!(!t.fires("R1-7 distributive", product, vec![local(turn)]));
     // R1-7: f takes pieces whose key dimension the filter before fixed.
     let mut t = on(&[2], true);
@@ -277,7 +277,7 @@ fn composition_with_joins() {
     let joined = Tree::local(add, sides.map(drop_fixed).to_vec()).add(&mut t.graph);
     let piece = unary(&[2, 4], Some(Function::Neg));
     let piece = t.graph.analysis.kernels.add(&piece);
-    let of_piece = Algebra::transform(1, ArrayFunction::of(piece, vec![None, Some(0)], 1));
+    let of_piece = Algebra::transform(1, ArrayFunction::of_kernel(piece, vec![None, Some(0)], 1));
     let tree = Tree::unary(
         of_piece,
         Tree::unary(Algebra::rekey(vec![1]), Tree::Class(joined)),
@@ -576,7 +576,7 @@ fn contents() {
             keys: vec![key(6, 3, &[0])],
             inputs: vec![vec![0]; count],
             keep: vec![0],
-            function: ArrayFunction::of(f, vec![Some(0)], count as u32),
+            function: ArrayFunction::of_kernel(f, vec![Some(0)], count as u32),
         };
         let joined = Tree::Node(Operator::Tra(join), leaves);
         let sum = Operator::Tra(Algebra::aggregate(kept.to_vec(), Reduction::Sum));

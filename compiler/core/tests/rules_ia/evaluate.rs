@@ -220,7 +220,7 @@ fn apply(
                     before: before.clone(),
                     after: ArrayFunction::IDENTITY,
                 };
-                let between = content::of(&plain, &[kind], kernels).unwrap();
+                let between = content::result_of(&plain, &[kind], kernels).unwrap();
                 for (key, chunk) in &mut made {
                     let operand = (chunk.clone(), between.dims.clone(), between.columns.clone());
                     *chunk = compute(after, &[operand], key, &between.keys, kernels);

@@ -6,7 +6,7 @@ use crate::terms::{self, content, kernel, key, leaf};
 use egg::{Extractor, Id};
 use ein_plan::{Function, Mesh, Reduction};
 use einc_core::einsum::{Program, parse::parse};
-use einc_core::rules::ia::cheapest::{Prices, Search, cheapest, placements};
+use einc_core::rules::ia::cheapest::{Search, TermCosts, cheapest, placements};
 use einc_core::rules::ia::content::Content;
 use einc_core::rules::ia::explain;
 use einc_core::rules::ia::function::ArrayFunction;
@@ -35,11 +35,11 @@ fn diagonal(graph: &mut Graph) -> Id {
         keys: vec![range.clone(), range],
         inputs: vec![vec![0, 1], vec![0, 1]],
         keep: vec![0, 1],
-        function: ArrayFunction::of(add, vec![Some(0), Some(1)], 2),
+        function: ArrayFunction::of_kernel(add, vec![Some(0), Some(1)], 2),
     };
     let is_eq = Algebra::Filter(Predicate::new([Atom::Equal(0, 1)]));
     let merge = Algebra::rekey(vec![0]);
-    let diag = Algebra::transform(1, ArrayFunction::of(diag, vec![Some(0)], 1));
+    let diag = Algebra::transform(1, ArrayFunction::of_kernel(diag, vec![Some(0)], 1));
     let every = Tree::moved(Placement::every(1), Tree::Class(x));
     let tree = Tree::local(join, vec![every, Tree::Class(y)]);
     [is_eq, merge, diag]
@@ -70,7 +70,7 @@ fn the_diagonal_of_a_sum_is_the_papers_final_form() {
     assert!(graph.analysis.faults.is_empty());
     let (_, best) = Extractor::new(
         &graph,
-        Prices {
+        TermCosts {
             graph: &graph,
             allowed: &|_, _| true,
         },
@@ -226,7 +226,7 @@ fn chain(graph: &mut Graph, sizes: &[u64]) -> Id {
             keys: vec![range(i), range(k), range(j)],
             inputs: vec![vec![0, 1], vec![1, 2]],
             keep: vec![0, 1, 2],
-            function: ArrayFunction::of(times, vec![Some(0), Some(2), Some(1)], 2),
+            function: ArrayFunction::of_kernel(times, vec![Some(0), Some(2), Some(1)], 2),
         };
         use einc_core::rules::ia::language::Operator;
         let joined = Tree::Node(

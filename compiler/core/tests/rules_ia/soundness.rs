@@ -101,7 +101,7 @@ pub fn product(graph: &mut Graph, n: &mut Numbers, places: usize) -> Id {
         keys: vec![i, k, j],
         inputs: vec![vec![0, 1], vec![1, 2]],
         keep: vec![0, 1, 2],
-        function: ArrayFunction::of(times, vec![Some(0), Some(2), Some(1)], 2),
+        function: ArrayFunction::of_kernel(times, vec![Some(0), Some(2), Some(1)], 2),
     };
     let sum = Algebra::aggregate(vec![0, 2], Reduction::Sum);
     let mut tensors = vec![];
@@ -155,7 +155,7 @@ fn directed(graph: &mut Graph, n: &mut Numbers, which: usize) {
     };
     let of = |graph: &mut Graph, f: &ein_plan::Kernel, operands| {
         let f = graph.analysis.kernels.add(f);
-        ArrayFunction::of(f, terms::ranges(&kind), operands)
+        ArrayFunction::of_kernel(f, terms::ranges(&kind), operands)
     };
     let join = |function: ArrayFunction| {
         let own: Vec<u32> = (0..kind.keys.len() as u32).collect();
@@ -207,7 +207,8 @@ fn directed(graph: &mut Graph, n: &mut Numbers, which: usize) {
                 let turned = kernel(&[b, a], &[&[1, 0]], 2, |_, x| x[0]);
                 let turned = graph.analysis.kernels.add(&turned);
                 let cuts = vec![kind.dims[1].cut, kind.dims[0].cut];
-                let map = Algebra::transform(kind.keys.len(), ArrayFunction::of(turned, cuts, 1));
+                let map =
+                    Algebra::transform(kind.keys.len(), ArrayFunction::of_kernel(turned, cuts, 1));
                 Tree::unary(map, joined).add(graph);
             }
         }
@@ -228,7 +229,7 @@ fn directed(graph: &mut Graph, n: &mut Numbers, which: usize) {
                 .kernels
                 .add(&terms::unary(&e, Some(function)));
             let place = |k: u32| kept.iter().position(|o| *o == k).map(|at| at as u32);
-            let f = ArrayFunction::of(f, terms::ranges(&kind), 1)
+            let f = ArrayFunction::of_kernel(f, terms::ranges(&kind), 1)
                 .rename(&place)
                 .unwrap();
             let sum = Tree::unary(Algebra::aggregate(kept.clone(), reduction), Tree::Class(id));

@@ -271,7 +271,10 @@ impl Random<'_> {
                 ]);
                 let kernel = unary(&extents(&kind), function);
                 let kernel = self.graph.analysis.kernels.add(&kernel);
-                Algebra::transform(arity as usize, ArrayFunction::of(kernel, ranges(&kind), 1))
+                Algebra::transform(
+                    arity as usize,
+                    ArrayFunction::of_kernel(kernel, ranges(&kind), 1),
+                )
             }
             7 => {
                 // A selection: the diagonal, or the transposed array.
@@ -296,7 +299,7 @@ impl Random<'_> {
                     return None;
                 }
                 let kernel = self.graph.analysis.kernels.add(&kernel);
-                Algebra::transform(arity as usize, ArrayFunction::of(kernel, ranges, 1))
+                Algebra::transform(arity as usize, ArrayFunction::of_kernel(kernel, ranges, 1))
             }
             8 if arity > 1 => {
                 let turn = self.n.below(3);
@@ -369,7 +372,7 @@ impl Random<'_> {
                 keys: kind.keys.clone(),
                 inputs: vec![own.clone(), own.clone()],
                 keep: own,
-                function: ArrayFunction::of(kernel, ranges(kind), 2),
+                function: ArrayFunction::of_kernel(kernel, ranges(kind), 2),
             };
             let plain = Content {
                 which: Predicate::default(),
@@ -403,7 +406,7 @@ impl Random<'_> {
                 keep: (0..keys.len() as u32).collect(),
                 keys,
                 inputs: vec![own, map],
-                function: ArrayFunction::of(outer, cuts, 2),
+                function: ArrayFunction::of_kernel(outer, cuts, 2),
             };
             (other, join)
         };

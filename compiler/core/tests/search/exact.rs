@@ -234,7 +234,7 @@ fn exhaustive_layout(program: &Program, options: &SearchOptions, mesh: &Mesh) ->
             number /= list.len();
         }
         let layout = settle(&problem, &model, &mut tariff, mesh, &runs);
-        best = best.min(price(program, &layout, &options.objective).of(&options.objective));
+        best = best.min(price(program, &layout, &options.objective).under(&options.objective));
     }
     best
 }
@@ -258,7 +258,7 @@ fn plans_of_small_programs_are_the_best_of_all() {
         let found = layout(&program, &options, &|| false).unwrap();
         assert!(found.proved_optimal);
         let best = exhaustive_layout(&program, &options, &mesh);
-        let price = found.price.of(&objective);
+        let price = found.price.under(&objective);
         assert!(
             (price - best).abs() <= 1e-9 * best,
             "{seed}: {price} {best}\n{program}"
@@ -385,7 +385,7 @@ fn names_and_orders_do_not_matter() {
                 let found = layout(&program(text), &options, &|| false).unwrap();
                 let again = layout(&program(text), &options, &|| false).unwrap();
                 assert_eq!(found, again);
-                found.price.of(&options.objective)
+                found.price.under(&options.objective)
             };
             let (one, other) = (price(forward), price(turned));
             assert!((one - other).abs() <= 1e-12 * one, "{sites}: {one} {other}");

@@ -185,7 +185,7 @@ fn disabled_rules_take_their_choices_away() {
             for sites in [4, 6, 8] {
                 let mut options = SearchOptions::new(sites, Objective::Bytes);
                 let free = layout(&program, &options, &|| false).unwrap();
-                options.disabled_moves = DisabledMoves::of(&[rule.to_string()]);
+                options.disabled_moves = DisabledMoves::by_rules(&[rule.to_string()]);
                 let found = layout(&program, &options, &|| false).unwrap();
                 assert!(
                     found.price.words >= free.price.words || found.report.kappa > free.report.kappa,
@@ -231,7 +231,7 @@ fn disabled_rules_take_their_choices_away() {
             .filter(|c| c.from.contains(&TensorRole::Partial) && c.to.contains(&TensorRole::Every))
             .count()
     };
-    options.disabled_moves = DisabledMoves::of(&["all-reduce".to_string()]);
+    options.disabled_moves = DisabledMoves::by_rules(&["all-reduce".to_string()]);
     let found = layout(&loss, &options, &|| false).unwrap();
     assert_eq!(reduces(&found), 0, "{:?}", found.price.conversions);
     assert!(found.price.words >= free.price.words);

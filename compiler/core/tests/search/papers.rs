@@ -8,7 +8,7 @@ fn found(program: &Program, sites: u32, objective: Objective) -> Found {
     let options = SearchOptions::new(sites, objective);
     let found = layout(program, &options, &|| false).unwrap();
     assert!(found.proved_optimal, "{}", found.report);
-    assert!(found.bound <= found.price.of(&options.objective) * (1.0 + 1e-9));
+    assert!(found.bound <= found.price.under(&options.objective) * (1.0 + 1e-9));
     found
 }
 

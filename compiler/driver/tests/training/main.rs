@@ -33,7 +33,7 @@ use std::sync::Mutex;
 pub(crate) const ROWS: usize = 23;
 pub(crate) const COLUMNS: usize = 5;
 
-/// What a run of a program gave.
+/// The outcome of a run of a program.
 pub(crate) struct Run {
     pub(crate) losses: Vec<f64>,
     pub(crate) rates: Vec<f64>,
@@ -60,7 +60,7 @@ pub(crate) fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
     attempt_in(PathBuf::from("."), text, sites, &|_| {})
 }
 
-/// The same in a folder, with a session that is changed before it runs.
+/// Runs in a folder, with a session that is changed before it runs.
 pub(crate) fn attempt_in(
     folder: PathBuf,
     text: &str,
@@ -166,7 +166,7 @@ pub(crate) fn made(source: &Source, name: &str, shape: &[u64]) -> Vec<f64> {
     ))
 }
 
-/// Whether two lists are the same up to rounding.
+/// Returns whether two lists are the same up to rounding.
 pub(crate) fn close(found: &[f64], wanted: &[f64], what: &str) {
     assert_eq!(found.len(), wanted.len(), "{what}");
     for (at, (a, b)) in found.iter().zip(wanted).enumerate() {

@@ -226,7 +226,7 @@ fn digits_are_learnt_by_subnets() {
     assert!(found >= 0.975, "local SGD: {found}");
 }
 
-/// What is estimated for one site is the same under every strategy, to the last bit; and the statistics are those of the rows, one layer behind the
+/// An estimate for one site is equal under every strategy, to the last bit; and the statistics are those of the rows, one layer behind the
 /// other.
 #[test]
 fn statistics_are_estimated_whatever_the_strategy() {
@@ -286,7 +286,7 @@ fn a_run_that_was_stopped_ends_as_if_it_was_not() {
     }
 }
 
-/// What `einc plan` says of a program on so many sites.
+/// Returns the report of `einc plan` on a program on so many sites.
 fn planned(text: &str, sites: u32) -> PlanRounds {
     let program = load::load_text("test", "test.ein", text.into(), None, PathBuf::from("."));
     let settings = Settings {

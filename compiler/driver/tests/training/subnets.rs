@@ -27,7 +27,7 @@ pub(crate) enum Rule {
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) rule: Rule,
-    /// Whether states begin anew with every round; `None`: they stay at their sites.
+    /// True if states begin anew with every round; `None`: they stay at their sites.
     pub(crate) reset: Option<bool>,
     pub(crate) local_steps: usize,
     pub(crate) parts: usize,
@@ -486,7 +486,7 @@ fn lamb(w: &mut [f64], [m, v]: [&mut Vec<f64>; 2], g: &[f64], count: usize) {
         .for_each(|(w, u)| *w -= 0.02 * ratio * u);
 }
 
-/// What a convolution that keeps the size meets: of one image, the numbers of an output, an input and a weight that go together.
+/// Counts the pairs of a convolution that keeps the size: of one image, the numbers of an output, an input and a weight that go together.
 fn meetings(to: usize, from: usize) -> Vec<(usize, usize, usize)> {
     let (height, width, side) = IMAGE;
     let mut found = vec![];

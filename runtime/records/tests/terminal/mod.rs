@@ -4,7 +4,10 @@ use indicatif::TermLike;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// The screen of a terminal of 100 columns. Clones show the same screen.
+/// Characters of a line; the next one goes to the beginning of the line below.
+const WIDTH: usize = 100;
+
+/// The screen of a terminal. Clones show the same screen.
 #[derive(Clone, Debug, Default)]
 pub struct Terminal(Arc<Mutex<Screen>>);
 
@@ -49,6 +52,9 @@ impl Screen {
     }
 
     fn put(&mut self, character: char) {
+        if self.column == WIDTH {
+            (self.row, self.column) = (self.row + 1, 0);
+        }
         if self.lines.len() <= self.row {
             self.lines.resize(self.row + 1, vec![]);
         }
@@ -63,7 +69,7 @@ impl Screen {
 
 impl TermLike for Terminal {
     fn width(&self) -> u16 {
-        100
+        WIDTH as u16
     }
 
     fn move_cursor_up(&self, n: usize) -> io::Result<()> {

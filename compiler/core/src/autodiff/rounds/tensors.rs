@@ -15,7 +15,7 @@ use crate::einsum::{Bound, Definition, LoopValue, Program, Role, State, Tensor, 
 use ein_plan::{DType, Function, NodeId};
 
 impl Gradients {
-    /// What the rounds backwards have collected for the slices of a tensor, as a whole: the slices in their order, and 0
+    /// Puts together the gradients that the rounds backwards have collected for the slices of a tensor: the slices in their order, and 0
     /// where no round read one.
     pub(super) fn in_order(
         &mut self,
@@ -189,7 +189,7 @@ impl Gradients {
         }
     }
 
-    /// Whether no round is left.
+    /// Returns whether no round is left.
     pub(super) fn last_round(
         &mut self,
         program: &mut Program,
@@ -207,7 +207,7 @@ impl Gradients {
         self.hidden(program, &like, &[], (&sketch, root), &name)
     }
 
-    /// What a tensor over all rounds holds of the round at hand.
+    /// Returns the slice for the round at hand of a tensor over all rounds.
     pub(super) fn slice(
         &mut self,
         program: &mut Program,

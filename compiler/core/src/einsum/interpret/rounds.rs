@@ -32,7 +32,7 @@ pub(super) fn run(
     Ok(run.all)
 }
 
-/// What a block leaves behind.
+/// The values that a block leaves behind.
 #[derive(Clone, Default)]
 struct Ended {
     /// How many rounds it made.

@@ -32,7 +32,7 @@ pub(super) struct Builder<'a> {
     pub(super) indices: &'a [Index],
     pub(super) operands: &'a [Operand],
     pub(super) qualities: &'a [Quality],
-    /// What has been made so far, to be used again.
+    /// The terms that were made so far, to be used again.
     made: Vec<Term>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What is reduced (over that many points), or given out.
+    /// Makes the expression that is reduced (over that many points), or given out.
     pub(super) fn root(&mut self, dtype: DType, reduction: Option<Reduction>, points: u64) -> Term {
         let chooses = matches!(
             reduction,

@@ -64,7 +64,7 @@ pub(super) fn verify(program: &Program) -> Result<(), String> {
     order(program)
 }
 
-/// Whether the tensor can be seen in that block.
+/// Returns whether the tensor can be seen in that block.
 pub(super) fn visible(program: &Program, id: TensorId, from: Option<BlockId>) -> bool {
     program.encloses(program.tensor(id).block, from)
 }
@@ -88,7 +88,7 @@ fn references(program: &Program, id: BlockId) -> Result<(), String> {
     Ok(())
 }
 
-/// What is of a block stands together.
+/// Checks that the items of a block stand together.
 fn together(program: &Program) -> Result<(), String> {
     let mut ended: HashSet<BlockId> = HashSet::new();
     let mut open: Vec<BlockId> = vec![];
@@ -107,7 +107,7 @@ fn together(program: &Program) -> Result<(), String> {
     Ok(())
 }
 
-/// What a block begins with stands before it, also where nothing stands in it: before its results.
+/// Checks that the initial values of a block stand before it, also where nothing stands in it: before its results.
 fn order(program: &Program) -> Result<(), String> {
     let nest = program.nest();
     let mut seen = vec![false; program.tensors.len()];
@@ -164,7 +164,7 @@ fn order(program: &Program) -> Result<(), String> {
     }
 }
 
-/// What a block names suits it.
+/// Checks that the tensors that a block names suit it.
 fn contents(program: &Program, id: BlockId, values: &HashSet<LoopValue>) -> Result<(), String> {
     let block = program.block(id);
     let inner = Some(id);
@@ -244,7 +244,7 @@ fn is_type(
     ))
 }
 
-/// What a block gives has the right type, and stands where it can be seen. The blocks are verified.
+/// Checks that a value of a block has the right type and stands where it can be seen. The blocks are verified.
 pub(super) fn verify_value(
     program: &Program,
     tensor: &Tensor,

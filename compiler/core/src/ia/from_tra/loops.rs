@@ -1,6 +1,6 @@
 //! Loops on sites: a state has one placement, to which its initial value is taken once and its next one in every round.
 //!
-//! What decides how many rounds there are is at every site. A relation from outside is moved outside, whoever in the loop
+//! The condition and the bound of a loop are at every site. A relation from outside is moved outside, whoever in the loop
 //! asks for it, so it is moved once. Must not know chunkings, nor plans.
 //!
 //! ```text
@@ -36,7 +36,7 @@ impl Translation<'_> {
         })
     }
 
-    /// What a loop begins with, and what its rounds end with but do not compute.
+    /// Adds the relations that a loop begins with, and those that its rounds end with but do not compute.
     fn begin(&mut self, block: BlockId) -> Result<(), String> {
         let of = self.program.blocks[block.0 as usize].clone();
         for (number, state) in of.states.iter().enumerate() {

@@ -21,15 +21,15 @@ use ein_plan::{Mesh, Reduction};
 /// The families that connect contents at placements.
 const USED: [&str; 2] = ["table 3.1", "matrix multiplication"];
 
-/// What a search for the cheapest term may use.
+/// The inputs and limits of a search for the cheapest term.
 pub struct Search<'a> {
     /// Most nodes of the e-graph.
     pub node_limit: usize,
     /// Rows that are not used, by name.
     pub disabled: &'a [String],
-    /// Whether the time is over.
+    /// True if the time is over.
     pub deadline: &'a dyn Fn() -> bool,
-    /// Whether a relation may be at a placement: where balance is asked for.
+    /// True if a relation may be at a placement: where balance is asked for.
     pub allowed: &'a dyn Fn(&Content, &Placement) -> bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Cheapest {
     pub term: String,
     /// Where its result is.
     pub placement: Placement,
-    /// Whether everything was looked at.
+    /// True if everything was looked at.
     pub ended: Ended,
 }
 
@@ -68,12 +68,12 @@ pub fn cheapest(graph: &mut Graph, content: Id, search: &Search<'_>) -> Option<C
     };
     let ways = ways(&USED, true, search.disabled);
     let ended = saturate(graph, &ways, &bounds, &mut |_| false);
-    let prices = Prices {
+    let prices = TermCosts {
         graph,
         allowed: search.allowed,
     };
     let extractor = Extractor::new(&*graph, prices);
-    let mut best: Option<(Price, Id, Placement)> = None;
+    let mut best: Option<(TermCost, Id, Placement)> = None;
     for class in graph.classes() {
         let Kind::Placed(_, at) = &class.data else {
             continue;
@@ -89,7 +89,7 @@ pub fn cheapest(graph: &mut Graph, content: Id, search: &Search<'_>) -> Option<C
         let better = best
             .as_ref()
             .is_none_or(|(least, _, have)| (price, at) < (*least, have));
-        if better && price != Price::NEVER {
+        if better && price != TermCost::NEVER {
             best = Some((price, class.id, at.clone()));
         }
     }
@@ -161,9 +161,9 @@ pub fn placements(content: &Content, mesh: &Mesh, sums: &[Reduction]) -> Vec<Pla
     all.filter(|at| at.fits(&content.keys, mesh)).collect()
 }
 
-/// What a term costs, compared in this order.
+/// The price of a term; its fields are compared in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Price {
+pub struct TermCost {
     /// Floats that are transferred.
     pub transfers: u128,
     /// Points of kernels and combined elements, over all sites.
@@ -172,16 +172,16 @@ pub struct Price {
     pub operators: u64,
 }
 
-impl Price {
+impl TermCost {
     /// The price of what cannot be run.
-    pub const NEVER: Price = Price {
+    pub const NEVER: TermCost = TermCost {
         transfers: u128::MAX,
         work: u128::MAX,
         operators: u64::MAX,
     };
 
-    fn plus(self, other: Price) -> Price {
-        Price {
+    fn plus(self, other: TermCost) -> TermCost {
+        TermCost {
             transfers: self.transfers.saturating_add(other.transfers),
             work: self.work.saturating_add(other.work),
             operators: self.operators.saturating_add(other.operators),
@@ -190,15 +190,15 @@ impl Price {
 }
 
 /// The prices of terms of a graph, for egg's extraction.
-pub struct Prices<'a> {
+pub struct TermCosts<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// Whether a relation may be computed at a placement.
+    /// True if a relation may be computed at a placement.
     pub allowed: &'a dyn Fn(&Content, &Placement) -> bool,
 }
 
-impl Prices<'_> {
-    fn own(&self, term: &Term) -> Option<Price> {
+impl TermCosts<'_> {
+    fn own(&self, term: &Term) -> Option<TermCost> {
         let placed = |id: &Id| match &self.graph[*id].data {
             Kind::Placed(content, at) => Some((&**content, at)),
             _ => None,
@@ -242,7 +242,7 @@ impl Prices<'_> {
                 work = points(algebra, &inputs?, &facts.kernels, &facts.mesh);
             }
         }
-        Some(Price {
+        Some(TermCost {
             transfers,
             work,
             operators: 1,
@@ -250,19 +250,19 @@ impl Prices<'_> {
     }
 }
 
-impl CostFunction<Term> for Prices<'_> {
-    type Cost = Price;
+impl CostFunction<Term> for TermCosts<'_> {
+    type Cost = TermCost;
 
-    fn cost<C>(&mut self, term: &Term, mut costs: C) -> Price
+    fn cost<C>(&mut self, term: &Term, mut costs: C) -> TermCost
     where
-        C: FnMut(Id) -> Price,
+        C: FnMut(Id) -> TermCost,
     {
         let Some(own) = self.own(term) else {
-            return Price::NEVER;
+            return TermCost::NEVER;
         };
         // A placed leaf pays nothing for its content.
         let children = term.children.iter().map(|id| costs(*id));
-        children.fold(own, Price::plus)
+        children.fold(own, TermCost::plus)
     }
 }
 
@@ -282,7 +282,8 @@ fn points(
     let copies = copies.fold(1u128, |n, (_, count)| n.saturating_mul(u128::from(*count)));
     let one = match algebra {
         Algebra::Join { keys, function, .. } => {
-            let tuples = super::content::of(algebra, &kinds, kernels).map_or(0, |c| c.tuples());
+            let tuples =
+                super::content::result_of(algebra, &kinds, kernels).map_or(0, |c| c.tuples());
             let pieces: Vec<(u64, u32)> = keys.iter().map(|k| (k.extent, k.pieces)).collect();
             tuples.saturating_mul(of_function(function, &pieces, kernels))
         }

@@ -70,7 +70,7 @@ pub const ROWS: &[Row] = &[
                 "where L is cut, every coordinate held it",
                 "R is cut by the same joined key dimensions",
             ],
-            note: "what every site holds, each can read the part of that it needs: the SHUF moves nothing",
+            note: "every site holds the whole and reads the part that it needs: the SHUF moves nothing",
         },
         simplify: Some(slice),
         expand: None,
@@ -112,7 +112,7 @@ pub const ROWS: &[Row] = &[
             left: "Σᴸ(G, op)(R)",
             right: "Σᴸ(G in H, op)(Σᴸ(H, op)(R)), G ⊂ H",
             conditions: &[
-                "op is associative; if it does not commute, what goes first is innermost in key order",
+                "op is associative; if it does not commute, the keys that are combined first are innermost in key order",
             ],
             note: "argmax and argmin prefer the first of equal values, so their phases keep the order of keys",
         },
@@ -293,7 +293,7 @@ fn add_before_move(view: &View<'_>, id: Id, term: &Term, found: &mut Vec<Sides>)
     }
 }
 
-/// Whether the key dimensions that the first phase takes away may go before the others.
+/// Returns whether the key dimensions that the first phase takes away may go before the others.
 fn in_order(commutes: bool, first: &[u32], then: &[u32]) -> bool {
     commutes || first.iter().all(|a| then.iter().all(|b| a > b))
 }

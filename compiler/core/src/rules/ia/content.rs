@@ -1,5 +1,5 @@
-//! What a relation holds, apart from where: its key dimensions, the keys that it has, its arrays; and what each operator makes of
-//! that.
+//! The content of a relation, apart from its place: its key dimensions, the keys that it has, its arrays; and the content that each
+//! operator makes of its inputs'.
 //!
 //! Unlike [`crate::tra::Type`], a relation here may have holes (a filter keeps the frontier and says which keys are left), one key
 //! dimension may cut several array dimensions (a diagonal), and names play no part. Must not know placements.
@@ -192,8 +192,8 @@ impl Content {
     }
 }
 
-/// What an operator makes of relations of these types; `None` if it cannot be applied to them.
-pub fn of(operator: &Algebra, inputs: &[&Content], kernels: &Kernels) -> Option<Content> {
+/// Returns the content that an operator makes of relations of these types; `None` if it cannot be applied to them.
+pub fn result_of(operator: &Algebra, inputs: &[&Content], kernels: &Kernels) -> Option<Content> {
     if let Algebra::Join {
         keys,
         inputs: maps,

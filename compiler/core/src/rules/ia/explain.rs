@@ -17,9 +17,9 @@ use std::collections::HashMap;
 pub struct ProofStep {
     /// The row's name.
     pub rule: String,
-    /// What stood there.
+    /// The text before the step.
     pub before: String,
-    /// What stands there now.
+    /// The text after the step.
     pub after: String,
     /// The tensor that the changed relation belongs to.
     pub tensor: String,

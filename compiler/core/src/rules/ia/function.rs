@@ -1,4 +1,4 @@
-//! What an operator computes of arrays: kernels, and compositions of them.
+//! Functions that operators apply to arrays: kernels, and compositions of them.
 //!
 //! Kernels are kept once in a table and named by number. The laws of kernels that the rules rest on (it only selects elements, it
 //! works element by element, it adds) are read off a kernel's expression here, so that no rule assumes one. Must not know
@@ -28,7 +28,7 @@ pub enum ArrayFunction {
         kernel: KernelId,
         /// By index of the kernel: the key dimension whose piece it runs over; `None`: all of it.
         ranges: Vec<Option<u32>>,
-        /// What the kernel's operands are.
+        /// The functions that make the kernel's operands.
         arguments: Vec<ArrayFunction>,
     },
 }
@@ -41,7 +41,7 @@ impl ArrayFunction {
     pub const IDENTITY: ArrayFunction = ArrayFunction::Operand(0);
 
     /// A kernel of the operands in order.
-    pub fn of(kernel: KernelId, ranges: Vec<Option<u32>>, operands: u32) -> ArrayFunction {
+    pub fn of_kernel(kernel: KernelId, ranges: Vec<Option<u32>>, operands: u32) -> ArrayFunction {
         ArrayFunction::Apply {
             kernel,
             ranges,
@@ -49,7 +49,7 @@ impl ArrayFunction {
         }
     }
 
-    /// Whether it gives its only operand as it is.
+    /// Returns whether it gives its only operand as it is.
     pub fn is_identity(&self) -> bool {
         *self == ArrayFunction::IDENTITY
     }
@@ -71,7 +71,7 @@ impl ArrayFunction {
         }
     }
 
-    /// The same with other numbers of key dimensions; `None` if one has none.
+    /// Renumbers the key dimensions; `None` if one has no new number.
     pub fn rename(&self, to: &impl Fn(u32) -> Option<u32>) -> Option<ArrayFunction> {
         Some(match self {
             ArrayFunction::Operand(number) => ArrayFunction::Operand(*number),
@@ -193,7 +193,7 @@ impl Kernels {
         self.labelled(kernel, label)
     }
 
-    /// The same, with the name under which it is printed if it is new.
+    /// Interns a kernel, with the name under which it is printed if it is new.
     pub fn labelled(&self, kernel: &Kernel, label: &str) -> KernelId {
         let mut nameless = kernel.clone();
         for index in &mut nameless.indices {
@@ -218,7 +218,7 @@ impl Kernels {
         self.0.borrow().kernels[id.0 as usize].1.clone()
     }
 
-    /// Whether f(op(x, y)) = op(f(x), f(y)) for the combination of two carriers of a reduction.
+    /// Returns whether f(op(x, y)) = op(f(x), f(y)) for the combination of two carriers of a reduction.
     pub fn commutes(&self, function: &ArrayFunction, reduction: Reduction) -> bool {
         let one_column = reduction.carrier(DType::F64).len() == 1;
         if function.is_identity() {
@@ -295,7 +295,7 @@ impl Kernels {
         Some(self.labelled(&reshaped, &self.label(inner)))
     }
 
-    /// Whether a function of operands that are addends, each at some coordinate, gives addends of its result.
+    /// Returns whether a function of operands that are addends, each at some coordinate, gives addends of its result.
     pub fn adds(&self, function: &ArrayFunction) -> bool {
         match function.as_kernel() {
             None => function.is_identity(),
@@ -306,7 +306,7 @@ impl Kernels {
     }
 }
 
-/// Whether a kernel takes elements of its one operand as they are, at positions that are bare indices.
+/// Returns whether a kernel takes elements of its one operand as they are, at positions that are bare indices.
 pub fn selects(kernel: &Kernel) -> bool {
     let plain = kernel.reduction.is_none() && kernel.guard.is_none();
     plain
@@ -325,7 +325,7 @@ pub fn selects(kernel: &Kernel) -> bool {
         }
 }
 
-/// Whether element x of the result depends on element x of each operand alone, and not on x itself.
+/// Returns whether element x of the result depends on element x of each operand alone, and not on x itself.
 pub fn elementwise(kernel: &Kernel) -> bool {
     let shape: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
     let own = |positions: &[NodeId]| {
@@ -366,7 +366,7 @@ fn only_function(kernel: &Kernel) -> Option<Function> {
     }
 }
 
-/// Whether a node is a sum or difference of reads.
+/// Returns whether a node is a sum or difference of reads.
 fn linear(graph: &Graph, id: NodeId) -> bool {
     match graph.node(id) {
         Node::Read { .. } => true,

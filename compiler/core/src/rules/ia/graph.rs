@@ -28,11 +28,11 @@ pub struct Leaf {
     pub name: String,
     /// Its type.
     pub content: Content,
-    /// Whether any site can make any of it at no cost: literals and random numbers.
+    /// True if any site can make any of it at no cost: literals and random numbers.
     pub free: bool,
 }
 
-/// What all members of a class agree on.
+/// The type that all members of a class agree on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// A content of this type.
@@ -66,7 +66,7 @@ impl Facts {
         }) as u32
     }
 
-    /// What a term is, given what its children are.
+    /// Returns the type of a term, given the types of its children.
     pub fn kind(&self, operator: &Operator, children: &[&Kind]) -> Kind {
         self.known(operator, children).unwrap_or(Kind::Nothing)
     }
@@ -89,7 +89,7 @@ impl Facts {
                         _ => None,
                     })
                     .collect();
-                let content = content::of(algebra, &inputs?, &self.kernels)?;
+                let content = content::result_of(algebra, &inputs?, &self.kernels)?;
                 Some(Kind::Logical(Arc::new(content)))
             }
             (Operator::At(at), [Kind::Logical(content)]) => placed(content.clone(), at.clone()),
@@ -106,7 +106,7 @@ impl Facts {
                     .collect();
                 let inputs = inputs?;
                 let contents: Vec<&Content> = inputs.iter().map(|(content, _)| *content).collect();
-                let content = content::of(algebra, &contents, &self.kernels)?;
+                let content = content::result_of(algebra, &contents, &self.kernels)?;
                 let at = local::natural(algebra, &inputs, &self.kernels, &self.mesh)?;
                 placed(Arc::new(content), at)
             }
@@ -266,7 +266,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same of several.
+    /// Returns the placed contents of several classes; `None` if one has none.
     pub fn all_placed(&self, ids: &[Id]) -> Option<Vec<(&'a Content, &'a Placement)>> {
         ids.iter().map(|id| self.placed(*id)).collect()
     }
@@ -279,7 +279,7 @@ impl<'a> View<'a> {
     ) -> Option<Placement> {
         let at = local::natural(algebra, inputs, self.kernels(), self.mesh())?;
         let kinds: Vec<&Content> = inputs.iter().map(|(kind, _)| *kind).collect();
-        let content = content::of(algebra, &kinds, self.kernels())?;
+        let content = content::result_of(algebra, &kinds, self.kernels())?;
         at.fits(&content.keys, self.mesh()).then_some(at)
     }
 

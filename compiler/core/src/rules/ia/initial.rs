@@ -81,13 +81,10 @@ impl Translation<'_> {
         let keys = relation.kind.keys.len() as u32;
         let all_keys = self.by(&relation.kind.keys, |_| true);
         let (placement, operation) = match &relation.operation {
-            tra::Operation::Source { name, source } => (
-                all_keys,
-                Operation::Source {
-                    name: name.clone(),
-                    source: source.clone(),
-                },
-            ),
+            tra::Operation::Source { name, source } => {
+                let (name, source) = (name.clone(), source.clone());
+                (all_keys, Operation::Source { name, source })
+            }
             tra::Operation::Loop { value } => (
                 self.of_value(&relation.kind),
                 Operation::Loop { value: *value },
@@ -126,25 +123,14 @@ impl Translation<'_> {
             }
             tra::Operation::Rekey { input, keys } => {
                 let (placement, input) = self.where_it_is(*input, |_, dim| position(keys, dim));
-                (
-                    placement,
-                    Operation::LocalMap {
-                        input,
-                        keys: keys.clone(),
-                        map: None,
-                    },
-                )
+                let keys = keys.clone();
+                let map = None;
+                (placement, Operation::LocalMap { input, keys, map })
             }
             tra::Operation::Filter { input, key, value } => {
                 let (placement, input) = self.where_it_is(*input, |_, dim| without(*key, dim));
-                (
-                    placement,
-                    Operation::LocalFilter {
-                        input,
-                        key: *key,
-                        value: *value,
-                    },
-                )
+                let (key, value) = (*key, *value);
+                (placement, Operation::LocalFilter { input, key, value })
             }
             tra::Operation::Transform {
                 input,
@@ -152,24 +138,14 @@ impl Translation<'_> {
                 ranges,
             } => {
                 let (placement, input) = self.where_it_is(*input, |_, dim| Some(dim));
-                (
-                    placement,
-                    Operation::LocalMap {
-                        input,
-                        keys: (0..keys).collect(),
-                        map: Some((kernel.clone(), ranges.clone())),
-                    },
-                )
+                let keys = (0..keys).collect();
+                let map = Some((kernel.clone(), ranges.clone()));
+                (placement, Operation::LocalMap { input, keys, map })
             }
             tra::Operation::Tile { input, array_dim } => {
                 let (placement, input) = self.where_it_is(*input, |_, dim| Some(dim));
-                (
-                    placement,
-                    Operation::LocalTile {
-                        input,
-                        array_dim: *array_dim,
-                    },
-                )
+                let array_dim = *array_dim;
+                (placement, Operation::LocalTile { input, array_dim })
             }
             tra::Operation::Concat { input, array_dim } => {
                 let kind = &self.program.relation(*input).kind;
@@ -178,13 +154,8 @@ impl Translation<'_> {
                     .filter(|k| Some(*k) != key)
                     .collect();
                 let (placement, input) = self.grouped(*input, &others);
-                (
-                    placement,
-                    Operation::LocalConcat {
-                        input,
-                        array_dim: *array_dim,
-                    },
-                )
+                let array_dim = *array_dim;
+                (placement, Operation::LocalConcat { input, array_dim })
             }
         };
         let name = relation.name.clone();
@@ -299,7 +270,7 @@ impl Translation<'_> {
         }
     }
 
-    /// What a loop begins with, and what its rounds end with but do not compute.
+    /// Adds the relations that a loop begins with, and those that its rounds end with but do not compute.
     fn begin(&mut self, block: BlockId) {
         let of = self.program.blocks[block.0 as usize].clone();
         for (number, state) in of.states.iter().enumerate() {

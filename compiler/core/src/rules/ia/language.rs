@@ -26,7 +26,7 @@ pub enum Algebra {
         inputs: Vec<Vec<u32>>,
         /// The key map: key dimension d of the result is the joined key's `keep[d]`.
         keep: Vec<u32>,
-        /// What is computed of the arrays.
+        /// The function that is applied to the arrays.
         function: ArrayFunction,
     },
     /// Σ: key dimension d of the result is the input's `keep[d]`.
@@ -38,9 +38,9 @@ pub enum Algebra {
         coarse: Vec<Option<KeyRange>>,
         /// How carriers are combined, in key order.
         reduction: Reduction,
-        /// What is computed of each array before; over the input's key dimensions.
+        /// The function of each array before; over the input's key dimensions.
         before: ArrayFunction,
-        /// What is computed of each combined array; over the result's key dimensions.
+        /// The function of each combined array; over the result's key dimensions.
         after: ArrayFunction,
     },
     /// σ: the tuples whose keys satisfy it.
@@ -73,7 +73,7 @@ pub enum Algebra {
     },
 }
 
-/// What a term is made with.
+/// The operator of a term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operator {
     /// A content that is not computed here, by number.
@@ -91,7 +91,7 @@ pub enum Operator {
 /// A node of the e-graph.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Term {
-    /// What it is made with.
+    /// The operator that made it.
     pub operator: Operator,
     /// Of what.
     pub children: Vec<Id>,
@@ -145,7 +145,7 @@ impl Algebra {
         }
     }
 
-    /// Whether a key map of so many key dimensions is the identity.
+    /// Returns whether a key map of so many key dimensions is the identity.
     pub fn keeps_keys(keys: &[u32], of: usize) -> bool {
         keys.len() == of && keys.iter().copied().eq(0..of as u32)
     }

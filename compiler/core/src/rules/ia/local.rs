@@ -1,4 +1,4 @@
-//! What local operators do to placements: where the result is if the inputs are there, and where the inputs have to be for the result
+//! Placements under local operators: where the result is if the inputs are there, and where the inputs have to be for the result
 //! to be there.
 //!
 //! This is the paper's definition of the local operators, as far as sites go: ⋈ᴸ combines what is at one site, Σᴸ groups what is at
@@ -57,45 +57,8 @@ fn role(
     mesh: &Mesh,
     axis: usize,
 ) -> Option<Role> {
-    if let Algebra::Join {
-        inputs: maps,
-        keep,
-        function,
-        ..
-    } = operator
-    {
-        let partial = |(_, role): &&(&Content, &Role)| matches!(role, Role::Partial(_));
-        if inputs.iter().any(|input| partial(&input)) {
-            let all = inputs
-                .iter()
-                .all(|(_, role)| **role == Role::Partial(Reduction::Sum));
-            return (all && kernels.adds(function)).then_some(Role::Partial(Reduction::Sum));
-        }
-        let mut cut: Option<Vec<u32>> = None;
-        for ((_, role), map) in inputs.iter().zip(maps) {
-            if let Role::Keys(dims) = role {
-                let joined: Vec<u32> = dims.iter().map(|dim| map[*dim as usize]).collect();
-                if cut.as_ref().is_some_and(|have| *have != joined) {
-                    return None;
-                }
-                cut = Some(joined);
-            }
-        }
-        let Some(joined) = cut else {
-            return Some(Role::Every);
-        };
-        let place = |key: u32| keep.iter().position(|k| *k == key).map(|at| at as u32);
-        // A joined key dimension that is left out is equal to one that is kept, if some input says so.
-        let equal = |key: u32| {
-            inputs.iter().zip(maps).find_map(|((kind, _), map)| {
-                let own = map.iter().position(|to| *to == key)? as u32;
-                (0..map.len() as u32)
-                    .filter(|other| kind.which.same(own, *other))
-                    .find_map(|other| place(map[other as usize]))
-            })
-        };
-        let kept = joined.iter().map(|key| place(*key).or_else(|| equal(*key)));
-        return kept.collect::<Option<_>>().map(Role::Keys);
+    if let Algebra::Join { .. } = operator {
+        return role_of_join(operator, inputs, kernels);
     }
     let [(kind, at)] = inputs else { return None };
     let dims = match at {
@@ -136,27 +99,9 @@ fn role(
             }
         })
         .or_else(|| {
-            // Groups are spread over the coordinates. Each must hold an addend of every group.
-            let free = dims.iter().all(|dim| {
-                let kept = keep.iter().position(|kept| kept == dim);
-                let spread = kept.is_none_or(|at| coarse.get(at).is_some_and(Option::is_some));
-                // Only single key dimensions have digits.
-                let digits = kept.is_none() || dims.len() == 1;
-                spread && digits && !kind.which.positions().contains(dim)
-            });
-            let pieces = dims.iter().fold(1u64, |n, dim| {
-                n.saturating_mul(u64::from(kind.keys[*dim as usize].pieces))
-            });
-            let blocks = match &dims[..] {
-                [dim] => kind.keys[*dim as usize].blocks(mesh),
-                _ => u64::from(mesh.axes[axis]),
-            };
-            let partial = free
-                && !dims.is_empty()
-                && pieces >= blocks
-                && commutative(*reduction)
-                && after.is_identity();
-            partial.then_some(Role::Partial(*reduction))
+            let spread = are_spread((kind, dims), (keep, coarse), mesh, axis);
+            let adds = commutative(*reduction) && after.is_identity();
+            (spread && adds).then_some(Role::Partial(*reduction))
         }),
         Algebra::Filter(_) | Algebra::Tile { .. } => Some(Role::Keys(dims.clone())),
         Algebra::Map { keys, .. } => through(&|dim| kind.place(keys, dim)),
@@ -168,7 +113,80 @@ fn role(
     }
 }
 
-/// Whether every coordinate of a coarser key dimension has pieces of the one that it is made of: digits of its axes, and no block empty.
+/// The role of a join's result along an axis: partial if all inputs are, else cut as they are, if they agree.
+fn role_of_join(
+    operator: &Algebra,
+    inputs: &[(&Content, &Role)],
+    kernels: &Kernels,
+) -> Option<Role> {
+    let Algebra::Join {
+        inputs: maps,
+        keep,
+        function,
+        ..
+    } = operator
+    else {
+        return None;
+    };
+    let partial = |(_, role): &&(&Content, &Role)| matches!(role, Role::Partial(_));
+    if inputs.iter().any(|input| partial(&input)) {
+        let all = inputs
+            .iter()
+            .all(|(_, role)| **role == Role::Partial(Reduction::Sum));
+        return (all && kernels.adds(function)).then_some(Role::Partial(Reduction::Sum));
+    }
+    let mut cut: Option<Vec<u32>> = None;
+    for ((_, role), map) in inputs.iter().zip(maps) {
+        if let Role::Keys(dims) = role {
+            let joined: Vec<u32> = dims.iter().map(|dim| map[*dim as usize]).collect();
+            if cut.as_ref().is_some_and(|have| *have != joined) {
+                return None;
+            }
+            cut = Some(joined);
+        }
+    }
+    let Some(joined) = cut else {
+        return Some(Role::Every);
+    };
+    let place = |key: u32| keep.iter().position(|k| *k == key).map(|at| at as u32);
+    // A joined key dimension that is left out is equal to one that is kept, if some input says so.
+    let equal = |key: u32| {
+        inputs.iter().zip(maps).find_map(|((kind, _), map)| {
+            let own = map.iter().position(|to| *to == key)? as u32;
+            (0..map.len() as u32)
+                .filter(|other| kind.which.same(own, *other))
+                .find_map(|other| place(map[other as usize]))
+        })
+    };
+    let kept = joined.iter().map(|key| place(*key).or_else(|| equal(*key)));
+    kept.collect::<Option<_>>().map(Role::Keys)
+}
+
+/// Returns whether groups are spread over the coordinates of an axis so that each holds an addend of every group.
+fn are_spread(
+    (kind, dims): (&Content, &[u32]),
+    (keep, coarse): (&[u32], &[Option<KeyRange>]),
+    mesh: &Mesh,
+    axis: usize,
+) -> bool {
+    let free = dims.iter().all(|dim| {
+        let kept = keep.iter().position(|kept| kept == dim);
+        let spread = kept.is_none_or(|at| coarse.get(at).is_some_and(Option::is_some));
+        // Only single key dimensions have digits.
+        let digits = kept.is_none() || dims.len() == 1;
+        spread && digits && !kind.which.positions().contains(dim)
+    });
+    let pieces = dims.iter().fold(1u64, |n, dim| {
+        n.saturating_mul(u64::from(kind.keys[*dim as usize].pieces))
+    });
+    let blocks = match dims {
+        [dim] => kind.keys[*dim as usize].blocks(mesh),
+        _ => u64::from(mesh.axes[axis]),
+    };
+    free && !dims.is_empty() && pieces >= blocks
+}
+
+/// Returns whether every coordinate of a coarser key dimension has pieces of the one that it is made of: digits of its axes, and no block empty.
 fn blocks_are_full(kind: &Content, key: u32, to: Option<&KeyRange>, mesh: &Mesh) -> bool {
     let (Some(to), Some(from)) = (to, kind.keys.get(key as usize)) else {
         return to.is_none();
@@ -178,7 +196,7 @@ fn blocks_are_full(kind: &Content, key: u32, to: Option<&KeyRange>, mesh: &Mesh)
         && u64::from(from.pieces) >= from.blocks(mesh)
 }
 
-/// Whether a reduction's carriers may be combined in any order: all but those that the first of equal values wins.
+/// Returns whether a reduction's carriers may be combined in any order: all but those that the first of equal values wins.
 pub fn commutative(reduction: Reduction) -> bool {
     !reduction.is_arg()
 }

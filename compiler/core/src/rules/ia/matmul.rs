@@ -165,7 +165,7 @@ fn summed(view: &View<'_>, of: &Contraction<'_>, product: Tree, kind: &Content) 
 }
 
 fn product_kind(view: &View<'_>, of: &Contraction<'_>) -> Option<Content> {
-    super::content::of(of.join, &of.kinds, view.kernels())
+    super::content::result_of(of.join, &of.kinds, view.kernels())
 }
 
 fn broadcast(view: &View<'_>, of: &Contraction<'_>) -> Vec<Tree> {

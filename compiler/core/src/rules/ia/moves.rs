@@ -53,7 +53,7 @@ pub const ROWS: &[Row] = &[
             left: "SHUF(D)(At(E, tensor)), BCAST(At(E, tensor))",
             right: "At(D, tensor)",
             conditions: &["the tensor is not computed here", "it holds no addends"],
-            note: "a source can be made at any placement; what that costs is another matter",
+            note: "a source can be made at any placement; its price is counted elsewhere",
         },
         simplify: Some(source),
         expand: None,
@@ -172,7 +172,7 @@ fn is_spread(view: &View<'_>, algebra: &Algebra, inputs: &[Id]) -> bool {
     grouping(view, algebra, inputs) == Some(true)
 }
 
-/// Whether an aggregation of a relation where it is makes addends of whole tuples; `None` if it is no aggregation, or has no placement.
+/// Returns whether an aggregation of a relation where it is makes addends of whole tuples; `None` if it is no aggregation, or has no placement.
 fn grouping(view: &View<'_>, algebra: &Algebra, inputs: &[Id]) -> Option<bool> {
     if !matches!(algebra, Algebra::Aggregate { .. } | Algebra::Concat { .. }) {
         return None;

@@ -12,7 +12,7 @@ use super::keys::KeyRange;
 use ein_plan::{Mesh, Reduction};
 use std::fmt;
 
-/// What one axis of the mesh does to a relation.
+/// The role of one axis of the mesh for a relation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Every coordinate holds the same tuples.
@@ -33,17 +33,17 @@ impl Placement {
         Placement(vec![Role::Every; axes])
     }
 
-    /// Whether every site holds every tuple.
+    /// Returns whether every site holds every tuple.
     pub fn is_every(&self) -> bool {
         self.0.iter().all(|role| *role == Role::Every)
     }
 
-    /// Whether some axis holds addends.
+    /// Returns whether some axis holds addends.
     pub fn is_partial(&self) -> bool {
         self.0.iter().any(|role| matches!(role, Role::Partial(_)))
     }
 
-    /// The same placement as it is written: an axis of one coordinate does nothing.
+    /// Normalises the placement: an axis of one coordinate does nothing.
     #[must_use]
     pub fn on(&self, mesh: &Mesh) -> Placement {
         let roles = self.0.iter().zip(&mesh.axes);
@@ -54,7 +54,7 @@ impl Placement {
         Placement(roles.map(role).collect())
     }
 
-    /// Whether it is a placement of a relation with these key dimensions on this mesh, written as [`Placement::on`] writes it. A key
+    /// Returns whether it is a placement of a relation with these key dimensions on this mesh, written as [`Placement::on`] writes it. A key
     /// dimension cuts by itself only along its own axes, where its digits are independent.
     pub fn fits(&self, keys: &[KeyRange], mesh: &Mesh) -> bool {
         let list = |role: &Role| match role {
@@ -85,7 +85,7 @@ impl Placement {
         self.0.len() == mesh.axes.len() && self.on(mesh) == *self && proper && alone
     }
 
-    /// Whether the site holds the tuple with this key (an addend of it, along partial axes).
+    /// Returns whether the site holds the tuple with this key (an addend of it, along partial axes).
     pub fn holds(&self, key: &[u32], keys: &[KeyRange], mesh: &Mesh, site: u32) -> bool {
         site < mesh.sites()
             && self.0.iter().enumerate().all(|(axis, role)| match role {
@@ -96,13 +96,13 @@ impl Placement {
             })
     }
 
-    /// Whether tuples can be moved from here to there: an axis becomes partial by computing, never by moving.
+    /// Returns whether tuples can be moved from here to there: an axis becomes partial by computing, never by moving.
     pub fn moves_to(&self, to: &Placement) -> bool {
         let mut axes = self.0.iter().zip(&to.0);
         axes.all(|(from, to)| from == to || !matches!(to, Role::Partial(_)))
     }
 
-    /// Whether what is here can be read as if it were there, each site leaving out what it does not need.
+    /// Returns whether what is here can be read as if it were there, each site leaving out what it does not need.
     pub fn slices_to(&self, to: &Placement) -> bool {
         let mut axes = self.0.iter().zip(&to.0);
         axes.all(|(from, to)| from == to || (*from == Role::Every && self.moves_to_role(to)))

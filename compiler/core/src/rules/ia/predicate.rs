@@ -78,12 +78,12 @@ impl Predicate {
         &self.0
     }
 
-    /// Whether it holds of every key.
+    /// Returns whether it holds of every key.
     pub fn is_always(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it holds of no key.
+    /// Returns whether it holds of no key.
     pub fn is_never(&self) -> bool {
         self.0 == [Atom::Never]
     }
@@ -94,7 +94,7 @@ impl Predicate {
         Predicate::new(self.0.iter().chain(&other.0).copied())
     }
 
-    /// Whether it holds of a key that has all its positions.
+    /// Returns whether it holds of a key that has all its positions.
     pub fn holds(&self, key: &[u32]) -> bool {
         self.0.iter().all(|atom| match atom {
             Atom::Equal(a, b) => key[*a as usize] == key[*b as usize],
@@ -119,7 +119,7 @@ impl Predicate {
         positions
     }
 
-    /// The same of other positions; `None` if one has no image.
+    /// Renames the positions; `None` if one has no image.
     pub fn rename(&self, to: impl Fn(u32) -> Option<u32>) -> Option<Predicate> {
         let atoms: Option<Vec<Atom>> = self
             .0
@@ -135,7 +135,7 @@ impl Predicate {
         atoms.map(Predicate::new)
     }
 
-    /// What holds of the positions in `keep` (their new numbers are their places there) if this holds of the
+    /// Returns the predicate of the positions in `keep` (their new numbers are their places there) that follows if this one holds of the
     /// whole key, whatever the others are.
     #[must_use]
     pub fn project(&self, keep: &[u32]) -> Predicate {
@@ -162,7 +162,7 @@ impl Predicate {
         Predicate::new(atoms)
     }
 
-    /// Whether it makes two positions equal, without fixing them.
+    /// Returns whether it makes two positions equal, without fixing them.
     pub fn same(&self, a: u32, b: u32) -> bool {
         let lowest = |position: u32| {
             let found = self.0.iter().find_map(|atom| match atom {

@@ -21,24 +21,24 @@ use egg::Id;
 use ein_plan::{Block, RelationId};
 use std::collections::{BTreeSet, HashMap};
 
-/// What a proof may use.
+/// The limits and switches of a proof.
 pub struct Options<'a> {
     /// Most nodes of the e-graph, for each tensor or for all of them.
     pub node_limit: usize,
     /// Rows that are not used, by name.
     pub disabled: &'a [String],
-    /// Whether the steps are written down: they take several times as long as the proof.
+    /// True if the steps are written down: they take several times as long as the proof.
     pub explain: bool,
-    /// Whether the time is over.
+    /// True if the time is over.
     pub deadline: &'a dyn Fn() -> bool,
 }
 
-/// What a proof came to.
+/// The outcome of a proof.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proof {
-    /// Whether every output was shown to be that of the initial translation.
+    /// True if every output was shown to be that of the initial translation.
     pub proved: bool,
-    /// Whether it went tensor by tensor.
+    /// True if it went tensor by tensor.
     pub statement_by_statement: bool,
     /// The applications of rows that it rests on, tensor by tensor; none if they were not asked for.
     pub steps: Vec<ProofStep>,
@@ -84,7 +84,7 @@ pub fn prove(initial: &Program, chosen: &Program, options: &Options<'_>) -> Proo
 
 /// A relation that is shown to be equal to others: which program's, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place {
+struct ProgramRelation {
     chosen: bool,
     relation: RelationId,
 }
@@ -92,8 +92,8 @@ struct Place {
 struct Prover<'a> {
     programs: [&'a Program; 2],
     options: &'a Options<'a>,
-    /// What relations of finished tensors hold.
-    known: HashMap<Place, Leaf>,
+    /// The leaves that stand for relations of finished tensors.
+    known: HashMap<ProgramRelation, Leaf>,
     proof: Proof,
 }
 
@@ -126,7 +126,7 @@ fn run(initial: &Program, chosen: &Program, options: &Options<'_>, parts: bool) 
 }
 
 impl Prover<'_> {
-    fn program(&self, place: Place) -> &Program {
+    fn program(&self, place: ProgramRelation) -> &Program {
         self.programs[usize::from(place.chosen)]
     }
 
@@ -194,7 +194,7 @@ impl Prover<'_> {
                     continue;
                 }
                 for input in relation.operation.inputs() {
-                    let place = Place {
+                    let place = ProgramRelation {
                         chosen,
                         relation: input,
                     };
@@ -210,13 +210,13 @@ impl Prover<'_> {
                     .operation
                     .inputs()
                     .into_iter()
-                    .any(|relation| !ids.contains_key(&Place { chosen, relation }));
+                    .any(|relation| !ids.contains_key(&ProgramRelation { chosen, relation }));
                 if missing {
                     return Err(format!("`{}` reads what comes later", relation.name));
                 }
-                let input = |relation: RelationId| ids[&Place { chosen, relation }];
+                let input = |relation: RelationId| ids[&ProgramRelation { chosen, relation }];
                 let id = term::add(&mut graph, program, relation, &input)?;
-                let place = Place {
+                let place = ProgramRelation {
                     chosen,
                     relation: relation_id,
                 };
@@ -241,7 +241,7 @@ impl Prover<'_> {
     }
 
     /// Every relation that is used elsewhere, with each earlier one of its type moved to where it is.
-    fn goals(&self, graph: &mut Graph, shown: &[(Place, Id)]) -> Vec<Vec<(usize, Id)>> {
+    fn goals(&self, graph: &mut Graph, shown: &[(ProgramRelation, Id)]) -> Vec<Vec<(usize, Id)>> {
         let mut goals = vec![];
         for (number, (_, id)) in shown.iter().enumerate() {
             let mut earlier = vec![];
@@ -270,7 +270,7 @@ impl Prover<'_> {
     fn search(
         &self,
         graph: &mut Graph,
-        shown: &[(Place, Id)],
+        shown: &[(ProgramRelation, Id)],
         goals: &[Vec<(usize, Id)>],
     ) -> Ended {
         let mut ended = Ended::Saturated;
@@ -305,12 +305,12 @@ impl Prover<'_> {
         &mut self,
         graph: &mut Graph,
         tensor: Option<&str>,
-        shown: &[(Place, Id)],
+        shown: &[(ProgramRelation, Id)],
         goals: &[Vec<(usize, Id)>],
-        ids: &HashMap<Place, Id>,
+        ids: &HashMap<ProgramRelation, Id>,
     ) -> Result<(), String> {
         let mut names: HashMap<Id, (String, String)> = HashMap::new();
-        let mut places: Vec<(&Place, &Id)> = ids.iter().collect();
+        let mut places: Vec<(&ProgramRelation, &Id)> = ids.iter().collect();
         places.sort_unstable();
         for (place, id) in places {
             let relation = self.program(*place).relation(place.relation);
@@ -347,11 +347,11 @@ impl Prover<'_> {
         Ok(())
     }
 
-    /// Whether the outputs of the two programs are the same leaves.
+    /// Returns whether the outputs of the two programs are the same leaves.
     fn outputs(&mut self) {
         let [initial, chosen] = self.programs;
         for (first, second) in initial.outputs.iter().zip(&chosen.outputs) {
-            let place = |chosen: bool, relation: RelationId| Place { chosen, relation };
+            let place = |chosen: bool, relation: RelationId| ProgramRelation { chosen, relation };
             let a = self.known.get(&place(false, first.relation));
             let b = self.known.get(&place(true, second.relation));
             if a.is_none() || a != b {
@@ -367,7 +367,8 @@ impl Prover<'_> {
             let second = chosen.blocks.iter().find(|block| block.name == first.name);
             let Some(second) = second else { continue };
             let same = held(first).zip(held(second)).all(|(a, b)| {
-                let place = |chosen: bool, relation: RelationId| Place { chosen, relation };
+                let place =
+                    |chosen: bool, relation: RelationId| ProgramRelation { chosen, relation };
                 let a = self.known.get(&place(false, a));
                 a.is_some() && a == self.known.get(&place(true, b))
             });
@@ -384,7 +385,7 @@ impl Prover<'_> {
     }
 }
 
-/// What a loop begins and ends its rounds with: equal loops are those in which these are equal, if the values of their
+/// The relations that a loop begins and ends its rounds with: equal loops are those in which these are equal, if the values of their
 /// states are.
 fn held(block: &Block) -> impl Iterator<Item = RelationId> {
     let all: Vec<RelationId> = block.begins_with().chain(block.ends_with()).collect();

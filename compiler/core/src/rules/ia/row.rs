@@ -1,4 +1,4 @@
-//! What a rule is.
+//! The form of a rule: a row of data and a function that applies it.
 //!
 //! A row says in text what it is and has at most two ways of being applied: towards the normal form of proofs (moves at the leaves,
 //! kernels composed) and away from it (the search for something cheaper). Must not know which rows there are.
@@ -21,7 +21,7 @@ pub type Find = fn(&View<'_>, Id, &Term, &mut Vec<Sides>);
 /// A rule that can be applied.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// What it is.
+    /// The description of the rule.
     pub info: RuleInfo,
     /// Towards the normal form.
     pub simplify: Option<Find>,

@@ -44,7 +44,7 @@ pub fn all() -> Vec<RuleInfo> {
 pub enum Ended {
     /// Nothing new can be found.
     Saturated,
-    /// What was asked for was found.
+    /// The goal was found.
     Found,
     /// The graph has as many nodes as it may.
     Nodes,
@@ -52,11 +52,11 @@ pub enum Ended {
     Time,
 }
 
-/// What bounds a saturation.
+/// The limits of a saturation.
 pub struct Bounds<'a> {
     /// Most nodes.
     pub nodes: usize,
-    /// Whether the time is over.
+    /// True if the time is over.
     pub deadline: &'a dyn Fn() -> bool,
 }
 

@@ -38,7 +38,7 @@ pub fn placement(kind: &RelationType, mesh: &Mesh) -> Placement {
     Placement(kind.placement.roles.iter().map(role).collect()).on(mesh)
 }
 
-/// What a relation of a program holds.
+/// Returns the content of a relation of a program.
 pub fn content(kind: &RelationType) -> Content {
     Content::from(&ia::content(kind))
 }
@@ -124,7 +124,7 @@ fn placed(
     let mut stages: Vec<Vec<Content>> = vec![kinds.iter().map(|(kind, _)| kind.clone()).collect()];
     for algebra in algebras {
         let before: Vec<&Content> = stages.last().into_iter().flatten().collect();
-        let after = super::content::of(algebra, &before, kernels);
+        let after = super::content::result_of(algebra, &before, kernels);
         stages.push(vec![after.ok_or("its operator does not fit its inputs")?]);
     }
     let mut wanted = vec![at.clone()];
@@ -253,5 +253,5 @@ fn function(
         Range::Key(key) => Some(before(*key)),
     });
     let operands = kernel.operands.len() as u32;
-    ArrayFunction::of(kernels.add(kernel), ranges.collect(), operands)
+    ArrayFunction::of_kernel(kernels.add(kernel), ranges.collect(), operands)
 }

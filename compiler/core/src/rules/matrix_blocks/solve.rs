@@ -77,7 +77,7 @@ impl Sides {
 }
 
 impl Writer {
-    /// What the tensors of step `k` are called.
+    /// Returns the name of a tensor of step `k`.
     fn named(&self, what: &str, k: u64) -> String {
         self.name(&format!("{what}{k}"))
     }

@@ -24,7 +24,7 @@ fn matrix(n: u64) -> Values {
     }
 }
 
-/// What a call and its program in blocks give, for these operands.
+/// Returns the values of a call and of its program in blocks, for these operands.
 fn both(operands: &str, call: &str) -> [Values; 2] {
     let program = parse(&format!("{operands}\n{call}\noutput Y")).expect("the text is a program");
     let count = program.tensors.len() - 1;

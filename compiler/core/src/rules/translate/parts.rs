@@ -1,4 +1,4 @@
-//! What a kernel computes, as an operation on classes; parts that are not looked into are tensors of their own.
+//! Translation of a kernel to an operation on classes; parts that are not looked into are tensors of their own.
 //!
 //! Must not know statements, nor which classes are shared.
 //!
@@ -25,7 +25,7 @@ enum Value {
 }
 
 impl Translator<'_> {
-    /// What a kernel computes, as an operation over its indices, if no point of it can fault.
+    /// Translates a kernel to an operation over its indices, if no point of it can fault.
     pub(super) fn parts(
         &mut self,
         kernel: &Kernel,

@@ -31,7 +31,7 @@ impl Ranges {
     }
 
     /// The range of a tensor's elements, if one is known.
-    pub(super) fn of(&self, program: &Program, tensor: TensorId) -> Option<Range> {
+    pub(super) fn of_tensor(&self, program: &Program, tensor: TensorId) -> Option<Range> {
         self.tensor(program, tensor, &mut MOST.clone())
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let program = parse(text).unwrap();
         let range = |name: &str| {
             let at = program.tensors.iter().position(|t| t.name == name);
-            Ranges::default().of(&program, TensorId(at.unwrap() as u32))
+            Ranges::default().of_tensor(&program, TensorId(at.unwrap() as u32))
         };
         assert_eq!(range("lo"), Some((0, 89)));
         assert_eq!(range("a"), Some((-91, 7)));

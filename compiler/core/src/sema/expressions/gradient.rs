@@ -213,7 +213,7 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Option<TensorId> {
         let (of, by) = (*numbers.get(&loss)?, *numbers.get(&wrt)?);
-        match gradients.of(program, of, by) {
+        match gradients.derivative(program, of, by) {
             Ok(gradient) => {
                 if !gradient.depends {
                     let (of, by) = (program.tensor(of), &program.tensor(by).name);

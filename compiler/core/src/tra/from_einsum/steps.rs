@@ -1,4 +1,4 @@
-//! What the result of a join goes through until it rests as the chunking says: aggregation, kernels that keep the keys, TILE and CONCAT.
+//! Steps from the result of a join to the relation that rests as the chunking says: aggregation, kernels that keep the keys, TILE and CONCAT.
 //!
 //! Must not know which of them a statement needs.
 //!
@@ -12,7 +12,7 @@ use crate::tra::{Cut, Operation, Type, typing};
 use ein_plan::{Fold, Index, JoinInput, Kernel, KeyDim, Range, Reduction, RelationId};
 
 impl Lowering<'_> {
-    /// Whether and how a statement's joined tuples are combined as they are made, and the key dimensions of what
+    /// Returns whether and how a statement's joined tuples are combined as they are made, and the key dimensions of what
     /// comes out; `keys` are those of the join.
     pub(super) fn fold(
         &self,
