@@ -35,6 +35,10 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a process has one verb, and reads it once"
+)]
 enum Verb {
     Check(verbs::check::Arguments),
     Build(verbs::build::Arguments),

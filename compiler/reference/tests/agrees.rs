@@ -3,6 +3,7 @@
 //! ```text
 //! kernel text, ranges, operands   ->   buffers of both devices, compared in the host's memory
 //! ```
+#![allow(clippy::unwrap_used)]
 
 use ein_array::{Array, Data};
 use ein_device::{Buffer, BufferType, Device, Draw, Launch, Member, MemberOperand, Operand, Span};
