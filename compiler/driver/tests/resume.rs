@@ -5,9 +5,9 @@ use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
 use einc_driver::arguments::Format;
-use einc_driver::shims::ShimsByName;
 use einc_driver::failure::Failure;
 use einc_driver::settings::Settings;
+use einc_driver::shims::ShimsByName;
 use einc_driver::{load, run};
 use std::path::Path;
 
@@ -197,7 +197,11 @@ fn params_of_an_array_are_tensors_of_their_own_in_files() {
             let program = load::load(&file).map_err(|error| Failure::wrong(vec![error]))?;
             Ok((program, None))
         };
-        assert_eq!(run::run(load, &settings, (&ShimsByName::new(), &[]), Format::Text), 0, "{name}");
+        assert_eq!(
+            run::run(load, &settings, (&ShimsByName::new(), &[]), Format::Text),
+            0,
+            "{name}"
+        );
         let mut names = ein_data::keys(&export(name)).unwrap();
         names.sort();
         let read = |key: &String| {
