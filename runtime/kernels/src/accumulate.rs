@@ -401,12 +401,6 @@ impl Accumulator {
     #[inline(always)]
     fn log_sum_exp<T: Float>(&mut self, x: &[T], mask: Option<&[u8]>) {
         let (tops, sums) = (&mut self.float, &mut self.second);
-        if !self.folds && mask.is_none() {
-            for ((top, sum), x) in tops.iter_mut().zip(sums).zip(x) {
-                log_sum_exp_of_lane::<T>(top, sum, (*x).into());
-            }
-            return;
-        }
         if !self.folds || mask.is_some() {
             return each(self.folds, x, mask, |s, _, x| {
                 log_sum_exp::<T>(&mut tops[s], &mut sums[s], x.into());
@@ -497,27 +491,6 @@ fn log_sum_exp<T: Float>(top: &mut f64, sum: &mut f64, x: f64) {
     } else {
         (*top, *sum) = (f64::NAN, f64::NAN);
     }
-}
-
-/// The same with the same bits and without a branch, so that a loop over lanes is vector code.
-#[inline(always)]
-fn log_sum_exp_of_lane<T: Float>(top: &mut f64, sum: &mut f64, x: f64) {
-    let (before, old) = (*sum, *top);
-    let (rises, equal) = (x > old, x == old);
-    let known = rises || equal || x < old;
-    let (low, high) = if rises { (old, x) } else { (x, old) };
-    let power = T::exp(low - high);
-    let power = if equal { 1.0 } else { power };
-    let (kept, more) = if rises {
-        (before * power, 1.0)
-    } else {
-        (before, power)
-    };
-    let added = if known { kept + more } else { f64::NAN };
-    let highest = if known { high } else { f64::NAN };
-    let nothing = x == f64::NEG_INFINITY;
-    *sum = if nothing { before } else { added };
-    *top = if nothing { old } else { highest };
 }
 
 /// One absolute value more in a norm that does not overflow.
