@@ -50,6 +50,18 @@ const MODULES: &[&str] = &[
 ];
 
 const ROUNDS: &[&str] = &[
+    // States that begin with, or become, what a library operation gives: on grids its pieces have their keys in another order.
+    "
+    input X: f64[2, 3, 3]
+    A[p,i,j] = X[p,i,j] + where(i == j, 4, 0)
+    b = solve(A, X)
+    repeat t < 3 {
+      state y[p,i,j] = b[p,i,j]
+      q[p,i,j] = y[p,i,l] * y[p,l,j]
+      next y[p,i,j] = where(t < 2, q[p,i,j], y[p,i,j])
+    }
+    repeat u < 2 { state z[p,i,j] = X[p,i,j]; next z[p,i,j] = solve(A, z)[p,i,j] }
+    output y; output z",
     // No round: by a number, and by data that may say anything.
     "
     input X: f64[7, 5]; input K: i64

@@ -11,7 +11,7 @@
 use super::{Lowered, Lowering};
 use crate::einsum::{self, LoopValue, TensorId};
 use crate::tra::blocks::{Move, arranged};
-use crate::tra::{Cut, Operation};
+use crate::tra::{Cut, Operation, typing};
 use ein_plan::{ArrayDim, Block, BlockId, Bound, Collected, RelationId, State};
 
 /// The number of a block of the Einstein IR here.
@@ -74,6 +74,7 @@ impl Lowering<'_> {
         let mut states = vec![];
         for state in &of.states {
             let initial = self.form(state.initial, &self.cuts(state.initial))?;
+            let initial = self.keys_in_order(state.initial, initial)?;
             states.push(State {
                 initial,
                 next: initial,
@@ -99,6 +100,7 @@ impl Lowering<'_> {
         let of = self.program.block(einsum::BlockId(id.0));
         for (number, state) in of.states.iter().enumerate() {
             let next = self.form(state.next, &self.cuts(state.initial))?;
+            let next = self.keys_in_order(state.next, next)?;
             self.blocks[id.0 as usize].states[number].next = next;
         }
         for kept in &of.collected {
@@ -112,6 +114,26 @@ impl Lowering<'_> {
             self.blocks[id.0 as usize].until = Some(self.form(until, &[])?);
         }
         Ok(())
+    }
+
+    /// Re-keys a relation so that its keys stand in the order of the dimensions that they cut, as those of a state do. A result that was
+    /// tiled dimension by dimension may have them in another order.
+    fn keys_in_order(
+        &mut self,
+        tensor: TensorId,
+        relation: RelationId,
+    ) -> Result<RelationId, String> {
+        let kind = &self.relations[relation.0 as usize].kind;
+        let keys: Vec<u32> = kind.array.dims.iter().filter_map(|dim| dim.cut).collect();
+        if keys.is_sorted() {
+            return Ok(relation);
+        }
+        let kind = typing::rekey(kind, &keys)?;
+        let operation = Operation::Rekey {
+            input: relation,
+            keys,
+        };
+        Ok(self.push(tensor, "ordered", kind, operation))
     }
 
     /// How a tensor is cut as it rests.
