@@ -15,7 +15,7 @@ fn functions_give_what_their_definitions_give() {
              c[n,d] = exp2(x[n,d]) + log2(2 + w[d]) * log10(3 + x[n,d]) + cbrt(2 + x[n,d]) + hypot(x[n,d], w[d])
              e[n,d] = erfc(x[n,d]) + erfinv(0.9 * w[d]) + lgamma(2 + x[n,d]) + digamma(2 + w[d])
              f[n] = max[d] (softplus(3 * x[n,d]) + logaddexp(x[n,d], w[d]))
-             loss = sum[n] (a[n] + b[n] + f[n] + (sum[d] c[n,d] * e[n,d]))
+             loss = mean[n] (a[n] + b[n] + f[n] + (sum[d] c[n,d] * e[n,d]))
              g[d] = grad(loss, w)[d]
              output a; output b; output c; output e; output f; output g"
         );

@@ -632,7 +632,7 @@ fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
     build("pp").fails_with(2).says(&[
         "E0711",
         "has no definition `pp`",
-        "did you mean `--infer p`",
+        "it has: Z, h, p, loss",
     ]);
     let several = [
         "build", &file, "--infer", "p", "--infer", "loss", "--infer", "p", "-o", "both",

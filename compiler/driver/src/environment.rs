@@ -141,7 +141,8 @@ mod tests {
             );
             assert_eq!(said, [expected]);
         }
-        let all = ["BLAS", "SPILL", "STALL", "THREADS"].map(|name| format!("{PREFIX}{name}"));
+        let all =
+            ["BLAS", "DEVICE", "SPILL", "STALL", "THREADS"].map(|name| format!("{PREFIX}{name}"));
         let far = told(&[&format!("{PREFIX}COLOUR_OF_MESSAGES")]);
         assert!(
             far[0].ends_with(&format!("it reads {}", all.join(", "))),

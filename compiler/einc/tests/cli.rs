@@ -193,7 +193,7 @@ fn names_on_the_command_line_are_looked_up() {
     let desk = Desk::with("add.ein", ADD);
     desk.einc("check add.ein --dim M=4")
         .status(2)
-        .err(&["E0711", "did you mean `--dim N=…`?"]);
+        .err(&["E0711", "it has: N"]);
     desk.einc("check add.ein --set stop=4")
         .status(2)
         .err(&["did you mean `--set step=…`?"]);
@@ -202,7 +202,7 @@ fn names_on_the_command_line_are_looked_up() {
         .err(&["input `q`"]);
     desk.einc("run add.ein --save q=4.npy")
         .status(2)
-        .err(&["output `q`"]);
+        .err(&["definition `q`"]);
     desk.einc("check add.ein --dim N=x")
         .status(2)
         .err(&["`x` is not a whole number"]);
@@ -252,7 +252,7 @@ fn build_makes_a_program_of_its_own() {
     run("--help")
         .status(0)
         .out(&["Adds one.", "x: f32[N] = iota", "N = 3", "--sites"]);
-    run("--dim M=3").status(2).err(&["did you mean"]);
+    run("--dim M=3").status(2).err(&["it has: N"]);
     run("--frobnicate").status(2);
     run("--save y=/proc/nowhere/y.npy")
         .status(1)
