@@ -12,7 +12,7 @@ use std::ffi::c_char;
 /// The symbol that the shim exports: a function without arguments that returns a `*const Table`.
 pub const SYMBOL: &str = "ein_mpi_table";
 
-/// Raised with every change of [`Table`] or [`Segment`].
+/// Raised with every change of `Table` or `Segment`.
 pub const VERSION: u32 = 3;
 
 /// Null if all went well, else a text that ends in NUL and stays valid.
