@@ -629,11 +629,9 @@ fn exported_params_are_evaluated_by_a_program_that_does_not_train() {
         let arguments = ["build", &file, "--infer", name, "-o", "predict"];
         run(einc_command(&arguments).current_dir(place.folder.path()))
     };
-    build("pp").fails_with(2).says(&[
-        "E0711",
-        "has no definition `pp`",
-        "it has: Z, h, p, loss",
-    ]);
+    build("pp")
+        .fails_with(2)
+        .says(&["E0711", "has no definition `pp`", "it has: Z, h, p, loss"]);
     let several = [
         "build", &file, "--infer", "p", "--infer", "loss", "--infer", "p", "-o", "both",
     ];
