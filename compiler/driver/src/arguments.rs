@@ -117,7 +117,7 @@ pub struct RunArguments {
     /// Threads of this process, for all its sites together (default: its share of the cores that it may use)
     #[arg(long, env = "EIN_THREADS", value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
     pub threads: Option<u32>,
-    /// What computes the kernels; the reference device is slow, and tells whether a kernel of the processor's is wrong
+    /// Device that computes the kernels; the reference device is slow, and tells whether a kernel of the processor's is wrong
     #[arg(
         long,
         env = "EIN_DEVICE",
@@ -180,7 +180,7 @@ pub struct TrainingArguments {
     pub curves: Option<PathBuf>,
 }
 
-/// What computes kernels.
+/// A device that computes kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DeviceKind {
     /// The processor, all of its cores

@@ -328,7 +328,7 @@ fn faults_are_the_same() {
     }
 }
 
-/// What is drawn does not depend on the device.
+/// Drawn numbers do not depend on the device.
 #[test]
 fn sources_are_the_same_numbers() {
     let sources = [

@@ -1,6 +1,6 @@
 //! Devices: what computes a site's kernels and holds its arrays, behind one trait.
 //!
-//! What walks a plan asks a [`Device`] for memory, hands it operands as [`Buffer`]s and gets buffers back; it never looks at elements
+//! The walker of a plan asks a [`Device`] for memory, hands it operands as [`Buffer`]s and gets buffers back; it never looks at elements
 //! unless it asks for a copy in the host's memory. A call may return before its results are computed, as long as the device's other calls and
 //! [`Buffer::to_host`] wait for them; a kernel that may fail is awaited by the call that runs it. No result depends on the device's
 //! number of threads or streams. Must not know plans, keys, sites, files or transports.
@@ -66,16 +66,16 @@ pub struct Member<'a> {
     pub kernel: &'a dyn Prepared,
     /// Of each of its indices.
     pub ranges: Vec<Span>,
-    /// What it reads.
+    /// The operands that it reads.
     pub operands: Vec<MemberOperand<'a>>,
-    /// Whether its result is wanted.
+    /// True if its result is wanted.
     pub kept: bool,
 }
 
 /// A source that is made, not read ([`Source::is_free`], not stacked).
 #[derive(Clone, Copy, Debug)]
 pub struct Draw<'a> {
-    /// What is made.
+    /// The source that is drawn from.
     pub source: &'a Source,
     /// Element type.
     pub dtype: DType,
@@ -96,7 +96,7 @@ pub struct Workers<'a> {
     pub threads: usize,
     /// The cores that they keep to, thread by thread; none: the system places them.
     pub cores: &'a [usize],
-    /// Whether the calling thread is the only one that hands out work, and so may be one of them.
+    /// True if the calling thread is the only one that hands out work, and so may be one of them.
     pub alone: bool,
 }
 
@@ -109,10 +109,10 @@ pub trait MappedFile: fmt::Debug + Send + Sync {
     fn bytes(&self) -> io::Result<&[u8]>;
 }
 
-/// What a launch gives: one buffer for each output column of its kernel.
+/// The result of a launch: one buffer for each output column of its kernel.
 pub type Launched = Result<Vec<Buffer>, KernelError>;
 
-/// What computes a site's kernels and holds its arrays.
+/// A device computes a site's kernels and holds its arrays.
 ///
 /// Operands lie in the device's memory ([`Device::adopt`]), and so do results.
 pub trait Device: fmt::Debug + Send + Sync {

@@ -57,7 +57,7 @@ use std::time::Duration;
 /// What a run is given besides the plan; equal at all sites of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What computes at this site, and holds its arrays. Sites of one process share it.
+    /// The device that computes at this site and holds its arrays. Sites of one process share it.
     pub device: Arc<dyn Device>,
     /// Seed of the random sources.
     pub seed: u64,

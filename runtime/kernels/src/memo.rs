@@ -41,13 +41,13 @@ pub(crate) struct Key<'k> {
     pub kernel: Option<&'k Kernel>,
     /// Start and length of each index.
     pub ranges: &'k [(u64, u64)],
-    /// What the program is for.
+    /// The use that the program is for.
     pub purpose: Purpose,
     /// Where the operands lie.
     pub layout: OperandLayout<'k>,
 }
 
-/// What a program is for.
+/// The use that a program is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// All points at once, the result in memory of its own.

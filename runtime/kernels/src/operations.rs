@@ -77,7 +77,7 @@ macro_rules! direct {
     };
 }
 
-/// The same by a function of double precision, rounded once where the strip has single precision.
+/// A loop over a function of double precision, rounded once where the strip has single precision.
 macro_rules! in_double {
     ($to:ident, $a:ident => $($f:tt)+) => {
         for (to, a) in $to.iter_mut().zip($a) {

@@ -71,7 +71,7 @@ pub(crate) fn run(
     Some(result)
 }
 
-/// Whether the process has a library that is faster at sums of products.
+/// Returns whether the process has a library that is faster at sums of products.
 pub(crate) fn leaves_to_blas(form: &Pairwise) -> bool {
     form.term == Term::SumOfProducts && blas::loaded().is_some()
 }

@@ -159,7 +159,7 @@ fn as_run<'m>(
     }
 }
 
-/// The same of members each of which has loops of its own.
+/// Runs members each of which has loops of its own.
 fn taken<'a>(
     (members, loops): (&'a [Member<'a>], &[&LoopKernel]),
     rows: usize,

@@ -69,7 +69,7 @@ pub enum Problem {
 /// A fault and where it happened: the first faulty point in row-major order of the kernel's indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelError {
-    /// What went wrong.
+    /// The fault.
     pub fault: Fault,
     /// The global number of each of the kernel's indices.
     pub point: Vec<u64>,

@@ -214,7 +214,7 @@ impl Function {
         )
     }
 
-    /// Whether it is so cheap that groups of such functions are compiled into one loop.
+    /// Returns whether it is so cheap that groups of such functions are compiled into one loop.
     pub const fn is_cheap(self) -> bool {
         use Function::*;
         matches!(
@@ -247,7 +247,7 @@ impl Function {
         )
     }
 
-    /// Whether it takes floating-point values alone, and gives one of their type.
+    /// Returns whether it takes floating-point values alone, and gives one of their type.
     pub const fn is_of_reals(self) -> bool {
         use Function::*;
         match self {

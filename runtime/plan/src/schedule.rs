@@ -83,14 +83,14 @@ pub struct Scan {
     pub output: IndexId,
     /// The reduced index that is compared with it.
     pub reduced: IndexId,
-    /// Whether the point of the same number is taken in.
+    /// True if the point of the same number is taken in.
     pub inclusive: bool,
 }
 
 /// Elements of a row, which are neighbours, reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RowReduce {
-    /// Whether a number of the row is subtracted from each of its elements.
+    /// True if a number of the row is subtracted from each of its elements.
     pub differences: bool,
 }
 

@@ -225,7 +225,7 @@ loops r4: elementwise of [m1 0, m3 1, m1 1] as (f32[400, 640], f32[400], f32[400
     assert_eq!(error, "r3: its loops are of another kernel");
 }
 
-/// What the verifier says of a plan with these loops of the product above.
+/// Returns the verifier's message for a plan with these loops of the product above.
 #[track_caller]
 fn refused(loops: &str, expected: &str) {
     let kernel = "(f32[64, 32], f32[32, 48]) [i: 64, j: 48 | k: 32] f32 = sum a0[i, k] * a1[k, j]";

@@ -15,7 +15,7 @@ use ein_plan::kernel::Affine;
 use ein_plan::{Function, Index, Node, NodeId};
 
 impl Piece {
-    /// The same without the summed indices that the guard gives a value. `counts`: whether the elements of a tensor are their own numbers.
+    /// The reading without the summed indices that the guard gives a value. `counts`: whether the elements of a tensor are their own numbers.
     pub(super) fn without_chosen(mut self, counts: impl Fn(TensorId) -> bool) -> Piece {
         while let Some((index, value, equal)) = self.chosen(&counts) {
             self = self.at_value(index, value, equal);
@@ -65,7 +65,7 @@ impl Piece {
         is_below(&form, extent, &self.indices).then_some(value)
     }
 
-    /// What the guard asks for.
+    /// The conditions of the guard.
     fn conditions(&self) -> Vec<NodeId> {
         let (mut all, mut open) = (vec![], Vec::from_iter(self.guard));
         while let Some(id) = open.pop() {
@@ -77,7 +77,7 @@ impl Piece {
         all
     }
 
-    /// The same where an index has a value, without the condition that says so.
+    /// The reading where an index has a value, without the condition that says so.
     fn at_value(self, index: usize, value: NodeId, equal: NodeId) -> Piece {
         let mut to = Sketch::default();
         let mut number = 0;
@@ -111,7 +111,7 @@ impl Piece {
     }
 }
 
-/// Whether all values of an affine form are from 0 on and below a number.
+/// Returns whether all values of an affine form are from 0 on and below a number.
 fn is_below(form: &Affine, number: u64, indices: &[Index]) -> bool {
     let (mut low, mut high) = (i128::from(form.constant), i128::from(form.constant));
     for (index, factor) in &form.terms {

@@ -227,7 +227,7 @@ impl Mpi {
     }
 }
 
-/// Whether an array of so many bytes is packed with others.
+/// Returns whether an array of so many bytes is packed with others.
 fn is_small(bytes: u64) -> bool {
     bytes <= SMALL as u64
 }

@@ -67,7 +67,7 @@ pub(crate) fn polygamma(n: f64, x: f64) -> f64 {
     at_positive(n, fraction) + if is_odd { -difference } else { difference }
 }
 
-/// The same of a positive number: steps up to where the asymptotic series (Abramowitz and Stegun, 6.3.18 and 6.4.11) is exact.
+/// [`polygamma`] of a positive number: steps up to where the asymptotic series (Abramowitz and Stegun, 6.3.18 and 6.4.11) is exact.
 fn at_positive(n: f64, x: f64) -> f64 {
     if x == f64::INFINITY {
         return if n == 0.0 { x } else { 0.0 };

@@ -20,7 +20,7 @@ pub(crate) fn place_of(chunk: &Chunk<'_>) -> Place {
     Place::new(&ranges)
 }
 
-/// Whether a place is that of a chunk's elements.
+/// Returns whether a place is that of a chunk's elements.
 pub(crate) fn is_place_of(place: &Place, chunk: &Chunk<'_>) -> bool {
     let starts = chunk.start.iter().map(|start| *start as i64);
     let lengths = chunk.columns[0].shape().iter().map(|n| *n as i64);

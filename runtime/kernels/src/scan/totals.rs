@@ -74,7 +74,7 @@ impl<'a> Lying<'a> {
     }
 }
 
-/// What totals are computed in.
+/// The type that totals are computed in.
 trait Total: Copy + Send + Sync {
     fn write(to: &mut Segment<'_>, at: usize, totals: &[Self]);
 }

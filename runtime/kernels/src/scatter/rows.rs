@@ -44,7 +44,7 @@ pub(super) struct Rows<'a> {
     /// Start and length of the index that a place is a value of.
     solved: (i64, i64),
     points: usize,
-    /// Whether the line is what lies there.
+    /// True if the line is what lies there.
     pub(super) plain: bool,
 }
 
@@ -456,7 +456,7 @@ struct Part<'t, 'a, T, A, W, F, S> {
     of: Range<usize>,
     ends: &'t [usize],
     start: A,
-    /// Whether rows without points are as they should be in an output of zeros.
+    /// True if rows without points are as they should be in an output of zeros.
     starts_as_zeros: bool,
     wider: W,
     add: F,
@@ -471,7 +471,7 @@ where
     F: Fn(A, A) -> A + Copy,
     S: FnMut(usize, &[A]),
 {
-    /// Whether all is read inside.
+    /// True if all is read inside.
     type Output = bool;
     #[inline(always)]
     fn run(mut self) -> bool {

@@ -51,11 +51,11 @@ impl Merged {
 trait Joins {
     /// The type of what it makes, or gathers, of a point, if it is one of floats.
     fn value(&self) -> Option<DType>;
-    /// Whether what it gathers does not depend on where points stand, and is of many.
+    /// Returns whether what it gathers does not depend on where points stand, and is of many.
     fn gathers_terms(&self) -> bool;
     /// Its cheap operations, if it has no others and is element-wise, or gathers what is.
     fn operations(&self) -> Option<usize>;
-    /// Whether it reads a member only where it is itself.
+    /// Returns whether it reads a member only where it is itself.
     fn is_beside(&self, member: usize) -> bool;
 }
 

@@ -26,11 +26,11 @@ pub struct Reason {
 pub struct Candidate {
     /// The name of the kind.
     pub name: &'static str,
-    /// What became of it.
+    /// The verdict on it.
     pub verdict: Verdict,
 }
 
-/// What became of a kind of loops.
+/// The verdict on a kind of loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The loops are these.
@@ -70,7 +70,7 @@ pub fn candidates(facts: &Facts<'_>) -> Vec<Candidate> {
     all
 }
 
-/// Whether loops of this kind compute the kernel, worth it or not.
+/// Returns whether loops of this kind compute the kernel, worth it or not.
 pub(crate) fn fits(facts: &Facts<'_>, kind: &LoopKind) -> Result<(), String> {
     let mut candidates = kinds(facts).iter().map(|ask| ask.candidate(facts));
     let Some(candidate) = candidates.find(|candidate| candidate.name == kind.name()) else {

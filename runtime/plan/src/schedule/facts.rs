@@ -14,7 +14,7 @@ use crate::{DType, Kernel, Node, NodeId};
 /// The most indices that a kernel has whose loops are chosen: masks of indices have so many bits.
 pub const MOST_INDICES: usize = 127;
 
-/// What is known of a kernel's tuples.
+/// The facts that are known of a kernel's tuples.
 #[derive(Debug)]
 pub struct Facts<'a> {
     /// The kernel.
@@ -45,7 +45,7 @@ impl<'a> Facts<'a> {
         self.kernel.output_rank as usize
     }
 
-    /// Whether some index has no value.
+    /// Returns whether some index has no value.
     pub fn is_empty(&self) -> bool {
         self.lengths.contains(&0)
     }
@@ -91,7 +91,7 @@ impl<'a> Facts<'a> {
         Some(steps)
     }
 
-    /// Whether some position of a read does not follow from the indices alone.
+    /// Returns whether some position of a read does not follow from the indices alone.
     pub fn gathers(&self) -> bool {
         let forms = position_forms(&self.kernel.graph, &self.forms);
         let mut reads = self.kernel.graph.reads();

@@ -61,7 +61,7 @@ fn fused(member: &Inlined<'_>) -> Option<Box<Fused>> {
     }))
 }
 
-/// Whether these are loops of the members of a sweep, fast or not.
+/// Returns whether these are loops of the members of a sweep, fast or not.
 pub(crate) fn fit(
     members: &[Outline<'_>],
     places: &dyn Fn(usize) -> Vec<Place>,

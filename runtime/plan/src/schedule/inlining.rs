@@ -188,7 +188,7 @@ impl Inlined<'_> {
         choose(&self.facts(members, places)).kind
     }
 
-    /// What is known of its tuples.
+    /// The facts that are known of its tuples.
     pub(super) fn facts(
         &self,
         members: &[Outline<'_>],

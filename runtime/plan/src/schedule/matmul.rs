@@ -22,7 +22,7 @@ pub const LEAST_WORK: usize = 4096;
 /// A kernel in this form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Matmul {
-    /// Whether the left factor is the second one that [`factors`] finds.
+    /// True if the left factor is the second one that [`factors`] finds.
     pub turned: bool,
     /// Output indices of both factors.
     pub batch: Vec<IndexId>,
@@ -45,7 +45,7 @@ pub struct Factors {
     pub right: (NodeId, u128),
     /// Factors without indices, and whether each divides.
     pub numbers: Vec<(NodeId, bool)>,
-    /// Whether the product has the other sign.
+    /// True if the product has the other sign.
     pub negative: bool,
     /// Factors of whole rows of the result, and whether each divides.
     pub of_rows: Vec<(NodeId, bool)>,
@@ -107,7 +107,7 @@ fn largest(list: &[(NodeId, u128)], besides: u128) -> usize {
 }
 
 impl Factors {
-    /// What each index of more than one value is; `None` if a product of matrices would repeat work: an output index that neither factor has, or
+    /// The role of each index of more than one value; `None` if a product of matrices would repeat work: an output index that neither factor has, or
     /// a summed one of one factor only.
     pub fn roles(&self, lengths: &[usize], rank: usize) -> Option<Matmul> {
         // The columns have the output's last index, so that both orders of writing a product are the same one.
@@ -143,7 +143,7 @@ impl Factors {
     }
 }
 
-/// What each index of a kernel is, and why matrix products are not worth it, if they are not.
+/// Returns the role of each index of a kernel, and why matrix products are not worth it, if they are not.
 pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reason> {
     let kernel = facts.kernel;
     if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {

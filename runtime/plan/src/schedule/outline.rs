@@ -17,9 +17,9 @@ pub struct Outline<'a> {
     pub ranges: Vec<(u64, u64)>,
     /// Where each operand comes from.
     pub operands: Vec<Origin>,
-    /// Whether its result is wanted whole.
+    /// True if its result is wanted whole.
     pub kept: bool,
-    /// Whether its result takes the memory of an operand.
+    /// True if its result takes the memory of an operand.
     pub over: bool,
 }
 
@@ -33,13 +33,13 @@ pub enum Origin {
 }
 
 impl Outline<'_> {
-    /// Whether it reduces all of its rows to one number.
+    /// Returns whether it reduces all of its rows to one number.
     pub fn gathers(&self) -> bool {
         self.kernel.reduction.is_some() && self.kernel.output_rank == 0
     }
 }
 
-/// Whether positions are the first indices, each once, in their order.
+/// Returns whether positions are the first indices, each once, in their order.
 pub fn ascends(graph: &Graph, positions: &[NodeId]) -> bool {
     let mut positions = (0..).zip(positions);
     positions.all(|(dim, position)| graph.as_index(*position) == Some(IndexId(dim)))

@@ -27,7 +27,7 @@ const MOST_ROWS: usize = 1 << 20;
 /// Most elements that are copied.
 const MOST_COPIED: usize = 1 << 25;
 
-/// What is made of two elements, and how that is reduced.
+/// The function of two elements, and how that is reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Term {
     /// Σ (x - y)²
@@ -60,11 +60,11 @@ pub enum PairwiseLoops {
 /// A kernel in this form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pairwise {
-    /// What is reduced.
+    /// The reduced expression.
     pub term: Term,
     /// How.
     pub by: PairwiseLoops,
-    /// Whether the left element is the second one of the expression.
+    /// True if the left element is the second one of the expression.
     pub turned: bool,
     /// Output indices of both elements.
     pub batch: Vec<IndexId>,
@@ -130,7 +130,7 @@ struct Meeting {
     /// Steps of the left and the right element.
     left: Vec<i64>,
     right: Vec<i64>,
-    /// Whether one right element meets all terms.
+    /// True if one right element meets all terms.
     to_one: bool,
     batch: Vec<usize>,
     rows: Vec<usize>,
@@ -265,7 +265,7 @@ impl Pairwise {
         (term == self.term).then_some(elements)
     }
 
-    /// Whether it is taken line by line.
+    /// Returns whether it is taken line by line.
     pub fn by_lines(&self) -> bool {
         matches!(self.by, PairwiseLoops::Lines | PairwiseLoops::LinesToOne)
     }

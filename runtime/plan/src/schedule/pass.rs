@@ -48,7 +48,7 @@ impl Plan {
         ending.map(|(member, _)| member).chain(carried).collect()
     }
 
-    /// Whether the loops of a sweep's members compute them; else a member, and why not.
+    /// Returns whether the loops of a sweep's members compute them; else a member, and why not.
     pub(crate) fn fits_rows(
         &self,
         sweep: &Sweep,
@@ -69,7 +69,7 @@ impl Plan {
         self.loops.get(&step)
     }
 
-    /// What is known of the tuples of a step and the kernel that its loops compute; `None` if it has none.
+    /// Returns the facts of the tuples of a step and the kernel that its loops compute; `None` if it has none.
     pub fn facts_as_run(&self, step: &Step) -> Option<Facts<'_>> {
         let (facts, loops) = (self.facts(step)?, self.loops_of(step.result)?);
         let Some(fused) = &loops.fused else {
@@ -85,7 +85,7 @@ impl Plan {
         Some(Facts::new(&fused.kernel, facts.lengths, places))
     }
 
-    /// What is known of the tuples of a step, if it is a local join of a verified plan.
+    /// Returns the facts of the tuples of a step, if it is a local join of a verified plan.
     pub fn facts(&self, step: &Step) -> Option<Facts<'_>> {
         let Operation::LocalJoin {
             inputs,

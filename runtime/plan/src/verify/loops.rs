@@ -1,6 +1,6 @@
-//! What holds of the loops of a plan: every local join has loops that compute its kernel, and nothing else has.
+//! Verifies the loops of a plan: every local join has loops that compute its kernel, and nothing else has.
 //!
-//! Whether other loops would be faster is not asked. Steps are verified before. Must not know how a loop is carried out.
+//! Loops that are slower than others pass. Steps are verified before. Must not know how a loop is carried out.
 //!
 //! ```text
 //! r2: loops of kind matmul: its terms are no product of two factors
