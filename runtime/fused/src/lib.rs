@@ -33,7 +33,7 @@ pub struct Group {
     pub double: bool,
     /// What is read.
     pub inputs: Vec<Input>,
-    /// What is computed.
+    /// The computation, step by step.
     pub steps: Vec<Step>,
     /// The values that are stored, each a step.
     pub outputs: Vec<u32>,

@@ -107,7 +107,7 @@ pub enum Fusion {
 /// A kernel with the loops that compute it.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheduled<'a> {
-    /// What is computed.
+    /// The kernel that is computed.
     pub kernel: &'a Kernel,
     /// By which loops; they are of this kernel, as the verifier of plans demands.
     pub loops: &'a LoopKernel,

@@ -250,7 +250,7 @@ pub(crate) fn whole_power_f32(to: &mut [f32], a: &[f32], n: i32) {
 /// The whole exponents of [`whole_power_f64`]: four roundings at most.
 pub(crate) const WHOLE_F64: std::ops::RangeInclusive<i8> = -2..=5;
 
-/// The same in double precision for exponents from 0 on, with n - 1 roundings at most, and for -1 and -2, with one and two.
+/// Powers in double precision for exponents from 0 on, with n - 1 roundings at most, and for -1 and -2, with one and two.
 #[inline(always)]
 pub(crate) fn whole_power_f64(to: &mut [f64], a: &[f64], n: i32) {
     match n {

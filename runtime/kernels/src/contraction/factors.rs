@@ -21,7 +21,7 @@ pub(super) struct Factors {
     pub number: f64,
     /// Factors of whole rows of the result, and whether each divides.
     pub of_rows: Vec<(NodeId, bool)>,
-    /// What each index of more than one value is.
+    /// The role of each index of more than one value.
     pub roles: Matmul,
 }
 

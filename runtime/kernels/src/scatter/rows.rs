@@ -181,6 +181,24 @@ impl<'a> Sight<'_, 'a> {
     }
 }
 
+/// Runs the loops of one function over some rows of the output.
+macro_rules! part {
+    ($of:ident, $line:ident, ($order:ident, $rows:ident, $ends:ident), ($reduction:ident, $start:ident), $wider:expr, $add:expr, $store:ident) => {
+        wide::run(Part {
+            rows: $of,
+            line: $line,
+            order: $order,
+            of: $rows,
+            ends: $ends,
+            start: $start,
+            starts_as_zeros: $reduction == Reduction::Sum,
+            wider: $wider,
+            add: $add,
+            store: $store,
+        })
+    };
+}
+
 impl<'a> Rows<'a> {
     /// A scatter over `ranges` in this form, if its output is large for a cache or its lines are not as they lie.
     pub(super) fn of(
@@ -366,19 +384,16 @@ impl<'a> Rows<'a> {
     ) -> bool {
         let store = |at: usize, sums: &[f64]| to.set_floats(at, sums);
         macro_rules! sums {
-            ($f:expr) => {
-                wide::run(Part {
-                    rows: self,
+            ($add:expr) => {
+                part!(
+                    self,
                     line,
-                    order,
-                    of: rows,
-                    ends,
-                    start,
-                    starts_as_zeros: reduction == Reduction::Sum,
+                    (order, rows, ends),
+                    (reduction, start),
                     wider,
-                    add: $f,
-                    store,
-                })
+                    $add,
+                    store
+                )
             };
         }
         match reduction {
@@ -399,19 +414,16 @@ impl<'a> Rows<'a> {
     ) -> bool {
         let store = |at: usize, sums: &[i64]| to.set_integers(at, sums);
         macro_rules! sums {
-            ($f:expr) => {
-                wide::run(Part {
-                    rows: self,
+            ($add:expr) => {
+                part!(
+                    self,
                     line,
-                    order,
-                    of: rows,
-                    ends,
-                    start,
-                    starts_as_zeros: reduction == Reduction::Sum,
-                    wider: |x: i64| x,
-                    add: $f,
-                    store,
-                })
+                    (order, rows, ends),
+                    (reduction, start),
+                    |x: i64| x,
+                    $add,
+                    store
+                )
             };
         }
         match reduction {

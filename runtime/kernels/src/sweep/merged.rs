@@ -47,7 +47,7 @@ impl Merged {
     }
 }
 
-/// What decides whether a member becomes one with others.
+/// The facts that decide whether a member becomes one with others.
 trait Joins {
     /// The type of what it makes, or gathers, of a point, if it is one of floats.
     fn value(&self) -> Option<DType>;

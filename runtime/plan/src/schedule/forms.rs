@@ -106,7 +106,7 @@ pub struct PositionForm {
     pub constant: i64,
     /// Indices with their coefficients.
     pub terms: Vec<(usize, i64)>,
-    /// What the affine form is divided by, if the rest is the position.
+    /// The divisor of the affine form, if the rest is the position.
     pub modulus: Option<i64>,
     /// The lowest value that may come up.
     pub low: i64,

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 /// A member's kernel with what it computes of others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fused {
-    /// What is computed.
+    /// The kernel that is computed.
     pub kernel: Kernel,
     /// Each of its operands as a member of the sweep, by its number in it, and the operand of that.
     pub operands: Vec<(u32, u32)>,

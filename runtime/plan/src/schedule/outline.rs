@@ -11,7 +11,7 @@ use crate::{Graph, IndexId, Kernel, NodeId};
 /// A member of a sweep, without its data.
 #[derive(Clone, Debug)]
 pub struct Outline<'a> {
-    /// What is computed.
+    /// The kernel that is computed.
     pub kernel: &'a Kernel,
     /// Start and length of each index.
     pub ranges: Vec<(u64, u64)>,
