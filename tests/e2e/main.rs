@@ -23,6 +23,7 @@ mod recompute;
 mod requests;
 mod resume;
 mod shims;
+mod sparse_files;
 mod spill;
 mod subnets;
 mod sweeps;

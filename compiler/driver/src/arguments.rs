@@ -24,7 +24,7 @@ pub struct BindArguments {
     /// Value of a const, such as eps=1e-5; repeat for more
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = constant, help_heading = "Values")]
     pub constants: Vec<(String, Scalar)>,
-    /// File of an input (.npy, .npz, .safetensors), or a number for each of its elements; FILE::KEY names a tensor inside a file; repeat for more
+    /// File of an input (.npy, .npz, .safetensors, .mtx, .svm), or a number for each of its elements; FILE::KEY names a tensor inside a file; repeat for more
     #[arg(long = "input", value_name = "NAME=FILE|NUMBER", value_parser = input, help_heading = "Values")]
     pub inputs: Vec<(String, Data)>,
 }
@@ -100,7 +100,7 @@ impl PlanArguments {
 /// The options that only a run needs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunArguments {
-    /// Write an output, or any definition, to a file (.npy, .npz, .safetensors); repeat for more
+    /// Write an output, or any definition, to a file (.npy, .npz, .safetensors, .mtx); repeat for more
     #[arg(long = "save", value_name = "NAME=FILE", value_parser = save, help_heading = "Values")]
     pub saves: Vec<(String, PathBuf)>,
     /// Print a definition, input or param that is no output; repeat for more

@@ -107,7 +107,7 @@ impl World for Disk<'_> {
         if !required && !Path::new(&file.path).exists() {
             return Ok(None);
         }
-        match Reader::open(&file) {
+        match Reader::open_as(&file, input.dtype) {
             Ok(reader) => {
                 let header = reader.header();
                 Ok(Some((header.dtype, header.shape.clone())))

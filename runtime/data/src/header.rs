@@ -6,7 +6,7 @@
 //! f32[150000, 600]
 //! ```
 
-use crate::error::{DataError, Place, WRONG_SHAPE, WRONG_TYPE};
+use crate::error::{DAMAGED, DataError, Place, WRONG_SHAPE, WRONG_TYPE};
 use ein_plan::DType;
 use std::fmt;
 
@@ -29,6 +29,17 @@ impl Header {
                 .filter(|bytes| i64::try_from(*bytes).is_ok())?;
         }
         Some(if self.shape.contains(&0) { 0 } else { bytes })
+    }
+
+    /// Checks that all elements have numbers and a size in bytes, or `E0702`.
+    pub(crate) fn fits(&self, place: &Place) -> Result<(), DataError> {
+        match self.bytes() {
+            Some(_) => Ok(()),
+            None => Err(place.error(
+                DAMAGED,
+                format_args!("is not what its header says: {self} is more than any file can hold"),
+            )),
+        }
     }
 
     /// Checks that `file` holds what a program declares: `E0703` for the element type, `E0704` for the shape.

@@ -1,4 +1,4 @@
-//! Reads and writes .npy, .npz and .safetensors, a chunk at a time.
+//! Reads and writes .npy, .npz, .safetensors and files of sparse matrices, a chunk at a time.
 //!
 //! A [`Reader`] looks at a file's header when it is opened and reads only the boxes that it is asked for. Writers
 //! of all sites write their boxes in place into one temporary file beside the target, which replaces it
@@ -14,6 +14,9 @@ mod error;
 mod format;
 mod header;
 mod layout;
+mod lines;
+mod listed;
+mod number;
 mod reader;
 mod region;
 mod set;

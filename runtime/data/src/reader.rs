@@ -8,10 +8,11 @@
 
 use crate::error::{DataError, Place, UNREADABLE, plain};
 use crate::format::npz::{Compressed, Stored};
-use crate::format::{Format, Opened};
+use crate::format::{Format, Opened, Wanted};
 use crate::header::Header;
 use crate::layout::Order;
-use crate::region::Region;
+use crate::listed::{Listed, Unread};
+use crate::region::{Region, check_box};
 use ein_array::Array;
 use ein_plan::DType;
 use ein_plan::source::FileRef;
@@ -26,11 +27,19 @@ use std::sync::{Arc, OnceLock};
 pub struct Reader {
     file: File,
     place: Place,
-    region: Region,
-    kept: Kept,
+    elements: Elements,
 }
 
-/// How the elements stand in the file.
+/// Where the elements are.
+#[derive(Debug)]
+enum Elements {
+    /// All of them, one behind the other.
+    InOrder(Region, Kept),
+    /// Some of them, each with its place; read as a whole before the first box.
+    Listed(Unread, OnceLock<Arc<Listed>>),
+}
+
+/// How elements that stand one behind the other are kept in the file.
 #[derive(Debug)]
 enum Kept {
     /// As they are.
@@ -46,6 +55,12 @@ impl Reader {
     /// unknown format, not as long as its header says, or holds no element type of the language; or if the key
     /// is missing or needed (a file with one array needs none).
     pub fn open(from: &FileRef) -> Result<Reader, DataError> {
+        Reader::open_as(from, None)
+    }
+
+    /// Opens a file whose array a program declares with an element type. Numbers in a text file are read as that type; of other files the
+    /// header says the type. Fails as [`Reader::open`] does.
+    pub fn open_as(from: &FileRef, dtype: Option<DType>) -> Result<Reader, DataError> {
         let mut place = Place {
             file: from.path.clone(),
             key: None,
@@ -61,41 +76,74 @@ impl Reader {
         }
         let format = Format::of(path, true)?;
         let file = File::open(path).map_err(|error| missing(path, &error, &place))?;
-        let opened = (format.open)(&file, about.len(), from.key.as_deref(), &mut place)?;
-        let (region, kept) = match opened {
-            Opened::InPlace(region) => (region, Kept::Plain),
-            Opened::Stored(region, entry) => (region, Kept::Stored(entry, OnceLock::new())),
-            Opened::Compressed(region, entry) => (region, Kept::Compressed(entry, OnceLock::new())),
+        let wanted = Wanted {
+            key: from.key.as_deref(),
+            dtype,
+        };
+        let elements = match (format.open)(&file, about.len(), &wanted, &mut place)? {
+            Opened::InPlace(region) => Elements::InOrder(region, Kept::Plain),
+            Opened::Stored(region, entry) => {
+                Elements::InOrder(region, Kept::Stored(entry, OnceLock::new()))
+            }
+            Opened::Compressed(region, entry) => {
+                Elements::InOrder(region, Kept::Compressed(entry, OnceLock::new()))
+            }
+            Opened::Listed(list) => Elements::Listed(list, OnceLock::new()),
         };
         Ok(Reader {
             file,
             place,
-            region,
-            kept,
+            elements,
         })
     }
 
     /// Element type and shape.
     pub fn header(&self) -> &Header {
-        &self.region.header
+        match &self.elements {
+            Elements::InOrder(region, _) => &region.header,
+            Elements::Listed(list, _) => &list.header,
+        }
     }
 
-    /// Where in the file an array that is not compressed begins.
+    /// Where in the file an array begins whose elements stand one behind the other, not compressed; else 0.
     pub(crate) fn offset(&self) -> u64 {
-        self.region.offset
+        match &self.elements {
+            Elements::InOrder(region, _) => region.offset,
+            Elements::Listed(..) => 0,
+        }
     }
 
     /// The box `ranges` (start and length, one a dimension) as a row-major array in the machine's byte order. Only
-    /// the bytes of the box are read, except that gaps of less than a page are read over, and that an entry of an
-    /// archive is inflated or compared with its checksum as a whole before the first read. Truth values other than 0 and 1 become 1.
+    /// the bytes of the box are read, except that gaps of less than a page are read over, that an entry of an
+    /// archive is inflated or compared with its checksum as a whole before the first read, and that a list of elements is read as a
+    /// whole. Truth values other than 0 and 1 become 1.
     pub fn read(&self, ranges: &[(u64, u64)]) -> Result<Array, DataError> {
-        self.region.read(self.bytes()?, ranges, &self.place)
+        let Header { dtype, shape } = self.header();
+        check_box(shape, ranges).map_err(|why| self.place.error(UNREADABLE, why))?;
+        let extents: Vec<usize> = ranges.iter().map(|(_, len)| *len as usize).collect();
+        let mut array = Array::room(*dtype, &extents);
+        self.read_into(ranges, array.data_mut().bytes_mut())?;
+        Ok(array)
     }
 
     /// The same into the bytes of an array, or of a part of one, that is as long as the box.
     pub fn read_into(&self, ranges: &[(u64, u64)], target: &mut [u8]) -> Result<(), DataError> {
-        let bytes = self.bytes()?;
-        self.region.read_into(bytes, ranges, target, &self.place)
+        match &self.elements {
+            Elements::InOrder(region, kept) => {
+                let bytes = self.bytes(region, kept)?;
+                region.read_into(bytes, ranges, target, &self.place)
+            }
+            Elements::Listed(unread, read) => {
+                let list = match read.get() {
+                    Some(list) => list,
+                    None => {
+                        let list = unread.read(&self.file, &self.place)?;
+                        read.get_or_init(|| list)
+                    }
+                };
+                list.read_into(ranges, target, &self.place)
+            }
+        }
     }
 
     /// The file and where the elements begin in it, if they stand there just as in a row-major array: an array of them is a copy.
@@ -103,20 +151,17 @@ impl Reader {
     /// # Errors
     /// `E0702` if they do not have the checksum that the file says.
     pub fn plain(&self) -> Result<Option<(&File, u64)>, DataError> {
-        let Region {
-            header,
-            offset,
-            order,
-            swapped,
-        } = &self.region;
-        let plain = !matches!(self.kept, Kept::Compressed(..))
-            && *order == Order::C
-            && !swapped
-            && header.dtype != DType::Bool;
+        let Elements::InOrder(region, kept) = &self.elements else {
+            return Ok(None);
+        };
+        let plain = !matches!(kept, Kept::Compressed(..))
+            && region.order == Order::C
+            && !region.swapped
+            && region.header.dtype != DType::Bool;
         if !plain {
             return Ok(None);
         }
-        Ok(Some((self.bytes()?, *offset)))
+        Ok(Some((self.bytes(region, kept)?, region.offset)))
     }
 
     /// What is wrong if its bytes cannot be read.
@@ -125,8 +170,8 @@ impl Reader {
     }
 
     /// The file that the elements stand in.
-    fn bytes(&self) -> Result<&File, DataError> {
-        let (entry, inflated) = match &self.kept {
+    fn bytes<'a>(&'a self, region: &Region, kept: &'a Kept) -> Result<&'a File, DataError> {
+        let (entry, inflated) = match kept {
             Kept::Plain => return Ok(&self.file),
             Kept::Stored(entry, checked) => {
                 if checked.get().is_none() {
@@ -141,7 +186,7 @@ impl Reader {
             return Ok(file);
         }
         let bytes = self.header().bytes().unwrap_or(u64::MAX);
-        let size = bytes.saturating_add(self.region.offset);
+        let size = bytes.saturating_add(region.offset);
         let file = entry.inflate(&self.file, size, &self.place)?;
         Ok(inflated.get_or_init(|| file))
     }

@@ -9,7 +9,6 @@
 use crate::error::{DAMAGED, DataError, Place, UNREADABLE};
 use crate::header::Header;
 use crate::layout::{Order, Run, runs};
-use ein_array::Array;
 use ein_plan::DType;
 use std::fs::File;
 use std::io;
@@ -36,21 +35,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// The box `ranges` (start and length by dimension) as a row-major array.
-    pub fn read(
-        &self,
-        file: &File,
-        ranges: &[(u64, u64)],
-        place: &Place,
-    ) -> Result<Array, DataError> {
-        check_box(&self.header.shape, ranges).map_err(|why| place.error(UNREADABLE, why))?;
-        let shape: Vec<usize> = ranges.iter().map(|(_, len)| *len as usize).collect();
-        let mut array = Array::room(self.header.dtype, &shape);
-        self.read_into(file, ranges, array.data_mut().bytes_mut(), place)?;
-        Ok(array)
-    }
-
-    /// The same into the bytes of a row-major array; the target is as long as the box.
+    /// Reads the box `ranges` (start and length by dimension) into the bytes of a row-major array, which is as long as the box.
     pub fn read_into(
         &self,
         file: &File,

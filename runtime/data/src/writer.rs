@@ -247,6 +247,10 @@ impl Planned {
                 format_args!("cannot hold {header}: that is more than any file can hold"),
             ));
         }
+        let Some(head) = format.head else {
+            let what = format_args!(".{} files are not written", format.extension);
+            return Err(place.error(UNWRITABLE, what));
+        };
         // A link to a file stays a link: what it points to is replaced.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let key = match key {
@@ -256,7 +260,7 @@ impl Planned {
                 .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()),
         };
         Ok(Planned {
-            bytes: (format.head)(&key, &header, &place)?,
+            bytes: head(&key, &header, &place)?,
             temporary: hidden(&target, token),
             pack: format.pack.as_ref(),
             place,

@@ -372,7 +372,7 @@ fn outputs_that_cannot_be() {
     );
     assert_eq!(
         say(&at("x.txt")),
-        "E0705 x.txt: the extension .txt is not a known format\nhelp: the formats are .npy, .npz and .safetensors"
+        "E0705 x.txt: the extension .txt is not a known format\nhelp: the formats are .npy, .npz, .safetensors, .csr.npz and .mtx"
     );
     std::fs::create_dir(at("d.npy")).unwrap();
     assert_eq!(

@@ -3,27 +3,35 @@
 //! Must not know boxes: a format says where an array's bytes are and what surrounds them.
 //!
 //! ```text
-//! npy  npz  safetensors
+//! npy  npz  safetensors  mtx  mtx.gz  svm
 //! ```
 
+pub(crate) mod matrix_market;
 pub(crate) mod npy;
 pub(crate) mod npz;
 pub(crate) mod safetensors;
+pub(crate) mod scipy;
+pub(crate) mod svmlight;
 
-use crate::error::{DataError, NO_KEY, Place, UNREADABLE, UNWRITABLE};
+use crate::error::{DataError, NO_KEY, Place, UNREADABLE, UNWRITABLE, WRONG_SHAPE};
 use crate::header::Header;
+use crate::listed::Unread;
 use crate::region::Region;
+use ein_plan::DType;
 use std::fs::File;
 use std::path::Path;
 
+/// Makes what stands before the elements of an array with a key.
+type Head = fn(&str, &Header, &Place) -> Result<Vec<u8>, DataError>;
+
 /// A format.
 pub(crate) struct Format {
-    /// The file extension, in lower case.
+    /// The file extension, in lower case. A name may have several that fit: the longest counts.
     pub extension: &'static str,
-    /// Finds the array with a key (or the only one) in a file of that many bytes; sets the place's key.
-    pub open: fn(&File, u64, Option<&str>, &mut Place) -> Result<Opened, DataError>,
-    /// What stands before the elements, which follow in C order and little-endian.
-    pub head: fn(&str, &Header, &Place) -> Result<Vec<u8>, DataError>,
+    /// Finds the wanted array in a file of that many bytes; sets the place's key.
+    pub open: fn(&File, u64, &Wanted<'_>, &mut Place) -> Result<Opened, DataError>,
+    /// What stands before the elements, which follow in C order and little-endian; `None` if such files are only read.
+    pub head: Option<Head>,
     /// The step that turns head and elements into the finished file, if they are not that already.
     pub pack: Option<Pack>,
 }
@@ -31,10 +39,20 @@ pub(crate) struct Format {
 /// How a finished file is made from head and elements.
 #[derive(Debug)]
 pub(crate) struct Pack {
-    /// Bytes of the finished file that come on top, for a key; never less than needed.
+    /// Bytes of the finished file that come on top, for a key. Where the elements decide how long the file is, this is an estimate, and a
+    /// disk may be found full at the end.
     pub overhead: fn(&str) -> u64,
     /// Writes the finished file from the first file into the second.
     pub run: fn(&File, &File, &str, u64) -> std::io::Result<()>,
+}
+
+/// Which array of a file is wanted, and as what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Its key; none: the only array.
+    pub key: Option<&'a str>,
+    /// The element type that a program declares. Numbers in text files have it; elsewhere the file says the type.
+    pub dtype: Option<DType>,
 }
 
 /// Where an array is.
@@ -45,66 +63,142 @@ pub(crate) enum Opened {
     Stored(Region, npz::Stored),
     /// In a compressed entry that must be inflated before it can be read in boxes.
     Compressed(Region, npz::Compressed),
+    /// In a list of some elements with their places.
+    Listed(Unread),
 }
 
 const FORMATS: &[Format] = &[
     Format {
         extension: "npy",
         open: npy::open,
-        head: |_, header, place| npy::head(header, place),
+        head: Some(|_, header, place| npy::head(header, place)),
         pack: None,
     },
     Format {
         extension: "npz",
         open: npz::open,
-        head: |_, header, place| npy::head(header, place),
+        head: Some(|_, header, place| npy::head(header, place)),
         pack: Some(Pack {
             overhead: npz::overhead,
             run: npz::pack,
         }),
     },
     Format {
+        extension: "csr.npz",
+        open: npz::open,
+        head: Some(|_, header, place| scipy::head(header, place)),
+        pack: Some(Pack {
+            overhead: npz::overhead,
+            run: scipy::pack,
+        }),
+    },
+    Format {
         extension: "safetensors",
         open: safetensors::open,
-        head: safetensors::head,
+        head: Some(safetensors::head),
+        pack: None,
+    },
+    Format {
+        extension: "mtx",
+        open: matrix_market::open,
+        head: Some(|_, header, place| matrix_market::head(header, place)),
+        pack: Some(Pack {
+            overhead: |_| 0,
+            run: matrix_market::pack,
+        }),
+    },
+    Format {
+        extension: "mtx.gz",
+        open: matrix_market::open_compressed,
+        head: None,
+        pack: None,
+    },
+    Format {
+        extension: "svm",
+        open: svmlight::open,
+        head: None,
+        pack: None,
+    },
+    Format {
+        extension: "libsvm",
+        open: svmlight::open,
+        head: None,
         pack: None,
     },
 ];
 
+/// The formats of a message on a file that is to be read (true) or written.
+fn known(reading: bool) -> &'static str {
+    match reading {
+        true => "the formats are .npy, .npz, .safetensors, .mtx, .mtx.gz and .svm",
+        false => "the formats are .npy, .npz, .safetensors, .csr.npz and .mtx",
+    }
+}
+
 impl Format {
-    /// The format of a file, by its extension in any case.
+    /// The format of a file, by the end of its name in any case.
     pub fn of(path: &Path, reading: bool) -> Result<&'static Format, DataError> {
         let place = Place {
             file: path.display().to_string(),
             key: None,
         };
         let code = if reading { UNREADABLE } else { UNWRITABLE };
-        let extension = path
-            .extension()
-            .map(|extension| extension.to_string_lossy().to_lowercase());
-        let Some(extension) = extension else {
+        let name = path
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
+        let Some(extension) = path.extension() else {
             return Err(place
                 .error(code, "has no extension, so its format is unknown")
-                .help("the formats are .npy, .npz and .safetensors"));
+                .help(known(reading)));
         };
-        FORMATS
+        let extension = extension.to_string_lossy().to_lowercase();
+        let ends = |format: &&Format| {
+            let stem = name.strip_suffix(format.extension);
+            stem.is_some_and(|stem| stem.len() > 1 && stem.ends_with('.'))
+        };
+        let fitting = FORMATS
             .iter()
-            .find(|format| format.extension == extension)
-            .ok_or_else(|| {
-                let help = match extension.as_str() {
-                    "csv" | "txt" | "tsv" if reading => {
-                        "convert it first: numpy.save(\"x.npy\", numpy.loadtxt(\"x.csv\", delimiter=\",\"))"
-                    }
-                    "pt" | "pth" | "bin" if reading => {
-                        "convert it first: safetensors.torch.save_file(tensors, \"x.safetensors\")"
-                    }
-                    _ => "the formats are .npy, .npz and .safetensors",
-                };
-                place
-                    .error(code, format_args!("the extension .{extension} is not a known format"))
-                    .help(help)
-            })
+            .filter(ends)
+            .max_by_key(|format| format.extension.len());
+        // A name such as `.npy` is all extension.
+        let format =
+            fitting.or_else(|| FORMATS.iter().find(|format| format.extension == extension));
+        let Some(format) = format else {
+            let help = match extension.as_str() {
+                "csv" | "txt" | "tsv" if reading => {
+                    "convert it first: numpy.save(\"x.npy\", numpy.loadtxt(\"x.csv\", delimiter=\",\"))"
+                }
+                "pt" | "pth" | "bin" if reading => {
+                    "convert it first: safetensors.torch.save_file(tensors, \"x.safetensors\")"
+                }
+                _ => known(reading),
+            };
+            return Err(place
+                .error(
+                    code,
+                    format_args!("the extension .{extension} is not a known format"),
+                )
+                .help(help));
+        };
+        if format.head.is_none() && !reading {
+            let what = format_args!(".{} files are read, not written", format.extension);
+            return Err(place.error(code, what).help(known(reading)));
+        }
+        Ok(format)
     }
+}
+
+/// Checks that an array can be written as a matrix.
+fn expect_matrix(header: &Header, extension: &str, place: &Place) -> Result<(), DataError> {
+    if header.shape.len() == 2 {
+        return Ok(());
+    }
+    let what = format_args!(
+        "cannot hold {header}: a {extension} file holds a matrix, with two dimensions"
+    );
+    Err(place
+        .error(WRONG_SHAPE, what)
+        .help("write it as .npy or .npz"))
 }
 
 /// The wanted key if it is there, or the only one if none is wanted.

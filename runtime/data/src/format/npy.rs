@@ -8,15 +8,17 @@
 //! ```
 
 use crate::error::{DAMAGED, DataError, NO_KEY, Place, WRONG_TYPE};
-use crate::format::Opened;
+use crate::format::{Opened, Wanted};
 use crate::header::Header;
 use crate::layout::Order;
 use crate::region::Region;
-use ein_plan::DType;
+use ein_array::Data;
+use ein_plan::{DType, Scalar};
 use npyz::{Endianness, TypeChar, TypeStr, WriterBuilder};
 use py_literal::Value;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
+use std::os::unix::fs::FileExt;
 
 /// A longer header is not one that numpy reads without being told to.
 const LONGEST: u64 = 64 << 10;
@@ -27,10 +29,10 @@ const DEEPEST: u32 = 6;
 pub(crate) fn open(
     file: &File,
     total: u64,
-    key: Option<&str>,
+    wanted: &Wanted<'_>,
     place: &mut Place,
 ) -> Result<Opened, DataError> {
-    if let Some(key) = key {
+    if let Some(key) = wanted.key {
         return Err(place
             .error(
                 NO_KEY,
@@ -193,12 +195,7 @@ fn dict(text: &str, place: &Place) -> Result<(Header, Order, bool), DataError> {
         _ => return Err(damaged("'descr' is not an element type")),
     };
     let header = Header { dtype, shape };
-    if header.bytes().is_none() {
-        return Err(place.error(
-            DAMAGED,
-            format_args!("is not what its header says: {header} is more than any file can hold"),
-        ));
-    }
+    header.fits(place)?;
     let order = if header.shape.len() < 2 {
         Order::C
     } else {
@@ -310,4 +307,73 @@ pub(crate) fn head(header: &Header, place: &Place) -> Result<Vec<u8>, DataError>
         .writer(Vec::new())
         .write_header_only()
         .map_err(|error| place.write_failed(&error))
+}
+
+/// Calls `f` with the number of each element that is not 0 of a complete file in C order and in the machine's byte order, and with a part of
+/// the array and the element's number in it. Returns the header.
+pub(crate) fn for_each_element(
+    file: &File,
+    total: u64,
+    mut f: impl FnMut(u64, &Data, usize) -> io::Result<()>,
+) -> io::Result<Header> {
+    /// Elements that are read together.
+    const PART: u64 = 1 << 16;
+    let place = Place {
+        file: String::new(),
+        key: None,
+    };
+    let mut input = file;
+    input.rewind()?;
+    let region = parse(&mut BufReader::new(input), total, &place).map_err(io::Error::other)?;
+    let header = region.header;
+    let count: u64 = header.shape.iter().product();
+    let size = header.dtype.size() as u64;
+    let mut first = 0;
+    while first < count {
+        let mut part = Data::zeros(header.dtype, PART.min(count - first) as usize);
+        file.read_exact_at(part.bytes_mut(), region.offset + first * size)?;
+        for at in 0..part.len() {
+            if !is_zero(&part, at) {
+                f(first + at as u64, &part, at)?;
+            }
+        }
+        first += PART;
+    }
+    Ok(header)
+}
+
+fn is_zero(data: &Data, at: usize) -> bool {
+    match data.get(at) {
+        Scalar::Float(x) => x == 0.0,
+        Scalar::Int(x) => x == 0,
+        Scalar::Bool(x) => !x,
+    }
+}
+
+/// A complete file of a vector.
+pub(crate) fn vector(data: &Data) -> io::Result<Vec<u8>> {
+    let place = Place {
+        file: String::new(),
+        key: None,
+    };
+    let header = Header {
+        dtype: data.dtype(),
+        shape: vec![data.len() as u64],
+    };
+    let mut bytes = head(&header, &place).map_err(io::Error::other)?;
+    bytes.extend_from_slice(data.bytes());
+    Ok(bytes)
+}
+
+/// A complete file of one text of ASCII letters.
+pub(crate) fn text(text: &str) -> io::Result<Vec<u8>> {
+    let descr = format!("|S{}", text.len());
+    let descr: TypeStr = descr.parse().map_err(io::Error::other)?;
+    let mut bytes = npyz::WriteOptions::new_header_only()
+        .shape(&[])
+        .dtype(npyz::DType::new_scalar(descr))
+        .writer(Vec::new())
+        .write_header_only()?;
+    bytes.extend_from_slice(text.as_bytes());
+    Ok(bytes)
 }

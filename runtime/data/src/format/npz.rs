@@ -8,7 +8,7 @@
 //! ```
 
 use crate::error::{DAMAGED, DISK_FULL, DataError, Place, UNREADABLE, plain};
-use crate::format::{Opened, choose, npy};
+use crate::format::{Opened, Wanted, choose, npy, scipy};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -34,7 +34,7 @@ pub(crate) struct Stored {
 pub(crate) fn open(
     file: &File,
     total: u64,
-    key: Option<&str>,
+    wanted: &Wanted<'_>,
     place: &mut Place,
 ) -> Result<Opened, DataError> {
     let mut archive = archive(file, place)?;
@@ -48,7 +48,12 @@ pub(crate) fn open(
             entries.push(entry);
         }
     }
-    let key = key.map(|key| key.strip_suffix(".npy").unwrap_or(key));
+    if wanted.key.is_none()
+        && let Some(matrix) = scipy::open(file, &keys, place)?
+    {
+        return Ok(matrix);
+    }
+    let key = (wanted.key).map(|key| key.strip_suffix(".npy").unwrap_or(key));
     let at = choose(&keys, key, place)?;
     place.key = Some(keys[at].clone());
     let mut entry = archive
@@ -78,6 +83,32 @@ pub(crate) fn open(
             ),
         )),
     }
+}
+
+/// The first bytes of an entry, at most `most`.
+pub(crate) fn first_bytes(
+    file: &File,
+    name: &str,
+    most: u64,
+    place: &Place,
+) -> Result<Vec<u8>, DataError> {
+    let mut archive = archive(file, place)?;
+    let entry = archive
+        .by_name(name)
+        .map_err(|error| zip_failed(&error, place))?;
+    let mut bytes = Vec::new();
+    let read = entry.take(most).read_to_end(&mut bytes);
+    read.map_err(|error| place.read_failed(&error))?;
+    Ok(bytes)
+}
+
+/// How an entry of `size` bytes is written: as it is, with the same date in every file.
+pub(crate) fn entry_options(size: u64) -> SimpleFileOptions {
+    SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        .large_file(size >= u64::from(u32::MAX))
+        .last_modified_time(zip::DateTime::default())
+        .unix_permissions(0o644)
 }
 
 fn archive<'a>(
@@ -244,12 +275,7 @@ pub(crate) fn pack(from: &File, to: &File, key: &str, size: u64) -> io::Result<(
     let mut target = to;
     target.rewind()?;
     let mut archive = ZipWriter::new(BufWriter::with_capacity(1 << 20, target));
-    let options = SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Stored)
-        .large_file(size >= u64::from(u32::MAX))
-        .last_modified_time(zip::DateTime::default())
-        .unix_permissions(0o644);
-    archive.start_file(format!("{key}.npy"), options)?;
+    archive.start_file(format!("{key}.npy"), entry_options(size))?;
     let mut buffer = vec![0; 1 << 20];
     loop {
         let n = input.read(&mut buffer)?;

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::error::{DAMAGED, DataError, Place, UNWRITABLE, WRONG_TYPE};
-use crate::format::{Opened, choose};
+use crate::format::{Opened, Wanted, choose};
 use crate::header::Header;
 use crate::layout::Order;
 use crate::region::Region;
@@ -81,12 +81,12 @@ fn contents(file: &File, total: u64, place: &Place) -> Result<(Metadata, u64), D
 pub(crate) fn open(
     file: &File,
     total: u64,
-    key: Option<&str>,
+    wanted: &Wanted<'_>,
     place: &mut Place,
 ) -> Result<Opened, DataError> {
     let (table, length) = contents(file, total, place)?;
     let keys = table.offset_keys();
-    let at = choose(&keys, key, place)?;
+    let at = choose(&keys, wanted.key, place)?;
     place.key = Some(keys[at].clone());
     let info = table
         .info(&keys[at])

@@ -8,9 +8,9 @@
 
 use super::{Header, World};
 use crate::sema::Sources;
-use ein_plan::FileRef;
+use ein_plan::{DType, FileRef};
 use einc_diag::{Diagnostic, Span};
-use einc_syntax::ast::{Expr, ExprKind, ItemKind, Name};
+use einc_syntax::ast::{Expr, ExprKind, ItemKind, Name, Type};
 use std::collections::BTreeMap;
 
 /// A tensor that takes data from outside.
@@ -20,6 +20,8 @@ pub struct Input {
     pub name: String,
     /// Where it is declared.
     pub span: Span,
+    /// The element type that it is declared with; `None`: an instance's module says it.
+    pub dtype: Option<DType>,
     /// Its default file, with the path as written.
     pub file: Option<FileRef>,
     /// True if it has no source at all.
@@ -29,18 +31,22 @@ pub struct Input {
 /// Returns the inputs of a program's own file, then its params.
 pub fn inputs(sources: &Sources) -> Vec<Input> {
     let (mut inputs, mut params) = (vec![], vec![]);
-    let input = |name: &Name, source: &Option<Expr>, unbound| Input {
+    let input = |name: &Name, ty: &Type, source: &Option<Expr>, unbound| Input {
         name: name.text.clone(),
         span: name.span,
+        dtype: match ty {
+            Type::Tensor { dtype, .. } => Some(*dtype),
+            Type::Module { .. } => None,
+        },
         file: source.as_ref().and_then(file_of),
         unbound,
     };
     for item in sources.files.iter().take(1).flat_map(|f| &f.ast.items) {
         match &item.kind {
-            ItemKind::Input { name, source, .. } => {
-                inputs.push(input(name, source, source.is_none()));
+            ItemKind::Input { name, ty, source } => {
+                inputs.push(input(name, ty, source, source.is_none()));
             }
-            ItemKind::Param { name, source, .. } => params.push(input(name, source, false)),
+            ItemKind::Param { name, ty, source } => params.push(input(name, ty, source, false)),
             _ => {}
         }
     }
@@ -84,6 +90,7 @@ pub fn headers(
         Some(Input {
             name: path.clone(),
             span: declared.span,
+            dtype: None,
             file: None,
             unbound: false,
         })

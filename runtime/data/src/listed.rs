@@ -1,0 +1,202 @@
+//! Arrays of which a file lists some elements, each with its place; all others are 0.
+//!
+//! A list is read as a whole, once for all readers of this process, when the first box is asked for; a box is filled from it. Must not know
+//! formats.
+//!
+//! ```text
+//! f32[3, 4], elements 1: 2.5 and 6: -1   ->   box [(0, 2), (1, 2)]: 2.5 0 | 0 -1
+//! ```
+
+use crate::error::{DataError, Place, UNREADABLE};
+use crate::header::Header;
+use crate::layout::{Order, runs};
+use crate::region::check_box;
+use ein_array::Data;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Some elements of an array, in ascending order of their places; no place stands twice.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    header: Header,
+    /// Row-major numbers of the elements.
+    places: Vec<u64>,
+    values: Data,
+}
+
+/// Reads the whole list from a file.
+pub(crate) type Load = Box<dyn Fn(&File, &Place) -> Result<Listed, DataError> + Send + Sync>;
+
+/// A list that has not been read yet.
+pub(crate) struct Unread {
+    /// Element type and shape of the array.
+    pub header: Header,
+    /// Reads it.
+    pub load: Load,
+}
+
+impl fmt::Debug for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unread({})", self.header)
+    }
+}
+
+impl Listed {
+    /// A list in any order, of places inside the shape. Elements that stand twice are added in the order of the list: truth values by or,
+    /// integers modulo their range.
+    pub fn new(header: Header, places: Vec<u64>, values: Data) -> Listed {
+        if places.is_sorted_by(|a, b| a < b) {
+            return Listed {
+                header,
+                places,
+                values,
+            };
+        }
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        // Stable: doubles keep the order of the list.
+        order.sort_by_key(|at| places[*at]);
+        let mut firsts = Vec::new();
+        let mut ends = Vec::new();
+        for (number, at) in order.iter().enumerate() {
+            if firsts.last() != Some(&places[*at]) {
+                firsts.push(places[*at]);
+                ends.push(number);
+            }
+        }
+        let mut groups = ends.iter().zip(ends.iter().skip(1)).map(|(a, b)| *a..*b);
+        let last = ends.last().map(|last| *last..order.len());
+        let groups: Vec<_> = groups.by_ref().chain(last).collect();
+        let values = match values {
+            Data::F16(v) => Data::F16(added(&v, &order, &groups, |a, b| a + b)),
+            Data::BF16(v) => Data::BF16(added(&v, &order, &groups, |a, b| a + b)),
+            Data::F32(v) => Data::F32(added(&v, &order, &groups, |a, b| a + b)),
+            Data::F64(v) => Data::F64(added(&v, &order, &groups, |a, b| a + b)),
+            Data::U8(v) => Data::U8(added(&v, &order, &groups, u8::wrapping_add)),
+            Data::I32(v) => Data::I32(added(&v, &order, &groups, i32::wrapping_add)),
+            Data::I64(v) => Data::I64(added(&v, &order, &groups, i64::wrapping_add)),
+            Data::Bool(v) => Data::Bool(added(&v, &order, &groups, |a, b| a | b)),
+        };
+        Listed {
+            header,
+            places: firsts,
+            values,
+        }
+    }
+
+    /// Fills the bytes of a row-major array, which is as long as the box.
+    pub fn read_into(
+        &self,
+        ranges: &[(u64, u64)],
+        target: &mut [u8],
+        place: &Place,
+    ) -> Result<(), DataError> {
+        let shape = &self.header.shape;
+        check_box(shape, ranges).map_err(|why| place.error(UNREADABLE, why))?;
+        let size = self.header.dtype.size();
+        let values = self.values.bytes();
+        target.fill(0);
+        let filled: Result<(), Infallible> = runs(shape, Order::C, ranges, |run| {
+            let first = self.places.partition_point(|at| *at < run.file);
+            let listed = self.places[first..]
+                .iter()
+                .zip(values[first * size..].chunks_exact(size));
+            for (at, value) in listed.take_while(|(at, _)| **at < run.file + run.len as u64) {
+                let to = (run.array + (at - run.file) as usize * run.stride) * size;
+                target[to..to + size].copy_from_slice(value);
+            }
+            Ok(())
+        });
+        match filled {
+            Ok(()) => Ok(()),
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// The sums of groups of values; a group is a range of `order`.
+fn added<T: Copy>(
+    values: &[T],
+    order: &[usize],
+    groups: &[std::ops::Range<usize>],
+    add: impl Fn(T, T) -> T,
+) -> Vec<T> {
+    let sum = |group: &std::ops::Range<usize>| {
+        let mut members = order[group.clone()].iter().map(|at| values[*at]);
+        members
+            .by_ref()
+            .next()
+            .map(|first| members.fold(first, &add))
+    };
+    groups.iter().filter_map(sum).collect()
+}
+
+/// Which list of which file, as it is now: device, inode, size, time of change, key and element type.
+type Identity = (u64, u64, u64, i64, i64, Option<String>, ein_plan::DType);
+
+/// What this process has read and still uses.
+static READ: Mutex<Option<HashMap<Identity, Weak<Listed>>>> = Mutex::new(None);
+
+impl Unread {
+    /// The list, read by the first reader of this process.
+    pub fn read(&self, file: &File, place: &Place) -> Result<Arc<Listed>, DataError> {
+        let about = file.metadata().map_err(|error| place.read_failed(&error))?;
+        let identity = (
+            about.dev(),
+            about.ino(),
+            about.size(),
+            about.mtime(),
+            about.mtime_nsec(),
+            place.key.clone(),
+            self.header.dtype,
+        );
+        // Held while reading, so that sites of one process wait for the first instead of doing it again.
+        let mut table = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = table.get_or_insert_default();
+        if let Some(done) = table.get(&identity).and_then(Weak::upgrade) {
+            return Ok(done);
+        }
+        let done = Arc::new((self.load)(file, place)?);
+        table.retain(|_, list| list.strong_count() > 0);
+        table.insert(identity, Arc::downgrade(&done));
+        Ok(done)
+    }
+}
+
+/// Row-major number of a place in a matrix.
+pub(crate) fn in_matrix(row: u64, column: u64, columns: u64) -> u64 {
+    row * columns + column
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ein_plan::DType;
+
+    #[test]
+    fn doubles_are_added_and_boxes_filled() {
+        let header = Header {
+            dtype: DType::I32,
+            shape: vec![3, 4],
+        };
+        let list = Listed::new(header, vec![6, 1, 6, 11], Data::I32(vec![5, 2, -6, 9]));
+        assert_eq!(list.places, [1, 6, 11]);
+        assert_eq!(list.values, Data::I32(vec![2, -1, 9]));
+        let place = Place {
+            file: "x".to_owned(),
+            key: None,
+        };
+        let mut part = Data::I32(vec![7; 4]);
+        let ranges = [(0, 2), (1, 2)];
+        list.read_into(&ranges, part.bytes_mut(), &place)
+            .expect("the box is inside");
+        assert_eq!(part, Data::I32(vec![2, 0, 0, -1]));
+        assert!(
+            list.read_into(&[(2, 2), (0, 4)], part.bytes_mut(), &place)
+                .is_err()
+        );
+    }
+}

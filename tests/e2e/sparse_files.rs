@@ -1,0 +1,73 @@
+//! Files of sparse matrices as a user meets them: read on any number of sites, by a built program too, and written.
+
+use einc_tests::{Tensor, einc_command, run};
+use std::fmt::Write;
+
+const PROGRAM: &str = r#"
+dim N
+dim D
+input A: f32[N, D] = load("a.mtx")
+input X: f32[N, D] = load("a.svm", "x")
+input y: i64[N] = load("a.svm", "y")
+input w: f32[D] = iota
+z[n] = A[n,d] * w[d]
+same = sum[n, d] abs(A[n,d] - X[n,d])
+ones = sum[n] y[n]
+output z -> "z.npy"
+output same
+output ones
+output A -> "again.csr.npz"
+"#;
+
+#[test]
+fn sparse_files_on_any_number_of_sites() {
+    let (rows, columns) = (17usize, 11usize);
+    let listed =
+        |n: usize| (0..3).map(move |k| ((n * 5 + k * 4) % columns, n as f64 / 4.0 - k as f64));
+    let mut matrix = format!(
+        "%%MatrixMarket matrix coordinate real general\n{rows} {columns} {}\n",
+        rows * 3
+    );
+    let (mut features, mut wanted) = (String::new(), vec![0.0; rows]);
+    for (n, sum) in wanted.iter_mut().enumerate() {
+        write!(features, "1").unwrap();
+        for (d, value) in listed(n) {
+            writeln!(matrix, "{} {} {value}", n + 1, d + 1).unwrap();
+            write!(features, " {}:{value}", d + 1).unwrap();
+            *sum += value * d as f64;
+        }
+        writeln!(features).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("p.ein"), PROGRAM).unwrap();
+    std::fs::write(at("a.mtx"), matrix).unwrap();
+    std::fs::write(at("a.svm"), features).unwrap();
+    run(einc_command(&["build", "p.ein", "-o", "p"]).current_dir(&folder)).success();
+    let mut archives = vec![];
+    for sites in ["1", "2", "3", "4", "5"] {
+        for built in [false, true] {
+            let mut command = match built {
+                true => std::process::Command::new(at("p")),
+                false => einc_command(&["run", "p.ein"]),
+            };
+            let said = run(command.args(["--sites", sites]).current_dir(&folder)).success();
+            let z = Tensor::read(&at("z.npy"));
+            assert_eq!(z.data, wanted, "{sites} sites");
+            assert!(said.stdout.contains("same = 0.0\n"), "{said}");
+            assert!(said.stdout.contains("ones = 17\n"), "{said}");
+            archives.push(std::fs::read(at("again.csr.npz")).unwrap());
+        }
+    }
+    assert!(archives.windows(2).all(|pair| pair[0] == pair[1]));
+    // A line that is wrong is told with its file and number, and no output is replaced.
+    std::fs::write(at("a.svm"), "1 1:2\n1 1:two\n").unwrap();
+    let said = run(einc_command(&["run", "p.ein"]).current_dir(&folder)).fails_with(1);
+    assert!(said.stderr.contains("a.svm"), "{said}");
+    assert!(
+        said.stderr
+            .contains("line 2: `two` is not a number, so no f32"),
+        "{said}"
+    );
+    assert_eq!(Tensor::read(&at("z.npy")).data, wanted);
+}
