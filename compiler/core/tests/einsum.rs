@@ -103,6 +103,14 @@ fn wrong_programs_are_named() {
         ),
         (x.to_string(), "tensor `x`: no output needs it"),
         (
+            format!("{x}y: f32[] = [| i: 3] sum x[i]\noutput y replaces x"),
+            "`y` cannot replace `x`",
+        ),
+        (
+            format!("{x}y: f32[3] = [i: 3] -x[i]\noutput x replaces w\noutput y replaces w"),
+            "two outputs replace `w`",
+        ),
+        (
             "p: i64[2, 2] = permutation\noutput p".into(),
             "tensor `p`: a permutation has one dimension",
         ),

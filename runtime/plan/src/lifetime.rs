@@ -10,7 +10,7 @@
 use crate::ids::RelationId;
 use crate::loops::BlockId;
 use crate::plan::{Operation, Plan};
-use crate::source::{Source, fed};
+use crate::source::Source;
 
 /// The relations whose last use is somewhere, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -187,7 +187,7 @@ impl Plan {
     pub fn carried_on(&self) -> impl Iterator<Item = (RelationId, RelationId)> + '_ {
         let next = |name: &str| {
             let mut outputs = self.outputs.iter();
-            outputs.find(|output| output.name.strip_suffix(fed::NEXT) == Some(name))
+            outputs.find(|output| output.replaces.as_deref() == Some(name))
         };
         self.steps
             .iter()

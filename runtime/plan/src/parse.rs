@@ -164,12 +164,13 @@ fn output(line: &mut Line<'_>, plan: &Plan) -> Result<Output> {
     let dtype = line.dtype()?;
     line.expect("[")?;
     let shape = line.list("]", Line::integer)?;
-    let file = line.eat("->").then(|| line.quoted()).transpose()?;
+    let (replaces, file) = line.destination()?;
     Ok(Output {
         name,
         relation,
         dtype,
         shape,
+        replaces,
         file,
         origin: line.origin(&plan.files)?,
     })

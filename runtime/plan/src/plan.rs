@@ -193,6 +193,8 @@ pub struct Output {
     pub dtype: DType,
     /// Shape.
     pub shape: Vec<u64>,
+    /// The tensor that a session carries and whose place it takes after the plan, by name.
+    pub replaces: Option<String>,
     /// The file of `output x -> "file"`, resolved; `--save` may replace or add it. `None`: printed.
     pub file: Option<String>,
     /// Where the output is declared.

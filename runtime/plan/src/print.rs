@@ -42,6 +42,13 @@ impl Display for Name<'_> {
     }
 }
 
+/// Where an output goes, as it is printed behind it: ` replaces W`, ` -> "c.npy"`.
+pub fn destination(replaces: Option<&str>, file: Option<&str>) -> String {
+    let replaces = replaces.map(|name| format!(" replaces {}", Name(name)));
+    let file = file.map(|file| format!(" -> {file:?}"));
+    [replaces, file].into_iter().flatten().collect()
+}
+
 /// Words that a bare name may not be, because they are numbers or placeholders.
 const RESERVED: [&str; 7] = ["inf", "inf_f64", "nan", "nan_f64", "true", "false", "_"];
 
@@ -460,11 +467,8 @@ impl Plan {
     pub fn output_text(&self, output: &Output) -> String {
         let (name, relation) = (Name(&output.name), output.relation);
         let (dtype, shape) = (output.dtype, list(&output.shape));
-        let file = match &output.file {
-            Some(file) => format!(" -> {file:?}"),
-            None => String::new(),
-        };
+        let to = destination(output.replaces.as_deref(), output.file.as_deref());
         let origin = origin(output.origin, &self.files);
-        format!("output {name} = {relation}: {dtype}[{shape}]{file}{origin}")
+        format!("output {name} = {relation}: {dtype}[{shape}]{to}{origin}")
     }
 }

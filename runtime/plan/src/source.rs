@@ -89,8 +89,6 @@ pub mod fed {
     pub const SHARE: &str = "train.share";
     /// What a step gives back beside the loss and what is carried: the rate, with the schedule's factor: f64.
     pub const RATE: &str = "train.rate";
-    /// What the name of an output ends with that is to replace the fed tensor before it.
-    pub const NEXT: &str = "_next";
 }
 
 impl Source {

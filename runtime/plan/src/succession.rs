@@ -56,7 +56,7 @@ impl Plan {
         let first = self.outputs.first()?;
         let is_it = first.shape.is_empty()
             && first.name != fed::RATE
-            && !first.name.ends_with(fed::NEXT)
+            && first.replaces.is_none()
             && self.carried_on().next().is_some();
         is_it.then_some(first.relation)
     }
@@ -216,8 +216,8 @@ r0 W: {{}} f32[600, 600] @ ALL = source W from fed
 r1 g: {{}} f32[600, 600] @ ALL = source g from fed
 r2 m: {{}} f32[600, 600] @ ALL = source m from fed
 {steps}output loss = r6: f32[]
-output W_next = r5: f32[600, 600]
-output m_next = r4: f32[600, 600]
+output W_next = r5: f32[600, 600] replaces W
+output m_next = r4: f32[600, 600] replaces m
 "
         );
         let parsed = text.parse();

@@ -453,5 +453,29 @@ fn output(plan: &Plan, output: &Output) -> Result<(), String> {
             return Err(format!("`{}` cuts no dimension of it", key.name));
         }
     }
-    Ok(())
+    match &output.replaces {
+        Some(name) => replaces(plan, output, name),
+        None => Ok(()),
+    }
+}
+
+/// An output takes the place of one tensor that no other takes, of its own type and shape if the plan reads it.
+fn replaces(plan: &Plan, output: &Output, name: &str) -> Result<(), String> {
+    let all = plan.outputs.iter();
+    let all = all.filter(|other| other.replaces.as_deref() == Some(name));
+    if all.count() > 1 {
+        return Err(format!("it is not the only one that replaces `{name}`"));
+    }
+    let old = plan
+        .steps
+        .iter()
+        .find(|step| matches!(&step.operation, Operation::Source { name: own, .. } if own == name));
+    let same = |old: &Step| {
+        let dims = old.kind.array.dims.iter().map(|dim| dim.extent);
+        old.kind.array.columns == [output.dtype] && dims.eq(output.shape.iter().copied())
+    };
+    match old {
+        Some(old) if !same(old) => Err(format!("it replaces `{name}`, which is {}", old.kind)),
+        _ => Ok(()),
+    }
 }

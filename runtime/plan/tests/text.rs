@@ -110,6 +110,39 @@ fn plans_print_as_they_are_written() {
     assert_eq!(verify::verify(&plan), Ok(()));
 }
 
+/// A step: what it carries is given, and replaced by outputs.
+const STEP: &str = r#"plan for 1 sites
+kernel k0 (f32[4]) [i: 4] f32 = 0.5 * a0[i]
+r0 w: {} f32[4] @ ALL = source w from fed
+r1 smaller: {} f32[4] @ ALL = join k0(r0{}) over [_]
+r2 read: {} f32[5] @ ALL = source read from fed
+output smaller = r1: f32[4] replaces w
+output again = r1: f32[4] replaces "model 2.w" -> "w.npy"
+output read = r2: f32[5]
+"#;
+
+#[test]
+fn an_output_replaces_what_is_carried() {
+    let plan: Plan = STEP.parse().unwrap();
+    assert_eq!(plan.to_string(), STEP);
+    assert_eq!(verify::verify(&plan), Ok(()));
+    assert_eq!(encode::decode(&encode::encode(&plan)), Ok(plan.clone()));
+    let pairs: Vec<_> = plan.carried_on().collect();
+    assert_eq!(pairs, [(plan.steps[0].result, plan.steps[1].result)]);
+    let refused = |from: &str, to: &str| {
+        let plan: Plan = STEP.replace(from, to).parse().unwrap();
+        verify::verify(&plan).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("\"model 2.w\"", "w"),
+        "output smaller: it is not the only one that replaces `w`"
+    );
+    assert_eq!(
+        refused("\"model 2.w\"", "read"),
+        "output again: it replaces `read`, which is {} f32[5] @ ALL"
+    );
+}
+
 #[test]
 fn plans_survive_encoding_and_garbage_does_not() {
     let plan = split_k();
@@ -120,8 +153,8 @@ fn plans_survive_encoding_and_garbage_does_not() {
         Err(encode::DecodeError::NotAPlan)
     );
     assert_eq!(
-        encode::decode(b"einp\x08\0"),
-        Err(encode::DecodeError::Version(8))
+        encode::decode(b"einp\xff\0"),
+        Err(encode::DecodeError::Version(255))
     );
     for length in 0..bytes.len() {
         assert!(encode::decode(&bytes[..length]).is_err());

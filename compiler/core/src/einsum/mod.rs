@@ -91,6 +91,8 @@ pub struct Tensor {
 pub struct Output {
     /// Which tensor.
     pub tensor: TensorId,
+    /// The carried tensor whose place it takes after a step, by name: the program need not read that one.
+    pub replaces: Option<String>,
     /// `-> "file"`, as written.
     pub file: Option<String>,
     /// Where it is declared.

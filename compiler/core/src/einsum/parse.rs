@@ -30,10 +30,11 @@ pub fn parse(text: &str) -> Result<Program> {
             line.expect_word("output")?;
             let error = line.error("a tensor that stands above");
             let tensor = *reader.names.get(&line.name()?).ok_or(error)?;
-            let file = line.eat("->").then(|| line.quoted()).transpose()?;
+            let (replaces, file) = line.destination()?;
             let origin = line.origin(&program.files)?;
             program.outputs.push(Output {
                 tensor,
+                replaces,
                 file,
                 origin,
             });

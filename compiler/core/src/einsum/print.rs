@@ -27,7 +27,7 @@ use super::{
 };
 use ein_plan::Kernel;
 use ein_plan::print::expression::{body, indices};
-use ein_plan::print::{Name, files, list, origin};
+use ein_plan::print::{Name, destination, files, list, origin};
 use std::fmt;
 
 impl Role {
@@ -139,11 +139,8 @@ impl Program {
     }
 
     fn output_text(&self, output: &Output) -> String {
-        let file = match &output.file {
-            Some(file) => format!(" -> {file:?}"),
-            None => String::new(),
-        };
+        let to = destination(output.replaces.as_deref(), output.file.as_deref());
         let origin = origin(output.origin, &self.files);
-        format!("output {}{file}{origin}", self.name(Some(&output.tensor)))
+        format!("output {}{to}{origin}", self.name(Some(&output.tensor)))
     }
 }

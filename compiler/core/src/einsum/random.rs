@@ -263,6 +263,7 @@ impl Maker {
                 tolerance.push(if quality.exact { 0.0 } else { error });
                 outputs.push(Output {
                     tensor: number,
+                    replaces: None,
                     file: None,
                     origin: Origin::default(),
                 });

@@ -1,6 +1,7 @@
 //! The verifier of Einstein programs. Invariants:
 //!
 //! - names are unique; operands stand before their users; only tensors that an output needs are there;
+//! - an output replaces a source of its own type and shape, if the program reads that at all;
 //! - elements of every tensor can be counted, also in bytes;
 //! - a statement's kernel keeps the invariants of `ein_plan::verify::kernel`, finishes its reduction, and gives one
 //!   column of the tensor's type, with the tensor's shape; its operands are the tensors that it names, in
@@ -32,13 +33,7 @@ pub fn verify(program: &Program) -> Result<(), String> {
         };
         checked.map_err(|what| format!("tensor `{}`: {what}", tensor.name))?;
     }
-    if let Some(output) = program
-        .outputs
-        .iter()
-        .find(|output| output.tensor.0 as usize >= program.tensors.len())
-    {
-        return Err(format!("an output is tensor {}", output.tensor.0));
-    }
+    verify_outputs(program)?;
     let needed = program.which_are_needed();
     match program
         .tensors
@@ -49,6 +44,31 @@ pub fn verify(program: &Program) -> Result<(), String> {
         Some((tensor, _)) => Err(format!("tensor `{}`: no output needs it", tensor.name)),
         None => Ok(()),
     }
+}
+
+/// Outputs are tensors, and each replaces a carried tensor of its own type and shape that no other replaces.
+fn verify_outputs(program: &Program) -> Result<(), String> {
+    let mut replaced = HashSet::new();
+    for output in &program.outputs {
+        let Some(next) = program.tensors.get(output.tensor.0 as usize) else {
+            return Err(format!("an output is tensor {}", output.tensor.0));
+        };
+        let Some(name) = &output.replaces else {
+            continue;
+        };
+        if !replaced.insert(name) {
+            return Err(format!("two outputs replace `{name}`"));
+        }
+        let old = program.tensors.iter().find(|tensor| tensor.name == *name);
+        let same = |old: &Tensor| {
+            let source = matches!(old.definition, Definition::Source(_));
+            source && (old.dtype, &old.shape) == (next.dtype, &next.shape)
+        };
+        if !old.is_none_or(same) {
+            return Err(format!("`{}` cannot replace `{name}`", next.name));
+        }
+    }
+    Ok(())
 }
 
 fn verify_tensor(program: &Program, at: usize, tensor: &Tensor) -> Result<(), String> {

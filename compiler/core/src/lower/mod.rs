@@ -53,6 +53,7 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
                 relation: output.relation,
                 dtype: array.columns[0],
                 shape: array.dims.iter().map(|dim| dim.extent).collect(),
+                replaces: output.replaces.clone(),
                 file: output.file.clone(),
                 origin: output.origin,
             }

@@ -180,6 +180,7 @@ fn part_of(program: &Program, place: Option<BlockId>, wanted: &HashSet<TensorId>
             part.outputs.push(TensorId(number));
             part.program.outputs.push(Output {
                 tensor: id,
+                replaces: None,
                 file: None,
                 origin: Origin::default(),
             });

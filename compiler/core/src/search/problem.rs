@@ -48,8 +48,7 @@ pub struct Tensor {
     /// By reader, in the order of [`Tensor::readers`]: the last tensor that is made while that reader may still read it;
     /// in a loop that it is outside of, the loop's last.
     pub last_reads: Vec<usize>,
-    /// The other tensor of a carried pair: a param `P` and an output `P_next` of the same shape and type, which a
-    /// loop puts in its place.
+    /// The other tensor of a carried pair: a param and the output that takes its place after a step.
     pub carried: Option<usize>,
 }
 
@@ -202,22 +201,20 @@ impl Problem {
     }
 }
 
-/// Params with the outputs that take their place: `P` and `P_next`, of one shape and type, made by a statement.
+/// Params with the outputs that take their place, where a statement makes these.
 pub fn carried_pairs(program: &Program) -> Vec<(usize, usize)> {
     let outputs: HashMap<&str, usize> = program
         .outputs
         .iter()
-        .map(|output| output.tensor.0 as usize)
-        .map(|at| (program.tensors[at].name.as_str(), at))
+        .filter_map(|output| Some((output.replaces.as_deref()?, output.tensor.0 as usize)))
         .collect();
     let params = program.tensors.iter().enumerate();
     params
         .filter(|(_, tensor)| tensor.role == Role::Param)
         .filter_map(|(at, param)| {
-            let update = *outputs.get(format!("{}_next", param.name).as_str())?;
-            let next = &program.tensors[update];
-            let made = matches!(next.definition, Definition::Statement { .. });
-            (made && next.shape == param.shape && next.dtype == param.dtype).then_some((at, update))
+            let update = *outputs.get(param.name.as_str())?;
+            let definition = &program.tensors[update].definition;
+            matches!(definition, Definition::Statement { .. }).then_some((at, update))
         })
         .collect()
 }
@@ -372,10 +369,10 @@ mod tests {
     }
 
     #[test]
-    fn a_param_and_its_next_are_a_pair() {
+    fn a_param_and_its_successor_are_a_pair() {
         let text = "param W: f32[4] = unbound\nparam b: f32[2] = unbound\n\
-            W_next: f32[4] = [i: 4] W[i] * 0.5\nb_next: f32[4] = [i: 4] W[i] + b[0]\n\
-            output W_next\noutput b_next";
+            later: f32[4] = [i: 4] W[i] * 0.5\nb_next: f32[2] = [i: 2] W[i] + b[0]\n\
+            output later replaces W\noutput b_next";
         let problem = Problem::new(&parse(text).unwrap());
         assert_eq!(problem.tensors[0].carried, Some(2));
         assert_eq!(problem.tensors[1].carried, None);

@@ -79,6 +79,7 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
         outputs.push(Output {
             name: program.tensor(output.tensor).name.clone(),
             relation: lowering.form(output.tensor, cuts)?,
+            replaces: output.replaces.clone(),
             file: output.file.clone(),
             origin: output.origin,
         });

@@ -217,6 +217,8 @@ pub struct Output {
     pub name: String,
     /// Its relation, of one column.
     pub relation: RelationId,
+    /// The carried tensor whose place it takes after a step, by name.
+    pub replaces: Option<String>,
     /// `-> "file"`, as written.
     pub file: Option<String>,
     /// Where it is declared.

@@ -67,16 +67,17 @@ fn kind(line: &mut Line<'_>) -> Result<Type> {
     Ok(Type { keys, array })
 }
 
-/// `output C = C.cut -> "c.npy"`.
+/// `output C = C.cut -> "c.npy"`, `output W_next = W_next replaces W`.
 pub(crate) fn output(line: &mut Line<'_>, names: &Names, files: &[String]) -> Result<Output> {
     line.expect_word("output")?;
     let name = line.name()?;
     line.expect("=")?;
     let relation = names.read(line)?;
-    let file = line.eat("->").then(|| line.quoted()).transpose()?;
+    let (replaces, file) = line.destination()?;
     Ok(Output {
         name,
         relation,
+        replaces,
         file,
         origin: line.origin(files)?,
     })

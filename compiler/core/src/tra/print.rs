@@ -9,7 +9,7 @@
 
 use super::blocks::{begin_text, lines};
 use super::{Operation, Output, Program};
-use ein_plan::print::{Name, files, join_word, key, list, origin};
+use ein_plan::print::{Name, destination, files, join_word, key, list, origin};
 use ein_plan::{KeyDim, Range, RelationId};
 use std::fmt;
 
@@ -52,13 +52,10 @@ pub(crate) fn heading(name: &str, tensor: &str) -> String {
 
 /// `output C = C.cut -> "c.npy"   // model.ein:7`.
 pub(crate) fn output_line(files: &[String], output: &Output, relation: &str) -> String {
-    let file = match &output.file {
-        Some(file) => format!(" -> {file:?}"),
-        None => String::new(),
-    };
+    let to = destination(output.replaces.as_deref(), output.file.as_deref());
     let (name, relation) = (Name(&output.name), Name(relation));
     format!(
-        "output {name} = {relation}{file}{}",
+        "output {name} = {relation}{to}{}",
         origin(output.origin, files)
     )
 }

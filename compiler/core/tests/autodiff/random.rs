@@ -142,6 +142,7 @@ fn random_programs_by_differences() {
             .iter()
             .map(|tensor| Output {
                 tensor: *tensor,
+                replaces: None,
                 file: None,
                 origin: Default::default(),
             })

@@ -203,7 +203,7 @@ fn random_program(seed: u64) -> Program {
         [n, n],
         &format!("B@ - {}@", names[names.len() - 1]),
     );
-    text.lines.push_str("output B_next\n");
+    text.lines.push_str("output B_next replaces B\n");
     for name in &names[2..] {
         text.line(&format!("output {name}"));
     }

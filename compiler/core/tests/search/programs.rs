@@ -63,7 +63,7 @@ impl Text {
             size,
             &format!("{name}@ - 0.01 * d{name}@"),
         );
-        self.line(&format!("output {name}_next"));
+        self.line(&format!("output {name}_next replaces {name}"));
     }
 
     /// The program.
@@ -418,7 +418,7 @@ pub fn transformer(sizes: Transformer, training: bool) -> Program {
         writeln!(p, "{name}_next: {head} {name}{at} - 0.01 * d{name}{at}").unwrap();
     }
     for (name, ..) in &updates {
-        writeln!(p, "output {name}_next").unwrap();
+        writeln!(p, "output {name}_next replaces {name}").unwrap();
     }
     program(&p)
 }

@@ -125,6 +125,7 @@ impl Build {
     pub fn output(&mut self, tensor: TensorId) {
         self.program.outputs.push(Output {
             tensor,
+            replaces: None,
             file: None,
             origin: Origin {
                 file: 0,

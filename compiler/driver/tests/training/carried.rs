@@ -49,6 +49,7 @@ fn keep(plan: &mut Plan) {
                 relation,
                 dtype: step.kind.array.columns[0],
                 shape,
+                replaces: None,
                 file: None,
                 origin: step.origin,
             });

@@ -8,7 +8,7 @@
 //! ```
 
 use super::feed::Batch;
-use super::{Carried, NEXT, Runner};
+use super::{Carried, Runner};
 use crate::error::{ErrorKind, RunError};
 use crate::meet::{agree, share_numbers};
 use ein_array::{Array, Data};
@@ -101,7 +101,7 @@ impl Runner<'_> {
     fn unsound(&self, wanted: impl Fn(&Carried) -> bool) -> Option<&str> {
         let plans = self.session.all_plans();
         let outputs = plans.flat_map(|plan| plan.outputs.iter());
-        let made: BTreeSet<&str> = outputs.filter_map(|o| o.name.strip_suffix(NEXT)).collect();
+        let made: BTreeSet<&str> = outputs.filter_map(|o| o.replaces.as_deref()).collect();
         let mut bad = self.session.carried.iter().filter(|(name, carried)| {
             let resident = self.residents.get(name);
             let arrays = resident.map(|resident| resident.tuples.values().flatten());

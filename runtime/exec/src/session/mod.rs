@@ -1,7 +1,7 @@
 //! Sessions: several plans walked one after the other, between which relations stay at the sites. This is how training runs.
 //!
-//! A step's plan reads what the session carries (params, states of optimizers) and rows of the data, and gives `T_next` for
-//! carried tensors `T`; they take the place of `T` once the loss is known to be finite. Every site walks the same plans in the same
+//! A step's plan reads what the session carries (params, states of optimizers) and rows of the data, and gives outputs that
+//! replace what it carries, once the loss is known to be finite. Every site walks the same plans in the same
 //! order. Must not know compilers, gradients or rules.
 //!
 //! ```text
@@ -34,7 +34,7 @@ use ein_array::Data;
 use ein_comm::Communicator;
 use ein_data::Reader;
 use ein_data::checkpoint;
-use ein_plan::source::fed::{NEXT, RATE};
+use ein_plan::source::fed::RATE;
 use ein_plan::{Operation, Plan, Source};
 use feed::{Batch, Data as Bound, Feed};
 use resident::Residents;
@@ -99,8 +99,8 @@ pub(crate) fn session(
     let position = runner.begin()?;
     if let Some(plan) = &session.constants {
         let walked = runner.walk(plan, None, false)?;
-        for (name, resident) in walked.kept {
-            runner.residents.insert(name, resident);
+        for constant in walked.kept {
+            runner.residents.insert(constant.name, constant.resident);
         }
     }
     runner.began = Instant::now();
@@ -346,14 +346,14 @@ impl Runner<'_> {
 
     /// What a plan gives takes the place of what was carried.
     fn take(&mut self, walked: Walked) {
-        for (name, resident) in walked.kept {
-            if name == RATE {
+        for kept in walked.kept {
+            if kept.name == RATE {
                 // Known at site 0 alone, if at all.
-                let first = resident.tuples.values().flatten().next();
+                let first = kept.resident.tuples.values().flatten().next();
                 self.rate = first.map(|rate| rate.to_host().data().get(0).as_f64());
             }
-            if let Some(name) = name.strip_suffix(NEXT) {
-                self.residents.insert(name.to_owned(), resident);
+            if let Some(name) = kept.replaces {
+                self.residents.insert(name, kept.resident);
             }
         }
     }
@@ -394,11 +394,11 @@ impl Runner<'_> {
                 // It is lost: what lies there is the next one.
                 None => {
                     let mut kept = walked.kept.iter();
-                    let next = kept.find(|(next, _)| next.strip_suffix(NEXT) == Some(&name));
+                    let next = kept.find(|next| next.replaces.as_ref() == Some(&name));
                     let next = next.ok_or_else(|| {
                         RunError::internal(format!("nothing has taken the place of `{name}`"))
                     })?;
-                    resident = next.1.clone();
+                    resident = next.resident.clone();
                 }
             }
             self.residents.insert(name, resident);

@@ -16,12 +16,22 @@ use ein_plan::Operation;
 use ein_plan::source::fed::RATE;
 use std::collections::BTreeMap;
 
+/// An output that a walk leaves at its sites.
+pub(crate) struct Kept {
+    /// Its own name.
+    pub name: String,
+    /// The carried tensor whose place it takes.
+    pub replaces: Option<String>,
+    /// Where it lies.
+    pub resident: Resident,
+}
+
 /// What a walk leaves for the next one.
 pub(crate) struct Walked {
     /// Scalar outputs, at site 0.
     pub printed: Vec<Printed>,
-    /// All other outputs, by name.
-    pub kept: Vec<(String, Resident)>,
+    /// All outputs.
+    pub kept: Vec<Kept>,
     /// What was handed to the plan and has not been written over, by name.
     pub left: BTreeMap<String, Tuples>,
     /// Whether all sites know that the loss is finite.
@@ -45,7 +55,11 @@ impl Walker<'_> {
                 mesh: self.plan.mesh.clone(),
                 tuples: self.tuples(output.relation)?.clone(),
             };
-            kept.push((output.name.clone(), resident));
+            kept.push(Kept {
+                name: output.name.clone(),
+                replaces: output.replaces.clone(),
+                resident,
+            });
         }
         let old = self.schedule.successions.values().map(|s| s.old);
         let left = old.filter_map(|old| {

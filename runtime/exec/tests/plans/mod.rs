@@ -147,6 +147,7 @@ impl Builder {
             relation,
             dtype,
             shape,
+            replaces: None,
             file: file.map(Into::into),
             origin: Origin::default(),
         });

@@ -252,6 +252,14 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Where an output goes: the tensor that it `replaces` and the file behind `->`, each if there is one.
+    pub fn destination(&mut self) -> Result<(Option<String>, Option<String>)> {
+        let replaces = self.eat_word("replaces");
+        let replaces = replaces.then(|| self.name()).transpose()?;
+        let file = self.eat("->").then(|| self.quoted()).transpose()?;
+        Ok((replaces, file))
+    }
+
     /// A string in quotes.
     pub fn quoted(&mut self) -> Result<String> {
         match self.peek() {

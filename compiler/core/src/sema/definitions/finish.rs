@@ -9,6 +9,7 @@
 use crate::einsum::Role;
 use crate::sema::{
     Checker,
+    definitions::tensors::Output,
     expressions::scope::{Binding, Scope},
     modules::instances::NoMember,
     resolve::names::{EntityId, EntityKind, Shape},
@@ -99,7 +100,12 @@ impl<'a> Checker<'a> {
         if !self.checks_all() || self.report.failed() || self.names.sources.incomplete {
             return;
         }
-        let made: HashSet<Span> = self.built.outputs.iter().map(|(.., span)| *span).collect();
+        let made: HashSet<Span> = self
+            .built
+            .outputs
+            .iter()
+            .map(|output| output.span)
+            .collect();
         let items = self
             .names
             .sources
@@ -192,9 +198,10 @@ impl<'a> Checker<'a> {
             }
             _ => return,
         };
-        self.built
-            .outputs
-            .push((tensor, file.map(|f| f.text.clone()), span));
+        self.built.outputs.push(Output {
+            file: file.map(|file| file.text.clone()),
+            ..Output::of(tensor, span)
+        });
     }
 
     /// A condition on sizes: an error if it is known to be false.

@@ -61,6 +61,29 @@ pub(crate) struct Tensor {
     pub(crate) span: Span,
 }
 
+/// A tensor that the program gives out.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) tensor: TensorRef,
+    /// The carried tensor whose place it takes after a step.
+    pub(crate) replaces: Option<TensorRef>,
+    /// The file that the text names, or the mark of what is evaluated for training only.
+    pub(crate) file: Option<String>,
+    pub(crate) span: Span,
+}
+
+impl Output {
+    /// A tensor that is printed, or that a session asks for.
+    pub(crate) fn of(tensor: TensorRef, span: Span) -> Output {
+        Output {
+            tensor,
+            replaces: None,
+            file: None,
+            span,
+        }
+    }
+}
+
 /// The parts of the program that have been made so far.
 #[derive(Default)]
 pub(crate) struct Built {
@@ -69,7 +92,7 @@ pub(crate) struct Built {
     /// The block in whose rounds a source is drawn.
     pub(crate) drawn_in: HashMap<TensorRef, BlockId>,
     pub(crate) inputs: Vec<InputInfo>,
-    pub(crate) outputs: Vec<(TensorRef, Option<String>, Span)>,
+    pub(crate) outputs: Vec<Output>,
     /// Expressions of the text with their places, if the task asks for tables.
     pub(crate) expressions: Vec<(Span, ExprId)>,
     /// True if a source has a number that is not known yet.

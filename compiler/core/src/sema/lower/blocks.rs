@@ -22,7 +22,7 @@ pub(crate) type Blocks = HashMap<BlockId, BlockId>;
 impl Checker<'_> {
     /// Which tensors the outputs need.
     pub(crate) fn needed(&self) -> Vec<bool> {
-        let outputs = self.built.outputs.iter().map(|(tensor, ..)| *tensor);
+        let outputs = self.built.outputs.iter().map(|output| output.tensor);
         self.reached(outputs.chain(self.training.step.rows).collect())
     }
 

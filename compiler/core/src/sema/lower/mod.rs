@@ -7,5 +7,6 @@
 //! ```
 
 pub(crate) mod blocks;
+pub(crate) mod outputs;
 pub(crate) mod parts;
 pub(crate) mod program;

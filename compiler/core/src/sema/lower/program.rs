@@ -100,13 +100,7 @@ impl<'a> Checker<'a> {
             };
             numbers.insert(TensorRef(number as u32), id);
         }
-        for (tensor, file, span) in &self.built.outputs {
-            program.outputs.push(einsum::Output {
-                tensor: *numbers.get(tensor)?,
-                file: file.clone(),
-                origin: self.origin(*span),
-            });
-        }
+        self.lower_outputs(&mut program, &numbers)?;
         self.fill_blocks(&mut program, &blocks, &numbers)?;
         for (pair, span) in taken {
             self.check_gradient(&program, &numbers, &mut gradients, pair, span)?;

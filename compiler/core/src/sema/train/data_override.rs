@@ -49,11 +49,11 @@ impl<'a> Checker<'a> {
         }
         let before = self.built.outputs.len();
         self.output(name, None, span);
-        let Some((tensor, marked, _)) = self.built.outputs.get_mut(before) else {
+        let Some(output) = self.built.outputs.get_mut(before) else {
             return;
         };
         let mark = format!("{EVALUATED}{before}");
-        *marked = Some(mark.clone());
+        output.file = Some(mark.clone());
         let other = Other {
             mark,
             name,
@@ -61,7 +61,7 @@ impl<'a> Checker<'a> {
             file,
             reads: vec![],
         };
-        self.training.others.push((other, *tensor));
+        self.training.others.push((other, output.tensor));
     }
 
     /// The outputs on other data, with the inputs that they depend on.
@@ -401,13 +401,8 @@ impl Checker<'_> {
         let Some(wanted) = mode.wanted.first() else {
             return;
         };
-        let outputs = self
-            .built
-            .outputs
-            .iter()
-            .map(|(tensor, ..)| *tensor)
-            .collect();
-        let reached = self.reached(outputs);
+        let outputs = self.built.outputs.iter();
+        let reached = self.reached(outputs.map(|output| output.tensor).collect());
         let mut left = vec![];
         for (tensor, reached) in self.built.tensors.iter().zip(reached) {
             let replaces = mode.replaced.values().any(|new| *new == tensor.name);

@@ -63,6 +63,7 @@ pub(crate) fn passes(
         .filter(|(_, tensor)| wanted(&tensor.name))
         .map(|(at, tensor)| einsum::Output {
             tensor: einsum::TensorId(at as u32),
+            replaces: None,
             file: None,
             origin: tensor.origin,
         })
@@ -334,16 +335,12 @@ fn statistics(
     if names.is_empty() {
         return Some(None);
     }
-    let nexts: Vec<String> = names.iter().map(|name| format!("{name}_next")).collect();
-    let is_one = |program: &Program, output: &einsum::Output| {
-        nexts.contains(&program.tensor(output.tensor).name)
+    let is_one = |output: &einsum::Output| {
+        let replaced = output.replaces.as_ref();
+        replaced.is_some_and(|name| names.contains(name))
     };
     for program in block.step.values_mut() {
-        let outputs = std::mem::take(&mut program.outputs);
-        program.outputs = outputs
-            .into_iter()
-            .filter(|output| !is_one(program, output))
-            .collect();
+        program.outputs.retain(|output| !is_one(output));
         *program = std::mem::take(program).needed();
     }
     let rows = block.rows.min(
@@ -364,11 +361,7 @@ fn statistics(
         &mut scratch,
         training,
     )?;
-    let outputs = std::mem::take(&mut program.outputs);
-    program.outputs = outputs
-        .into_iter()
-        .filter(|output| is_one(&program, output))
-        .collect();
+    program.outputs.retain(is_one);
     Some(Some((rows, program.needed())))
 }
 
@@ -429,10 +422,10 @@ fn step(
     let mut read = sources_of(&program);
     for output in &program.outputs {
         // What is learnt is carried, also where no step reads it.
-        let tensor = program.tensor(output.tensor);
-        if let Some(name) = tensor.name.strip_suffix("_next") {
+        if let Some(name) = &output.replaces {
+            let tensor = program.tensor(output.tensor);
             let about = (tensor.dtype, tensor.shape.clone(), Source::Fed);
-            read.entry(name.to_owned()).or_insert(about);
+            read.entry(name.clone()).or_insert(about);
         }
     }
     for input in inputs {

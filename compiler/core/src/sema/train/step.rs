@@ -10,13 +10,14 @@ use crate::einsum::Role;
 use crate::sema::{
     Checker,
     calls::callee::Body,
-    definitions::tensors::{Definition, Tensor},
+    definitions::tensors::{Definition, Output, Tensor},
     expressions::arena::{ExprId, Form, TensorRef, Ty},
     sizes::size::Size,
     train::block::Settings,
     train::rules::{NORM, optimizer_name},
     train::schedules::Rule,
     train::training::{CarriedKind, SHARE, Task, UPDATE},
+    train::update::successor_name,
 };
 use ein_plan::{DType, Function, Reduction, Scalar, Source};
 use einc_diag::{Diagnostic, Span};
@@ -63,7 +64,7 @@ impl<'a> Checker<'a> {
         self.check_data(&settings, &reached)?;
         let groups = self.groups(&settings, &params)?;
         if task != Task::Apply {
-            self.built.outputs.push((loss, None, settings.loss.1));
+            self.built.outputs.push(Output::of(loss, settings.loss.1));
         }
         // Backwards: what only the gradients of late layers read is free behind them, and so is a gradient behind its update.
         if task == Task::Part {
@@ -105,7 +106,7 @@ impl<'a> Checker<'a> {
                 self.update(rule, (*param, gradient), &groups[at], factor, &numbers)?;
             }
             if let Some(rate) = self.training.step.rate {
-                self.built.outputs.push((rate, None, head));
+                self.built.outputs.push(Output::of(rate, head));
             }
         }
         if task != Task::Apply {
@@ -216,7 +217,7 @@ impl<'a> Checker<'a> {
                 tensor
             }
         };
-        let name = format!("{}_next", like.name);
+        let name = successor_name(&like.name);
         let next = self.pointwise(name, &like, span, |c, at| {
             let share = c.element(share, vec![], DType::F64);
             let share = c.converted(share, like.dtype);
@@ -227,7 +228,7 @@ impl<'a> Checker<'a> {
             let part = c.apply(Function::Mul, vec![new, share], span)?;
             c.apply(Function::Add, vec![old, part], span)
         })?;
-        self.built.outputs.push((next, None, span));
+        self.carry_on(sum, next, span);
         Some(())
     }
 

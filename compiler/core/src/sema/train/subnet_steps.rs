@@ -26,11 +26,8 @@ fn span(origin: Origin) -> Span {
 
 /// The names of what a step gives on.
 pub(crate) fn learnt(program: &Program) -> Vec<String> {
-    let name = |output: &Output| {
-        let name = &program.tensor(output.tensor).name;
-        name.strip_suffix("_next").map(str::to_owned)
-    };
-    program.outputs.iter().filter_map(name).collect()
+    let replaced = |output: &Output| output.replaces.clone();
+    program.outputs.iter().filter_map(replaced).collect()
 }
 
 /// The rounds of a block whose steps are known.

@@ -11,6 +11,7 @@
 use crate::einsum::Program;
 use crate::sema::{
     Checker, Sources,
+    definitions::tensors::Output,
     expressions::arena::TensorRef,
     expressions::scope::{Binding, View},
     resolve::names::{EntityId, EntityKind, Found},
@@ -115,7 +116,7 @@ pub struct Block {
     /// Gives the states of modules that are statistics of rows, with how many rows.
     pub statistics: Option<(u64, Program)>,
     /// By number of rows: a step or, with several parts, the gradients of a part. The first output is the loss; the others are
-    /// `T_next` for carried tensors `T`.
+    /// successors of carried tensors.
     pub step: BTreeMap<u64, Program>,
     /// With several parts: takes the gradients to the new parameters.
     pub apply: Option<Program>,
@@ -390,8 +391,10 @@ impl<'a> Checker<'a> {
             };
             let mut evaluated = |name, span| {
                 let tensor = self.scalar_named(name, span)?;
-                let mark = Some(EVALUATED.to_owned());
-                self.built.outputs.push((tensor, mark, span));
+                self.built.outputs.push(Output {
+                    file: Some(EVALUATED.to_owned()),
+                    ..Output::of(tensor, span)
+                });
                 Some(tensor)
             };
             evaluated(settings.loss.0, settings.loss.1);

@@ -10,7 +10,7 @@ use crate::einsum::Role;
 use crate::sema::{
     Checker,
     calls::callee::{Body, Callable},
-    definitions::tensors::{SourceForm, Tensor},
+    definitions::tensors::{Output, SourceForm},
     expressions::arena::{ExprId, TensorRef, VarId},
     expressions::scope::{Binding, Scope},
     modules::stacks::Stack,
@@ -23,6 +23,11 @@ use ein_plan::source::fed;
 use ein_plan::{DType, Function};
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Formal, Position};
+
+/// The name of the tensor that takes the place of a carried one. Messages and plans show it; pairs are found by [`Output::replaces`].
+pub(crate) fn successor_name(carried: &str) -> String {
+    format!("{carried}_next")
+}
 
 impl<'a> Checker<'a> {
     /// The rule of an optimizer for one param.
@@ -128,12 +133,11 @@ impl<'a> Checker<'a> {
         }
         // Where the param is stored in another type, the rule's result is not yet what is carried.
         let result = match record.dtype == dtype {
-            true => format!("{name}_next"),
+            true => successor_name(&name),
             false => format!("{name}.w.next"),
         };
         let mut hints = vec![(result, span)];
-        let mut names = vec![format!("{name}_next")];
-        let mut kinds = vec![(record.clone(), record.dtype)];
+        let mut carried = vec![param];
         for formal in &callable.formals[2..2 + states] {
             let of = (name.as_str(), stack.as_ref());
             let counts = &record.shape[..leading];
@@ -141,9 +145,8 @@ impl<'a> Checker<'a> {
             let view = Binding::Tensor(self.slice(state, each.clone()));
             scope.locals.insert(&formal.name.text, view);
             let like = self.built.tensors[state.0 as usize].clone();
-            hints.push((format!("{}_next", like.name), span));
-            names.push(format!("{}_next", like.name));
-            kinds.push((like, dtype));
+            hints.push((successor_name(&like.name), span));
+            carried.push(state);
         }
         let later = self.unify_letters(&mut scope, callable, &places)?;
         self.check_sizes(&scope, callable, later)?;
@@ -152,8 +155,8 @@ impl<'a> Checker<'a> {
         };
         // `lamb.v.u` is the state `v` of the param `u`, and not the rule's own `u` for a param that is called `v`.
         let first = name.split('.').next();
-        let mut carried = callable.formals[2..2 + states].iter();
-        let prefix = match carried.any(|state| first == Some(state.name.text.as_str())) {
+        let mut own_states = callable.formals[2..2 + states].iter();
+        let prefix = match own_states.any(|state| first == Some(state.name.text.as_str())) {
             true => format!("{name}.{}", rule.name),
             false => format!("{}.{name}", rule.name),
         };
@@ -162,9 +165,9 @@ impl<'a> Checker<'a> {
         let results = self.body(rule.entity, &mut scope, callable, body, &prefix, &hints);
         self.report.called_from(mark, span, rule.name);
         self.training.step.updating = false;
-        for ((binding, name), (like, dtype)) in results?.iter().zip(names).zip(kinds) {
-            let next = self.kept(*binding, name, &like, (dtype, &outer), span)?;
-            self.built.outputs.push((next, None, span));
+        for (binding, old) in results?.iter().zip(carried) {
+            let next = self.kept(*binding, old, &outer, span)?;
+            self.carry_on(old, next, span);
         }
         Some(())
     }
@@ -221,15 +224,16 @@ impl<'a> Checker<'a> {
         Some(tensor)
     }
 
-    /// Gives the value that is carried on under a name the type and shape in which it is kept.
+    /// Gives the value that takes the place of a carried tensor the type and shape of that.
     fn kept(
         &mut self,
         binding: Binding,
-        name: String,
-        like: &Tensor,
-        (dtype, outer): (DType, &[VarId]),
+        old: TensorRef,
+        outer: &[VarId],
         span: Span,
     ) -> Option<TensorRef> {
+        let like = self.built.tensors[old.0 as usize].clone();
+        let (name, dtype) = (successor_name(&like.name), like.dtype);
         let each: Vec<ExprId> = outer.iter().map(|var| self.index(*var)).collect();
         let (value, from) = match binding {
             Binding::Tensor(view) => {
@@ -275,6 +279,14 @@ impl<'a> Checker<'a> {
         Some(self.add_statement(name, root, vars, shape, span, Role::Hidden))
     }
 
+    /// Gives out a tensor that takes the place of a carried one after the step.
+    pub(crate) fn carry_on(&mut self, old: TensorRef, next: TensorRef, span: Span) {
+        self.built.outputs.push(Output {
+            replaces: Some(old),
+            ..Output::of(next, span)
+        });
+    }
+
     /// The `next` of the states of modules that the loss reaches.
     pub(crate) fn module_states(&mut self, reached: &[bool], span: Span) -> Option<()> {
         let nexts = std::mem::take(&mut self.training.next_states);
@@ -303,11 +315,9 @@ impl<'a> Checker<'a> {
                 return None;
             }
             taken.push((next.state, call));
-            let like = self.built.tensors[next.state.0 as usize].clone();
-            let name = format!("{}_next", like.name);
             let value = Binding::Tensor(next.value);
-            let tensor = self.kept(value, name, &like, (like.dtype, &[]), next.span)?;
-            self.built.outputs.push((tensor, None, next.span));
+            let tensor = self.kept(value, next.state, &[], next.span)?;
+            self.carry_on(next.state, tensor, next.span);
         }
         Some(())
     }
