@@ -57,7 +57,7 @@ impl Prepared {
     pub fn plans(&self) -> Vec<&Plan> {
         match self {
             Prepared::Plan(plan) => vec![plan],
-            Prepared::Session(session) => session.all_plans().map(AsRef::as_ref).collect(),
+            Prepared::Session(session) => session.all_programs().map(AsRef::as_ref).collect(),
         }
     }
 }

@@ -172,7 +172,7 @@ pub fn prepare(
     sites: u32,
     time_limit: Option<f64>,
 ) -> Result<(Planned, Vec<Diagnostic>), Failure> {
-    if let (Some(training), Some(last)) = (checked.training.take(), &checked.program) {
+    if let Some(training) = checked.training.take() {
         let configuration = Configuration {
             sites,
             ..checked.configuration
@@ -183,7 +183,7 @@ pub fn prepare(
         let compile = |program: &einsum::Program, options: &pipeline::Options| {
             Ok(compiled(program, options, time_limit)?.plan)
         };
-        let session = training::plan(&training, last, &options, &compile)?;
+        let session = training::plan(training, &options, &compile)?;
         let prepared = Prepared::Session(session);
         let planned = Planned {
             configuration,

@@ -7,13 +7,9 @@
 //! ```
 
 use crate::failure::Failure;
-use ein_exec::session::{self as run, Session};
+use ein_exec::session::{self as run, Carried, Session};
 use ein_plan::{Format, Plan, memory, relation::piece};
-use einc_core::{
-    einsum,
-    pipeline::Options,
-    sema::training::{self, CarriedKind, Every, Training},
-};
+use einc_core::{einsum, pipeline::Options, sema::training::Training};
 use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -22,131 +18,17 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 /// # Errors
 /// The errors of `compile`, and a session that does not fit.
 pub fn plan(
-    training: &Training,
-    last: &einsum::Program,
+    training: Training,
     options: &Options,
     compile: &dyn Fn(&einsum::Program, &Options) -> Result<Plan, Failure>,
 ) -> Result<Session, Failure> {
-    let plan = |program: &einsum::Program| compile(program, options).map(Arc::new);
     let one = alone(options);
-    let by_itself = |program: &einsum::Program| compile(program, &one).map(Arc::new);
-    let mut session = Session {
-        constants: training.constants.as_ref().map(&plan).transpose()?,
-        last: (!last.outputs.is_empty()).then(|| plan(last)).transpose()?,
-        ..Session::default()
-    };
-    for carried in &training.carried {
-        session.carried.insert(
-            carried.name.clone(),
-            run::Carried {
-                begin: carried.begin.clone(),
-                anew: carried.kind == CarriedKind::Gradient,
-                saved: matches!(
-                    carried.kind,
-                    CarriedKind::Param | CarriedKind::State | CarriedKind::Running
-                ),
-                model: matches!(carried.kind, CarriedKind::Param | CarriedKind::Running),
-                param: carried.kind == CarriedKind::Param,
-                dtype: carried.dtype,
-                shape: carried.shape.clone(),
-            },
-        );
-    }
-    for block in &training.blocks {
-        let mut planned = run::Block {
-            name: block.name.clone(),
-            rows: block.rows,
-            batch: block.batch,
-            shuffle: block.shuffle,
-            steps_per_epoch: block.steps_per_epoch,
-            steps: block.steps,
-            parts: block.parts,
-            optimizer: block.optimizer.clone(),
-            ..run::Block::default()
-        };
-        for input in &block.inputs {
-            planned.inputs.push(run::BatchInput {
-                name: input.name.clone(),
-                axis: input.axis,
-                dtype: input.dtype,
-                shape: input.shape.clone(),
-                source: input.source.clone(),
-                constant: input.constant,
-            });
-        }
-        match &block.rounds {
-            None => {
-                planned.step = steps(&block.step, &plan)?;
-                planned.apply = block.apply.as_ref().map(&plan).transpose()?;
-            }
-            Some(rounds) => planned.rounds = Some(of_rounds(rounds, &planned, &by_itself)?),
-        }
-        if let Some((rows, program)) = &block.statistics {
-            planned.statistics = Some((*rows, plan(program)?));
-        }
-        let often = |every: Every| match every {
-            Every::Epochs(count) => run::Every::Epochs(count),
-            Every::Steps(count) => run::Every::Steps(count),
-        };
-        if let Some((name, program, every)) = &block.validate {
-            planned.validate = Some((name.clone(), plan(program)?, often(*every)));
-        }
-        if let Some((folder, every, keep)) = &block.checkpoint {
-            planned.checkpoints = Some(run::Checkpoints {
-                folder: folder.into(),
-                every: often(*every),
-                keep: *keep,
-            });
-        }
-        session.blocks.push(planned);
-    }
+    let session = training.planned(
+        &|program| compile(program, options).map(Arc::new),
+        &|program| compile(program, &one).map(Arc::new),
+    )?;
     fits(&session, options)?;
     Ok(session)
-}
-
-/// The plans of steps, by the number of their rows.
-fn steps(
-    step: &BTreeMap<u64, einsum::Program>,
-    plan: &dyn Fn(&einsum::Program) -> Result<Arc<Plan>, Failure>,
-) -> Result<BTreeMap<u64, Arc<Plan>>, Failure> {
-    step.iter()
-        .map(|(rows, program)| Ok((*rows, plan(program)?)))
-        .collect()
-}
-
-/// The rounds of a block; `alone` plans for one site.
-fn of_rounds(
-    rounds: &training::Rounds,
-    block: &run::Block,
-    alone: &dyn Fn(&einsum::Program) -> Result<Arc<Plan>, Failure>,
-) -> Result<run::Rounds, Failure> {
-    let mut planned = run::Rounds {
-        local_steps: rounds.local_steps,
-        parts: rounds.parts,
-        states: match rounds.states {
-            training::States::Travel => run::States::Travel,
-            training::States::Reset => run::States::Reset,
-            training::States::Stay => run::States::Stay,
-        },
-        neurons: rounds
-            .neurons
-            .iter()
-            .map(|layer| (layer.name.clone(), layer.size))
-            .collect(),
-        dealt: rounds.dealt.clone(),
-        learnt: rounds.learnt.clone(),
-        summed: rounds.summed.clone(),
-        subnets: vec![],
-        of_part: rounds.of_part.clone(),
-    };
-    for subnet in &rounds.subnets {
-        planned.subnets.push(run::Block {
-            step: steps(&subnet.step, alone)?,
-            apply: subnet.apply.as_ref().map(alone).transpose()?,
-            ..block.clone()
-        });
-    }
-    Ok(planned)
 }
 
 /// How the steps that a site makes by itself are planned. Beside other sites' steps there is nothing whose number could change a sum, so they
@@ -186,7 +68,7 @@ fn counted(plan: &Plan, name: &str) -> Range<usize> {
 
 /// The most bytes that each site holds while a session runs: its plans, each beside what is carried and not held by it.
 pub fn peaks(session: &Session) -> Vec<u64> {
-    let plans: Vec<&Plan> = session.plans().map(AsRef::as_ref).collect();
+    let plans: Vec<&Plan> = session.programs().map(AsRef::as_ref).collect();
     let sites = plans.first().map_or(1, |plan| plan.sites as usize);
     let mut most = vec![0u64; sites];
     // What is carried rests where the plan that gives it, or first reads it, says.
@@ -229,7 +111,7 @@ pub fn peaks(session: &Session) -> Vec<u64> {
     for block in &session.blocks {
         if let Some(rounds) = &block.rounds {
             let evaluated = [
-                block.validate.as_ref().map(|(_, plan, _)| plan),
+                block.validate.as_ref().map(|validate| &validate.program),
                 block.statistics.as_ref().map(|(_, plan)| plan),
             ];
             let evaluated = evaluated.into_iter().flatten();
@@ -268,7 +150,8 @@ fn of_rounds_at(
         .unwrap_or(0);
     // What no round changes, such as statistics, at this site and for its steps.
     let kept = session.carried.iter();
-    let kept = kept.filter(|(name, carried)| carried.model && !rounds.learnt.contains(name));
+    let kept =
+        kept.filter(|(name, carried)| carried.kind.is_model() && !rounds.learnt.contains(name));
     let kept: u64 = kept.map(|(_, carried)| 2 * bytes_of(carried)).sum();
     // Blocks of this site, what rests at home, what goes home to be evaluated or saved, and what is beside it all while a tensor moves.
     let (mut blocks, mut home, mut gathered, mut both) = (0, 0, 0, 0);
@@ -323,7 +206,8 @@ fn of_rounds_at(
     let evaluation = |plan: &&Plan| {
         let peak = memory::peaks(plan).get(site as usize).copied();
         let others = session.carried.iter();
-        let others = others.filter(|(name, carried)| carried.model && takes(plan, name).is_none());
+        let others =
+            others.filter(|(name, carried)| carried.kind.is_model() && takes(plan, name).is_none());
         peak.unwrap_or_default().bytes + others.map(|(_, carried)| bytes_of(carried)).sum::<u64>()
     };
     let evaluated = evaluated.iter().map(evaluation).max().unwrap_or(0);
@@ -341,7 +225,7 @@ fn of_rounds_at(
 }
 
 /// Bytes of all of a tensor.
-fn bytes_of(carried: &run::Carried) -> u64 {
+fn bytes_of(carried: &Carried) -> u64 {
     Format::default().bytes_of(carried.dtype, &carried.shape)
 }
 

@@ -78,6 +78,8 @@ pub struct Options {
     pub spill: PathBuf,
     /// After how long a site that waits for others says so; none: never.
     pub patience: Option<Duration>,
+    /// What a session keeps on disk, and how it begins.
+    pub keeping: session::Keeping,
 }
 
 impl Options {
@@ -94,6 +96,7 @@ impl Options {
             note: Note::default(),
             spill: PathBuf::new(),
             patience: None,
+            keeping: session::Keeping::default(),
         }
     }
 

@@ -50,6 +50,7 @@ pub(crate) fn meet(
         note,
         patience: _,
         spill: _,
+        keeping: _,
     } = options;
     let given = hash(format!("{} {seed} {inputs:?} {saves:?} {note:?}", device.name()).as_bytes());
     let mine = vec![fingerprint as i64, given as i64, token as i64];

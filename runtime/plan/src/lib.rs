@@ -37,6 +37,7 @@ pub mod stream;
 pub mod succession;
 pub mod sweep;
 pub mod traffic;
+pub mod training;
 pub mod verify;
 pub mod work;
 

@@ -25,10 +25,7 @@ pub fn rounds(training: &Training, block: &Block) -> Option<PlanRounds> {
         .map(|step| volume::flops(step, &params))
         .unwrap_or_default();
     for name in &rounds.learnt {
-        let carried = training
-            .carried
-            .iter()
-            .find(|carried| carried.name == *name)?;
+        let carried = training.carried.get(name)?;
         let state = carried.kind == CarriedKind::State;
         if state && rounds.states != States::Travel {
             continue;
@@ -40,14 +37,14 @@ pub fn rounds(training: &Training, block: &Block) -> Option<PlanRounds> {
             .flatten()
             .map(|(dim, _)| *dim)
             .collect();
-        let mut exchanged = of_tensor(&carried.shape, &neurons, rounds, block.sites as u32);
+        let mut exchanged = of_tensor(&carried.shape, &neurons, rounds, rounds.sites);
         exchanged.name.clone_from(name);
         exchanged.flops = flops.get(name).copied().unwrap_or(0);
         tensors.push((state, exchanged));
     }
     tensors.sort_by_key(|(state, _)| *state);
     Some(PlanRounds {
-        sites: block.sites as u32,
+        sites: rounds.sites,
         parts: rounds.parts,
         local_steps: rounds.local_steps,
         tensors: tensors.into_iter().map(|(_, tensor)| tensor).collect(),
@@ -56,10 +53,8 @@ pub fn rounds(training: &Training, block: &Block) -> Option<PlanRounds> {
 
 fn of_kind(training: &Training, rounds: &Rounds, kind: CarriedKind) -> Vec<String> {
     let of = |name: &&String| {
-        training
-            .carried
-            .iter()
-            .any(|c| c.name == **name && c.kind == kind)
+        let carried = training.carried.get(*name);
+        carried.is_some_and(|carried| carried.kind == kind)
     };
     rounds.learnt.iter().filter(of).cloned().collect()
 }

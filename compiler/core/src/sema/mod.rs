@@ -177,10 +177,15 @@ fn run(sources: &Sources, bindings: &Bindings, hir: Option<&mut Hir>) -> Analysi
         return analysis;
     }
     let known = analysis.program.is_some();
+    let reading = train::data_override::Reading {
+        text,
+        bindings,
+        base: &base,
+    };
     let complete = if base.is_empty() {
-        train::data_override::outputs(text, bindings, &base, &[], &mut analysis).is_some()
+        train::data_override::outputs(reading, &[], &mut analysis).is_some()
     } else {
-        analysis.training = train::programs::passes(text, bindings, &base, &mut analysis);
+        analysis.training = train::programs::passes(reading, &mut analysis);
         analysis.training.is_some()
     };
     let failed = analysis.diagnostics.iter().any(Diagnostic::is_error);

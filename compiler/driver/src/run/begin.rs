@@ -20,17 +20,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Applies the settings of a run besides its plans. Returns the files of params that begin with weights.
-pub(super) fn keep(
+/// How a run begins, besides its plans.
+#[derive(Default)]
+pub(super) struct Beginning {
+    /// The files of params that begin with weights.
+    pub weights: BTreeMap<String, FileRef>,
+    /// What a session keeps on disk.
+    pub keeping: Keeping,
+}
+
+/// Looks at the settings of a run besides its plans.
+pub(super) fn beginning(
     program: &Program,
-    planned: &mut Prepared,
+    planned: &Prepared,
     settings: &Settings,
-) -> Result<BTreeMap<String, FileRef>, Failure> {
+) -> Result<Beginning, Failure> {
     targets(settings).map_err(|error| Failure::usage(vec![error]))?;
     let weights = weights(settings)?;
+    let mut keeping = Keeping::default();
     match planned {
         Prepared::Session(session) => {
-            let params = session.carried.iter().filter(|(_, carried)| carried.model);
+            let params = session
+                .carried
+                .iter()
+                .filter(|(_, carried)| carried.kind.is_model());
             let mut params = params.flat_map(|(name, carried)| carried.names(name));
             if let Some(path) = &settings.weights
                 && let Some(missing) = params.find(|name| !weights.contains_key(*name))
@@ -66,7 +79,7 @@ pub(super) fn keep(
                     Interrupt::default()
                 }
             };
-            session.keeping = Keeping {
+            keeping = Keeping {
                 begin: settings.begin,
                 export: settings.export.clone(),
                 signal: interrupt.flag(),
@@ -101,7 +114,7 @@ pub(super) fn keep(
             }
         }
     }
-    Ok(weights)
+    Ok(Beginning { weights, keeping })
 }
 
 /// Looks whether the files that are written beside outputs may be.
@@ -168,11 +181,11 @@ fn without_data<'p>(
 pub(super) fn options(
     program: &Program,
     settings: &Settings,
-    weights: BTreeMap<String, FileRef>,
+    beginning: Beginning,
     (threads, cores): (usize, Vec<usize>),
 ) -> Options {
     // What is named by itself wins.
-    let mut inputs = weights;
+    let mut inputs = beginning.weights;
     inputs.extend(settings.inputs.clone());
     Options {
         device: machine::device(settings.device),
@@ -183,6 +196,7 @@ pub(super) fn options(
         inputs,
         saves: settings.saves.clone(),
         patience: settings.patience,
+        keeping: beginning.keeping,
         spill: (settings.spill.clone()).unwrap_or_else(|| PathBuf::from("/var/tmp")),
         note: match (&settings.profile, settings.stats) {
             (Some(_), _) => Note::Steps,

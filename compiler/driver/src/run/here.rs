@@ -4,7 +4,7 @@
 //! load -> plan for 4 sites -> run in process -> results, figures
 //! ```
 
-use super::begin::{crowded, keep, options};
+use super::begin::{beginning, crowded, options};
 use super::end::{ended, recorded, stated, stopped, trace, traced, unwritten};
 use crate::{
     arguments::Format,
@@ -34,15 +34,15 @@ pub(super) fn run(
         }
     };
     let sites = settings.sites.unwrap_or(1);
-    let mut planned = match session::plan(&program, settings, sites, Purpose::Run, ready) {
+    let planned = match session::plan(&program, settings, sites, Purpose::Run, ready) {
         Ok((planned, warnings)) => {
             exit::show(warnings, &program.texts(), format);
             planned
         }
         Err(failure) => return exit::fail(failure, &program, format),
     };
-    let weights = match keep(&program, &mut planned, settings) {
-        Ok(weights) => weights,
+    let beginning = match beginning(&program, &planned, settings) {
+        Ok(beginning) => beginning,
         Err(failure) => return exit::fail(failure, &program, format),
     };
     let before = Resident::now();
@@ -55,7 +55,7 @@ pub(super) fn run(
     let threads = settings.threads.unwrap_or(threads);
     let each = (threads / sites.max(1) as usize).max(1);
     let cores = machine::kept(each * sites.max(1) as usize, (0, 1));
-    let options = options(&program, settings, weights, (threads, cores));
+    let options = options(&program, settings, beginning, (threads, cores));
     let trace = match trace(settings, true) {
         Ok(trace) => trace,
         Err(error) => return unwritten(&error, format),

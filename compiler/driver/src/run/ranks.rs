@@ -4,7 +4,7 @@
 //! connect -> every rank loads and plans -> agree -> run -> rank 0 tells
 //! ```
 
-use super::begin::{crowded, keep, options};
+use super::begin::{Beginning, beginning, crowded, options};
 use super::end::{ended, recorded, stated, stopped, trace, traced, unwritten};
 use crate::{
     arguments::Format,
@@ -23,9 +23,8 @@ use ein_comm::{
 };
 use ein_exec::Report;
 use ein_exec::session::Watch;
-use ein_plan::FileRef;
 use einc_diag::Diagnostic;
-use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
+use std::{sync::Arc, thread, time::Duration};
 
 /// This process is one rank of a job.
 pub(super) fn run(
@@ -135,7 +134,7 @@ fn as_site(
     let Ready {
         program,
         planned,
-        weights,
+        beginning,
         warnings,
     } = ready;
     if first {
@@ -154,7 +153,7 @@ fn as_site(
     }
     let threads = settings.threads.unwrap_or(threads);
     let cores = machine::kept(threads, here.among(&places, site.site() as usize));
-    let options = options(&program, settings, weights, (threads, cores));
+    let options = options(&program, settings, beginning, (threads, cores));
     let trace = trace(settings, first);
     let unwritable = trace.as_ref().err().map(ToString::to_string);
     match (site.agree(unwritable), &trace) {
@@ -214,7 +213,7 @@ struct Ready {
     program: Program,
     planned: Prepared,
     /// Files of params.
-    weights: BTreeMap<String, FileRef>,
+    beginning: Beginning,
     warnings: Vec<Diagnostic>,
 }
 
@@ -232,15 +231,15 @@ fn prepare(
         )
     })?;
     let planned = session::plan(&program, settings, sites, Purpose::Run, ready);
-    let kept = planned.and_then(|(mut planned, warnings)| {
-        let weights = keep(&program, &mut planned, settings)?;
-        Ok((planned, weights, warnings))
+    let kept = planned.and_then(|(planned, warnings)| {
+        let beginning = beginning(&program, &planned, settings)?;
+        Ok((planned, beginning, warnings))
     });
     match kept {
-        Ok((planned, weights, warnings)) => Ok(Ready {
+        Ok((planned, beginning, warnings)) => Ok(Ready {
             program,
             planned,
-            weights,
+            beginning,
             warnings,
         }),
         Err(failure) => Err((

@@ -60,7 +60,7 @@ fn keep(plan: &mut Plan) {
 /// Runs a text; the second is how many relations are written over, and what is stated of the fullest site.
 fn trained(text: &str, sites: u32, kept: bool) -> (Result<Run, RunError>, (usize, u64)) {
     let (over, stated) = (Cell::new(0), Cell::new(0));
-    let run = attempt_in(PathBuf::from("."), text, sites, &|session| {
+    let run = attempt_in(PathBuf::from("."), text, sites, &|session, _| {
         if kept {
             steps(session).for_each(keep);
         }

@@ -57,7 +57,7 @@ fn numbers(values: &Array) -> Vec<f64> {
 
 /// Runs a text; what is wrong with it is a failure of the test.
 pub(crate) fn attempt(text: &str, sites: u32) -> Result<Run, RunError> {
-    attempt_in(PathBuf::from("."), text, sites, &|_| {})
+    attempt_in(PathBuf::from("."), text, sites, &|_, _| {})
 }
 
 /// Runs in a folder, with a session that is changed before it runs.
@@ -65,7 +65,7 @@ pub(crate) fn attempt_in(
     folder: PathBuf,
     text: &str,
     sites: u32,
-    change: &dyn Fn(&mut ein_exec::Session),
+    change: &dyn Fn(&mut ein_exec::Session, &mut ein_exec::Options),
 ) -> Result<Run, RunError> {
     let program = load::load_text("test", "test.ein", text.into(), None, folder);
     let settings = Settings {
@@ -85,7 +85,6 @@ pub(crate) fn attempt_in(
             exit::drawn(failure.diagnostics, &program.texts(), Default::default())
         ),
     };
-    change(&mut session);
     let told = Mutex::new((vec![], vec![], vec![]));
     let watch = |event: &Event| {
         let mut told = told.lock().unwrap();
@@ -102,11 +101,12 @@ pub(crate) fn attempt_in(
         }
         Ok(())
     };
-    let options = ein_exec::Options {
+    let mut options = ein_exec::Options {
         threads: sites as usize,
         base: program.base.clone(),
         ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()))
     };
+    change(&mut session, &mut options);
     let report: Report = train_in_process(&session, sites, &options, &watch)?;
     let (losses, validated, rates) = told.into_inner().unwrap();
     let printed = report.printed.iter();

@@ -206,8 +206,8 @@ fn on_digits(hidden: &[&str], strategy: &str, sites: u32) -> f64 {
          schedule: poly(power: 1); validate: accuracy on (Xv, yv) every 200 steps }}"
     );
     let text = digits(hidden, &rest);
-    let run =
-        attempt_in(examples(), &text, sites, &|_| {}).unwrap_or_else(|error| panic!("{error:?}"));
+    let run = attempt_in(examples(), &text, sites, &|_, _| {})
+        .unwrap_or_else(|error| panic!("{error:?}"));
     *run.validated.last().unwrap()
 }
 
@@ -237,12 +237,12 @@ fn statistics_are_estimated_whatever_the_strategy() {
         )
     };
     let text = digits(&["8", "6"], &rest("sync(statistics: 1437)"));
-    let sync = attempt_in(examples(), &text, 1, &|_| {}).unwrap();
+    let sync = attempt_in(examples(), &text, 1, &|_, _| {}).unwrap();
     let alone = attempt_in(
         examples(),
         &digits(&["8", "6"], &rest("ist(local_steps: 5, statistics: 1437)")),
         1,
-        &|_| {},
+        &|_, _| {},
     )
     .unwrap();
     assert_eq!(sync.outputs, alone.outputs);
@@ -271,15 +271,15 @@ fn a_run_that_was_stopped_ends_as_if_it_was_not() {
         let whole = attempt(&text(4), 3).unwrap();
         let _ = std::fs::remove_dir_all(&path);
         attempt(&text(2), 3).unwrap();
-        let resumed = attempt_in(".".into(), &text(4), 3, &|session| {
-            session.keeping.begin = Begin::Resume
+        let resumed = attempt_in(".".into(), &text(4), 3, &|_, options| {
+            options.keeping.begin = Begin::Resume
         })
         .unwrap();
         assert_eq!(resumed.losses, whole.losses[6..], "{strategy}");
         assert_eq!(resumed.outputs, whole.outputs, "{strategy}");
         // Rounds are shared out over the sites that there are.
-        let other = attempt_in(".".into(), &text(5), 2, &|session| {
-            session.keeping.begin = Begin::Resume
+        let other = attempt_in(".".into(), &text(5), 2, &|_, options| {
+            options.keeping.begin = Begin::Resume
         });
         let error = other.err().unwrap();
         assert!(error.message.contains("the number of sites"), "{error:?}");
@@ -468,7 +468,7 @@ fn blocks_with_fewer_parts_follow() {
         ]
         .concat(),
     );
-    let run = attempt_in(examples(), &text, 4, &|_| {}).unwrap();
+    let run = attempt_in(examples(), &text, 4, &|_, _| {}).unwrap();
     let (first, others) = (
         run.losses[95..100].iter().sum::<f64>() / 5.0,
         &run.losses[100..],
@@ -503,30 +503,30 @@ fn a_net_larger_than_a_site_is_trained() {
         let memory = (net as f64 * part) as u64;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ckpt");
-        let session = |epochs: usize, sites: u32, resume: bool| {
+        let session = |epochs: usize, sites: u32| {
             let text = large("ist(local_steps: 2, statistics: 32)", (epochs, &path));
             let program = load::load_text("test", "test.ein", text, None, PathBuf::from("."));
             let mut settings = Settings::default();
             settings.criteria.memory = Some(memory);
             let planned = session::plan(&program, &settings, sites, Purpose::Run, None)?;
-            let Prepared::Session(mut session) = planned.0 else {
+            let Prepared::Session(session) = planned.0 else {
                 unreachable!("the program trains");
             };
-            if resume {
-                session.keeping.begin = Begin::Resume;
-            }
             Ok::<_, einc_driver::failure::Failure>(session)
         };
-        let refused = session(2, 1, false).err().unwrap();
+        let refused = session(2, 1).err().unwrap();
         assert_eq!(refused.diagnostics[0].code, "E0996");
         let run = |epochs: usize, resume: bool| {
-            let session = session(epochs, sites, resume).unwrap_or_else(|failure| {
+            let session = session(epochs, sites).unwrap_or_else(|failure| {
                 panic!("{sites} sites of {memory}: {:?}", failure.diagnostics)
             });
-            let options = ein_exec::Options {
+            let mut options = ein_exec::Options {
                 threads: sites as usize,
                 ..ein_exec::Options::on(ein_device_cpu::device())
             };
+            if resume {
+                options.keeping.begin = Begin::Resume;
+            }
             let report =
                 ein_exec::train_in_process(&session, sites, &options, &|_| Ok(())).unwrap();
             let stated = einc_driver::training::peaks(&session);
@@ -734,8 +734,8 @@ fn a_lost_site_is_named_with_its_round() {
         saved.contains(&"step-000000006".to_owned()) && saved.len() == 2,
         "{saved:?}"
     );
-    let resumed = attempt_in(".".into(), &text, 3, &|session| {
-        session.keeping.begin = Begin::Resume
+    let resumed = attempt_in(".".into(), &text, 3, &|_, options| {
+        options.keeping.begin = Begin::Resume
     });
     let resumed = resumed.unwrap();
     let _ = std::fs::remove_dir_all(&path);
@@ -759,9 +759,12 @@ fn profiles_have_the_steps_that_sites_make_by_themselves() {
         ..ein_exec::Options::on(ein_device_cpu::device())
     };
     let report = ein_exec::train_in_process(&session, 3, &options, &|_| Ok(())).unwrap();
-    let together = session.plans().count() as u32;
+    let together = session.programs().count() as u32;
     let rounds = session.blocks[0].rounds.as_ref().unwrap();
-    let own: Vec<usize> = session.own_plans().map(|plan| plan.steps.len()).collect();
+    let own: Vec<usize> = session
+        .own_programs()
+        .map(|plan| plan.steps.len())
+        .collect();
     let profile = report.profile.unwrap();
     assert_eq!(profile.len(), 3);
     for (site, found) in profile.iter().enumerate() {

@@ -42,7 +42,7 @@ fn it_does_not_matter_how_rows_are_stored() {
              param w: f32[{COLUMNS}] = zeros\nloss = mean[n] (X[n,d] * w[d] - y[n])^2\n\
              train {{ loss: loss; data: (X, y) over N by 500 shuffle; steps: 50; optimizer: sgd(lr: 0.1) }}\noutput w\n"
         );
-        let run = attempt_in(folder.path().into(), &text, sites, &|_| {}).unwrap();
+        let run = attempt_in(folder.path().into(), &text, sites, &|_, _| {}).unwrap();
         run.outputs["w"].clone()
     };
     for sites in [1, 3] {

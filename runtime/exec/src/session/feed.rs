@@ -8,7 +8,6 @@
 //! ```
 
 use super::resident::Residents;
-use super::types::BatchInput;
 use crate::Options;
 use crate::error::{ErrorKind, RunError};
 use crate::store::Tuples;
@@ -17,6 +16,7 @@ use ein_comm::Communicator;
 use ein_data::Reader;
 use ein_device::{Device, Draw, MappedFile};
 use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
+use ein_plan::training::BatchInput;
 use ein_plan::{DType, FileRef, Format, Mesh, RelationType, Source};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

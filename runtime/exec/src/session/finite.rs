@@ -8,7 +8,7 @@
 //! ```
 
 use super::feed::Batch;
-use super::{Carried, Runner};
+use super::{Carried, CarriedKind, Runner};
 use crate::error::{ErrorKind, RunError};
 use crate::meet::{agree, share_numbers};
 use ein_array::{Array, Data};
@@ -88,7 +88,7 @@ impl Runner<'_> {
 
     /// The same for the file that the model is exported to: nothing good there is replaced.
     pub(super) fn exports(&self, path: &Path) -> Result<(), RunError> {
-        let failure = self.unsound(|carried| carried.model).map(|name| {
+        let failure = self.unsound(|carried| carried.kind.is_model()).map(|name| {
             let path = path.display();
             let message =
                 format!("`{name}` {NOT_FINITE} after the last step: {path} is not written");
@@ -99,17 +99,22 @@ impl Runner<'_> {
 
     /// The first of the wanted params and states that steps have made and that holds what none should.
     fn unsound(&self, wanted: impl Fn(&Carried) -> bool) -> Option<&str> {
-        let plans = self.session.all_plans();
+        let plans = self.session.all_programs();
         let outputs = plans.flat_map(|plan| plan.outputs.iter());
         let made: BTreeSet<&str> = outputs.filter_map(|o| o.replaces.as_deref()).collect();
         let mut bad = self.session.carried.iter().filter(|(name, carried)| {
             let resident = self.residents.get(name);
             let arrays = resident.map(|resident| resident.tuples.values().flatten());
-            carried.saved
+            carried.kind.is_saved()
                 && wanted(carried)
                 && made.contains(name.as_str())
                 && arrays.is_some_and(|mut all| {
-                    all.any(|buffer| !is_sound(&buffer.to_host(), (carried.model, carried.param)))
+                    all.any(|buffer| {
+                        !is_sound(
+                            &buffer.to_host(),
+                            (carried.kind.is_model(), carried.kind == CarriedKind::Param),
+                        )
+                    })
                 })
         });
         bad.next().map(|(name, _)| name.as_str())

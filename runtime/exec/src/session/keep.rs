@@ -7,32 +7,21 @@
 //! after step 120 of train.1: W, b, W.m, W.v -> run/ckpt/step-000000120
 //! ```
 
+use super::files::{exported, facts, holders, saved};
 use super::resident::{Resident, whole_kind};
-use super::{Block, Event, Every, Runner, Session};
+use super::{Block, Checkpoints, Event, Runner};
 use crate::error::{ErrorKind, RunError};
 use crate::meet::agree;
 use ein_array::Array;
 use ein_data::checkpoint::CheckpointWriter;
 use ein_data::{DataError, Named, SetWriter};
-use ein_plan::{Mesh, Placement, RelationType, Source};
-use serde::{Deserialize, Serialize};
+use ein_plan::{Mesh, Placement, RelationType};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the checkpoints of a block go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checkpoints {
-    /// The folder that they are in.
-    pub folder: PathBuf,
-    /// How often one is written, besides at the end of the block.
-    pub every: Every,
-    /// How many are kept.
-    pub keep: Option<u64>,
-}
-
-/// What is asked of a run besides its plans; equal at all sites, except for the signal.
+/// What a session keeps on disk, and how it begins; equal at all sites, except for the signal.
 #[derive(Clone, Debug, Default)]
 pub struct Keeping {
     /// How it begins where checkpoints are written.
@@ -106,93 +95,6 @@ pub(super) fn unread(error: DataError) -> RunError {
     RunError::data(ErrorKind::Data, error)
 }
 
-impl Session {
-    /// What checkpoints hold, in their order.
-    pub(super) fn saved(&self) -> Vec<Named> {
-        self.named(|carried| carried.saved)
-    }
-
-    /// What a file of params holds, in its order.
-    pub(super) fn exported(&self) -> Vec<Named> {
-        self.named(|carried| carried.model)
-    }
-
-    /// Tensors that are stored together are each one in a file.
-    fn named(&self, which: impl Fn(&super::Carried) -> bool) -> Vec<Named> {
-        let carried = self.carried.iter().filter(|(_, carried)| which(carried));
-        let named = |name: &str, carried: &super::Carried, leading: usize| Named {
-            name: name.to_owned(),
-            header: ein_data::Header {
-                dtype: carried.dtype,
-                shape: carried.shape[leading..].to_vec(),
-            },
-        };
-        carried
-            .flat_map(|(name, carried)| match &carried.begin {
-                Source::Stacked { leading, parts } => parts
-                    .iter()
-                    .map(|part| named(&part.name, carried, *leading as usize))
-                    .collect(),
-                _ => vec![named(name, carried, 0)],
-            })
-            .collect()
-    }
-
-    /// What holds a tensor of a file: the name under which it is carried, and its place there.
-    fn holders(&self) -> BTreeMap<&str, (&str, Vec<u64>)> {
-        let mut holders = BTreeMap::new();
-        for (name, carried) in &self.carried {
-            let Source::Stacked { leading, parts } = &carried.begin else {
-                holders.insert(name.as_str(), (name.as_str(), vec![]));
-                continue;
-            };
-            let counts = &carried.shape[..*leading as usize];
-            let all: Vec<(u64, u64)> = counts.iter().map(|count| (0, *count)).collect();
-            let places = crate::source::places(&all);
-            for (part, at) in parts.iter().zip(places) {
-                holders.insert(part.name.as_str(), (name.as_str(), at));
-            }
-        }
-        holders
-    }
-
-    /// What must be the same for a run to continue.
-    pub(super) fn facts(&self, seed: u64, sites: u32) -> BTreeMap<String, String> {
-        let mut facts = BTreeMap::from([("--seed".to_owned(), seed.to_string())]);
-        for block in &self.blocks {
-            let mut fact = |what: &str, value: String| {
-                facts.insert(format!("{what} of {}", block.name), value);
-            };
-            fact("the number of rows", block.rows.to_string());
-            fact("the batch", block.batch.to_string());
-            fact("`shuffle`", block.shuffle.to_string());
-            fact("the optimizer", block.optimizer.clone());
-            if let Some(rounds) = &block.rounds {
-                // Who makes which step on which rows depends on it.
-                fact("the number of sites", sites.to_string());
-                fact("the number of parts", rounds.parts.to_string());
-                fact("the steps of a round", rounds.local_steps.to_string());
-                fact(
-                    "what becomes of states",
-                    format!("{:?}", rounds.states).to_lowercase(),
-                );
-            }
-        }
-        facts
-    }
-
-    /// The folders of checkpoints, each once.
-    pub(super) fn folders(&self) -> Vec<&Path> {
-        let mut folders: Vec<&Path> = vec![];
-        for checkpoints in self.blocks.iter().filter_map(|b| b.checkpoints.as_ref()) {
-            if !folders.contains(&checkpoints.folder.as_path()) {
-                folders.push(&checkpoints.folder);
-            }
-        }
-        folders
-    }
-}
-
 impl Runner<'_> {
     /// Writes a checkpoint if it is time or a site was asked to end; returns the signal. `step` is the one that was made, from 0.
     pub(super) fn checkpoint(
@@ -215,7 +117,7 @@ impl Runner<'_> {
 
     /// The signal by which a site was asked to end.
     pub(super) fn asked(&self) -> Result<Option<usize>, RunError> {
-        let mine = self.session.keeping.signal.load(Ordering::Relaxed);
+        let mine = self.options.keeping.signal.load(Ordering::Relaxed);
         let asked = self.comm.agree((mine != 0).then(|| mine.to_string()))?;
         Ok(asked.map(|(_, signal)| signal.parse().unwrap_or(1)))
     }
@@ -228,7 +130,7 @@ impl Runner<'_> {
         step: u64,
     ) -> Result<(), RunError> {
         self.sound(number, step)?;
-        let tensors = self.session.saved();
+        let tensors = saved(self.session);
         let mut counters = BTreeMap::from([
             (BLOCK.to_owned(), number as u64),
             (STEP.to_owned(), step + 1),
@@ -236,7 +138,7 @@ impl Runner<'_> {
         for (optimizer, count) in &self.updates {
             counters.insert(format!("{UPDATES}{optimizer}"), *count);
         }
-        let facts = self.session.facts(self.options.seed, self.comm.sites());
+        let facts = facts(self.session, self.options.seed, self.comm.sites());
         let (folder, made, token) = (&checkpoints.folder, self.steps, self.token.clone());
         let saved = self.store(
             &tensors,
@@ -253,11 +155,11 @@ impl Runner<'_> {
 
     /// Writes the params and the states of modules to the file that they are exported to.
     pub(super) fn export(&mut self) -> Result<(), RunError> {
-        let Some(path) = &self.session.keeping.export else {
+        let Some(path) = &self.options.keeping.export else {
             return Ok(());
         };
         self.exports(path)?;
-        let (params, token) = (self.session.exported(), self.token.clone());
+        let (params, token) = (exported(self.session), self.token.clone());
         self.store(
             &params,
             &|| SetWriter::create(path, &params, &token),
@@ -275,7 +177,7 @@ impl Runner<'_> {
         attach: &dyn Fn() -> Result<T, DataError>,
         finish: impl FnOnce(T) -> Result<R, DataError>,
     ) -> Result<Option<R>, RunError> {
-        let holders = self.session.holders();
+        let holders = holders(self.session);
         let whole = |tensor: &Named| holders.get(tensor.name.as_str()).map(|(name, _)| *name);
         let mut names: Vec<&str> = tensors.iter().filter_map(whole).collect();
         names.dedup();
@@ -318,7 +220,7 @@ impl Runner<'_> {
 
     /// This site's tuples, or, where several sites hold the same, its share of them.
     fn boxes(&self, tensors: &[Named], target: &impl Target) -> Result<(), RunError> {
-        let holders = self.session.holders();
+        let holders = holders(self.session);
         for (at, tensor) in tensors.iter().enumerate() {
             let missing = || RunError::internal(format!("`{}` is not held anywhere", tensor.name));
             let (name, place) = holders.get(tensor.name.as_str()).ok_or_else(missing)?;

@@ -13,6 +13,7 @@ mod blocks;
 mod boxes;
 mod deal;
 pub(crate) mod feed;
+mod files;
 mod finite;
 mod keep;
 mod order;
@@ -44,9 +45,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 pub use blocks::slab;
-pub use keep::{Begin, Checkpoints, Keeping};
+pub use ein_plan::training::{Carried, CarriedKind, Checkpoints, Every, States};
+pub use keep::{Begin, Keeping};
 pub use rounds::Exchanged;
-pub use types::{BatchInput, Block, Carried, Event, Every, Rounds, Session, States, Watch};
+pub use types::{Block, Event, Rounds, Session, Watch};
 pub use volume::stated;
 
 pub(crate) use resident::Resident;
@@ -60,8 +62,8 @@ pub(crate) fn session(
     watch: &Watch<'_>,
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
-    let plans: Vec<&Plan> = session.plans().map(AsRef::as_ref).collect();
-    let own: Vec<&Plan> = session.own_plans().map(AsRef::as_ref).collect();
+    let plans: Vec<&Plan> = session.programs().map(AsRef::as_ref).collect();
+    let own: Vec<&Plan> = session.own_programs().map(AsRef::as_ref).collect();
     let inputs = session.blocks.iter().flat_map(|block| &block.inputs);
     let fed: Vec<&Source> = inputs.map(|input| &input.source).collect();
     let token = meet((&plans, &own), &fed, comm, options)?;
@@ -225,15 +227,12 @@ impl Runner<'_> {
                 round: format!("{}", self.steps),
                 inputs: &block.inputs,
             };
-            let loss = match &block.apply {
-                None => self.whole(block, &batch)?,
-                Some(apply) => self.parts(block, apply, &batch)?,
-            };
+            let loss = self.step(Steps::of(block), &batch)?;
             *self.updates.entry(block.optimizer.clone()).or_default() += 1;
             self.steps += 1;
             let mut validated = None;
-            if let Some((_, _, every)) = &block.validate
-                && every.due(step, per_epoch)
+            if let Some(validate) = &block.validate
+                && validate.every.due(step, per_epoch)
             {
                 validated = self.validated(block)?;
             }
@@ -260,12 +259,12 @@ impl Runner<'_> {
 
     /// Validates, if the block says what.
     fn validated(&mut self, block: &Block) -> Result<Option<(String, f64)>, RunError> {
-        let Some((name, plan, _)) = &block.validate else {
+        let Some(validate) = &block.validate else {
             return Ok(None);
         };
         self.estimate(block)?;
-        let walked = self.walk(plan, None, false)?;
-        Ok(Some((name.clone(), first_number(&walked))))
+        let walked = self.walk(&validate.program, None, false)?;
+        Ok(Some((validate.name.clone(), first_number(&walked))))
     }
 
     /// Estimates the statistics that modules keep, over some rows of the data that depend on the seed and the block alone.
@@ -296,9 +295,17 @@ impl Runner<'_> {
         }
     }
 
-    /// A step in one go; the loss is known at site 0.
-    fn whole(&mut self, block: &Block, batch: &Batch<'_>) -> Result<f64, RunError> {
-        let plan = planned(block, batch.rows.len())?;
+    /// Makes a step; the loss is known at site 0.
+    fn step(&mut self, steps: Steps<'_>, batch: &Batch<'_>) -> Result<f64, RunError> {
+        match steps.apply {
+            None => self.whole(steps, batch),
+            Some(apply) => self.parts(steps, apply, batch),
+        }
+    }
+
+    /// A step in one go.
+    fn whole(&mut self, steps: Steps<'_>, batch: &Batch<'_>) -> Result<f64, RunError> {
+        let plan = steps.planned(batch.rows.len())?;
         let walked = self.walk(plan, Some(batch), false)?;
         let loss = first_number(&walked);
         self.finite(plan, batch, (loss, walked.settled))?;
@@ -309,19 +316,19 @@ impl Runner<'_> {
     /// A step in parts, whose gradients are averaged by rows.
     fn parts(
         &mut self,
-        block: &Block,
+        steps: Steps<'_>,
         apply: &Arc<Plan>,
         batch: &Batch<'_>,
     ) -> Result<f64, RunError> {
         for (name, carried) in &self.session.carried {
-            if carried.anew {
+            if carried.kind == CarriedKind::Gradient {
                 self.residents.remove(name);
             }
         }
         let all = batch.rows.len() as u64;
         let mut loss = 0.0;
-        for part in 0..block.parts {
-            let (start, count) = ein_plan::relation::piece(all, block.parts as u32, part as u32);
+        for part in 0..steps.parts {
+            let (start, count) = ein_plan::relation::piece(all, steps.parts as u32, part as u32);
             if count == 0 {
                 continue;
             }
@@ -332,7 +339,7 @@ impl Runner<'_> {
                 round: format!("{}.{part}", batch.round),
                 ..batch.clone()
             };
-            let plan = planned(block, batch.rows.len())?;
+            let plan = steps.planned(batch.rows.len())?;
             let walked = self.walk(plan, Some(&batch), false)?;
             let mine = first_number(&walked);
             self.finite(plan, &batch, (mine, walked.settled))?;
@@ -423,7 +430,7 @@ impl Runner<'_> {
 
     /// The number of a plan among the session's.
     fn number(&self, plan: &Arc<Plan>) -> u32 {
-        let mut plans = self.session.all_plans();
+        let mut plans = self.session.all_programs();
         let number = plans.position(|known| Arc::ptr_eq(known, plan));
         number.unwrap_or(0) as u32
     }
@@ -474,13 +481,29 @@ impl Runner<'_> {
     }
 }
 
-fn planned(block: &Block, rows: usize) -> Result<&Arc<Plan>, RunError> {
-    block.step.get(&(rows as u64)).ok_or_else(|| {
-        RunError::internal(format!(
-            "there is no plan for {rows} rows of `{}`",
-            block.name
-        ))
-    })
+/// The plans of a block's steps: of all sites together, or of one by itself.
+#[derive(Clone, Copy)]
+struct Steps<'s> {
+    step: &'s BTreeMap<u64, Arc<Plan>>,
+    apply: Option<&'s Arc<Plan>>,
+    /// In how many parts a batch is taken.
+    parts: u64,
+}
+
+impl<'s> Steps<'s> {
+    fn of(block: &'s Block) -> Steps<'s> {
+        Steps {
+            step: &block.step,
+            apply: block.apply.as_ref(),
+            parts: block.parts,
+        }
+    }
+
+    /// The plan for a number of rows.
+    fn planned(&self, rows: usize) -> Result<&'s Arc<Plan>, RunError> {
+        let plan = self.step.get(&(rows as u64));
+        plan.ok_or_else(|| RunError::internal(format!("there is no step for {rows} rows")))
+    }
 }
 
 /// The first output, a scalar, at site 0; elsewhere NaN, which nobody looks at.

@@ -65,10 +65,9 @@ mod tests {
     #[test]
     fn every_epoch_has_every_row_once_and_its_own_order() {
         let block = Block {
-            name: "train.1".into(),
             rows: 23,
             shuffle: true,
-            ..Block::default()
+            ..Block::named("train.1".into())
         };
         let seeded = |seed| Options {
             seed,

@@ -6,6 +6,7 @@
 //! run/ckpt/step-000000120: W, b, W.m, W.v -> train.1 goes on with step 121
 //! ```
 
+use super::files::{exported, facts, folders, saved};
 use super::keep::{BLOCK, Begin, Position, STEP, UPDATES, unread, unwritten};
 use super::{Event, Runner};
 use crate::error::{ErrorKind, RunError};
@@ -21,7 +22,7 @@ use std::path::Path;
 impl Runner<'_> {
     /// Finds where the session begins and looks whether what it will write can be written. Every site calls it first.
     pub(super) fn begin(&mut self) -> Result<Position, RunError> {
-        let keeping = &self.session.keeping;
+        let keeping = &self.options.keeping;
         let first = self.comm.site() == 0;
         let mut failure = None;
         if let (true, Some(path)) = (first, &keeping.export) {
@@ -47,16 +48,16 @@ impl Runner<'_> {
     /// step.
     fn exportable(&self, path: &Path) -> Result<(), DataError> {
         let made_later = |folder: &&Path| path.starts_with(folder) && !folder.exists();
-        if self.session.folders().iter().any(made_later) {
+        if folders(self.session).iter().any(made_later) {
             return ein_data::supported(path);
         }
-        let params = self.session.exported();
+        let params = exported(self.session);
         SetWriter::create(path, &params, &self.token).map(SetWriter::discard)
     }
 
     /// Makes the folders of checkpoints ready for a run that begins anew (site 0).
     fn anew(&mut self, restart: bool) -> Result<(), RunError> {
-        for folder in self.session.folders() {
+        for folder in folders(self.session) {
             self.hold(folder)?;
             let there = checkpoint::list(folder);
             if let (false, Some((step, _))) = (restart, there.first()) {
@@ -91,10 +92,10 @@ impl Runner<'_> {
     /// Finds the newest good checkpoint, at site 0, and opens it at every site.
     fn resume(&mut self) -> Result<Position, RunError> {
         let (tensors, facts) = (
-            self.session.saved(),
-            self.session.facts(self.options.seed, self.comm.sites()),
+            saved(self.session),
+            facts(self.session, self.options.seed, self.comm.sites()),
         );
-        let folders = self.session.folders();
+        let folders = folders(self.session);
         let mut best: Option<(usize, u64)> = None;
         let mut failure = None;
         if self.comm.site() == 0 {

@@ -14,7 +14,7 @@ use super::average::times;
 use super::deal::Deal;
 use super::feed::{Batch, Data as Bound};
 use super::resident::{Resident, Residents};
-use super::{Block, Event, Rounds, Runner, States, order};
+use super::{Block, CarriedKind, Event, Rounds, Runner, States, Steps, order};
 use crate::error::RunError;
 use crate::meet::{agree, share_numbers};
 use crate::schedule::Schedules;
@@ -121,7 +121,7 @@ impl Runner<'_> {
             let validates = block
                 .validate
                 .as_ref()
-                .is_some_and(|(_, _, every)| due(*every));
+                .is_some_and(|validate| due(validate.every));
             let mut validated = None;
             if validates {
                 validated = team.evaluated(self)?;
@@ -190,7 +190,10 @@ impl Team<'_, '_> {
     /// Brings what steps read and do not change to this site.
     fn given(&mut self, all: &mut Runner<'_>) -> Result<(), RunError> {
         for (name, carried) in &all.session.carried {
-            if self.rounds.learnt.contains(name) || carried.anew || !all.residents.contains(name) {
+            if self.rounds.learnt.contains(name)
+                || carried.kind == CarriedKind::Gradient
+                || !all.residents.contains(name)
+            {
                 continue;
             }
             let places = (all.comm, &*all.options.device);
@@ -277,12 +280,14 @@ impl Team<'_, '_> {
                     1 => format!("{number}"),
                     _ => format!("{number} of {me}"),
                 },
-                inputs: &subnet.inputs,
+                inputs: &self.block.inputs,
             };
-            let loss = match &subnet.apply {
-                None => self.own.whole(subnet, &batch)?,
-                Some(apply) => self.own.parts(subnet, apply, &batch)?,
+            let own = Steps {
+                step: &subnet.step,
+                apply: subnet.apply.as_ref(),
+                parts: self.block.parts,
             };
+            let loss = self.own.step(own, &batch)?;
             made.push(Made {
                 loss,
                 rate: self.own.rate,

@@ -8,7 +8,7 @@
 
 use super::deal::Deal;
 use super::rounds::Exchanged;
-use super::{Block, Rounds, Session, States};
+use super::{Block, CarriedKind, Rounds, Session, States};
 use ein_device::Device;
 use ein_plan::relation::piece;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub fn stated(
             let Some(carried) = session.carried.get(name) else {
                 continue;
             };
-            let state = carried.saved && !carried.model;
+            let state = carried.kind == CarriedKind::State;
             if state && rounds.states != States::Travel {
                 continue;
             }

@@ -8,8 +8,9 @@
 
 use crate::sema::{
     Checker, expressions::arena::TensorRef, expressions::scope::Scope, sizes::size::Size,
-    train::strategy::Strategy,
+    train::strategy::Strategy, train::training::Task,
 };
+use ein_plan::training::{Checkpoints, Every};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, ItemKind, Name, Suffix, Train, TrainEntry};
 
@@ -28,15 +29,6 @@ const KEYS: [&str; 12] = [
     "checkpoint",
     "group",
 ];
-
-/// How often something is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Every {
-    /// After so many epochs.
-    Epochs(u64),
-    /// After so many steps.
-    Steps(u64),
-}
 
 /// A line `key: value suffixes`.
 #[derive(Clone, Copy)]
@@ -83,7 +75,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) schedule: Vec<&'a Expr>,
     pub(crate) groups: Vec<Group<'a>>,
     pub(crate) validate: Option<Validate<'a>>,
-    pub(crate) checkpoint: Option<(String, Every, Option<u64>)>,
+    pub(crate) checkpoint: Option<Checkpoints>,
 }
 
 /// `validate: D on (Xv, yv) every 1 epoch`.
@@ -95,6 +87,16 @@ pub(crate) struct Validate<'a> {
     /// D, and the inputs that it depends on, in the order of their declarations, once the text has been read.
     pub(crate) tensor: Option<TensorRef>,
     pub(crate) reads: Vec<String>,
+}
+
+impl Settings<'_> {
+    /// The work of the programs that batches go through: of a whole step, or of a part.
+    pub(crate) fn task(&self) -> Task {
+        match self.parts {
+            1 => Task::Step,
+            _ => Task::Part,
+        }
+    }
 }
 
 impl<'a> Checker<'a> {
@@ -333,7 +335,11 @@ impl<'a> Checker<'a> {
                 Some(count) => Some(self.at_least(count, "`keep`", 1)?.known().unwrap_or(1) as u64),
                 None => None,
             };
-            settings.checkpoint = Some((path.clone(), self.every(line)?, keep));
+            settings.checkpoint = Some(Checkpoints {
+                folder: path.into(),
+                every: self.every(line)?,
+                keep,
+            });
         }
         Some(settings)
     }

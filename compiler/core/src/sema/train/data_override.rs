@@ -176,12 +176,11 @@ pub(crate) fn needed_by_wanted(
 /// Joins what the program's `output D on (…)` need with the program, and puts their tensors into its outputs. `data` has the data of each
 /// `train` block; where there is none, the data of D are the inputs that it depends on. `None` after an error.
 pub(crate) fn outputs(
-    text: Text<'_>,
-    bindings: &Bindings,
-    base: &Base<'_>,
+    reading: Reading<'_, '_>,
     data: &[Vec<String>],
     analysis: &mut Analysis,
 ) -> Option<()> {
+    let base = reading.base;
     // Those on the same data are read in one pass, and share what they have in common.
     let mut groups: Vec<(Mode, Vec<&Other<'_>>)> = vec![];
     let mut failed = false;
@@ -203,7 +202,7 @@ pub(crate) fn outputs(
         }
     }
     for (mode, others) in groups {
-        let (found, _) = pass(text, bindings, base, analysis, &mode);
+        let (found, _) = pass(reading, analysis, &mode);
         let Some(program) = &mut analysis.program else {
             continue;
         };
@@ -366,22 +365,28 @@ pub(crate) fn replacing(
     Some(mode)
 }
 
+/// A text, what its sizes and data are bound to, and what it says as it stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'p, 'a> {
+    pub(crate) text: Text<'a>,
+    pub(crate) bindings: &'p Bindings,
+    pub(crate) base: &'p Base<'a>,
+}
+
 /// The text read in a mode, with what it reads of what is carried. The program is missing after an error, and where sizes are not known.
 pub(crate) fn pass(
-    text: Text<'_>,
-    bindings: &Bindings,
-    base: &Base<'_>,
+    reading: Reading<'_, '_>,
     analysis: &mut Analysis,
     mode: &Mode,
 ) -> (Option<Program>, Read) {
     // Where the program begins with its params is not a matter of some of their uses.
     let bindings = Bindings {
         params_given: true,
-        ..bindings.clone()
+        ..reading.bindings.clone()
     };
-    let mut checker = crate::sema::settle(text, crate::sema::Task::new(&bindings, mode));
+    let mut checker = crate::sema::settle(reading.text, crate::sema::Task::new(&bindings, mode));
     let carried = std::mem::take(&mut checker.training.step.carried);
-    checker.check_left(base);
+    checker.check_left(reading.base);
     let found = checker.finish();
     analysis.add(&found);
     let mut program = found.program;

@@ -8,94 +8,307 @@
 
 use crate::einsum::{self, Program};
 use crate::sema::{
-    Analysis, Bindings, Text,
-    train::block::Settings,
-    train::data_override,
+    Analysis, Text,
+    train::block::{Settings, Validate},
+    train::data_override::{self, Reading},
     train::subnet_steps,
-    train::training::{Base, Block, Carried, CarriedKind, EVALUATED, Mode, Rounds, Task, Training},
+    train::training::{Block, Carried, CarriedKind, EVALUATED, Mode, Task, Training, Validation},
 };
+use crate::subnets::Neurons;
 use ein_plan::{DType, Source};
-use einc_diag::Diagnostic;
-use einc_syntax::ast::Name;
+use einc_syntax::ast::{ItemKind, Name};
 use std::collections::BTreeMap;
 
-/// Reads the program in every way that training needs. `base` and `analysis` are of the text as it stands; errors go to
-/// `analysis`.
-pub(crate) fn passes(
-    text: Text<'_>,
-    bindings: &Bindings,
-    base: &Base<'_>,
-    analysis: &mut Analysis,
-) -> Option<Training> {
-    let mut training = Training::default();
-    let mut data = vec![];
-    for (at, settings) in base.blocks.iter().enumerate() {
-        let block = block(text, bindings, base, analysis, settings, at, &mut training)?;
-        data.push(listed(settings, &block));
-        training.blocks.push(block);
-    }
-    data_override::outputs(text, bindings, base, &data, analysis)?;
-    let program = analysis.program.as_mut()?;
-    let begins: BTreeMap<String, (DType, Vec<u64>, Source)> = sources_of(program);
-    let mut names: Vec<String> = vec![];
-    for carried in &mut training.carried {
-        if let Some((.., source)) = begins.get(&carried.name)
-            && carried.kind != CarriedKind::Gradient
-        {
-            carried.begin = source.clone();
-        }
-        names.push(carried.name.clone());
-    }
-    // Constants that are carried are computed once, from all data.
-    let wanted = |name: &String| {
-        let constant = |c: &&Carried| c.kind == CarriedKind::Constant && c.name == *name;
-        training.carried.iter().find(constant).is_some()
-            || training
-                .blocks
-                .iter()
-                .flat_map(|b| &b.inputs)
-                .any(|input| input.constant && input.name == *name)
+/// Rows that statistics are estimated with, where nothing else is said.
+const STATISTICS: u64 = 1024;
+
+/// What is known of a tensor that a program reads from outside.
+type Read = BTreeMap<String, (DType, Vec<u64>, Source)>;
+
+/// Reads the program in every way that training needs. Errors go to `analysis`.
+pub(crate) fn passes(reading: Reading<'_, '_>, analysis: &mut Analysis) -> Option<Training> {
+    let mut passes = Passes {
+        reading,
+        analysis,
+        training: Training::default(),
     };
-    let constants: Vec<einsum::Output> = program
-        .tensors
-        .iter()
-        .enumerate()
-        .filter(|(_, tensor)| wanted(&tensor.name))
-        .map(|(at, tensor)| einsum::Output {
-            tensor: einsum::TensorId(at as u32),
-            replaces: None,
-            file: None,
-            origin: tensor.origin,
-        })
-        .collect();
-    if !constants.is_empty() {
-        let outputs = std::mem::replace(&mut program.outputs, constants);
-        training.constants = Some(program.clone().needed());
-        program.outputs = outputs;
+    let mut data = vec![];
+    for (at, settings) in reading.base.blocks.iter().enumerate() {
+        let block = passes.block(settings, at)?;
+        data.push(listed(settings, &block));
+        passes.training.blocks.push(block);
     }
-    for block in &mut training.blocks {
-        for input in &mut block.inputs {
-            if let Some((_, shape, source)) = begins.get(&input.name) {
-                input.source = source.clone();
-                input.shape.clone_from(shape);
+    data_override::outputs(reading, &data, passes.analysis)?;
+    passes.finish()
+}
+
+/// The training as far as its programs have been made.
+struct Passes<'p, 'a> {
+    reading: Reading<'p, 'a>,
+    analysis: &'p mut Analysis,
+    training: Training,
+}
+
+impl<'a> Passes<'_, 'a> {
+    /// Completes the training by what the program as a whole says: how everything begins, the constants, what is evaluated at the end.
+    fn finish(mut self) -> Option<Training> {
+        let program = self.analysis.program.as_mut()?;
+        let begins = sources_of(program);
+        for (name, carried) in &mut self.training.carried {
+            if let Some((.., source)) = begins.get(name)
+                && carried.kind != CarriedKind::Gradient
+            {
+                carried.begin = source.clone();
             }
         }
-        if let Some((_, program, _)) = &mut block.validate {
-            feed(program, &training.carried);
+        self.training.constants = constants(program, &self.training);
+        for block in &mut self.training.blocks {
+            for input in &mut block.inputs {
+                if let Some((_, shape, source)) = begins.get(&input.name) {
+                    input.source = source.clone();
+                    input.shape.clone_from(shape);
+                }
+            }
+            if let Some(validate) = &mut block.validate {
+                feed(&mut validate.program, &self.training.carried);
+            }
+        }
+        // What is given out is evaluated after training.
+        program
+            .outputs
+            .retain(|output| output.file.as_deref() != Some(EVALUATED));
+        feed(program, &self.training.carried);
+        let last = std::mem::take(program).needed();
+        *program = last;
+        self.training.last = (!program.outputs.is_empty()).then(|| program.clone());
+        Some(self.training)
+    }
+
+    /// The programs of one block.
+    fn block(&mut self, settings: &Settings<'a>, at: usize) -> Option<Block> {
+        let known = self.analysis.program.is_some() && settings.total_steps.is_some();
+        let counts = match known {
+            true => numbers_of_rows(settings),
+            false => vec![None],
+        };
+        let mut block = empty_block(settings, at);
+        let task = settings.task();
+        for rows in counts {
+            let program = self.step(settings, (rows, task), &mut block)?;
+            block.step.insert(rows.unwrap_or(1) as u64, program);
+        }
+        if task == Task::Part {
+            block.apply = Some(self.step(settings, (None, Task::Apply), &mut block)?);
+        }
+        if known {
+            block.statistics = self.statistics(settings, &mut block)?;
+            self.rounds(settings, &mut block)?;
+        }
+        if let Some(validate) = &settings.validate {
+            block.validate = Some(self.validation(settings, validate, &block, known)?);
+        }
+        Some(block)
+    }
+
+    /// Turns the steps of a block into those that sites make by themselves, if it asks for them; `None` after an error.
+    fn rounds(&mut self, settings: &Settings<'a>, block: &mut Block) -> Option<()> {
+        let Some(asked) = &settings.strategy.rounds else {
+            return Some(());
+        };
+        let mut warnings = vec![];
+        let (rounds, neurons) =
+            match subnet_steps::rounds(asked, block, &self.training, &mut warnings) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.analysis.diagnostics.push(error);
+                    return None;
+                }
+            };
+        if let Some(error) = self.number_used(settings, block, &neurons) {
+            self.analysis.diagnostics.push(error);
+            return None;
+        }
+        self.analysis.diagnostics.append(&mut warnings);
+        (block.step, block.apply) = (BTreeMap::new(), None);
+        block.rounds = Some(rounds);
+        Some(())
+    }
+
+    /// The program of what a block validates; `known`: all sizes are.
+    fn validation(
+        &mut self,
+        settings: &Settings<'a>,
+        validate: &Validate<'a>,
+        block: &Block,
+        known: bool,
+    ) -> Option<Validation<Program>> {
+        let name = validate.name.0.to_owned();
+        let program = match validate.on {
+            None => evaluating(self.analysis.program.as_ref()?, &name)?,
+            Some(on) => {
+                let data = [listed(settings, block)];
+                let (base, analysis) = (self.reading.base, &mut *self.analysis);
+                let listed =
+                    data_override::data_of(&data, validate.name, on, &validate.reads, analysis)?;
+                let wanted = Name {
+                    text: name.clone(),
+                    span: validate.name.1,
+                };
+                let mode = data_override::replacing(base, analysis, &listed, on, wanted)?;
+                let (found, carried) = data_override::pass(self.reading, analysis, &mode);
+                let program = found.filter(|_| known)?;
+                self.carry(carried, &sources_of(&program));
+                evaluating(&program, &name)?
+            }
+        };
+        Some(Validation {
+            name,
+            program,
+            every: validate.every,
+        })
+    }
+
+    /// Returns an error if the loss depends on how many neurons there are: the text is read with twice as many, one dim after the
+    /// other.
+    fn number_used(
+        &self,
+        settings: &Settings<'a>,
+        block: &Block,
+        neurons: &[Neurons],
+    ) -> Option<einc_diag::Diagnostic> {
+        let (rows, whole) = block.step.iter().next_back()?;
+        let loss = |program: &Program| {
+            let mut loss = program.clone();
+            loss.outputs.truncate(1);
+            loss.needed()
+        };
+        let mut sizes: Vec<u64> = neurons.iter().map(|layer| layer.size).collect();
+        sizes.dedup();
+        let dims = dims_of(self.reading.text);
+        for dim in dims.filter(|dim| settings.over.is_none_or(|(over, _)| over != *dim)) {
+            for size in &sizes {
+                let mut other = self.reading.bindings.clone();
+                other.dims.insert(dim.to_owned(), 2 * *size as i64);
+                let mode = self.mode(settings, (Some(*rows as i64), settings.task()));
+                let task = crate::sema::Task::new(&other, &mode);
+                let found = crate::sema::settle(self.reading.text, task).finish();
+                if let Some(program) = &found.program
+                    && let Some(error) =
+                        subnet_steps::uses_number(&loss(whole), &loss(program), neurons)
+                {
+                    return Some(error);
+                }
+            }
+        }
+        None
+    }
+
+    /// The states of modules that are statistics of a step's rows, not of what they were before: steps leave them alone, and a program of its
+    /// own estimates them. The outer `None` is an error.
+    fn statistics(
+        &mut self,
+        settings: &Settings<'a>,
+        block: &mut Block,
+    ) -> Option<Option<(u64, Program)>> {
+        let Some(whole) = block.step.values().next_back() else {
+            return Some(None);
+        };
+        let running = |name: &String| {
+            let carried = self.training.carried.get(name);
+            carried.is_some_and(|carried| carried.kind == CarriedKind::Running)
+        };
+        let mut names = subnet_steps::learnt(whole);
+        names.retain(running);
+        for program in block.step.values() {
+            let read = sources_of(program);
+            names.retain(|name| !read.contains_key(name));
+        }
+        if names.is_empty() {
+            return Some(None);
+        }
+        let is_one = |output: &einsum::Output| {
+            let replaced = output.replaces.as_ref();
+            replaced.is_some_and(|name| names.contains(name))
+        };
+        for program in block.step.values_mut() {
+            program.outputs.retain(|output| !is_one(output));
+            *program = std::mem::take(program).needed();
+        }
+        let asked = settings.strategy.statistics;
+        let rows = block.rows.min(asked.map_or(STATISTICS, |(rows, _)| rows));
+        let how = (settings.over.map(|_| rows as i64), Task::Step);
+        let mut scratch = block.clone();
+        let mut program = self.step(settings, how, &mut scratch)?;
+        program.outputs.retain(is_one);
+        Some(Some((rows, program.needed())))
+    }
+
+    fn mode(&self, settings: &Settings<'a>, (rows, task): (Option<i64>, Task)) -> Mode {
+        let over = settings
+            .over
+            .map(|(name, _)| (name.to_owned(), rows.or(settings.batch)));
+        Mode {
+            over: over.into_iter().collect(),
+            step: Some((settings.number, task)),
+            constants: self.reading.base.constants.clone(),
+            ..Mode::default()
         }
     }
-    // What is given out is evaluated after training.
-    program
-        .outputs
-        .retain(|output| output.file.as_deref() != Some(EVALUATED));
-    feed(program, &training.carried);
-    let last = std::mem::take(program).needed();
-    *program = last;
-    Some(training)
+
+    /// One program of a step, checked.
+    fn step(
+        &mut self,
+        settings: &Settings<'a>,
+        how: (Option<i64>, Task),
+        block: &mut Block,
+    ) -> Option<Program> {
+        let mode = self.mode(settings, how);
+        let task = crate::sema::Task::new(self.reading.bindings, &mode);
+        let mut checker = crate::sema::settle(self.reading.text, task);
+        let inputs = std::mem::take(&mut checker.training.step.batch);
+        let carried = std::mem::take(&mut checker.training.step.carried);
+        let optimizer = std::mem::take(&mut checker.training.step.optimizer);
+        let found = checker.finish();
+        self.analysis.add(&found);
+        let program = found.program?;
+        block.optimizer = optimizer;
+        let mut read = sources_of(&program);
+        for output in &program.outputs {
+            // What is learnt is carried, also where no step reads it.
+            if let Some(name) = &output.replaces {
+                let tensor = program.tensor(output.tensor);
+                let about = (tensor.dtype, tensor.shape.clone(), Source::Fed);
+                read.entry(name.clone()).or_insert(about);
+            }
+        }
+        for input in inputs {
+            if read.contains_key(&input.name) && block.inputs.iter().all(|i| i.name != input.name) {
+                block.inputs.push(input);
+            }
+        }
+        self.carry(carried, &read);
+        Some(program)
+    }
+
+    /// Notes what a program reads of what is carried.
+    fn carry(&mut self, carried: Vec<(String, CarriedKind, Source)>, read: &Read) {
+        for (name, kind, begin) in carried {
+            let Some((dtype, shape, _)) = read.get(&name) else {
+                continue;
+            };
+            let (dtype, shape) = (*dtype, shape.clone());
+            self.training.carried.entry(name).or_insert(Carried {
+                kind,
+                begin,
+                dtype,
+                shape,
+            });
+        }
+    }
 }
 
 /// The sources of a program by name.
-pub(crate) fn sources_of(program: &Program) -> BTreeMap<String, (DType, Vec<u64>, Source)> {
+pub(crate) fn sources_of(program: &Program) -> Read {
     program
         .tensors
         .iter()
@@ -110,9 +323,9 @@ pub(crate) fn sources_of(program: &Program) -> BTreeMap<String, (DType, Vec<u64>
 }
 
 /// Puts what the session carries in the place of what a program would make anew: params and states.
-fn feed(program: &mut Program, carried: &[Carried]) {
+fn feed(program: &mut Program, carried: &BTreeMap<String, Carried>) {
     for tensor in &mut program.tensors {
-        let known = carried.iter().find(|carried| carried.name == tensor.name);
+        let known = carried.get(&tensor.name);
         let source = matches!(tensor.definition, einsum::Definition::Source(_));
         let fed = match known.map(|carried| carried.kind) {
             Some(CarriedKind::Param) => source,
@@ -125,248 +338,78 @@ fn feed(program: &mut Program, carried: &[Carried]) {
     }
 }
 
-/// The programs of one block.
-fn block(
-    text: Text<'_>,
-    bindings: &Bindings,
-    base: &Base<'_>,
-    analysis: &mut Analysis,
-    settings: &Settings<'_>,
-    at: usize,
-    training: &mut Training,
-) -> Option<Block> {
-    let batch = settings.batch.unwrap_or(1);
-    let rows = settings.rows.unwrap_or(1);
-    let known = analysis.program.is_some() && settings.total_steps.is_some();
-    let mut counts: Vec<Option<i64>> = vec![None];
-    if let (true, Some(_)) = (known, settings.over) {
-        let (sites, together) = (settings.sites, batch.saturating_mul(settings.sites));
-        let short = rows % together;
-        let mut all: Vec<i64> = vec![];
-        // Of a short step some sites may have a row more than others.
-        let full = if rows >= together { batch } else { 0 };
-        let longer = short / sites + i64::from(short % sites > 0);
-        for rows in [full, short / sites, longer] {
-            if short < sites && rows != full {
-                continue;
-            }
-            let (less, longer) = (rows / settings.parts, rows % settings.parts);
-            all.extend([less, less + i64::from(longer > 0)]);
-        }
-        all.retain(|rows| *rows > 0);
-        all.sort_unstable();
-        all.dedup();
-        counts = all.into_iter().rev().map(Some).collect();
-    }
-    let task = if settings.parts > 1 {
-        Task::Part
-    } else {
-        Task::Step
+/// Constants that are carried are computed once, from all data.
+fn constants(program: &mut Program, training: &Training) -> Option<Program> {
+    let wanted = |name: &String| {
+        let carried = training.carried.get(name);
+        let mut inputs = training.blocks.iter().flat_map(|block| &block.inputs);
+        carried.is_some_and(|carried| carried.kind == CarriedKind::Constant)
+            || inputs.any(|input| input.constant && input.name == *name)
     };
-    let mut block = Block {
-        name: format!("train.{}", at + 1),
-        span: settings.head,
-        rows: rows as u64,
-        batch: batch as u64,
+    let ids = (0..).map(einsum::TensorId).zip(&program.tensors);
+    let wanted = ids.filter(|(_, tensor)| wanted(&tensor.name));
+    let constants: Vec<einsum::Output> = wanted
+        .map(|(id, tensor)| einsum::Output {
+            tensor: id,
+            replaces: None,
+            file: None,
+            origin: tensor.origin,
+        })
+        .collect();
+    let outputs = std::mem::replace(&mut program.outputs, constants);
+    let found = (!program.outputs.is_empty()).then(|| program.clone().needed());
+    program.outputs = outputs;
+    found
+}
+
+/// A block without programs.
+fn empty_block(settings: &Settings<'_>, at: usize) -> Block {
+    Block {
+        rows: settings.rows.unwrap_or(1) as u64,
+        batch: settings.batch.unwrap_or(1) as u64,
         shuffle: settings.shuffle,
         steps_per_epoch: settings.steps_per_epoch.unwrap_or(1) as u64,
         steps: settings.total_steps.unwrap_or(0) as u64,
         parts: settings.parts as u64,
-        sites: settings.sites as u64,
-        rounds: None,
-        statistics: None,
-        inputs: vec![],
-        step: BTreeMap::new(),
-        apply: None,
-        optimizer: String::new(),
-        validate: None,
-        checkpoint: settings.checkpoint.clone(),
-    };
-    for rows in counts {
-        let program = step(
-            text,
-            bindings,
-            base,
-            analysis,
-            settings,
-            (rows, task),
-            &mut block,
-            training,
-        )?;
-        block.step.insert(rows.unwrap_or(1) as u64, program);
+        checkpoints: settings.checkpoint.clone(),
+        ..Block::named(format!("train.{}", at + 1))
     }
-    if task == Task::Part {
-        let how = (None, Task::Apply);
-        block.apply = Some(step(
-            text, bindings, base, analysis, settings, how, &mut block, training,
-        )?);
-    }
-    if known {
-        let found = statistics(
-            text, bindings, base, analysis, settings, &mut block, training,
-        )?;
-        block.statistics = found;
-    }
-    if let (Some(asked), true) = (&settings.strategy.rounds, known) {
-        let mut warnings = vec![];
-        match subnet_steps::rounds(asked, &block, training, &mut warnings) {
-            Ok(rounds) => {
-                if let Some(error) = number_used(text, bindings, base, settings, &block, &rounds) {
-                    analysis.diagnostics.push(error);
-                    return None;
-                }
-                block.rounds = Some(rounds);
-            }
-            Err(error) => {
-                analysis.diagnostics.push(error);
-                return None;
-            }
-        }
-        analysis.diagnostics.append(&mut warnings);
-    }
-    if let Some(validate) = &settings.validate {
-        let name = validate.name.0.to_owned();
-        let program = match validate.on {
-            None => evaluating(analysis.program.as_ref()?, &name)?,
-            Some(on) => {
-                let data = [listed(settings, &block)];
-                let listed =
-                    data_override::data_of(&data, validate.name, on, &validate.reads, analysis)?;
-                let wanted = Name {
-                    text: name.clone(),
-                    span: validate.name.1,
-                };
-                let mode = data_override::replacing(base, analysis, &listed, on, wanted)?;
-                let (found, carried) = data_override::pass(text, bindings, base, analysis, &mode);
-                let program = found.filter(|_| known)?;
-                carry(training, carried, &sources_of(&program));
-                evaluating(&program, &name)?
-            }
-        };
-        block.validate = Some((name, program, validate.every));
-    }
-    Some(block)
 }
 
-/// Returns whether the loss depends on how many neurons there are: the text is read with twice as many, one dim after the other.
-fn number_used(
-    text: Text<'_>,
-    bindings: &Bindings,
-    base: &Base<'_>,
-    settings: &Settings<'_>,
-    block: &Block,
-    rounds: &Rounds,
-) -> Option<Diagnostic> {
-    let (rows, whole) = block.step.iter().next_back()?;
-    let loss = |program: &Program| {
-        let mut loss = program.clone();
-        loss.outputs.truncate(1);
-        loss.needed()
-    };
-    let dims = text
-        .resolved
-        .names
-        .sources
-        .files
-        .first()
-        .into_iter()
-        .flat_map(|file| &file.ast.items);
-    let dims = dims.filter_map(|item| match &item.kind {
-        einc_syntax::ast::ItemKind::Dim { name, .. } => Some(name.text.clone()),
+/// The numbers of rows that the steps of a block have, or the parts of steps, the largest first; `None` where nothing is batched.
+fn numbers_of_rows(settings: &Settings<'_>) -> Vec<Option<i64>> {
+    if settings.over.is_none() {
+        return vec![None];
+    }
+    let (batch, rows) = (settings.batch.unwrap_or(1), settings.rows.unwrap_or(1));
+    let (sites, together) = (settings.sites, batch.saturating_mul(settings.sites));
+    let short = rows % together;
+    let mut all: Vec<i64> = vec![];
+    // Of a short step some sites may have a row more than others.
+    let full = if rows >= together { batch } else { 0 };
+    let longer = short / sites + i64::from(short % sites > 0);
+    for rows in [full, short / sites, longer] {
+        if short < sites && rows != full {
+            continue;
+        }
+        let (less, longer) = (rows / settings.parts, rows % settings.parts);
+        all.extend([less, less + i64::from(longer > 0)]);
+    }
+    all.retain(|rows| *rows > 0);
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().rev().map(Some).collect()
+}
+
+/// The dims of the program's own file, by name.
+fn dims_of(text: Text<'_>) -> impl Iterator<Item = &str> {
+    let files = text.resolved.names.sources.files.first();
+    let items = files.into_iter().flat_map(|file| &file.ast.items);
+    items.filter_map(|item| match &item.kind {
+        ItemKind::Dim { name, .. } => Some(name.text.as_str()),
         _ => None,
-    });
-    let mut sizes: Vec<u64> = rounds.neurons.iter().map(|layer| layer.size).collect();
-    sizes.dedup();
-    let task = if settings.parts > 1 {
-        Task::Part
-    } else {
-        Task::Step
-    };
-    for dim in dims.filter(|dim| settings.over.is_none_or(|(over, _)| over != dim)) {
-        for size in &sizes {
-            let mut other = bindings.clone();
-            other.dims.insert(dim.clone(), 2 * *size as i64);
-            let over = settings
-                .over
-                .map(|(name, _)| (name.to_owned(), Some(*rows as i64)));
-            let mode = Mode {
-                over: over.into_iter().collect(),
-                step: Some((settings.number, task)),
-                constants: base.constants.clone(),
-                ..Mode::default()
-            };
-            let found = crate::sema::settle(text, crate::sema::Task::new(&other, &mode)).finish();
-            if let Some(program) = &found.program
-                && let Some(error) =
-                    subnet_steps::uses_number(&loss(whole), &loss(program), &rounds.neurons)
-            {
-                return Some(error);
-            }
-        }
-    }
-    None
+    })
 }
-
-/// The states of modules that are statistics of a step's rows, not of what they were before: steps leave them alone, and a program of its
-/// own estimates them.
-fn statistics(
-    text: Text<'_>,
-    bindings: &Bindings,
-    base: &Base<'_>,
-    analysis: &mut Analysis,
-    settings: &Settings<'_>,
-    block: &mut Block,
-    training: &mut Training,
-) -> Option<Option<(u64, Program)>> {
-    let Some(whole) = block.step.values().next_back() else {
-        return Some(None);
-    };
-    let running = |name: &String| {
-        let own =
-            |carried: &&Carried| carried.name == *name && carried.kind == CarriedKind::Running;
-        training.carried.iter().any(|carried| own(&carried))
-    };
-    let mut names = subnet_steps::learnt(whole);
-    names.retain(running);
-    for program in block.step.values() {
-        let read = sources_of(program);
-        names.retain(|name| !read.contains_key(name));
-    }
-    if names.is_empty() {
-        return Some(None);
-    }
-    let is_one = |output: &einsum::Output| {
-        let replaced = output.replaces.as_ref();
-        replaced.is_some_and(|name| names.contains(name))
-    };
-    for program in block.step.values_mut() {
-        program.outputs.retain(|output| !is_one(output));
-        *program = std::mem::take(program).needed();
-    }
-    let rows = block.rows.min(
-        settings
-            .strategy
-            .statistics
-            .map_or(STATISTICS, |(rows, _)| rows),
-    );
-    let how = (settings.over.map(|_| rows as i64), Task::Step);
-    let mut scratch = block.clone();
-    let mut program = step(
-        text,
-        bindings,
-        base,
-        analysis,
-        settings,
-        how,
-        &mut scratch,
-        training,
-    )?;
-    program.outputs.retain(is_one);
-    Some(Some((rows, program.needed())))
-}
-
-/// Rows that statistics are estimated with, where nothing else is said.
-const STATISTICS: u64 = 1024;
 
 /// The part of a program that one scalar needs.
 fn evaluating(program: &Program, name: &str) -> Option<Program> {
@@ -387,74 +430,5 @@ fn listed(settings: &Settings<'_>, block: &Block) -> Vec<String> {
     match &settings.listed {
         Some((names, _)) => names.iter().map(|name| (*name).to_owned()).collect(),
         None => found.map(|input| input.name.clone()).collect(),
-    }
-}
-
-/// One program of a step, checked.
-#[allow(clippy::too_many_arguments)]
-fn step(
-    text: Text<'_>,
-    bindings: &Bindings,
-    base: &Base<'_>,
-    analysis: &mut Analysis,
-    settings: &Settings<'_>,
-    (rows, task): (Option<i64>, Task),
-    block: &mut Block,
-    training: &mut Training,
-) -> Option<Program> {
-    let over = settings
-        .over
-        .map(|(name, _)| (name.to_owned(), rows.or(settings.batch)));
-    let mode = Mode {
-        over: over.into_iter().collect(),
-        step: Some((settings.number, task)),
-        constants: base.constants.clone(),
-        ..Mode::default()
-    };
-    let mut checker = crate::sema::settle(text, crate::sema::Task::new(bindings, &mode));
-    let inputs = std::mem::take(&mut checker.training.step.batch);
-    let carried = std::mem::take(&mut checker.training.step.carried);
-    let optimizer = std::mem::take(&mut checker.training.step.optimizer);
-    let found = checker.finish();
-    analysis.add(&found);
-    let program = found.program?;
-    block.optimizer = optimizer;
-    let mut read = sources_of(&program);
-    for output in &program.outputs {
-        // What is learnt is carried, also where no step reads it.
-        if let Some(name) = &output.replaces {
-            let tensor = program.tensor(output.tensor);
-            let about = (tensor.dtype, tensor.shape.clone(), Source::Fed);
-            read.entry(name.clone()).or_insert(about);
-        }
-    }
-    for input in inputs {
-        if read.contains_key(&input.name) && block.inputs.iter().all(|i| i.name != input.name) {
-            block.inputs.push(input);
-        }
-    }
-    carry(training, carried, &read);
-    Some(program)
-}
-
-/// Notes what a program reads of what is carried.
-fn carry(
-    training: &mut Training,
-    carried: Vec<(String, CarriedKind, Source)>,
-    read: &BTreeMap<String, (DType, Vec<u64>, Source)>,
-) {
-    for (name, kind, begin) in carried {
-        let Some((dtype, shape, _)) = read.get(&name) else {
-            continue;
-        };
-        if training.carried.iter().all(|c| c.name != name) {
-            training.carried.push(Carried {
-                name,
-                dtype: *dtype,
-                shape: shape.clone(),
-                begin,
-                kind,
-            });
-        }
     }
 }

@@ -8,20 +8,9 @@
 
 use crate::sema::Checker;
 use crate::subnets::Asked;
+use ein_plan::training::States;
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
-
-/// The fate of the optimizer's states at the end of a round.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum States {
-    /// They go where their params go.
-    #[default]
-    Travel,
-    /// Every round begins with new ones.
-    Reset,
-    /// They stay at their sites, each with its own.
-    Stay,
-}
 
 /// Rounds of steps that every site makes by itself.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use crate::sema::{
     train::strategy,
     train::training::{Block, CarriedKind, Rounds, Subnet, Training},
 };
-use crate::subnets::{self, Failure, Found};
+use crate::subnets::{self, Failure, Found, Neurons};
 use ein_plan::{Node, Origin, Scalar, relation::piece};
 use einc_diag::{Diagnostic, FileId, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub(crate) fn learnt(program: &Program) -> Vec<String> {
     program.outputs.iter().filter_map(replaced).collect()
 }
 
-/// The rounds of a block whose steps are known.
+/// The rounds of a block whose steps are known, and what counts its neurons.
 ///
 /// # Errors
 /// Obstacles to subnets.
@@ -39,23 +39,18 @@ pub(crate) fn rounds(
     block: &Block,
     training: &Training,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Result<Rounds, Diagnostic> {
+) -> Result<(Rounds, Vec<Neurons>), Diagnostic> {
     let whole = block.step.values().next_back();
     let mut given: Vec<String> = vec![];
     for program in block.step.values().chain(&block.apply) {
         given.extend(learnt(program));
     }
-    let kind = |name: &String| {
-        let carried = training
-            .carried
-            .iter()
-            .find(|carried| carried.name == *name);
-        carried.map(|carried| carried.kind)
-    };
+    let kind = |name: &String| training.carried.get(name).map(|carried| carried.kind);
     let mut seen = BTreeSet::new();
     given.retain(|name| kind(name) != Some(CarriedKind::Gradient) && seen.insert(name.clone()));
     let mut rounds = Rounds {
         local_steps: asked.local_steps,
+        sites: asked.sites as u32,
         parts: asked.parts.unwrap_or(1) as u32,
         states: asked.states,
         neurons: vec![],
@@ -71,7 +66,7 @@ pub(crate) fn rounds(
             step: block.step.clone(),
             apply: block.apply.clone(),
         });
-        return Ok(rounds);
+        return Ok((rounds, vec![]));
     };
     let params: BTreeSet<String> = rounds
         .learnt
@@ -146,7 +141,7 @@ pub(crate) fn rounds(
     }
     rounds.of_part.clear();
     for part in 0..parts as u32 {
-        let size = |layer: &subnets::Neurons| piece(layer.size, parts as u32, part).1;
+        let size = |layer: &Neurons| piece(layer.size, parts as u32, part).1;
         let sizes: Vec<u64> = neurons.iter().map(size).collect();
         let known = rounds
             .subnets
@@ -172,22 +167,25 @@ pub(crate) fn rounds(
             });
         }
     }
-    rounds.neurons = neurons;
+    let named = neurons.iter();
+    rounds.neurons = named
+        .map(|layer| (layer.name.clone(), layer.size))
+        .collect();
     rounds.summed = summed;
-    Ok(rounds)
+    Ok((rounds, neurons))
 }
 
 /// Where a loss computes with the number of neurons of a layer: `other` is the same loss with another number of them.
 pub(crate) fn uses_number(
     loss: &Program,
     other: &Program,
-    neurons: &[subnets::Neurons],
+    neurons: &[Neurons],
 ) -> Option<Diagnostic> {
     let named = |program: &Program, name: &str| {
         let found = program.tensors.iter().find(|tensor| tensor.name == name);
         found.map(|tensor| tensor.shape.clone())
     };
-    let grown = |layer: &&subnets::Neurons| {
+    let grown = |layer: &&Neurons| {
         let (name, dim) = &layer.params[0];
         let size = named(other, name).and_then(|shape| shape.get(*dim).copied());
         size.is_some_and(|size| size != layer.size)

@@ -18,149 +18,20 @@ use crate::sema::{
     sizes::size::Size,
     train::block::Settings,
 };
-use crate::subnets::Neurons;
 use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Name, StringLiteral};
 use std::collections::{BTreeMap, HashMap};
 
-pub use crate::sema::train::block::Every;
-pub use crate::sema::train::strategy::States;
 pub use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
+pub use ein_plan::training::{BatchInput, Carried, CarriedKind, Every, States, Subnet, Validation};
 
-/// A training: its blocks and the tensors that it carries, beside the program that is evaluated after it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Training {
-    /// The blocks in order.
-    pub blocks: Vec<Block>,
-    /// Everything that is carried from program to program, with how it begins.
-    pub carried: Vec<Carried>,
-    /// Gives the constants that depend on data, if there are any.
-    pub constants: Option<Program>,
-}
-
-/// A tensor that is carried.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Carried {
-    /// Its full name.
-    pub name: String,
-    /// Element type.
-    pub dtype: DType,
-    /// Extents.
-    pub shape: Vec<u64>,
-    /// How it begins; `Unbound`: it is a constant, given by the program of the constants.
-    pub begin: Source,
-    /// Its kind to the user.
-    pub kind: CarriedKind,
-}
-
-/// The kind of a carried tensor, to the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CarriedKind {
-    /// A param, trained or not.
-    Param,
-    /// A state of an optimizer.
-    State,
-    /// A state of a module.
-    Running,
-    /// A sum of gradients, which begins anew with every batch.
-    Gradient,
-    /// An input that is not batched.
-    Input,
-    /// A constant that depends on data.
-    Constant,
-}
-
-/// A tensor of the data, of which a step sees some rows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BatchInput {
-    /// Its full name, in the steps and in the data.
-    pub name: String,
-    /// The dimension that the rows are counted by.
-    pub axis: usize,
-    /// Element type.
-    pub dtype: DType,
-    /// Extents of all of it.
-    pub shape: Vec<u64>,
-    /// Where it comes from; `Unbound` also for a constant.
-    pub source: Source,
-    /// True if it is a constant of the program, not an input.
-    pub constant: bool,
-}
-
-/// A `train` block.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Block {
-    /// `train.1` for the first.
-    pub name: String,
-    /// Its first line.
-    pub span: Span,
-    /// Rows of the data; 1 where nothing is batched.
-    pub rows: u64,
-    /// Rows of a batch.
-    pub batch: u64,
-    /// True if the rows of every epoch are shuffled.
-    pub shuffle: bool,
-    /// Steps of an epoch.
-    pub steps_per_epoch: u64,
-    /// Steps of the block.
-    pub steps: u64,
-    /// In how many parts a batch is taken.
-    pub parts: u64,
-    /// The data that the steps read.
-    pub inputs: Vec<BatchInput>,
-    /// Sites whose batches a step has side by side; 1 if all make one batch together.
-    pub sites: u64,
-    /// If the sites make steps by themselves: how. `step` and `apply` are then of the whole net.
-    pub rounds: Option<Rounds>,
-    /// Gives the states of modules that are statistics of rows, with how many rows.
-    pub statistics: Option<(u64, Program)>,
-    /// By number of rows: a step or, with several parts, the gradients of a part. The first output is the loss; the others are
-    /// successors of carried tensors.
-    pub step: BTreeMap<u64, Program>,
-    /// With several parts: takes the gradients to the new parameters.
-    pub apply: Option<Program>,
-    /// The optimizer's name: blocks with the same one share its states.
-    pub optimizer: String,
-    /// The scalar that is validated, by which program, how often.
-    pub validate: Option<(String, Program, Every)>,
-    /// Where checkpoints are written, how often, and how many are kept.
-    pub checkpoint: Option<(String, Every, Option<u64>)>,
-}
-
+/// A training with its programs, as [`ein_plan::training`] describes it.
+pub type Training = ein_plan::training::Training<Program>;
+/// A `train` block with its programs.
+pub type Block = ein_plan::training::TrainBlock<Program>;
 /// Rounds of steps that every site makes by itself.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rounds {
-    /// Steps of a round.
-    pub local_steps: u64,
-    /// Into how many parts neurons are dealt; 1: every site has all.
-    pub parts: u32,
-    /// The fate of the optimizer's states between rounds.
-    pub states: States,
-    /// The layers.
-    pub neurons: Vec<Neurons>,
-    /// The carried tensors that are dealt: by name the dimensions that count neurons, with the number of the layer.
-    pub dealt: BTreeMap<String, Vec<(usize, usize)>>,
-    /// Everything that a step gives on, in the order of its outputs.
-    pub learnt: Vec<String>,
-    /// Weights of sums over neurons that no statistic follows, with the number of dealt indices of the sum.
-    pub summed: Vec<(String, u32)>,
-    /// Steps of a subnet, by the sizes of its layers.
-    pub subnets: Vec<Subnet>,
-    /// By part, which subnet it is of.
-    pub of_part: Vec<usize>,
-}
-
-/// The programs of a net with some of the neurons.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Subnet {
-    /// Neurons of each layer.
-    pub sizes: Vec<u64>,
-    /// By number of rows: a step or the gradients of a part.
-    pub step: BTreeMap<u64, Program>,
-    /// Applies the gradients of parts.
-    pub apply: Option<Program>,
-}
+pub type Rounds = ein_plan::training::Rounds<Program>;
 
 /// The part of a batch's work that a program computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::super::average::mean;
 use super::super::blocks::{Dealt, Rest, moved, slab};
 use super::super::deal::Deal;
 use super::super::resident::{Resident, whole_kind};
-use super::super::{Runner, States};
+use super::super::{CarriedKind, Runner, States};
 use super::Team;
 use crate::error::RunError;
 use crate::meet::agree;
@@ -35,7 +35,7 @@ impl Team<'_, '_> {
     /// Whether it is a state of the optimizer.
     pub(super) fn is_state(&self, name: &str) -> bool {
         let carried = self.own.session.carried.get(name);
-        carried.is_some_and(|carried| carried.saved && !carried.model)
+        carried.is_some_and(|carried| carried.kind == CarriedKind::State)
     }
 
     /// What a tensor rests like at home, whole at every site or in pieces.
