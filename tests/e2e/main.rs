@@ -27,4 +27,5 @@ mod sparse_files;
 mod spill;
 mod subnets;
 mod sweeps;
+mod windows;
 mod wrong_input;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use ein_plan::{IndexId, Mesh, Plan, memory, traffic};
+use ein_plan::{IndexId, Mesh, Plan, RelationId, Step, memory, traffic};
 use einc_core::einsum::Program;
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::random::case;
@@ -41,6 +41,13 @@ fn check_statements(ia: &ia::Program, plan: &Plan) {
     let mut received = vec![traffic::Received::default(); plan.sites as usize];
     let mut sent = 0;
     for step in &plan.steps {
+        if let ein_plan::Operation::Window { input } = &step.operation {
+            for (site, bytes) in lacking(plan, step, *input).into_iter().enumerate() {
+                received[site].bytes += bytes;
+                sent += bytes;
+            }
+            continue;
+        }
         let (ein_plan::Operation::Broadcast { input } | ein_plan::Operation::Shuffle { input }) =
             &step.operation
         else {
@@ -64,6 +71,41 @@ fn check_statements(ia: &ia::Program, plan: &Plan) {
     for (site, peak) in memory::peaks(plan).iter().enumerate() {
         assert!(plan.mesh.sites() > site as u32 || peak.bytes == 0);
     }
+}
+
+/// By site: the bytes of the elements of its windows that no tuple of the input at that site has, one by one.
+fn lacking(plan: &Plan, step: &Step, input: RelationId) -> Vec<u64> {
+    let from = plan.kind(input);
+    let width: u64 = step
+        .kind
+        .array
+        .columns
+        .iter()
+        .map(|c| c.size() as u64)
+        .sum();
+    let of_site = |site: u32| {
+        let held: Vec<Vec<(u64, u64)>> = from
+            .keys_at(site, &plan.mesh)
+            .map(|key| from.ranges(&key))
+            .collect();
+        let has = |at: &[u64]| {
+            held.iter().any(|ranges| {
+                let mut dims = at.iter().zip(ranges);
+                dims.all(|(at, (start, length))| (*start..start + length).contains(at))
+            })
+        };
+        let mut lacks = 0;
+        for key in step.kind.keys_at(site, &plan.mesh) {
+            let ranges = step.kind.ranges(&key);
+            let shape: Vec<u64> = ranges.iter().map(|(_, length)| *length).collect();
+            for at in tra::chunk::positions(&shape) {
+                let at: Vec<u64> = at.iter().zip(&ranges).map(|(x, (s, _))| x + s).collect();
+                lacks += u64::from(!has(&at)) * width;
+            }
+        }
+        lacks
+    };
+    (0..plan.sites).map(of_site).collect()
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn tra_is_verified() {
         ),
         (
             "x: {i: 4/2} f32[i] = source x from unbound\ny: {i: 4/2} f32[i] = join(x{i}) over [i] (f32[4]) [i: 4] f32 = a0[3 - i]",
-            "more than the piece at hand",
+            "more than the part at hand",
         ),
         (
             "x: {i: 4/2} f32[i] = source x from unbound\ny: {i: 4/2} f32[] = join(x{i}) over [i] (f32[4]) [| i: 4] f32 = sum a0[i]",

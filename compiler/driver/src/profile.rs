@@ -74,11 +74,16 @@ fn of_plan(plan: &Plan) -> Vec<Known> {
 
 fn operation(plan: &Plan, members: usize, number: usize) -> &'static str {
     match plan.steps[number].operation {
-        Operation::Broadcast { .. } | Operation::Shuffle { .. } if members > 1 => "exchange",
+        Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Window { .. }
+            if members > 1 =>
+        {
+            "exchange"
+        }
         _ if members > 1 => "sweep",
         Operation::Source { .. } => "source",
         Operation::Broadcast { .. } => "broadcast",
         Operation::Shuffle { .. } => "shuffle",
+        Operation::Window { .. } => "window",
         Operation::LocalJoin { .. } => "local join",
         Operation::LocalAggregate { .. } => "local aggregate",
         Operation::LocalConcat { .. } => "local concat",

@@ -54,7 +54,9 @@ impl Checking<'_> {
                 Event::Step(step) => {
                     open |= self.rests[step];
                     match self.plan.steps[step].operation {
-                        Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
+                        Operation::Broadcast { .. }
+                        | Operation::Shuffle { .. }
+                        | Operation::Window { .. } => {
                             self.checks[step] |= open;
                             open &= !self.checks[step];
                         }

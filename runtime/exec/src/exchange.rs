@@ -9,8 +9,10 @@
 use crate::error::{ErrorKind, RunError};
 use crate::movement::{Begun, parcels};
 use crate::walk::Walker;
+use crate::windows;
 use ein_comm::Communicator;
 use ein_device::BufferType;
+use ein_plan::Operation;
 use std::time::Instant;
 
 impl Walker<'_> {
@@ -47,7 +49,13 @@ impl Walker<'_> {
                 .first()
                 .ok_or_else(|| RunError::internal("a local step moves nothing"))?;
             let (from, tuples) = (plan.kind(*input), self.tuples(*input)?);
-            let own = parcels(&self.comm, &plan.mesh, from, &step.kind, tuples)?;
+            let own = match &step.operation {
+                Operation::Window { .. } => {
+                    let places = (&self.comm as &dyn Communicator, &*self.options.device);
+                    windows::parcels(places, &plan.mesh, from, &step.kind, tuples)?
+                }
+                _ => parcels(&self.comm, &plan.mesh, from, &step.kind, tuples)?,
+            };
             self.comm.begin(member.0 as usize);
             self.comm.count(&own.outgoing);
             members.push((own.incoming.iter().map(Vec::len).collect(), own.place));

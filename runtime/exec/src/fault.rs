@@ -143,6 +143,7 @@ fn index(plan: &Plan, relation: RelationId, dimension: u32) -> Option<&str> {
         }
         Operation::Broadcast { input }
         | Operation::Shuffle { input }
+        | Operation::Window { input }
         | Operation::LocalConcat { input, .. } => index(plan, *input, dimension),
         _ => None,
     }

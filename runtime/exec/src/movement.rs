@@ -10,6 +10,7 @@
 
 use crate::error::RunError;
 use crate::store::{Tuple, Tuples};
+use crate::windows;
 use ein_comm::{Communicator, Ticket};
 use ein_device::{BufferType, Device};
 use ein_plan::relation::{sender, sites_at};
@@ -40,9 +41,23 @@ pub(crate) fn movement(
     if one_to_all && mesh.sites() == comm.sites() && comm.sites() > 1 {
         return gather((comm, device), mesh, from, tuples);
     }
-    let parcels = parcels(comm, mesh, from, to, tuples)?;
+    exchanged((comm, device), mesh, (from, false), to, tuples)
+}
+
+/// The tuples that `to` gives this site, each part from the site that has it; the flag says that they are windows of `from`.
+pub(crate) fn exchanged(
+    (comm, device): (&dyn Communicator, &dyn Device),
+    mesh: &Mesh,
+    (from, windows): (&RelationType, bool),
+    to: &RelationType,
+    tuples: &Tuples,
+) -> Result<Tuples, RunError> {
+    let parcels = match windows {
+        true => windows::parcels((comm, device), mesh, from, to, tuples)?,
+        false => parcels(comm, mesh, from, to, tuples)?,
+    };
     let arrived = comm.exchange(parcels.outgoing, &parcels.incoming)?;
-    Ok(parcels.place.filled(from, arrived, device))
+    Ok(parcels.place.filled(to, arrived, device))
 }
 
 /// What a site sends and gets in a movement.
@@ -56,19 +71,29 @@ pub(crate) struct Parcels {
 }
 
 /// Where what arrives belongs.
-pub(crate) struct Place {
-    /// What is here already.
-    kept: Tuples,
-    /// By site: the keys of what comes from it.
-    keys: Vec<Vec<Vec<u32>>>,
+pub(crate) enum Place {
+    /// It is whole tuples.
+    Tuples {
+        /// What is here already.
+        kept: Tuples,
+        /// By site: the keys of what comes from it.
+        keys: Vec<Vec<Vec<u32>>>,
+    },
+    /// It is parts of windows.
+    Windows(windows::Parts),
 }
 
 impl Place {
-    /// The result: what is kept, and what has arrived.
-    pub fn filled(self, from: &RelationType, arrived: Vec<Tuple>, device: &dyn Device) -> Tuples {
-        let mut tuples = self.kept;
-        tuples.extend(together(from, self.keys, arrived, device));
-        tuples
+    /// The result, which is of type `to`: what is kept, and what has arrived.
+    pub fn filled(self, to: &RelationType, arrived: Vec<Tuple>, device: &dyn Device) -> Tuples {
+        match self {
+            Place::Tuples { kept, keys } => {
+                let mut tuples = kept;
+                tuples.extend(together(to, keys, arrived, device));
+                tuples
+            }
+            Place::Windows(parts) => parts.filled(to, arrived, device),
+        }
     }
 }
 
@@ -101,7 +126,7 @@ pub(crate) fn parcels(
     Ok(Parcels {
         outgoing,
         incoming: keys.iter().map(|keys| kinds(from, keys)).collect(),
-        place: Place { kept, keys },
+        place: Place::Tuples { kept, keys },
     })
 }
 
@@ -150,7 +175,7 @@ fn receivers(
     sites
 }
 
-fn tuple(tuples: &Tuples, key: &[u32]) -> Result<Tuple, RunError> {
+pub(crate) fn tuple(tuples: &Tuples, key: &[u32]) -> Result<Tuple, RunError> {
     tuples.get(key).cloned().ok_or_else(|| {
         RunError::internal(format!(
             "the tuple {key:?} to be sent is not where its placement says"

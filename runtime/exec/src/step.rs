@@ -93,9 +93,10 @@ impl Walker<'_> {
             Operation::LocalFilter { input, key, value } => {
                 local::filter(&self.place(), *input, *key, *value, &step.kind)
             }
-            Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Loop { .. } => {
-                Err(RunError::internal("this step makes nothing here"))
-            }
+            Operation::Broadcast { .. }
+            | Operation::Shuffle { .. }
+            | Operation::Window { .. }
+            | Operation::Loop { .. } => Err(RunError::internal("this step makes nothing here")),
         }
     }
 

@@ -415,13 +415,19 @@ impl<'a> Walker<'a> {
     }
 
     fn moved(&self, step: &Step) -> Result<Tuples, RunError> {
-        let (Operation::Broadcast { input } | Operation::Shuffle { input }) = &step.operation
-        else {
-            return Err(RunError::internal("a local step moves nothing"));
-        };
-        let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);
         let places = (&self.comm as &dyn Communicator, &*self.options.device);
-        movement::movement(places, &self.plan.mesh, from, &step.kind, tuples)
+        let mesh = &self.plan.mesh;
+        match &step.operation {
+            Operation::Broadcast { input } | Operation::Shuffle { input } => {
+                let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);
+                movement::movement(places, mesh, from, &step.kind, tuples)
+            }
+            Operation::Window { input } => {
+                let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);
+                movement::exchanged(places, mesh, (from, true), &step.kind, tuples)
+            }
+            _ => Err(RunError::internal("a local step moves nothing")),
+        }
     }
 
     /// Checks what a step made, keeps it, and frees what is not needed any more.

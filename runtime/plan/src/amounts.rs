@@ -10,7 +10,7 @@
 
 use crate::format::Format;
 use crate::mesh::Mesh;
-use crate::relation::{AxisRole, KeyDim, Placement, RelationType, piece, sites_at};
+use crate::relation::{ArrayDim, AxisRole, KeyDim, Placement, RelationType, sites_at};
 
 /// The most placements of one relation whose union is computed from intersections, of which there are 2 to this.
 const MOST_TERMS: usize = 8;
@@ -68,14 +68,25 @@ impl<'a> Amounts<'a> {
     }
 
     fn elements(kind: &'a RelationType, mesh: &'a Mesh, each: u128) -> Amounts<'a> {
-        let whole = kind.array.dims.iter().filter(|dim| dim.cut.is_none());
-        let factor = whole.fold(each, |n, dim| n.saturating_mul(dim.extent.into()));
+        let length = |dim: &ArrayDim, coordinate: u32| -> u128 {
+            let frontier = |number: u32| {
+                let key = &kind.keys[number as usize];
+                (key.extent, key.pieces)
+            };
+            // It depends on no other key dimension than its own.
+            dim.range(frontier, &vec![coordinate; kind.keys.len()])
+                .1
+                .into()
+        };
+        let fixed = kind.array.dims.iter().filter(|dim| dim.key().is_none());
+        let factor = fixed.fold(each, |n, dim| n.saturating_mul(length(dim, 0)));
         Amounts::new(&kind.keys, mesh, factor, |number, coordinate| {
-            let cut = kind.array.dims.iter().filter(|dim| dim.cut == Some(number));
-            cut.fold(1, |n: u128, dim| {
-                let pieces = kind.keys[number as usize].pieces;
-                n.saturating_mul(piece(dim.extent, pieces, coordinate).1.into())
-            })
+            let dims = kind
+                .array
+                .dims
+                .iter()
+                .filter(|dim| dim.key() == Some(number));
+            dims.fold(1, |n: u128, dim| n.saturating_mul(length(dim, coordinate)))
         })
     }
 

@@ -15,7 +15,7 @@ impl Operation {
     pub fn moves(&self) -> bool {
         matches!(
             self,
-            Operation::Broadcast { .. } | Operation::Shuffle { .. }
+            Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Window { .. }
         )
     }
 }

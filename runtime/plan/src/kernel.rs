@@ -276,7 +276,7 @@ impl Graph {
 }
 
 /// A position as an affine form over indices: `constant + Σ coefficient · index`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Affine {
     /// The constant term.
     pub constant: i64,
@@ -330,6 +330,26 @@ impl Graph {
 }
 
 impl Affine {
+    /// The least and the greatest value of what it adds to its term in the index `but`, over the whole range of every other index;
+    /// `None` if that cannot be counted. An index without values counts as one with a single value.
+    pub fn reach(
+        &self,
+        extent: impl Fn(IndexId) -> u64,
+        but: Option<IndexId>,
+    ) -> Option<(i64, i64)> {
+        let mut reach = (self.constant, self.constant);
+        for (index, coefficient) in &self.terms {
+            if Some(*index) == but {
+                continue;
+            }
+            let last = i64::try_from(extent(*index)).ok()?.saturating_sub(1);
+            let far = coefficient.checked_mul(last.max(0))?;
+            reach.0 = reach.0.checked_add(far.min(0))?;
+            reach.1 = reach.1.checked_add(far.max(0))?;
+        }
+        Some(reach)
+    }
+
     fn times(&self, factor: i64) -> Option<Affine> {
         Affine {
             constant: 0,

@@ -39,6 +39,7 @@ pub mod sweep;
 pub mod traffic;
 pub mod training;
 pub mod verify;
+pub mod window;
 pub mod work;
 
 pub use dtype::{DType, Scalar};
@@ -46,7 +47,7 @@ pub use fault::{Fault, KernelError, Problem};
 pub use format::Format;
 pub use function::{Function, floor_quotient, remainder};
 pub use ids::{KernelId, Origin, RelationId};
-pub use kernel::{Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
+pub use kernel::{Affine, Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
 pub use library::Library;
 pub use loops::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
 pub use mesh::Mesh;
@@ -55,7 +56,7 @@ pub use plan::{
 };
 pub use points::{Point, Position, Update};
 pub use reduction::Reduction;
-pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, piece};
+pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, Window, piece};
 pub use schedule::{LoopKernel, LoopKind};
 pub use source::{FileRef, Part, Source};
 pub use succession::{Settled, Succession, Successions};

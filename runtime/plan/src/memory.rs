@@ -243,6 +243,7 @@ impl Held<'_> {
         }
         match step.operation {
             Operation::Broadcast { .. } | Operation::Shuffle { .. } => self.moved(step),
+            Operation::Window { .. } => self.make(own, &step.kind),
             Operation::Loop {
                 value: LoopValue::State(block, state) | LoopValue::Last(block, state),
             } => self.rename(Name::State(block, state), own, &step.kind),

@@ -222,6 +222,9 @@ fn operation(line: &mut Line<'_>, plan: &Plan, kind: &RelationType) -> Result<Op
         "shuffle" => Operation::Shuffle {
             input: line.relation()?,
         },
+        "window" => Operation::Window {
+            input: line.relation()?,
+        },
         "join" | "fold" | "update" => {
             let fold = line.fold(word)?;
             let keys = fold.as_ref().map_or(&kind.keys, |fold| &fold.keys);

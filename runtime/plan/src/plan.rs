@@ -113,6 +113,12 @@ pub enum Operation {
         /// What is sent.
         input: RelationId,
     },
+    /// A shuffle to windows: every tuple of the result is the part of the whole tensor that its type says; each site gets
+    /// what it lacks of its tuples.
+    Window {
+        /// What parts are taken of: its tuples are pieces of a tensor.
+        input: RelationId,
+    },
     /// ⋈ᴸ: for every output key whose input tuples are all at this site, the kernel of their arrays. One
     /// input: λᴸ with a re-key.
     LocalJoin {

@@ -23,7 +23,7 @@ use crate::lifetime::{Event, events};
 use crate::loops::{BlockId, Bound, LoopValue};
 use crate::mesh::Mesh;
 use crate::plan::{Fold, Operation, Output, Plan, Range, Step};
-use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType};
+use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType, Window};
 use crate::schedule::{Verdict, candidates};
 use crate::source::Source;
 use expression::{body, indices, number};
@@ -229,7 +229,16 @@ pub fn mesh(mesh: &Mesh, sites: u32) -> String {
 /// `f32[i, 6]`: a cut dimension is its key's name, a whole one its extent.
 fn array(array: &ArrayType, keys: &[KeyDim]) -> String {
     let dims = array.dims.iter().map(|dim| match dim.cut {
-        None => dim.extent.to_string(),
+        None => match dim.window {
+            None => dim.extent.to_string(),
+            Some(window) => {
+                let (low, high) = (
+                    bound(window, window.low, keys),
+                    bound(window, window.high, keys),
+                );
+                format!("{low}..{high} of {}", dim.extent)
+            }
+        },
         Some(cut) => {
             let name = key(keys, cut);
             match keys.get(cut as usize) {
@@ -239,6 +248,23 @@ fn array(array: &ArrayType, keys: &[KeyDim]) -> String {
         }
     });
     format!("{}[{}]", columns(&array.columns), list(dims))
+}
+
+/// One end of a window: `i+1`, `-i+99`, `2*i-1`, `7`.
+fn bound(window: Window, offset: i64, keys: &[KeyDim]) -> String {
+    let Some(number) = window.key else {
+        return offset.to_string();
+    };
+    let name = key(keys, number);
+    let moved = match window.scale {
+        1 => name,
+        -1 => format!("-{name}"),
+        scale => format!("{scale}*{name}"),
+    };
+    match offset {
+        0 => moved,
+        offset => format!("{moved}{offset:+}"),
+    }
 }
 
 /// `join`, or `fold {i: 10/2, k: 6/4@xy} keep {i}`.
@@ -422,6 +448,7 @@ impl Plan {
             Operation::Source { name, source } => format!("source {} from {source}", Name(name)),
             Operation::Broadcast { input } => format!("broadcast {input}"),
             Operation::Shuffle { input } => format!("shuffle {input}"),
+            Operation::Window { input } => format!("window {input}"),
             Operation::LocalJoin {
                 inputs,
                 kernel,

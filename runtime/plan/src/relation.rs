@@ -70,12 +70,105 @@ pub fn piece(extent: u64, pieces: u32, number: u32) -> (u64, u64) {
 }
 
 /// One dimension of the arrays of a relation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ArrayDim {
     /// Extent of the whole tensor along this dimension.
     pub extent: u64,
-    /// The key dimension whose piece this array holds; `None`: the whole extent.
+    /// The key dimension whose piece this array holds; `None`: the whole extent, or what `window` says.
     pub cut: Option<u32>,
+    /// The part of the extent that this array holds, where it is no piece; then `cut` is `None`. Windows of neighbouring
+    /// tuples may overlap, and one key dimension may move the windows of several array dimensions.
+    pub window: Option<Window>,
+}
+
+/// The positions of an array dimension that a tuple holds because a kernel reads them: those from `scale · i + low` to
+/// `scale · i + high`, for all i of the piece of `key`, as far as they are inside the dimension.
+///
+/// ```text
+/// x[i-1 .. i+1 of 100] under {i: 100/4}   tuple 0 holds 0..=25, tuple 1 holds 24..=50
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Window {
+    /// The key dimension whose piece moves it; `None`: it is the same in every tuple.
+    pub key: Option<u32>,
+    /// How far it moves with a step along the key dimension's range; 0 without a key.
+    pub scale: i64,
+    /// The first position, relative to `scale · i`.
+    pub low: i64,
+    /// The last position, relative to `scale · i`; not below `low`.
+    pub high: i64,
+}
+
+impl Window {
+    /// The positions `(start, length)` of a dimension of this extent, for the piece `(start, length)` of the key dimension;
+    /// the piece is not looked at where there is no key.
+    pub fn range(&self, extent: u64, piece: (u64, u64)) -> (u64, u64) {
+        let (first, last) = match (self.key, piece) {
+            (None, _) => (0, 0),
+            (Some(_), (start, 0)) => return (start.min(extent), 0),
+            (Some(_), (start, length)) => (
+                i128::from(self.scale) * i128::from(start),
+                i128::from(self.scale) * i128::from(start + length - 1),
+            ),
+        };
+        let end = i128::from(extent);
+        let from = (first.min(last) + i128::from(self.low)).clamp(0, end);
+        let to = (first.max(last) + i128::from(self.high) + 1).clamp(from, end);
+        // Both are between 0 and the extent.
+        (from as u64, (to - from) as u64)
+    }
+}
+
+impl ArrayDim {
+    /// A dimension that every tuple holds whole.
+    pub fn whole(extent: u64) -> ArrayDim {
+        ArrayDim::new(extent, None)
+    }
+
+    /// A dimension of which a tuple holds the piece of a key dimension, or all of it.
+    pub fn new(extent: u64, cut: Option<u32>) -> ArrayDim {
+        ArrayDim {
+            extent,
+            cut,
+            window: None,
+        }
+    }
+
+    /// A dimension of which a tuple holds a window.
+    pub fn windowed(extent: u64, window: Window) -> ArrayDim {
+        ArrayDim {
+            extent,
+            cut: None,
+            window: Some(window),
+        }
+    }
+
+    /// Whether every tuple holds all of it.
+    pub fn is_whole(&self) -> bool {
+        self.cut.is_none() && self.window.is_none()
+    }
+
+    /// The key dimension on which it depends which part a tuple holds.
+    pub fn key(&self) -> Option<u32> {
+        self.cut.or(self.window.and_then(|window| window.key))
+    }
+
+    /// The range `(start, length)` that a tuple holds; `frontier` gives a key dimension's extent and pieces, and `key` the tuple's
+    /// coordinates.
+    pub fn range(&self, frontier: impl Fn(u32) -> (u64, u32), key: &[u32]) -> (u64, u64) {
+        let coordinate = |number: u32| key[number as usize];
+        match (self.cut, self.window) {
+            (Some(cut), _) => piece(self.extent, frontier(cut).1, coordinate(cut)),
+            (None, Some(window)) => {
+                let of_key = window.key.map_or((0, 0), |number| {
+                    let (extent, pieces) = frontier(number);
+                    piece(extent, pieces, coordinate(number))
+                });
+                window.range(self.extent, of_key)
+            }
+            (None, None) => (0, self.extent),
+        }
+    }
 }
 
 /// The arrays of a relation: dimensions and the element types of the columns (one, except for carriers).
@@ -166,16 +259,19 @@ impl RelationType {
             .try_fold(1u64, |n, k| n.checked_mul(u64::from(k.pieces)))
     }
 
+    /// Whether its tuples hold windows, which may overlap, in place of pieces.
+    pub fn is_windowed(&self) -> bool {
+        self.array.dims.iter().any(|dim| dim.window.is_some())
+    }
+
     /// The range `(start, length)` of each array dimension in the tuple with this key.
     pub fn ranges(&self, key: &[u32]) -> Vec<(u64, u64)> {
-        self.array
-            .dims
-            .iter()
-            .map(|dim| match dim.cut {
-                Some(k) => piece(dim.extent, self.keys[k as usize].pieces, key[k as usize]),
-                None => (0, dim.extent),
-            })
-            .collect()
+        let frontier = |number: u32| {
+            let dim = &self.keys[number as usize];
+            (dim.extent, dim.pieces)
+        };
+        let dims = self.array.dims.iter();
+        dims.map(|dim| dim.range(frontier, key)).collect()
     }
 
     /// Bytes of the tuple with this key, all columns.

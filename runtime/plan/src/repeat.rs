@@ -110,10 +110,7 @@ pub fn scalar(dtype: DType, mesh: &Mesh) -> RelationType {
 pub fn collected(value: &RelationType, dim: u32, rounds: u64) -> RelationType {
     let mut kind = value.clone();
     let at = (dim as usize).min(kind.array.dims.len());
-    let counts = ArrayDim {
-        extent: rounds,
-        cut: None,
-    };
+    let counts = ArrayDim::whole(rounds);
     kind.array.dims.insert(at, counts);
     kind
 }

@@ -1,7 +1,7 @@
 //! What each step sends between sites, from types and placements alone.
 //!
 //! Two figures: the transfers by which plans are compared (f floats for each copy that the result has: a shuffle
-//! f, a broadcast to s sites f·s), and what really leaves a site (a tuple that is already where it goes is not
+//! f, a broadcast to s sites f·s, windows what each site lacks of its own), and what really leaves a site (a tuple that is already where it goes is not
 //! sent). "Floats" are elements of any type. Plans must be verified. Must not know transports.
 //!
 //! ```text
@@ -9,7 +9,10 @@
 //! ```
 
 use crate::amounts::Amounts;
+use crate::format::Format;
 use crate::plan::{Operation, Plan, Step};
+use crate::relation::RelationType;
+use crate::window;
 
 /// What a step sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,9 +116,10 @@ fn of_step(plan: &Plan, step: &Step) -> Traffic {
     let copies = u128::from(step.kind.placement.copies(&plan.mesh));
     let floats = Amounts::floats(&step.kind, &plan.mesh).total();
     Traffic {
-        transfer: match received.is_empty() {
-            true => 0,
-            false => whole(floats.saturating_mul(copies)),
+        transfer: match &step.operation {
+            Operation::Window { .. } => sum.floats,
+            _ if received.is_empty() => 0,
+            _ => whole(floats.saturating_mul(copies)),
         },
         floats: sum.floats,
         bytes: sum.bytes,
@@ -125,6 +129,9 @@ fn of_step(plan: &Plan, step: &Step) -> Traffic {
 
 /// By site of the mesh: what it receives in a step; empty for a local step.
 fn received_in(plan: &Plan, step: &Step) -> Vec<Received> {
+    if let Operation::Window { input } = &step.operation {
+        return windows_in(plan, step, plan.kind(*input));
+    }
     let (Operation::Broadcast { input } | Operation::Shuffle { input }) = &step.operation else {
         return vec![];
     };
@@ -143,6 +150,20 @@ fn received_in(plan: &Plan, step: &Step) -> Vec<Received> {
         .zip(bytes)
         .map(|(floats, bytes)| Received { floats, bytes })
         .collect()
+}
+
+/// By site of the mesh: what it receives of windows.
+fn windows_in(plan: &Plan, step: &Step, input: &RelationType) -> Vec<Received> {
+    let columns = step.kind.array.columns.iter();
+    let bytes: u64 = columns
+        .map(|column| Format::default().bytes(*column, 1))
+        .sum();
+    let lacking = window::lacking(input, &step.kind, &plan.mesh).into_iter();
+    let received = lacking.map(|elements| Received {
+        floats: elements.saturating_mul(step.kind.array.columns.len() as u64),
+        bytes: elements.saturating_mul(bytes),
+    });
+    received.collect()
 }
 
 fn whole(amount: u128) -> u64 {

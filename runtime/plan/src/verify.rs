@@ -32,14 +32,14 @@ mod sweep;
 pub mod types;
 
 use crate::ids::RelationId;
-use crate::kernel::Kernel;
+use crate::kernel::{IndexId, Kernel, NodeId};
 use crate::plan::{JoinInput, Operation, Output, Plan, Range, Step, same_cut};
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, KeyDim, RelationType, piece};
 use location::{Actual, Coordinate, Required, satisfies};
 use std::collections::HashSet;
 
-pub use types::{folded, kept, key_dims, mesh, placement, reduced, relation_type};
+pub use types::{folded, kept, key_dims, mesh, placement, reduced, relation_type, window_of};
 
 /// The most sites that a plan may have.
 pub const MOST_SITES: u32 = 1 << 16;
@@ -103,6 +103,7 @@ impl Operation {
             Operation::LocalJoin { inputs, .. } => inputs.iter().map(|i| i.relation).collect(),
             Operation::Broadcast { input }
             | Operation::Shuffle { input }
+            | Operation::Window { input }
             | Operation::LocalAggregate { input, .. }
             | Operation::LocalConcat { input, .. }
             | Operation::LocalTile { input, .. }
@@ -186,6 +187,18 @@ fn content(
         }
         Operation::Shuffle { input } if grows(input) => Err("a shuffle gives no copies".into()),
         Operation::Broadcast { input } | Operation::Shuffle { input } => Ok(of(input)),
+        Operation::Window { input } => {
+            let (keys, array) = (&result.keys, &result.array);
+            windows(of(input), keys, array)?;
+            Ok((keys.clone(), array.clone()))
+        }
+        Operation::LocalFilter { input, .. }
+        | Operation::LocalConcat { input, .. }
+        | Operation::LocalTile { input, .. }
+            if plan.kind(*input).is_windowed() =>
+        {
+            Err("it re-arranges windows".into())
+        }
         Operation::LocalAggregate {
             input,
             keep,
@@ -203,7 +216,7 @@ fn content(
             let new = keys.len() as u32;
             let key = result.keys.last().ok_or("it has no key dimension")?;
             match array.dims.get_mut(*array_dim as usize) {
-                Some(dim) if dim.cut.is_none() => dim.cut = Some(new),
+                Some(dim) if dim.is_whole() => dim.cut = Some(new),
                 _ => return Err(format!("array dimension {array_dim} is not whole")),
             }
             keys.push(key.clone());
@@ -222,6 +235,28 @@ fn content(
     }
 }
 
+/// Whether arrays under these keys can be windows of others: both are parts of one tensor, the others disjoint ones.
+pub fn windows(
+    (from_keys, from): (Vec<KeyDim>, ArrayType),
+    keys: &[KeyDim],
+    array: &ArrayType,
+) -> Result<(), String> {
+    let extents =
+        |array: &ArrayType| -> Vec<u64> { array.dims.iter().map(|dim| dim.extent).collect() };
+    if extents(&from) != extents(array) || from.columns != array.columns {
+        return Err("its arrays are no parts of what it takes parts of".into());
+    }
+    let cuts = |number: u32| from.dims.iter().any(|dim| dim.cut == Some(number));
+    if from.dims.iter().any(|dim| dim.window.is_some()) || !(0..from_keys.len() as u32).all(cuts) {
+        return Err("it takes parts of what are no pieces of a tensor".into());
+    }
+    let moves = |number: u32| array.dims.iter().any(|dim| dim.key() == Some(number));
+    match (0u32..).zip(keys).find(|(number, _)| !moves(*number)) {
+        None => Ok(()),
+        Some((_, key)) => Err(format!("`{}` says nothing of its parts", key.name)),
+    }
+}
+
 fn aggregate(
     (keys, mut array): (Vec<KeyDim>, ArrayType),
     keep: &[u32],
@@ -237,6 +272,9 @@ fn aggregate(
             "its input holds no carriers of {}",
             reduction.name()
         ));
+    }
+    if array.dims.iter().any(|dim| dim.window.is_some()) {
+        return Err("it aggregates windows".into());
     }
     for dim in &mut array.dims {
         let Some(cut) = dim.cut else { continue };
@@ -310,10 +348,7 @@ fn join(
             }
         }
         if !reduced {
-            dims.push(ArrayDim {
-                extent: index.extent,
-                cut,
-            });
+            dims.push(ArrayDim::new(index.extent, cut));
         }
     }
     reads(plan, inputs, kernel, ranges)?;
@@ -323,7 +358,7 @@ fn join(
     })
 }
 
-/// A dimension that is cut is read by the index with the same pieces only.
+/// What a tuple of an operand holds of a dimension is all that the joined tuple reads of it.
 fn reads(
     plan: &Plan,
     inputs: &[JoinInput],
@@ -334,20 +369,58 @@ fn reads(
         let input = &inputs[operand as usize];
         let dims = &plan.kind(input.relation).array.dims;
         for (number, (position, dim)) in positions.iter().zip(dims).enumerate() {
-            let Some(cut) = dim.cut else { continue };
-            let range = kernel
-                .graph
-                .as_index(*position)
-                .map(|index| ranges[index.0 as usize]);
-            if range != Some(Range::Key(input.keys[cut as usize])) {
+            if !holds(kernel, *position, ranges, dim, &input.keys) {
                 return Err(format!(
-                    "dimension {number} of {} is cut, but read beyond the piece at hand",
+                    "dimension {number} of {} is cut, but read beyond the part at hand",
                     input.relation
                 ));
             }
         }
     }
     Ok(())
+}
+
+/// Whether a tuple's part of a dimension has every position at which a kernel reads it in the joined tuple: the piece of the index
+/// that reads it, or a window around the affine form of the position. `keys` says which key dimension of the join is which of the
+/// operand's.
+pub fn holds(
+    kernel: &Kernel,
+    position: NodeId,
+    ranges: &[Range],
+    dim: &ArrayDim,
+    keys: &[u32],
+) -> bool {
+    let joined = |key: u32| Range::Key(keys[key as usize]);
+    if let Some(cut) = dim.cut {
+        let index = kernel.graph.as_index(position);
+        return index.map(|index| ranges[index.0 as usize]) == Some(joined(cut));
+    }
+    let Some(window) = dim.window else {
+        return true;
+    };
+    let moved_by = |index: IndexId| {
+        window
+            .key
+            .is_some_and(|key| ranges[index.0 as usize] == joined(key))
+    };
+    let form = kernel.graph.as_affine(position);
+    // A library operation reads whole matrices, wherever its positions are.
+    let Some(form) = form.filter(|_| kernel.library().is_none()) else {
+        return false;
+    };
+    let by = form.terms.iter().find(|(index, _)| moved_by(*index));
+    let extent = |index: IndexId| kernel.indices[index.0 as usize].extent;
+    let reach = form.reach(extent, by.map(|(index, _)| *index));
+    let scale = by.map_or(0, |(_, coefficient)| *coefficient);
+    let last = i64::try_from(dim.extent).map_or(i64::MAX, |extent| extent - 1);
+    reach.is_some_and(|(low, high)| {
+        // Positions outside of the tensor are in no part of it.
+        let (low, high) = match window.key {
+            None => (low.max(0), high.min(last)),
+            Some(_) => (low, high),
+        };
+        scale == window.scale && (low > high || window.low <= low && high <= window.high)
+    })
 }
 
 /// An input of a step, and which coordinates its keys and the result's have in common.
@@ -409,6 +482,7 @@ fn meetings(plan: &Plan, step: &Step) -> Vec<Meeting> {
         Operation::Source { .. }
         | Operation::Broadcast { .. }
         | Operation::Shuffle { .. }
+        | Operation::Window { .. }
         | Operation::Loop { .. } => {
             vec![]
         }
@@ -447,6 +521,9 @@ fn output(plan: &Plan, output: &Output) -> Result<(), String> {
     let shape: Vec<u64> = array.dims.iter().map(|dim| dim.extent).collect();
     if array.columns != [output.dtype] || shape != output.shape {
         return Err(format!("{} is {}", output.relation, step.kind));
+    }
+    if step.kind.is_windowed() {
+        return Err(format!("{} holds windows", output.relation));
     }
     for (number, key) in (0..).zip(&step.kind.keys) {
         if key.pieces > 1 && !array.dims.iter().any(|dim| dim.cut == Some(number)) {

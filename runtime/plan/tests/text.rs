@@ -280,7 +280,7 @@ fn types_lifetimes_and_outputs_are_verified() {
     );
     assert_eq!(
         broken("a0[i, k] * a1[k, j]", "a0[i, 0] * a1[k, j]"),
-        "r2: dimension 1 of r0 is cut, but read beyond the piece at hand"
+        "r2: dimension 1 of r0 is cut, but read beyond the part at hand"
     );
     assert_eq!(
         broken("aggregate sum", "aggregate mean"),

@@ -70,7 +70,7 @@ pub fn of_plan(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
         for (load, flops) in load.iter_mut().zip(&flops) {
             *load = load.saturating_add(flops.saturating_mul(times.into()));
         }
-        let transfer = transfer(relation, &program.mesh);
+        let transfer = transfer(program, relation);
         let all = sent.times(times);
         cost.transfer = (cost.transfer).saturating_add(transfer.saturating_mul(times.into()));
         cost.floats = cost.floats.saturating_add(all.floats);
@@ -94,11 +94,20 @@ pub fn of_plan(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
 }
 
 /// Values that making a relation transfers: of a moved one, its values times the copies of each.
-pub fn transfer(relation: &ia::Relation, mesh: &Mesh) -> u128 {
+/// Of windows, what each site lacks of its own.
+pub fn transfer(program: &ia::Program, relation: &ia::Relation) -> u128 {
+    let mesh = &program.mesh;
     let copies = u128::from(relation.kind.placement.copies(mesh));
     match relation.operation {
         Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
             floats(&relation.kind.keys, &relation.kind.array).saturating_mul(copies)
+        }
+        Operation::Window { input } => {
+            let input = &program.relation(input).kind;
+            let lacking = ein_plan::window::lacking(input, &relation.kind, mesh).into_iter();
+            let columns = relation.kind.array.columns.len() as u128;
+            let sum = lacking.fold(0, |sum: u128, n| sum.saturating_add(n.into()));
+            sum.saturating_mul(columns)
         }
         _ => 0,
     }

@@ -98,6 +98,7 @@ pub fn check(program: &Program, layout: &Layout) -> Result<(), String> {
         for role in rest {
             match role {
                 TensorRole::Partial => return fail("it rests as addends"),
+                TensorRole::Window(..) => return fail("it rests in windows"),
                 TensorRole::Cut(dim) if *dim as usize >= tensor.shape.len() => {
                     return fail("an axis cuts a dimension that is not there");
                 }
@@ -174,6 +175,8 @@ pub fn chunking_finer(
         dims: of(&classes.dims),
         addends: vec![],
         scattered: vec![],
+        windowed: rules.windowed(program, layout),
+        moving: vec![],
     };
     for (at, tensor) in program.tensors.iter().enumerate() {
         let (mut addends, mut scattered) = (vec![], vec![]);
@@ -186,6 +189,9 @@ pub fn chunking_finer(
                 scattered = rules.scattered(&again, &chunking.dims[at], &tensor.shape);
             }
         }
+        chunking
+            .moving
+            .push(rules.moving(tensor, &layout.statements[at]));
         chunking.addends.push(addends);
         chunking.scattered.push(scattered);
     }
@@ -251,6 +257,39 @@ impl Rules<'_> {
     /// the counts.
     fn matters(&self, axis: u8) -> bool {
         self.deterministic || self.mesh.count(axis) > 1
+    }
+
+    /// By tensor: whether it is worth while to read it in windows, that is unless every site has the whole anyway.
+    fn windowed(&self, program: &Program, layout: &Layout) -> Vec<bool> {
+        let windowed = |(tensor, rest): (&Tensor, &Vec<TensorRole>)| {
+            let free = matches!(&tensor.definition, Definition::Source(source) if source.is_free());
+            let mut axes = rest.iter().zip(&self.mesh.axes);
+            !free && axes.any(|(role, count)| *count > 1 && *role != TensorRole::Every)
+        };
+        program
+            .tensors
+            .iter()
+            .zip(&layout.rests)
+            .map(windowed)
+            .collect()
+    }
+
+    /// By index of a statement: whether windows move with it. In deterministic mode a reduction reads the same arrays whatever
+    /// the number of sites, hence no windows.
+    fn moving(&self, tensor: &Tensor, roles: &[StatementRole]) -> Vec<bool> {
+        let Definition::Statement { kernel, .. } = &tensor.definition else {
+            return vec![];
+        };
+        // A library operation reads whole matrices.
+        if kernel.library().is_some() || self.deterministic && kernel.reduction.is_some() {
+            return vec![];
+        }
+        let moves = |index: usize| {
+            let role = StatementRole::Index(IndexId(index as u32));
+            let mut axes = roles.iter().zip(&self.mesh.axes);
+            axes.any(|(other, count)| *other == role && *count > 1)
+        };
+        (0..kernel.indices.len()).map(moves).collect()
     }
 
     /// Returns the cut that is left of each index in a statement's carriers.
@@ -343,7 +382,7 @@ pub fn places(program: &Program, layout: &Layout, lowered: &Lowered) -> Places {
             let role = |role: &TensorRole| match role {
                 TensorRole::First => AxisRole::First,
                 TensorRole::Cut(dim) => key_or_every(dims[*dim as usize].cut),
-                TensorRole::Every | TensorRole::Partial => AxisRole::Every,
+                TensorRole::Every | TensorRole::Partial | TensorRole::Window(..) => AxisRole::Every,
             };
             let roles = rest.iter().map(role).collect();
             places.rests.insert(id, normal(&layout.mesh, roles));
@@ -413,7 +452,7 @@ fn combined(
     let role = |(axis, (role, rest)): (u8, (&StatementRole, &TensorRole))| match rest {
         TensorRole::First => AxisRole::First,
         TensorRole::Cut(dim) => key_or_every(by_dim(*dim)),
-        TensorRole::Partial => AxisRole::First,
+        TensorRole::Partial | TensorRole::Window(..) => AxisRole::First,
         TensorRole::Every if !again => AxisRole::Every,
         TensorRole::Every => match role {
             StatementRole::First => AxisRole::First,

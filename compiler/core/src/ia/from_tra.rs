@@ -9,6 +9,7 @@
 //! | σ(p)(R) | σᴸ(p)(R) |
 //! | TILE(d, size)(R) | λᴸ(keyTile, arrayTile)(R) |
 //! | CONCAT(keyDim, arrayDim)(R) | Σᴸ(keyDimᶜ, arrayConcat)(SHUF(keyDimᶜ)(R)) |
+//! | WINDOW(boxes)(R) | SHUF to the boxes: each site gets what it lacks of its own, wherever R is |
 //!
 //! Where operators run and relations rest may be prescribed ([`Places`]). A join for which nothing is prescribed is
 //! placed where its inputs cost the fewest transfers. Sources and the operators that only re-arrange tuples (REKEY,
@@ -143,6 +144,7 @@ impl Translation<'_> {
             | tra::Operation::Rekey { .. }
             | tra::Operation::Filter { .. }
             | tra::Operation::Tile { .. }
+            | tra::Operation::Window { .. }
             | tra::Operation::Concat { .. } => {}
             tra::Operation::Loop { value } => {
                 let placement = self.place_value(id, *value);
@@ -360,11 +362,31 @@ impl Translation<'_> {
             | tra::Operation::Aggregate { .. }
             | tra::Operation::Transform { .. }
             | tra::Operation::Loop { .. } => None,
+            tra::Operation::Window { input } => {
+                let (first, from) = match self.base(*input) {
+                    Some(base) => (0, self.relations[base.0 as usize].kind.clone()),
+                    None => {
+                        let own = self.own_placement(*input);
+                        let kind = &self.program.relation(*input).kind;
+                        (self.make_cost(*input, &own)?, kind.placed(own))
+                    }
+                };
+                let kind = self.program.relation(id).kind.placed(placement.clone());
+                let lacking = ein_plan::window::lacking(&from, &kind, &self.places.mesh);
+                let lacking = lacking.into_iter().map(u128::from);
+                Some(lacking.fold(first, u128::saturating_add))
+            }
             _ => {
                 let (input, required) = self.arrange(id, placement)?;
                 Some(self.way(input, &required).0)
             }
         }
+    }
+
+    /// The physical relation that is moved for readers, if there is one yet.
+    fn base(&self, id: RelationId) -> Option<RelationId> {
+        let first = self.versions[id.0 as usize].first().copied();
+        self.bases[id.0 as usize].or(first)
     }
 
     /// Returns whether a source is read so if nothing is prescribed: once, and by one site only if it cannot be cut.
@@ -412,7 +434,8 @@ impl Translation<'_> {
         let relation = self.program.relation(id);
         let keys = &relation.kind.keys;
         let inputs = relation.operation.inputs();
-        let Some(input) = inputs.first() else {
+        let windows = matches!(relation.operation, tra::Operation::Window { .. });
+        let Some(input) = inputs.first().filter(|_| !windows) else {
             return spread(keys, &self.places.mesh);
         };
         let after = image(&self.own_placement(*input), |dim| {
@@ -427,11 +450,7 @@ impl Translation<'_> {
             Version::Use(version) => Ok(version),
             Version::Make(placement) => self.make(id, placement),
             Version::Move(placement) => {
-                let first = self.versions[id.0 as usize].first().copied();
-                let from = match self.bases[id.0 as usize].or(first) {
-                    Some(version) => version,
-                    None => self.make(id, self.own_placement(id))?,
-                };
+                let from = self.based(id)?;
                 let actual = &self.relations[from.0 as usize].kind.placement;
                 let operation = match actual.grows_to(&placement) {
                     true => Operation::Broadcast { input: from },
@@ -442,11 +461,22 @@ impl Translation<'_> {
         }
     }
 
+    /// [`Translation::base`]; made where it is by itself, if there is none.
+    fn based(&mut self, id: RelationId) -> Result<RelationId, String> {
+        match self.base(id) {
+            Some(base) => Ok(base),
+            None => self.make(id, self.own_placement(id)),
+        }
+    }
+
     fn make(&mut self, id: RelationId, placement: Placement) -> Result<RelationId, String> {
         let operation = match &self.program.relation(id).operation {
             tra::Operation::Source { name, source } => Operation::Source {
                 name: name.clone(),
                 source: source.clone(),
+            },
+            tra::Operation::Window { input } => Operation::Window {
+                input: self.based(*input)?,
             },
             operation => {
                 let (input, required) = self

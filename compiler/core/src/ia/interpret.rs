@@ -120,6 +120,13 @@ fn operator(
                 .map(|key| anywhere(&key).map(|chunk| (key.clone(), chunk.clone())))
                 .collect()
         }
+        Operation::Window { input } => {
+            let anywhere = relations[input.0 as usize].iter().flatten();
+            let all: Content = anywhere
+                .flat_map(|site| site.iter().map(|(key, chunk)| (key.clone(), chunk.clone())))
+                .collect();
+            chunks::window(&all, &kind_of(input), &kind, &keys)
+        }
         Operation::LocalJoin {
             inputs,
             kernel,

@@ -20,6 +20,23 @@ pub enum TensorRole {
     Partial,
     /// Only coordinate 0 holds it.
     First,
+    /// Each coordinate holds a window of it, as a statement reads it; never where a tensor rests.
+    Window(WindowRead, WindowAxis),
+}
+
+/// A way in which statements read a tensor in windows; equal numbers mean equal windows of tensors of one shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WindowRead(pub u32);
+
+/// What one axis of the mesh does to windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WindowAxis {
+    /// All coordinates hold the same ones.
+    Every,
+    /// Only coordinate 0 holds them.
+    First,
+    /// They move with this index of those that the windows speak of.
+    Index(IndexId),
 }
 
 /// The role of one axis of the mesh for a statement.

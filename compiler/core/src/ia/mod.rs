@@ -48,6 +48,11 @@ pub enum Operation {
         /// The relation that is sent.
         input: RelationId,
     },
+    /// SHUF to windows: every tuple is the part of the whole tensor that the result's type says; a site gets what it lacks of its own.
+    Window {
+        /// The relation of which parts are sent.
+        input: RelationId,
+    },
     /// ⋈ᴸ.
     LocalJoin {
         /// Operands in the kernel's order.
@@ -118,6 +123,7 @@ impl Operation {
             }
             Operation::Broadcast { input }
             | Operation::Shuffle { input }
+            | Operation::Window { input }
             | Operation::LocalAggregate { input, .. }
             | Operation::LocalFilter { input, .. }
             | Operation::LocalMap { input, .. }
@@ -147,6 +153,7 @@ impl Operation {
             }
             Operation::Broadcast { input }
             | Operation::Shuffle { input }
+            | Operation::Window { input }
             | Operation::LocalAggregate { input, .. }
             | Operation::LocalFilter { input, .. }
             | Operation::LocalMap { input, .. }
@@ -279,7 +286,7 @@ pub fn content(kind: &RelationType) -> crate::tra::Type {
 /// Number of values in a relation, of all columns: each element of the array as often as there are keys that do
 /// not cut it.
 pub fn floats(keys: &[ein_plan::KeyDim], array: &ein_plan::ArrayType) -> u128 {
-    let cuts = |number: u32| array.dims.iter().any(|dim| dim.cut == Some(number));
+    let cuts = |number: u32| array.dims.iter().any(|dim| dim.key() == Some(number));
     let copies = (0u32..).zip(keys).filter(|(number, _)| !cuts(*number));
     let copies = copies.map(|(_, key)| u128::from(key.pieces));
     let extents = array.dims.iter().map(|dim| u128::from(dim.extent));

@@ -75,6 +75,9 @@ fn operation(
         (false, "shuffle") => Operation::Shuffle {
             input: names.read(line)?,
         },
+        (false, "window") => Operation::Window {
+            input: names.read(line)?,
+        },
         (true, "join" | "fold") => {
             let fold = line.fold(word)?;
             let keys = fold.as_ref().map_or(keys, |fold| &fold.keys);

@@ -74,7 +74,9 @@ pub fn requirements(program: &Program, relation: &Relation) -> Result<Vec<Requir
     };
     match &relation.operation {
         Operation::Source { .. } | Operation::Loop { .. } => Ok(vec![]),
-        Operation::Broadcast { .. } | Operation::Shuffle { .. } => Ok(vec![Required::Any]),
+        Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Window { .. } => {
+            Ok(vec![Required::Any])
+        }
         Operation::LocalJoin { inputs, fold, .. } => Ok(inputs
             .iter()
             .map(|input| of_join_input(input, fold.as_ref(), result))

@@ -48,6 +48,7 @@ fn operation(program: &Program, operation: &Operation, keys: &[KeyDim]) -> Strin
         Operation::Source { name, source } => format!("source {} from {source}", Name(name)),
         Operation::Broadcast { input } => format!("broadcast {}", name(input)),
         Operation::Shuffle { input } => format!("shuffle {}", name(input)),
+        Operation::Window { input } => format!("window {}", name(input)),
         Operation::LocalJoin {
             inputs,
             kernel,

@@ -1,7 +1,7 @@
 //! The verifier of IA programs. Invariants:
 //!
 //! - names are unique; inputs stand before their users; types are well formed and are those that the operators
-//!   give ([`crate::tra::typing`]), kernels read no more than the piece at hand;
+//!   give ([`crate::tra::typing`]), kernels read no more than the part at hand;
 //! - the mesh is one of the sites; a placement has a role for each axis, key dimensions on axes that number their
 //!   blocks;
 //! - loops nest, and their values have the types and placements of what they are of;
@@ -89,6 +89,7 @@ fn verify_type(program: &Program, relation: &Relation) -> Result<(), String> {
             return Err("a shuffle gives no copies".into());
         }
         Operation::Broadcast { input } | Operation::Shuffle { input } => kind_of(input),
+        Operation::Window { input } => typing::window(&kind_of(input), &kind)?,
         Operation::LocalJoin {
             inputs,
             kernel,

@@ -203,6 +203,7 @@ fn operation(
         Operation::Source { name, source } => ein_plan::Operation::Source { name, source },
         Operation::Broadcast { input } => ein_plan::Operation::Broadcast { input },
         Operation::Shuffle { input } => ein_plan::Operation::Shuffle { input },
+        Operation::Window { input } => ein_plan::Operation::Window { input },
         Operation::LocalJoin {
             inputs,
             kernel,

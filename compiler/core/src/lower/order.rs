@@ -140,7 +140,7 @@ fn of_stretch(program: &Program, stretch: &[usize]) -> Vec<usize> {
 fn is_small(program: &Program, relation: &Relation) -> bool {
     let moves = matches!(
         relation.operation,
-        Operation::Broadcast { .. } | Operation::Shuffle { .. }
+        Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Window { .. }
     );
     let held = || {
         let amounts = Amounts::bytes(&relation.kind, &program.mesh);

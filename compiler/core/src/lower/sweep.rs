@@ -171,8 +171,23 @@ fn tuple(kind: &RelationType, rows: usize) -> (u64, u64) {
 
 /// Extents of the largest tuple.
 fn extents(kind: &RelationType) -> impl Iterator<Item = u64> + '_ {
-    kind.array.dims.iter().map(|dim| match dim.cut {
-        None => dim.extent,
-        Some(cut) => dim.extent.div_ceil(kind.keys[cut as usize].pieces.into()),
-    })
+    let pieces = |key: u32| u64::from(kind.keys[key as usize].pieces);
+    kind.array
+        .dims
+        .iter()
+        .map(move |dim| match (dim.cut, dim.window) {
+            (Some(cut), _) => dim.extent.div_ceil(pieces(cut)),
+            (None, None) => dim.extent,
+            (None, Some(window)) => {
+                let moved = window.key.map_or(0, |key| {
+                    let longest = kind.keys[key as usize].extent.div_ceil(pieces(key));
+                    window
+                        .scale
+                        .unsigned_abs()
+                        .saturating_mul(longest.saturating_sub(1))
+                });
+                let wide = window.high.abs_diff(window.low) + 1;
+                dim.extent.min(moved.saturating_add(wide))
+            }
+        })
 }

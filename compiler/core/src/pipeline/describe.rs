@@ -290,6 +290,7 @@ pub fn operator(operation: &Operation) -> &'static str {
         Operation::Source { .. } => "source",
         Operation::Broadcast { .. } => "broadcast",
         Operation::Shuffle { .. } => "shuffle",
+        Operation::Window { .. } => "window",
         Operation::LocalJoin { .. } => "local join",
         Operation::LocalAggregate { .. } => "local aggregate",
         Operation::LocalFilter { .. } => "local filter",
@@ -308,6 +309,7 @@ pub fn text(program: &Program, relation: &Relation) -> String {
         Operation::Source { .. } => "source".into(),
         Operation::Broadcast { input } => format!("broadcast {}", name(input)),
         Operation::Shuffle { input } => format!("shuffle {}", name(input)),
+        Operation::Window { input } => format!("window {}", name(input)),
         Operation::LocalJoin { inputs, kernel, .. } => {
             let names: Vec<&str> = inputs.iter().map(|input| name(&input.relation)).collect();
             if let Some(library) = kernel.library() {
@@ -373,6 +375,7 @@ fn because(program: &Program, id: RelationId) -> String {
     let relation = program.relation(id);
     let input = match relation.operation {
         Operation::Broadcast { input } | Operation::Shuffle { input } => program.relation(input),
+        Operation::Window { input } => return window_reason(program, id, program.relation(input)),
         _ => return String::new(),
     };
     let cut = |relation: &Relation, of: &dyn Fn(u32) -> bool| -> Vec<String> {
@@ -435,6 +438,23 @@ fn because(program: &Program, id: RelationId) -> String {
             to.join(" and ")
         ),
     }
+}
+
+/// Why windows are taken: who reads which part.
+fn window_reason(program: &Program, id: RelationId, input: &Relation) -> String {
+    let relation = program.relation(id);
+    let who = readers(program, id)
+        .first()
+        .map_or("the program".into(), |reader| {
+            format!("`{}`{}", reader.tensor, place(program, reader.origin))
+        });
+    let array = relation.kind.to_string();
+    let windows = array.split(" @ ").next().unwrap_or_default();
+    let rests = ein_plan::print::placement(&input.kind.placement, &input.kind.keys);
+    format!(
+        "{who} reads `{}` in the windows {windows}: each site gets what it lacks of its own; `{}` rests at {rests}",
+        relation.tensor, relation.tensor
+    )
 }
 
 /// The computation that a relation moves whole for because it reads it by anything but an index alone, and the first such dimension of

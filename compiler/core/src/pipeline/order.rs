@@ -161,6 +161,7 @@ impl ProductOnMesh<'_> {
             let goods = TransferItem {
                 shape: &tensor.shape,
                 columns: 1.0,
+                windows: &problem.windows,
             };
             let moved = convert(goods, counts, from, to);
             moved.map_or(f64::INFINITY, |moved| {

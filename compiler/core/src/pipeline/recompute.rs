@@ -178,6 +178,7 @@ fn recipe(
             | ia::Operation::Loop { .. }
             | ia::Operation::Broadcast { .. }
             | ia::Operation::Shuffle { .. }
+            | ia::Operation::Window { .. }
     );
     if !local || relation.block.is_some() || made.len() >= MOST_STEPS {
         return false;

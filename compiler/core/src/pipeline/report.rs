@@ -265,7 +265,7 @@ impl PlanReport {
 impl PlanStep {
     /// Returns whether tuples go to other sites.
     pub fn moves(&self) -> bool {
-        matches!(self.operator.as_str(), "broadcast" | "shuffle")
+        matches!(self.operator.as_str(), "broadcast" | "shuffle" | "window")
     }
 }
 

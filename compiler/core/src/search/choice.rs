@@ -9,9 +9,10 @@
 //! needs A (Cut(0), Cut(1)), B (Every, Cut(0)); gives (Cut(0), Partial); a quarter of the work
 //! ```
 
-use super::convert::{Counts, Roles, placements, share};
+use super::convert::{Counts, Roles, TransferItem, placements, share, share_of};
 use super::mesh::AXES;
 use super::problem::{Problem, Statement};
+use super::windows;
 use crate::ia::layout::{StatementRole, TensorRole, roles as tensor_roles};
 use ein_plan::IndexId;
 
@@ -73,7 +74,15 @@ pub fn choice(
     let needs: Vec<Roles> = statement
         .reads
         .iter()
-        .map(|read| place(&|index| read.dims[index.0 as usize], TensorRole::Every))
+        .map(|read| {
+            let shape = &problem.tensors[read.tensor].shape;
+            let windows = read
+                .windows
+                .as_ref()
+                .and_then(|of| windows::needed(&problem.windows, shape, of, run, counts));
+            let plain = || place(&|index| read.dims[index.0 as usize], TensorRole::Every);
+            windows.unwrap_or_else(plain)
+        })
         .collect();
     let own = &problem.tensors[tensor];
     let made = share(&own.shape, counts, gives) * own.width;
@@ -85,7 +94,12 @@ pub fn choice(
     let mut touched = made.max(addends);
     for (read, need) in statement.reads.iter().zip(&needs) {
         let operand = &problem.tensors[read.tensor];
-        touched += share(&operand.shape, counts, *need) * operand.width / read.passed as f64;
+        let goods = TransferItem {
+            shape: &operand.shape,
+            columns: 1.0,
+            windows: &problem.windows,
+        };
+        touched += share_of(goods, counts, *need) * operand.width / read.passed as f64;
     }
     Choice {
         run,
@@ -104,7 +118,7 @@ fn runs(statement: &Statement, counts: Counts, first: bool) -> Vec<Run> {
     let role = |role: TensorRole| match role {
         TensorRole::Cut(index) => StatementRole::Index(IndexId(index)),
         TensorRole::First => StatementRole::First,
-        TensorRole::Every | TensorRole::Partial => StatementRole::Every,
+        TensorRole::Every | TensorRole::Partial | TensorRole::Window(..) => StatementRole::Every,
     };
     let all = placements(&statement.extents, counts, allowed).into_iter();
     all.map(|roles| roles.map(role))

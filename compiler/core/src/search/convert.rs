@@ -10,6 +10,7 @@
 //! ```
 
 use super::mesh::AXES;
+use super::windows::{self, ReadWindows};
 use crate::ia::layout::{TensorRole, satisfies};
 use ein_plan::Mesh;
 
@@ -26,6 +27,8 @@ pub struct TransferItem<'a> {
     pub shape: &'a [u64],
     /// Columns of an addend, for reductions that do not split into single numbers.
     pub columns: f64,
+    /// The windows that roles speak of.
+    pub windows: &'a [ReadWindows],
 }
 
 /// The cost of a conversion.
@@ -78,6 +81,21 @@ pub fn pieces(counts: Counts, roles: Roles, dim: u32) -> u64 {
     counts.into_iter().zip(roles).map(cut).product()
 }
 
+/// Returns whether a placement is one of windows.
+pub fn is_windowed(roles: Roles) -> bool {
+    roles
+        .iter()
+        .any(|role| matches!(role, TensorRole::Window(..)))
+}
+
+/// Elements that the busiest site holds of a tensor, which may be in windows.
+pub fn share_of(goods: TransferItem<'_>, counts: Counts, roles: Roles) -> f64 {
+    match is_windowed(roles) {
+        true => windows::share(goods, counts, roles),
+        false => share(goods.shape, counts, roles),
+    }
+}
+
 /// Elements that the busiest site holds.
 pub fn share(shape: &[u64], counts: Counts, roles: Roles) -> f64 {
     let extents = (0u32..).zip(shape);
@@ -94,6 +112,9 @@ pub fn convert(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) 
     }
     if to.contains(&Partial) {
         return None;
+    }
+    if is_windowed(to) {
+        return windows::convert(goods, counts, from, to);
     }
     let mut sliced = from;
     for (role, wanted) in sliced.iter_mut().zip(to) {
@@ -198,6 +219,7 @@ mod tests {
         TransferItem {
             shape,
             columns: 1.0,
+            windows: &[],
         }
     }
 
@@ -227,6 +249,7 @@ mod tests {
         let mean = TransferItem {
             shape: &[60, 10],
             columns: 2.0,
+            windows: &[],
         };
         let found = convert(mean, [5, 1, 1], row(Partial), row(Every));
         assert_eq!(found.map(|m| m.transfer), Some(9000.0));

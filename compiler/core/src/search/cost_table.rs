@@ -9,9 +9,10 @@
 //! ```
 
 use super::choice::Choice;
-use super::convert::{Counts, Move, Roles, TransferItem, convert, share};
+use super::convert::{Counts, Move, Roles, TransferItem, convert, is_windowed, share, share_of};
 use super::disabled_moves::DisabledMoves;
 use super::problem::{Problem, Tensor};
+use super::windows::ReadWindows;
 use crate::ia::layout::TensorRole;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -130,6 +131,9 @@ pub struct CostTable<'a> {
     bytes: f64,
     numbers: HashMap<(Vec<u64>, u64, u64, u64), usize>,
     kept: Vec<Kept>,
+    windows: Vec<ReadWindows>,
+    /// Prices of conversions to windows, by goods.
+    windowed: HashMap<(usize, Roles, Roles), f64>,
 }
 
 /// The prices between the placements of tensors of one shape; NaN until they are asked for.
@@ -159,6 +163,8 @@ impl<'a> CostTable<'a> {
             bytes: bytes.sum::<f64>().max(1.0),
             numbers: HashMap::new(),
             kept: vec![],
+            windows: problem.windows.clone(),
+            windowed: HashMap::new(),
         }
     }
 
@@ -185,7 +191,15 @@ impl<'a> CostTable<'a> {
 
     /// The price of a conversion; infinite where there is none.
     pub fn convert(&mut self, goods: usize, from: Roles, to: Roles) -> f64 {
-        let kept = &mut self.kept[goods];
+        if is_windowed(to) {
+            if let Some(price) = self.windowed.get(&(goods, from, to)) {
+                return *price;
+            }
+            let price = self.price(goods, from, to);
+            self.windowed.insert((goods, from, to), price);
+            return price;
+        }
+        let kept = &self.kept[goods];
         let base = kept.shape.len() + 3;
         let place = |roles: Roles| roles.iter().fold(0, |at, role| at * base + code(*role));
         let at = place(from) * base.pow(3) + place(to);
@@ -194,27 +208,33 @@ impl<'a> CostTable<'a> {
         {
             return *price;
         }
+        let price = self.price(goods, from, to);
+        if let Some(slot) = self.kept[goods].prices.get_mut(at) {
+            *slot = price;
+        }
+        price
+    }
+
+    fn price(&self, goods: usize, from: Roles, to: Roles) -> f64 {
+        let kept = &self.kept[goods];
         let what = TransferItem {
             shape: &kept.shape,
             columns: kept.columns,
+            windows: &self.windows,
         };
         let disabled_moves = self.disabled_moves.conversion(self.counts, from, to);
-        let price = match convert(what, self.counts, from, to).filter(|_| !disabled_moves) {
+        match convert(what, self.counts, from, to).filter(|_| !disabled_moves) {
             None => f64::INFINITY,
             Some(moved) if moved == Move::default() => 0.0,
             Some(moved) => {
                 let weights = &self.weights;
-                let copy = share(&kept.shape, self.counts, to) * kept.width;
+                let copy = share_of(what, self.counts, to) * kept.width;
                 let exact = self.objective.of_move(&moved, kept.width) * kept.times
                     + weights.moves
                     + weights.resident * copy;
                 rounded(exact, weights.quantum)
             }
-        };
-        if let Some(slot) = kept.prices.get_mut(at) {
-            *slot = price;
         }
-        price
     }
 
     /// The price of a conversion to where the tensor rests: what it makes is what rests, not another copy.
@@ -254,7 +274,8 @@ fn code(role: TensorRole) -> usize {
     match role {
         TensorRole::Every => 0,
         TensorRole::First => 1,
-        TensorRole::Partial => 2,
+        // Windows have prices of their own.
+        TensorRole::Partial | TensorRole::Window(..) => 2,
         TensorRole::Cut(dim) => 3 + dim as usize,
     }
 }

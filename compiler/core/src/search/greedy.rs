@@ -12,6 +12,7 @@ use crate::einsum::{Definition, Program, TensorId};
 use crate::ia::from_layout::DETERMINISTIC_PIECES;
 use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use crate::tra::operands::split_operands;
+use crate::tra::reads::Windows;
 use ein_plan::{IndexId, Kernel, Mesh};
 
 /// An index is considered only if its busiest piece has at most this many times the work of the best index's.
@@ -300,9 +301,10 @@ fn reads(
     let pieces: Vec<u32> = (0..kernel.indices.len())
         .map(|index| if choice == Some(index) { 2 } else { 1 })
         .collect();
-    let (_, reads) = split_operands(kernel, &pieces);
-    let reads = reads.into_iter().map(|(operand, cuts)| {
-        let cut = (0u32..).zip(cuts).find(|(_, cut)| cut.is_some());
+    let (_, reads) = split_operands(kernel, &pieces, &Windows::None);
+    let reads = reads.into_iter().map(|(operand, parts)| {
+        let mut parts = (0u32..).zip(parts);
+        let cut = parts.find(|(_, part)| part.piece().is_some());
         let tensor = operands[operand as usize].0 as usize;
         (tensor, cut.map(|(dim, _)| dim))
     });

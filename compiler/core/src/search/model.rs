@@ -177,6 +177,11 @@ fn signature(problem: &Problem, at: usize, statement: &Statement) -> Vec<u64> {
         key.push(operand.shape.len() as u64);
         key.extend(&operand.shape);
         key.extend(read.dims.iter().map(|dim| dim.map_or(u64::MAX, u64::from)));
+        if let Some((windows, indices)) = &read.windows {
+            key.push(u64::from(windows.0));
+            key.extend(indices.iter().map(|index| u64::from(index.0)));
+        }
+        key.push(u64::MAX);
     }
     key
 }

@@ -155,6 +155,7 @@ fn conversions(
     let goods = TransferItem {
         shape: &tensor.shape,
         columns: tensor.statement().map_or(1.0, |s| s.columns),
+        windows: &problem.windows,
     };
     let mut found: Vec<Conversion> = vec![];
     let mut add = |from: Roles, to: Roles, reader: Option<usize>| {

@@ -9,9 +9,10 @@
 //! extents 4 8 6, rank 2, 2 flops a point, reads A (i cuts 0, k cuts 1), B (k cuts 0, j cuts 1)
 //! ```
 
+use super::windows::{ReadWindows, reads};
 use crate::cost::flops_per_point;
 use crate::einsum::{Definition, LoopValue, Program, Role, TensorId};
-use crate::tra::operands::split_operands;
+use crate::ia::layout::WindowRead;
 use ein_plan::{IndexId, Kernel, Source};
 use std::collections::HashMap;
 
@@ -22,6 +23,8 @@ pub struct Problem {
     pub tensors: Vec<Tensor>,
     /// Arithmetic of all statements, each point once: the sum of [`Statement::work`].
     pub total: f64,
+    /// The windows in which statements read tensors, by [`WindowRead`].
+    pub windows: Vec<ReadWindows>,
 }
 
 /// A tensor, as the search sees it.
@@ -90,6 +93,8 @@ pub struct Read {
     pub dims: Vec<Option<u32>>,
     /// Of how many elements one is looked at, in all: the others have an index that the statement fixes.
     pub passed: u64,
+    /// The windows in which it may be had, with the statement's index of each index that they speak of.
+    pub windows: Option<(WindowRead, Vec<IndexId>)>,
 }
 
 impl Statement {
@@ -124,6 +129,7 @@ impl Problem {
     /// The problem of a program whose statements are verified.
     pub fn new(program: &Program) -> Problem {
         let mut tensors: Vec<Tensor> = vec![];
+        let mut windows = vec![];
         let times = program.expected_times();
         let everywhere = program.known_everywhere();
         for (at, tensor) in program.tensors.iter().enumerate() {
@@ -137,7 +143,11 @@ impl Problem {
                 Definition::Loop(_) => Kind::Free,
                 Definition::Statement { kernel, operands } => {
                     let numbers: Vec<usize> = operands.iter().map(|o| o.0 as usize).collect();
-                    let mut made = statement(kernel, &numbers);
+                    let free = |operand: usize| {
+                        let source = &program.tensors[numbers[operand]].definition;
+                        matches!(source, Definition::Source(source) if source.is_free())
+                    };
+                    let mut made = statement(kernel, &numbers, &free, &mut windows);
                     made.flops *= times[at];
                     Kind::Made(made)
                 }
@@ -191,6 +201,7 @@ impl Problem {
         Problem {
             total: work.map(Statement::work).sum(),
             tensors,
+            windows,
         }
     }
 
@@ -265,6 +276,7 @@ fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
         tensor: tensor.0 as usize,
         dims,
         passed: 1,
+        windows: None,
     });
     let mut reads: Vec<Read> = reads.collect();
     reads.dedup();
@@ -277,23 +289,29 @@ fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
     }
 }
 
-fn statement(kernel: &Kernel, operands: &[usize]) -> Statement {
-    let all_cut = vec![2; kernel.indices.len()];
-    let (_, reads) = split_operands(kernel, &all_cut);
+fn statement(
+    kernel: &Kernel,
+    operands: &[usize],
+    free: &dyn Fn(usize) -> bool,
+    windows: &mut Vec<ReadWindows>,
+) -> Statement {
+    let reads = reads(kernel, free, windows);
     let fixed = kernel.fixed();
     let extent_of = |index: &IndexId| kernel.indices[index.0 as usize].extent.max(1);
-    let reads = reads.into_iter().map(|(operand, cuts)| Read {
+    let reads = reads.into_iter().map(|(operand, parts, windows)| Read {
         tensor: operands[operand as usize],
         passed: (fixed.iter().map(|(index, _)| index))
-            .filter(|index| cuts.contains(&Some(**index)))
+            .filter(|index| parts.iter().any(|part| part.index() == Some(**index)))
             .map(extent_of)
             .product(),
         dims: (0u32..kernel.indices.len() as u32)
             .map(|index| {
-                let dim = cuts.iter().position(|c| c.is_some_and(|c| c.0 == index))?;
+                let by = Some(IndexId(index));
+                let dim = parts.iter().position(|part| part.piece() == by)?;
                 Some(dim as u32)
             })
             .collect(),
+        windows,
     });
     let mut extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
     let mut flops = flops_per_point(kernel).max(1) as f64;

@@ -375,6 +375,7 @@ impl Table {
             let goods = TransferItem {
                 shape: &self.shape,
                 columns: 1.0,
+                windows: &[],
             };
             let moved = convert(goods, wanted.counts, self.roles(*from), to);
             let Some(moved) = moved else {

@@ -8,7 +8,7 @@
 //! at C: 1.5 GB, of which A (gathered) 1.0 GB
 //! ```
 
-use super::convert::{Roles, counts, padded, share};
+use super::convert::{Roles, TransferItem, counts, padded, share_of};
 use super::price::run_choices;
 use super::problem::{Kind, Problem};
 use crate::einsum::{Program, TensorId};
@@ -46,8 +46,13 @@ pub fn of_problem(problem: &Problem, layout: &Layout) -> Vec<Residency> {
     let end = problem.tensors.len();
     let mut spans: Vec<Span> = vec![];
     for (at, tensor) in problem.tensors.iter().enumerate() {
+        let goods = TransferItem {
+            shape: &tensor.shape,
+            columns: 1.0,
+            windows: &problem.windows,
+        };
         let size =
-            |roles: Roles, columns: f64| share(&tensor.shape, mesh, roles) * tensor.width * columns;
+            |roles: Roles, columns: f64| share_of(goods, mesh, roles) * tensor.width * columns;
         let rest = padded(&layout.rests[at]);
         let mut forms: Vec<(Roles, usize, usize)> = vec![];
         for ((reader, number), until) in tensor.readers.iter().zip(&tensor.last_reads) {

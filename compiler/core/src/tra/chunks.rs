@@ -195,6 +195,20 @@ pub fn concat(
     Ok(result)
 }
 
+/// WINDOW; `input` and `kind` are the types before and after.
+pub fn window(
+    content: &Content,
+    input: &Type,
+    kind: &Type,
+    keys: &[Vec<u32>],
+) -> Result<Content, Stop> {
+    for key in input.anywhere().all_keys() {
+        get(content, &key)?;
+    }
+    let whole = super::chunk::whole(content, input);
+    Ok(super::chunk::cut(&whole, kind, keys))
+}
+
 /// The whole of a source; `inputs` gives by name what is not known without it.
 pub fn source(source: &Source, name: &str, kind: &Type, inputs: &dyn Fn(&str) -> Chunk) -> Chunk {
     let shape: Vec<u64> = kind.array.dims.iter().map(|dim| dim.extent).collect();

@@ -10,6 +10,7 @@
 //! ```
 
 use super::operands::split_operands;
+use super::reads::Windows;
 use crate::einsum::{Definition, Program};
 use ein_plan::IndexId;
 use std::collections::HashMap;
@@ -64,11 +65,12 @@ impl Classes {
             let Definition::Statement { kernel, operands } = &tensor.definition else {
                 continue;
             };
-            let (_, reads) = split_operands(kernel, &vec![2; kernel.indices.len()]);
-            for (operand, cuts) in reads {
+            let all_cut = vec![2; kernel.indices.len()];
+            let (_, reads) = split_operands(kernel, &all_cut, &Windows::None);
+            for (operand, parts) in reads {
                 let read = operands[operand as usize].0 as usize;
-                for (dim, index) in dims[read].iter().zip(cuts) {
-                    if let Some(index) = index {
+                for (dim, part) in dims[read].iter().zip(parts) {
+                    if let Some(index) = part.piece() {
                         members.join(*dim, of_statement[index.0 as usize]);
                     }
                 }

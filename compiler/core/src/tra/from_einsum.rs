@@ -2,7 +2,7 @@
 //!
 //! A statement becomes a join of its operands' chunks whose kernel is the statement's own, run on chunks. An
 //! operand's dimension may be cut only where it is read by an index's bare name whose range is cut the same
-//! way; everything else (affine positions, gathers, numbers, an index used twice) needs it whole. If a reduced
+//! way. What is read at affine positions, or by an index used twice, may be had in windows; everything else (gathers) is needed whole. If a reduced
 //! index is cut, the join gives carriers, which are aggregated over the key and then finished. Where a tensor
 //! rests cut otherwise than a statement gives or needs it, TILE and CONCAT re-chunk it. Must not know why a
 //! chunking was chosen, nor sites; `loops` adds what goes from round to round, `steps` what a
@@ -15,10 +15,12 @@
 
 mod loops;
 mod steps;
+mod windows;
 
 use super::blocks::Nesting;
 use super::names::dim_names;
 use super::operands::split_operands;
+use super::reads::{Part, Windows};
 use super::{Chunking, Cut, Names, Operation, Output, Program, Relation, Type, finish, typing};
 use crate::einsum::{self, Definition, TensorId};
 use ein_plan::{
@@ -53,6 +55,7 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
         chunking,
         dim_names: dim_names(program),
         forms: vec![vec![]; program.tensors.len()],
+        windows: vec![vec![]; program.tensors.len()],
         names: Names::taken(program.tensors.iter().map(|t| t.name.as_str())),
         relations: vec![],
         statements: none(),
@@ -117,6 +120,8 @@ struct Lowering<'a> {
     dim_names: Vec<Vec<String>>,
     /// By tensor: the relations that hold it, with the cut of each dimension.
     forms: Vec<Vec<(Vec<Cut>, RelationId)>>,
+    /// By tensor: the relations that hold windows of it.
+    windows: Vec<Vec<RelationId>>,
     names: Names,
     relations: Vec<Relation>,
     statements: Vec<Option<RelationId>>,
@@ -182,7 +187,20 @@ impl Lowering<'_> {
         let target = &self.chunking.dims[at];
         let rank = kernel.output_rank as usize;
         let pieces: Vec<u32> = index_cuts.iter().map(|cut| cut.pieces).collect();
-        let (mut kernel, reads) = split_operands(kernel, &pieces);
+        let mut moving = self.chunking.moving.get(at).cloned().unwrap_or_default();
+        for (moves, pieces) in moving.iter_mut().zip(&pieces) {
+            *moves &= *pieces > 1;
+        }
+        let windowed = |operand: &TensorId| {
+            let windowed = self.chunking.windowed.get(operand.0 as usize);
+            !moving.is_empty() && windowed.copied().unwrap_or(false)
+        };
+        let windowed: Vec<bool> = operands.iter().map(windowed).collect();
+        let windows = Windows::Of {
+            operands: &windowed,
+            moving: &moving,
+        };
+        let (mut kernel, reads) = split_operands(kernel, &pieces, &windows);
 
         let mut keys = vec![];
         let mut ranges = vec![];
@@ -197,8 +215,9 @@ impl Lowering<'_> {
         let fold = self.fold(at, &kernel.indices, &ranges, &keys);
         let inputs = reads
             .iter()
-            .map(|(operand, cuts)| {
-                self.input(operands[*operand as usize], cuts, index_cuts, &ranges)
+            .map(|(operand, parts)| {
+                let cuts = (&index_cuts[..], &ranges[..]);
+                self.input(operands[*operand as usize], parts, &kernel.indices, cuts)
             })
             .collect::<Result<Vec<_>, _>>()?;
 
@@ -266,24 +285,28 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The input of a join that reads a tensor with these cuts: by dimension the index that cuts it.
+    /// The input of a join that reads these parts of a tensor.
     fn input(
         &mut self,
         tensor: TensorId,
-        cuts: &[Option<IndexId>],
-        index_cuts: &[Cut],
-        ranges: &[Range],
+        parts: &[Part],
+        indices: &[Index],
+        (index_cuts, ranges): (&[Cut], &[Range]),
     ) -> Result<JoinInput, String> {
-        let cut_by = |index: &Option<IndexId>| match index {
-            Some(IndexId(index)) => index_cuts[*index as usize].clone(),
+        let windows = parts.iter().any(|part| matches!(part, Part::Window { .. }));
+        if windows {
+            return self.windows(tensor, parts, indices, (index_cuts, ranges));
+        }
+        let cut_by = |part: &Part| match part.piece() {
+            Some(IndexId(index)) => index_cuts[index as usize].clone(),
             None => Cut::whole(),
         };
-        let form: Vec<Cut> = cuts.iter().map(cut_by).collect();
+        let form: Vec<Cut> = parts.iter().map(cut_by).collect();
         let relation = self.form(tensor, &form)?;
         let kind = &self.relations[relation.0 as usize].kind;
         let mut keys = vec![0; kind.keys.len()];
-        for (dim, cut) in kind.array.dims.iter().zip(cuts) {
-            if let (Some(key), Some(index)) = (dim.cut, cut)
+        for (dim, part) in kind.array.dims.iter().zip(parts) {
+            if let (Some(key), Some(index)) = (dim.cut, part.piece())
                 && let Range::Key(target) = ranges[index.0 as usize]
             {
                 keys[key as usize] = target;
@@ -348,7 +371,7 @@ impl Lowering<'_> {
                 let name = self.key_name(tensor, dim, &kind);
                 kind.keys.push(key_dim(&Index { name, extent }, cut));
             }
-            kind.array.dims.push(ArrayDim { extent, cut: key });
+            kind.array.dims.push(ArrayDim::new(extent, key));
         }
         kind
     }

@@ -127,6 +127,7 @@ fn operator(
         Operation::Concat { input, array_dim } => {
             chunks::concat(content(input), kind_of(input), *array_dim, kind, &keys)
         }
+        Operation::Window { input } => chunks::window(content(input), kind_of(input), kind, &keys),
         Operation::Loop { value } => Err(Stop::Absent(format!("`{value}` is no operator"))),
     }
 }

@@ -24,6 +24,7 @@ mod names;
 pub mod operands;
 pub mod parse;
 pub mod print;
+pub mod reads;
 pub(crate) mod rounds;
 pub mod typing;
 pub mod verify;
@@ -142,6 +143,11 @@ pub enum Operation {
         /// Array dimension.
         array_dim: u32,
     },
+    /// WINDOW: every tuple is the part of the whole tensor that the result's type says; the input's are its pieces.
+    Window {
+        /// The relation of which parts are taken.
+        input: RelationId,
+    },
     /// A value that a loop has.
     Loop {
         /// Which.
@@ -160,6 +166,7 @@ impl Operation {
             | Operation::Filter { input, .. }
             | Operation::Transform { input, .. }
             | Operation::Tile { input, .. }
+            | Operation::Window { input }
             | Operation::Concat { input, .. } => vec![*input],
         }
     }
@@ -188,6 +195,7 @@ impl Operation {
             | Operation::Filter { input, .. }
             | Operation::Transform { input, .. }
             | Operation::Tile { input, .. }
+            | Operation::Window { input }
             | Operation::Concat { input, .. } => *input = to(*input),
         }
     }
@@ -305,6 +313,10 @@ pub struct Chunking {
     /// By tensor: of each index of its kernel, what of the cut is left in the carriers of a reduction when those
     /// that meet are combined as they are made; `None`: all of it. No entry: nothing is combined so.
     pub addends: Vec<Vec<Option<Cut>>>,
+    /// By tensor: whether statements read it in windows of it, where they read it otherwise than by bare indices. No entry: whole.
+    pub windowed: Vec<bool>,
+    /// By tensor and index of its kernel: whether windows move with it. No entry: with none.
+    pub moving: Vec<Vec<bool>>,
     /// By tensor: how its carriers are cut while they are combined, beyond what its statement gives and the tensor
     /// rests as. No entry: not at all.
     pub scattered: Vec<Vec<Cut>>,

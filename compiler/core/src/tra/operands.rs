@@ -1,24 +1,40 @@
 //! The parts of each operand that a kernel reads when some of its indices are cut.
 //!
-//! An operand's dimension is cut where it is read by nothing but the bare name of a cut index over the whole extent.
-//! Reads of one operand that are cut differently become different operands. Must not know relations.
+//! Reads of one operand that want different parts of it become different operands ([`super::reads`] says which parts). Must not know
+//! relations.
 //!
 //! ```text
 //! sum a0[i, k] * a0[j, k]   with i cut   gives   sum a0[i, k] * a1[j, k], a0 cut along i, a1 whole
+//! a0[i] + a0[i - 1]         with i cut   gives   a0[i] + a0[i - 1], a0 in windows i-1..i
 //! ```
 
-use ein_plan::{Graph, IndexId, Kernel, Node, NodeId};
+use super::reads::{Part, Windows, merged, parts};
+use ein_plan::{Graph, Kernel, Node, NodeId};
 
-/// How a kernel reads an operand on chunks: by dimension, the index whose key cuts it.
-pub type Cuts = Vec<Option<IndexId>>;
-
-/// The kernel with one operand for each (operand, cuts) pair that its reads need, and those pairs. Reads that
-/// nothing needs are dropped, and operands with them.
-pub fn split_operands(kernel: &Kernel, pieces: &[u32]) -> (Kernel, Vec<(u32, Cuts)>) {
+/// The kernel with one operand for each (operand, parts) pair that its reads need, and those pairs: by dimension, the part that a
+/// joined tuple holds. An index with `pieces` above 1 is cut. Reads that nothing needs are dropped, and operands with them.
+pub fn split_operands(
+    kernel: &Kernel,
+    pieces: &[u32],
+    windows: &Windows<'_>,
+) -> (Kernel, Vec<(u32, Vec<Part>)>) {
     let mut graph = Graph::default();
-    let mut operands: Vec<(u32, Cuts)> = vec![];
-    let mut moved: Vec<Option<NodeId>> = vec![None; kernel.graph.len()];
     let needed = needed_nodes(kernel);
+    let mut operands: Vec<(u32, Vec<Part>)> = vec![];
+    for (id, node, _) in kernel.graph.iter() {
+        if let Node::Read {
+            operand, positions, ..
+        } = node
+            && needed[id.0 as usize]
+        {
+            merged(
+                &mut operands,
+                *operand,
+                parts(kernel, *operand, positions, pieces, windows),
+            );
+        }
+    }
+    let mut moved: Vec<Option<NodeId>> = vec![None; kernel.graph.len()];
     for (id, node, dtype) in kernel.graph.iter() {
         if !needed[id.0 as usize] {
             continue;
@@ -32,15 +48,14 @@ pub fn split_operands(kernel: &Kernel, pieces: &[u32]) -> (Kernel, Vec<(u32, Cut
                 positions,
                 otherwise,
             } => {
-                let cuts = cuts_of_read(kernel, *operand, positions, pieces);
-                let entry = (*operand, cuts);
-                let number = operands
-                    .iter()
-                    .position(|o| *o == entry)
-                    .unwrap_or_else(|| {
-                        operands.push(entry);
-                        operands.len() - 1
-                    });
+                let own = parts(kernel, *operand, positions, pieces, windows);
+                let mut holding = operands.iter();
+                let number = holding.position(|(other, held)| {
+                    let mut pairs = held.iter().zip(&own);
+                    other == operand && pairs.all(|(held, part)| held.holds(part))
+                });
+                // Each read has been merged into one of them.
+                let number = number.unwrap_or(0);
                 Node::Read {
                     operand: number as u32,
                     column: *column,
@@ -84,24 +99,4 @@ fn needed_nodes(kernel: &Kernel) -> Vec<bool> {
         }
     }
     needed
-}
-
-/// By dimension, the cut index that reads it by its bare name over its whole extent, and reads no other
-/// dimension so.
-fn cuts_of_read(kernel: &Kernel, operand: u32, positions: &[NodeId], pieces: &[u32]) -> Cuts {
-    let shape = &kernel.operands[operand as usize].shape;
-    let bare: Vec<Option<IndexId>> = positions
-        .iter()
-        .map(|p| kernel.graph.as_index(*p))
-        .collect();
-    bare.iter()
-        .zip(shape)
-        .map(|(index, extent)| {
-            index.filter(|index| {
-                pieces[index.0 as usize] > 1
-                    && kernel.indices[index.0 as usize].extent == *extent
-                    && bare.iter().filter(|other| **other == Some(*index)).count() == 1
-            })
-        })
-        .collect()
 }

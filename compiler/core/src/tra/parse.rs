@@ -194,6 +194,9 @@ fn operation(
             input: names.read(line)?,
             array_dim: dim(line)?,
         },
+        "window" => Operation::Window {
+            input: names.read(line)?,
+        },
         "loop" => Operation::Loop {
             value: line.loop_value()?,
         },

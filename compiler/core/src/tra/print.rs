@@ -126,6 +126,7 @@ fn operation(program: &Program, operation: &Operation, keys: &[KeyDim]) -> Strin
         Operation::Concat { input, array_dim } => {
             format!("concat {} dim {array_dim}", name(input))
         }
+        Operation::Window { input } => format!("window {}", name(input)),
         Operation::Loop { value } => format!("loop {value}"),
     }
 }

@@ -36,6 +36,10 @@ pub fn check(kind: &Type) -> Result<(), String> {
         }
     }
     for (d, dim) in kind.array.dims.iter().enumerate() {
+        if let Some(window) = &dim.window {
+            ein_plan::verify::window_of(dim, window, &kind.keys)
+                .map_err(|what| format!("the window of array dimension {d} {what}"))?;
+        }
         if let Some(cut) = dim.cut {
             match kind.keys.get(cut as usize) {
                 None => return Err(format!("array dimension {d} is cut by no key dimension")),
@@ -124,12 +128,12 @@ pub fn join(
         .iter()
         .zip(ranges)
         .take(kernel.output_rank as usize)
-        .map(|(index, range)| ArrayDim {
-            extent: index.extent,
-            cut: match range {
+        .map(|(index, range)| {
+            let cut = match range {
                 Range::Whole => None,
                 Range::Key(key) => Some(*key),
-            },
+            };
+            ArrayDim::new(index.extent, cut)
         })
         .collect();
     Ok(Type {
@@ -158,8 +162,24 @@ pub fn fold(
     })
 }
 
+/// WINDOW: `result` is the type that is stated.
+pub fn window(input: &Type, result: &Type) -> Result<Type, String> {
+    let from = (input.keys.clone(), input.array.clone());
+    ein_plan::verify::windows(from, &result.keys, &result.array)?;
+    Ok(result.clone())
+}
+
+/// Windows are read, never re-arranged.
+fn no_windows(input: &Type) -> Result<(), String> {
+    match input.array.dims.iter().any(|dim| dim.window.is_some()) {
+        true => Err("it re-arranges windows".into()),
+        false => Ok(()),
+    }
+}
+
 /// Σ.
 pub fn aggregate(input: &Type, group_by: &[u32], reduction: Reduction) -> Result<Type, String> {
+    no_windows(input)?;
     let mut keys = vec![];
     for (d, key) in group_by.iter().enumerate() {
         match input.keys.get(*key as usize) {
@@ -195,6 +215,7 @@ pub fn aggregate(input: &Type, group_by: &[u32], reduction: Reduction) -> Result
 
 /// REKEY.
 pub fn rekey(input: &Type, keys: &[u32]) -> Result<Type, String> {
+    no_windows(input)?;
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
     if !sorted.iter().copied().eq(0..input.keys.len() as u32) {
@@ -218,6 +239,7 @@ pub fn rekey(input: &Type, keys: &[u32]) -> Result<Type, String> {
 
 /// σ.
 pub fn filter(input: &Type, key: u32, value: u32) -> Result<Type, String> {
+    no_windows(input)?;
     let Some(dim) = input.keys.get(key as usize) else {
         return Err(format!("there is no key dimension {key}"));
     };
@@ -236,6 +258,7 @@ pub fn filter(input: &Type, key: u32, value: u32) -> Result<Type, String> {
 
 /// TILE by a key dimension.
 pub fn tile(input: &Type, array_dim: u32, key: &KeyDim) -> Result<Type, String> {
+    no_windows(input)?;
     let mut result = input.clone();
     match result.array.dims.get_mut(array_dim as usize) {
         Some(dim) if dim.cut.is_none() && dim.extent == key.extent => {
@@ -253,6 +276,7 @@ pub fn tile(input: &Type, array_dim: u32, key: &KeyDim) -> Result<Type, String> 
 
 /// CONCAT.
 pub fn concat(input: &Type, array_dim: u32) -> Result<Type, String> {
+    no_windows(input)?;
     match input
         .array
         .dims

@@ -7,7 +7,7 @@
 //!   are no holes below the frontier;
 //! - kernels keep the invariants of `ein_plan::verify::kernel`; a cut reduced index leaves the reduction unfinished,
 //!   which gives carriers, and only such are aggregated; where an operand is cut, it is read by nothing but the
-//!   index with the same pieces;
+//!   index with the same pieces, and where it is a window, at no position outside of it;
 //! - loops nest, and their values have the types of what they are of (`blocks`);
 //! - outputs have one column.
 //!
@@ -132,6 +132,7 @@ fn verify_relation(program: &Program, relation: &Relation) -> Result<(), String>
             None => return Err("a tiled relation has a key dimension".into()),
         },
         Operation::Concat { input, array_dim } => typing::concat(kind_of(*input), *array_dim)?,
+        Operation::Window { input } => typing::window(kind_of(*input), kind)?,
         Operation::Loop { .. } => kind.clone(),
     };
     if expected == *kind {
@@ -161,12 +162,9 @@ pub fn verify_kernel(
             return Err(format!("there is no operand {operand}"));
         };
         for (position, dim) in positions.iter().zip(&kind.array.dims) {
-            let Some(cut) = dim.cut else { continue };
-            let read_by = kernel.graph.as_index(*position);
-            let by = read_by.map(|index| ranges[index.0 as usize]);
-            if by != Some(Range::Key(keys[cut as usize])) {
+            if !ein_plan::verify::holds(kernel, *position, ranges, dim, keys) {
                 return Err(format!(
-                    "operand {operand} is cut where the kernel reads more than the piece at hand"
+                    "operand {operand} is cut where the kernel reads more than the part at hand"
                 ));
             }
         }

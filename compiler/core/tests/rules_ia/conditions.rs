@@ -2,7 +2,7 @@
 
 use crate::terms::{self, binary, content, kernel, key, leaf, unary};
 use egg::Id;
-use ein_plan::{DType, Function, Reduction};
+use ein_plan::{ArrayDim, DType, Function, Reduction};
 use einc_core::rules::ia::content::Content;
 use einc_core::rules::ia::function::ArrayFunction;
 use einc_core::rules::ia::graph::{Graph, Kind, Tree};
@@ -536,6 +536,20 @@ fn contents() {
         &mut t.graph,
         &Tree::unary(Algebra::rekey(vec![1]), fixed)
     ));
+    // A window of what is in pieces at other coordinates.
+    let window = Algebra::Window {
+        keys: vec![t.kind.keys[0].clone()],
+        dims: t
+            .kind
+            .dims
+            .iter()
+            .map(|dim| ArrayDim::whole(dim.extent))
+            .collect(),
+    };
+    assert!(is_nothing(
+        &mut t.graph,
+        &Tree::unary(window, Tree::Class(x))
+    ));
     let addends = t.leaf("Z", &partial(Reduction::Sum));
     let exp = Tree::unary(t.map(Some(Function::Exp)), Tree::Class(addends));
     assert!(is_nothing(&mut t.graph, &exp));
@@ -547,6 +561,7 @@ fn contents() {
         "3.1-λ",
         "3.1-TILE",
         "3.1-CONCAT",
+        "3.1-WINDOW",
         "placement",
     ] {
         assert_eq!(applies(&mut t.graph, name), name == "3.1-σ", "{name}");

@@ -52,14 +52,7 @@ fn combine(reduction: Reduction, columns: &[DType], a: &Chunk, b: &Chunk) -> Chu
         pieces: 2,
         axes: vec![],
     }];
-    let dims: Vec<ArrayDim> = a
-        .shape
-        .iter()
-        .map(|n| ArrayDim {
-            extent: *n,
-            cut: None,
-        })
-        .collect();
+    let dims: Vec<ArrayDim> = a.shape.iter().map(|n| ArrayDim::whole(*n)).collect();
     let kind = kind_of(&two, &dims, columns);
     let pairs = Pairs::from([(vec![0], a.clone()), (vec![1], b.clone())]);
     let mut result = chunks::aggregate(&pairs, &kind, &[], reduction, &[vec![]]).unwrap();
@@ -165,6 +158,9 @@ fn apply(
                     let mut dims = kind.dims.clone();
                     for dim in &mut dims {
                         dim.cut = dim.cut.map(|k| map[k as usize]);
+                        if let Some(window) = &mut dim.window {
+                            window.key = window.key.map(|k| map[k as usize]);
+                        }
                     }
                     Some((chunk, dims, kind.columns.clone()))
                 })
@@ -258,6 +254,26 @@ fn apply(
                     part[*array_dim as usize] = result.ranges(&key)[*array_dim as usize];
                     put(&mut made, key, chunk.part(&part));
                 }
+            }
+        }
+        Algebra::Window { .. } => {
+            let shape: Vec<u64> = kind.dims.iter().map(|dim| dim.extent).collect();
+            let parts: Vec<(Vec<u64>, &Chunk)> = pairs
+                .iter()
+                .map(|(key, chunk)| {
+                    let ranges = kind.ranges(key);
+                    (ranges.iter().map(|(start, _)| *start).collect(), chunk)
+                })
+                .collect();
+            let held: u64 = pairs
+                .values()
+                .map(|chunk| chunk.shape.iter().product::<u64>())
+                .sum();
+            assert_eq!(held, shape.iter().product::<u64>(), "pieces are elsewhere");
+            let whole = Chunk::together(&shape, kind.columns.len(), &parts);
+            for key in result.all_keys() {
+                let part = whole.part(&result.ranges(&key));
+                put(&mut made, key, part);
             }
         }
         Algebra::Concat { array_dim } => {

@@ -252,6 +252,23 @@ fn directed(graph: &mut Graph, n: &mut Numbers, which: usize) {
             .placement(&kind, false);
             Tree::moved(to, twice).add(graph);
         }
+        5 => {
+            // Windows of what is cut, wanted cut by their own key.
+            let at = random.placement(&kind, false);
+            let id = random.leaf(&kind, &at);
+            if let Some(windows) = random.windows(id) {
+                let id = windows.add(graph);
+                if let Kind::Placed(kind, _) = graph[id].data.clone() {
+                    let to = Random {
+                        n,
+                        graph,
+                        leaves: 9,
+                    }
+                    .placement(&kind, false);
+                    Tree::moved(to, Tree::Class(id)).add(graph);
+                }
+            }
+        }
         _ => drop(product(graph, n, 2)),
     }
 }
@@ -259,12 +276,12 @@ fn directed(graph: &mut Graph, n: &mut Numbers, which: usize) {
 #[test]
 fn every_row_by_execution() {
     let mut counts = HashMap::new();
-    for seed in 0..260 {
+    for seed in 0..320 {
         let mut n = Numbers(seed * 0x9E37_79B9 + 1);
         let mesh = MESHES[seed as usize % MESHES.len()];
         let mut graph = terms::graph(mesh);
         if seed % 3 == 0 {
-            directed(&mut graph, &mut n, (seed as usize / 3) % 6);
+            directed(&mut graph, &mut n, (seed as usize / 3) % 7);
         } else {
             let depth = 1 + n.below(4);
             Random {

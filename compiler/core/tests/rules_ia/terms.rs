@@ -4,7 +4,7 @@ use crate::support::Numbers;
 use egg::Id;
 use ein_plan::{
     ArrayDim, DType, Function, Graph as Expression, Index, IndexId, Kernel, Mesh, Node, NodeId,
-    Operand, Reduction,
+    Operand, Reduction, Window,
 };
 use einc_core::rules::ia::content::Content;
 use einc_core::rules::ia::function::ArrayFunction;
@@ -111,10 +111,7 @@ pub fn content(keys: &[KeyRange], dims: &[(u64, Option<u32>)]) -> Content {
         which: Predicate::default(),
         dims: dims
             .iter()
-            .map(|(extent, cut)| ArrayDim {
-                extent: *extent,
-                cut: *cut,
-            })
+            .map(|(extent, cut)| ArrayDim::new(*extent, *cut))
             .collect(),
         columns: vec![DType::F64],
     }
@@ -245,7 +242,13 @@ impl Random<'_> {
     fn over(&mut self, input: Id) -> Option<Tree> {
         let (kind, at) = self.placed(input)?;
         let arity = kind.keys.len() as u32;
-        let algebra = match self.n.below(14) {
+        // Kernels of whole pieces read more than windows have.
+        let windowed = kind.dims.iter().any(|dim| dim.window.is_some());
+        let turn = match windowed {
+            true => self.n.pick(&[0, 0, 4]),
+            false => self.n.below(14),
+        };
+        let algebra = match turn {
             0..=3 => {
                 let to = self.placement(&kind, false);
                 return Some(Tree::moved(to, Tree::Class(input)));
@@ -336,6 +339,7 @@ impl Random<'_> {
                 }
                 sum
             }
+            11 if self.n.below(2) == 0 => return self.windows(input),
             11 => match self.n.below(3) {
                 0 => Algebra::Replicate {
                     at: self.n.below(arity as usize + 1) as u32,
@@ -358,6 +362,37 @@ impl Random<'_> {
             _ => return self.join(input, &kind, &at),
         };
         Some(Tree::unary(algebra, Tree::Class(input)))
+    }
+
+    /// Windows of a term, all of which every site has; nothing where it has key dimensions that cut nothing.
+    pub fn windows(&mut self, input: Id) -> Option<Tree> {
+        let (kind, at) = self.placed(input)?;
+        let range = self.range();
+        let dims = kind.dims.iter().map(|dim| {
+            let low = self.n.below(4) as i64 - 2;
+            let high = low + self.n.below(3) as i64;
+            let (key, scale) = match self.n.below(4) {
+                0 => return ArrayDim::whole(dim.extent),
+                1 => (None, 0),
+                turn => (Some(0), 2 * turn as i64 - 5),
+            };
+            let window = Window {
+                key,
+                scale,
+                low,
+                high,
+            };
+            ArrayDim::windowed(dim.extent, window)
+        });
+        let window = Algebra::Window {
+            dims: dims.collect(),
+            keys: vec![range],
+        };
+        let everywhere = Placement::every(at.0.len());
+        Some(Tree::unary(
+            window,
+            Tree::moved(everywhere, Tree::Class(input)),
+        ))
     }
 
     /// A join with a new leaf: element by element of the same type, or an outer product.

@@ -118,6 +118,7 @@ fn joint(product: &Product, program: &Program, mesh: &Mesh) -> (Order, f64) {
         let goods = TransferItem {
             shape,
             columns: 1.0,
+            windows: &[],
         };
         convert(goods, counts, from, to).map_or(f64::INFINITY, |moved| moved.words)
     };

@@ -60,7 +60,7 @@ pub fn uncut(program: &Program) -> Chunking {
 /// A chunking with pieces from a function.
 pub fn chunking_by(program: &Program, mut pieces: impl FnMut() -> u32) -> Chunking {
     use einc_core::einsum::Definition;
-    let indices = program
+    let indices: Vec<Vec<Cut>> = program
         .tensors
         .iter()
         .map(|tensor| match &tensor.definition {
@@ -76,6 +76,17 @@ pub fn chunking_by(program: &Program, mut pieces: impl FnMut() -> u32) -> Chunki
         .map(|tensor| tensor.shape.iter().map(|_| Cut::row(pieces())).collect())
         .collect();
     Chunking {
+        // Whatever can be read in windows is.
+        windowed: vec![true; program.tensors.len()],
+        moving: program
+            .tensors
+            .iter()
+            .zip(&indices)
+            .map(|(tensor, cuts)| match &tensor.definition {
+                Definition::Statement { kernel, .. } if kernel.library().is_some() => vec![],
+                _ => vec![true; cuts.len()],
+            })
+            .collect(),
         indices,
         dims,
         ..Chunking::default()

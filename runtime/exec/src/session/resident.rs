@@ -260,10 +260,7 @@ fn moved(
 
 /// A relation that every site of a mesh has whole.
 pub(super) fn whole_kind(shape: &[u64], dtype: DType, mesh: &Mesh) -> RelationType {
-    let dims = shape.iter().map(|extent| ArrayDim {
-        extent: *extent,
-        cut: None,
-    });
+    let dims = shape.iter().map(|extent| ArrayDim::whole(*extent));
     RelationType {
         keys: vec![],
         array: ArrayType {

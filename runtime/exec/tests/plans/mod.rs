@@ -35,10 +35,7 @@ pub fn kind(
 ) -> RelationType {
     let dims = dims
         .iter()
-        .map(|(extent, cut)| ArrayDim {
-            extent: *extent,
-            cut: *cut,
-        })
+        .map(|(extent, cut)| ArrayDim::new(*extent, *cut))
         .collect();
     RelationType {
         keys,
@@ -178,6 +175,7 @@ fn inputs(operation: &Operation) -> Vec<RelationId> {
         Operation::LocalJoin { inputs, .. } => inputs.iter().map(|i| i.relation).collect(),
         Operation::Broadcast { input }
         | Operation::Shuffle { input }
+        | Operation::Window { input }
         | Operation::LocalAggregate { input, .. }
         | Operation::LocalConcat { input, .. }
         | Operation::LocalTile { input, .. }

@@ -15,7 +15,7 @@ use crate::mesh::Mesh;
 use crate::plan::Fold;
 use crate::print::AXES;
 use crate::reduction::Reduction;
-use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType};
+use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, Window};
 use crate::source::{FileRef, Part, Source};
 
 impl Line<'_> {
@@ -150,23 +150,59 @@ impl Line<'_> {
         let keys = self.list("}", Line::key_dim)?;
         let columns = self.columns()?;
         self.expect("[")?;
-        let dims = self.list("]", |line| {
-            if line.at_number() {
-                let extent = line.integer()?;
-                return Ok(ArrayDim { extent, cut: None });
-            }
-            let cut = line.key(&keys)?;
-            let extent = if line.eat(":") {
-                line.integer()?
-            } else {
-                keys.get(cut as usize).map_or(0, |k: &KeyDim| k.extent)
-            };
-            Ok(ArrayDim {
-                extent,
-                cut: Some(cut),
-            })
-        })?;
+        let dims = self.list("]", |line| line.array_dim(&keys))?;
         Ok((keys, ArrayType { dims, columns }))
+    }
+
+    /// `6`, `i`, `i: 10`, or a window: `2*i-1..2*i+1 of 100`.
+    fn array_dim(&mut self, keys: &[KeyDim]) -> Result<ArrayDim> {
+        let (key, scale, low) = self.bound(keys)?;
+        if !self.eat("..") {
+            return match (key, scale, u64::try_from(low)) {
+                (None, _, Ok(extent)) => Ok(ArrayDim::whole(extent)),
+                (Some(cut), 1, Ok(0)) => {
+                    let extent = match self.eat(":") {
+                        true => self.integer()?,
+                        false => keys.get(cut as usize).map_or(0, |k: &KeyDim| k.extent),
+                    };
+                    Ok(ArrayDim::new(extent, Some(cut)))
+                }
+                _ => Err(self.error("`..`")),
+            };
+        }
+        let (same, again, high) = self.bound(keys)?;
+        self.require(
+            (same, again) == (key, scale),
+            "the ends of a window move alike",
+        )?;
+        self.expect_word("of")?;
+        let extent = self.integer()?;
+        let window = Window {
+            key,
+            scale,
+            low,
+            high,
+        };
+        Ok(ArrayDim::windowed(extent, window))
+    }
+
+    /// One end of a window: the key dimension that moves it, how far, and the offset.
+    fn bound(&mut self, keys: &[KeyDim]) -> Result<(Option<u32>, i64, i64)> {
+        let sign = if self.eat("-") { -1 } else { 1 };
+        let mut scale: i64 = 1;
+        if self.at_number() {
+            scale = self.integer()?;
+            if !self.eat("*") {
+                return Ok((None, 0, sign * scale));
+            }
+        }
+        let key = self.key(keys)?;
+        let offset: i64 = match (self.eat("+"), self.eat("-")) {
+            (true, _) => self.integer()?,
+            (_, true) => -self.integer::<i64>()?,
+            _ => 0,
+        };
+        Ok((Some(key), sign * scale, offset))
     }
 
     /// `{i: 10/2, k: 6/1} f32[i, k] @ PART(i)`.

@@ -11,7 +11,7 @@ use super::{MOST_AXES, MOST_TUPLES};
 use crate::kernel::Kernel;
 use crate::mesh::Mesh;
 use crate::plan::{Fold, Range, same_cut};
-use crate::relation::{ArrayType, AxisRole, KeyDim, RelationType};
+use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, RelationType, Window};
 use std::collections::HashSet;
 
 /// Whether a mesh has one to [`MOST_AXES`] axes, and no more sites than there are.
@@ -110,6 +110,10 @@ pub fn relation_type(kind: &RelationType, mesh: &Mesh) -> Result<(), String> {
     key_dims(&kind.keys, mesh)?;
     let mut cuts = HashSet::new();
     for (number, dim) in kind.array.dims.iter().enumerate() {
+        if let Some(window) = &dim.window {
+            window_of(dim, window, &kind.keys)
+                .map_err(|what| format!("the window of array dimension {number} {what}"))?;
+        }
         let Some(cut) = dim.cut else { continue };
         match kind.keys.get(cut as usize) {
             None => return Err(format!("there is no key dimension {cut} to cut by")),
@@ -135,6 +139,18 @@ pub fn relation_type(kind: &RelationType, mesh: &Mesh) -> Result<(), String> {
         return Err("it has more tuples or elements than can be counted".into());
     }
     placement(kind, mesh)
+}
+
+/// Whether a dimension's window can be moved over it.
+pub fn window_of(dim: &ArrayDim, window: &Window, keys: &[KeyDim]) -> Result<(), String> {
+    let known = window.key.is_none_or(|key| (key as usize) < keys.len());
+    let moves = window.key.is_some() == (window.scale != 0);
+    match (dim.cut, known && moves) {
+        (Some(_), _) => Err("is one of a piece".into()),
+        (None, false) => Err("is moved by nothing, or by no key dimension".into()),
+        (None, true) if window.low > window.high => Err("ends before it begins".into()),
+        (None, true) => Ok(()),
+    }
 }
 
 /// Whether a placement has a role for each axis, and key dimensions on axes of theirs.

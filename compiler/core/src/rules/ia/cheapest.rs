@@ -296,7 +296,10 @@ fn points(
         Algebra::Aggregate { .. } | Algebra::Concat { .. } => {
             kinds.first().map_or(0, |kind| kind.floats())
         }
-        Algebra::Filter(_) | Algebra::Tile { .. } | Algebra::Replicate { .. } => 0,
+        Algebra::Filter(_)
+        | Algebra::Tile { .. }
+        | Algebra::Replicate { .. }
+        | Algebra::Window { .. } => 0,
     };
     one.saturating_mul(copies)
 }

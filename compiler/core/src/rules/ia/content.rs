@@ -52,11 +52,20 @@ impl Content {
 
     /// Number of values as the cost model counts them: tuples times the longest pieces, for every column.
     pub fn floats(&self) -> u128 {
-        let bound = |dim: &ArrayDim| match dim.cut {
-            None => dim.extent,
-            Some(key) => dim
+        let bound = |dim: &ArrayDim| match (dim.cut, dim.window) {
+            (None, None) => dim.extent,
+            (Some(key), _) => dim
                 .extent
                 .div_ceil(u64::from(self.keys[key as usize].pieces)),
+            (None, Some(window)) => {
+                let moved = window.key.map_or(0, |key| {
+                    let key = &self.keys[key as usize];
+                    let steps = key.extent.div_ceil(u64::from(key.pieces)).saturating_sub(1);
+                    window.scale.unsigned_abs().saturating_mul(steps)
+                });
+                let wide = window.high.abs_diff(window.low) + 1;
+                dim.extent.min(moved.saturating_add(wide))
+            }
         };
         let one = self.columns.len() as u128;
         let bounds = self.dims.iter().map(|dim| u128::from(bound(dim)));
@@ -82,11 +91,12 @@ impl Content {
 
     /// The range (start, length) of each array dimension in the tuple with this key.
     pub fn ranges(&self, key: &[u32]) -> Vec<(u64, u64)> {
-        let range = |dim: &ArrayDim| match dim.cut {
-            None => (0, dim.extent),
-            Some(k) => piece(dim.extent, self.keys[k as usize].pieces, key[k as usize]),
+        let frontier = |number: u32| {
+            let range = &self.keys[number as usize];
+            (range.extent, range.pieces)
         };
-        self.dims.iter().map(range).collect()
+        let dims = self.dims.iter();
+        dims.map(|dim| dim.range(frontier, key)).collect()
     }
 
     /// Where a key dimension is found in a new key of the old positions `keep`: itself, or one that is always equal to it.
@@ -118,15 +128,15 @@ impl Content {
         }
         let mut dims = self.dims.clone();
         for dim in &mut dims {
+            if dim.window.is_some() {
+                *dim = moved(dim, |key| after(key)?.ok())?;
+            }
             let Some(key) = dim.cut else { continue };
             match after(key)? {
                 Ok(at) => dim.cut = Some(at),
                 Err(value) => {
                     let pieces = self.keys[key as usize].pieces;
-                    *dim = ArrayDim {
-                        extent: piece(dim.extent, pieces, value).1,
-                        cut: None,
-                    };
+                    *dim = ArrayDim::whole(piece(dim.extent, pieces, value).1);
                 }
             }
         }
@@ -186,9 +196,44 @@ impl Content {
         result.keys.insert(at as usize, key);
         result.which = self.which.rename(|k| Some(shift(k)))?;
         for dim in &mut result.dims {
-            dim.cut = dim.cut.map(shift);
+            *dim = moved(dim, |key| Some(shift(key)))?;
         }
         Some(result)
+    }
+
+    fn is_windowed(&self) -> bool {
+        self.dims.iter().any(|dim| dim.window.is_some())
+    }
+}
+
+/// An array dimension whose part depends on another number of key dimension; `None` where that has none.
+fn moved(dim: &ArrayDim, to: impl Fn(u32) -> Option<u32>) -> Option<ArrayDim> {
+    let mut dim = dim.clone();
+    if let Some(key) = dim.cut {
+        dim.cut = Some(to(key)?);
+    }
+    if let Some(window) = &mut dim.window
+        && let Some(key) = window.key
+    {
+        window.key = Some(to(key)?);
+    }
+    Some(dim)
+}
+
+/// An array dimension with the part of it that a tuple holds: `8`, `8/k0`, `k0-1..k0+1 of 8`.
+pub fn dim_text(dim: &ArrayDim) -> String {
+    match (dim.cut, dim.window) {
+        (Some(key), _) => format!("{}/k{key}", dim.extent),
+        (None, None) => dim.extent.to_string(),
+        (None, Some(window)) => {
+            let end = |offset: i64| match (window.key, window.scale) {
+                (None, _) => offset.to_string(),
+                (Some(key), 1) => format!("k{key}{offset:+}"),
+                (Some(key), scale) => format!("{scale}*k{key}{offset:+}"),
+            };
+            let (low, high) = (end(window.low), end(window.high));
+            format!("{low}..{high} of {}", dim.extent)
+        }
     }
 }
 
@@ -206,6 +251,25 @@ pub fn result_of(operator: &Algebra, inputs: &[&Content], kernels: &Kernels) -> 
     let [input] = inputs else { return None };
     match operator {
         Algebra::Join { .. } => None,
+        Algebra::Aggregate { .. }
+        | Algebra::Concat { .. }
+        | Algebra::Tile { .. }
+        | Algebra::Window { .. }
+            if input.is_windowed() =>
+        {
+            None
+        }
+        Algebra::Window { keys, dims } => {
+            let extents = |dims: &[ArrayDim]| dims.iter().map(|d| d.extent).collect::<Vec<_>>();
+            let cuts = |key: u32| input.dims.iter().any(|dim| dim.cut == Some(key));
+            let whole = input.which.is_always() && (0..input.keys.len() as u32).all(cuts);
+            (whole && extents(&input.dims) == extents(dims)).then(|| Content {
+                keys: keys.clone(),
+                which: Predicate::default(),
+                dims: dims.clone(),
+                columns: input.columns.clone(),
+            })
+        }
         Algebra::Aggregate {
             keep,
             coarse,
@@ -314,7 +378,7 @@ fn join(
         which = which.and(&input.which.rename(joined)?);
         let mut shape = input.shape();
         for dim in &mut shape.0 {
-            dim.cut = dim.cut.and_then(joined);
+            *dim = moved(dim, joined)?;
         }
         shapes.push(shape);
     }
@@ -342,14 +406,7 @@ impl fmt::Display for Content {
             true => String::new(),
             false => format!(" where {}", self.which),
         };
-        let dims: Vec<String> = self
-            .dims
-            .iter()
-            .map(|dim| match dim.cut {
-                None => dim.extent.to_string(),
-                Some(key) => format!("{}/k{key}", dim.extent),
-            })
-            .collect();
+        let dims: Vec<String> = self.dims.iter().map(dim_text).collect();
         let columns: Vec<&str> = self.columns.iter().map(|column| column.name()).collect();
         let (keys, dims) = (keys.join(", "), dims.join(", "));
         write!(f, "{{{keys}{which}}} [{dims}] {}", columns.join(", "))

@@ -144,10 +144,7 @@ impl ArrayFunction {
                     let dims = kernel.indices.iter().zip(ranges);
                     let dims = dims
                         .take(kernel.output_rank as usize)
-                        .map(|(i, range)| ArrayDim {
-                            extent: i.extent,
-                            cut: *range,
-                        });
+                        .map(|(i, range)| ArrayDim::new(i.extent, *range));
                     (fits && cut).then(|| (dims.collect(), kernel.output.clone()))
                 })
             }

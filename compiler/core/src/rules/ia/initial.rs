@@ -157,6 +157,10 @@ impl Translation<'_> {
                 let array_dim = *array_dim;
                 (placement, Operation::LocalConcat { input, array_dim })
             }
+            tra::Operation::Window { input } => {
+                let input = self.made[input.0 as usize];
+                (all_keys, Operation::Window { input })
+            }
         };
         let name = relation.name.clone();
         let made = self.push(id, name, placement, operation);

@@ -13,7 +13,7 @@ use super::keys::KeyRange;
 use super::placement::Placement;
 use super::predicate::Predicate;
 use egg::{Id, Language};
-use ein_plan::Reduction;
+use ein_plan::{ArrayDim, Reduction};
 
 /// An operator of TRA; with sites, the local operator of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +70,13 @@ pub enum Algebra {
     Concat {
         /// Which.
         array_dim: u32,
+    },
+    /// WINDOW: every tuple is a part of the whole tensor, which may overlap others.
+    Window {
+        /// The key dimensions of the result.
+        keys: Vec<KeyRange>,
+        /// The array dimensions of the result, each with the part of it that a tuple holds.
+        dims: Vec<ArrayDim>,
     },
 }
 
@@ -204,6 +211,10 @@ impl Algebra {
                 format!("TILE{mark}({array_dim}, {} pieces)", key.pieces)
             }
             Algebra::Concat { array_dim } => format!("CONCAT{mark}({array_dim})"),
+            Algebra::Window { dims, .. } => {
+                let dims: Vec<String> = dims.iter().map(super::content::dim_text).collect();
+                format!("WINDOW{mark}({})", dims.join(", "))
+            }
         }
     }
 }

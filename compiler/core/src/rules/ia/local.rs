@@ -104,6 +104,8 @@ fn role(
             (spread && adds).then_some(Role::Partial(*reduction))
         }),
         Algebra::Filter(_) | Algebra::Tile { .. } => Some(Role::Keys(dims.clone())),
+        // A window is made of what several coordinates have.
+        Algebra::Window { .. } => None,
         Algebra::Map { keys, .. } => through(&|dim| kind.place(keys, dim)),
         Algebra::Replicate { at, .. } => through(&|dim| Some(dim + u32::from(dim >= *at))),
         Algebra::Concat { array_dim } => {
@@ -230,6 +232,7 @@ fn before(operator: &Algebra, kinds: &[&Content], number: usize, dim: u32) -> Op
             keep.get(dim as usize).copied()
         }
         Algebra::Filter(_) => Some(dim),
+        Algebra::Window { .. } => None,
         Algebra::Tile { .. } => ((dim as usize) < kinds[number].keys.len()).then_some(dim),
         Algebra::Replicate { at, .. } => (dim != *at).then(|| dim - u32::from(dim > *at)),
         Algebra::Concat { array_dim } => {

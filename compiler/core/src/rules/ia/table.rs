@@ -112,6 +112,14 @@ pub const ROWS: &[Row] = &[
         "",
         |of| matches!(of, Algebra::Concat { .. })
     ),
+    row!(
+        "3.1-WINDOW",
+        "WINDOW(boxes)(R)",
+        "λᴸ(boxes)(BCAST(R))",
+        &["R is at every coordinate, and its tuples are the pieces of a tensor"],
+        "beyond the table: each tuple is a part of the whole tensor, as a kernel reads it; a plan sends only what a site lacks of its boxes",
+        |of| matches!(of, Algebra::Window { .. })
+    ),
     Row {
         info: RuleInfo {
             name: "placement",

@@ -87,6 +87,14 @@ pub fn add(
         Operation::Broadcast { input: of } | Operation::Shuffle { input: of } => {
             Tree::moved(at.clone(), Tree::Class(input(*of)))
         }
+        Operation::Window { input: of } => {
+            let whole = Tree::moved(Placement::every(mesh.axes.len()), Tree::Class(input(*of)));
+            let window = Algebra::Window {
+                keys: relation.kind.keys.iter().map(KeyRange::from).collect(),
+                dims: relation.kind.array.dims.clone(),
+            };
+            Tree::moved(at.clone(), Tree::unary(window, whole))
+        }
         operation => {
             let ids: Vec<Id> = operation.inputs().into_iter().map(input).collect();
             let algebras = algebras(program, relation, &graph.analysis.kernels);
@@ -166,6 +174,7 @@ fn algebras(program: &ia::Program, relation: &ia::Relation, kernels: &Kernels) -
         Operation::Source { .. }
         | Operation::Broadcast { .. }
         | Operation::Shuffle { .. }
+        | Operation::Window { .. }
         | Operation::Loop { .. } => vec![],
         Operation::LocalJoin {
             inputs,

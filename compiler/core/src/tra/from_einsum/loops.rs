@@ -162,10 +162,7 @@ impl Lowering<'_> {
             if let (Some(kept), Bound::Rounds(rounds)) =
                 (block.collected.get(number as usize), block.bound)
             {
-                let counts = ArrayDim {
-                    extent: rounds,
-                    cut: None,
-                };
+                let counts = ArrayDim::whole(rounds);
                 kind = self.relations[kept.value.0 as usize].kind.clone();
                 kind.array.dims.insert(kept.dim as usize, counts);
             }

@@ -1,0 +1,288 @@
+//! Reads in windows: what a statement needs of an operand that it reads at affine positions, and what getting it there moves.
+//!
+//! Which part of a dimension a site needs follows from the affine forms of the reads and from the indices that the statement cuts
+//! ([`crate::tra::reads`]); a site's part is a box, so what it lacks is one box less another. Prices are exact where every class of
+//! indices is cut along the axes at hand alone. Must not know programs or layouts of whole programs.
+//!
+//! ```text
+//! y[i] = x[i - 1] + x[i + 1] on 4 sites, i cut, x at (Cut(0)): each site lacks an element on either side, 6 in all
+//! ```
+
+use super::convert::{Counts, Move, Roles, TransferItem};
+use super::mesh::AXES;
+use crate::ia::layout::{StatementRole, TensorRole, WindowAxis, WindowRead};
+use crate::tra::operands::split_operands;
+use crate::tra::reads::{Part, Windows, around};
+use ein_plan::{Affine, IndexId, Kernel, piece};
+
+/// The windows of a read, in terms of indices of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReadWindows {
+    /// Extent of each index.
+    pub extents: Vec<u64>,
+    /// By dimension: the positions at which it is read; none where it is wanted whole.
+    pub dims: Vec<Vec<Affine>>,
+}
+
+/// A read of an operand: which, the parts that it wants if every index is cut, and its windows, if some of these are windows, with the
+/// kernel's index of each of theirs.
+pub type OperandRead = (u32, Vec<Part>, Option<(WindowRead, Vec<IndexId>)>);
+
+/// The reads of a kernel. New windows are added to those that are known. What `free` says can be made anywhere is wanted whole.
+pub fn reads(
+    kernel: &Kernel,
+    free: &dyn Fn(usize) -> bool,
+    known: &mut Vec<ReadWindows>,
+) -> Vec<OperandRead> {
+    // A library operation reads whole matrices.
+    let may = kernel.library().is_none();
+    let operands = 0..kernel.operands.len();
+    let windowed: Vec<bool> = operands.map(|operand| may && !free(operand)).collect();
+    let count = kernel.indices.len();
+    let windows = Windows::Of {
+        operands: &windowed,
+        moving: &vec![true; count],
+    };
+    let (split, operands) = split_operands(kernel, &vec![2; count], &windows);
+    let with_windows = (0u32..).zip(operands).map(|(number, (operand, parts))| {
+        if !parts.iter().any(|part| matches!(part, Part::Window { .. })) {
+            return (operand, parts, None);
+        }
+        let mut indices: Vec<IndexId> = vec![];
+        let dims = parts.iter().enumerate().map(|(dim, part)| {
+            let mut forms: Vec<Affine> = match part {
+                Part::Whole => vec![],
+                _ => {
+                    let reads = split.graph.reads();
+                    let own = reads.filter(|(read, _)| *read == number);
+                    own.filter_map(|(_, at)| split.graph.as_affine(at[dim]))
+                        .collect()
+                }
+            };
+            for (index, _) in forms.iter_mut().flat_map(|form| &mut form.terms) {
+                let at = indices.iter().position(|other| other == index);
+                let at = at.unwrap_or_else(|| {
+                    indices.push(*index);
+                    indices.len() - 1
+                });
+                *index = IndexId(at as u32);
+            }
+            forms.dedup();
+            forms
+        });
+        let dims: Vec<Vec<Affine>> = dims.collect();
+        let extent = |index: &IndexId| kernel.indices[index.0 as usize].extent;
+        let windows = ReadWindows {
+            extents: indices.iter().map(extent).collect(),
+            dims,
+        };
+        let at = known.iter().position(|other| *other == windows);
+        let at = at.unwrap_or_else(|| {
+            known.push(windows);
+            known.len() - 1
+        });
+        (operand, parts, Some((WindowRead(at as u32), indices)))
+    });
+    with_windows.collect()
+}
+
+/// What a statement that runs so needs of an operand, if that has windows. `indices` are the statement's, of those of the windows.
+pub fn needed(
+    windows: &[ReadWindows],
+    shape: &[u64],
+    (read, indices): &(WindowRead, Vec<IndexId>),
+    run: [StatementRole; AXES],
+    counts: Counts,
+) -> Option<Roles> {
+    let axis = |role: StatementRole, count: u32| match role {
+        _ if count == 1 => WindowAxis::Every,
+        StatementRole::Every => WindowAxis::Every,
+        StatementRole::First => WindowAxis::First,
+        StatementRole::Index(index) => {
+            let own = indices.iter().position(|other| *other == index);
+            own.map_or(WindowAxis::Every, |at| {
+                WindowAxis::Index(IndexId(at as u32))
+            })
+        }
+    };
+    let mut axes = [WindowAxis::Every; AXES];
+    for (slot, (role, count)) in axes.iter_mut().zip(run.into_iter().zip(counts)) {
+        *slot = axis(role, count);
+    }
+    let parts = parts(&windows[read.0 as usize], shape, axes);
+    parts
+        .iter()
+        .any(|part| matches!(part, Part::Window { .. }))
+        .then(|| axes.map(|axis| TensorRole::Window(*read, axis)))
+}
+
+/// By dimension: the part that is needed if these axes move the windows.
+fn parts(windows: &ReadWindows, shape: &[u64], axes: [WindowAxis; AXES]) -> Vec<Part> {
+    let moving = |index: IndexId| axes.contains(&WindowAxis::Index(index));
+    let extent_of = |index: IndexId| windows.extents[index.0 as usize];
+    let part = |(forms, extent): (&Vec<Affine>, &u64)| {
+        let mut parts = forms
+            .iter()
+            .map(|form| match around(form, extent_of, *extent, &moving) {
+                Some(part) => part,
+                None => Part::Whole,
+            });
+        let first = parts.next().unwrap_or(Part::Whole);
+        parts.fold(first, |joint, part| {
+            joint.with(&part).unwrap_or(Part::Whole)
+        })
+    };
+    windows.dims.iter().zip(shape).map(part).collect()
+}
+
+/// Elements of the largest box that a site needs.
+pub fn share(goods: TransferItem<'_>, counts: Counts, to: Roles) -> f64 {
+    let boxes = Boxes::new(goods, counts, to);
+    let volumes = sites(counts).map(|site| boxes.at(site).map_or(0.0, |ranges| volume(&ranges)));
+    volumes.fold(0.0, f64::max)
+}
+
+/// The cost of taking a tensor from a placement to windows; `None` where there is none, that is from a partial placement.
+pub fn convert(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) -> Option<Move> {
+    if from.contains(&TensorRole::Partial) {
+        return None;
+    }
+    let boxes = Boxes::new(goods, counts, to);
+    let mut cost = Move::default();
+    for site in sites(counts) {
+        let Some(wanted) = boxes.at(site) else {
+            continue;
+        };
+        let held = held(goods.shape, counts, from, site);
+        let common = held.map_or(0.0, |held| {
+            let pairs = held.iter().zip(&wanted).map(|((a, n), (b, m))| {
+                let start = *a.max(b);
+                (start, (a + n).min(b + m).saturating_sub(start))
+            });
+            volume(&pairs.collect::<Vec<_>>())
+        });
+        let lacks = volume(&wanted) - common;
+        if lacks <= 0.0 {
+            continue;
+        }
+        cost.transfer += lacks;
+        cost.words = cost.words.max(lacks);
+        let peers = senders(goods.shape, counts, from, &wanted) - f64::from(common > 0.0);
+        cost.messages = cost.messages.max(peers.max(1.0));
+    }
+    Some(cost)
+}
+
+/// How many sites hold pieces that meet a box.
+fn senders(shape: &[u64], counts: Counts, from: Roles, wanted: &[(u64, u64)]) -> f64 {
+    let dims = (0u32..).zip(shape.iter().zip(wanted));
+    let pieces = dims.map(|(dim, (extent, (_, length)))| {
+        let pieces = super::convert::pieces(counts, from, dim);
+        let longest = extent.div_ceil(pieces).max(1);
+        (length.div_ceil(longest) + 1).min(pieces) as f64
+    });
+    pieces.product()
+}
+
+/// The boxes that sites need.
+struct Boxes<'a> {
+    windows: Option<&'a ReadWindows>,
+    shape: &'a [u64],
+    parts: Vec<Part>,
+    axes: [WindowAxis; AXES],
+    counts: Counts,
+}
+
+impl<'a> Boxes<'a> {
+    fn new(goods: TransferItem<'a>, counts: Counts, to: Roles) -> Boxes<'a> {
+        let mut axes = [WindowAxis::Every; AXES];
+        let mut windows = None;
+        for (slot, role) in axes.iter_mut().zip(to) {
+            if let TensorRole::Window(read, axis) = role {
+                *slot = axis;
+                windows = goods.windows.get(read.0 as usize);
+            }
+        }
+        let parts = windows.map(|windows| parts(windows, goods.shape, axes));
+        Boxes {
+            windows,
+            shape: goods.shape,
+            parts: parts.unwrap_or_else(|| vec![Part::Whole; goods.shape.len()]),
+            axes,
+            counts,
+        }
+    }
+
+    /// The box that a site needs: of each dimension start and length.
+    fn at(&self, site: Counts) -> Option<Vec<(u64, u64)>> {
+        let mut axes = self.axes.iter().zip(site);
+        if axes.any(|(axis, at)| *axis == WindowAxis::First && at > 0) {
+            return None;
+        }
+        let of_index = |index: IndexId| {
+            let extent = self.windows.map_or(1, |w| w.extents[index.0 as usize]);
+            let by = self.axes.map(|axis| axis == WindowAxis::Index(index));
+            let (pieces, number) = numbered(self.counts, site, by);
+            piece(extent, pieces, number)
+        };
+        let dims = self.parts.iter().zip(self.shape);
+        let range = |(part, extent): (&Part, &u64)| match *part {
+            Part::Whole => (0, *extent),
+            Part::Piece(index) => of_index(index),
+            Part::Window {
+                index,
+                scale,
+                low,
+                high,
+            } => {
+                let window = ein_plan::Window {
+                    key: index.map(|index| index.0),
+                    scale,
+                    low,
+                    high,
+                };
+                window.range(*extent, index.map_or((0, 0), of_index))
+            }
+        };
+        Some(dims.map(range).collect())
+    }
+}
+
+/// The box that a site holds at a placement.
+fn held(shape: &[u64], counts: Counts, roles: Roles, site: Counts) -> Option<Vec<(u64, u64)>> {
+    let mut axes = roles.iter().zip(site);
+    if axes.any(|(role, at)| *role == TensorRole::First && at > 0) {
+        return None;
+    }
+    let range = |(dim, extent): (u32, &u64)| {
+        let by = roles.map(|role| role == TensorRole::Cut(dim));
+        let (pieces, number) = numbered(counts, site, by);
+        piece(*extent, pieces, number)
+    };
+    Some((0u32..).zip(shape).map(range).collect())
+}
+
+/// Into how many pieces these axes cut, and which one a site has.
+fn numbered(counts: Counts, site: Counts, by: [bool; AXES]) -> (u32, u32) {
+    let axes = counts.into_iter().zip(site).zip(by).filter(|(_, by)| *by);
+    axes.fold((1, 0), |(pieces, number), ((count, at), _)| {
+        (pieces * count, number * count + at)
+    })
+}
+
+/// The coordinates of every site.
+fn sites(counts: Counts) -> impl Iterator<Item = Counts> {
+    let total: u32 = counts.iter().product();
+    (0..total).map(move |mut number| {
+        let mut site = [0; AXES];
+        for (at, count) in site.iter_mut().zip(counts).rev() {
+            *at = number % count;
+            number /= count;
+        }
+        site
+    })
+}
+
+fn volume(ranges: &[(u64, u64)]) -> f64 {
+    ranges.iter().map(|(_, length)| *length as f64).product()
+}

@@ -1,0 +1,252 @@
+//! Reads at affine positions on 1 to 5 sites against plain loops: what moves is what a site lacks of its windows, as stated.
+
+use einc_tests::{Finished, Tensor, einc};
+
+/// Every way of reading that has windows, with sizes that do not divide.
+const READS: &str = "dim N
+input x: f64[N]; input Z: f64[N, N]; input w: f64[3]
+A[i,j] = 2 * Z[i,j] - 1
+diagonal[i]    = A[i,i]
+trace          = sum[i] A[i,i]
+shifted[i]     = x[i] + (x[i-1] else 0) - 3 * (x[i+2] else 1)
+guarded[i<N]   = where(i >= 2, x[i-2], 5)
+reversed[i<N]  = x[N-1-i] * x[i]
+paired[i<N/2]  = x[2*i] - x[2*i+1]
+first[k<3,j]   = Z[k,j] + Z[k+1,j]
+around[i<N]    = x[(i+1)%N]
+cross[i,j]     = Z[i,j] + (Z[i-1,j] else 0) + (Z[i,j+1] else 0) + (Z[i+1,j-1] else 0)
+smooth[i<N]    = sum[r<3] w[r] * (x[i+r-1] else 0)
+pooled[i<N/3]  = max[r<3] x[3*i+r]
+dilated[i<N]   = sum[r<3] w[r] * (x[i+2*r-2] else 0)
+loss           = sum[i] smooth[i]^2
+gx[i]          = grad(loss, x)[i]
+gw[r]          = grad(loss, w)[r]
+repeat k < 4 {
+  state u[i,j] = Z[i,j]
+  next u[i,j] = u[i,j] + 0.1 * ((u[i-1,j] else 0) + (u[i+1,j] else 0) + (u[i,j-1] else 0) + (u[i,j+1] else 0) - 4 * u[i,j])
+}
+output diagonal; output trace; output shifted; output guarded; output reversed; output paired; output first; output around
+output cross; output smooth; output pooled; output dilated; output gx; output gw; output u
+";
+
+fn expected(x: &Tensor, z: &Tensor, w: &Tensor) -> Vec<(&'static str, Tensor)> {
+    let n = x.data.len();
+    let size = n as i64;
+    let at = |i: i64| (0..size).contains(&i).then(|| x.data[i as usize]);
+    let in_z = |i: i64, j: i64| {
+        let inside = (0..size).contains(&i) && (0..size).contains(&j);
+        inside.then(|| z.data[(i * size + j) as usize])
+    };
+    let line = |length: usize, f: &dyn Fn(i64) -> f64| {
+        Tensor::from_fn(&[length], |number| f(number as i64))
+    };
+    let grid = |rows: usize, f: &dyn Fn(i64, i64) -> f64| {
+        Tensor::from_fn(&[rows, n], |number| {
+            f((number / n) as i64, (number % n) as i64)
+        })
+    };
+    let zero = |value: Option<f64>| value.unwrap_or(0.0);
+    let a = |i: i64| 2.0 * zero(in_z(i, i)) - 1.0;
+    let taps = |i: i64, step: i64| -> f64 {
+        let terms = (0..3).map(|r| w.data[r as usize] * zero(at(i + step * (r - 1))));
+        terms.sum()
+    };
+    let smooth: Vec<f64> = (0..size).map(|i| taps(i, 1)).collect();
+    let of_smooth = |i: i64| match (0..size).contains(&i) {
+        true => smooth[i as usize],
+        false => 0.0,
+    };
+    let mut u = z.clone();
+    for _ in 0..4 {
+        let old = |i: i64, j: i64| match (0..size).contains(&i) && (0..size).contains(&j) {
+            true => u.data[(i * size + j) as usize],
+            false => 0.0,
+        };
+        u = grid(n, &|i, j| {
+            let around = old(i - 1, j) + old(i + 1, j) + old(i, j - 1) + old(i, j + 1);
+            old(i, j) + 0.1 * (around - 4.0 * old(i, j))
+        });
+    }
+    vec![
+        ("diagonal", line(n, &a)),
+        ("trace", Tensor::from_fn(&[], |_| (0..size).map(a).sum())),
+        (
+            "shifted",
+            line(n, &|i| {
+                zero(at(i)) + zero(at(i - 1)) - 3.0 * at(i + 2).unwrap_or(1.0)
+            }),
+        ),
+        ("guarded", line(n, &|i| at(i - 2).unwrap_or(5.0))),
+        (
+            "reversed",
+            line(n, &|i| zero(at(size - 1 - i)) * zero(at(i))),
+        ),
+        (
+            "paired",
+            line(n / 2, &|i| zero(at(2 * i)) - zero(at(2 * i + 1))),
+        ),
+        (
+            "first",
+            grid(3, &|k, j| zero(in_z(k, j)) + zero(in_z(k + 1, j))),
+        ),
+        ("around", line(n, &|i| zero(at((i + 1) % size)))),
+        (
+            "cross",
+            grid(n, &|i, j| {
+                let others = [in_z(i - 1, j), in_z(i, j + 1), in_z(i + 1, j - 1)];
+                zero(in_z(i, j)) + others.into_iter().map(zero).sum::<f64>()
+            }),
+        ),
+        ("smooth", line(n, &|i| taps(i, 1))),
+        (
+            "pooled",
+            line(n / 3, &|i| {
+                let three = (0..3).map(|r| zero(at(3 * i + r)));
+                three.fold(f64::NEG_INFINITY, f64::max)
+            }),
+        ),
+        ("dilated", line(n, &|i| taps(i, 2))),
+        (
+            "gx",
+            line(n, &|i| {
+                let terms = (0..3).map(|r| 2.0 * of_smooth(i - r + 1) * w.data[r as usize]);
+                terms.sum()
+            }),
+        ),
+        (
+            "gw",
+            line(3, &|r| {
+                let terms = (0..size).map(|i| 2.0 * of_smooth(i) * zero(at(i + r - 1)));
+                terms.sum()
+            }),
+        ),
+        ("u", u),
+    ]
+}
+
+/// Every line of the program moves what its plan says, over all rounds.
+fn moved_as_stated(finished: &Finished) {
+    let lines = finished.stderr.lines().chain(finished.stdout.lines());
+    let stated = |line: &&str| line.contains(": moved ") && line.contains(" (stated ");
+    for line in lines.filter(stated) {
+        let (moved, stated) = line.split_once(" (stated ").unwrap();
+        let stated = stated.strip_suffix(')').unwrap();
+        assert!(moved.ends_with(&format!("moved {stated}")), "{finished}");
+    }
+}
+
+#[test]
+fn reads_at_affine_positions_are_those_of_plain_loops() {
+    for (n, sites) in [(23, 1), (23, 2), (24, 3), (31, 4), (29, 5), (60, 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+        std::fs::write(path("model.ein"), READS).unwrap();
+        let tensors = [
+            ("x", Tensor::noise(&[n], 1)),
+            ("Z", Tensor::noise(&[n, n], 2)),
+            ("w", Tensor::noise(&[3], 3)),
+        ];
+        let expected = expected(&tensors[0].1, &tensors[1].1, &tensors[2].1);
+        for deterministic in [false, true] {
+            let mut arguments: Vec<String> = vec!["run".into(), path("model.ein")];
+            arguments.extend(["--stats".into(), "--sites".into(), sites.to_string()]);
+            if deterministic {
+                arguments.push("--deterministic".into());
+            }
+            for (name, tensor) in &tensors {
+                let file = path(&format!("{name}.npy"));
+                tensor.write_f64(std::path::Path::new(&file));
+                arguments.extend(["--input".into(), format!("{name}={file}")]);
+            }
+            for (name, _) in &expected {
+                let file = path(&format!("{name}.out.npy"));
+                arguments.extend(["--save".into(), format!("{name}={file}")]);
+            }
+            moved_as_stated(&einc(&arguments).success());
+            for (name, tensor) in &expected {
+                let file = path(&format!("{name}.out.npy"));
+                let found = Tensor::read(std::path::Path::new(&file));
+                found.assert_close(tensor, 1e-12, &format!("{name} of {n} on {sites}"));
+            }
+        }
+    }
+}
+
+/// What a plan moves, in floats.
+fn transfer(text: &str, sites: u32) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.ein");
+    std::fs::write(&file, text).unwrap();
+    let sites = sites.to_string();
+    let plan = einc(&["plan", file.to_str().unwrap(), "--sites", &sites]).success();
+    let (_, rest) = plan.stdout.split_once(": transfer ").unwrap();
+    let (floats, _) = rest.split_once(" floats").unwrap();
+    floats.parse().unwrap()
+}
+
+#[test]
+fn plans_move_what_is_read() {
+    let heat = "input u0: f32[8192, 8192]
+repeat k < 100 {
+  state u[i,j] = u0[i,j]
+  next u[i,j] = u[i,j] + 0.1 * ((u[i-1,j] else 0) + (u[i+1,j] else 0) + (u[i,j-1] else 0) + (u[i,j+1] else 0) - 4 * u[i,j])
+}
+output u
+";
+    let cases = [
+        (
+            "the diagonal of a sum",
+            "input X: f32[4000, 4000]; input Y: f32[4000, 4000]
+Z[i,j] = X[i,j] + Y[i,j]
+d[i] = Z[i,i]
+output d
+",
+            4,
+            0,
+        ),
+        // Four addends, of which one is where they are added up.
+        (
+            "a trace",
+            "input Z: f32[8000, 8000]\nt = sum[i] Z[i,i]\noutput t\n",
+            4,
+            4,
+        ),
+        (
+            "a shift",
+            "input x: f32[100000000]\ny[i] = x[i] + (x[i-1] else 0)\noutput y\n",
+            4,
+            3,
+        ),
+        // Tiles of 4096²: two edges and a corner of each, once a round.
+        ("heat on 4", heat, 4, 100 * 4 * (2 * 4096 + 1)),
+        // Tiles of 2048²: 24 inner edges seen from both sides, and 36 corners.
+        ("heat on 16", heat, 16, 100 * (48 * 2048 + 36)),
+        (
+            "a convolution of rows",
+            "input x: f32[1, 3, 8192, 8192]; param w: f32[4, 3, 3, 3] = zeros
+y[n,o,i<8192,j<8192] = sum[c,r<3,s<3] w[o,c,r,s] * (x[n,c,i+r-1,j+s-1] else 0)
+output y
+",
+            4,
+            3 * 4 * (2 * 4096 + 1),
+        ),
+        (
+            "the first rows",
+            "input X: f32[10000000, 34]
+repeat t < 10 {
+  state c[k<10, d] = X[k,d]
+  dist[n,k] = sum[d] (X[n,d] - c[k,d])^2
+  near[n] = argmin[k] dist[n,k]
+  total[near[n], d]: f32[10, 34] += X[n,d]
+  next c[k,d] = total[k,d] / 1000000
+}
+output c
+",
+            4,
+            10 * (4 + 4) * 340,
+        ),
+    ];
+    for (what, text, sites, floats) in cases {
+        assert_eq!(transfer(text, sites), floats, "{what}");
+    }
+}
