@@ -71,3 +71,92 @@ fn sparse_files_on_any_number_of_sites() {
     );
     assert_eq!(Tensor::read(&at("z.npy")).data, wanted);
 }
+
+const SUMS: &str = r#"
+dim N
+dim D
+input A: f32[N, D]
+input X: f32[D, 3] = iota
+input u: f32[N] = iota
+C[i,j] = A[i,k] * X[k,j]
+T[k] = A[i,k] * u[i]
+s = sum[i, k] A[i,k] * u[i] * X[k,1]
+repeat t < 3 {
+  state v[k<D] = f32(k % 2)
+  y[i] = A[i,k] * v[k]
+  next v[k] = 0.5 * A[i,k] * y[i]
+}
+output C
+output T
+output s
+output v
+"#;
+
+/// A Matrix Market file with `count` elements.
+fn few(rows: usize, columns: usize, count: usize) -> String {
+    let mut text =
+        format!("%%MatrixMarket matrix coordinate integer general\n{rows} {columns} {count}\n");
+    for n in 0..count {
+        let at = n * rows * columns / count + n % 3;
+        writeln!(
+            text,
+            "{} {} {}",
+            at / columns + 1,
+            at % columns + 1,
+            n % 5 + 1
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn sums_over_lists_are_those_of_dense_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("p.ein"), SUMS).unwrap();
+    std::fs::write(at("a.mtx"), few(41, 53, 37)).unwrap();
+    std::fs::write(at("b.mtx"), few(43, 50, 60)).unwrap();
+    let given = |file: &str| ["--input".to_owned(), format!("A={file}")];
+    run(einc_command(&["build", "p.ein", "-o", "p"])
+        .args(given("a.mtx"))
+        .current_dir(&folder))
+    .success();
+    for file in ["a.mtx", "b.mtx"] {
+        let einc = |arguments: &[&str]| {
+            let mut command = einc_command(&["run", "p.ein"]);
+            run(command
+                .args(given(file))
+                .args(arguments)
+                .current_dir(&folder))
+            .success()
+            .stdout
+        };
+        let dense = einc(&["--formats", "dense"]);
+        for sites in ["1", "2", "3", "4", "5"] {
+            assert_eq!(einc(&["--sites", sites]), dense, "{file} on {sites} sites");
+            // A program that was built for a list of another length plans again.
+            let mut command = std::process::Command::new(at("p"));
+            command
+                .args(given(file))
+                .args(["--sites", sites])
+                .current_dir(&folder);
+            assert_eq!(
+                run(&mut command).success().stdout,
+                dense,
+                "{file}, built, on {sites} sites"
+            );
+        }
+    }
+    let plan = |arguments: &[&str]| {
+        let mut command = einc_command(&["plan", "p.ein"]);
+        run(command
+            .args(given("a.mtx"))
+            .args(arguments)
+            .current_dir(&folder))
+        .success()
+        .stdout
+    };
+    assert!(plan(&[]).contains("A.values"));
+    assert!(!plan(&["--formats", "dense"]).contains("A.values"));
+}

@@ -6,7 +6,7 @@
 
 use ein_plan::{DType, Reduction};
 use einc_core::build::{Program, Train, call, index, named, reduce, sum};
-use einc_core::sema::world::{Memory, headers};
+use einc_core::sema::world::{self, Memory, headers};
 use einc_core::sema::{Bindings, check};
 
 /// The standard library, and data of 100 rows.
@@ -19,8 +19,12 @@ fn world() -> Memory {
         libraries: ein_stdlib::LIBRARIES.iter().map(library).collect(),
         ..Memory::default()
     };
-    world.headers.insert("X".into(), (DType::F32, vec![100, 8]));
-    world.headers.insert("y".into(), (DType::F32, vec![100]));
+    world
+        .headers
+        .insert("X".into(), world::Header::dense(DType::F32, vec![100, 8]));
+    world
+        .headers
+        .insert("y".into(), world::Header::dense(DType::F32, vec![100]));
     world
 }
 

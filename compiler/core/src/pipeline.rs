@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 pub use crate::search::Objective;
 pub use choose::Chosen;
 pub use compare::compare;
-pub use criteria::Criteria;
+pub use criteria::{Criteria, Formats};
 pub use describe::describe;
 pub use explain::explain;
 pub use rounds::rounds;

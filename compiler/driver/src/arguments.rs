@@ -10,7 +10,7 @@ use crate::calibration;
 use clap::{Args, ValueEnum};
 use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
-use einc_core::pipeline::Objective;
+use einc_core::pipeline::{Formats, Objective};
 use einc_diag::Diagnostic;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -68,6 +68,27 @@ pub struct PlanArguments {
     /// Plan without a rule, by the name that `einc rules` lists; repeat for more
     #[arg(long = "disable-rule", value_name = "NAME", help_heading = "Planning")]
     pub disabled_rules: Vec<String>,
+    /// The forms in which tensors may lie (default: auto)
+    #[arg(long, value_name = "FORMS", help_heading = "Planning")]
+    pub formats: Option<FormatChoice>,
+}
+
+/// The forms in which tensors may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatChoice {
+    /// An input whose file lists few elements is summed over by its list
+    Auto,
+    /// Every tensor has all its elements
+    Dense,
+}
+
+impl From<FormatChoice> for Formats {
+    fn from(choice: FormatChoice) -> Formats {
+        match choice {
+            FormatChoice::Auto => Formats::Auto,
+            FormatChoice::Dense => Formats::Dense,
+        }
+    }
 }
 
 /// The quantity that is minimised.

@@ -107,11 +107,16 @@ impl World for Disk<'_> {
         if !required && !Path::new(&file.path).exists() {
             return Ok(None);
         }
-        match Reader::open_as(&file, input.dtype) {
-            Ok(reader) => {
-                let header = reader.header();
-                Ok(Some((header.dtype, header.shape.clone())))
-            }
+        let header = Reader::open_as(&file, input.dtype).and_then(|reader| {
+            let header = reader.header();
+            Ok(Header {
+                dtype: header.dtype,
+                shape: header.shape.clone(),
+                listed: reader.listed()?,
+            })
+        });
+        match header {
+            Ok(header) => Ok(Some(header)),
             Err(error) => Err(data_error(name, input.span, &error)),
         }
     }

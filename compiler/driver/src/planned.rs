@@ -7,8 +7,9 @@
 //! ```
 
 use ein_exec::Session;
-use ein_plan::{DType, Plan, Scalar};
+use ein_plan::{Plan, Scalar};
 use einc_core::pipeline::Criteria;
+use einc_core::sema::world::Header;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -43,7 +44,7 @@ pub struct Configuration {
     /// Outputs that the program itself does not have.
     pub more_outputs: Vec<String>,
     /// Types and shapes of the data that are there.
-    pub headers: BTreeMap<String, (DType, Vec<u64>)>,
+    pub headers: BTreeMap<String, Header>,
     /// Number of sites.
     pub sites: u32,
     /// True if sums do not depend on the number of sites.

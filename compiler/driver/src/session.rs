@@ -101,12 +101,23 @@ pub fn check_for(
     if diagnostics.iter().any(Diagnostic::is_error) {
         (checked, training) = (None, None);
     }
+    if training.is_none() && settings.criteria.formats == pipeline::Formats::Auto {
+        checked = checked.map(|program| einsum::with_lists(&program, &listed(&headers)));
+    }
     Ok(Checked {
         diagnostics,
         program: checked,
         training,
         configuration: configuration(program, settings, headers, 0),
     })
+}
+
+/// Returns how many elements the data list, of inputs whose data list some.
+fn listed(headers: &bind::Headers) -> BTreeMap<String, u64> {
+    let counts = headers
+        .iter()
+        .filter_map(|(name, header)| Some((name.clone(), header.listed?)));
+    counts.collect()
 }
 
 /// Returns all that a plan of a program depends on besides its text.

@@ -102,6 +102,7 @@ impl Settings {
         if !arguments.disabled_rules.is_empty() {
             criteria.disabled_rules = arguments.disabled_rules.clone();
         }
+        criteria.formats = arguments.formats.map_or(criteria.formats, Into::into);
         self.time_limit = arguments.time_limit.or(self.time_limit);
         Ok(())
     }

@@ -62,7 +62,12 @@ fn element(draw: &Draw<'_>, key: &[u8; 32], order: &[u64], number: u64) -> Scala
         }
         Source::Bernoulli { p } => whole(i64::from(unit(first) < *p)),
         Source::Gumbel => real(-libm::log(-libm::log(within(first)))),
-        Source::Load(_) | Source::Unbound | Source::Fed | Source::Kept | Source::Stacked { .. } => {
+        Source::Load(_)
+        | Source::Unbound
+        | Source::Listed { .. }
+        | Source::Fed
+        | Source::Kept
+        | Source::Stacked { .. } => {
             unreachable!("only a free source that is not stacked is made")
         }
     }

@@ -12,6 +12,7 @@ use crate::header::Header;
 use crate::layout::{Order, runs};
 use crate::region::check_box;
 use ein_array::Data;
+use ein_plan::DType;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -87,6 +88,35 @@ impl Listed {
         }
     }
 
+    /// Number of elements in the list.
+    pub fn count(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    /// The elements with these numbers in the list.
+    pub fn values(&self, (start, length): (u64, u64)) -> Data {
+        let size = self.header.dtype.size();
+        let (first, count) = (start as usize, length as usize);
+        let mut values = Data::room(self.header.dtype, count);
+        let bytes = &self.values.bytes()[first * size..(first + count) * size];
+        values.bytes_mut().copy_from_slice(bytes);
+        values
+    }
+
+    /// The positions, along a dimension, of the elements with these numbers in the list.
+    pub fn positions(&self, dim: usize, (start, length): (u64, u64)) -> Data {
+        let shape = &self.header.shape;
+        let inner: u64 = shape[dim + 1..].iter().product();
+        let (first, count) = (start as usize, length as usize);
+        let mut positions = Data::room(DType::I64, count);
+        if let Data::I64(positions) = &mut positions {
+            for (to, place) in positions.iter_mut().zip(&self.places[first..first + count]) {
+                *to = (place / inner % shape[dim]) as i64;
+            }
+        }
+        positions
+    }
+
     /// Fills the bytes of a row-major array, which is as long as the box.
     pub fn read_into(
         &self,
@@ -135,7 +165,7 @@ fn added<T: Copy>(
 }
 
 /// Which list of which file, as it is now: device, inode, size, time of change, key and element type.
-type Identity = (u64, u64, u64, i64, i64, Option<String>, ein_plan::DType);
+type Identity = (u64, u64, u64, i64, i64, Option<String>, DType);
 
 /// What this process has read and still uses.
 static READ: Mutex<Option<HashMap<Identity, Weak<Listed>>>> = Mutex::new(None);
@@ -174,7 +204,6 @@ pub(crate) fn in_matrix(row: u64, column: u64, columns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ein_plan::DType;
 
     #[test]
     fn doubles_are_added_and_boxes_filled() {

@@ -6,7 +6,7 @@
 //! open x.npz "a" → f32[1000, 64]; read [(500, 250), (0, 64)]
 //! ```
 
-use crate::error::{DataError, Place, UNREADABLE, plain};
+use crate::error::{DataError, Place, UNREADABLE, WRONG_SHAPE, plain};
 use crate::format::npz::{Compressed, Stored};
 use crate::format::{Format, Opened, Wanted};
 use crate::header::Header;
@@ -14,8 +14,7 @@ use crate::layout::Order;
 use crate::listed::{Listed, Unread};
 use crate::region::{Region, check_box};
 use ein_array::Array;
-use ein_plan::DType;
-use ein_plan::source::FileRef;
+use ein_plan::{DType, FileRef, ListColumn};
 use std::fs::{File, FileType};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -134,16 +133,58 @@ impl Reader {
                 region.read_into(bytes, ranges, target, &self.place)
             }
             Elements::Listed(unread, read) => {
-                let list = match read.get() {
-                    Some(list) => list,
-                    None => {
-                        let list = unread.read(&self.file, &self.place)?;
-                        read.get_or_init(|| list)
-                    }
-                };
+                let list = self.list(unread, read)?;
                 list.read_into(ranges, target, &self.place)
             }
         }
+    }
+
+    /// Number of elements that the file lists with their places, each place once; `None` if it holds all elements one behind the other.
+    /// Reads the list.
+    pub fn listed(&self) -> Result<Option<u64>, DataError> {
+        let Elements::Listed(unread, read) = &self.elements else {
+            return Ok(None);
+        };
+        Ok(Some(self.list(unread, read)?.count()))
+    }
+
+    /// A range (start and length) of a column of the list, in ascending order of places.
+    ///
+    /// # Errors
+    /// `E0704` if the file lists no elements, or not so many.
+    pub fn read_column(&self, column: ListColumn, range: (u64, u64)) -> Result<Array, DataError> {
+        let wrong = |what: &dyn std::fmt::Display| self.place.error(WRONG_SHAPE, what);
+        let Elements::Listed(unread, read) = &self.elements else {
+            return Err(wrong(&"holds all elements, and no list of them"));
+        };
+        let list = self.list(unread, read)?;
+        if range.0.saturating_add(range.1) > list.count() {
+            return Err(wrong(&format_args!("lists {} elements", list.count())));
+        }
+        let data = match column {
+            ListColumn::Values => list.values(range),
+            ListColumn::Positions(dim) => {
+                let dim = dim as usize;
+                if dim >= self.header().shape.len() {
+                    return Err(wrong(&format_args!("has no dimension {dim}")));
+                }
+                list.positions(dim, range)
+            }
+        };
+        let shape = vec![range.1 as usize];
+        Ok(Array::new(shape, data).expect("as many elements as the range has"))
+    }
+
+    fn list<'a>(
+        &self,
+        unread: &Unread,
+        read: &'a OnceLock<Arc<Listed>>,
+    ) -> Result<&'a Listed, DataError> {
+        if let Some(list) = read.get() {
+            return Ok(list);
+        }
+        let list = unread.read(&self.file, &self.place)?;
+        Ok(read.get_or_init(|| list))
     }
 
     /// The file and where the elements begin in it, if they stand there just as in a row-major array: an array of them is a copy.

@@ -85,7 +85,10 @@ fn may_fail(plan: &Plan, step: &Step) -> bool {
     }
     match &step.operation {
         Operation::Source { source, .. } => {
-            matches!(source, Source::Load(_) | Source::Unbound) || source.is_given()
+            matches!(
+                source,
+                Source::Load(_) | Source::Unbound | Source::Listed { .. }
+            ) || source.is_given()
         }
         Operation::LocalJoin { kernel, .. } => kernel_may_fail(&plan.kernels[kernel.0 as usize]),
         _ => false,

@@ -104,7 +104,10 @@ fn same_files(
         _ => None,
     });
     let of = |source: &Source| match source {
-        Source::Load(file) => Some(PathBuf::from(join(&options.base, &file.path))),
+        Source::Load(file)
+        | Source::Listed {
+            file: Some(file), ..
+        } => Some(PathBuf::from(join(&options.base, &file.path))),
         _ => None,
     };
     for source in sources.chain(fed.iter().copied()) {

@@ -12,7 +12,7 @@ use crate::store::Tuples;
 use ein_array::Array;
 use ein_data::{DataError, Reader};
 use ein_device::{Buffer, Device, Draw};
-use ein_plan::{DType, FileRef, Mesh, RelationType, Source};
+use ein_plan::{DType, FileRef, ListColumn, Mesh, RelationType, Source};
 use rayon::prelude::*;
 use std::path::Path;
 
@@ -97,6 +97,7 @@ pub(crate) fn maker<'a>(
 /// Where the values of a tensor come from.
 enum Origin<'a> {
     File(Reader),
+    Column(Reader, ListColumn),
     Made(&'a Source),
 }
 
@@ -108,20 +109,34 @@ impl<'a> Origin<'a> {
         (dtype, shape): (DType, &[u64]),
         options: &Options,
     ) -> Result<Origin<'a>, RunError> {
+        let failed = |error| RunError::data(ErrorKind::Data, error);
+        if let Source::Listed {
+            tensor,
+            file,
+            dtype,
+            column,
+        } = source
+        {
+            let file = match (options.inputs.get(tensor), file) {
+                (Some(file), _) => file.clone(),
+                (None, Some(file)) => beside(file, options),
+                (None, None) => return Err(no_data(tensor)),
+            };
+            let reader = Reader::open_as(&file, Some(*dtype)).map_err(failed)?;
+            let listed = reader.listed().map_err(failed)?;
+            if listed != shape.first().copied() {
+                let message = format!(
+                    "{}: was changed after the program was planned: it lists another number of elements",
+                    file.path
+                );
+                return Err(RunError::new("E0704", ErrorKind::Data, message));
+            }
+            return Ok(Origin::Column(reader, *column));
+        }
         let file = match (options.inputs.get(name), source) {
             (Some(file), _) => file.clone(),
-            (None, Source::Load(file)) => FileRef {
-                path: join(&options.base, &file.path),
-                key: file.key.clone(),
-            },
-            (None, Source::Unbound) => {
-                return Err(RunError::new(
-                    "E0710",
-                    ErrorKind::Data,
-                    format!("the input `{name}` has no data"),
-                )
-                .help(format!("name a file: --input {name}={name}.npy")));
-            }
+            (None, Source::Load(file)) => beside(file, options),
+            (None, Source::Unbound) => return Err(no_data(name)),
             (None, Source::Fed | Source::Kept) => {
                 return Err(RunError::internal(format!(
                     "`{name}` is given by a session, and there is none"
@@ -129,7 +144,6 @@ impl<'a> Origin<'a> {
             }
             (None, made) => return Ok(Origin::Made(made)),
         };
-        let failed = |error| RunError::data(ErrorKind::Data, error);
         let reader = Reader::open_as(&file, Some(dtype)).map_err(failed)?;
         let extents: Vec<Option<u64>> = shape.iter().copied().map(Some).collect();
         let header = reader.header();
@@ -148,6 +162,12 @@ impl<'a> Origin<'a> {
     ) -> Result<Buffer, DataError> {
         match self {
             Origin::File(reader) => read(reader, ranges, &*options.device),
+            Origin::Column(reader, column) => {
+                let range = ranges.first().copied().unwrap_or((0, 1));
+                Ok(options
+                    .device
+                    .adopt(reader.read_column(*column, range)?.into()))
+            }
             Origin::Made(source) => {
                 let draw = Draw {
                     source,
@@ -161,6 +181,20 @@ impl<'a> Origin<'a> {
             }
         }
     }
+}
+
+/// A default file, found from where the run stands.
+fn beside(file: &FileRef, options: &Options) -> FileRef {
+    FileRef {
+        path: join(&options.base, &file.path),
+        key: file.key.clone(),
+    }
+}
+
+fn no_data(name: &str) -> RunError {
+    let message = format!("the input `{name}` has no data");
+    let error = RunError::new("E0710", ErrorKind::Data, message);
+    error.help(format!("name a file: --input {name}={name}.npy"))
 }
 
 /// A box of a file, in the memory of a device.

@@ -52,7 +52,12 @@ pub fn generate_in_round(
     let place = Place::new(shape, ranges);
     let key = key(seed, stream, rounds);
     match source {
-        Source::Load(_) | Source::Unbound | Source::Fed | Source::Kept | Source::Stacked { .. } => {
+        Source::Load(_)
+        | Source::Unbound
+        | Source::Listed { .. }
+        | Source::Fed
+        | Source::Kept
+        | Source::Stacked { .. } => {
             unreachable!("only a free source that is not stacked can be generated")
         }
         Source::Full(value) => full(&mut array, *value),

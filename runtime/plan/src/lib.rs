@@ -58,5 +58,5 @@ pub use points::{Point, Position, Update};
 pub use reduction::Reduction;
 pub use relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, Window, piece};
 pub use schedule::{LoopKernel, LoopKind};
-pub use source::{FileRef, Part, Source};
+pub use source::{FileRef, ListColumn, Part, Source};
 pub use succession::{Settled, Succession, Successions};

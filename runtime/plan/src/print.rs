@@ -25,7 +25,7 @@ use crate::mesh::Mesh;
 use crate::plan::{Fold, Operation, Output, Plan, Range, Step};
 use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType, Window};
 use crate::schedule::{Verdict, candidates};
-use crate::source::Source;
+use crate::source::{ListColumn, Source};
 use expression::{body, indices, number};
 use std::fmt::{self, Display, Formatter};
 
@@ -162,6 +162,23 @@ impl Display for Source {
             Source::Permutation => f.write_str("permutation"),
             Source::Fed => f.write_str("fed"),
             Source::Kept => f.write_str("kept"),
+            Source::Listed {
+                tensor,
+                file,
+                dtype,
+                column,
+            } => {
+                write!(f, "listed({tensor:?}, {dtype}, ")?;
+                match column {
+                    ListColumn::Values => f.write_str("values, ")?,
+                    ListColumn::Positions(dim) => write!(f, "{dim}, ")?,
+                }
+                let source = match file {
+                    Some(file) => Source::Load(file.clone()),
+                    None => Source::Unbound,
+                };
+                write!(f, "{source})")
+            }
             Source::Stacked { leading, parts } => {
                 write!(f, "stacked({leading}")?;
                 for part in parts {

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! normal(0, 0.02)    load("x.npy")    full(1)    fed    kept    stacked(1, "enc.0.w" normal(0, 1), "enc.1.w" normal(0, 1))
+//! listed("A", f32, values, load("a.mtx"))    listed("A", f32, 0, unbound)
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,17 @@ pub enum Source {
     Fed,
     /// The same, of what no step changes: the session keeps it wherever its plan takes it, also where that is at several sites.
     Kept,
+    /// A column of the list of the elements of a tensor that are not 0, in ascending order of their places.
+    Listed {
+        /// Full name of the tensor; `--input` at run time may replace its file.
+        tensor: String,
+        /// Its default file.
+        file: Option<FileRef>,
+        /// Its element type.
+        dtype: crate::dtype::DType,
+        /// Which column.
+        column: ListColumn,
+    },
     /// Tensors of one shape behind each other.
     Stacked {
         /// How many leading dimensions count them.
@@ -64,6 +76,15 @@ pub enum Source {
         /// The tensors, in row-major order of these dimensions.
         parts: Vec<Part>,
     },
+}
+
+/// A column of a list of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ListColumn {
+    /// The elements.
+    Values,
+    /// Their positions along this dimension of the tensor, as i64.
+    Positions(u32),
 }
 
 /// One of the tensors that are stored behind each other: to everything outside of a plan a tensor of its own.
@@ -95,7 +116,11 @@ impl Source {
     /// Whether every site can make any part of it without reading anything.
     pub fn is_free(&self) -> bool {
         match self {
-            Source::Load(_) | Source::Unbound | Source::Fed | Source::Kept => false,
+            Source::Load(_)
+            | Source::Unbound
+            | Source::Listed { .. }
+            | Source::Fed
+            | Source::Kept => false,
             Source::Stacked { parts, .. } => parts.iter().all(|part| part.source.is_free()),
             _ => true,
         }
@@ -111,6 +136,7 @@ impl Source {
         match self {
             Source::Load(_)
             | Source::Unbound
+            | Source::Listed { .. }
             | Source::Full(_)
             | Source::Iota
             | Source::Fed

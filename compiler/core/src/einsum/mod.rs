@@ -14,6 +14,7 @@ mod carried;
 pub mod interpret;
 mod join;
 pub mod library;
+mod listed;
 mod needed;
 pub mod parse;
 pub mod print;
@@ -24,6 +25,7 @@ pub(crate) mod values;
 pub mod verify;
 
 pub use blocks::{Block, BlockId, Bound, Collected, Item, LoopValue, Nest, State};
+pub use listed::{SPARSE, is_sparse, with_lists};
 
 use ein_plan::{DType, Kernel, Origin, Source};
 

@@ -67,6 +67,7 @@ pub(super) fn search_options(options: &Options) -> SearchOptions {
         spill: _,
         balance,
         disabled_rules,
+        formats: _,
     } = &options.criteria;
     SearchOptions {
         balance: *balance,

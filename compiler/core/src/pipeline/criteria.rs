@@ -9,6 +9,16 @@
 use crate::search::Objective;
 use serde::{Deserialize, Serialize};
 
+/// The forms in which tensors may lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Formats {
+    /// A tensor whose file lists few elements is taken as a list where that is shorter.
+    #[default]
+    Auto,
+    /// Every tensor has all its elements.
+    Dense,
+}
+
 /// The criteria by which a plan is chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Criteria {
@@ -22,6 +32,8 @@ pub struct Criteria {
     pub balance: f64,
     /// Names of rules that are not used.
     pub disabled_rules: Vec<String>,
+    /// The forms in which tensors may lie.
+    pub formats: Formats,
 }
 
 impl Default for Criteria {
@@ -32,6 +44,7 @@ impl Default for Criteria {
             spill: false,
             balance: 1.25,
             disabled_rules: vec![],
+            formats: Formats::default(),
         }
     }
 }

@@ -91,7 +91,7 @@ pub struct Bindings {
     /// `--set`.
     pub constants: BTreeMap<String, Scalar>,
     /// Types and shapes of the data of inputs and params, where they are known.
-    pub headers: BTreeMap<String, (DType, Vec<u64>)>,
+    pub headers: BTreeMap<String, world::Header>,
     /// True if it is an error that a size is not known, or that nothing is given out.
     pub require_sizes: bool,
     /// Sites that it will run on, where that is known: steps that sites make by themselves depend on it.

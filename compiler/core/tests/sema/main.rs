@@ -99,7 +99,7 @@ impl Case {
                     .split(',')
                     .map(str::trim)
                     .filter(|s| !s.is_empty());
-                let header = (
+                let header = einc_core::sema::world::Header::dense(
                     DType::from_name(dtype).unwrap(),
                     sizes.map(|s| s.parse().unwrap()).collect(),
                 );

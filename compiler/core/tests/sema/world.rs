@@ -82,7 +82,9 @@ fn a_program_is_checked_from_texts_and_headers_in_memory() {
         ("layers/scale.ein", "fn twice(v) = 2 * v\n"),
         ("std/nn.ein", "fn relu(v) = max(v, 0)\n"),
     ]);
-    world.headers.insert("X".into(), (DType::F32, vec![5, 3]));
+    world
+        .headers
+        .insert("X".into(), world::Header::dense(DType::F32, vec![5, 3]));
     let loaded = load(&world);
     assert_eq!(messages(&loaded.diagnostics), Vec::<String>::new());
     let names: Vec<&str> = loaded
@@ -167,8 +169,12 @@ fn data_are_bound_to_the_params_of_an_instance_by_their_paths() {
         "module layer(D)(x[n, D]) -> y[n, D] { param w: f32[D] = ones; y[n, d] = x[n, d] * w[d] }\n\
          input x: f32[2, 3]\nparam head: layer(3)\ny = head(x)\noutput y\n",
     )]);
-    world.headers.insert("head.w".into(), (DType::F32, vec![3]));
-    world.headers.insert("tail.w".into(), (DType::F32, vec![3]));
+    world
+        .headers
+        .insert("head.w".into(), world::Header::dense(DType::F32, vec![3]));
+    world
+        .headers
+        .insert("tail.w".into(), world::Header::dense(DType::F32, vec![3]));
     let loaded = load(&world);
     let headers = world::headers(&world, &loaded.sources).unwrap();
     let found: Vec<&String> = headers.keys().collect();

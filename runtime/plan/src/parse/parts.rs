@@ -16,7 +16,7 @@ use crate::plan::Fold;
 use crate::print::AXES;
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, AxisRole, KeyDim, Placement, RelationType, Window};
-use crate::source::{FileRef, Part, Source};
+use crate::source::{FileRef, ListColumn, Part, Source};
 
 impl Line<'_> {
     /// `r3`.
@@ -243,6 +243,9 @@ impl Line<'_> {
     /// `normal(0.0, 0.02)`, `stacked(1, "enc.0.w" zeros, …)`.
     pub fn source(&mut self) -> Result<Source> {
         let word = self.word()?;
+        if word == "listed" {
+            return self.listed_source();
+        }
         if word != "stacked" {
             return self.plain_source(word);
         }
@@ -257,6 +260,33 @@ impl Line<'_> {
         }
         self.expect(")")?;
         Ok(Source::Stacked { leading, parts })
+    }
+
+    /// `("A", f32, values, load("a.mtx"))`.
+    fn listed_source(&mut self) -> Result<Source> {
+        self.expect("(")?;
+        let tensor = self.quoted()?;
+        self.expect(",")?;
+        let dtype = self.dtype()?;
+        self.expect(",")?;
+        let column = match self.eat_word("values") {
+            true => ListColumn::Values,
+            false => ListColumn::Positions(self.integer()?),
+        };
+        self.expect(",")?;
+        let word = self.word()?;
+        let file = match self.plain_source(word)? {
+            Source::Load(file) => Some(file),
+            Source::Unbound => None,
+            _ => return Err(self.error_before("`unbound` or `load(…)`")),
+        };
+        self.expect(")")?;
+        Ok(Source::Listed {
+            tensor,
+            file,
+            dtype,
+            column,
+        })
     }
 
     /// A source of one tensor, behind its first word.

@@ -117,13 +117,13 @@ impl<'a> Checker<'a> {
             }
             let mut found = vec![];
             for (name, ty) in &inputs {
-                let (Some((_, header)), Type::Tensor { shape, span, .. }) =
+                let (Some(header), Type::Tensor { shape, span, .. }) =
                     (self.task.bindings.headers.get(&name.text), ty)
                 else {
                     continue;
                 };
                 let shape = shape.as_deref().unwrap_or_default();
-                for (position, number) in shape.iter().zip(header) {
+                for (position, number) in shape.iter().zip(&header.shape) {
                     let (Position::Expr(expr), Ok(number)) = (position, i64::try_from(*number))
                     else {
                         continue;

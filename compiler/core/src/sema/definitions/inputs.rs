@@ -76,8 +76,9 @@ impl<'a> Checker<'a> {
             return fed;
         }
         for name in names {
-            if let Some((have, header)) = self.task.bindings.headers.get(&name) {
-                self.check_header(&name, *span, positions, &own, (*dtype, *have), header)?;
+            if let Some(header) = self.task.bindings.headers.get(&name) {
+                let types = (*dtype, header.dtype);
+                self.check_header(&name, *span, positions, &own, types, &header.shape)?;
             }
             self.built.inputs.push(InputInfo {
                 name,

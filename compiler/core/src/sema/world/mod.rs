@@ -16,10 +16,30 @@ pub use memory::Memory;
 
 use ein_plan::DType;
 use einc_diag::Diagnostic;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The element type and shape of data.
-pub type Header = (DType, Vec<u64>);
+/// Facts about data that are known before the data are read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// Number of elements that a file of a sparse tensor lists; `None`: it holds all.
+    pub listed: Option<u64>,
+}
+
+impl Header {
+    /// Of data that hold all their elements.
+    pub fn dense(dtype: DType, shape: Vec<u64>) -> Header {
+        Header {
+            dtype,
+            shape,
+            listed: None,
+        }
+    }
+}
 
 /// Where a text is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

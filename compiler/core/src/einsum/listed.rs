@@ -1,0 +1,278 @@
+//! Sums over a tensor of which a file lists few elements, as sums over the list.
+//!
+//! A term of a sum with a factor 0 is 0, so a sum of products over such a tensor needs its listed elements alone. They become tensors: the
+//! values, and the positions along each dimension. An index that is summed is read from the list; one of the result is a guard that the
+//! position fulfils, so that the statement adds each term where it belongs. Terms that are not listed are left out also where another factor
+//! is infinite or NaN. Must not know files, nor how a sum is computed.
+//!
+//! ```text
+//! C: f32[9, 4] = [i: 9, j: 4 | k: 8] sum A[i, k] * X[k, j]                              with 5 elements of A listed
+//! C: f32[9, 4] = [i: 9, j: 4 | e: 5] sum A.values[e] * X[A.at1[e], j] if i == A.at0[e]
+//! ```
+
+use super::canonical::statement;
+use super::{Definition, Program, Role, Tensor, TensorId};
+use ein_plan::{
+    DType, Function, Graph, Index, IndexId, Kernel, ListColumn, Node, NodeId, Operand, Reduction,
+    Source,
+};
+use std::collections::BTreeMap;
+
+/// A tensor is taken as a list if it has at least so many elements for each that is listed. A dense product computes so many more
+/// operations in the time in which a sum over a list gathers, adds and scatters one.
+pub const SPARSE: u64 = 32;
+
+/// Returns whether a list is a shorter way than all elements.
+pub fn is_sparse(shape: &[u64], listed: u64) -> bool {
+    let elements = (shape.iter()).fold(1u64, |n, extent| n.saturating_mul(*extent));
+    !shape.is_empty() && listed.saturating_mul(SPARSE) <= elements
+}
+
+/// Returns the program in which sums over these inputs (name and number of listed elements) read lists, where they can.
+#[must_use]
+pub fn with_lists(program: &Program, listed: &BTreeMap<String, u64>) -> Program {
+    let mut result = Program {
+        tensors: vec![],
+        ..program.clone()
+    };
+    let mut moved: Vec<TensorId> = vec![];
+    let mut lists: BTreeMap<TensorId, List> = BTreeMap::new();
+    for tensor in &program.tensors {
+        let mut tensor = tensor.clone();
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
+            for operand in operands.iter_mut() {
+                *operand = moved[operand.0 as usize];
+            }
+            while let Some((operand, list)) = sum_over_list(kernel, operands, &lists) {
+                (*kernel, *operands) = over_list(kernel, operands, operand, list);
+            }
+        }
+        let id = TensorId(result.tensors.len() as u32);
+        let count = listed
+            .get(&tensor.name)
+            .filter(|_| tensor.role == Role::Input);
+        let of = count
+            .filter(|count| is_sparse(&tensor.shape, **count))
+            .copied();
+        moved.push(id);
+        let list = of.and_then(|count| List::of(&tensor, count, id));
+        result.tensors.push(tensor);
+        if let Some((list, columns)) = list {
+            result.tensors.extend(columns);
+            lists.insert(id, list);
+        }
+    }
+    if lists.is_empty() {
+        return program.clone();
+    }
+    result.rename_ends(|id: &mut TensorId| *id = moved[id.0 as usize]);
+    result.needed()
+}
+
+/// The list of a tensor.
+struct List {
+    count: u64,
+    dtype: DType,
+    values: TensorId,
+    /// By dimension.
+    positions: Vec<TensorId>,
+}
+
+impl List {
+    /// The list of an input, with the tensors that it consists of, which stand behind the input.
+    fn of(tensor: &Tensor, count: u64, id: TensorId) -> Option<(List, Vec<Tensor>)> {
+        let file = match &tensor.definition {
+            Definition::Source(Source::Load(file)) => Some(file.clone()),
+            Definition::Source(Source::Unbound) => None,
+            _ => return None,
+        };
+        let column = |name: String, dtype, column| Tensor {
+            name: format!("{}.{name}", tensor.name),
+            dtype,
+            shape: vec![count],
+            role: Role::Hidden,
+            definition: Definition::Source(Source::Listed {
+                tensor: tensor.name.clone(),
+                file: file.clone(),
+                dtype: tensor.dtype,
+                column,
+            }),
+            block: None,
+            origin: tensor.origin,
+        };
+        let mut columns = vec![column("values".into(), tensor.dtype, ListColumn::Values)];
+        let rank = tensor.shape.len() as u32;
+        for dim in 0..rank {
+            let name = format!("at{dim}");
+            columns.push(column(name, DType::I64, ListColumn::Positions(dim)));
+        }
+        let list = List {
+            count,
+            dtype: tensor.dtype,
+            values: TensorId(id.0 + 1),
+            positions: (0..rank).map(|dim| TensorId(id.0 + 2 + dim)).collect(),
+        };
+        Some((list, columns))
+    }
+}
+
+/// The operand of a kernel over whose list it can sum: it is read once, as a factor of the sum, at indices that all differ.
+fn sum_over_list<'l>(
+    kernel: &Kernel,
+    operands: &[TensorId],
+    lists: &'l BTreeMap<TensorId, List>,
+) -> Option<(u32, &'l List)> {
+    if kernel.reduction != Some(Reduction::Sum) || kernel.library().is_some() {
+        return None;
+    }
+    (0u32..).zip(operands).find_map(|(operand, tensor)| {
+        let list = lists.get(tensor)?;
+        let indices = read_at_indices(kernel, operand)?;
+        let is_summed = indices.iter().any(|index| index.0 >= kernel.output_rank);
+        (is_summed && is_factor(&kernel.graph, kernel.root, operand)).then_some((operand, list))
+    })
+}
+
+/// The indices at which a kernel reads an operand, if it reads it once, and at different bare indices.
+fn read_at_indices(kernel: &Kernel, operand: u32) -> Option<Vec<IndexId>> {
+    let mut reads = kernel.graph.reads().filter(|(read, _)| *read == operand);
+    let (_, positions) = reads.next()?;
+    let indices: Vec<IndexId> =
+        (positions.iter().map(|at| kernel.graph.as_index(*at))).collect::<Option<_>>()?;
+    let differ = (1..indices.len()).all(|at| !indices[..at].contains(&indices[at]));
+    // Reads that differ only in what stands for a place outside are two nodes.
+    (reads.next().is_none() && differ).then_some(indices)
+}
+
+/// Returns whether a value is a product in which an operand's element is a factor, and which reads it nowhere else.
+fn is_factor(graph: &Graph, value: NodeId, operand: u32) -> bool {
+    match graph.node(value) {
+        Node::Read { operand: read, .. } => *read == operand,
+        Node::Convert(inner) => is_factor(graph, *inner, operand),
+        Node::Apply(Function::Neg, sides) => is_factor(graph, sides[0], operand),
+        Node::Apply(Function::Mul, sides) => {
+            let [a, b] = [sides[0], sides[1]].map(|side| reads(graph, side, operand));
+            match (a, b) {
+                (true, false) => is_factor(graph, sides[0], operand),
+                (false, true) => is_factor(graph, sides[1], operand),
+                _ => false,
+            }
+        }
+        Node::Apply(Function::Div, sides) => {
+            !reads(graph, sides[1], operand) && is_factor(graph, sides[0], operand)
+        }
+        Node::Constant(_) | Node::Index(_) | Node::Apply(..) => false,
+    }
+}
+
+/// Returns whether a value reads an operand.
+fn reads(graph: &Graph, value: NodeId, operand: u32) -> bool {
+    let mut seen = vec![false; graph.len()];
+    let mut open = vec![value];
+    while let Some(id) = open.pop() {
+        if std::mem::replace(&mut seen[id.0 as usize], true) {
+            continue;
+        }
+        let node = graph.node(id);
+        if matches!(node, Node::Read { operand: read, .. } if *read == operand) {
+            return true;
+        }
+        open.extend(node.arguments());
+    }
+    false
+}
+
+/// The statement that sums over the list of an operand.
+fn over_list(
+    kernel: &Kernel,
+    operands: &[TensorId],
+    operand: u32,
+    list: &List,
+) -> (Kernel, Vec<TensorId>) {
+    let own = read_at_indices(kernel, operand).unwrap_or_default();
+    let (outer, summed) = kernel.indices.split_at(kernel.output_rank as usize);
+    // Summed indices that stay keep their order; the number in the list comes first among them.
+    let entry = IndexId(kernel.output_rank);
+    let mut indices = outer.to_vec();
+    indices.push(Index {
+        name: fresh(&kernel.indices),
+        extent: list.count,
+    });
+    let mut numbers: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();
+    for (number, index) in (kernel.output_rank..).zip(summed) {
+        numbers.push(IndexId(indices.len() as u32));
+        if !own.contains(&IndexId(number)) {
+            indices.push(index.clone());
+        }
+    }
+    let mut operands = operands.to_vec();
+    let mut described = kernel.operands.clone();
+    let mut graph = Graph::default();
+    let number = graph.add(Node::Index(entry), DType::I64);
+    let mut column = |graph: &mut Graph, tensor: TensorId, dtype: DType| {
+        operands.push(tensor);
+        described.push(Operand {
+            columns: vec![dtype],
+            shape: vec![list.count],
+        });
+        let read = Node::Read {
+            operand: operands.len() as u32 - 1,
+            column: 0,
+            positions: vec![number],
+            otherwise: None,
+        };
+        graph.add(read, dtype.compute())
+    };
+    let values = column(&mut graph, list.values, list.dtype);
+    let positions: Vec<NodeId> = (list.positions.iter())
+        .map(|tensor| column(&mut graph, *tensor, DType::I64))
+        .collect();
+    let mut moved: Vec<NodeId> = vec![];
+    for (_, node, dtype) in kernel.graph.iter() {
+        let listed = |index: &IndexId| own.iter().position(|own| own == index);
+        let new = match node {
+            Node::Read { operand: read, .. } if *read == operand => values,
+            Node::Index(index) => match listed(index) {
+                Some(dim) => positions[dim],
+                None => graph.add(Node::Index(numbers[index.0 as usize]), dtype),
+            },
+            other => graph.add(other.map(|argument| moved[argument.0 as usize]), dtype),
+        };
+        moved.push(new);
+    }
+    let mut guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
+    for (index, position) in own.iter().zip(&positions) {
+        if index.0 >= kernel.output_rank {
+            continue;
+        }
+        let index = graph.add(Node::Index(*index), DType::I64);
+        let here = graph.add(
+            Node::Apply(Function::Eq, vec![index, *position]),
+            DType::Bool,
+        );
+        guard = Some(match guard {
+            None => here,
+            Some(guard) => graph.add(Node::Apply(Function::And, vec![here, guard]), DType::Bool),
+        });
+    }
+    let kernel = Kernel {
+        indices,
+        output_rank: kernel.output_rank,
+        operands: described,
+        root: moved[kernel.root.0 as usize],
+        guard,
+        graph,
+        reduction: kernel.reduction,
+        finish: kernel.finish,
+        output: kernel.output.clone(),
+    };
+    statement(kernel, &operands)
+}
+
+/// A name that no index has.
+fn fresh(indices: &[Index]) -> String {
+    let taken = |name: &str| indices.iter().any(|index| index.name == name);
+    let numbered = (1..).map(|number| format!("e{number}"));
+    let mut names = std::iter::once("e".to_owned()).chain(numbered);
+    names.find(|name| !taken(name)).unwrap_or_default()
+}
