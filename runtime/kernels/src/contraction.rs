@@ -21,7 +21,6 @@ use crate::{Chunk, memory};
 use blocks::{Blocks, Ready, strides};
 use ein_array::Array;
 use ein_plan::schedule::access::merged;
-use ein_plan::schedule::facts::MOST_INDICES;
 use ein_plan::schedule::matmul::{LEAST_SIDE, LEAST_WORK, Matmul, factors};
 use ein_plan::{DType, Kernel};
 use factors::{Factors, valued};
@@ -50,6 +49,8 @@ pub(crate) struct Block<'b> {
     pub whole: &'b [(u64, u64)],
     /// What is computed: the rest of the result is any numbers, and terms that are left out are not added.
     pub part: &'b [(u64, u64)],
+    /// The role of each index in all blocks.
+    pub form: &'b Matmul,
     /// What the blocks share.
     pub kept: &'b Kept,
 }
@@ -66,10 +67,6 @@ pub(crate) fn run_block(
     if block.part[..output.len()].iter().any(|(_, n)| *n == 0) {
         let shape: Vec<usize> = output.iter().map(|(_, n)| *n as usize).collect();
         return Some(fresh.room(&shape));
-    }
-    // The kernel may not be a product where the member's own loops are others.
-    if !kernel.is_product() || kernel.indices.len() > MOST_INDICES {
-        return None;
     }
     computed(kernel, block.part, operands, Which::Block(block), fresh)
 }
@@ -192,7 +189,7 @@ fn typed<T: Packed, U: Use>(
         let found = factors(kernel, by_rows)?;
         let roles = match which {
             Which::Whole(form) => form.clone(),
-            Which::Block(_) => found.roles(&lengths, rank)?,
+            Which::Block(block) => block.form.of_several(&lengths),
         };
         valued::<T>(kernel, operands, &ranges, (found, roles))
     };

@@ -10,11 +10,12 @@
 
 mod bundle;
 mod form;
-mod mask;
-mod merged;
+mod outside;
 mod part;
 mod pass;
+mod programs;
 mod read;
+mod results;
 mod turns;
 mod view;
 mod zeros;
@@ -23,16 +24,18 @@ use crate::boxes::Boxes;
 use crate::carrier::Carrier;
 use crate::cores;
 use crate::memo::Memo;
-use crate::segment::Segment;
-use crate::{Chunk, KernelError, Options, memory, signed};
+use crate::{Chunk, KernelError, Options, signed};
 use ein_array::Array;
-use ein_plan::schedule::fused_rows;
+use ein_plan::schedule::merging::{Merged, merge};
+use ein_plan::schedule::outline::Outline;
+use ein_plan::schedule::{Matmul, RowLoops, fused_rows};
 use ein_plan::{Kernel, LoopKernel, LoopKind};
 use form::Form;
 use part::{Part, gathers, places};
 use pass::{Pass, Scratch, State};
 use rayon::prelude::*;
 use read::{Making, aside, far, is_read, row_bytes};
+use results::{join, rooms, shared_out, without_rows};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -89,7 +92,7 @@ pub fn sweep_over<'a>(
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
     let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
     let outlines = bundle::outlines(members, &overwritten);
-    let loops = fused_rows(&outlines, &|number| places(members, &members[number]));
+    let loops = fused_rows(&outlines, rows, &|number| places(members, &members[number]));
     let loops: Vec<&LoopKernel> = loops.iter().collect();
     execute_rows((members, &loops), rows, over, options)
 }
@@ -110,7 +113,11 @@ pub fn execute_rows(
         .filter(|number| loops[*number].kind != LoopKind::Inlined)
         .collect();
     if left.len() == members.len() {
-        return taken((members, loops), rows, (over, options));
+        let own = loops.iter().map(|loops| Taken {
+            kind: &loops.kind,
+            rows: loops.rows.clone(),
+        });
+        return taken((members, &own.collect::<Vec<_>>()), rows, (over, options));
     }
     // By member: its place among those that are left, if it is.
     let mut moved = vec![0; members.len()];
@@ -121,7 +128,17 @@ pub fn execute_rows(
         .iter()
         .map(|number| as_run(members, *number, loops, &moved));
     let run: Vec<Member<'_>> = run.collect();
-    let own: Vec<&LoopKernel> = left.iter().map(|number| loops[*number]).collect();
+    let own = left.iter().map(|number| {
+        let loops = loops[*number];
+        let rows = loops
+            .rows
+            .renumbered(|member| moved[member as usize] as u32);
+        Taken {
+            kind: &loops.kind,
+            rows,
+        }
+    });
+    let own: Vec<Taken<'_>> = own.collect();
     let over = over.into_iter().map(|(number, old)| (moved[number], old));
     let made = taken((&run, &own), rows, (over.collect(), options));
     let made = made.map_err(|(place, error)| (left[place], error))?;
@@ -159,11 +176,29 @@ fn as_run<'m>(
     }
 }
 
+/// The loops of a member that is run.
+struct Taken<'l> {
+    kind: &'l LoopKind,
+    /// How it is taken in each block, with the numbers of members that are run.
+    rows: RowLoops,
+}
+
+impl<'l> Taken<'l> {
+    /// The matrix product that its blocks are, where they are large enough.
+    fn product(&self) -> Option<&'l Matmul> {
+        match self.kind {
+            LoopKind::Matmul(matmul) => Some(matmul),
+            LoopKind::Pairwise(pairwise) => pairwise.product.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 /// Runs members each of which has loops of its own.
 fn taken<'a>(
-    (members, loops): (&'a [Member<'a>], &[&LoopKernel]),
+    (members, loops): (&'a [Member<'a>], &[Taken<'_>]),
     rows: usize,
-    (mut over, options): (BTreeMap<usize, Array>, &Options),
+    (over, options): (BTreeMap<usize, Array>, &Options),
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
     let Some(first) = members.first() else {
         return Ok(vec![]);
@@ -174,54 +209,31 @@ fn taken<'a>(
         .iter()
         .for_each(|member| cores::large(&member.ranges));
     let extents: Vec<(i64, i64)> = signed(&first.ranges[..rows]);
-    let mut results: Vec<Option<Vec<Array>>> = (members.iter().enumerate())
-        .map(|(number, member)| {
-            if let Some(old) = over.remove(&number) {
-                return Some(vec![old]);
-            }
-            let shape = shape(&member.ranges, member.kernel);
-            let columns = member.kernel.output.iter();
-            member
-                .kept
-                .then(|| columns.map(|dtype| memory::room(*dtype, &shape)).collect())
-        })
-        .collect();
+    let mut results = rooms(members, over);
     if extents.iter().any(|extent| extent.1 == 0) {
-        for (member, columns) in members.iter().zip(&mut results) {
-            if let (Some(rule), Some(columns)) = (gathers(member), columns) {
-                let mut result = Segment::of(columns[0].data_mut());
-                rule.finish(&rule.neutral(), &mut result, 0);
-            }
-        }
+        without_rows(members, &mut results);
         return Ok(results);
     }
-    let forms: Vec<Option<Form>> = (members.iter().zip(loops))
-        .map(|(m, loops)| {
-            if gathers(m).is_some() {
-                return None;
-            }
-            let ranges = signed(&m.ranges);
-            Form::of(&loops.kind, m.kernel, &ranges, &places(members, m))
-        })
-        .collect();
+    let forms = forms(members, loops);
     let least = forms.iter().flatten().filter_map(|form| match form {
         Form::Pairs(pairs) => Some(pairs.least_rows()),
         Form::Rows(_) => None,
     });
     let least = least.max();
-    let merged = merged::merged(outlines, rows);
+    let merged = merged(loops, outlines);
     let bytes = row_bytes(members, &merged, &extents);
-    let block = Making::of(members, &merged).block_bytes(bytes, &extents);
+    let products = loops.iter().any(|loops| loops.product().is_some());
+    let making = Making::of(members.len(), &merged, products);
+    let block = making.block_bytes(bytes, &extents);
     let wanted = (block / bytes.max(1)).max(least.unwrap_or(1));
     let blocks = Boxes::new(&extents, wanted);
     let bundles = bundle::bundles(members, (merged, outlines), &blocks, options);
     let turns = turns(members, &bundles);
     let alone = |number| turns.contains(&Turn::Alone(number));
-    let masked = mask::masked(members, rows, alone);
     let mut parts: Vec<Part<'_>> = (forms.into_iter().enumerate())
         .map(|(number, form)| {
             let of = (number, form, alone(number));
-            Part::new(members, of, &masked, &blocks, options)
+            Part::new(members, of, loops, &blocks, options)
         })
         .collect();
     for (number, part) in parts.iter_mut().enumerate() {
@@ -241,32 +253,7 @@ fn taken<'a>(
         work: parts.iter().map(|part| part.work).sum(),
         over: &over,
     };
-    let mut rest: Vec<Vec<Segment<'_>>> = results
-        .iter_mut()
-        .map(|columns| {
-            let columns = columns.iter_mut().flatten();
-            columns
-                .map(|column| Segment::of(column.data_mut()))
-                .collect()
-        })
-        .collect();
-    let mut tasks = Vec::with_capacity(blocks.count());
-    for block in 0..blocks.count() {
-        let count = blocks.rows(block).1;
-        let mut own: Vec<Vec<Segment<'_>>> = Vec::with_capacity(rest.len());
-        for (columns, part) in rest.iter_mut().zip(&parts) {
-            if part.gathers.is_some() {
-                own.push(vec![]);
-                continue;
-            }
-            let split = std::mem::take(columns).into_iter();
-            let (heads, tails) = split.map(|column| column.split(count * part.row)).unzip();
-            own.push(heads);
-            *columns = tails;
-        }
-        tasks.push((block, own));
-    }
-    drop(rest);
+    let tasks = shared_out(&mut results, &parts, &blocks);
     let state = State {
         faulty: AtomicUsize::new(usize::MAX),
         found: Mutex::new(None),
@@ -281,16 +268,31 @@ fn taken<'a>(
     if let Ok(Some((member, _, error))) = state.found.into_inner() {
         return Err((member, error));
     }
-    let results_of = parts.iter().zip(&mut results);
-    let gathering = results_of.filter_map(|(part, columns)| Some((part.gathers?, columns)));
-    for (number, (rule, columns)) in gathering.enumerate() {
-        let Some(columns) = columns else { continue };
-        let mut carriers = gathered.iter().map(|block| block[number]);
-        let mut total = carriers.next().unwrap_or(rule.neutral());
-        carriers.for_each(|carrier| rule.merge(&mut total, &carrier));
-        rule.finish(&total, &mut Segment::of(columns[0].data_mut()), 0);
-    }
+    join(&parts, &gathered, &mut results);
     Ok(results)
+}
+
+/// The loops of each member that needs no program.
+fn forms(members: &[Member<'_>], loops: &[Taken<'_>]) -> Vec<Option<Form>> {
+    let form = |(member, loops): (&Member<'_>, &Taken<'_>)| {
+        if gathers(member).is_some() {
+            return None;
+        }
+        let ranges = signed(&member.ranges);
+        Form::of(loops.kind, member.kernel, &ranges, &places(members, member))
+    };
+    members.iter().zip(loops).map(form).collect()
+}
+
+/// The kernels of members that one loop computes.
+fn merged(loops: &[Taken<'_>], outlines: &[Outline<'_>]) -> Vec<Merged> {
+    let together = loops.iter().map(|loops| &loops.rows.together);
+    let together = together.filter(|members| !members.is_empty());
+    let merged = together.map(|members| {
+        let members = members.iter().map(|member| *member as usize);
+        merge(outlines, members.collect())
+    });
+    merged.collect()
 }
 
 fn shape(ranges: &[(u64, u64)], kernel: &Kernel) -> Vec<usize> {

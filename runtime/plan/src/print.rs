@@ -26,7 +26,8 @@ use crate::plan::{Fold, Operation, Output, Plan, Range, Step};
 use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType, Window};
 use crate::schedule::{Verdict, candidates};
 use crate::source::{ListColumn, Source};
-use expression::{body, indices, number};
+pub(crate) use expression::number;
+use expression::{body, indices};
 use std::fmt::{self, Display, Formatter};
 
 /// Displays a name: as it is, or in quotes where it could be taken for something else.

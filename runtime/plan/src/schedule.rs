@@ -22,12 +22,17 @@ pub mod guard;
 mod guarded;
 mod inlining;
 pub mod leaves;
+pub mod mask;
 pub mod matmul;
+pub mod merging;
 pub mod outline;
 pub mod pairwise;
 mod pass;
+mod row_loops;
 pub mod row_reduce;
+mod row_text;
 mod text;
+pub mod zeros;
 
 use crate::points::Point;
 use crate::{IndexId, Kernel, Operand};
@@ -38,6 +43,7 @@ pub(crate) use fused_rows::fit;
 pub use fused_rows::{Fused, fused_rows};
 pub use matmul::Matmul;
 pub use pairwise::Pairwise;
+pub use row_loops::RowLoops;
 use serde::{Deserialize, Serialize};
 
 /// The loops of one kernel.
@@ -47,6 +53,8 @@ pub struct LoopKernel {
     pub kind: LoopKind,
     /// The reduced indices that the guard fixes ([`crate::Kernel::fixed`]): the loops run over nothing else of them.
     pub fixed: Point,
+    /// How a member of a sweep is taken in each block of rows.
+    pub rows: RowLoops,
     /// The kernel that they compute, where a member of a sweep computes others too.
     pub fused: Option<Box<Fused>>,
 }
@@ -129,6 +137,7 @@ impl LoopKernel {
         LoopKernel {
             kind,
             fixed: vec![],
+            rows: RowLoops::default(),
             fused: None,
         }
     }

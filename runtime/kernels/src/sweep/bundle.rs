@@ -6,7 +6,6 @@
 //! rows 4096.., m, v and w of 16 rows:   one loop over 65536 neighbours, four read and three written
 //! ```
 
-use super::merged::Merged;
 use super::part::places;
 use super::{Member, Operand};
 use crate::boxes::Boxes;
@@ -20,6 +19,7 @@ use crate::stream::Ahead;
 use crate::{Chunk, Options, signed};
 use ein_plan::NodeId;
 use ein_plan::schedule::access::Place;
+use ein_plan::schedule::merging::Merged;
 use ein_plan::schedule::outline::{Origin, Outline};
 use std::sync::Arc;
 
@@ -54,6 +54,7 @@ pub(super) fn outlines<'a>(members: &[Member<'a>], over: &[bool]) -> Vec<Outline
         outlines.push(Outline {
             kernel: member.kernel,
             ranges: member.ranges.clone(),
+            cuts: vec![None; member.ranges.len()],
             operands,
             kept: member.kept,
             over: *over,

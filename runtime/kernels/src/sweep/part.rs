@@ -7,23 +7,24 @@
 //! ```
 
 use super::form::Form;
-use super::mask::{self, Mask, Masked};
+use super::programs::Programs;
 use super::zeros::Zeros;
-use super::{Member, Operand};
+use super::{Member, Operand, Taken};
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::contraction::Kept;
-use crate::drive::Driver;
-use crate::memo::{self, Key, OperandLayout, Purpose, Ready};
+use crate::memo::Ready;
 use crate::pairs::Boxed;
-use crate::program::{Program, Request, place_of};
+use crate::program::place_of;
 use crate::rows::Rows;
 use crate::segment::Segment;
-use crate::{Chunk, Options, contraction, direct, signed, stream};
+use crate::{Chunk, Options, contraction, signed, stream};
 use ein_array::Array;
-use ein_plan::Kernel;
+use ein_plan::schedule::Matmul;
 use ein_plan::schedule::access::Place;
+use ein_plan::schedule::mask::Mask;
 use ein_plan::work::flops_per_point;
+use ein_plan::{Kernel, Scalar};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -73,8 +74,8 @@ pub(super) struct Part<'a> {
     pub streams: bool,
     /// Whether a later member reads it that is not taken together with it.
     pub read: bool,
-    /// What its blocks share, if it is a product of matrices.
-    pub product: Option<Kept>,
+    /// The matrix product that its blocks are, and what they share.
+    pub product: Option<(Matmul, Kept)>,
     /// What its rows are one number but for, if it is computed so.
     pub within: Option<Within>,
     /// The columns that are wanted of it, if it is a product.
@@ -92,7 +93,7 @@ impl<'a> Part<'a> {
     pub(super) fn new(
         members: &'a [Member<'a>],
         (number, form, alone): (usize, Option<Form>, bool),
-        masked: &[Option<Masked>],
+        loops: &[Taken<'_>],
         blocks: &Boxes<'_>,
         options: &Options,
     ) -> Part<'a> {
@@ -113,70 +114,33 @@ impl<'a> Part<'a> {
             .map(|i| i.extent as i64)
             .collect();
         let rows = blocks.extents.len();
-        let make = |kernel: &Kernel, apart, times| {
-            let (output, reduced): (Vec<usize>, Vec<usize>) =
-                ((0..rank).collect(), (rank..ranges.len()).collect());
-            let axes = (output.as_slice(), reduced.as_slice());
-            let request = |lengths, lanes| Request {
-                lanes,
-                apart,
-                ..Request::of_kernel(kernel, &[], axes, &ranges, lengths)
-            };
-            // What a reduction's order depends on is the whole's.
-            let (parts, lanes) = match kernel.reduction {
-                None => (1, true),
-                Some(_) => {
-                    let whole = Program::at(&request(&lengths, None), &places);
-                    let driver = Driver::new(&whole, &ranges, &extents, kernel.finish);
-                    (driver.parts(), whole.nest.output_lanes)
-                }
-            };
-            let mut inner = lengths.clone();
-            for (length, range) in inner.iter_mut().zip(blocks.ranges(0)) {
-                *length = range.1 as usize;
-            }
-            let points = lengths
-                .iter()
-                .fold(1u64, |n, l| n.saturating_mul(*l as u64));
-            let request = request(&inner, Some(lanes));
-            let (program, complete) =
-                direct::program(&request, &places, kernel, (points, times), options.fusion);
-            Ready {
-                program,
-                parts: Some(parts),
-                complete,
-            }
+        let programs = Programs {
+            member,
+            ranges: &ranges,
+            extents: &extents,
+            places: &places,
+            blocks,
+            fusion: options.fusion,
         };
-        let program = |kernel: &Kernel, apart: bool| {
-            let first = blocks.ranges(0);
-            let key = Key {
-                kernel: Some(kernel),
-                ranges: &member.ranges,
-                purpose: match apart {
-                    true => Purpose::Rows { first },
-                    false => Purpose::Blocks {
-                        first,
-                        results: vec![],
-                    },
-                },
-                layout: OperandLayout::At(&places),
+        let decided = &loops[number].rows;
+        let within = decided.masked.as_ref().filter(|_| alone).and_then(|own| {
+            let root = own.root(kernel);
+            let inside = Kernel {
+                root,
+                ..kernel.clone()
             };
-            memo::program(member.memo, key, |times| make(kernel, apart, times))
-        };
-        let within = masked[number].as_ref().and_then(|own| {
-            let ready = program(&own.kernel(kernel), true);
-            let root = own.root.0 as usize;
+            let ready = programs.ready(&inside, true);
             let within = Within {
                 mask: own.mask.clone(),
-                outside: own.outside,
-                taken: mask::taken(members, masked, number),
+                outside: own.outside.map(Scalar::as_f64),
+                taken: own.over.map(|product| product as usize),
             };
-            let faults = ready.program.registers[root].poison.is_some();
+            let faults = ready.program.registers[root.0 as usize].poison.is_some();
             (!faults).then_some((ready, within))
         });
         let (ready, within) = match within {
             Some((ready, within)) => (Some(ready), Some(within)),
-            None => (alone.then(|| program(kernel, false)), None),
+            None => (alone.then(|| programs.ready(kernel, false)), None),
         };
         let elements: usize = lengths[..rank].iter().product();
         let bytes = elements
@@ -197,14 +161,18 @@ impl<'a> Part<'a> {
             row: lengths[rows.min(rank)..rank].iter().product(),
             read: false,
             ranges,
-            product: (kernel.is_product() && rank > 0).then(|| {
+            product: loops[number].product().map(|product| {
                 let (first, all) = (blocks.ranges(0), blocks.extents.iter());
                 let cut = first.into_iter().zip(all).enumerate();
-                Kept::new(cut.filter(|(_, (own, all))| own != *all).map(|cut| cut.0))
+                let cut = cut.filter(|(_, (own, all))| own != *all).map(|cut| cut.0);
+                (product.clone(), Kept::new(cut))
             }),
             within,
-            wanted: mask::wanted(members, masked, number),
-            zeros: Zeros::of(members, masked, member),
+            wanted: decided.within.and_then(|reader| {
+                let reader = loops[reader as usize].rows.masked.as_ref();
+                reader.map(|masked| masked.mask.clone())
+            }),
+            zeros: (decided.zeros.as_ref()).and_then(|zeros| Zeros::of(member, zeros)),
             gathers: gathers(member),
             work: lengths.iter().map(|length| *length as f64).product::<f64>()
                 * (MOVED + flops_per_point(kernel) as f64),
@@ -219,7 +187,7 @@ impl<'a> Part<'a> {
         operands: &[Chunk<'_>],
         room: Option<Array>,
     ) -> Option<Array> {
-        let kept = self.product.as_ref()?;
+        let (form, kept) = self.product.as_ref()?;
         let rank = self.member.kernel.output_rank as usize;
         let block: Vec<(u64, u64)> = unsigned(block);
         let mut part = block.clone();
@@ -233,6 +201,7 @@ impl<'a> Part<'a> {
         let of = contraction::Block {
             whole: &block,
             part: &part,
+            form,
             kept,
         };
         contraction::run_block(self.member.kernel, &of, operands, room)

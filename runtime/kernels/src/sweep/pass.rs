@@ -9,6 +9,7 @@
 
 use super::Operand;
 use super::bundle::Bundle;
+use super::outside::set_outside;
 use super::part::{Direct, Part};
 use super::read::Far;
 use super::turns::Turn;
@@ -249,7 +250,7 @@ impl Pass<'_, '_> {
             scratch.made.swap(product, number);
             let made = &mut scratch.made[number];
             let mut rows = Segment::of(made[0].data_mut());
-            within.mask.set_outside(&own, &mut rows, outside);
+            set_outside(&within.mask, &own, &mut rows, outside);
             part.hand_on(made, &mut columns);
             scratch.zero[number] = outside == 0.0;
             return Ok(None);

@@ -8,10 +8,10 @@
 //! ```
 
 use super::bundle::Bundle;
-use super::merged::Merged;
 use super::turns::Turn;
 use super::{Member, Operand, shape};
 use crate::stream;
+use ein_plan::schedule::merging::Merged;
 use ein_plan::sweep::BLOCK;
 
 /// Blocks of which there are enough for any number of threads.
@@ -89,10 +89,11 @@ pub(super) enum Making {
 }
 
 impl Making {
-    pub(super) fn of(members: &[Member<'_>], merged: &[Merged]) -> Making {
-        if merged.iter().any(|all| all.members.len() == members.len()) {
+    /// Of so many members, with matrix products among them or not.
+    pub(super) fn of(members: usize, merged: &[Merged], products: bool) -> Making {
+        if merged.iter().any(|all| all.members.len() == members) {
             Making::One
-        } else if members.iter().any(|member| member.kernel.is_product()) {
+        } else if products {
             Making::Products
         } else {
             Making::Loops

@@ -10,7 +10,7 @@
 //! ```
 
 use super::facts::{Facts, MOST_INDICES};
-use super::{LoopKernel, LoopKind, guarded, matmul, pairwise, row_reduce};
+use super::{LoopKernel, LoopKind, RowLoops, guarded, matmul, pairwise, row_reduce};
 use std::fmt;
 
 /// Why a kind of loops was not taken.
@@ -52,6 +52,7 @@ pub fn choose(facts: &Facts<'_>) -> LoopKernel {
     LoopKernel {
         kind: taken.unwrap_or(LoopKind::Strips),
         fixed: facts.kernel.fixed(),
+        rows: RowLoops::default(),
         fused: None,
     }
 }

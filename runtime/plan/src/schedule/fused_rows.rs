@@ -11,10 +11,11 @@
 use super::access::Place;
 use super::inlining::{Inlined, Wanted, inlined};
 use super::outline::{Origin, Outline};
+use super::row_loops::{self, RowLoops};
 use super::{LoopKernel, LoopKind, choose::fits};
 use crate::ids::RelationId;
 use crate::kernel::Kernel;
-use crate::plan::{Operation, Plan, Sweep};
+use crate::plan::{Operation, Plan, Range, Sweep};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -28,14 +29,21 @@ pub struct Fused {
     pub operands: Vec<(u32, u32)>,
 }
 
-/// The loops of each member of a sweep; `places`: of a member, where its operands lie.
+/// The loops of each member of a sweep whose rows are the values of so many first indices; `places`: of a member, where its operands lie.
 pub fn fused_rows(
     members: &[Outline<'_>],
+    rows: usize,
     places: &dyn Fn(usize) -> Vec<Place>,
 ) -> Vec<LoopKernel> {
     let left = inlined(members, places, Wanted::Worthy);
+    let fused: Vec<Option<Box<Fused>>> = left.iter().map(fused).collect();
     let mut loops = vec![LoopKernel::whole(LoopKind::Inlined); members.len()];
-    for member in &left {
+    let decided = row_loops::decided(&as_run(members, &left, &fused), rows);
+    let decided = decided
+        .iter()
+        .map(|own| own.renumbered(|place| left[place as usize].number as u32));
+    let decided: Vec<RowLoops> = decided.collect();
+    for ((member, fused), rows) in left.iter().zip(fused).zip(decided) {
         loops[member.number] = LoopKernel {
             // Blocks of what is gathered are strips, whatever all of it would be.
             kind: match members[member.number].gathers() {
@@ -43,7 +51,8 @@ pub fn fused_rows(
                 false => member.loops(members, places),
             },
             fixed: vec![],
-            fused: fused(member),
+            rows,
+            fused,
         };
     }
     loops
@@ -61,9 +70,29 @@ fn fused(member: &Inlined<'_>) -> Option<Box<Fused>> {
     }))
 }
 
+/// The members that are left, with the kernels that they compute; `Made` tells the place of a member among them.
+fn as_run<'m>(
+    members: &'m [Outline<'_>],
+    left: &'m [Inlined<'_>],
+    fused: &'m [Option<Box<Fused>>],
+) -> Vec<Outline<'m>> {
+    let place = |number: usize| left.iter().position(|member| member.number == number);
+    let origin = |(member, at): &(usize, usize)| match members[*member].operands[*at] {
+        Origin::Made(other) => Origin::Made(place(other).expect("nothing inlined is read")),
+        given => given,
+    };
+    let run = left.iter().zip(fused).map(|(member, fused)| Outline {
+        kernel: fused.as_ref().map_or(&member.kernel, |fused| &fused.kernel),
+        operands: member.operands.iter().map(origin).collect(),
+        ..members[member.number].clone()
+    });
+    run.collect()
+}
+
 /// Returns whether these are loops of the members of a sweep, fast or not.
 pub(crate) fn fit(
     members: &[Outline<'_>],
+    rows: usize,
     places: &dyn Fn(usize) -> Vec<Place>,
     loops: &[&LoopKernel],
 ) -> Result<(), (usize, String)> {
@@ -72,7 +101,8 @@ pub(crate) fn fit(
     for (number, gone) in gone.iter().enumerate() {
         let member = left.iter().find(|member| member.number == number);
         match (member, gone) {
-            (None, true) => {}
+            (None, true) if loops[number].rows.is_plain() => {}
+            (None, true) => return Err((number, "its readers compute it".into())),
             (Some(_), true) => return Err((number, "its readers cannot compute it".into())),
             (None, false) => return Err((number, "it has loops but is inlined".into())),
             (Some(member), false) if fused(member) != loops[number].fused => {
@@ -94,7 +124,18 @@ pub(crate) fn fit(
             }
         }
     }
-    Ok(())
+    let place = |number: u32| {
+        let mut numbers = left.iter().map(|member| member.number);
+        // No member has the number of one that is inlined.
+        let place = numbers.position(|own| own == number as usize);
+        place.map_or(u32::MAX, |place| place as u32)
+    };
+    let fused: Vec<Option<Box<Fused>>> = left.iter().map(fused).collect();
+    let own = left.iter().map(|m| loops[m.number].rows.renumbered(place));
+    let own: Vec<RowLoops> = own.collect();
+    let run = as_run(members, &left, &fused);
+    let fit = row_loops::fit(&run, rows, &own);
+    fit.map_err(|(place, why)| (left[place].number, why.into()))
 }
 
 impl Plan {
@@ -109,7 +150,7 @@ impl Plan {
         let (mut outlines, mut places) = (vec![], vec![]);
         for member in &sweep.members {
             let step = self.step(*member);
-            let (Some(facts), Operation::LocalJoin { inputs, .. }) =
+            let (Some(facts), Operation::LocalJoin { inputs, ranges, .. }) =
                 (self.facts(step), &step.operation)
             else {
                 continue;
@@ -132,6 +173,13 @@ impl Plan {
             outlines.push(Outline {
                 kernel: facts.kernel,
                 ranges: facts.lengths.iter().map(|n| (0, *n as u64)).collect(),
+                cuts: ranges
+                    .iter()
+                    .map(|range| match range {
+                        Range::Whole => None,
+                        Range::Key(key) => Some(*key),
+                    })
+                    .collect(),
                 operands,
                 kept: !passing[member.0 as usize],
                 over: over.contains(member),

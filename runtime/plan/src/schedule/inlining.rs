@@ -286,6 +286,7 @@ mod tests {
             .map(|(number, (kernel, operands))| Outline {
                 kernel,
                 ranges: kernel.indices.iter().map(|i| (0, i.extent)).collect(),
+                cuts: vec![None; kernel.indices.len()],
                 operands,
                 kept: number == 3,
                 over: false,

@@ -34,6 +34,35 @@ pub struct Matmul {
     pub inner: Vec<IndexId>,
 }
 
+impl Matmul {
+    /// The form over other lengths, where indices of one value have no role.
+    #[must_use]
+    pub fn of_several(&self, lengths: &[usize]) -> Matmul {
+        let several = |list: &[IndexId]| -> Vec<IndexId> {
+            let indices = list.iter().copied();
+            indices.filter(|i| lengths[i.0 as usize] > 1).collect()
+        };
+        let [batch, rows, columns, inner] =
+            [&self.batch, &self.rows, &self.columns, &self.inner].map(|list| several(list));
+        // The columns have the output's last index; without either, the left factor is the first one.
+        let turns = match (rows.last(), columns.last()) {
+            (None, None) => self.turned,
+            (row, column) => row > column,
+        };
+        let (rows, columns) = match turns {
+            true => (columns, rows),
+            false => (rows, columns),
+        };
+        Matmul {
+            turned: self.turned != turns,
+            batch,
+            rows,
+            columns,
+            inner,
+        }
+    }
+}
+
 /// The factors of a body, each with the indices that it depends on: those with indices, and those without.
 #[derive(Debug)]
 pub struct Factors {

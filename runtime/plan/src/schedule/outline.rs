@@ -15,6 +15,8 @@ pub struct Outline<'a> {
     pub kernel: &'a Kernel,
     /// Start and length of each index.
     pub ranges: Vec<(u64, u64)>,
+    /// The key of the tuples that cuts each index, if one does: ranges of the same length that different keys cut are not the same values.
+    pub cuts: Vec<Option<u32>>,
     /// Where each operand comes from.
     pub operands: Vec<Origin>,
     /// True if its result is wanted whole.

@@ -32,7 +32,9 @@ impl Plan {
             let over = self.overwritten(&passing);
             for sweep in &self.sweeps {
                 let (outlines, places) = self.outlines(sweep, &passing, &over);
-                let chosen = fused_rows(&outlines, &|member| places[member].clone());
+                let chosen = fused_rows(&outlines, sweep.rows as usize, &|member| {
+                    places[member].clone()
+                });
                 loops.extend(sweep.members.iter().copied().zip(chosen));
             }
         }
@@ -60,7 +62,8 @@ impl Plan {
             return Err((sweep.last(), "a member of its sweep has no loops".into()));
         };
         let (outlines, places) = self.outlines(sweep, passing, &BTreeSet::new());
-        let fit = fit(&outlines, &|member| places[member].clone(), &loops);
+        let rows = sweep.rows as usize;
+        let fit = fit(&outlines, rows, &|member| places[member].clone(), &loops);
         fit.map_err(|(number, why)| (members[number], why))
     }
 

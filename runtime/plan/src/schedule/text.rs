@@ -28,6 +28,7 @@ impl LoopKernel {
             });
             text += &format!(" at [{}]", list(fixed));
         }
+        text += &self.rows.text(kernel);
         if let Some(fused) = &self.fused {
             let operands = fused.operands.iter();
             let operands = operands.map(|(member, at)| format!("m{member} {at}"));
@@ -105,7 +106,8 @@ fn indices_text(kernel: &Kernel, word: &str, indices: &[IndexId]) -> String {
     format!("{space}{word} [{}]", list(indices))
 }
 
-fn name(kernel: &Kernel, index: IndexId) -> String {
+/// The text of an index of a kernel.
+pub(super) fn name(kernel: &Kernel, index: IndexId) -> String {
     reference(kernel.indices.iter().map(|i| i.name.as_str()), index.0)
 }
 
@@ -132,6 +134,7 @@ impl Line<'_> {
                 Ok((index, position))
             })?;
         }
+        let rows = self.row_loops(kernel)?;
         if self.eat_word("of") {
             self.expect("[")?;
             let operands = self.list("]", |line| Ok((line.numbered('m')?, line.integer()?)))?;
@@ -139,7 +142,12 @@ impl Line<'_> {
             let kernel = self.kernel()?;
             fused = Some(Box::new(Fused { kernel, operands }));
         }
-        Ok(LoopKernel { kind, fixed, fused })
+        Ok(LoopKernel {
+            kind,
+            fixed,
+            rows,
+            fused,
+        })
     }
 
     fn loop_kind(&mut self, kernel: &Kernel) -> Result<LoopKind> {
@@ -208,7 +216,7 @@ impl Line<'_> {
         self.list("]", |line| line.kernel_index(kernel))
     }
 
-    fn kernel_index(&mut self, kernel: &Kernel) -> Result<IndexId> {
+    pub(super) fn kernel_index(&mut self, kernel: &Kernel) -> Result<IndexId> {
         let names = kernel.indices.iter().map(|index| index.name.as_str());
         Ok(IndexId(self.reference(names, "an index of the kernel")?))
     }

@@ -33,6 +33,11 @@ pub(super) fn loops(plan: &Plan) -> Result<(), VerifyError> {
                 if loops.fused.is_some() {
                     return Err(at("it computes others, but is in no sweep".into()));
                 }
+                if !loops.rows.is_plain() {
+                    return Err(at(
+                        "it is taken by blocks of rows, but is in no sweep".into()
+                    ));
+                }
                 let kind = loops.kind.name();
                 fits(&facts, &loops.kind)
                     .map_err(|why| at(format!("loops of kind {kind}: {why}")))?;

@@ -2,22 +2,23 @@
 //! over these.
 //!
 //! One loop then reads what they read and writes what somebody else wants of them; what only they read stays in registers. So does a single
-//! one that takes the memory of what it reads: by a loop of this kind nothing is copied first. Must not know data, blocks, or how a kernel is
-//! run.
+//! one that takes the memory of what it reads: by a loop of this kind nothing is copied first. [`groups`] decides, [`merge`] makes the kernel.
+//! Must not know data, blocks, or how a kernel is run.
 //!
 //! ```text
 //! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2; m2 tapped for m3
 //! ```
 
+use super::guard::dependencies;
 use super::mask;
-use crate::fuse;
-use ein_fused::Group;
-use ein_plan::schedule::guard::dependencies;
-use ein_plan::schedule::outline::{Origin, Outline, ascends};
-use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction};
+use super::outline::{Origin, Outline, ascends};
+use crate::{DType, Function, Graph, Kernel, Node, NodeId, Reduction};
+
+/// Most operations of one loop.
+pub const MOST_OPERATIONS: usize = 48;
 
 /// Members that are one kernel.
-pub(crate) struct Merged {
+pub struct Merged {
     /// Their numbers, ascending.
     pub members: Vec<usize>,
     /// Its root is one of the results.
@@ -35,12 +36,12 @@ const FEWEST_GATHERED: u64 = 1 << 12;
 
 impl Merged {
     /// The nodes that are wanted, ascending.
-    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+    pub fn nodes(&self) -> Vec<NodeId> {
         self.results.iter().map(|result| result.0).collect()
     }
 
-    /// The same without those that gather, if there are any and others are left.
-    pub(crate) fn without_terms(&self, members: &[Outline<'_>]) -> Option<Merged> {
+    /// The kernel without those that gather, if there are any and others are left.
+    pub fn without_terms(&self, members: &[Outline<'_>]) -> Option<Merged> {
         let own = self.members.iter().copied();
         let left: Vec<usize> = own.filter(|member| !members[*member].gathers()).collect();
         (left.len() > 1 && left.len() < self.members.len()).then(|| merge(members, left))
@@ -96,7 +97,7 @@ impl Joins for Outline<'_> {
         let mut operations = 0;
         for (id, node, _) in graph.iter().filter(|(id, ..)| depends[id.0 as usize] != 0) {
             match node {
-                Node::Apply(function, _) if Group::has(*function) => operations += 1,
+                Node::Apply(function, _) if function.is_cheap() => operations += 1,
                 // Positions of reads are no operations.
                 Node::Apply(..) if graph.dtype(id) == DType::I64 => {}
                 Node::Apply(..) | Node::Convert(_) => return None,
@@ -115,23 +116,39 @@ impl Joins for Outline<'_> {
     }
 }
 
-/// The members that become one, two or more each but for those that write over an operand, in the order of their last ones. Other members than those that gather stay between them as
-/// they stood.
-pub(crate) fn merged(members: &[Outline<'_>], rows: usize) -> Vec<Merged> {
+/// The members that become one, two or more each but for those that write over an operand, in the order of their last ones. Other members than
+/// those that gather stay between them as they stood.
+pub(super) fn groups(members: &[Outline<'_>], rows: usize) -> Vec<Vec<usize>> {
+    let worth = |open: &Vec<usize>| match open[..] {
+        [only] => members[only].over,
+        _ => true,
+    };
+    candidates(members, rows)
+        .into_iter()
+        .filter(worth)
+        .collect()
+}
+
+/// The members that may become one, single ones too.
+pub(super) fn candidates(members: &[Outline<'_>], rows: usize) -> Vec<Vec<usize>> {
     let (mut all, mut open, mut held) = (vec![], vec![], 0);
     for (number, member) in members.iter().enumerate() {
         // Of what a mask chooses of a row, a member by itself computes nothing else.
-        let masked = mask::masks(member.kernel, &member.ranges, rows);
-        let operations = if masked { None } else { member.operations() };
+        let operations = match mask::chosen(member, rows) {
+            Some(_) => None,
+            None => member.operations(),
+        };
         let joins = |open: &[usize]| {
             let alike = open.first().is_none_or(|first| {
                 let first = &members[*first];
-                first.ranges == member.ranges && first.value() == member.value()
+                first.ranges == member.ranges
+                    && first.cuts == member.cuts
+                    && first.value() == member.value()
             });
             alike && open.iter().all(|other| member.is_beside(*other))
         };
         match operations {
-            Some(more) if held + more <= fuse::MOST && joins(&open) => held += more,
+            Some(more) if held + more <= MOST_OPERATIONS && joins(&open) => held += more,
             // Nobody reads it.
             _ if member.gathers() => continue,
             _ => {
@@ -144,16 +161,14 @@ pub(crate) fn merged(members: &[Outline<'_>], rows: usize) -> Vec<Merged> {
         }
     }
     all.push(open);
-    let worth = |open: &Vec<usize>| match open[..] {
-        [] => false,
-        [only] => members[only].over,
-        _ => true,
-    };
-    let worth = all.into_iter().filter(worth);
-    worth.map(|open| merge(members, open)).collect()
+    all.retain(|open| !open.is_empty());
+    all
 }
 
-fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
+/// The kernel that computes these members, which one of [`LoopKernel::rows`] names.
+///
+/// [`LoopKernel::rows`]: crate::LoopKernel::rows
+pub fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
     let mut graph = Graph::default();
     let (mut origins, mut operands, mut types) = (vec![], vec![], vec![]);
     // By member of these: its root.
@@ -232,7 +247,7 @@ fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
     }
 }
 
-/// Whether a node is a read of floats and an operation that results depend on takes it.
+/// Returns whether a node is a read of floats and an operation that results depend on takes it.
 fn is_read_beside(graph: &Graph, read: NodeId, results: &[(NodeId, usize)]) -> bool {
     if !matches!(graph.node(read), Node::Read { .. }) || !graph.dtype(read).is_float() {
         return false;
