@@ -9,30 +9,19 @@
 //! ```
 
 use crate::compiled::Code;
-use crate::program::{Form, Kind, Operation, Program, Register, bank_of};
+use crate::program::{Fused, Kind, Operation, Program, Register, bank_of};
 use ein_fused::{Group, Input, Step};
+use ein_plan::schedule::merging::MOST_OPERATIONS;
 use ein_plan::{DType, Function};
 use std::collections::HashSet;
 
 /// Fewest operations that are worth a loop of their own: the strip machine's vectors are wider.
 pub(crate) const FEWEST: usize = 3;
 /// Most operations of a group, so that its values find registers.
-pub(crate) const MOST: usize = 48;
+pub(crate) const MOST: usize = MOST_OPERATIONS;
 
 /// Most registers that a group reads and writes.
 pub(crate) const MOST_REGISTERS: usize = 64;
-
-/// A compiled group and the registers that it works on.
-#[derive(Clone)]
-pub(crate) struct Fused {
-    pub code: Code,
-    /// Lanes that are worked on at once.
-    pub width: usize,
-    /// Nodes that are read.
-    pub inputs: Vec<u32>,
-    /// Nodes that are written.
-    pub outputs: Vec<u32>,
-}
 
 /// Replaces the operations of every group of at least so many that there is code for.
 pub(crate) fn replace(
@@ -40,7 +29,7 @@ pub(crate) fn replace(
     fewest: usize,
     code: &mut dyn FnMut(&Group) -> Option<Code>,
 ) {
-    let users = users(program);
+    let users = program.users();
     for level in 0..program.levels.len() {
         let operations = std::mem::take(&mut program.levels[level]);
         program.levels[level] = Fuser {
@@ -53,42 +42,6 @@ pub(crate) fn replace(
             done: vec![],
         }
         .level(operations);
-    }
-}
-
-/// For each node the nodes that use its value; what is wanted outside is used by one that does not exist.
-pub(crate) fn users(program: &Program<'_>) -> Vec<Vec<u32>> {
-    let mut users = vec![vec![]; program.registers.len()];
-    for operation in program.levels.iter().flatten() {
-        for argument in arguments(operation) {
-            users[argument as usize].push(match operation.kind {
-                Kind::Skip { .. } => u32::MAX,
-                _ => operation.node,
-            });
-        }
-    }
-    for outside in &program.wanted {
-        users[*outside as usize].push(u32::MAX);
-    }
-    users
-}
-
-/// The nodes whose values an operation needs.
-pub(crate) fn arguments(operation: &Operation) -> Vec<u32> {
-    match &operation.kind {
-        Kind::Constant(_) | Kind::Index { .. } => vec![],
-        Kind::Read(read) => {
-            let positions = read.dims.iter().filter_map(|dim| match dim.form {
-                Form::Value(id) => Some(id),
-                Form::Affine { .. } => None,
-            });
-            positions.chain(read.otherwise).collect()
-        }
-        Kind::Apply(f, a) => a[..f.arity()].to_vec(),
-        Kind::Convert(a) => vec![*a],
-        Kind::Curve(curve) => curve.arguments(),
-        Kind::Skip { condition, .. } => vec![*condition],
-        Kind::Fused(fused) => fused.inputs.clone(),
     }
 }
 
@@ -162,7 +115,8 @@ impl Fuser<'_> {
                     self.open.push(operation);
                 }
                 None => {
-                    let waits = arguments(&operation)
+                    let waits = operation
+                        .arguments()
                         .iter()
                         .any(|a| self.open.iter().any(|member| member.node == *a));
                     if waits {
@@ -199,7 +153,7 @@ impl Fuser<'_> {
         let inside: HashSet<u32> = members.iter().map(|member| member.node).collect();
         let mut inputs: Vec<u32> = vec![];
         for member in members {
-            for argument in arguments(member) {
+            for argument in member.arguments() {
                 if !inside.contains(&argument) && !inputs.contains(&argument) {
                     inputs.push(argument);
                 }

@@ -10,6 +10,7 @@
 //! ```
 
 mod accumulate;
+mod assemble;
 mod blas;
 mod boxes;
 mod branches;

@@ -6,85 +6,25 @@
 //! level 2 at n = 7, lanes d = 0..64:  r0 = a0[7, d], r2 = r0 * r1
 //! ```
 
+mod bank;
 mod convert;
 mod groups;
+mod poison;
 mod reads;
 mod room;
 
 use crate::load::{Extents, along};
 use crate::nest::WIDTH;
 use crate::operations as op;
-use crate::program::{Kind, Operation, Program, Read, Register};
+use crate::program::{Curve, Kind, Operation, Program, Read, Register};
 use crate::quotient;
 use crate::stream::Ahead;
-use crate::unary_epilogue::{Curve, Known};
+use crate::unary_epilogue::Known;
 use crate::wide::{self, Job};
 use crate::{Chunk, Fault};
+use bank::Bank;
 use ein_plan::{DType, Function, Scalar};
 use room::Room;
-
-/// Registers of one type, `WIDTH` lanes each. A register that holds neighbouring elements of a chunk as they are
-/// is a view of them.
-struct Bank<'a, T> {
-    values: Vec<T>,
-    views: Vec<Option<&'a [T]>>,
-}
-
-/// The registers before one that is written: arguments stand before their users.
-struct Before<'b, 'a, T> {
-    values: &'b [T],
-    views: &'b [Option<&'a [T]>],
-}
-
-impl<'b, 'a, T: Copy + Default> Before<'b, 'a, T> {
-    #[inline(always)]
-    fn lanes(&self, register: Register, n: usize) -> &'b [T] {
-        match self.views[register.slot as usize] {
-            // A read that no lane of this strip needs is skipped: its view is still that of an earlier, perhaps
-            // shorter strip, and what is taken from here is left out by the guard.
-            Some(view) if view.len() >= n => &view[..n],
-            _ => &self.values[register.slot as usize * WIDTH..][..n],
-        }
-    }
-}
-
-impl<'a, T: Copy + Default> Bank<'a, T> {
-    /// Registers in `values`, which may hold anything: every lane is written before it is read, or left out by a guard.
-    fn new(mut values: Vec<T>, registers: usize) -> Bank<'a, T> {
-        if values.len() < registers * WIDTH {
-            values.resize(registers * WIDTH, T::default());
-        }
-        Bank {
-            values,
-            views: vec![None; registers],
-        }
-    }
-
-    #[inline(always)]
-    fn lanes(&self, register: Register, n: usize) -> &[T] {
-        let (values, views) = (&self.values[..], &self.views[..]);
-        Before { values, views }.lanes(register, n)
-    }
-
-    /// The registers before `to`'s, and `to`'s.
-    #[inline(always)]
-    fn split(&mut self, to: Register, n: usize) -> (Before<'_, 'a, T>, &mut [T]) {
-        let (values, after) = self.values.split_at_mut(to.slot as usize * WIDTH);
-        let views = &self.views[..];
-        (Before { values, views }, &mut after[..n])
-    }
-
-    /// The first lane of a register that is the same in all.
-    fn first(&self, register: Register) -> T {
-        self.values[register.slot as usize * WIDTH]
-    }
-
-    fn splat(&mut self, register: Register) {
-        let at = register.slot as usize * WIDTH;
-        let x = self.values[at];
-        self.values[at..at + WIDTH].fill(x);
-    }
-}
 
 /// The state of one task.
 pub(crate) struct Machine<'p, 'a> {
@@ -455,154 +395,6 @@ impl<'p, 'a> Machine<'p, 'a> {
             plus: value(curve.plus, -0.0),
             by: curve.by.map(|by| value(by, 1.0)),
             under: curve.under.map(first),
-        }
-    }
-
-    #[inline(always)]
-    fn select(&mut self, node: u32, to: Register, [c, a, b]: [u32; 3], n: usize) {
-        let [rc, ra, rb] = [c, a, b].map(|id| self.program.registers[id as usize]);
-        macro_rules! choose {
-            ($bank:ident) => {{
-                let (before, to) = self.$bank.split(to, n);
-                op::select(
-                    to,
-                    self.truths.lanes(rc, n),
-                    before.lanes(ra, n),
-                    before.lanes(rb, n),
-                );
-            }};
-        }
-        match to.dtype {
-            DType::F32 => choose!(f32s),
-            DType::F64 => choose!(f64s),
-            DType::I32 => choose!(i32s),
-            DType::I64 => choose!(i64s),
-            _ => {
-                let (before, to) = self.truths.split(to, n);
-                op::select(
-                    to,
-                    before.lanes(rc, n),
-                    before.lanes(ra, n),
-                    before.lanes(rb, n),
-                );
-            }
-        }
-        let Some(slot) = to.poison else { return };
-        let set =
-            |machine: &Self, r: Register| r.poison.is_some_and(|p| machine.poisoned[p as usize]);
-        let (pc, pa, pb) = (set(self, rc), set(self, ra), set(self, rb));
-        let mut any = false;
-        if pc || pa || pb {
-            let (before, mask) = self.poison.split_at_mut(slot as usize * WIDTH);
-            let of = |on: bool, r: Register, l: usize| {
-                on && before[r.poison.unwrap_or(0) as usize * WIDTH + l] != 0
-            };
-            let condition = self.truths.lanes(rc, n);
-            for l in 0..n {
-                let branch = if condition[l] != 0 {
-                    of(pa, ra, l)
-                } else {
-                    of(pb, rb, l)
-                };
-                let bad = of(pc, rc, l) || branch;
-                mask[l] = u8::from(bad);
-                any |= bad;
-            }
-        }
-        self.poisoned[slot as usize] = any;
-        if any && self.trace.is_some() {
-            let taken = if pc && self.first_poisoned(rc) {
-                c
-            } else if self.truths.lanes(rc, 1)[0] != 0 {
-                a
-            } else {
-                b
-            };
-            self.inherit(node, taken);
-        }
-    }
-
-    fn first_poisoned(&self, r: Register) -> bool {
-        r.poison
-            .is_some_and(|p| self.poisoned[p as usize] && self.poison[p as usize * WIDTH] != 0)
-    }
-
-    fn inherit(&mut self, node: u32, from: u32) {
-        if let Some(trace) = &mut self.trace {
-            trace[node as usize] = trace[from as usize].clone();
-        }
-    }
-
-    /// The poison of a function that needs all its arguments, and its own.
-    fn strict(&mut self, node: u32, to: Register, f: Function, arguments: [u32; 3], n: usize) {
-        let Some(slot) = to.poison else { return };
-        let mask_at = slot as usize * WIDTH;
-        let mut any = false;
-        self.poison[mask_at..mask_at + n].fill(0);
-        for argument in &arguments[..f.arity()] {
-            let r = self.program.registers[*argument as usize];
-            let Some(from) = r.poison.filter(|p| self.poisoned[*p as usize]) else {
-                continue;
-            };
-            let (before, mask) = self.poison.split_at_mut(mask_at);
-            let from = &before[from as usize * WIDTH..][..n];
-            for (m, p) in mask.iter_mut().zip(from) {
-                *m |= *p;
-            }
-            if !any && self.first_poisoned(r) {
-                self.inherit(node, *argument);
-            }
-            any = true;
-        }
-        if to.dtype.is_integer() && f.arity() == 2 {
-            let own = match f {
-                Function::FloorDiv | Function::Div | Function::Rem => Some(Fault::DivisionByZero),
-                Function::Pow => Some(Fault::NegativePower),
-                _ => None,
-            };
-            if let Some(fault) = own {
-                let bad = |y: i64| y < 0 && f == Function::Pow || y == 0 && f != Function::Pow;
-                let r = self.program.registers[arguments[1] as usize];
-                let mask = &mut self.poison[mask_at..mask_at + n];
-                let already = mask[0] != 0;
-                let mut found = false;
-                let mut mark = |l: usize, y: i64| {
-                    if bad(y) {
-                        mask[l] = 1;
-                        found = true;
-                    }
-                };
-                if to.dtype == DType::I32 {
-                    let y = self.i32s.lanes(r, n);
-                    y.iter()
-                        .enumerate()
-                        .for_each(|(l, y)| mark(l, i64::from(*y)));
-                } else {
-                    let y = self.i64s.lanes(r, n);
-                    y.iter().enumerate().for_each(|(l, y)| mark(l, *y));
-                }
-                any |= found;
-                if found
-                    && !already
-                    && let Some(trace) = &mut self.trace
-                {
-                    trace[node as usize] = Some(fault);
-                }
-            }
-        }
-        self.poisoned[slot as usize] = any;
-    }
-
-    /// The poison of an operation with one argument that cannot fault itself.
-    fn pass(&mut self, node: u32, to: Register, argument: u32, n: usize) {
-        let Some(slot) = to.poison else { return };
-        let r = self.program.registers[argument as usize];
-        let from = r.poison.filter(|p| self.poisoned[*p as usize]);
-        self.poisoned[slot as usize] = from.is_some();
-        if let Some(from) = from {
-            let at = from as usize * WIDTH;
-            self.poison.copy_within(at..at + n, slot as usize * WIDTH);
-            self.inherit(node, argument);
         }
     }
 }

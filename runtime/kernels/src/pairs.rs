@@ -14,6 +14,7 @@
 
 mod blocks;
 mod term;
+mod widths;
 
 use crate::boxes::Boxes;
 use crate::program::place_of;
@@ -25,7 +26,8 @@ use ein_plan::schedule::access::{Place, StridedAccess, lie};
 use ein_plan::schedule::pairwise::{Pairwise, PairwiseLoops, Term};
 use ein_plan::{DType, IndexId, Kernel, Reduction};
 use rayon::prelude::*;
-use term::{Each, LINE, Number, joined, part_of_line};
+use term::{LINE, joined, part_of_line};
+use widths::{Each, Paneled};
 
 /// Points that are worth a task of their own.
 const TASK: usize = 1 << 19;
@@ -131,7 +133,7 @@ impl Pairs {
     }
 
     /// All of it, by all threads.
-    fn all<T: Number>(&self, ranges: &[(i64, i64)], operands: &[Chunk<'_>], to: &mut [T]) {
+    fn all<T: Paneled>(&self, ranges: &[(i64, i64)], operands: &[Chunk<'_>], to: &mut [T]) {
         let terms = self.count(&self.terms);
         if self.by_lines() && to.len() < 16 && terms > 2 * LINE {
             return self.few(ranges, operands, to);
@@ -162,7 +164,7 @@ impl Pairs {
     }
 
     /// A few long lines, each by all threads.
-    fn few<T: Number>(&self, ranges: &[(i64, i64)], operands: &[Chunk<'_>], to: &mut [T]) {
+    fn few<T: Paneled>(&self, ranges: &[(i64, i64)], operands: &[Chunk<'_>], to: &mut [T]) {
         let task = self.task(ranges, (operands, &[]), None, to);
         let terms = task.terms();
         for (at, x, y) in task.points() {
@@ -179,7 +181,7 @@ impl Pairs {
     }
 
     /// The columns as panels, if all boxes read the same ones.
-    fn panels<T: Number>(&self, ranges: &[(i64, i64)], right: &Chunk<'_>) -> Option<Panels<T>> {
+    fn panels<T: Paneled>(&self, ranges: &[(i64, i64)], right: &Chunk<'_>) -> Option<Panels<T>> {
         if self.way != PairwiseLoops::Blocks || !self.batch.is_empty() {
             return None;
         }
@@ -193,11 +195,11 @@ impl Pairs {
             panels: None,
             to: &mut [],
         };
-        Some(task.pack(0))
+        Some(T::pack(&task, 0))
     }
 
     /// A box of the output, which `to` is, in row-major order. Of operands, `skipped` first elements (none: 0) are not there.
-    fn part<T: Number>(
+    fn part<T: Paneled>(
         &self,
         ranges: &[(i64, i64)],
         operands: (&[Chunk<'_>], &[i64]),
@@ -209,7 +211,7 @@ impl Pairs {
         wide::run(Each(self.task(ranges, operands, panels, to)));
     }
 
-    fn task<'t, T: Number>(
+    fn task<'t, T: Paneled>(
         &'t self,
         ranges: &[(i64, i64)],
         (operands, skipped): (&'t [Chunk<'_>], &[i64]),

@@ -8,9 +8,8 @@
 //! r1 = c * r0; r2 = erf r1; r3 = r2 + 1; r4 = h * r0; r5 = r4 * r3   ->   r5 = (erf(c r0 - 0) + 1) · (h r0)
 //! ```
 
-use crate::fuse::{arguments, users};
 use crate::math;
-use crate::program::{Kind, Operation, Program, Register};
+use crate::program::{Curve, Kind, Operation, Program, Register};
 use crate::quotient;
 use crate::stream::{self, Ahead};
 use crate::wide::{self, Job};
@@ -21,48 +20,6 @@ const PART: usize = 1024;
 
 /// Lanes after which memory is asked for again: far fewer lines than may be under way at once.
 const EACH: usize = 128;
-
-/// `(f(scale · x - shift) + plus) · (by · x)` of single precision, or `x / under`; all but x are the same in all lanes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Curve {
-    pub function: Function,
-    /// The node x.
-    pub argument: u32,
-    pub scale: Option<u32>,
-    pub shift: Option<u32>,
-    pub plus: Option<u32>,
-    /// The last factor, if there is one; without a node it is x.
-    pub by: Option<Option<u32>>,
-    /// What x is divided by, if that is all; the function is [`Function::Stop`] then.
-    pub under: Option<u32>,
-}
-
-impl Curve {
-    fn of(function: Function, argument: u32) -> Curve {
-        Curve {
-            function,
-            argument,
-            scale: None,
-            shift: None,
-            plus: None,
-            by: None,
-            under: None,
-        }
-    }
-
-    /// The nodes whose values it needs.
-    pub(crate) fn arguments(&self) -> Vec<u32> {
-        let uniform = [
-            self.scale,
-            self.shift,
-            self.plus,
-            self.by.flatten(),
-            self.under,
-        ];
-        let uniform = uniform.into_iter().flatten();
-        uniform.chain([self.argument]).collect()
-    }
-}
 
 /// A curve, the values of its nodes known.
 #[derive(Clone, Copy, Debug)]
@@ -264,7 +221,7 @@ pub(crate) fn alone(program: &mut Program<'_>) -> bool {
 
 /// Makes one operation of every function and what can be taken with it.
 pub(crate) fn replace(program: &mut Program<'_>) {
-    let users = users(program);
+    let users = program.users();
     for level in 0..program.levels.len() {
         let operations = std::mem::take(&mut program.levels[level]);
         program.levels[level] = Level {
@@ -428,7 +385,7 @@ impl Level<'_> {
             return None;
         };
         let mut operations = self.operations.iter();
-        let at = operations.position(|o| o.node == user && arguments(o).contains(&node))?;
+        let at = operations.position(|o| o.node == user && o.arguments().contains(&node))?;
         let (function, a) = self.applied(at)?;
         Some((at, function, a))
     }

@@ -106,6 +106,22 @@ pub(crate) struct Layout {
     pub right: FactorHandling,
 }
 
+/// The most points of a block: rows, columns and inner terms of a matrix, and matrices.
+#[derive(Clone, Copy)]
+struct Block {
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    many: usize,
+}
+
+impl Block {
+    /// Multiplications of one matrix.
+    fn work(&self) -> usize {
+        self.rows * self.columns * self.inner
+    }
+}
+
 /// The sizes that a layout is chosen for.
 pub(crate) struct Sizes<'s> {
     pub lengths: &'s [usize],
@@ -230,123 +246,123 @@ impl Sizes<'_> {
     /// Chooses tiles and what becomes of the factors.
     fn cut(&self, mut layout: Layout) -> Layout {
         let (m, n) = (self.count(&layout.rows), self.count(&layout.columns));
-        let many = self.count(&layout.many).min(16);
-        let (mut rows, mut columns) = (m, n);
-        let mut inner = self.count(&layout.inner);
+        let mut block = Block {
+            rows: m,
+            columns: n,
+            inner: self.count(&layout.inner),
+            many: self.count(&layout.many).min(16),
+        };
         if !layout.direct {
-            rows = m.min(SIDE);
+            block.rows = m.min(SIDE);
             // What one side lacks the other may have, and several matrices share a block.
             let most = SIDE * SIDE * 2;
-            columns = n.min((most / (rows * many)).max(SIDE / 4));
-            rows = m.min((most / (columns * many)).max(SIDE / 4));
+            block.columns = n.min((most / (block.rows * block.many)).max(SIDE / 4));
+            block.rows = m.min((most / (block.columns * block.many)).max(SIDE / 4));
         }
-        self.tile(&mut layout, rows, columns, inner, many);
-        let stands = |layout: &Layout, left: bool| self.stands(layout, left);
-        let visits = |layout: &Layout, left: bool| {
-            let mine = if left {
-                &self.roles.columns
-            } else {
-                &self.roles.rows
-            };
-            let blocks = |i: &usize| self.lengths[*i].div_ceil(layout.tile[*i]);
-            mine.iter().map(blocks).product::<usize>()
-        };
-        let way = |layout: &Layout, left: bool| {
-            let own = if left {
-                &self.roles.rows
-            } else {
-                &self.roles.columns
-            };
-            let size =
-                self.count(own) * self.count(&self.roles.inner) * self.count(&self.roles.batch);
-            if stands(layout, left) {
-                FactorHandling::InPlace
-            } else if size <= HELD && (visits(layout, left) > 1 || self.sparse(layout, left)) {
-                FactorHandling::Held
-            } else {
-                FactorHandling::Packed
-            }
-        };
-        (layout.left, layout.right) = (way(&layout, true), way(&layout, false));
-        if layout.left == FactorHandling::Packed || layout.right == FactorHandling::Packed {
-            // Packed blocks stay in the second cache.
-            inner = inner.div_ceil(inner.div_ceil(INNER));
-            let most = (PACKED / (inner * many)).max(16);
-            if layout.left == FactorHandling::Packed {
-                rows = rows.min(most);
-            }
-            if layout.right == FactorHandling::Packed {
-                columns = columns.min(most);
-            }
-            // Cut into more blocks than threads along the side that does not repeat the packing of the other.
-            let others = self.blocks(&layout) / (m.div_ceil(rows) * n.div_ceil(columns)).max(1);
-            while others * m.div_ceil(rows) * n.div_ceil(columns) < BLOCKS
-                && rows * columns * inner > WORK
-            {
-                let cut_rows = match (layout.left, layout.right) {
-                    (FactorHandling::Packed, FactorHandling::InPlace | FactorHandling::Held) => {
-                        true
-                    }
-                    (FactorHandling::InPlace | FactorHandling::Held, FactorHandling::Packed) => {
-                        false
-                    }
-                    _ => rows >= columns,
-                };
-                if cut_rows && rows > 32 {
-                    rows = rows.div_ceil(2);
-                } else if columns > 32 {
-                    columns = columns.div_ceil(2);
-                } else {
-                    break;
-                }
-            }
-            self.tile(&mut layout, rows, columns, inner, many);
-            // A side that had no need of it before may be visited several times now.
-            let again = |way_: FactorHandling, left: bool| {
-                if way_ == FactorHandling::Packed {
-                    way(&layout, left)
-                } else {
-                    way_
-                }
-            };
-            (layout.left, layout.right) = (again(layout.left, true), again(layout.right, false));
+        self.tile(&mut layout, block);
+        let handling = [true, false].map(|left| self.handling(&layout, left));
+        [layout.left, layout.right] = handling;
+        if handling.contains(&FactorHandling::Packed) {
+            self.cut_packed(&mut layout, block);
         } else {
-            // The gemm crate shares a large product out among threads itself, but not one with a vector, nor does a
-            // system's library here.
-            let shares = m > 1 && n > 1 && crate::blas::loaded().is_none();
-            // Lines of a matrix that a vector is added up of are long enough for the memory's own reading ahead.
-            let along = match (&self.right, layout.right) {
-                (FactorLayout::Strided(steps), FactorHandling::InPlace) if m == 1 => {
-                    merged(steps, &layout.columns, &layout.tile) == Some(1)
-                }
-                _ => false,
-            };
-            let least = if along { 4096 } else { 128 };
-            // What is bound by memory is worth a block sooner.
-            let work = if m == 1 || n == 1 { WORK / 16 } else { WORK };
-            while !(layout.direct && shares)
-                && self.blocks(&layout) < BLOCKS
-                && rows * columns * inner > work
-                && rows + columns > least
-            {
-                if rows >= columns {
-                    rows = rows.div_ceil(2);
-                } else {
-                    columns = columns.div_ceil(2);
-                }
-                self.tile(&mut layout, rows, columns, inner, many);
-            }
+            self.cut_in_place(&mut layout, block);
         }
         layout
     }
 
-    fn tile(&self, layout: &mut Layout, rows: usize, columns: usize, inner: usize, many: usize) {
+    /// What becomes of a factor in blocks of these tiles.
+    fn handling(&self, layout: &Layout, left: bool) -> FactorHandling {
+        let (own, other) = match left {
+            true => (&self.roles.rows, &self.roles.columns),
+            false => (&self.roles.columns, &self.roles.rows),
+        };
+        let size = self.count(own) * self.count(&self.roles.inner) * self.count(&self.roles.batch);
+        let blocks = |i: &usize| self.lengths[*i].div_ceil(layout.tile[*i]);
+        let visits = || other.iter().map(blocks).product::<usize>();
+        if self.stands(layout, left) {
+            FactorHandling::InPlace
+        } else if size <= HELD && (visits() > 1 || self.sparse(layout, left)) {
+            FactorHandling::Held
+        } else {
+            FactorHandling::Packed
+        }
+    }
+
+    /// Cuts blocks so that those that are packed stay in the second cache.
+    fn cut_packed(&self, layout: &mut Layout, mut block: Block) {
+        let (m, n) = (self.count(&layout.rows), self.count(&layout.columns));
+        block.inner = block.inner.div_ceil(block.inner.div_ceil(INNER));
+        let most = (PACKED / (block.inner * block.many)).max(16);
+        if layout.left == FactorHandling::Packed {
+            block.rows = block.rows.min(most);
+        }
+        if layout.right == FactorHandling::Packed {
+            block.columns = block.columns.min(most);
+        }
+        // Cut into more blocks than threads along the side that does not repeat the packing of the other.
+        let of = |block: &Block| m.div_ceil(block.rows) * n.div_ceil(block.columns);
+        let others = self.blocks(layout) / of(&block).max(1);
+        while others * of(&block) < BLOCKS && block.work() > WORK {
+            let packed = [layout.left, layout.right].map(|own| own == FactorHandling::Packed);
+            let cut_rows = match packed {
+                [true, false] => true,
+                [false, true] => false,
+                _ => block.rows >= block.columns,
+            };
+            if cut_rows && block.rows > 32 {
+                block.rows = block.rows.div_ceil(2);
+            } else if block.columns > 32 {
+                block.columns = block.columns.div_ceil(2);
+            } else {
+                break;
+            }
+        }
+        self.tile(layout, block);
+        // A side that had no need of it before may be visited several times now.
+        let again = |own: FactorHandling, left: bool| match own {
+            FactorHandling::Packed => self.handling(layout, left),
+            own => own,
+        };
+        (layout.left, layout.right) = (again(layout.left, true), again(layout.right, false));
+    }
+
+    /// Cuts blocks so that all threads have some.
+    fn cut_in_place(&self, layout: &mut Layout, mut block: Block) {
+        let (m, n) = (self.count(&layout.rows), self.count(&layout.columns));
+        // The gemm crate shares a large product out among threads itself, but not one with a vector, nor does a
+        // system's library here.
+        let shares = m > 1 && n > 1 && crate::blas::loaded().is_none();
+        // Lines of a matrix that a vector is added up of are long enough for the memory's own reading ahead.
+        let along = match (&self.right, layout.right) {
+            (FactorLayout::Strided(steps), FactorHandling::InPlace) if m == 1 => {
+                merged(steps, &layout.columns, &layout.tile) == Some(1)
+            }
+            _ => false,
+        };
+        let least = if along { 4096 } else { 128 };
+        // What is bound by memory is worth a block sooner.
+        let work = if m == 1 || n == 1 { WORK / 16 } else { WORK };
+        while !(layout.direct && shares)
+            && self.blocks(layout) < BLOCKS
+            && block.work() > work
+            && block.rows + block.columns > least
+        {
+            if block.rows >= block.columns {
+                block.rows = block.rows.div_ceil(2);
+            } else {
+                block.columns = block.columns.div_ceil(2);
+            }
+            self.tile(layout, block);
+        }
+    }
+
+    fn tile(&self, layout: &mut Layout, block: Block) {
         layout.tile.fill(1);
         for (list, most) in [
-            (&layout.rows, rows),
-            (&layout.columns, columns),
-            (&layout.inner, inner),
-            (&layout.many, many),
+            (&layout.rows, block.rows),
+            (&layout.columns, block.columns),
+            (&layout.inner, block.inner),
+            (&layout.many, block.many),
         ] {
             tiles_of(list, self.lengths, most, &mut layout.tile);
         }

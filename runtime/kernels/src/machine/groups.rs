@@ -10,9 +10,9 @@
 use super::{Bank, Machine};
 use crate::column::{Column, MOST_LANES, Passage, Passing, Tap};
 use crate::element::Element;
-use crate::fuse::{Fused, MOST_REGISTERS as MOST};
+use crate::fuse::MOST_REGISTERS as MOST;
 use crate::nest::WIDTH;
-use crate::program::{Kind, Operation, Register};
+use crate::program::{Fused, Kind, Operation, Register};
 use crate::segment::Segment;
 use crate::stream::{self, Ahead};
 use ein_plan::DType;

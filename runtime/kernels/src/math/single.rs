@@ -9,10 +9,9 @@
 
 use super::double::ROUND;
 use std::f32::consts::LOG2_E;
-use std::f64::consts::FRAC_2_PI;
 
 /// 1.5 · 2^23: adding it rounds to an integer, which is then in the low bits.
-const SHIFT: f32 = 12_582_912.0;
+pub(super) const SHIFT: f32 = 12_582_912.0;
 
 /// The same for an integer that is 64 larger, so that a power of two that is too small can be had, [`TINY`] times it being meant.
 const SHIFT_UP: f32 = SHIFT + 64.0;
@@ -50,15 +49,6 @@ const EXP_2: [f32; 6] = [
     1.339_887_4e-3,
     1.535_336_2e-4,
 ];
-
-/// π/2 in three parts.
-const HALF_PI: [f32; 3] = [1.570_796_4, -4.371_139e-8, -1.715_124_5e-15];
-
-/// (sin(r) / r - 1) / r² in r², for |r| <= π/4, so that sin is good to 2^-28.
-const SIN: [f32; 3] = [-0.166_666_55, 8.332_176e-3, -1.951_697_8e-4];
-
-/// (cos(r) - 1 + r²/2) / r⁴ in r², for |r| <= π/4, so that cos is good to 2^-33.
-const COS: [f32; 3] = [4.166_664_6e-2, -1.388_736_4e-3, 2.443_809_2e-5];
 
 /// (tanh(x) / x - 1) / x² in x², for |x| <= 0.6, so that tanh is good to 2.7e-9.
 const TANH: [f32; 5] = [
@@ -109,7 +99,7 @@ const TAIL: [f32; 10] = [
 
 /// c0 + c1 x + c2 x² + …
 #[inline(always)]
-fn series(x: f32, coefficients: &[f32]) -> f32 {
+pub(super) fn series(x: f32, coefficients: &[f32]) -> f32 {
     let (last, others) = coefficients.split_last().expect("a series has a term");
     let mut sum = *last;
     for c in others.iter().rev() {
@@ -120,7 +110,7 @@ fn series(x: f32, coefficients: &[f32]) -> f32 {
 
 /// The same in double precision.
 #[inline(always)]
-fn wide_series<const N: usize>(x: f64, coefficients: &[f64; N]) -> f64 {
+pub(super) fn wide_series<const N: usize>(x: f64, coefficients: &[f64; N]) -> f64 {
     let mut sum = coefficients[N - 1];
     for c in coefficients[..N - 1].iter().rev() {
         sum = sum.mul_add(x, *c);
@@ -360,87 +350,6 @@ pub(crate) fn gelu_f32(x: f32) -> f32 {
     let g_low = g.mul_add(e, a.mul_add(q, -g));
     let taken = g.mul_add(m, g.mul_add(m_low, g_low * m));
     (if x > 0.0 { x } else { 0.0 }) - taken
-}
-
-/// Below this magnitude [`sin_f32`] and [`cos_f32`] are right.
-pub(crate) const LARGE_ANGLE_F32: f32 = 65_536.0;
-
-/// Below this magnitude [`sin_large_f32`] and [`cos_large_f32`] are right.
-pub(crate) const LARGEST_ANGLE_F32: f32 = 1_073_741_824.0;
-
-/// sin(x + quadrants π/2) for |x| < [`LARGE_ANGLE_F32`].
-#[inline(always)]
-fn circular(x: f32, quadrants: u32) -> f32 {
-    let shifted = x.mul_add(std::f32::consts::FRAC_2_PI, SHIFT);
-    let n = shifted - SHIFT;
-    // r + low = x - n π/2; the first difference is exact.
-    let first = n.mul_add(-HALF_PI[0], x);
-    let r = n.mul_add(-HALF_PI[1], first);
-    let taken = first - r;
-    let low = n.mul_add(-HALF_PI[1], taken) + ((first - taken) - r);
-    let low = n.mul_add(-HALF_PI[2], low);
-    let z = r * r;
-    let sin = r + (r * z).mul_add(series(z, &SIN), low);
-    let half = 0.5 * z;
-    let most = 1.0 - half;
-    let lost = r.mul_add(-low, (1.0 - most) - half);
-    let cos = most + (z * z).mul_add(series(z, &COS), lost);
-    let quadrant = shifted.to_bits().wrapping_add(quadrants);
-    let y = if quadrant & 1 == 0 { sin } else { cos };
-    f32::from_bits(y.to_bits() ^ (quadrant & 2) << 30)
-}
-
-/// The same for |x| < [`LARGEST_ANGLE_F32`], by way of double precision.
-#[inline(always)]
-fn circular_large(x: f32, quadrants: u64) -> f32 {
-    let wide = f64::from(x);
-    let shifted = wide.mul_add(FRAC_2_PI, ROUND);
-    let n = shifted - ROUND;
-    let r = n.mul_add(-std::f64::consts::FRAC_PI_2, wide);
-    let r = n.mul_add(-6.123_233_995_736_766e-17, r);
-    let z = r * r;
-    const SIN: [f64; 4] = [
-        -1.666_666_664_162_654e-1,
-        8.333_329_385_889_463e-3,
-        -1.983_932_963_974_7e-4,
-        2.718_311_493_989_822e-6,
-    ];
-    const COS: [f64; 4] = [
-        -4.999_999_972_510_31e-1,
-        4.166_662_332_373_906e-2,
-        -1.388_676_377_460_993e-3,
-        2.439_044_879_627_741e-5,
-    ];
-    let sin = (r * z).mul_add(wide_series(z, &SIN), r);
-    let cos = z.mul_add(wide_series(z, &COS), 1.0);
-    let quadrant = shifted.to_bits().wrapping_add(quadrants);
-    let y = if quadrant & 1 == 0 { sin } else { cos };
-    f64::from_bits(y.to_bits() ^ (quadrant & 2) << 62) as f32
-}
-
-/// The sine of |x| < [`LARGE_ANGLE_F32`].
-#[inline(always)]
-pub(crate) fn sin_f32(x: f32) -> f32 {
-    let y = circular(x, 0);
-    if x == 0.0 { x } else { y }
-}
-
-/// The cosine of |x| < [`LARGE_ANGLE_F32`].
-#[inline(always)]
-pub(crate) fn cos_f32(x: f32) -> f32 {
-    circular(x, 1)
-}
-
-/// The sine of [`LARGE_ANGLE_F32`] <= |x| < [`LARGEST_ANGLE_F32`].
-#[inline(always)]
-pub(crate) fn sin_large_f32(x: f32) -> f32 {
-    circular_large(x, 0)
-}
-
-/// The cosine of such an angle.
-#[inline(always)]
-pub(crate) fn cos_large_f32(x: f32) -> f32 {
-    circular_large(x, 1)
 }
 
 /// x^y.

@@ -175,12 +175,7 @@ impl<T: Number> Task<'_, T> {
         terms.map(|i| self.lengths[*i]).product()
     }
 
-    /// The columns of a value of the batch, as panels.
-    pub(super) fn pack(&self, batch: usize) -> Panels<T> {
-        T::pack(self, batch)
-    }
-
-    /// The same for panels of these widths.
+    /// The columns of a value of the batch, as panels of these widths.
     pub(super) fn pack_to<const W: usize, const N: usize>(&self, batch: usize) -> Panels<T> {
         let steps = &self.pairs.right.steps;
         let columns = self.along(&self.pairs.columns, steps);

@@ -7,7 +7,6 @@
 //! sum of squares of x = 1 2 3, y = 1 1 1   ->   5
 //! ```
 
-use super::blocks::{Panels, Task};
 use crate::packed::Packed;
 use crate::stream;
 use crate::wide::Job;
@@ -33,10 +32,6 @@ pub(crate) trait Number:
     fn magnitude(self) -> Self;
     /// Whether it is NaN.
     fn nan(self) -> bool;
-    /// A task with the widths of panels that suit the type.
-    fn run<R: Rule>(task: Task<'_, Self>, rule: R);
-    /// Columns as panels of the same widths.
-    fn pack(task: &Task<'_, Self>, batch: usize) -> Panels<Self>;
     /// Part of a line of `terms` terms.
     fn line<R: Rule>(rule: R, terms: usize, far: bool, x: &[Self], y: &[Self]) -> f64;
 }
@@ -56,13 +51,6 @@ macro_rules! number {
             #[inline(always)]
             fn nan(self) -> bool {
                 self.is_nan()
-            }
-            #[inline(always)]
-            fn run<R: Rule>(task: Task<'_, Self>, rule: R) {
-                task.run::<R, $panel, $narrow>(rule);
-            }
-            fn pack(task: &Task<'_, Self>, batch: usize) -> Panels<Self> {
-                task.pack_to::<$panel, $narrow>(batch)
             }
             #[inline(always)]
             fn line<R: Rule>(rule: R, terms: usize, far: bool, x: &[Self], y: &[Self]) -> f64 {
@@ -143,15 +131,18 @@ pub(super) fn joined(term: Term, a: f64, b: f64) -> f64 {
     with_rule!(term, rule => rule.join(a, b))
 }
 
-/// A task, to be run in the widest instructions.
-pub(super) struct Each<'t, T: Number>(pub Task<'t, T>);
+/// A function of a rule.
+pub(super) trait OfRule {
+    /// Its value.
+    type Output;
+    /// Calls it.
+    fn call<R: Rule>(self, rule: R) -> Self::Output;
+}
 
-impl<T: Number> Job for Each<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        with_rule!(self.0.pairs.term, rule => T::run(self.0, rule))
-    }
+/// Calls a function with the rule of a term.
+#[inline(always)]
+pub(super) fn of_rule<F: OfRule>(term: Term, function: F) -> F::Output {
+    with_rule!(term, rule => function.call(rule))
 }
 
 /// The second elements of a line.

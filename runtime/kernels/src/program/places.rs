@@ -6,7 +6,8 @@
 //! a0[2 * y + r - 1] of 14 elements from 0 on, strip over y   ->   -1 + 2 y + r, lanes 2 apart, checked
 //! ```
 
-use super::{Form, Position, Read, Register};
+use super::Register;
+use super::operation::{Form, Position, Read};
 use crate::Chunk;
 use crate::nest::{Nest, Strides};
 use ein_plan::schedule::access::Place;
@@ -28,7 +29,7 @@ pub(crate) fn is_place_of(place: &Place, chunk: &Chunk<'_>) -> bool {
 }
 
 /// For each position of a read, whether it is proved to be inside the chunk.
-pub(super) fn proved(node: &Node, forms: &[Option<PositionForm>], places: &[Place]) -> Vec<bool> {
+pub(crate) fn proved(node: &Node, forms: &[Option<PositionForm>], places: &[Place]) -> Vec<bool> {
     let Node::Read {
         operand, positions, ..
     } = node
@@ -49,7 +50,7 @@ pub(super) fn proved(node: &Node, forms: &[Option<PositionForm>], places: &[Plac
 }
 
 /// For each index, the distance in elements between neighbours along it.
-pub(super) fn read_strides(
+pub(crate) fn read_strides(
     place: &Place,
     positions: &[NodeId],
     forms: &[Option<PositionForm>],
@@ -78,9 +79,9 @@ pub(super) fn read_strides(
     total
 }
 
-#[allow(clippy::too_many_arguments)]
 /// A read, prepared.
-pub(super) fn prepare_read(
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn prepare_read(
     (operand, column): (usize, usize),
     place: &Place,
     positions: &[NodeId],

@@ -1,0 +1,73 @@
+//! The registers of one type.
+//!
+//! Must not know operations.
+//!
+//! ```text
+//! register 2 of 64 lanes, a view of a0[7, 0..64]: nothing is copied
+//! ```
+
+use crate::nest::WIDTH;
+use crate::program::Register;
+
+/// Registers of one type, `WIDTH` lanes each. A register that holds neighbouring elements of a chunk as they are
+/// is a view of them.
+pub(super) struct Bank<'a, T> {
+    pub(super) values: Vec<T>,
+    pub(super) views: Vec<Option<&'a [T]>>,
+}
+
+/// The registers before one that is written: arguments stand before their users.
+pub(super) struct Before<'b, 'a, T> {
+    pub(super) values: &'b [T],
+    pub(super) views: &'b [Option<&'a [T]>],
+}
+
+impl<'b, 'a, T: Copy + Default> Before<'b, 'a, T> {
+    #[inline(always)]
+    pub(super) fn lanes(&self, register: Register, n: usize) -> &'b [T] {
+        match self.views[register.slot as usize] {
+            // A read that no lane of this strip needs is skipped: its view is still that of an earlier, perhaps
+            // shorter strip, and what is taken from here is left out by the guard.
+            Some(view) if view.len() >= n => &view[..n],
+            _ => &self.values[register.slot as usize * WIDTH..][..n],
+        }
+    }
+}
+
+impl<'a, T: Copy + Default> Bank<'a, T> {
+    /// Registers in `values`, which may hold anything: every lane is written before it is read, or left out by a guard.
+    pub(super) fn new(mut values: Vec<T>, registers: usize) -> Bank<'a, T> {
+        if values.len() < registers * WIDTH {
+            values.resize(registers * WIDTH, T::default());
+        }
+        Bank {
+            values,
+            views: vec![None; registers],
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn lanes(&self, register: Register, n: usize) -> &[T] {
+        let (values, views) = (&self.values[..], &self.views[..]);
+        Before { values, views }.lanes(register, n)
+    }
+
+    /// The registers before `to`'s, and `to`'s.
+    #[inline(always)]
+    pub(super) fn split(&mut self, to: Register, n: usize) -> (Before<'_, 'a, T>, &mut [T]) {
+        let (values, after) = self.values.split_at_mut(to.slot as usize * WIDTH);
+        let views = &self.views[..];
+        (Before { values, views }, &mut after[..n])
+    }
+
+    /// The first lane of a register that is the same in all.
+    pub(super) fn first(&self, register: Register) -> T {
+        self.values[register.slot as usize * WIDTH]
+    }
+
+    pub(super) fn splat(&mut self, register: Register) {
+        let at = register.slot as usize * WIDTH;
+        let x = self.values[at];
+        self.values[at..at + WIDTH].fill(x);
+    }
+}
