@@ -13,7 +13,7 @@
 #![allow(missing_docs, unsafe_code)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Member, Operand, Options, run, sweep};
+use ein_kernels::{Chunk, Member, Operand, Options, fused_rows, run};
 use ein_plan::{DType, Kernel};
 use half::{bf16, f16};
 use std::collections::BTreeMap;
@@ -109,7 +109,8 @@ impl Session {
                 memo: None,
             })
             .collect();
-        let results = sweep(&members, rows, &Options::default()).map_err(|(_, error)| error)?;
+        let results =
+            fused_rows(&members, rows, &Options::default()).map_err(|(_, error)| error)?;
         let made = first.iter().zip(results);
         let made = made.filter_map(|(step, made)| Some((step.name.as_str(), made?.remove(0))));
         Ok(made.collect())

@@ -8,7 +8,7 @@
 #![allow(missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Member, Memo, Operand, Options, sweep_over};
+use ein_kernels::{Chunk, Member, Memo, Operand, Options, fused_rows_over};
 use ein_plan::{DType, Kernel};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -199,7 +199,7 @@ fn measure(name: &str, steps: &[Step], (rows, columns): (usize, usize), rounds: 
                 memo: Some(&memos[number]),
             })
             .collect();
-        let results = sweep_over(&members, 2, over, &Options::default());
+        let results = fused_rows_over(&members, 2, over, &Options::default());
         *made = black_box(results.expect("no fault"));
     };
     let mut made = vec![];

@@ -11,7 +11,7 @@
 
 use ein_array::{Array, Data};
 use ein_kernels::{
-    Chunk, Member, Memo, Operand as From, Options, Scheduled, run, run_over, schedule, sweep,
+    Chunk, Member, Memo, Operand as From, Options, Scheduled, fused_rows, run, run_over, schedule,
 };
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction};
 use std::hint::black_box;
@@ -239,7 +239,7 @@ fn measure_sweep(
         })
         .collect();
     let taken = best(rounds, || {
-        black_box(sweep(&members, 1, &Options::default()).expect("no fault"));
+        black_box(fused_rows(&members, 1, &Options::default()).expect("no fault"));
     });
     println!(
         "{name:28} {:9.3} ms; of a copy's rate {:.2}",

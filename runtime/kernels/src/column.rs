@@ -209,7 +209,7 @@ impl Gathering {
 }
 
 /// What is gathered of lanes that a loop reads, or makes for somebody else.
-pub(crate) struct Tap {
+pub(crate) struct SideReduction {
     /// What the lanes are.
     pub node: u32,
     pub gathering: Gathering,

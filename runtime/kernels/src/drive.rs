@@ -12,7 +12,7 @@ mod task;
 mod within;
 
 use crate::carrier::{Carrier, Rule};
-use crate::column::{Column, Tap};
+use crate::column::{Column, SideReduction};
 use crate::explain::explain;
 use crate::machine::Machine;
 use crate::memo::{self, Key, Memo, OperandLayout, Purpose, Ready};
@@ -273,8 +273,12 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// All units of a program that goes from memory to memory, one after another.
-    pub(crate) fn run_columns(&self, columns: &mut [Column<'_>], taps: &mut [Tap]) {
-        self.run_through(0..self.units(), columns, taps);
+    pub(crate) fn run_columns(
+        &self,
+        columns: &mut [Column<'_>],
+        side_reductions: &mut [SideReduction],
+    ) {
+        self.run_through(0..self.units(), columns, side_reductions);
     }
 
     /// What the one reduction of a program without output indices comes to; else the lowest faulty point.

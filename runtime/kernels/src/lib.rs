@@ -25,6 +25,7 @@ mod drive;
 mod element;
 mod explain;
 mod fuse;
+mod fused_rows;
 mod generate;
 mod library;
 mod load;
@@ -40,7 +41,7 @@ mod operations;
 mod over;
 mod pack;
 mod packed;
-mod pairs;
+mod pairwise_reduction;
 mod product;
 mod program;
 mod quotient;
@@ -52,7 +53,6 @@ mod shelter;
 mod store;
 mod stream;
 mod strided;
-mod sweep;
 mod unary_epilogue;
 mod update;
 mod wide;
@@ -62,11 +62,11 @@ pub use blas::{blas_in_use, load_blas};
 pub use combine::combine;
 pub use compiled::groups_compiled;
 pub use ein_plan::{Fault, KernelError, Problem};
+pub use fused_rows::{Member, Operand, execute_rows, fused_rows, fused_rows_over};
 pub use generate::{generate, generate_in_round};
 pub use mapped::Mapped;
 pub use memo::Memo;
 pub use memory::room;
-pub use sweep::{Member, Operand, execute_rows, sweep, sweep_over};
 pub use update::update;
 
 use ein_array::Array;
@@ -192,10 +192,12 @@ fn looped(
         LoopKind::Scan(_) => scan::run(kernel, ranges, operands),
         LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
         LoopKind::Matmul(form) => Some(vec![product(form)?]),
-        LoopKind::Pairwise(form) if pairs::leaves_to_blas(form) => {
+        LoopKind::Pairwise(form) if pairwise_reduction::leaves_to_blas(form) => {
             Some(vec![product(form.product.as_deref()?)?])
         }
-        LoopKind::Pairwise(form) => Some(vec![pairs::run(kernel, form, ranges, operands)?]),
+        LoopKind::Pairwise(form) => Some(vec![pairwise_reduction::run(
+            kernel, form, ranges, operands,
+        )?]),
         LoopKind::Library
         | LoopKind::Elementwise
         | LoopKind::Gather

@@ -9,10 +9,10 @@
 //! ```
 
 use crate::drive::Driver;
+use crate::fused_rows::{Member, Operand, fused_rows_over};
 use crate::memo::{self, Key, Memo, OperandLayout, Purpose, Ready};
 use crate::program::{Request, place_of};
 use crate::segment::Segment;
-use crate::sweep::{Member, Operand, sweep_over};
 use crate::{Chunk, KernelError, Options, direct};
 use ein_array::Array;
 use ein_plan::schedule::access::Place;
@@ -54,7 +54,7 @@ pub(crate) fn run(
         memo,
     }];
     let old = BTreeMap::from([(0, old)]);
-    let made = sweep_over(&members, ranges.len(), old, options).map_err(|(_, error)| error)?;
+    let made = fused_rows_over(&members, ranges.len(), old, options).map_err(|(_, error)| error)?;
     let made = made.into_iter().flatten().flatten().next();
     Ok(Ok(made.expect("the member is kept")))
 }

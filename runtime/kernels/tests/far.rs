@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fusion, Member, Operand, Options, run, sweep};
+use ein_kernels::{Chunk, Fusion, Member, Operand, Options, fused_rows, run};
 use ein_plan::Kernel;
 
 /// Rows and columns of which single precision takes more than 32 MiB, no line of the result whole at a row's end.
@@ -85,8 +85,8 @@ fn several_results_of_a_sweep() {
             }
         })
         .collect();
-    let [far, plain] =
-        [Fusion::Always, Fusion::Never].map(|fusion| sweep(&members, 1, &options(fusion)).unwrap());
+    let [far, plain] = [Fusion::Always, Fusion::Never]
+        .map(|fusion| fused_rows(&members, 1, &options(fusion)).unwrap());
     for (number, (far, plain)) in far.iter().zip(&plain).enumerate() {
         let bytes =
             |columns: &Option<Vec<Array>>| columns.as_ref().unwrap()[0].data().bytes().to_vec();

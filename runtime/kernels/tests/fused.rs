@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fusion, Member, Options, groups_compiled, run, sweep};
+use ein_kernels::{Chunk, Fusion, Member, Options, fused_rows, groups_compiled, run};
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Scalar};
 
 /// `max(min(x * 0.5 + x, 3) / x, -x)` over a matrix whose rows have 1003 elements, in the given type.
@@ -134,7 +134,7 @@ fn members_of_a_sweep_are_one_group() {
         ..Options::default()
     };
     let before = groups_compiled();
-    let results = sweep(&members, 1, &options).unwrap();
+    let results = fused_rows(&members, 1, &options).unwrap();
     assert_eq!(groups_compiled(), before + 1, "three members, one loop");
     assert!(results[1].is_none(), "nobody wants it whole");
     let last = results[2].as_ref().unwrap()[0].data();

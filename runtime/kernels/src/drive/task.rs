@@ -9,7 +9,7 @@
 use super::Driver;
 use super::strip::{Runs, Strip};
 use crate::accumulate::Accumulator;
-use crate::column::{Column, Passage, Tap};
+use crate::column::{Column, Passage, SideReduction};
 use crate::machine::Machine;
 use crate::nest::Axis;
 use crate::odometer::Odometer;
@@ -69,7 +69,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         &self,
         units: Range<u64>,
         columns: &mut [Column<'_>],
-        taps: &mut [Tap],
+        side_reductions: &mut [SideReduction],
     ) {
         let program = self.program;
         let Some((inner, outer)) = program.levels.split_last() else {
@@ -87,7 +87,12 @@ impl<'p, 'a> Driver<'p, 'a> {
             }
             let lanes = machine.extents.lanes();
             if program.direct {
-                machine.through(inner, (columns, taps), at..at + lanes, &mut passage);
+                machine.through(
+                    inner,
+                    (columns, side_reductions),
+                    at..at + lanes,
+                    &mut passage,
+                );
             } else if let Some(column) = columns[0].segment() {
                 machine.take(inner, column, at);
                 machine.execute(outer.len());

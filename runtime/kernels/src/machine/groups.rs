@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::{Bank, Machine};
-use crate::column::{Column, MOST_LANES, Passage, Passing, Tap};
+use crate::column::{Column, MOST_LANES, Passage, Passing, SideReduction};
 use crate::element::Element;
 use crate::fuse::MOST_REGISTERS as MOST;
 use crate::nest::WIDTH;
@@ -57,13 +57,13 @@ impl Lanes {
 }
 
 /// Takes what is tapped of those of `nodes` that are wanted, by their numbers; `n` lanes of each lie at the addresses from `first` on.
-fn tap<T: Element>(
-    taps: &mut [Tap],
+fn reduce_beside<T: Element>(
+    side_reductions: &mut [SideReduction],
     nodes: &[u32],
     (lanes, first, n): (&Lanes, usize, usize),
     wanted: impl Fn(usize) -> bool,
 ) {
-    for Tap { node, gathering } in taps {
+    for SideReduction { node, gathering } in side_reductions {
         let at = nodes.iter().position(|other| other == node);
         let Some(at) = at.filter(|at| wanted(*at)) else {
             continue;
@@ -130,7 +130,7 @@ impl Machine<'_, '_> {
     pub(crate) fn through(
         &mut self,
         level: &[Operation],
-        (columns, taps): (&mut [Column<'_>], &mut [Tap]),
+        (columns, side_reductions): (&mut [Column<'_>], &mut [SideReduction]),
         to: Range<usize>,
         passage: &mut Passage,
     ) {
@@ -157,8 +157,8 @@ impl Machine<'_, '_> {
                     for column in &mut *columns {
                         lanes.push(there(column));
                     }
-                    let there = taps.is_empty() && columns.iter().all(Column::is_there);
-                    let (columns, to) = ((&mut *columns, &mut *taps), to.clone());
+                    let there = side_reductions.is_empty() && columns.iter().all(Column::is_there);
+                    let (columns, to) = ((&mut *columns, &mut *side_reductions), to.clone());
                     match (there, self.program.value()) {
                         (true, _) => self.asking(fused, to.len(), &lanes),
                         (_, DType::F32) => {
@@ -200,12 +200,12 @@ impl Machine<'_, '_> {
         &self,
         fused: &Fused,
         lanes: &Lanes,
-        (columns, taps): (&mut [Column<'_>], &mut [Tap]),
+        (columns, side_reductions): (&mut [Column<'_>], &mut [SideReduction]),
         to: Range<usize>,
         passing: &mut Vec<Passing<T>>,
     ) {
         let most = MOST_LANES * 4 / size_of::<T>();
-        let gathering = taps.iter().map(|tap| &tap.gathering).next();
+        let gathering = side_reductions.iter().map(|tap| &tap.gathering).next();
         let gathering = gathering.or_else(|| columns.iter().find_map(Column::gathering));
         let most = gathering.map_or(most, |gathering| gathering.whole_strips(most));
         let past = |column: &Column<'_>| matches!(column, Column::Past(_));
@@ -242,15 +242,22 @@ impl Machine<'_, '_> {
             }
             let (from, into) = part.addresses[..part.count].split_at(inputs);
             let over = |input: usize| into.contains(&from[input]);
-            tap::<T>(taps, &fused.inputs, (&part, 0, next), over);
+            reduce_beside::<T>(side_reductions, &fused.inputs, (&part, 0, next), over);
             // Several are read ahead well enough where they go by way of a cache anyway.
             match (alone, self.ahead) {
                 (false, Ahead::Next) => self.on_lanes(fused, next, &part),
                 _ => self.asking(fused, next, &part),
             }
             // What has just been read is in a cache.
-            tap::<T>(taps, &fused.inputs, (&part, 0, next), |input| !over(input));
-            tap::<T>(taps, &fused.outputs, (&part, inputs, next), |_| true);
+            reduce_beside::<T>(side_reductions, &fused.inputs, (&part, 0, next), |input| {
+                !over(input)
+            });
+            reduce_beside::<T>(
+                side_reductions,
+                &fused.outputs,
+                (&part, inputs, next),
+                |_| true,
+            );
             let at = to.start + done;
             done += next;
             let mut made = passing.iter_mut();

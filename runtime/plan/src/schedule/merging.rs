@@ -28,7 +28,7 @@ pub struct Merged {
     /// Nodes that are wanted, ascending, with the member whose result, or term if it gathers, each is.
     pub results: Vec<(NodeId, usize)>,
     /// Nodes that are results, or read by an operation, with the member whose terms each is that gathers.
-    pub taps: Vec<(NodeId, usize)>,
+    pub side_reductions: Vec<(NodeId, usize)>,
 }
 
 /// Fewest points of which the terms of what is gathered are made by a loop with others: of so many, lanes are points.
@@ -205,7 +205,7 @@ pub fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
         operands.any(|origin| *origin == Origin::Made(number))
     };
     let mut results: Vec<(NodeId, usize)> = vec![];
-    let mut taps: Vec<(NodeId, usize)> = vec![];
+    let mut side_reductions: Vec<(NodeId, usize)> = vec![];
     let of_all = of.iter().copied().zip(roots);
     let (gathering, others): (Vec<_>, Vec<_>) =
         of_all.partition(|(number, _)| members[*number].gathers());
@@ -216,7 +216,7 @@ pub fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
         }
         let is_result = |root: NodeId| results.iter().any(|result| result.0 == root);
         if member.gathers() && (is_result(root) || is_read_beside(&graph, root, &results)) {
-            taps.push((root, number));
+            side_reductions.push((root, number));
             continue;
         }
         // A result is an operation of its own.
@@ -243,7 +243,7 @@ pub fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
         members: of,
         operands,
         results,
-        taps,
+        side_reductions,
     }
 }
 

@@ -10,7 +10,7 @@ use super::part::places;
 use super::{Member, Operand};
 use crate::boxes::Boxes;
 use crate::carrier::Rule;
-use crate::column::{Column, Gathering, Strips, Tap};
+use crate::column::{Column, Gathering, SideReduction, Strips};
 use crate::direct::Several;
 use crate::drive::Driver;
 use crate::memo::{self, Key, OperandLayout, Purpose, Ready};
@@ -109,9 +109,9 @@ pub(super) fn bundles(
         let make = |times| several.ready(times, options.fusion);
         let ready = memo::program(last.memo, key, make);
         let points = Nest::of_points(&lengths);
-        let taps = merged.taps.iter();
+        let side_reductions = merged.side_reductions.iter();
         let tapped = |node: NodeId| ready.program.has_lanes(node.0);
-        let whole = ready.program.direct && taps.clone().all(|tap| tapped(tap.0));
+        let whole = ready.program.direct && side_reductions.clone().all(|tap| tapped(tap.0));
         whole.then_some(Bundle {
             first: merged.members[0] == 0,
             merged,
@@ -171,13 +171,13 @@ impl Bundle {
         ranges: &[(i64, i64)],
         operands: (&[Chunk<'_>], &[i64]),
         over: &[(usize, usize)],
-        (columns, taps): (&mut [Column<'_>], &mut [Tap]),
+        (columns, side_reductions): (&mut [Column<'_>], &mut [SideReduction]),
         ahead: Ahead<'_>,
     ) {
         let driver = Driver::new(&self.ready.program, ranges, &[], true);
         // What loops before this one have read is still in a cache.
         let ahead = if self.first { Ahead::Next } else { ahead };
         let driver = driver.over(over).on(operands, 1).ahead(ahead);
-        driver.run_columns(columns, taps);
+        driver.run_columns(columns, side_reductions);
     }
 }

@@ -6,7 +6,7 @@
 //! 10 rows, 100 columns of f32, AVX-512: panels of 64, 16, 16, 16 columns (the last has 4); rows 0..4, 4..8, 8, 9
 //! ```
 
-use super::Pairs;
+use super::PairwiseReduction;
 use super::term::{Number, RUN, Rule, Seconds, line};
 use crate::stream;
 use crate::wide;
@@ -27,7 +27,7 @@ pub(crate) struct Panels<T>(Vec<T>);
 
 /// A box of the output.
 pub(crate) struct Task<'t, T> {
-    pub pairs: &'t Pairs,
+    pub pairs: &'t PairwiseReduction,
     /// The length of each index in the box.
     pub lengths: Vec<usize>,
     pub x: &'t [T],

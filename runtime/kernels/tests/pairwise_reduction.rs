@@ -5,7 +5,7 @@
 mod reference;
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Member, Operand, Options, run, sweep};
+use ein_kernels::{Chunk, Member, Operand, Options, fused_rows, run};
 use ein_plan::{DType, Kernel};
 use reference::{Owned, array, close, interpret};
 
@@ -213,7 +213,7 @@ fn sweeps_have_the_bits_of_their_steps() {
                 memo: None,
             },
         ];
-        let swept = sweep(&members, 1, &Options::default()).unwrap();
+        let swept = fused_rows(&members, 1, &Options::default()).unwrap();
         let column = |member: usize| swept[member].as_ref().unwrap()[0].data();
         assert!(
             column(0) == columns.columns[0].data(),

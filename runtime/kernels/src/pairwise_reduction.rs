@@ -36,7 +36,7 @@ const ROWS: usize = 8;
 
 /// A kernel in this form.
 #[derive(Clone, Debug)]
-pub(crate) struct Pairs {
+pub(crate) struct PairwiseReduction {
     term: Term,
     dtype: DType,
     /// By how much results are divided.
@@ -63,7 +63,7 @@ pub(crate) fn run(
 ) -> Option<Array> {
     let places: Vec<Place> = operands.iter().map(place_of).collect();
     let ranges = crate::signed(ranges);
-    let pairs = Pairs::of(kernel, form, &ranges, &places)?;
+    let pairs = PairwiseReduction::of(kernel, form, &ranges, &places)?;
     let mut result = memory::room(pairs.dtype, &pairs.lengths[..pairs.rank]);
     match Segment::of(result.data_mut()) {
         Segment::F32(to) => pairs.all(&ranges, operands, to),
@@ -78,14 +78,14 @@ pub(crate) fn leaves_to_blas(form: &Pairwise) -> bool {
     form.term == Term::SumOfProducts && blas::loaded().is_some()
 }
 
-impl Pairs {
+impl PairwiseReduction {
     /// A kernel in this form over `ranges`, its operands lying at `places`.
     pub(crate) fn of(
         kernel: &Kernel,
         form: &Pairwise,
         ranges: &[(i64, i64)],
         places: &[Place],
-    ) -> Option<Pairs> {
+    ) -> Option<PairwiseReduction> {
         let (x, y) = form.elements(kernel)?;
         let dtype = kernel.graph.dtype(kernel.root);
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
@@ -95,7 +95,7 @@ impl Pairs {
             let indices = list.iter().map(|index| index.0 as usize);
             indices.filter(|i| lengths[*i] > 1).collect()
         };
-        Some(Pairs {
+        Some(PairwiseReduction {
             term: form.term,
             dtype,
             divisor: match kernel.reduction {
@@ -237,7 +237,7 @@ impl Pairs {
 
 /// A kernel in this form that is taken box by box.
 pub(crate) struct Boxed {
-    pairs: Pairs,
+    pairs: PairwiseReduction,
     /// The columns, if all boxes read the same ones: copied once.
     single: Option<Panels<f32>>,
     double: Option<Panels<f64>>,
@@ -245,7 +245,11 @@ pub(crate) struct Boxed {
 
 impl Boxed {
     /// Over all `ranges`; `given` are the operands that are there.
-    pub(crate) fn new(pairs: Pairs, ranges: &[(i64, i64)], given: &[Option<&Chunk<'_>>]) -> Boxed {
+    pub(crate) fn new(
+        pairs: PairwiseReduction,
+        ranges: &[(i64, i64)],
+        given: &[Option<&Chunk<'_>>],
+    ) -> Boxed {
         let right = given[pairs.right.operand];
         let double = pairs.dtype == DType::F64;
         Boxed {

@@ -28,7 +28,7 @@ use crate::{Chunk, KernelError, Options, signed};
 use ein_array::Array;
 use ein_plan::schedule::merging::{Merged, merge};
 use ein_plan::schedule::outline::Outline;
-use ein_plan::schedule::{Matmul, RowLoops, fused_rows};
+use ein_plan::schedule::{self, Matmul, RowLoops};
 use ein_plan::{Kernel, LoopKernel, LoopKind};
 use form::Form;
 use part::{Part, gathers, places};
@@ -68,23 +68,23 @@ pub struct Member<'a> {
     pub memo: Option<&'a Memo>,
 }
 
-/// [`sweep_over`] of members none of which takes the memory of an operand.
+/// [`fused_rows_over`] of members none of which takes the memory of an operand.
 ///
 /// # Errors
 /// Those of [`execute_rows`].
-pub fn sweep<'a>(
+pub fn fused_rows<'a>(
     members: &'a [Member<'a>],
     rows: usize,
     options: &Options,
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
-    sweep_over(members, rows, BTreeMap::new(), options)
+    fused_rows_over(members, rows, BTreeMap::new(), options)
 }
 
 /// [`execute_rows`] of members that belong to no plan.
 ///
 /// # Errors
 /// Those of [`execute_rows`].
-pub fn sweep_over<'a>(
+pub fn fused_rows_over<'a>(
     members: &'a [Member<'a>],
     rows: usize,
     over: BTreeMap<usize, Array>,
@@ -92,7 +92,7 @@ pub fn sweep_over<'a>(
 ) -> Result<Vec<Option<Vec<Array>>>, (usize, KernelError)> {
     let overwritten: Vec<bool> = (0..members.len()).map(|n| over.contains_key(&n)).collect();
     let outlines = bundle::outlines(members, &overwritten);
-    let loops = fused_rows(&outlines, rows, &|number| places(members, &members[number]));
+    let loops = schedule::fused_rows(&outlines, rows, &|number| places(members, &members[number]));
     let loops: Vec<&LoopKernel> = loops.iter().collect();
     execute_rows((members, &loops), rows, over, options)
 }
@@ -216,7 +216,7 @@ fn taken<'a>(
     }
     let forms = forms(members, loops);
     let least = forms.iter().flatten().filter_map(|form| match form {
-        Form::Pairs(pairs) => Some(pairs.least_rows()),
+        Form::Pairwise(pairs) => Some(pairs.least_rows()),
         Form::Rows(_) => None,
     });
     let least = least.max();

@@ -6,14 +6,14 @@
 //! [n] max a0[n, d]   rows        [n, k] sum (a0[n, d] - a1[k, d])^2   pairs        [n] sum exp(a0[n, d])   neither
 //! ```
 
-use crate::pairs::{Pairs, leaves_to_blas};
+use crate::pairwise_reduction::{PairwiseReduction, leaves_to_blas};
 use crate::rows::Rows;
 use ein_plan::schedule::access::Place;
 use ein_plan::{Kernel, LoopKind};
 
 /// Loops over elements as they lie.
 pub(super) enum Form {
-    Pairs(Pairs),
+    Pairwise(PairwiseReduction),
     Rows(Rows),
 }
 
@@ -28,8 +28,8 @@ impl Form {
         match kind {
             LoopKind::Pairwise(form) if leaves_to_blas(form) => None,
             LoopKind::Pairwise(form) => {
-                let pairs = Pairs::of(kernel, form, ranges, places);
-                Some(Form::Pairs(pairs.expect("the loops are of this kernel")))
+                let pairs = PairwiseReduction::of(kernel, form, ranges, places);
+                Some(Form::Pairwise(pairs.expect("the loops are of this kernel")))
             }
             LoopKind::RowReduce(_) => {
                 let rows = Rows::of(kernel, ranges, places);

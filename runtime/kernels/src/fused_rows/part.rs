@@ -14,7 +14,7 @@ use crate::boxes::Boxes;
 use crate::carrier::Rule;
 use crate::contraction::Kept;
 use crate::memo::Ready;
-use crate::pairs::Boxed;
+use crate::pairwise_reduction::Boxed;
 use crate::program::place_of;
 use crate::rows::Rows;
 use crate::segment::Segment;
@@ -46,7 +46,7 @@ const MOVED: f64 = 2.0;
 
 /// Loops that need no program, ready for blocks.
 pub(super) enum Direct {
-    Pairs(Boxed),
+    Pairwise(Boxed),
     Rows(Rows),
 }
 
@@ -152,7 +152,7 @@ impl<'a> Part<'a> {
         Part {
             member,
             form: form.map(|form| match form {
-                Form::Pairs(pairs) => Direct::Pairs(Boxed::new(pairs, &ranges, &given)),
+                Form::Pairwise(pairs) => Direct::Pairwise(Boxed::new(pairs, &ranges, &given)),
                 Form::Rows(rows) => Direct::Rows(rows),
             }),
             ready,

@@ -16,7 +16,7 @@ use super::turns::Turn;
 use super::view::View;
 use crate::boxes::Boxes;
 use crate::carrier::Carrier;
-use crate::column::{Column, Tap};
+use crate::column::{Column, SideReduction};
 use crate::drive::Driver;
 use crate::explain::explain;
 use crate::segment::Segment;
@@ -178,23 +178,29 @@ impl Pass<'_, '_> {
             }
         });
         let mut to: Vec<Column<'_>> = to.collect();
-        let taps = bundle.merged.taps.iter().filter_map(|(node, number)| {
-            let gathering = bundle.gathering(self.parts[*number].gathers?, &own);
-            let node = node.0;
-            Some((*number, Tap { node, gathering }))
-        });
-        let (tapped, mut taps): (Vec<usize>, Vec<Tap>) = taps.unzip();
+        let side_reductions = bundle
+            .merged
+            .side_reductions
+            .iter()
+            .filter_map(|(node, number)| {
+                let gathering = bundle.gathering(self.parts[*number].gathers?, &own);
+                let node = node.0;
+                Some((*number, SideReduction { node, gathering }))
+            });
+        let (tapped, mut side_reductions): (Vec<usize>, Vec<SideReduction>) =
+            side_reductions.unzip();
         let (given, over) = ((&operands[..], &skipped[..]), &self.over[number][..]);
-        bundle.run(&own, given, over, (&mut to, &mut taps), ahead);
-        let taps = tapped.into_iter().zip(&taps);
-        let taps = taps.map(|(number, tap)| (number, tap.gathering.carrier()));
+        bundle.run(&own, given, over, (&mut to, &mut side_reductions), ahead);
+        let side_reductions = tapped.into_iter().zip(&side_reductions);
+        let side_reductions =
+            side_reductions.map(|(number, tap)| (number, tap.gathering.carrier()));
         let gathered = results().zip(&to).filter_map(|(number, column)| {
             let Column::Gathered(gathering) = column else {
                 return None;
             };
             Some((number, gathering.carrier()))
         });
-        let gathered: Vec<(usize, Carrier)> = gathered.chain(taps).collect();
+        let gathered: Vec<(usize, Carrier)> = gathered.chain(side_reductions).collect();
         drop(to);
         for (number, (mut columns, room)) in results().zip(own_columns.into_iter().zip(rooms)) {
             if let (Some(column), Some(room)) = (columns.first_mut(), room.first()) {
@@ -288,7 +294,7 @@ impl Pass<'_, '_> {
                 zero = driver.run_within(to.remove(0), row, within.outside);
                 None
             }
-            (Some(Direct::Pairs(pairs)), None) => {
+            (Some(Direct::Pairwise(pairs)), None) => {
                 for column in to {
                     pairs.run(&own, (&operands, &skipped), column);
                 }

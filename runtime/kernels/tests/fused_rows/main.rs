@@ -5,7 +5,9 @@ mod inlined;
 mod masks;
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fault, Fusion, KernelError, Member, Operand, Options, run, sweep_over};
+use ein_kernels::{
+    Chunk, Fault, Fusion, KernelError, Member, Operand, Options, fused_rows_over, run,
+};
 use ein_plan::{DType, Kernel};
 use std::collections::BTreeMap;
 
@@ -159,7 +161,7 @@ fn together(
         .iter()
         .map(|(member, array)| (*member, address(array)))
         .collect();
-    let made = sweep_over(&members, rows, arrays, options)?;
+    let made = fused_rows_over(&members, rows, arrays, options)?;
     for (member, place) in places {
         let made = made[member].as_ref().unwrap();
         assert_eq!(
