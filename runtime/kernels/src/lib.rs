@@ -188,8 +188,8 @@ fn looped(
     }
     let product = |form| contraction::run(kernel, form, ranges, operands);
     match kind {
-        LoopKind::Scatter(_) => scatter::run(kernel, ranges, operands),
-        LoopKind::Scan(_) => scan::run(kernel, ranges, operands),
+        LoopKind::Scatter(indices) => scatter::run(kernel, indices, ranges, operands),
+        LoopKind::Scan(scan) => scan::run(kernel, scan, ranges, operands),
         LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
         LoopKind::Matmul(form) => Some(vec![product(form)?]),
         LoopKind::Pairwise(form) if pairwise_reduction::leaves_to_blas(form) => {

@@ -17,143 +17,182 @@ use crate::drive::Driver;
 use crate::program::{Program, Request};
 use crate::segment::Segment;
 use ein_array::Array;
-use ein_plan::schedule::guard::{conjuncts, dependencies};
-use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Reduction};
+use ein_plan::schedule::Scan;
+use ein_plan::schedule::guard::besides;
+use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction};
 use totals::Lying;
 
-/// `m < n`, or `m <= n`; and the rest of the guard.
-struct Prefix {
-    output: usize,
-    reduced: usize,
-    inclusive: bool,
-    rest: Vec<NodeId>,
-}
-
-/// A kernel in this form; `None` if it is not, or if it faults.
+/// A kernel that reduces along this scan; `None` if it faults, or if no output point takes anything in.
 pub(crate) fn run(
     kernel: &Kernel,
+    scan: &Scan,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
 ) -> Option<Vec<Array>> {
     use Reduction as R;
     let reduction = kernel.reduction?;
-    let prefix = find(kernel)?;
-    let value = kernel.graph.dtype(kernel.root);
-    let mut ranges = crate::signed(ranges);
-    let number = value != DType::Bool;
-    let plain = number && matches!(reduction, R::Sum | R::Prod | R::Max | R::Min);
-    if ranges.iter().any(|(_, length)| *length == 0) {
-        return None;
-    }
-    // Only what the last output point takes in is looked at.
-    let (first, count) = ranges[prefix.output];
-    let (start, length) = ranges[prefix.reduced];
-    let taken = |n: i64| (n + i64::from(prefix.inclusive) - start).clamp(0, length);
-    let used = taken(first + count - 1);
-    if used == 0 {
-        return None;
-    }
-    ranges[prefix.reduced].1 = used;
-    let rank = kernel.output_rank as usize;
-    let swap = |i: usize| match i == prefix.output {
-        true => prefix.reduced,
-        false => i,
+    let running = Running::of(kernel, scan, ranges)?;
+    let rule = Rule {
+        reduction,
+        value: kernel.graph.dtype(kernel.root),
     };
-    let output: Vec<usize> = (0..rank).map(swap).collect();
-    let reduced: Vec<usize> = (rank..ranges.len())
-        .filter(|i| *i != prefix.reduced)
-        .collect();
-    // What is chosen is the number of one index.
-    let chooses = reduction.is_arg();
-    if chooses && reduced.iter().any(|i| kernel.indices[*i].extent != 1) {
-        return None;
-    }
-    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let mut graph = kernel.graph.clone();
-    let guard = prefix.rest.iter().copied().reduce(|guard, next| {
-        graph.add(Node::Apply(Function::And, vec![guard, next]), DType::Bool)
-    });
-    let rule = Rule { reduction, value };
-    let lines = Lines {
-        outer: lengths[..prefix.output].iter().product(),
-        inner: lengths[prefix.output + 1..rank].iter().product(),
-        used: used as usize,
-        taken: (0..count).map(|n| taken(first + n) as usize).collect(),
-    };
-    let shape = &lengths[..rank];
-    // One column holds what a plain reduction has come to, finished or not.
-    let mut plain_column = plain.then(|| crate::memory::room(kernel.output[0], shape));
-    if let Some(column) = &mut plain_column
-        && prefix.rest.is_empty()
-        && let Some(lying) = Lying::of(
-            kernel,
-            operands,
-            &ranges,
-            (&output, prefix.output),
-            &reduced,
-        )
-    {
-        lines.totals(rule, &lying, Segment::of(column.data_mut()));
-        return plain_column.map(|column| vec![column]);
-    }
-    let program = Program::new(&Request {
-        graph: &graph,
-        operands,
-        root: kernel.root,
-        guard,
-        reduction: Some(reduction),
-        output: &output,
-        reduced: &reduced,
-        ranges: &ranges,
-        lengths: &lengths,
-        lanes: None,
-        apart: false,
-    });
-    let wide = |dtype: DType| match dtype.is_float() {
-        true => DType::F64,
-        false => DType::I64,
-    };
-    let parts: Vec<usize> = output.iter().map(|i| lengths[*i]).collect();
-    let partial = reduction.carrier(value).into_iter();
-    let mut partial: Vec<Array> = partial.map(|d| Array::zeros(wide(d), &parts)).collect();
-    let driver = Driver::new(&program, &ranges, &[], plain);
-    let segments = partial.iter_mut().map(|p| Segment::of(p.data_mut()));
-    if driver.run(segments.collect()).is_some() {
-        return None;
-    }
-    if let Some(mut column) = plain_column {
-        let lying = Lying::partial(partial[0].data(), &lines);
-        lines.totals(rule, &lying, Segment::of(column.data_mut()));
+    let shape = &running.shape[..];
+    let number = rule.value != DType::Bool;
+    if number && matches!(reduction, R::Sum | R::Prod | R::Max | R::Min) {
+        // One column holds what a plain reduction has come to, finished or not.
+        let mut column = crate::memory::room(kernel.output[0], shape);
+        let lying = match running.conditions.is_empty() {
+            true => running.lying(kernel, operands),
+            false => None,
+        };
+        if let Some(lying) = lying {
+            let to = Segment::of(column.data_mut());
+            running.lines.totals(rule, &lying, to);
+        } else {
+            let partial = running.partial(kernel, rule, operands, true)?;
+            let lying = Lying::partial(partial[0].data(), &running.lines);
+            let to = Segment::of(column.data_mut());
+            running.lines.totals(rule, &lying, to);
+        }
         return Some(vec![column]);
     }
-    let columns = kernel.output.iter();
-    let mut columns: Vec<Array> = columns.map(|dtype| Array::zeros(*dtype, shape)).collect();
-    let to = columns.iter_mut().map(|c| Segment::of(c.data_mut()));
-    let mut to: Vec<Segment<'_>> = to.collect();
-    let neutral = rule.neutral();
-    let mut store = |at: usize, carrier: Carrier| match kernel.finish {
-        true => rule.finish(&carrier, &mut to[0], at),
-        false => rule.store(&carrier, &mut to, at),
-    };
-    let carrier = |at: usize| {
-        let mut carrier = rule.load(&partial, at);
-        // What was chosen from one value is the number of that value.
-        if chooses && carrier.number >= 0 {
-            carrier.number = start + (at / lines.inner) as i64 % used;
+    let partial = running.partial(kernel, rule, operands, false)?;
+    running.carried(kernel, rule, &partial)
+}
+
+/// A scan over ranges.
+struct Running {
+    /// Start and length of each index; of the reduced one, what the last output point takes in.
+    ranges: Vec<(i64, i64)>,
+    lengths: Vec<usize>,
+    /// The output's shape.
+    shape: Vec<usize>,
+    /// The indices of a partial result: the output's with the reduced one in the place of the scan's.
+    output: Vec<usize>,
+    /// The other reduced indices.
+    reduced: Vec<usize>,
+    /// Which of the output's dimensions is scanned.
+    scanned: usize,
+    /// What the guard says besides.
+    conditions: Vec<NodeId>,
+    lines: Lines,
+}
+
+impl Running {
+    fn of(kernel: &Kernel, scan: &Scan, ranges: &[(u64, u64)]) -> Option<Running> {
+        let (scanned, along) = (scan.output.0 as usize, scan.reduced.0 as usize);
+        let rank = kernel.output_rank as usize;
+        let mut ranges = crate::signed(ranges);
+        let shape = ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
+        let (first, count) = ranges[scanned];
+        let (start, length) = ranges[along];
+        let taken = |n: i64| (n + i64::from(scan.inclusive) - start).clamp(0, length);
+        let used = taken(first + count - 1);
+        if used == 0 {
+            return None;
         }
-        carrier
-    };
-    let carriers: Vec<Carrier> = (0..partial[0].data().len()).map(carrier).collect();
-    let next = |mut total: Carrier, more: Carrier| {
-        rule.merge(&mut total, &more);
-        total
-    };
-    let mut nothing_chosen = false;
-    lines.walk(&carriers, neutral, next, |at, total| {
-        nothing_chosen |= chooses && kernel.finish && total.number < 0;
-        store(at, total);
-    });
-    (!nothing_chosen).then_some(columns)
+        ranges[along].1 = used;
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let swap = |i: usize| if i == scanned { along } else { i };
+        Some(Running {
+            shape,
+            output: (0..rank).map(swap).collect(),
+            reduced: (rank..ranges.len()).filter(|i| *i != along).collect(),
+            scanned,
+            conditions: besides(kernel, scan),
+            lines: Lines {
+                outer: lengths[..scanned].iter().product(),
+                inner: lengths[scanned + 1..rank].iter().product(),
+                used: used as usize,
+                taken: (0..count).map(|n| taken(first + n) as usize).collect(),
+            },
+            ranges,
+            lengths,
+        })
+    }
+
+    /// The elements that are reduced, if they lie in lines.
+    fn lying<'a>(&self, kernel: &Kernel, operands: &'a [Chunk<'a>]) -> Option<Lying<'a>> {
+        let output = (&self.output[..], self.scanned);
+        Lying::of(kernel, operands, &self.ranges, output, &self.reduced)
+    }
+
+    /// What comes of the reduction for each number of the reduced index alone; `None` after a fault.
+    fn partial(
+        &self,
+        kernel: &Kernel,
+        rule: Rule,
+        operands: &[Chunk<'_>],
+        finish: bool,
+    ) -> Option<Vec<Array>> {
+        let mut graph = kernel.graph.clone();
+        let conditions = self.conditions.iter().copied();
+        let guard = conditions.reduce(|guard, next| {
+            graph.add(Node::Apply(Function::And, vec![guard, next]), DType::Bool)
+        });
+        let program = Program::new(&Request {
+            graph: &graph,
+            operands,
+            root: kernel.root,
+            guard,
+            reduction: Some(rule.reduction),
+            output: &self.output,
+            reduced: &self.reduced,
+            ranges: &self.ranges,
+            lengths: &self.lengths,
+            lanes: None,
+            apart: false,
+        });
+        let wide = |dtype: DType| match dtype.is_float() {
+            true => DType::F64,
+            false => DType::I64,
+        };
+        let shape: Vec<usize> = self.output.iter().map(|i| self.lengths[*i]).collect();
+        let columns = rule.reduction.carrier(rule.value).into_iter();
+        let mut partial: Vec<Array> = columns.map(|d| Array::zeros(wide(d), &shape)).collect();
+        let driver = Driver::new(&program, &self.ranges, &[], finish);
+        let segments = partial.iter_mut().map(|p| Segment::of(p.data_mut()));
+        match driver.run(segments.collect()) {
+            None => Some(partial),
+            Some(_) => None,
+        }
+    }
+
+    /// Goes through partial results of several columns; `None` if an output point has nothing to choose from.
+    fn carried(&self, kernel: &Kernel, rule: Rule, partial: &[Array]) -> Option<Vec<Array>> {
+        let chooses = rule.reduction.is_arg();
+        let along = self.output[self.scanned];
+        let (start, used) = self.ranges[along];
+        let columns = kernel.output.iter();
+        let columns = columns.map(|dtype| Array::zeros(*dtype, &self.shape));
+        let mut columns: Vec<Array> = columns.collect();
+        let to = columns.iter_mut().map(|c| Segment::of(c.data_mut()));
+        let mut to: Vec<Segment<'_>> = to.collect();
+        let mut store = |at: usize, carrier: Carrier| match kernel.finish {
+            true => rule.finish(&carrier, &mut to[0], at),
+            false => rule.store(&carrier, &mut to, at),
+        };
+        let carrier = |at: usize| {
+            let mut carrier = rule.load(partial, at);
+            // What was chosen from one value is the number of that value.
+            if chooses && carrier.number >= 0 {
+                carrier.number = start + (at / self.lines.inner) as i64 % used;
+            }
+            carrier
+        };
+        let carriers: Vec<Carrier> = (0..partial[0].data().len()).map(carrier).collect();
+        let next = |mut total: Carrier, more: Carrier| {
+            rule.merge(&mut total, &more);
+            total
+        };
+        let mut nothing_chosen = false;
+        self.lines
+            .walk(&carriers, rule.neutral(), next, |at, total| {
+                nothing_chosen |= chooses && kernel.finish && total.number < 0;
+                store(at, total);
+            });
+        (!nothing_chosen).then_some(columns)
+    }
 }
 
 /// The lines along the index that is scanned.
@@ -192,42 +231,4 @@ impl Lines {
             }
         }
     }
-}
-
-/// What the guard says of a reduced and an output index.
-fn find(kernel: &Kernel) -> Option<Prefix> {
-    let graph = &kernel.graph;
-    let depends = dependencies(graph);
-    let all = conjuncts(graph, kernel.guard?);
-    let index = |id: NodeId| match graph.node(id) {
-        Node::Index(IndexId(i)) => Some(*i),
-        _ => None,
-    };
-    all.iter().enumerate().find_map(|(at, id)| {
-        let Node::Apply(function, sides) = graph.node(*id) else {
-            return None;
-        };
-        let (small, large, inclusive) = match function {
-            Function::Lt => (sides[0], sides[1], false),
-            Function::Le => (sides[0], sides[1], true),
-            Function::Gt => (sides[1], sides[0], false),
-            Function::Ge => (sides[1], sides[0], true),
-            _ => return None,
-        };
-        let (reduced, output) = (index(small)?, index(large)?);
-        let bit = 1u128 << output;
-        let mut rest = all.clone();
-        rest.remove(at);
-        let holds = |id: &NodeId| depends[id.0 as usize] & bit != 0;
-        let fits = reduced >= kernel.output_rank
-            && output < kernel.output_rank
-            && !holds(&kernel.root)
-            && !rest.iter().any(holds);
-        fits.then_some(Prefix {
-            output: output as usize,
-            reduced: reduced as usize,
-            inclusive,
-            rest,
-        })
-    })
 }

@@ -21,8 +21,8 @@ use crate::math::{max_nan, min_nan};
 use crate::program::{Program, Request};
 use crate::segment::Segment;
 use ein_array::Array;
-use ein_plan::schedule::guard::{Solved, bounded, dependencies, solve};
-use ein_plan::{DType, Kernel, NodeId, Reduction};
+use ein_plan::schedule::guard::{Solved, bounded, dependencies, solved};
+use ein_plan::{DType, IndexId, Kernel, NodeId, Reduction};
 use lines::Lines;
 use rayon::prelude::*;
 use rows::Rows;
@@ -36,23 +36,18 @@ const PARTS: u64 = 16;
 /// Points for each of an output's elements, from which on a part has an output of its own.
 const MANY: u64 = 4;
 
-/// A kernel in this form; `None` if it is not, or if it faults.
+/// A kernel whose guard gives these output indices a value; `None` if it faults.
 pub(crate) fn run(
     kernel: &Kernel,
+    indices: &[IndexId],
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
 ) -> Option<Vec<Array>> {
-    let reduction = kernel.reduction.filter(|reduction| {
-        use Reduction as R;
-        matches!(reduction, R::Sum | R::Prod | R::Max | R::Min)
-    })?;
-    let solved = solve(kernel)?;
+    let reduction = kernel.reduction?;
+    let solved = solved(kernel, indices);
     let value = kernel.graph.dtype(kernel.root);
     let rank = kernel.output_rank as usize;
     let ranges = crate::signed(ranges);
-    if value == DType::Bool || ranges.iter().any(|(_, length)| *length == 0) {
-        return None;
-    }
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
     let mut strides = vec![0; ranges.len()];
     let mut size = 1;

@@ -1,30 +1,60 @@
 //! The arithmetic of steps, from kernels and types alone.
 //!
-//! A function counts as its row in the table of functions says. Must not know what arithmetic costs.
+//! A function counts as its row in the table of functions says. An index that the loops pass over
+//! ([`Kernel::passed_over`]) counts as one value. Must not know what arithmetic costs.
 //!
 //! ```text
 //! C[i,j] = sum_k A[i,k] B[k,j] of 100 x 100 x 100, i cut over two sites:   1000000 1000000
+//! [v: 1000 | n: 50] sum a0[n] if a1[n] == v                                50
 //! ```
 
 use crate::amounts::Amounts;
 use crate::function::Function;
-use crate::kernel::{IndexId, Kernel, Node};
+use crate::kernel::{IndexId, Kernel, Node, NodeId};
 use crate::mesh::Mesh;
 use crate::plan::{Fold, Operation, Plan, Range, Step};
 use crate::relation::{AxisRole, Placement, RelationType, piece};
 
-/// Floating-point operations of a kernel at one point.
+/// Floating-point operations of a kernel at one point that its loops look at.
 pub fn flops_per_point(kernel: &Kernel) -> u64 {
     if let Some(library) = kernel.library() {
         let extents = kernel.indices.iter().map(|index| index.extent as f64);
         let points = extents.product::<f64>().max(1.0);
         return (library.flops(kernel) / points).ceil() as u64;
     }
-    let functions = kernel.graph.iter().map(|(_, node, _)| match node {
-        Node::Apply(function, _) => Function::flops(*function),
+    let counted = evaluated(kernel);
+    let nodes = kernel.graph.iter().zip(counted);
+    let functions = nodes.map(|((_, node, _), counted)| match node {
+        Node::Apply(function, _) if counted => Function::flops(*function),
         _ => 0,
     });
     functions.sum::<u64>() + u64::from(kernel.reduction.is_some())
+}
+
+/// By node: whether its value is computed at a point. A condition that gives an index a value is not, but the value is.
+fn evaluated(kernel: &Kernel) -> Vec<bool> {
+    let passed = kernel.passed_over();
+    if passed.is_empty() {
+        return vec![true; kernel.graph.len()];
+    }
+    let conjuncts = |id| crate::schedule::guard::conjuncts(&kernel.graph, id);
+    let conditions = kernel.evaluated_conditions();
+    let mut counted = vec![false; kernel.graph.len()];
+    let mut count = |id: NodeId| counted[id.0 as usize] = true;
+    count(kernel.root);
+    for condition in kernel.guard.map(conjuncts).unwrap_or_default() {
+        match conditions.contains(&condition) {
+            true => count(condition),
+            false => kernel.graph.node(condition).arguments().for_each(&mut count),
+        }
+    }
+    for at in (0..counted.len()).rev() {
+        if counted[at] {
+            let node = kernel.graph.node(NodeId(at as u32));
+            node.arguments().for_each(|argument| counted[argument.0 as usize] = true);
+        }
+    }
+    counted
 }
 
 /// By site of the mesh: floating-point operations of a join.
@@ -66,11 +96,13 @@ pub fn flops(
         points.at_sites(&[&placement])
     };
     let Some(library) = kernel.library() else {
-        // A fixed index has at most one value at each site.
+        // A fixed index has at most one value at each site; the values that a scatter solves for are taken to be spread evenly.
         let fixed: Vec<IndexId> = kernel.fixed().into_iter().map(|(index, _)| index).collect();
-        return at_points(u128::from(flops_per_point(kernel)), &|at| {
+        let points = at_points(u128::from(flops_per_point(kernel)), &|at| {
             fixed.iter().all(|index| index.0 as usize != at)
         });
+        let spread = kernel.spread();
+        return points.into_iter().map(|n| n.div_ceil(spread)).collect();
     };
     // Every tuple has its matrices factored, however few of the calls are made there.
     let (matrix, call) = library.flops_each(kernel);

@@ -1,6 +1,7 @@
 //! Prices of statements and programs on one site, to rank programs that compute the same.
 //!
-//! A value is computed once for each value of the indices that it depends on. A sum of products of two factors runs as
+//! A value is computed once for each value of the indices that it depends on, but for those that the loops solve
+//! instead of walking through them ([`Kernel::passed_over`]). A sum of products of two factors runs as
 //! matrix products, other arithmetic several times slower. Must not know placements.
 //!
 //! ```text
@@ -59,9 +60,14 @@ pub fn program(program: &Program) -> ComputeCost {
 /// The price of a statement. Its kernel has at most 128 indices; of more, the last ones count as always needed.
 pub fn statement(kernel: &Kernel) -> ComputeCost {
     let extents: Vec<f64> = kernel.indices.iter().map(|i| i.extent as f64).collect();
-    let all = mask(extents.len());
-    let needs = dependences(&kernel.graph, all);
-    let roots: Vec<NodeId> = [kernel.root].into_iter().chain(kernel.guard).collect();
+    let passed = kernel.passed_over().into_iter();
+    let passed = passed.filter(|index| index.0 < 127);
+    let passed = passed.fold(0, |set, index| set | 1 << index.0);
+    let all = mask(extents.len()) & !passed;
+    let mut needs = dependences(&kernel.graph, mask(extents.len()));
+    needs.iter_mut().for_each(|indices| *indices &= !passed);
+    let conditions = kernel.evaluated_conditions();
+    let roots: Vec<NodeId> = [kernel.root].into_iter().chain(conditions).collect();
     let points = volume(&extents, all);
     let library = kernel.library();
     let (flops, fast) = match (product(kernel, &needs), library) {

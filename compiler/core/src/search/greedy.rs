@@ -88,9 +88,9 @@ impl<'a> Chooser<'a> {
                     let each = u128::from(flops_per_point(kernel).max(1));
                     let extents = kernel.indices.iter().map(|i| u128::from(i.extent));
                     let all = extents.fold(each, u128::saturating_mul);
-                    let fixed = kernel.fixed().into_iter();
-                    let fixed = fixed.map(|(i, _)| kernel.indices[i.0 as usize].extent.max(1));
-                    fixed.fold(all, |work, extent| work / u128::from(extent))
+                    let passed = kernel.passed_over().into_iter();
+                    let passed = passed.map(|i| kernel.indices[i.0 as usize].extent.max(1));
+                    passed.fold(all, |work, extent| work / u128::from(extent))
                 }
             })
             .collect();

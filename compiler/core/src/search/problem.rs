@@ -338,8 +338,8 @@ fn statement(
         let extent = std::mem::replace(&mut extents[index.0 as usize], 1);
         flops *= extent as f64;
     }
-    // One value of a fixed index is looked at, wherever it is.
-    for (index, _) in &fixed {
+    // One value of such an index is looked at, wherever it is.
+    for index in &kernel.passed_over() {
         flops /= extent_of(index) as f64;
     }
     let value = kernel.graph.dtype(kernel.root);

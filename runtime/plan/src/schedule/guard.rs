@@ -1,12 +1,15 @@
-//! What the guard of a kernel says: its conditions, and the output indices that it gives a value.
+//! The conditions of a kernel's guard, and the indices that they give a value.
 //!
-//! Must not know how the points are gone through.
+//! The loops of a scatter solve the condition of such an index where others would walk through all its values. Work is
+//! counted accordingly ([`Kernel::passed_over`]). Must not know how the points are gone through.
 //!
 //! ```text
 //! [m | n] where m == near[n] and n < 5   ->   m is near[n]; n < 5 is left
 //! ```
 
-use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
+use super::Scan;
+use super::facts::MOST_INDICES;
+use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Output indices that the guard gives a value, with the expressions of the values; and the rest of the guard.
 pub struct Solved {
@@ -16,13 +19,36 @@ pub struct Solved {
     pub rest: Vec<NodeId>,
 }
 
-/// What the guard says of output indices.
-pub fn solve(kernel: &Kernel) -> Option<Solved> {
+/// What the guard says of the output indices that a scatter solves, as the plan has them.
+pub fn solved(kernel: &Kernel, indices: &[IndexId]) -> Solved {
     let graph = &kernel.graph;
-    let depends = dependencies(graph);
+    let mut rest = kernel.guard.map_or(vec![], |guard| conjuncts(graph, guard));
+    let mut places = vec![];
+    for index in indices {
+        let found = rest.iter().enumerate().find_map(|(at, id)| {
+            let Node::Apply(Function::Eq, sides) = graph.node(*id) else {
+                return None;
+            };
+            let is = |side: NodeId| graph.as_index(side) == Some(*index);
+            let place = [(sides[0], sides[1]), (sides[1], sides[0])];
+            let place = place.into_iter().find(|(side, _)| is(*side));
+            place.map(|(_, place)| (at, place))
+        });
+        if let Some((at, place)) = found {
+            rest.remove(at);
+            places.push((index.0 as usize, place));
+        }
+    }
+    Solved { places, rest }
+}
+
+/// The output indices that the guard gives a value: neither the value at a point nor another condition depends on them.
+fn solve(kernel: &Kernel) -> Option<Vec<IndexId>> {
+    let graph = &kernel.graph;
     let mut rest = conjuncts(graph, kernel.guard?);
+    let depends = dependencies(graph);
     let of_value = depends[kernel.root.0 as usize];
-    let mut places: Vec<(usize, NodeId)> = vec![];
+    let mut places: Vec<IndexId> = vec![];
     let (mut taken, mut held) = (0u128, of_value);
     rest.retain(|id| {
         let Node::Apply(Function::Eq, sides) = graph.node(*id) else {
@@ -34,7 +60,7 @@ pub fn solve(kernel: &Kernel) -> Option<Solved> {
             };
             let (bit, of_other) = (1u128 << v, depends[other.0 as usize]);
             if *v < kernel.output_rank && held & bit == 0 && of_other & (taken | bit) == 0 {
-                places.push((*v as usize, other));
+                places.push(IndexId(*v));
                 taken |= bit;
                 held |= of_other | bit;
                 return false;
@@ -44,7 +70,83 @@ pub fn solve(kernel: &Kernel) -> Option<Solved> {
     });
     // The rest of the guard is looked at before the places are known.
     let clear = rest.iter().all(|id| depends[id.0 as usize] & taken == 0);
-    (clear && !places.is_empty()).then_some(Solved { places, rest })
+    (clear && !places.is_empty()).then_some(places)
+}
+
+/// The conditions that remain where a running reduction takes in the points below each output point.
+pub fn besides(kernel: &Kernel, scan: &Scan) -> Vec<NodeId> {
+    let graph = &kernel.graph;
+    let mut conditions = kernel.guard.map_or(vec![], |guard| conjuncts(graph, guard));
+    let compares = |id: &NodeId| comparison(graph, *id) == Some(*scan);
+    let at = conditions.iter().position(compares);
+    at.into_iter().for_each(|at| {
+        conditions.remove(at);
+    });
+    conditions
+}
+
+/// `m < n` or `m <= n` of two indices.
+pub(super) fn comparison(graph: &Graph, condition: NodeId) -> Option<Scan> {
+    let Node::Apply(function, sides) = graph.node(condition) else {
+        return None;
+    };
+    let (small, large, inclusive) = match function {
+        Function::Lt => (sides[0], sides[1], false),
+        Function::Le => (sides[0], sides[1], true),
+        Function::Gt => (sides[1], sides[0], false),
+        Function::Ge => (sides[1], sides[0], true),
+        _ => return None,
+    };
+    Some(Scan {
+        output: graph.as_index(large)?,
+        reduced: graph.as_index(small)?,
+        inclusive,
+    })
+}
+
+impl Kernel {
+    /// The output indices that the loops of a scatter solve: for each value of the other indices the guard leaves one
+    /// value of these. Empty if the kernel is no scatter.
+    pub fn scattered(&self) -> Vec<IndexId> {
+        use Reduction as R;
+        let adds = matches!(self.reduction, Some(R::Sum | R::Prod | R::Max | R::Min))
+            && self.graph.dtype(self.root) != DType::Bool;
+        if !adds || self.indices.len() > MOST_INDICES {
+            return vec![];
+        }
+        solve(self).unwrap_or_default()
+    }
+
+    /// The indices that the loops pass over: they look at one value of them, for each value of the others at the most.
+    pub fn passed_over(&self) -> Vec<IndexId> {
+        let fixed = self.fixed().into_iter().map(|(index, _)| index);
+        fixed.chain(self.scattered()).collect()
+    }
+
+    /// The number of values of the indices that its loops solve, together: they look at one in so many points.
+    pub(crate) fn spread(&self) -> u128 {
+        let solved = self.scattered().into_iter();
+        let extents = solved.map(|index| self.indices[index.0 as usize].extent.max(1));
+        extents.fold(1, |n: u128, extent| n.saturating_mul(extent.into()))
+    }
+
+    /// The conditions of the guard that the loops evaluate at every point: those that give no index a value.
+    pub fn evaluated_conditions(&self) -> Vec<NodeId> {
+        let Some(guard) = self.guard else {
+            return vec![];
+        };
+        let passed = self.passed_over();
+        let solves = |id: &NodeId| match self.graph.node(*id) {
+            Node::Apply(Function::Eq, sides) => sides.iter().any(|side| {
+                let index = self.graph.as_index(*side);
+                index.is_some_and(|index| passed.contains(&index))
+            }),
+            _ => false,
+        };
+        let mut conditions = conjuncts(&self.graph, guard);
+        conditions.retain(|id| !solves(id));
+        conditions
+    }
 }
 
 /// The conditions that a guard is made of.

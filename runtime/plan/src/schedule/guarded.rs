@@ -10,22 +10,23 @@
 use super::Scan;
 use super::choose::Reason;
 use super::facts::Facts;
-use super::guard::{conjuncts, dependencies, solve};
-use crate::{DType, Function, IndexId, Node, Reduction};
+use super::guard::{comparison, conjuncts, dependencies};
+use crate::{DType, IndexId, NodeId, Reduction};
 
 /// The output indices that the guard gives a value.
 pub(super) fn scatter(facts: &Facts<'_>) -> Result<Vec<IndexId>, Reason> {
+    let kernel = facts.kernel;
     use Reduction as R;
-    let reduction = facts.kernel.reduction;
-    if !matches!(reduction, Some(R::Sum | R::Prod | R::Max | R::Min))
+    if !matches!(kernel.reduction, Some(R::Sum | R::Prod | R::Max | R::Min))
         || facts.value() == DType::Bool
     {
         return Err(Reason::of("what is reduced needs more than one number"));
     }
-    let solved = solve(facts.kernel);
-    let solved = solved.ok_or(Reason::of("the guard gives no output index a value"))?;
-    let indices = solved.places.iter();
-    Ok(indices.map(|(v, _)| IndexId(*v as u32)).collect())
+    let indices = kernel.scattered();
+    match indices.is_empty() {
+        true => Err(Reason::of("the guard gives no output index a value")),
+        false => Ok(indices),
+    }
 }
 
 /// The indices of which the guard compares a reduced with an output one.
@@ -48,28 +49,14 @@ fn prefix(facts: &Facts<'_>) -> Option<Scan> {
     let depends = dependencies(graph);
     let all = conjuncts(graph, kernel.guard?);
     all.iter().enumerate().find_map(|(at, id)| {
-        let Node::Apply(function, sides) = graph.node(*id) else {
-            return None;
-        };
-        let (small, large, inclusive) = match function {
-            Function::Lt => (sides[0], sides[1], false),
-            Function::Le => (sides[0], sides[1], true),
-            Function::Gt => (sides[1], sides[0], false),
-            Function::Ge => (sides[1], sides[0], true),
-            _ => return None,
-        };
-        let (reduced, output) = (graph.as_index(small)?, graph.as_index(large)?);
-        let bit = 1u128 << output.0;
-        let holds = |id: &crate::NodeId| depends[id.0 as usize] & bit != 0;
+        let scan = comparison(graph, *id)?;
+        let bit = 1u128 << scan.output.0;
+        let holds = |id: &NodeId| depends[id.0 as usize] & bit != 0;
         let mut rest = all.iter().enumerate().filter(|(other, _)| *other != at);
-        let fits = reduced.0 >= kernel.output_rank
-            && output.0 < kernel.output_rank
+        let fits = scan.reduced.0 >= kernel.output_rank
+            && scan.output.0 < kernel.output_rank
             && !holds(&kernel.root)
             && !rest.any(|(_, id)| holds(id));
-        fits.then_some(Scan {
-            output,
-            reduced,
-            inclusive,
-        })
+        fits.then_some(scan)
     })
 }
