@@ -267,7 +267,7 @@ fn the_oracle_knows_every_function_on_every_type_that_it_accepts() {
             other => panic!("{} has no values here", other.name()),
         }
     };
-    let elsewhere = |f: &Function| f.is_library() || matches!(f, Polygamma | Nextafter);
+    let elsewhere = |f: &Function| f.is_library() || matches!(f, Polygamma | Nextafter | Within);
     for function in Function::ALL.iter().copied().filter(|f| !elsewhere(f)) {
         for dtype in [DType::F32, DType::F64, DType::I32, DType::I64, DType::Bool] {
             let mut types = vec![dtype; function.arity()];
@@ -418,6 +418,10 @@ fn only_what_a_point_needs_is_read() {
     assert_eq!(
         over_x("y: i64[2, 3] = [i: 2, j: 3] pow(2, j - 1)"),
         "tensor 1 at [0, 0]: NegativePower"
+    );
+    assert_eq!(
+        over_x("y: i64[4] = [i: 4] within(i, 3)"),
+        "tensor 1 at [3]: NotWithin { position: 3, extent: 3 }"
     );
     assert_eq!(
         over_x("y: i64[2] = [i: 2 | k: 0] argmax x[k]"),

@@ -8,7 +8,7 @@
 use ein_array::{Array, Data};
 use ein_device::{Buffer, BufferType, Device, Draw, Launch, Member, MemberOperand, Operand, Span};
 use ein_device_cpu::Cpu;
-use ein_plan::{DType, Fault, Kernel, LoopKernel, Reduction, Source};
+use ein_plan::{DType, Fault, Kernel, LoopKernel, NodeId, Reduction, Source};
 use einc_reference::Reference;
 use std::collections::BTreeMap;
 
@@ -300,6 +300,14 @@ fn faults_are_the_same() {
         (
             "(i64[5]) [i: 5] i64 = floordiv(i, i - 3)",
             Fault::DivisionByZero,
+        ),
+        (
+            "(f32[5], i64[4]) [n: 4 | v: 5] f32 = max a0[v] if v == within(a1[n], 3)",
+            Fault::NotWithin {
+                check: NodeId(5),
+                position: 3,
+                extent: 3,
+            },
         ),
         (
             "(i64[5]) [i: 5] i64 = pow(i + 1, 2 - i)",

@@ -108,6 +108,7 @@ fn kernel_may_fail(kernel: &Kernel) -> bool {
                 whole && !matches!(divisor, Node::Constant(Scalar::Int(by)) if *by != 0)
             }
             Node::Apply(Function::Pow, _) => matches!(dtype, DType::I32 | DType::I64),
+            Node::Apply(Function::Within, _) => true,
             Node::Read {
                 operand,
                 positions,

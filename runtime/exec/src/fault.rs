@@ -24,12 +24,17 @@ pub(crate) fn fault(
     // Of a library operation, the whole result is missing: only which call it is matters.
     let own = kernel.library().map(|library| library.own);
     let own = own.unwrap_or_default();
-    let place = match &error.fault {
-        Fault::OutOfRange {
-            operand, dimension, ..
-        } => Some(place(plan, inputs, *operand, *dimension)),
+    let checked = match &error.fault {
+        Fault::NotWithin { check, .. } => kernel.checked(*check),
         _ => None,
     };
+    let read = match &error.fault {
+        Fault::OutOfRange {
+            operand, dimension, ..
+        } => Some((*operand, *dimension)),
+        _ => checked.map(|(_, operand, dimension)| (operand, dimension)),
+    };
+    let place = read.map(|(operand, dimension)| place(plan, inputs, operand, dimension));
     let in_blocks = match error.fault {
         Fault::Library { operation, problem } => {
             blocks::message(plan, inputs, kernel, operation, problem, &error.point)
@@ -43,6 +48,8 @@ pub(crate) fn fault(
         .zip(kernel.indices.iter().zip(&error.point))
         .filter(|(number, _)| !own.contains(&IndexId(*number)))
         .filter(|(_, (index, _))| !hidden.contains(&index.name.as_str()))
+        // A look-up has the index of the dimension that it looks at for itself.
+        .filter(|(number, _)| checked.is_none_or(|(index, ..)| index != IndexId(*number)))
         .filter(|(number, (index, _))| !(written && index.name == format!("p{}", number + 1)))
         .map(|(_, (index, value))| format!("{} = {value}", index.name))
         .collect();
@@ -53,25 +60,14 @@ pub(crate) fn fault(
     };
     let (code, message) = match &error.fault {
         Fault::OutOfRange {
-            operand,
-            dimension,
-            position,
-            extent,
+            position, extent, ..
         } => {
-            let Place { tensor, dim, .. } =
-                place.unwrap_or_else(|| self::place(plan, inputs, *operand, *dimension));
-            let positions = match extent {
-                0 => "is empty".to_owned(),
-                1 => "has the position 0 only".to_owned(),
-                n => format!("has positions 0 to {}", n - 1),
-            };
-            (
-                "E0720",
-                format!(
-                    "position {position} is outside `{tensor}`, whose dimension {dim} {positions}{at}"
-                ),
-            )
+            let extent = i64::try_from(*extent).unwrap_or(i64::MAX);
+            ("E0720", outside(place.as_ref(), *position, extent, &at))
         }
+        Fault::NotWithin {
+            position, extent, ..
+        } => ("E0720", outside(place.as_ref(), *position, *extent, &at)),
         Fault::DivisionByZero => ("E0721", format!("an integer is divided by zero{at}")),
         Fault::NegativePower => (
             "E0722",
@@ -90,6 +86,21 @@ pub(crate) fn fault(
         }
     };
     RunError::new(code, ErrorKind::Program, message)
+}
+
+/// The message about a position that is not among those of a dimension.
+fn outside(place: Option<&Place>, position: i64, extent: i64, at: &str) -> String {
+    let positions = match extent {
+        0 => "is empty".to_owned(),
+        1 => "has the position 0 only".to_owned(),
+        n => format!("has positions 0 to {}", n.wrapping_sub(1)),
+    };
+    match place {
+        Some(Place { tensor, dim, .. }) => format!(
+            "position {position} is outside `{tensor}`, whose dimension {dim} {positions}{at}"
+        ),
+        None => format!("position {position} is outside a dimension that {positions}{at}"),
+    }
 }
 
 /// A dimension of a tensor, as the user knows it.

@@ -350,6 +350,7 @@ fn may_fault(graph: &Graph, id: usize, inside: &[bool]) -> bool {
         Node::Apply(Function::Pow, a) => {
             graph.dtype(node).is_integer() && constant(a[1]).is_none_or(|c| c < 0)
         }
+        Node::Apply(Function::Within, _) => true,
         _ => false,
     }
 }

@@ -29,6 +29,7 @@ mod fused_rows;
 mod generate;
 mod library;
 mod load;
+mod lookup;
 mod machine;
 mod mapped;
 mod math;
@@ -162,6 +163,12 @@ pub fn execute(
     // What is narrowed is somewhere else every time.
     let memo = memo.filter(|_| narrowed.is_none());
     let ranges = narrowed.as_deref().unwrap_or(ranges);
+    if let LoopKind::Lookup(indices) = &loops.kind
+        && ranges.iter().all(|(_, n)| *n > 0)
+        && let Some(result) = lookup::run(kernel, indices, ranges, operands, options.fusion)
+    {
+        return result;
+    }
     if let Some(result) = looped(kernel, &loops.kind, ranges, operands) {
         return Ok(result);
     }
@@ -201,6 +208,7 @@ fn looped(
         LoopKind::Library
         | LoopKind::Elementwise
         | LoopKind::Gather
+        | LoopKind::Lookup(_)
         | LoopKind::Inlined
         | LoopKind::Strips => None,
     }

@@ -381,6 +381,7 @@ macro_rules! integers {
                 }),
                 Function::Min => zip(to, a, b, |x: $t, y: $t| x.min(y)),
                 Function::Max => zip(to, a, b, |x: $t, y: $t| x.max(y)),
+                Function::Within => to.copy_from_slice(a),
                 other => unreachable!("{} of two integers", other.name()),
             }
         }

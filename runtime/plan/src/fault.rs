@@ -7,6 +7,7 @@
 //! ```
 
 use crate::function::Function;
+use crate::kernel::NodeId;
 use std::fmt;
 
 /// Why a kernel stopped.
@@ -22,6 +23,15 @@ pub enum Fault {
         position: i64,
         /// Extent of the whole operand along the dimension.
         extent: u64,
+    },
+    /// A position that `within` checks is not among those of the dimension.
+    NotWithin {
+        /// The check: a node of the kernel's graph.
+        check: NodeId,
+        /// The position.
+        position: i64,
+        /// How many positions there are.
+        extent: i64,
     },
     /// An integer division or remainder by zero.
     DivisionByZero,
@@ -87,6 +97,9 @@ impl fmt::Display for KernelError {
                 f,
                 "operand {operand} is read at position {position} of dimension {dimension}, which has {extent}"
             )?,
+            Fault::NotWithin {
+                position, extent, ..
+            } => write!(f, "position {position} is not one of {extent}")?,
             Fault::DivisionByZero => f.write_str("an integer is divided by zero")?,
             Fault::NegativePower => f.write_str("an integer is raised to a negative power")?,
             Fault::NothingToChoose => f.write_str("there is nothing to choose from")?,

@@ -153,6 +153,9 @@ functions! {
     Round "round" 1 1;
     /// a itself, without a gradient.
     Stop "stop" 1 0;
+    /// a itself, a position from 0 to b - 1; another one stops the run. Not in the language: look-ups at the owner of a row
+    /// are checked by it.
+    Within "within" 2 0;
     /// Library ([`crate::library`]): x with A x = b, for one right side or several.
     Solve "solve" 2 1;
     /// Library: the lower factor L of A = L Lᵀ.
@@ -257,7 +260,7 @@ impl Function {
             | Nextafter => true,
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | And | Or | Eq | Ne | Lt | Le
             | Gt | Ge | Select | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop
-            | Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu => false,
+            | Within | Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu => false,
         }
     }
 
@@ -300,6 +303,8 @@ impl Function {
             Eq | Ne if same => Ok(DType::Bool),
             Lt | Le | Gt | Ge if same && first != DType::Bool => Ok(DType::Bool),
             Stop => Ok(first),
+            Within if same && first == DType::I64 => Ok(first),
+            Within => wants("whole numbers of 64 bits"),
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | Neg | Abs | Sign | Relu
             | Floor | Ceil | Round
                 if same && first != DType::Bool =>

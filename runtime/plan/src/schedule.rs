@@ -70,6 +70,8 @@ pub enum LoopKind {
     Gather,
     /// Every reduced point is added to the one output point that the guard names: these output indices are solved for.
     Scatter(Vec<IndexId>),
+    /// Every output point looks at the one value of these reduced indices that the guard names.
+    Lookup(Vec<IndexId>),
     /// A running reduction along an index.
     Scan(Scan),
     /// A function of two elements, reduced, without a matrix product.
@@ -110,6 +112,7 @@ impl LoopKind {
             LoopKind::Elementwise => "elementwise",
             LoopKind::Gather => "gather",
             LoopKind::Scatter(_) => "scatter",
+            LoopKind::Lookup(_) => "lookup",
             LoopKind::Scan(_) => "scan",
             LoopKind::Pairwise(_) => "pairwise",
             LoopKind::RowReduce(_) => "row_reduction",

@@ -158,14 +158,61 @@ fn guards_make_scatters_and_scans() {
     loops(
         "(f32[90]) [n: 90 | m: 90] f32 = sum a0[m] if m <= n",
         "scan m along n inclusive
-// not scatter: the guard gives no output index a value",
+// not scatter: the guard gives no output index a value
+// not lookup: the guard gives no reduced index a value",
     );
     loops(
         "(f64[9, 4], i64[]) [j: 4 | i: 9, k: 2] f64 = max a0[i, j] if i == a1[]",
         "strips at [i = a1]
 // not scatter: the guard gives no output index a value
+// not lookup: the guard gives no reduced index a value
 // not scan: the guard compares no reduced with an output index",
     );
+}
+
+#[test]
+fn guards_make_lookups() {
+    loops(
+        "(f32[90, 4], i64[7]) [n: 7, h: 4 | v: 90] f32 = max a0[v, h] if v == within(a1[n], 90)",
+        "lookup [v]
+// not scatter: the guard gives no output index a value",
+    );
+    // Of two indices each, one follows from the other.
+    loops(
+        "(f32[90, 80], i64[7], i64[80]) [n: 7 | v: 90, w: 80] f32 = sum a0[v, w] if and(v == a2[w], w == a1[n])",
+        "lookup [v]
+// not scatter: the guard gives no output index a value",
+    );
+    // The number of what is chosen is not known from one value.
+    loops(
+        "(f32[90], i64[7]) [n: 7 | v: 90] i64 = argmax a0[v] if v == a1[n]",
+        "strips
+// not scatter: what is reduced needs more than one number
+// not lookup: the guard gives no reduced index a value
+// not scan: the guard compares no reduced with an output index",
+    );
+}
+
+#[test]
+fn work_is_counted_as_loops_do_it() {
+    for (kernel, expected) in [
+        // Added up once for each point and element of a row.
+        ("(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum a0[n, d] if a1[n] == v", 90 * 4),
+        // A function and an addition.
+        ("(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum exp(a0[n, d]) if a1[n] == v", 90 * 4 * 9),
+        // A condition besides is evaluated at each point.
+        ("(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum a0[n, d] if and(a1[n] == v, n < 8)", 90 * 4 * 2),
+        // One value for each point of the output.
+        ("(f32[90, 4], i64[7]) [n: 7, h: 4 | v: 90] f32 = max a0[v, h] if v == a1[n]", 7 * 4),
+        // One value in all.
+        ("(f64[9, 4], i64[]) [j: 4 | i: 9] f64 = max a0[i, j] if i == a1[]", 4),
+        // All points.
+        ("(f32[90], i64[90]) [v: 7 | n: 90] f32 = sum a0[n] if a1[n] < v", 7 * 90 * 2),
+    ] {
+        let plan: Plan = plan(kernel).parse().unwrap();
+        let step = plan.steps.last().unwrap();
+        assert_eq!(ein_plan::work::of_step(&plan, step), expected, "{kernel}");
+    }
 }
 
 #[test]

@@ -322,6 +322,9 @@ impl Evaluator<'_> {
                 scalar::apply(*function, &arguments, types).map_err(|why| match why {
                     NoValue::DivisionByZero => FaultKind::DivisionByZero,
                     NoValue::NegativePower => FaultKind::NegativePower,
+                    NoValue::NotWithin(position, extent) => {
+                        FaultKind::NotWithin { position, extent }
+                    }
                 })
             }
         }

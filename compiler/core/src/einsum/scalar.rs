@@ -17,6 +17,8 @@ pub enum NoValue {
     DivisionByZero,
     /// An integer has a negative exponent.
     NegativePower,
+    /// A position is not one of so many.
+    NotWithin(i64, i64),
 }
 
 /// The function of its arguments; `dtype` is the compute type of the arguments after which integers wrap. Of a
@@ -134,6 +136,8 @@ fn whole(function: Function, a: i64, b: i64) -> Result<i64, NoValue> {
             if same_sign { rest } else { rest + b }
         }
         Function::Pow if b < 0 => return Err(NoValue::NegativePower),
+        Function::Within if !(0..b).contains(&a) => return Err(NoValue::NotWithin(a, b)),
+        Function::Within => a,
         Function::Pow => {
             // Wrapping products of n factors depend on n only through repeated squares.
             let (mut power, mut square, mut left) = (1i64, a, b);
@@ -277,6 +281,7 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         | Function::Select
         | Function::Stop
         | Function::Nextafter
+        | Function::Within
         | Function::Solve
         | Function::Cholesky
         | Function::Inv

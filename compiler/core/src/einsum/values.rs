@@ -32,6 +32,13 @@ pub enum FaultKind {
         /// How many positions there are.
         extent: u64,
     },
+    /// A position that is checked is not one of a dimension's.
+    NotWithin {
+        /// The position.
+        position: i64,
+        /// How many positions there are.
+        extent: i64,
+    },
     /// An integer is divided by zero.
     DivisionByZero,
     /// An integer has a negative exponent.

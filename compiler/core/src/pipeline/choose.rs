@@ -6,7 +6,7 @@
 //! 3 programs, 5 sites: mesh 2x2, 134217728 words, proved optimal
 //! ```
 
-use super::order;
+use super::{order, owner};
 use super::report::Rewrite;
 use super::text::count;
 use super::{Criteria, Options, Stop};
@@ -146,6 +146,13 @@ pub(super) fn choose(
     let mut program = alternative.program.clone();
     let mut rewrites: Vec<Rewrite> = alternative.rules.iter().map(rewrite).collect();
     let mut programs = alternatives.len();
+    let disabled = &options.criteria.disabled_rules;
+    let limits = (&wanted, most);
+    let better = owner::improve(&program, &found, disabled, limits, &mut programs, deadline);
+    if let Some(better) = better {
+        (program, found) = (better.program, better.found);
+        rewrites.extend(better.rewrites);
+    }
     if orders {
         for _ in 0..MOST_ORDERS {
             let Some(better) = order::improve(&program, &found, &wanted, most, deadline) else {
@@ -201,7 +208,7 @@ fn deterministic(program: &Program, options: &Options) -> Result<(Program, Chose
     Ok((best.program, chosen))
 }
 
-fn rewrite(applied: &RuleUse) -> Rewrite {
+pub(super) fn rewrite(applied: &RuleUse) -> Rewrite {
     Rewrite {
         rule: applied.rule.into(),
         tensor: applied.tensor.clone(),

@@ -49,6 +49,7 @@ pub(super) fn may_fault(kernel: &Kernel) -> bool {
         Node::Apply(Function::Pow, arguments) if !dtype.is_float() => {
             !constant(&arguments[1], &|x| x >= 0)
         }
+        Node::Apply(Function::Within, _) => true,
         _ => false,
     })
 }

@@ -22,6 +22,7 @@ pub mod graph;
 pub mod ia;
 mod kernel;
 pub mod laws;
+pub mod lookup;
 pub mod matrix_blocks;
 pub mod order;
 mod places;
@@ -59,7 +60,8 @@ pub struct RuleInfo {
 /// All rules, family by family: what is computed, then what moves.
 pub fn all() -> Vec<RuleInfo> {
     let blocks = matrix_blocks::rows();
-    logic().into_iter().chain(blocks).chain(ia::all()).collect()
+    let moved = lookup::rows().into_iter().chain(ia::all());
+    logic().into_iter().chain(blocks).chain(moved).collect()
 }
 
 /// The rules of what is computed.

@@ -291,6 +291,11 @@ impl Evaluator<'_> {
                 scalar::apply(*function, &arguments, types).map_err(|why| match why {
                     NoValue::DivisionByZero => Fault::DivisionByZero,
                     NoValue::NegativePower => Fault::NegativePower,
+                    NoValue::NotWithin(position, extent) => Fault::NotWithin {
+                        check: id,
+                        position,
+                        extent,
+                    },
                 })
             }
         }

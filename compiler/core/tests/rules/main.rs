@@ -3,6 +3,7 @@
 
 mod barred;
 mod laws;
+mod lookup;
 mod programs;
 mod rounds;
 mod rows;

@@ -11,7 +11,7 @@ use crate::Fault;
 use crate::nest::WIDTH;
 use crate::operations as op;
 use crate::program::Register;
-use ein_plan::{DType, Function};
+use ein_plan::{DType, Function, NodeId};
 
 impl Machine<'_, '_> {
     /// One of two values lane by lane, with the poison of the one that is taken.
@@ -154,7 +154,34 @@ impl Machine<'_, '_> {
                 }
             }
         }
+        if f == Function::Within {
+            any |= self.outside(node, arguments, mask_at, n);
+        }
         self.poisoned[slot as usize] = any;
+    }
+
+    /// Marks the lanes whose position is not one of so many; returns whether any is marked.
+    fn outside(&mut self, node: u32, arguments: [u32; 3], mask_at: usize, n: usize) -> bool {
+        let [x, most] = [0, 1].map(|side| {
+            let r = self.program.registers[arguments[side] as usize];
+            self.i64s.lanes(r, n)
+        });
+        let mask = &mut self.poison[mask_at..mask_at + n];
+        let fault = (mask[0] == 0).then_some(Fault::NotWithin {
+            check: NodeId(node),
+            position: x[0],
+            extent: most[0],
+        });
+        for (m, (x, most)) in mask.iter_mut().zip(x.iter().zip(most)) {
+            *m |= u8::from(!(0..*most).contains(x));
+        }
+        if mask[0] != 0
+            && let Some(trace) = &mut self.trace
+            && fault.is_some()
+        {
+            trace[node as usize] = fault;
+        }
+        mask.contains(&1)
     }
 
     /// The poison of an operation with one argument that cannot fault itself.

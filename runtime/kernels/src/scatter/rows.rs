@@ -9,6 +9,8 @@
 //! [v, h | e] sum w[e] * x[src[e], h] if dst[e] == v   ->   v: the points e with dst[e] == v; of each, w[e] * x[src[e], ..]
 //! ```
 
+mod line;
+
 use super::looked::Looked;
 use crate::Chunk;
 use crate::carrier::Rule;
@@ -17,11 +19,10 @@ use crate::program::place_of;
 use crate::segment::Segment;
 use crate::stream;
 use crate::wide::{self, Job};
-use ein_array::{Array, Data};
-use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
+use ein_array::Array;
 use ein_plan::schedule::guard::Solved;
-use ein_plan::schedule::leaves::value;
-use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
+use ein_plan::{DType, Kernel, Reduction};
+use line::{FACTORS, Line, Scaled, Sight, Value};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,8 +33,6 @@ const WIDE: usize = 8;
 const NEAR: usize = 1 << 20;
 /// Points that are worth a task of their own.
 const TASK: usize = 1 << 11;
-/// Most numbers that a line is multiplied by.
-const FACTORS: usize = 4;
 
 /// A scatter in this form, over a row of the output for each value of the index that its guard gives.
 pub(super) struct Rows<'a> {
@@ -46,139 +45,6 @@ pub(super) struct Rows<'a> {
     points: usize,
     /// True if the line is what lies there.
     pub(super) plain: bool,
-}
-
-/// Elements of one type, for every point.
-struct Elements<'a, T> {
-    all: &'a [T],
-    /// The first point's, and how far the next one's are from there.
-    at: (usize, usize),
-    /// At a row that data say: its number, the first row and their count, and the distance between rows.
-    row: Option<(Looked<'a>, (i64, i64), usize)>,
-}
-
-/// A number for every point.
-enum Factor<'a, T> {
-    Constant(T),
-    Read(Elements<'a, T>),
-}
-
-/// Neighbouring elements for every point, and what they are multiplied by in turn.
-struct Scaled<'a, T> {
-    elements: Elements<'a, T>,
-    factors: Vec<Factor<'a, T>>,
-}
-
-enum Line<'a> {
-    F32(Scaled<'a, f32>),
-    F64(Scaled<'a, f64>),
-    I64(Scaled<'a, i64>),
-}
-
-/// A type of lines.
-trait Value: Copy + Send + Sync {
-    fn of(data: &Data) -> Option<&[Self]>;
-    fn constant(scalar: &Scalar) -> Option<Self>;
-    fn times(self, other: Self) -> Self;
-}
-
-macro_rules! value {
-    ($t:ty, $variant:ident, $constant:expr, $times:expr) => {
-        impl Value for $t {
-            fn of(data: &Data) -> Option<&[$t]> {
-                match data {
-                    Data::$variant(all) => Some(all),
-                    _ => None,
-                }
-            }
-            fn constant(scalar: &Scalar) -> Option<$t> {
-                $constant(scalar)
-            }
-            #[inline(always)]
-            fn times(self, other: $t) -> $t {
-                $times(self, other)
-            }
-        }
-    };
-}
-
-value!(f32, F32, |x: &Scalar| Some(x.as_f64() as f32), |x, y| x * y);
-value!(f64, F64, |x: &Scalar| Some(x.as_f64()), |x, y| x * y);
-value!(
-    i64,
-    I64,
-    |x: &Scalar| match x {
-        Scalar::Int(x) => Some(*x),
-        _ => None,
-    },
-    i64::wrapping_mul
-);
-
-/// How a kernel's reads are seen.
-struct Sight<'k, 'a> {
-    kernel: &'k Kernel,
-    ranges: &'k [(i64, i64)],
-    operands: &'a [Chunk<'a>],
-    layout: Vec<Place>,
-    lengths: Vec<usize>,
-    of_point: Vec<usize>,
-    of_line: Vec<usize>,
-}
-
-impl<'a> Sight<'_, 'a> {
-    /// A read, and how far neighbours along a line lie apart.
-    fn elements<T: Value>(&self, id: NodeId, dtype: DType) -> Option<(Elements<'a, T>, usize)> {
-        let (lie, found) = lie_but_one(self.kernel, id, dtype, self.ranges, &self.layout)?;
-        let StridedAccess {
-            operand, column, ..
-        } = lie;
-        let all = T::of(self.operands[operand].columns[column].data())?;
-        let step = merged(&lie.steps, &self.of_point, &self.lengths)?;
-        let along = match self.of_line.iter().all(|i| lie.steps[*i] == 0) {
-            true => 0,
-            false => merged(&lie.steps, &self.of_line, &self.lengths)?,
-        };
-        let row = match found {
-            None => None,
-            Some((dimension, position)) => {
-                let looked = Looked::of(self.kernel, position, self.ranges, self.operands)?;
-                let place = &self.layout[operand];
-                let rows = (place.start[dimension], place.shape[dimension]);
-                Some((looked, rows, place.strides[dimension] as usize))
-            }
-        };
-        let at = (lie.first(self.ranges, &[]) as usize, step);
-        Some((Elements { all, at, row }, along))
-    }
-
-    /// A product of a line and numbers.
-    fn scaled<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Scaled<'a, T>> {
-        let graph = &self.kernel.graph;
-        let id = value(graph, id);
-        if let Node::Apply(Function::Mul, sides) = graph.node(id) {
-            let of = |line: NodeId, factor: NodeId| {
-                let factor = self.factor(factor, dtype)?;
-                let mut scaled = self.scaled(line, dtype)?;
-                scaled.factors.push(factor);
-                (scaled.factors.len() <= FACTORS).then_some(scaled)
-            };
-            return of(sides[1], sides[0]).or_else(|| of(sides[0], sides[1]));
-        }
-        let (elements, along) = self.elements(id, dtype)?;
-        (along == 1).then_some(Scaled {
-            elements,
-            factors: vec![],
-        })
-    }
-
-    fn factor<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Factor<'a, T>> {
-        let id = value(&self.kernel.graph, id);
-        if let Node::Constant(x) = self.kernel.graph.node(id) {
-            return T::constant(x).map(Factor::Constant);
-        }
-        let (elements, along) = self.elements(id, dtype)?;
-        (along == 0).then_some(Factor::Read(elements))
-    }
 }
 
 /// Runs the loops of one function over some rows of the output.
@@ -431,31 +297,6 @@ impl<'a> Rows<'a> {
             Reduction::Min => sums!(i64::min),
             Reduction::Prod => sums!(i64::wrapping_mul),
             _ => sums!(i64::wrapping_add),
-        }
-    }
-}
-
-impl<T: Value> Elements<'_, T> {
-    /// Where a point's elements begin; `None` if its row is outside.
-    #[inline(always)]
-    fn first(&self, point: usize) -> Option<usize> {
-        let at = self.at.0 + point * self.at.1;
-        let Some((looked, (start, count), stride)) = &self.row else {
-            return Some(at);
-        };
-        let row = looked.get(point)?.wrapping_sub(*start);
-        (0..*count)
-            .contains(&row)
-            .then(|| at + row as usize * stride)
-    }
-}
-
-impl<T: Value> Factor<'_, T> {
-    #[inline(always)]
-    fn at(&self, point: usize) -> Option<T> {
-        match self {
-            Factor::Constant(x) => Some(*x),
-            Factor::Read(elements) => Some(elements.all[elements.first(point)?]),
         }
     }
 }

@@ -124,12 +124,12 @@ pub fn evaluate(
             let x = go(a[0])?;
             let y = if a.len() > 1 { go(a[1])? } else { x };
             let argument = kernel.graph.dtype(a[0]);
-            Ok(typed(dtype, apply(*f, argument, x, y)?))
+            Ok(typed(dtype, apply(*f, id, argument, x, y)?))
         }
     }
 }
 
-fn apply(f: Function, argument: DType, x: Value, y: Value) -> Result<Value, Fault> {
+fn apply(f: Function, check: NodeId, argument: DType, x: Value, y: Value) -> Result<Value, Fault> {
     use Function as G;
     if let (I(x), I(y)) = (x, y) {
         let floor_div = |x: i64, y: i64| {
@@ -148,6 +148,14 @@ fn apply(f: Function, argument: DType, x: Value, y: Value) -> Result<Value, Faul
             G::FloorDiv => I(floor_div(x, y)),
             G::Rem => I(x.wrapping_sub(y.wrapping_mul(floor_div(x, y)))),
             G::Pow if y < 0 => return Err(Fault::NegativePower),
+            G::Within if !(0..y).contains(&x) => {
+                return Err(Fault::NotWithin {
+                    check,
+                    position: x,
+                    extent: y,
+                });
+            }
+            G::Within => I(x),
             G::Pow => I((0..y.min(64)).fold(1i64, |p, _| p.wrapping_mul(x))),
             G::Min => I(x.min(y)),
             G::Max => I(x.max(y)),

@@ -93,6 +93,7 @@ enum Ask {
     Elementwise,
     Gather,
     Scatter,
+    Lookup,
     Scan,
     Pairwise,
     RowReduce,
@@ -113,7 +114,7 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
     } else if kernel.indices.len() > MOST_INDICES {
         &[Ask::Strips]
     } else if kernel.guard.is_some() {
-        &[Ask::Scatter, Ask::Scan, Ask::Strips]
+        &[Ask::Scatter, Ask::Lookup, Ask::Scan, Ask::Strips]
     } else {
         &[Ask::Pairwise, Ask::RowReduce, Ask::Matmul, Ask::Strips]
     }
@@ -130,6 +131,10 @@ impl Ask {
             Ask::Scatter => (
                 "scatter",
                 plain(guarded::scatter(facts).map(LoopKind::Scatter)),
+            ),
+            Ask::Lookup => (
+                "lookup",
+                plain(guarded::lookup(facts).map(LoopKind::Lookup)),
             ),
             Ask::Scan => ("scan", plain(guarded::scan(facts).map(LoopKind::Scan))),
             Ask::Pairwise => (

@@ -117,17 +117,83 @@ impl Kernel {
         solve(self).unwrap_or_default()
     }
 
+    /// The reduced indices of which the guard leaves one value for each value of the other indices, and that one not the
+    /// same at all points ([`Kernel::fixed`]). Empty if what is reduced is the number of an index.
+    pub fn looked_up(&self) -> Vec<IndexId> {
+        let chooses = self.reduction.is_none_or(Reduction::is_arg);
+        let Some(guard) = self
+            .guard
+            .filter(|_| !chooses && self.indices.len() <= MOST_INDICES)
+        else {
+            return vec![];
+        };
+        let graph = &self.graph;
+        let depends = dependencies(graph);
+        let mut taken: u128 = self.fixed().iter().map(|(index, _)| 1 << index.0).sum();
+        // Indices that the values of others follow from.
+        let mut held = 0u128;
+        let mut found = vec![];
+        for condition in conjuncts(graph, guard) {
+            let Node::Apply(Function::Eq, sides) = graph.node(condition) else {
+                continue;
+            };
+            for (side, other) in [(sides[0], sides[1]), (sides[1], sides[0])] {
+                let Some(index) = graph.as_index(side) else {
+                    continue;
+                };
+                let (bit, of_other) = (1u128 << index.0, depends[other.0 as usize]);
+                let free = (taken | held) & bit == 0 && of_other & (taken | bit) == 0;
+                if index.0 >= self.output_rank && free {
+                    found.push(index);
+                    taken |= bit;
+                    held |= of_other;
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// The indices that the loops solve instead of walking through them.
+    fn solved(&self) -> Vec<IndexId> {
+        match self.scattered() {
+            none if none.is_empty() => self.looked_up(),
+            scattered => scattered,
+        }
+    }
+
     /// The indices that the loops pass over: they look at one value of them, for each value of the others at the most.
     pub fn passed_over(&self) -> Vec<IndexId> {
         let fixed = self.fixed().into_iter().map(|(index, _)| index);
-        fixed.chain(self.scattered()).collect()
+        fixed.chain(self.solved()).collect()
     }
 
     /// The number of values of the indices that its loops solve, together: they look at one in so many points.
     pub(crate) fn spread(&self) -> u128 {
-        let solved = self.scattered().into_iter();
+        let solved = self.solved().into_iter();
         let extents = solved.map(|index| self.indices[index.0 as usize].extent.max(1));
         extents.fold(1, |n: u128, extent| n.saturating_mul(extent.into()))
+    }
+
+    /// The index whose value a check gives ([`Function::Within`]), and the dimension of an operand that is read there.
+    pub fn checked(&self, check: NodeId) -> Option<(IndexId, u32, u32)> {
+        let conditions = conjuncts(&self.graph, self.guard?);
+        let index = conditions.into_iter().find_map(|condition| {
+            let Node::Apply(Function::Eq, sides) = self.graph.node(condition) else {
+                return None;
+            };
+            let other = match sides[0] == check {
+                true => sides[1],
+                false => sides[0],
+            };
+            let checks = sides.contains(&check);
+            self.graph.as_index(other).filter(|_| checks)
+        })?;
+        self.graph.reads().find_map(|(operand, positions)| {
+            let is = |at: &NodeId| self.graph.as_index(*at) == Some(index);
+            let dimension = positions.iter().position(is)?;
+            Some((index, operand, dimension as u32))
+        })
     }
 
     /// The conditions of the guard that the loops evaluate at every point: those that give no index a value.
@@ -147,6 +213,84 @@ impl Kernel {
         conditions.retain(|id| !solves(id));
         conditions
     }
+}
+
+/// The kernel that looks at the value which the guard names of some reduced indices, and the ranges of that: within the
+/// given ones. Nodes keep their numbers.
+pub fn looking_up(
+    kernel: &Kernel,
+    indices: &[IndexId],
+    ranges: &[(u64, u64)],
+) -> (Kernel, Vec<(u64, u64)>) {
+    let solved = solved(kernel, indices);
+    let mut looking = kernel.clone();
+    let graph = &mut looking.graph;
+    let mut ranges = ranges.to_vec();
+    let mut conditions = vec![];
+    let mut places: Vec<(IndexId, NodeId)> = vec![];
+    for (index, place) in &solved.places {
+        let (start, length) = ranges[*index];
+        ranges[*index].1 = 1;
+        let mut number = |value: u64| {
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            graph.add(Node::Constant(Scalar::Int(value)), DType::I64)
+        };
+        let (first, last) = (number(start), number(start + length - 1));
+        for (function, end) in [(Function::Ge, first), (Function::Le, last)] {
+            conditions.push(graph.add(Node::Apply(function, vec![*place, end]), DType::Bool));
+        }
+        // Where the value is not among the range, the guard says so; the operands are read inside all the same.
+        let place = Node::Apply(Function::Max, vec![*place, first]);
+        let place = graph.add(place, DType::I64);
+        let place = graph.add(Node::Apply(Function::Min, vec![place, last]), DType::I64);
+        places.push((IndexId(*index as u32), place));
+    }
+    let mut at: Vec<Option<NodeId>> = vec![None; kernel.graph.len()];
+    looking.root = replaced(&kernel.graph, kernel.root, &places, graph, &mut at);
+    for condition in &solved.rest {
+        conditions.push(replaced(&kernel.graph, *condition, &places, graph, &mut at));
+    }
+    let both = |a, b| Node::Apply(Function::And, vec![a, b]);
+    let guard = conditions.into_iter();
+    let guard = guard.reduce(|guard, next| graph.add(both(guard, next), DType::Bool));
+    looking.guard = guard;
+    (looking, ranges)
+}
+
+/// A node with the values of some indices in their places.
+fn replaced(
+    from: &Graph,
+    id: NodeId,
+    places: &[(IndexId, NodeId)],
+    to: &mut Graph,
+    known: &mut [Option<NodeId>],
+) -> NodeId {
+    let mut needed = vec![false; id.0 as usize + 1];
+    needed[id.0 as usize] = true;
+    for at in (0..needed.len()).rev().filter(|at| known[*at].is_none()) {
+        if needed[at] {
+            let node = from.node(NodeId(at as u32));
+            node.arguments().for_each(|a| needed[a.0 as usize] = true);
+        }
+    }
+    for at in (0..needed.len()).filter(|at| needed[*at]) {
+        if known[at].is_some() {
+            continue;
+        }
+        let node = from.node(NodeId(at as u32));
+        let place = match node {
+            Node::Index(index) => places.iter().find(|(of, _)| of == index),
+            _ => None,
+        };
+        known[at] = Some(match place {
+            Some((_, place)) => *place,
+            None => {
+                let node = node.map(|a| known[a.0 as usize].unwrap_or(a));
+                to.add(node, from.dtype(NodeId(at as u32)))
+            }
+        });
+    }
+    known[id.0 as usize].unwrap_or(id)
 }
 
 /// The conditions that a guard is made of.

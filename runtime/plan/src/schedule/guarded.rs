@@ -1,9 +1,10 @@
-//! Reductions of the points at which a guard holds: scatters and scans.
+//! Reductions of the points at which a guard holds: scatters, look-ups and scans.
 //!
 //! Must not know how a loop is carried out.
 //!
 //! ```text
 //! [v: 1000 | n: 50] sum a0[n] if a1[n] == v   ->   scatter to v
+//! [n: 50 | v: 1000] max a0[v] if v == a1[n]   ->   look-up of v
 //! [n: 4 | m: 4] sum a0[m] if m <= n           ->   scan of m along n
 //! ```
 
@@ -25,6 +26,15 @@ pub(super) fn scatter(facts: &Facts<'_>) -> Result<Vec<IndexId>, Reason> {
     let indices = kernel.scattered();
     match indices.is_empty() {
         true => Err(Reason::of("the guard gives no output index a value")),
+        false => Ok(indices),
+    }
+}
+
+/// The reduced indices that the guard gives a value for each value of the others.
+pub(super) fn lookup(facts: &Facts<'_>) -> Result<Vec<IndexId>, Reason> {
+    let indices = facts.kernel.looked_up();
+    match indices.is_empty() {
+        true => Err(Reason::of("the guard gives no reduced index a value")),
         false => Ok(indices),
     }
 }

@@ -47,7 +47,7 @@ impl LoopKind {
             | LoopKind::Gather
             | LoopKind::Inlined
             | LoopKind::Strips => own.into(),
-            LoopKind::Scatter(indices) => own.to_string() + &indices_text(kernel, "", indices),
+            LoopKind::Scatter(indices) | LoopKind::Lookup(indices) => own.to_string() + &indices_text(kernel, "", indices),
             LoopKind::Scan(scan) => {
                 let (reduced, output) = (name(kernel, scan.reduced), name(kernel, scan.output));
                 let inclusive = if scan.inclusive { " inclusive" } else { "" };
@@ -158,6 +158,7 @@ impl Line<'_> {
             "inlined" => LoopKind::Inlined,
             "strips" => LoopKind::Strips,
             "scatter" => LoopKind::Scatter(self.kernel_indices(kernel, "")?),
+            "lookup" => LoopKind::Lookup(self.kernel_indices(kernel, "")?),
             "scan" => {
                 let reduced = self.kernel_index(kernel)?;
                 self.expect_word("along")?;

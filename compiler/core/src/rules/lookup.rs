@@ -1,0 +1,427 @@
+//! Look-ups at the owner: reads at positions that data say, as reductions over the dimension that they look at.
+//!
+//! A read at such a position needs all of its operand at every site. As a reduction over the dimension, with a guard that
+//! names the position, it can be cut along that dimension: each site looks at the rows that it has, and the rows that are
+//! found travel instead of the table. The kernel's loops solve the guard, so the work is that of the read. The largest of
+//! one value is that value, so no bit changes; `within` stops the run where the read would. Must not know sites or costs:
+//! the search lays the program out beside the others.
+//!
+//! ```text
+//! z = [n: 64] x[tok[n]] + 1.0   =>   x.rows = [n: 64 | d0: 900] max x[d0] if d0 == within(tok[n], 900);  z = [n: 64] x.rows[n] + 1.0
+//! ```
+
+use super::{Alternative, RuleInfo, RuleUse, price};
+use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
+use ein_plan::{
+    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
+};
+use std::collections::HashSet;
+
+const NAME: &str = "lookup-at-owner";
+
+/// The rule of this family.
+pub(super) fn rows() -> Vec<RuleInfo> {
+    vec![RuleInfo {
+        name: NAME,
+        family: "lookup",
+        paper: "classical",
+        left: "z[n] = x[tok[n]]",
+        right: "z[n] = max[d] x[d] if d == within(tok[n], D)",
+        conditions: &[
+            "the read takes place at every point of its statement",
+            "fewer elements are read than x has",
+            "more than one site",
+        ],
+        note: "Cut along d, each site looks at the rows that it has.",
+    }]
+}
+
+/// The program with its reads of these tables at the owners of their rows, if it has any.
+pub fn expand(
+    program: &Program,
+    disabled: &[String],
+    is_wanted: &dyn Fn(TensorId) -> bool,
+) -> Option<Alternative> {
+    if disabled.iter().any(|name| name == NAME) {
+        return None;
+    }
+    let mut rewriting = Rewriting {
+        names: program.tensors.iter().map(|t| t.name.clone()).collect(),
+        result: Program {
+            tensors: vec![],
+            ..program.clone()
+        },
+        moved: vec![TensorId::UNKNOWN; program.tensors.len()],
+        known: vec![],
+        rules: vec![],
+    };
+    for at in 0..program.tensors.len() {
+        rewriting.tensor(program, at, is_wanted);
+    }
+    let Rewriting {
+        mut result,
+        moved,
+        rules,
+        ..
+    } = rewriting;
+    if rules.is_empty() {
+        return None;
+    }
+    result.rename_ends(|id: &mut TensorId| *id = moved[id.0 as usize]);
+    let result = result.arranged()?.canonical();
+    let price = price::program(&result);
+    Some(Alternative {
+        work: price.score(),
+        flops: price.flops,
+        program: result,
+        rules,
+    })
+}
+
+/// The tensors that statements read at positions that data say, where that could take place at the owners.
+pub fn tables(program: &Program) -> Vec<TensorId> {
+    let mut tables = vec![];
+    for tensor in &program.tensors {
+        let Definition::Statement { kernel, operands } = &tensor.definition else {
+            continue;
+        };
+        for read in candidates(program, kernel, operands) {
+            let Node::Read { operand, .. } = kernel.graph.node(read) else {
+                continue;
+            };
+            let table = operands[*operand as usize];
+            if !tables.contains(&table) {
+                tables.push(table);
+            }
+        }
+    }
+    tables
+}
+
+/// The reads of a kernel that the rule is for.
+fn candidates(program: &Program, kernel: &Kernel, operands: &[TensorId]) -> Vec<NodeId> {
+    if kernel.library().is_some() {
+        return vec![];
+    }
+    let always = always_read(kernel);
+    let nodes = kernel.graph.iter();
+    let reads = nodes.filter(|(id, node, _)| {
+        let Node::Read {
+            operand,
+            positions,
+            otherwise: None,
+            ..
+        } = node
+        else {
+            return false;
+        };
+        let free = match &program.tensor(operands[*operand as usize]).definition {
+            Definition::Source(source) => source.is_free(),
+            _ => false,
+        };
+        let looks_up = positions.iter().any(|p| kernel.graph.as_affine(*p).is_none());
+        always[id.0 as usize] && looks_up && !free && points(kernel, *operand, positions).is_some()
+    });
+    reads.map(|(id, ..)| id).collect()
+}
+
+/// The indices that the positions of a read depend on, if it takes fewer elements than the operand has.
+fn points(kernel: &Kernel, operand: u32, positions: &[NodeId]) -> Option<Vec<IndexId>> {
+    let indices = indices_of(kernel, positions);
+    let count = |n: u64, extent: &u64| n.saturating_mul(*extent);
+    let extents = indices.iter().map(|i| &kernel.indices[i.0 as usize].extent);
+    let all = kernel.operands[operand as usize].shape.iter().fold(1, count);
+    (extents.fold(1, count) < all).then_some(indices)
+}
+
+/// The indices that nodes depend on, in their order.
+fn indices_of(kernel: &Kernel, nodes: &[NodeId]) -> Vec<IndexId> {
+    let mut needed = vec![false; kernel.graph.len()];
+    nodes.iter().for_each(|id| needed[id.0 as usize] = true);
+    let mut indices = vec![];
+    for at in (0..needed.len()).rev() {
+        if !needed[at] {
+            continue;
+        }
+        let node = kernel.graph.node(NodeId(at as u32));
+        if let Node::Index(index) = node {
+            indices.push(*index);
+        }
+        node.arguments().for_each(|a| needed[a.0 as usize] = true);
+    }
+    indices.sort_unstable();
+    indices
+}
+
+/// By node: whether it is evaluated at every point of the output and of what is reduced. A value is not where a guard
+/// fails, nor is the branch of a select that is not taken.
+fn always_read(kernel: &Kernel) -> Vec<bool> {
+    let mut always = vec![false; kernel.graph.len()];
+    always[kernel.guard.unwrap_or(kernel.root).0 as usize] = true;
+    for at in (0..always.len()).rev() {
+        if !always[at] {
+            continue;
+        }
+        match kernel.graph.node(NodeId(at as u32)) {
+            Node::Apply(Function::Select, arguments) => always[arguments[0].0 as usize] = true,
+            Node::Read { positions, .. } => {
+                positions.iter().for_each(|p| always[p.0 as usize] = true);
+            }
+            node => node.arguments().for_each(|a| always[a.0 as usize] = true),
+        }
+    }
+    always
+}
+
+struct Rewriting {
+    names: HashSet<String>,
+    result: Program,
+    /// By tensor of the old program: the new one.
+    moved: Vec<TensorId>,
+    /// Look-ups that are there already.
+    known: Vec<(Kernel, Vec<TensorId>, TensorId)>,
+    rules: Vec<RuleUse>,
+}
+
+impl Rewriting {
+    fn tensor(&mut self, program: &Program, at: usize, is_wanted: &dyn Fn(TensorId) -> bool) {
+        let mut tensor = program.tensors[at].clone();
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
+            let mut reads = candidates(program, kernel, operands);
+            reads.retain(|read| match kernel.graph.node(*read) {
+                Node::Read { operand, .. } => is_wanted(operands[*operand as usize]),
+                _ => false,
+            });
+            for operand in operands.iter_mut() {
+                *operand = self.moved[operand.0 as usize];
+            }
+            if !reads.is_empty() {
+                match whole(kernel, &reads, &tensor.shape, tensor.dtype) {
+                    Some((operand, positions)) => {
+                        let all: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();
+                        let table = self.result.tensor(operands[operand as usize]);
+                        let shape = (table.shape.clone(), table.dtype);
+                        *kernel = looking(kernel, (operand, &positions), &all, shape);
+                        (*kernel, *operands) = canonical::statement(kernel.clone(), operands);
+                    }
+                    None => self.statement(kernel, operands, &reads, &program.tensors[at]),
+                }
+                self.rules.push(RuleUse {
+                    rule: NAME,
+                    tensor: tensor.name.clone(),
+                    before: program.tensor_text(&program.tensors[at]),
+                    after: String::new(),
+                });
+            }
+        }
+        let id = self.push(tensor);
+        self.moved[at] = id;
+        if let Some(rule) = self.rules.last_mut().filter(|rule| rule.after.is_empty()) {
+            rule.after = self.result.tensor_text(self.result.tensor(id));
+        }
+    }
+
+    fn push(&mut self, tensor: Tensor) -> TensorId {
+        let id = TensorId(self.result.tensors.len() as u32);
+        self.result.tensors.push(tensor);
+        id
+    }
+
+    /// Gives a statement look-ups of their own in place of these reads.
+    fn statement(
+        &mut self,
+        kernel: &mut Kernel,
+        operands: &mut Vec<TensorId>,
+        reads: &[NodeId],
+        of: &Tensor,
+    ) {
+        let old = kernel.clone();
+        let mut graph = Graph::default();
+        let mut moved: Vec<NodeId> = vec![];
+        for (id, node, dtype) in old.graph.iter() {
+            let mut node = node.map(|argument| moved[argument.0 as usize]);
+            if let Node::Read {
+                operand, positions, ..
+            } = &mut node
+                && reads.contains(&id)
+            {
+                let indices = indices_of(
+                    &Kernel {
+                        graph: graph.clone(),
+                        ..old.clone()
+                    },
+                    positions,
+                );
+                kernel.graph = graph;
+                let found = self.lookup(kernel, operands, (*operand, positions), &indices, of);
+                graph = std::mem::take(&mut kernel.graph);
+                let described = self.result.tensor(found);
+                kernel.operands.push(Operand {
+                    columns: vec![described.dtype],
+                    shape: described.shape.clone(),
+                });
+                operands.push(found);
+                *operand = operands.len() as u32 - 1;
+                let at = indices.iter();
+                let at = at.map(|index| graph.add(Node::Index(*index), DType::I64));
+                *positions = at.collect();
+            }
+            moved.push(graph.add(node, dtype));
+        }
+        kernel.graph = graph;
+        kernel.root = moved[kernel.root.0 as usize];
+        kernel.guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
+        (*kernel, *operands) = canonical::statement(kernel.clone(), operands);
+    }
+
+    /// The tensor of what a read takes: its dimensions are the indices that the positions depend on. The positions are
+    /// nodes of the kernel.
+    fn lookup(
+        &mut self,
+        kernel: &Kernel,
+        operands: &[TensorId],
+        (operand, positions): (u32, &[NodeId]),
+        indices: &[IndexId],
+        of: &Tensor,
+    ) -> TensorId {
+        let table = self.result.tensor(operands[operand as usize]).clone();
+        let shape = (table.shape, table.dtype);
+        let looking = looking(kernel, (operand, positions), indices, shape);
+        let (looking, operands) = canonical::statement(looking, operands);
+        let same = |(other, others, _): &&(Kernel, Vec<TensorId>, TensorId)| {
+            *other == looking && *others == operands
+        };
+        if let Some((.., known)) = self.known.iter().find(same) {
+            return *known;
+        }
+        let shape = looking.indices[..indices.len()].iter();
+        let shape = shape.map(|index| index.extent).collect();
+        let name = self.fresh(&format!("{}.rows", table.name));
+        let found = self.push(Tensor {
+            name,
+            dtype: table.dtype,
+            shape,
+            role: Role::Hidden,
+            block: self.result.innermost(&operands),
+            definition: Definition::Statement {
+                kernel: looking.clone(),
+                operands: operands.clone(),
+            },
+            origin: of.origin,
+        });
+        self.known.push((looking, operands, found));
+        found
+    }
+
+    fn fresh(&mut self, name: &str) -> String {
+        let numbered = (1..).map(|number: u32| format!("{name}.{number}"));
+        let mut names = std::iter::once(name.to_string()).chain(numbered);
+        let free = names.find(|name| !self.names.contains(name));
+        let free = free.unwrap_or_default();
+        self.names.insert(free.clone());
+        free
+    }
+}
+
+/// The kernel that gives what a read takes, at the values of some indices that its positions depend on: of a table of this
+/// shape and type. The positions are nodes of `kernel`.
+fn looking(
+    kernel: &Kernel,
+    (operand, positions): (u32, &[NodeId]),
+    indices: &[IndexId],
+    (shape, dtype): (Vec<u64>, DType),
+) -> Kernel {
+    let rank = indices.len() as u32;
+    let mut looking = Kernel {
+        indices: (indices.iter())
+            .map(|index| kernel.indices[index.0 as usize].clone())
+            .collect(),
+        output_rank: rank,
+        operands: kernel.operands.clone(),
+        graph: Graph::default(),
+        root: NodeId(0),
+        guard: None,
+        reduction: Some(match dtype {
+            DType::Bool => Reduction::Any,
+            _ => Reduction::Max,
+        }),
+        finish: true,
+        output: vec![dtype],
+    };
+    let mut moved: Vec<NodeId> = vec![];
+    let last = positions.iter().map(|p| p.0 as usize + 1).max().unwrap_or(0);
+    for (_, node, own) in kernel.graph.iter().take(last) {
+        let node = match node {
+            // An index that no position depends on is in no node that is kept.
+            Node::Index(index) => {
+                let number = indices.iter().position(|other| other == index);
+                Node::Index(IndexId(number.unwrap_or(0) as u32))
+            }
+            node => node.map(|argument| moved[argument.0 as usize]),
+        };
+        moved.push(looking.graph.add(node, own));
+    }
+    let mut at = vec![];
+    for (position, extent) in positions.iter().zip(&shape) {
+        let place = moved[position.0 as usize];
+        if kernel.graph.as_affine(*position).is_some() {
+            at.push(place);
+            continue;
+        }
+        let number = looking.indices.len() as u32;
+        looking.indices.push(Index {
+            name: free_name(&looking.indices, number - rank),
+            extent: *extent,
+        });
+        let graph = &mut looking.graph;
+        let index = graph.add(Node::Index(IndexId(number)), DType::I64);
+        let count = graph.add(Node::Constant(Scalar::Int(*extent as i64)), DType::I64);
+        let checked = Node::Apply(Function::Within, vec![place, count]);
+        let checked = graph.add(checked, DType::I64);
+        let here = Node::Apply(Function::Eq, vec![index, checked]);
+        let here = graph.add(here, DType::Bool);
+        looking.guard = Some(match looking.guard {
+            None => here,
+            Some(guard) => {
+                let both = Node::Apply(Function::And, vec![guard, here]);
+                graph.add(both, DType::Bool)
+            }
+        });
+        at.push(index);
+    }
+    let read = Node::Read {
+        operand,
+        column: 0,
+        positions: at,
+        otherwise: None,
+    };
+    looking.root = looking.graph.add(read, dtype.compute());
+    looking
+}
+
+/// The only read of a statement that is nothing else.
+fn whole(
+    kernel: &Kernel,
+    reads: &[NodeId],
+    shape: &[u64],
+    dtype: DType,
+) -> Option<(u32, Vec<NodeId>)> {
+    let Node::Read {
+        operand, positions, ..
+    } = kernel.graph.node(kernel.root)
+    else {
+        return None;
+    };
+    let all = indices_of(kernel, positions).len() == shape.len();
+    let same = kernel.operands[*operand as usize].columns == [dtype];
+    let is_whole = kernel.reduction.is_none() && kernel.guard.is_none() && all && same;
+    (is_whole && reads == [kernel.root]).then(|| (*operand, positions.clone()))
+}
+
+/// A name for an index beside these.
+fn free_name(indices: &[Index], number: u32) -> String {
+    let names = (number..).map(|number| format!("d{number}"));
+    let taken = |name: &String| indices.iter().any(|index| index.name == *name);
+    let mut names = names.skip_while(taken);
+    names.next().unwrap_or_default()
+}

@@ -1,0 +1,129 @@
+//! Look-ups at the owner against the reads that they replace.
+//!
+//! Must not know placements.
+//!
+//! ```text
+//! z = x[tok[n]]   and   z = max[d] x[d] if d == within(tok[n], 6):   the same values, and the same stop outside
+//! ```
+
+use ein_plan::{DType, Scalar};
+use einc_core::einsum::interpret::{Values, interpret};
+use einc_core::einsum::parse::parse;
+use einc_core::einsum::verify::verify;
+use einc_core::einsum::{Program, Tensor};
+use einc_core::pipeline::{Compiled, Options, compile};
+use einc_core::rules::lookup::expand;
+
+const OPERANDS: &str = "input x: f32[6, 4] = unbound\ninput c: f32[9] = unbound\n\
+    input tok: i64[5] = unbound\ninput col: i64[3] = unbound\n";
+
+/// A program over the operands with all look-ups at the owner; nothing if there is none.
+fn expanded(statements: &str) -> (Program, Option<Program>) {
+    let program = parse(&format!("{OPERANDS}{statements}")).unwrap();
+    verify(&program).unwrap();
+    let found = expand(&program, &[], &|_| true).map(|found| found.program);
+    if let Some(found) = &found {
+        assert_eq!(verify(found), Ok(()), "{found}");
+    }
+    (program, found)
+}
+
+fn run(program: &Program, largest: i64) -> Result<Vec<Values>, String> {
+    let values = |tensor: &Tensor| {
+        let count: u64 = tensor.shape.iter().product();
+        let number = |at: u64| match tensor.dtype {
+            DType::I64 => Scalar::Int((at as i64 * 7 + 2) % (largest + 1)),
+            _ => Scalar::Float((at as f64 - 7.0) / 3.0),
+        };
+        Values {
+            shape: tensor.shape.clone(),
+            data: (0..count).map(number).collect(),
+        }
+    };
+    let found = interpret(program, &|tensor| values(tensor));
+    found.map_err(|fault| format!("{fault:?}"))
+}
+
+#[test]
+fn reads_become_reductions() {
+    let (_, found) = expanded(
+        "z: f32[5] = [n: 5] c[tok[n]] + 1.0\n\
+         y: f32[3, 4] = [m: 3, h: 4 | n: 5] sum x[tok[n], h] * x[col[m], h]\n\
+         w: f32[3] = [m: 3] x[col[m], tok[m]]\noutput z\noutput y\noutput w",
+    );
+    insta::assert_snapshot!(found.unwrap());
+}
+
+#[test]
+fn the_values_are_the_same_and_so_is_the_stop() {
+    for statements in [
+        "z: f32[5] = [n: 5] c[tok[n]] + 1.0\noutput z",
+        "z: f32[3, 4] = [m: 3, h: 4 | n: 5] sum x[tok[n], h] * x[col[m], h]\noutput z",
+        "z: f32[3] = [m: 3] x[col[m], tok[m]]\noutput z",
+        "z: f32[3, 3] = [m: 3, h: 3] x[col[m], h + 1]\noutput z",
+        "z: f32[3] = [m: 3] c[tok[col[m]] + 1]\noutput z",
+    ] {
+        let (program, found) = expanded(statements);
+        let found = found.unwrap();
+        assert_eq!(run(&program, 2), run(&found, 2), "{statements}");
+        // The last position that fits, and one too many.
+        assert!(run(&program, 40).is_err() && run(&found, 40).is_err());
+    }
+}
+
+#[test]
+fn what_may_not_take_place_stays() {
+    for statements in [
+        // Only where the branch is taken.
+        "z: f32[5] = [n: 5] where(n < 2, c[tok[n]], 0.0)\noutput z",
+        // Only where the guard holds.
+        "z: f32[] = [ | n: 5] sum c[tok[n]] if n < 2\noutput z",
+        // Something else is read outside.
+        "z: f32[5] = [n: 5] c[tok[n]] else 0.0\noutput z",
+        // As many elements as the table has.
+        "z: f32[5, 9] = [n: 5, m: 9] c[rem(tok[n] + m, 9)]\noutput z",
+    ] {
+        assert_eq!(expanded(statements).1, None, "{statements}");
+    }
+}
+
+/// The plan of a program on that many sites, and what it transfers.
+fn compiled(program: &str, sites: u32) -> Compiled {
+    let program = parse(program).unwrap();
+    compile(&program, &Options::new(sites), &|| false).unwrap()
+}
+
+#[test]
+fn few_rows_of_a_large_table_travel() {
+    let program = "input x: f32[100000000] = unbound\ninput tok: i64[64] = unbound\n\
+        z: f32[64] = [n: 64] x[tok[n]]\noutput z";
+    for sites in [2, 3, 4, 5, 64] {
+        let found = compiled(program, sites);
+        // The positions go to everybody, and each site's addends to where they are added up.
+        assert!(found.cost.transfer <= u128::from(2 * 64 * sites), "{}", found.plan);
+        assert_eq!(found.chosen.rewrites[0].rule, "lookup-at-owner");
+        let loops = ein_plan::print::WithLoops(&found.plan).to_string();
+        assert!(loops.contains("lookup [d0]"), "{loops}");
+    }
+    // One site has all rows, and reads them.
+    let alone = compiled(program, 1);
+    assert!(alone.chosen.rewrites.is_empty());
+    // Of few rows and many reads, the table moves.
+    let small = program.replace("100000000", "100");
+    assert!(compiled(&small, 4).chosen.rewrites.is_empty());
+}
+
+/// The gradient of an embedding beside a product: the product is cut, the scatter's work is what it adds up.
+#[test]
+fn a_scatter_leaves_products_their_sites() {
+    let program = "input X: f32[1000, 64] = unbound\ninput tok: i64[1000] = unbound\n\
+        input A: f32[256, 256] = unbound\ninput B: f32[256, 256] = unbound\n\
+        G: f32[100000, 64] = [v: 100000, d: 64 | t: 1000] sum X[t, d] if v == tok[t]\n\
+        C: f32[256, 256] = [i: 256, j: 256 | k: 256] sum A[i, k] * B[k, j]\noutput G\noutput C";
+    let found = compiled(program, 4);
+    let work = ein_plan::work::of_step;
+    let steps = found.plan.steps.iter();
+    let most: u64 = steps.map(|step| work(&found.plan, step)).sum();
+    // Of 33,554,432 and 64,000 operations a quarter, and at most a quarter more.
+    assert!(most <= 33_618_432 / 4 * 5 / 4, "{most}: {}", found.plan);
+}

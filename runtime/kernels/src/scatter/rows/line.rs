@@ -1,0 +1,175 @@
+//! Lines of neighbouring elements, one for each point of a scatter, with the numbers that they are multiplied by.
+//!
+//! A line is read as it lies, or at a row that data say. Must not know where a line goes.
+//!
+//! ```text
+//! w[e] * x[src[e], h]   ->   for each e: the line x[src[e], ..], times w[e]
+//! ```
+
+use super::super::looked::Looked;
+use crate::Chunk;
+use ein_array::Data;
+use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
+use ein_plan::schedule::leaves::value;
+use ein_plan::{DType, Function, Kernel, Node, NodeId, Scalar};
+
+/// Most numbers that a line is multiplied by.
+pub(super) const FACTORS: usize = 4;
+
+/// Elements of one type, for every point.
+pub(super) struct Elements<'a, T> {
+    pub(super) all: &'a [T],
+    /// The first point's, and how far the next one's are from there.
+    at: (usize, usize),
+    /// At a row that data say: its number, the first row and their count, and the distance between rows.
+    pub(super) row: Option<(Looked<'a>, (i64, i64), usize)>,
+}
+
+/// A number for every point.
+pub(super) enum Factor<'a, T> {
+    Constant(T),
+    Read(Elements<'a, T>),
+}
+
+/// Neighbouring elements for every point, and what they are multiplied by in turn.
+pub(super) struct Scaled<'a, T> {
+    pub(super) elements: Elements<'a, T>,
+    pub(super) factors: Vec<Factor<'a, T>>,
+}
+
+pub(super) enum Line<'a> {
+    F32(Scaled<'a, f32>),
+    F64(Scaled<'a, f64>),
+    I64(Scaled<'a, i64>),
+}
+
+/// A type of lines.
+pub(super) trait Value: Copy + Send + Sync {
+    fn of(data: &Data) -> Option<&[Self]>;
+    fn constant(scalar: &Scalar) -> Option<Self>;
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! value {
+    ($t:ty, $variant:ident, $constant:expr, $times:expr) => {
+        impl Value for $t {
+            fn of(data: &Data) -> Option<&[$t]> {
+                match data {
+                    Data::$variant(all) => Some(all),
+                    _ => None,
+                }
+            }
+            fn constant(scalar: &Scalar) -> Option<$t> {
+                $constant(scalar)
+            }
+            #[inline(always)]
+            fn times(self, other: $t) -> $t {
+                $times(self, other)
+            }
+        }
+    };
+}
+
+value!(f32, F32, |x: &Scalar| Some(x.as_f64() as f32), |x, y| x * y);
+value!(f64, F64, |x: &Scalar| Some(x.as_f64()), |x, y| x * y);
+value!(
+    i64,
+    I64,
+    |x: &Scalar| match x {
+        Scalar::Int(x) => Some(*x),
+        _ => None,
+    },
+    i64::wrapping_mul
+);
+
+/// How a kernel's reads are seen.
+pub(super) struct Sight<'k, 'a> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) ranges: &'k [(i64, i64)],
+    pub(super) operands: &'a [Chunk<'a>],
+    pub(super) layout: Vec<Place>,
+    pub(super) lengths: Vec<usize>,
+    pub(super) of_point: Vec<usize>,
+    pub(super) of_line: Vec<usize>,
+}
+
+impl<'a> Sight<'_, 'a> {
+    /// A read, and how far neighbours along a line lie apart.
+    fn elements<T: Value>(&self, id: NodeId, dtype: DType) -> Option<(Elements<'a, T>, usize)> {
+        let (lie, found) = lie_but_one(self.kernel, id, dtype, self.ranges, &self.layout)?;
+        let StridedAccess {
+            operand, column, ..
+        } = lie;
+        let all = T::of(self.operands[operand].columns[column].data())?;
+        let step = merged(&lie.steps, &self.of_point, &self.lengths)?;
+        let along = match self.of_line.iter().all(|i| lie.steps[*i] == 0) {
+            true => 0,
+            false => merged(&lie.steps, &self.of_line, &self.lengths)?,
+        };
+        let row = match found {
+            None => None,
+            Some((dimension, position)) => {
+                let looked = Looked::of(self.kernel, position, self.ranges, self.operands)?;
+                let place = &self.layout[operand];
+                let rows = (place.start[dimension], place.shape[dimension]);
+                Some((looked, rows, place.strides[dimension] as usize))
+            }
+        };
+        let at = (lie.first(self.ranges, &[]) as usize, step);
+        Some((Elements { all, at, row }, along))
+    }
+
+    /// A product of a line and numbers.
+    pub(super) fn scaled<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Scaled<'a, T>> {
+        let graph = &self.kernel.graph;
+        let id = value(graph, id);
+        if let Node::Apply(Function::Mul, sides) = graph.node(id) {
+            let of = |line: NodeId, factor: NodeId| {
+                let factor = self.factor(factor, dtype)?;
+                let mut scaled = self.scaled(line, dtype)?;
+                scaled.factors.push(factor);
+                (scaled.factors.len() <= FACTORS).then_some(scaled)
+            };
+            return of(sides[1], sides[0]).or_else(|| of(sides[0], sides[1]));
+        }
+        let (elements, along) = self.elements(id, dtype)?;
+        (along == 1).then_some(Scaled {
+            elements,
+            factors: vec![],
+        })
+    }
+
+    fn factor<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Factor<'a, T>> {
+        let id = value(&self.kernel.graph, id);
+        if let Node::Constant(x) = self.kernel.graph.node(id) {
+            return T::constant(x).map(Factor::Constant);
+        }
+        let (elements, along) = self.elements(id, dtype)?;
+        (along == 0).then_some(Factor::Read(elements))
+    }
+}
+
+impl<T: Value> Elements<'_, T> {
+    /// Where a point's elements begin; `None` if its row is outside.
+    #[inline(always)]
+    pub(super) fn first(&self, point: usize) -> Option<usize> {
+        let at = self.at.0 + point * self.at.1;
+        let Some((looked, (start, count), stride)) = &self.row else {
+            return Some(at);
+        };
+        let row = looked.get(point)?.wrapping_sub(*start);
+        (0..*count)
+            .contains(&row)
+            .then(|| at + row as usize * stride)
+    }
+}
+
+impl<T: Value> Factor<'_, T> {
+    #[inline(always)]
+    pub(super) fn at(&self, point: usize) -> Option<T> {
+        match self {
+            Factor::Constant(x) => Some(*x),
+            Factor::Read(elements) => Some(elements.all[elements.first(point)?]),
+        }
+    }
+}
