@@ -8,6 +8,7 @@ mod functions;
 mod fuzz;
 mod language;
 mod learning;
+mod lookups;
 mod loops;
 mod machines;
 mod methods;

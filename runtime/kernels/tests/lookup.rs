@@ -17,7 +17,7 @@ const KERNELS: [&str; 9] = [
     "(f32[50, 9], i64[7]) [n: 7 | k: 9, v: 50] f32 = mean a0[v, k] if and(v == a1[n], v + k > 20)",
     "(i64[50], i64[7]) [n: 7 | v: 50] i64 = min a0[v] if v == a1[n] * 2",
     "(bool[50], i64[7]) [n: 7 | v: 50] bool = any a0[v] if v == a1[n]",
-    "(f64[50, 50], i64[50]) [n: 50 | v: 50, w: 50] f64 = sum a0[v, w] * v if and(v == a1[w], w == n)",
+    "(i64[50, 50], i64[50]) [n: 50 | v: 50, w: 50] i64 = sum a0[v, w] * v if and(v == a1[w], w <= n)",
 ];
 
 /// Operands of a kernel: whole numbers from 0 to `largest`; the first operand has only some of its rows.

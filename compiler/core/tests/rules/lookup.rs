@@ -19,7 +19,7 @@ const OPERANDS: &str = "input x: f32[6, 4] = unbound\ninput c: f32[9] = unbound\
 
 /// A program over the operands with all look-ups at the owner; nothing if there is none.
 fn expanded(statements: &str) -> (Program, Option<Program>) {
-    let program = parse(&format!("{OPERANDS}{statements}")).unwrap();
+    let program = parse(&format!("{OPERANDS}{statements}")).unwrap().needed();
     verify(&program).unwrap();
     let found = expand(&program, &[], &|_| true).map(|found| found.program);
     if let Some(found) = &found {
@@ -33,7 +33,7 @@ fn run(program: &Program, largest: i64) -> Result<Vec<Values>, String> {
         let count: u64 = tensor.shape.iter().product();
         let number = |at: u64| match tensor.dtype {
             DType::I64 => Scalar::Int((at as i64 * 7 + 2) % (largest + 1)),
-            _ => Scalar::Float((at as f64 - 7.0) / 3.0),
+            _ => Scalar::Float((at as f64 - 7.0) / 4.0),
         };
         Values {
             shape: tensor.shape.clone(),
