@@ -54,7 +54,11 @@ fn rows_come_from_the_sites_that_have_them() {
         rows.iter().map(|x| x * x).sum()
     });
     for sites in ["1", "2", "3", "4", "5"] {
-        for more in [&[][..], &["--deterministic"], &["--disable-rule", "lookup-at-owner"]] {
+        for more in [
+            &[][..],
+            &["--deterministic"],
+            &["--disable-rule", "lookup-at-owner"],
+        ] {
             let mut command = einc_command(&["run", "program.ein", "--sites", sites]);
             command.current_dir(folder.path()).args(more);
             for name in ["z", "y", "g"] {

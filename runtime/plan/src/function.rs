@@ -260,7 +260,9 @@ impl Function {
             | Nextafter => true,
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | And | Or | Eq | Ne | Lt | Le
             | Gt | Ge | Select | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop
-            | Within | Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu => false,
+            | Within | Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu => {
+                false
+            }
         }
     }
 

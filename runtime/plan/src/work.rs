@@ -45,13 +45,18 @@ fn evaluated(kernel: &Kernel) -> Vec<bool> {
     for condition in kernel.guard.map(conjuncts).unwrap_or_default() {
         match conditions.contains(&condition) {
             true => count(condition),
-            false => kernel.graph.node(condition).arguments().for_each(&mut count),
+            false => kernel
+                .graph
+                .node(condition)
+                .arguments()
+                .for_each(&mut count),
         }
     }
     for at in (0..counted.len()).rev() {
         if counted[at] {
             let node = kernel.graph.node(NodeId(at as u32));
-            node.arguments().for_each(|argument| counted[argument.0 as usize] = true);
+            node.arguments()
+                .for_each(|argument| counted[argument.0 as usize] = true);
         }
     }
     counted

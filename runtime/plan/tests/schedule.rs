@@ -197,17 +197,35 @@ fn guards_make_lookups() {
 fn work_is_counted_as_loops_do_it() {
     for (kernel, expected) in [
         // Added up once for each point and element of a row.
-        ("(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum a0[n, d] if a1[n] == v", 90 * 4),
+        (
+            "(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum a0[n, d] if a1[n] == v",
+            90 * 4,
+        ),
         // A function and an addition.
-        ("(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum exp(a0[n, d]) if a1[n] == v", 90 * 4 * 9),
+        (
+            "(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum exp(a0[n, d]) if a1[n] == v",
+            90 * 4 * 9,
+        ),
         // A condition besides is evaluated at each point.
-        ("(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum a0[n, d] if and(a1[n] == v, n < 8)", 90 * 4 * 2),
+        (
+            "(f32[90, 4], i64[90]) [v: 7, d: 4 | n: 90] f32 = sum a0[n, d] if and(a1[n] == v, n < 8)",
+            90 * 4 * 2,
+        ),
         // One value for each point of the output.
-        ("(f32[90, 4], i64[7]) [n: 7, h: 4 | v: 90] f32 = max a0[v, h] if v == a1[n]", 7 * 4),
+        (
+            "(f32[90, 4], i64[7]) [n: 7, h: 4 | v: 90] f32 = max a0[v, h] if v == a1[n]",
+            7 * 4,
+        ),
         // One value in all.
-        ("(f64[9, 4], i64[]) [j: 4 | i: 9] f64 = max a0[i, j] if i == a1[]", 4),
+        (
+            "(f64[9, 4], i64[]) [j: 4 | i: 9] f64 = max a0[i, j] if i == a1[]",
+            4,
+        ),
         // All points.
-        ("(f32[90], i64[90]) [v: 7 | n: 90] f32 = sum a0[n] if a1[n] < v", 7 * 90 * 2),
+        (
+            "(f32[90], i64[90]) [v: 7 | n: 90] f32 = sum a0[n] if a1[n] < v",
+            7 * 90 * 2,
+        ),
     ] {
         let plan: Plan = plan(kernel).parse().unwrap();
         let step = plan.steps.last().unwrap();

@@ -6,10 +6,10 @@
 //! 3 programs, 5 sites: mesh 2x2, 134217728 words, proved optimal
 //! ```
 
-use super::{order, owner};
 use super::report::Rewrite;
 use super::text::count;
 use super::{Criteria, Options, Stop};
+use super::{order, owner};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::Layout;
 use crate::rules::{self, Alternative, LogicOptions, RuleUse};

@@ -48,7 +48,11 @@ pub(super) fn improve(
         let load = next.price.load - copying(&rewritten.program, &next);
         let floats = [&next, found].map(|found| found.price.transfer);
         (cheaper && load <= most).then(|| Better {
-            rewrites: rewritten.rules.iter().map(|rule| priced(rule, floats)).collect(),
+            rewrites: rewritten
+                .rules
+                .iter()
+                .map(|rule| priced(rule, floats))
+                .collect(),
             program: rewritten.program,
             found: next,
         })
@@ -60,7 +64,10 @@ pub(super) fn improve(
         return None;
     }
     // A table that is not looked up at the owner keeps its name, but not its number.
-    let names: Vec<String> = tables.iter().map(|id| program.tensor(*id).name.clone()).collect();
+    let names: Vec<String> = tables
+        .iter()
+        .map(|id| program.tensor(*id).name.clone())
+        .collect();
     let mut best: Option<Better> = None;
     for name in names.iter().take(MOST) {
         let (program, found) = match &best {
@@ -99,7 +106,10 @@ fn copying(program: &Program, found: &Found) -> f64 {
         _ => false,
     };
     let loads = program.tensors.iter().zip(&found.price.loads);
-    loads.filter(|(tensor, _)| copies(tensor)).map(|(_, load)| load).sum()
+    loads
+        .filter(|(tensor, _)| copies(tensor))
+        .map(|(_, load)| load)
+        .sum()
 }
 
 /// The tables that could be looked up at the owner, and that a layout moves.

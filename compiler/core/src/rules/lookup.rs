@@ -119,7 +119,9 @@ fn candidates(program: &Program, kernel: &Kernel, operands: &[TensorId]) -> Vec<
             Definition::Source(source) => source.is_free(),
             _ => false,
         };
-        let looks_up = positions.iter().any(|p| kernel.graph.as_affine(*p).is_none());
+        let looks_up = positions
+            .iter()
+            .any(|p| kernel.graph.as_affine(*p).is_none());
         always[id.0 as usize] && looks_up && !free && points(kernel, *operand, positions).is_some()
     });
     reads.map(|(id, ..)| id).collect()
@@ -130,7 +132,10 @@ fn points(kernel: &Kernel, operand: u32, positions: &[NodeId]) -> Option<Vec<Ind
     let indices = indices_of(kernel, positions);
     let count = |n: u64, extent: &u64| n.saturating_mul(*extent);
     let extents = indices.iter().map(|i| &kernel.indices[i.0 as usize].extent);
-    let all = kernel.operands[operand as usize].shape.iter().fold(1, count);
+    let all = kernel.operands[operand as usize]
+        .shape
+        .iter()
+        .fold(1, count);
     (extents.fold(1, count) < all).then_some(indices)
 }
 
@@ -349,7 +354,11 @@ fn looking(
         output: vec![dtype],
     };
     let mut moved: Vec<NodeId> = vec![];
-    let last = positions.iter().map(|p| p.0 as usize + 1).max().unwrap_or(0);
+    let last = positions
+        .iter()
+        .map(|p| p.0 as usize + 1)
+        .max()
+        .unwrap_or(0);
     for (_, node, own) in kernel.graph.iter().take(last) {
         let node = match node {
             // An index that no position depends on is in no node that is kept.

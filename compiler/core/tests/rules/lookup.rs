@@ -100,7 +100,11 @@ fn few_rows_of_a_large_table_travel() {
     for sites in [2, 3, 4, 5, 64] {
         let found = compiled(program, sites);
         // The positions go to everybody, and each site's addends to where they are added up.
-        assert!(found.cost.transfer <= u128::from(2 * 64 * sites), "{}", found.plan);
+        assert!(
+            found.cost.transfer <= u128::from(2 * 64 * sites),
+            "{}",
+            found.plan
+        );
         assert_eq!(found.chosen.rewrites[0].rule, "lookup-at-owner");
         let loops = ein_plan::print::WithLoops(&found.plan).to_string();
         assert!(loops.contains("lookup [d0]"), "{loops}");

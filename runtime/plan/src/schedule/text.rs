@@ -47,7 +47,9 @@ impl LoopKind {
             | LoopKind::Gather
             | LoopKind::Inlined
             | LoopKind::Strips => own.into(),
-            LoopKind::Scatter(indices) | LoopKind::Lookup(indices) => own.to_string() + &indices_text(kernel, "", indices),
+            LoopKind::Scatter(indices) | LoopKind::Lookup(indices) => {
+                own.to_string() + &indices_text(kernel, "", indices)
+            }
             LoopKind::Scan(scan) => {
                 let (reduced, output) = (name(kernel, scan.reduced), name(kernel, scan.output));
                 let inclusive = if scan.inclusive { " inclusive" } else { "" };
