@@ -4,7 +4,7 @@
 //! where the bytes are kept.
 //!
 //! ```text
-//! 65 69 6e 70 0a 00 …      "einp", version 10, the plan
+//! 65 69 6e 70 0b 00 …      "einp", version 11, the plan
 //! ```
 
 use crate::plan::Plan;
@@ -13,7 +13,7 @@ use std::fmt;
 
 const MAGIC: [u8; 4] = *b"einp";
 /// The version of the encoding; a change of any type in a plan needs a new one.
-pub const VERSION: u16 = 10;
+pub const VERSION: u16 = 11;
 
 /// Why bytes are no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
