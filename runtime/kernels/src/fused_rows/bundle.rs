@@ -110,8 +110,8 @@ pub(super) fn bundles(
         let ready = memo::program(last.memo, key, make);
         let points = Nest::of_points(&lengths);
         let side_reductions = merged.side_reductions.iter();
-        let tapped = |node: NodeId| ready.program.has_lanes(node.0);
-        let whole = ready.program.direct && side_reductions.clone().all(|tap| tapped(tap.0));
+        let has_lanes = |node: NodeId| ready.program.has_lanes(node.0);
+        let whole = ready.program.direct && side_reductions.clone().all(|side| has_lanes(side.0));
         whole.then_some(Bundle {
             first: merged.members[0] == 0,
             merged,

@@ -187,13 +187,13 @@ impl Pass<'_, '_> {
                 let node = node.0;
                 Some((*number, SideReduction { node, gathering }))
             });
-        let (tapped, mut side_reductions): (Vec<usize>, Vec<SideReduction>) =
+        let (reducing, mut side_reductions): (Vec<usize>, Vec<SideReduction>) =
             side_reductions.unzip();
         let (given, over) = ((&operands[..], &skipped[..]), &self.over[number][..]);
         bundle.run(&own, given, over, (&mut to, &mut side_reductions), ahead);
-        let side_reductions = tapped.into_iter().zip(&side_reductions);
+        let side_reductions = reducing.into_iter().zip(&side_reductions);
         let side_reductions =
-            side_reductions.map(|(number, tap)| (number, tap.gathering.carrier()));
+            side_reductions.map(|(number, side)| (number, side.gathering.carrier()));
         let gathered = results().zip(&to).filter_map(|(number, column)| {
             let Column::Gathered(gathering) = column else {
                 return None;

@@ -56,7 +56,7 @@ impl Lanes {
     }
 }
 
-/// Takes what is tapped of those of `nodes` that are wanted, by their numbers; `n` lanes of each lie at the addresses from `first` on.
+/// Reduces the lanes of those of `nodes` that are wanted, by their numbers; `n` lanes of each lie at the addresses from `first` on.
 fn reduce_beside<T: Element>(
     side_reductions: &mut [SideReduction],
     nodes: &[u32],
@@ -72,7 +72,7 @@ fn reduce_beside<T: Element>(
         assert_eq!(
             size,
             size_of::<T>(),
-            "what is tapped is of the group's type"
+            "what is reduced beside is of the group's type"
         );
         // SAFETY: at the address are `n` lanes, which the group reads or has just made, and nobody writes them meanwhile.
         gathering.take_from(unsafe { std::slice::from_raw_parts(address.cast::<T>(), n) });
@@ -205,7 +205,7 @@ impl Machine<'_, '_> {
         passing: &mut Vec<Passing<T>>,
     ) {
         let most = MOST_LANES * 4 / size_of::<T>();
-        let gathering = side_reductions.iter().map(|tap| &tap.gathering).next();
+        let gathering = side_reductions.iter().map(|side| &side.gathering).next();
         let gathering = gathering.or_else(|| columns.iter().find_map(Column::gathering));
         let most = gathering.map_or(most, |gathering| gathering.whole_strips(most));
         let past = |column: &Column<'_>| matches!(column, Column::Past(_));

@@ -2,11 +2,11 @@
 //! over these.
 //!
 //! One loop then reads what they read and writes what somebody else wants of them; what only they read stays in registers. So does a single
-//! one that takes the memory of what it reads: by a loop of this kind nothing is copied first. [`groups`] decides, [`merge`] makes the kernel.
+//! one that takes the memory of what it reads: by a loop of this kind nothing is copied first. `groups` decides, [`merge`] makes the kernel.
 //! Must not know data, blocks, or how a kernel is run.
 //!
 //! ```text
-//! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2; m2 tapped for m3
+//! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2; m2 reduced beside for m3
 //! ```
 
 use super::guard::dependencies;
