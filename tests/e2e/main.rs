@@ -24,6 +24,7 @@ mod recompute;
 mod requests;
 mod resume;
 mod shims;
+mod shorthand;
 mod sparse_files;
 mod spill;
 mod subnets;

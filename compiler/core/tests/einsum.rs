@@ -264,6 +264,13 @@ fn the_oracle_knows_every_function_on_every_type_that_it_accepts() {
                 }
             }
             Stop => a,
+            // Of 3 and 2.
+            BitAnd => 2.0,
+            BitOr => 3.0,
+            BitXor => 1.0,
+            ShiftLeft => 12.0,
+            ShiftRight => 0.0,
+            Popcount => 2.0,
             other => panic!("{} has no values here", other.name()),
         }
     };

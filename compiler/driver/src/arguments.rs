@@ -38,6 +38,15 @@ pub enum Data {
     Number(Scalar),
 }
 
+/// What a command line asks to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Save {
+    /// An output or another definition, to a file.
+    One(String, PathBuf),
+    /// All outputs that have no file of their own, to one archive.
+    All(PathBuf),
+}
+
 /// On how many sites, whether sums are bit for bit the same on any number of them, and what a plan is chosen by.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PlanArguments {
@@ -121,12 +130,15 @@ impl PlanArguments {
 /// The options that only a run needs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunArguments {
-    /// Write an output, or any definition, to a file (.npy, .npz, .safetensors, .mtx); repeat for more
-    #[arg(long = "save", value_name = "NAME=FILE", value_parser = save, help_heading = "Values")]
-    pub saves: Vec<(String, PathBuf)>,
+    /// Write an output, or any definition, to a file (.npy, .npz, .safetensors, .mtx), or all outputs into one .npz file; repeat for more
+    #[arg(long = "save", value_name = "NAME=FILE|FILE.npz", value_parser = save, help_heading = "Values")]
+    pub saves: Vec<Save>,
     /// Print a definition, input or param that is no output; repeat for more
     #[arg(long = "show", value_name = "NAME", help_heading = "Values")]
     pub shows: Vec<String>,
+    /// Stop at the first statement that gives NaN, and name it and the place; slower
+    #[arg(long = "check-nan", help_heading = "Messages")]
+    pub check_nan: bool,
     /// Seed of everything random
     #[arg(
         long,
@@ -387,13 +399,21 @@ pub fn input(text: &str) -> Result<(String, Data), String> {
     Ok((name.into(), Data::File(FileRef { path, key })))
 }
 
-/// `C=c.npy`; a relative path is one of the working directory.
+/// `C=c.npy`, or `all.npz` for all outputs; a relative path is one of the working directory.
 ///
 /// # Errors
 /// Says what is wrong with the text.
-pub fn save(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, value) = split(text)?;
-    Ok((name.into(), absolute(Path::new(value))?))
+pub fn save(text: &str) -> Result<Save, String> {
+    let is_archive = Path::new(text)
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("npz"));
+    if is_archive && !text.contains('=') {
+        return Ok(Save::All(absolute(Path::new(text))?));
+    }
+    let Ok((name, value)) = split(text) else {
+        return Err("write it as NAME=FILE, or as FILE.npz for all outputs".into());
+    };
+    Ok(Save::One(name.into(), absolute(Path::new(value))?))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {
@@ -462,6 +482,8 @@ mod tests {
         assert_eq!(number("lr=0.5"), Data::Number(Scalar::Float(0.5)));
         assert_eq!(number("n=-1_000"), Data::Number(Scalar::Int(-1000)));
         assert!(matches!(number("lr=./0.5"), Data::File(_)));
-        assert!(save("C=c.npy").unwrap().1.is_absolute());
+        assert!(matches!(save("C=c.npy").unwrap(), Save::One(_, path) if path.is_absolute()));
+        assert!(matches!(save("all.npz").unwrap(), Save::All(path) if path.is_absolute()));
+        assert!(save("c.npy").is_err());
     }
 }

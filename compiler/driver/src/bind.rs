@@ -14,7 +14,7 @@ use einc_core::sema::{
 };
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Item, ItemKind, Name, output_name};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Element types and shapes of data, by the name of the input.
 pub type Headers = BTreeMap<String, Header>;
@@ -79,8 +79,9 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
     let list = |names: &[&Name]| names.iter().map(|n| n.text.clone()).collect::<Vec<_>>();
     let inputs: Vec<_> = names.inputs.iter().map(|i| i.name.clone()).collect();
     let mut definitions = names.outputs.clone();
+    let mut known: HashSet<&str> = names.outputs.iter().map(String::as_str).collect();
     for name in names.definitions {
-        if !definitions.iter().any(|known| known == name) {
+        if known.insert(name) {
             definitions.push(name.to_owned());
         }
     }

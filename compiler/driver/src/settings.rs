@@ -6,7 +6,7 @@
 //! {N: 1000}  {eps: 1e-5}  {X: points.npy}  4 sites, seed 0
 //! ```
 
-use crate::arguments::{BindArguments, Data, DeviceKind, PlanArguments, RunArguments};
+use crate::arguments::{BindArguments, Data, DeviceKind, PlanArguments, RunArguments, Save};
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
@@ -27,6 +27,10 @@ pub struct Settings {
     pub numbers: BTreeMap<String, Scalar>,
     /// Files that outputs and other definitions are written to.
     pub saves: BTreeMap<String, PathBuf>,
+    /// An archive for all outputs that have no file of their own.
+    pub archive: Option<PathBuf>,
+    /// True if the run stops at the first statement that gives NaN.
+    pub check_nan: bool,
     /// Definitions that are printed beside the outputs.
     pub shows: Vec<String>,
     /// Number of sites; `None`: one, or under a launcher the number of ranks.
@@ -109,7 +113,18 @@ impl Settings {
 
     /// Takes over what only a run needs.
     pub fn run(&mut self, arguments: RunArguments) {
-        self.saves.extend(arguments.saves);
+        for save in arguments.saves {
+            match save {
+                Save::One(name, path) => drop(self.saves.insert(name, path)),
+                Save::All(path) => self.archive = Some(path),
+            }
+        }
+        self.check_nan |= arguments.check_nan;
+        if self.check_nan {
+            // The statements of the text are computed, not equivalent ones, so that the first with NaN is one of them.
+            let rules = einc_core::rules::logic().into_iter();
+            self.criteria.disabled_rules = rules.map(|rule| rule.name.to_owned()).collect();
+        }
         self.shows.extend(arguments.shows);
         self.seed = arguments.seed;
         self.threads = arguments.threads.map(|threads| threads as usize);

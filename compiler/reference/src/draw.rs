@@ -47,6 +47,7 @@ fn element(draw: &Draw<'_>, key: &[u8; 32], order: &[u64], number: u64) -> Scala
         Source::Full(value @ Scalar::Float(_)) => real(value.as_f64()),
         Source::Full(value) => convert(*value, draw.dtype.compute()),
         Source::Iota => whole(number as i64),
+        Source::Numbers(values) => convert(values[number as usize], draw.dtype.compute()),
         Source::Permutation => whole(order[number as usize] as i64),
         Source::Uniform { lo, hi } => {
             let value = lo + (hi - lo) * unit(first);

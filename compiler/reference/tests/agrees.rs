@@ -342,6 +342,10 @@ fn sources_are_the_same_numbers() {
     let sources = [
         (Source::Full(ein_plan::Scalar::Float(2.5)), vec![5, 7]),
         (Source::Iota, vec![5, 7]),
+        (
+            Source::Numbers((0..35).map(|n| ein_plan::Scalar::Int(n % 3)).collect()),
+            vec![5, 7],
+        ),
         (Source::Permutation, vec![23]),
         (Source::Uniform { lo: -1.0, hi: 2.0 }, vec![5, 7]),
         (

@@ -76,8 +76,11 @@ pub enum ItemKind {
     UseLibrary { path: Name },
     /// `use "layers.ein"`.
     UseFile { path: StringLiteral },
-    /// `assert D % H == 0`.
-    Assert { condition: Expr },
+    /// `assert D % H == 0`, `assert all[n] (x[n] > 0), "x must be positive"`.
+    Assert {
+        condition: Expr,
+        message: Option<StringLiteral>,
+    },
     /// `fn f(x[n], k = 2) -> y[n] { … }` or `fn f(x) = …`.
     Function(Function),
     /// `module linear(D, H)(x[.., D]) -> y[.., H] { … }`.
@@ -242,11 +245,12 @@ pub enum Statement {
         value: Expr,
         span: Span,
     },
-    /// `G[tok[n], d]: f32[V, D] += …`.
+    /// `G[tok[n], d]: f32[V, D] += …`; with `else drop` behind the left side, values without a place are left out.
     Scatter {
         target: Target,
         ty: Option<Type>,
         combine: Combine,
+        drops: bool,
         value: Expr,
         span: Span,
     },
@@ -423,6 +427,11 @@ pub enum Binary {
     LessEqual,
     Greater,
     GreaterEqual,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
     And,
     Or,
 }

@@ -83,7 +83,7 @@ impl Check<'_> {
                 self.target(target);
                 self.expr(value);
             }
-            ItemKind::Assert { condition } => self.expr(condition),
+            ItemKind::Assert { condition, .. } => self.expr(condition),
             ItemKind::Function(function) => match &function.body {
                 FunctionBody::Expression(value) => self.expr(value),
                 FunctionBody::Block { body, .. } => self.items(body, Some("a function")),

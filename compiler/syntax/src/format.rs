@@ -10,7 +10,7 @@
 //! ```
 
 use crate::{
-    layout::{self, is_layout},
+    layout::{self, counts, is_layout},
     lexer::{self, Lexeme, Token},
     parse,
 };
@@ -146,7 +146,9 @@ fn roles(text: &str, lexemes: &[Lexeme]) -> Vec<Role> {
                 let reduction = token == OpenBracket
                     && before.is_some_and(|b| {
                         let word = &text[lexemes[b].start as usize..lexemes[b].end as usize];
-                        lexemes[b].token == Path && Reducer::from_name(word).is_some()
+                        let counted = || word == "count" && counts(lexemes, at);
+                        lexemes[b].token == Path
+                            && (Reducer::from_name(word).is_some() || counted())
                     });
                 squares += usize::from(token == OpenBracket);
                 stack.push(Open {

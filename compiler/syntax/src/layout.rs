@@ -156,6 +156,10 @@ impl Reader<'_> {
             return lexeme;
         }
         let word = &self.text[lexeme.start as usize..lexeme.end as usize];
+        if word == "count" && counts(self.lexemes, self.at) {
+            let token = Token::Count;
+            return Lexeme { token, ..lexeme };
+        }
         let Some(reduction) = Reduction::from_name(word) else {
             return lexeme;
         };
@@ -196,6 +200,28 @@ impl Reader<'_> {
             _ => lexeme,
         }
     }
+}
+
+/// Returns whether brackets begin at a token, and behind them stands what is counted: `count[i] (x[i] > 1)`, not `count[i] + 1`.
+pub fn counts(lexemes: &[Lexeme], at: usize) -> bool {
+    let mut tokens = lexemes[at..].iter().map(|lexeme| lexeme.token);
+    if tokens.next() != Some(Token::OpenBracket) {
+        return false;
+    }
+    let mut open = 1usize;
+    for token in tokens.by_ref() {
+        match token {
+            Token::OpenBracket | Token::OpenParen => open += 1,
+            Token::CloseBracket | Token::CloseParen => open = open.saturating_sub(1),
+            Token::Semicolon | Token::OpenBrace | Token::CloseBrace => return false,
+            _ => {}
+        }
+        if open == 0 {
+            break;
+        }
+    }
+    let next = tokens.next();
+    next.is_some_and(|next| matches!(next, Token::OpenParen | Token::Not) || next.begins_operand())
 }
 
 /// If the tokens from `at` begin like a definition or a setting (`y[i] =`, `a, b =`, `next y =`, `loss:`), the sign

@@ -78,6 +78,10 @@ pub enum Token {
     #[token("f32")]
     #[token("f64")]
     #[token("u8")]
+    #[token("u16")]
+    #[token("u32")]
+    #[token("i8")]
+    #[token("i16")]
     #[token("i32")]
     #[token("i64")]
     #[token("bool")]
@@ -102,6 +106,8 @@ pub enum Token {
     Group,
     #[token("for")]
     For,
+    #[token("xor")]
+    Xor,
 
     // Names and literals.
     /// A part of a path is a name or, of an array of instances, a number: `enc.3.att.wq`.
@@ -128,6 +134,14 @@ pub enum Token {
     Percent,
     #[token("^")]
     Caret,
+    #[token("&")]
+    Ampersand,
+    #[token("|")]
+    Bar,
+    #[token("<<")]
+    ShiftLeft,
+    #[token(">>")]
+    ShiftRight,
     #[token("==")]
     Equal,
     #[token("!=")]
@@ -168,7 +182,7 @@ pub enum Token {
     CloseBrace,
 
     /// What other languages write, and no token here.
-    #[regex(r"&&?|\|\|?|!|\*\*|:=|=>|[-*/%^]=|===|'[^'\n]*'|/\*")]
+    #[regex(r"&&|\|\||!|\*\*|:=|=>|[-*/%^]=|===|'[^'\n]*'|/\*")]
     /// A string without its closing quote.
     #[regex(r#""([^"\\\n]|\\[^\n])*\\?"#)]
     Bad,
@@ -176,6 +190,8 @@ pub enum Token {
     // Made by the layout pass.
     /// The name of a reduction before `[`.
     Reduction(Reduction),
+    /// `count` before the indices that it counts over.
+    Count,
     /// `max =` after `]`.
     MaxAssign,
     /// `min =` after `]`.
@@ -263,6 +279,10 @@ impl Token {
                 | Slash
                 | Percent
                 | Caret
+                | Ampersand
+                | Bar
+                | ShiftLeft
+                | ShiftRight
                 | Equal
                 | NotEqual
                 | Less
@@ -279,7 +299,7 @@ impl Token {
         use Token::*;
         matches!(
             self,
-            Path | Over | By | Shuffle | Every | Keep | On | Then | Group | For
+            Path | Over | By | Shuffle | Every | Keep | On | Then | Group | For | Xor
         )
     }
 
@@ -327,7 +347,15 @@ impl Token {
         self.is_name()
             || matches!(
                 self,
-                True | False | Constant | Element | Integer | Float | String | Next | Reduction(_)
+                True | False
+                    | Constant
+                    | Element
+                    | Integer
+                    | Float
+                    | String
+                    | Next
+                    | Reduction(_)
+                    | Count
             )
     }
 }

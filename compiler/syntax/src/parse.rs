@@ -66,16 +66,19 @@ impl Parser<'_> {
     fn items(&mut self, block: layout::Block) -> Vec<Item> {
         let mut items = Vec::with_capacity(block.lines.len());
         for mut line in block.lines {
-            let mut item = match self.line(&mut line, Token::ItemStart) {
-                Some(tree::Line::Item(item)) => item,
-                _ => Item {
+            let parsed = match self.line(&mut line, Token::ItemStart) {
+                Some(tree::Line::Items(parsed)) => parsed,
+                _ => vec![Item {
                     kind: ItemKind::Error(self.declared(&line.tokens)),
                     span: self.place(&line.tokens),
                     doc: None,
-                },
+                }],
             };
-            item.doc = self.doc(&line.doc);
-            items.push(item);
+            let doc = self.doc(&line.doc);
+            items.extend(parsed.into_iter().map(|item| Item {
+                doc: doc.clone(),
+                ..item
+            }));
         }
         items
     }

@@ -58,12 +58,21 @@ pub fn unbox<T>(items: Vec<Box<T>>) -> Vec<T> {
 /// What a line of the file can be.
 #[allow(clippy::large_enum_variant)] // on its way into a list of items
 pub enum Line {
-    /// An item of a file or a body.
-    Item(Item),
+    /// Items of a file or a body: one, or the dims of `dim N, M`.
+    Items(Vec<Item>),
     /// A line of a `train` block.
     Entry(TrainEntry),
     /// Settings of a `group`.
     Settings(Vec<Argument>),
+}
+
+/// The word of a reduction.
+#[derive(Clone, Copy)]
+pub enum ReductionWord {
+    /// `sum`, `max`, …
+    Of(Reduction),
+    /// `count`: the sum of truth values as whole numbers.
+    Count,
 }
 
 /// The content of braces that has been parsed before the line that holds them.
@@ -232,12 +241,19 @@ impl<'text> Builder<'text> {
         })
     }
 
-    /// A scatter; several left sides are an error.
+    /// The dims of `dim N, M = 3`.
+    pub fn dims(&self, first: Box<Item>, rest: Vec<Box<Item>>) -> Vec<Item> {
+        let mut items = vec![*first];
+        items.extend(unbox(rest));
+        items
+    }
+
+    /// A scatter; several left sides are an error, and so is anything but `drop` behind `else`.
     pub fn scatter(
         &mut self,
         start: u32,
         end: u32,
-        targets: Vec<Box<Target>>,
+        (targets, outside): (Vec<Box<Target>>, Option<Name>),
         ty: Option<Box<Type>>,
         combine: Combine,
         value: Expr,
@@ -252,10 +268,21 @@ impl<'text> Builder<'text> {
                     .help("write a statement for each"),
             );
         }
+        if let Some(outside) = outside.as_ref().filter(|word| word.text != "drop") {
+            self.diagnostics.push(
+                Diagnostic::error(
+                    "E0114",
+                    "behind `else` stands what becomes of places outside",
+                )
+                .at(outside.span, "expected `drop`")
+                .help("`g[at[n]] else drop: f32[V] += x[n]` leaves out what has no place in `g`"),
+            );
+        }
         Box::new(Statement::Scatter {
             target: *target,
             ty: ty.map(|ty| *ty),
             combine,
+            drops: outside.is_some(),
             value,
             span: self.span(start, end),
         })
@@ -406,10 +433,14 @@ impl<'text> Builder<'text> {
         &mut self,
         start: u32,
         end: u32,
-        (reduction, name_start, name_end): (Reduction, u32, u32),
+        (word, name_start, name_end): (ReductionWord, u32, u32),
         indices: Measured<Vec<Position>>,
         body: Measured<Expr>,
     ) -> Measured<Expr> {
+        let (reduction, body) = match word {
+            ReductionWord::Of(reduction) => (reduction, body),
+            ReductionWord::Count => (Reduction::Sum, self.truth_as_number(body)),
+        };
         let kind = ExprKind::Reduce {
             reduction,
             reduction_span: self.span(name_start, name_end),
@@ -417,6 +448,17 @@ impl<'text> Builder<'text> {
             body: body.node,
         };
         self.node(start, end, indices.depth.max(body.depth), kind)
+    }
+
+    /// `i64(truth and true)`: 1 where it holds and 0 elsewhere; a number in its place is an error.
+    fn truth_as_number(&mut self, truth: Measured<Expr>) -> Measured<Expr> {
+        let Span { start, end, .. } = truth.node.span;
+        let place = (start, end);
+        let yes = self.leaf(place, ExprKind::Bool(true));
+        let truth = self.binary(start, end, Binary::And, place, truth, yes);
+        let callee = self.leaf(place, ExprKind::Name(DType::I64.name().to_owned()));
+        let argument = truth.map(|value| Argument { name: None, value });
+        self.call(start, end, callee, vec![argument])
     }
 
     /// `base[positions]`.

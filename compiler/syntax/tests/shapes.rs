@@ -94,6 +94,11 @@ fn sign(operator: Binary) -> &'static str {
         Binary::LessEqual => "<=",
         Binary::Greater => ">",
         Binary::GreaterEqual => ">=",
+        Binary::BitAnd => "&",
+        Binary::BitOr => "|",
+        Binary::BitXor => "xor",
+        Binary::ShiftLeft => "<<",
+        Binary::ShiftRight => ">>",
         Binary::And => "and",
         Binary::Or => "or",
     }

@@ -26,6 +26,14 @@ pub enum Data {
     F64(Vec<f64>),
     /// Bytes.
     U8(Vec<u8>),
+    /// Integers of u16.
+    U16(Vec<u16>),
+    /// Integers of u32.
+    U32(Vec<u32>),
+    /// Integers of i8.
+    I8(Vec<i8>),
+    /// Integers of i16.
+    I16(Vec<i16>),
     /// 32-bit integers.
     I32(Vec<i32>),
     /// 64-bit integers.
@@ -44,6 +52,10 @@ macro_rules! each_data {
             $crate::Data::F32($v) => $body,
             $crate::Data::F64($v) => $body,
             $crate::Data::U8($v) => $body,
+            $crate::Data::U16($v) => $body,
+            $crate::Data::U32($v) => $body,
+            $crate::Data::I8($v) => $body,
+            $crate::Data::I16($v) => $body,
             $crate::Data::I32($v) => $body,
             $crate::Data::I64($v) => $body,
             $crate::Data::Bool($v) => $body,
@@ -78,6 +90,10 @@ impl Data {
             DType::F32 => Data::F32(vec![0.0; n]),
             DType::F64 => Data::F64(vec![0.0; n]),
             DType::U8 => Data::U8(vec![0; n]),
+            DType::U16 => Data::U16(vec![0; n]),
+            DType::U32 => Data::U32(vec![0; n]),
+            DType::I8 => Data::I8(vec![0; n]),
+            DType::I16 => Data::I16(vec![0; n]),
             DType::I32 => Data::I32(vec![0; n]),
             DType::I64 => Data::I64(vec![0; n]),
             DType::Bool => Data::Bool(vec![0; n]),
@@ -107,6 +123,10 @@ impl Data {
             Data::F32(_) => DType::F32,
             Data::F64(_) => DType::F64,
             Data::U8(_) => DType::U8,
+            Data::U16(_) => DType::U16,
+            Data::U32(_) => DType::U32,
+            Data::I8(_) => DType::I8,
+            Data::I16(_) => DType::I16,
             Data::I32(_) => DType::I32,
             Data::I64(_) => DType::I64,
             Data::Bool(_) => DType::Bool,
@@ -131,6 +151,10 @@ impl Data {
             Data::F32(v) => Scalar::Float(f64::from(v[at])),
             Data::F64(v) => Scalar::Float(v[at]),
             Data::U8(v) => Scalar::Int(i64::from(v[at])),
+            Data::U16(v) => Scalar::Int(i64::from(v[at])),
+            Data::U32(v) => Scalar::Int(i64::from(v[at])),
+            Data::I8(v) => Scalar::Int(i64::from(v[at])),
+            Data::I16(v) => Scalar::Int(i64::from(v[at])),
             Data::I32(v) => Scalar::Int(i64::from(v[at])),
             Data::I64(v) => Scalar::Int(v[at]),
             Data::Bool(v) => Scalar::Bool(v[at] != 0),

@@ -18,6 +18,10 @@ pub(crate) fn push(values: &mut Data, word: &str) -> Result<(), String> {
         Data::F32(v) => word.parse().map(|x| v.push(x)).ok(),
         Data::F64(v) => word.parse().map(|x| v.push(x)).ok(),
         Data::U8(v) => integer(word).map(|x| v.push(x)),
+        Data::U16(v) => integer(word).map(|x| v.push(x)),
+        Data::U32(v) => integer(word).map(|x| v.push(x)),
+        Data::I8(v) => integer(word).map(|x| v.push(x)),
+        Data::I16(v) => integer(word).map(|x| v.push(x)),
         Data::I32(v) => integer(word).map(|x| v.push(x)),
         Data::I64(v) => integer(word).map(|x| v.push(x)),
         Data::Bool(v) => integer(word).filter(|x| *x <= 1).map(|x: u8| v.push(x)),
@@ -50,7 +54,9 @@ pub(crate) fn push_negated(values: &mut Data) -> bool {
         Data::F64(v) => v.extend(v.last().map(|x| -*x)),
         Data::I32(v) => v.extend(v.last().map(|x| x.wrapping_neg())),
         Data::I64(v) => v.extend(v.last().map(|x| x.wrapping_neg())),
-        Data::U8(_) | Data::Bool(_) => return false,
+        Data::I8(v) => v.extend(v.last().map(|x| x.wrapping_neg())),
+        Data::I16(v) => v.extend(v.last().map(|x| x.wrapping_neg())),
+        Data::U8(_) | Data::U16(_) | Data::U32(_) | Data::Bool(_) => return false,
     }
     true
 }

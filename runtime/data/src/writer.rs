@@ -8,7 +8,7 @@
 //! ```
 
 use crate::error::{DataError, Place, UNWRITABLE, plain};
-use crate::format::{Format, Pack};
+use crate::format::{Format, Pack, Run};
 use crate::header::Header;
 use crate::reader::kind;
 use crate::temporary::{folder, hidden, join, make, reserve, take_name, write_box};
@@ -90,6 +90,11 @@ pub fn supported(path: &Path) -> Result<(), DataError> {
 }
 
 impl Writer {
+    /// Returns whether several outputs may have this path: they are arrays of one file then.
+    pub fn holds_several(path: &Path) -> bool {
+        Format::of(path, false).is_ok_and(Format::holds_several)
+    }
+
     /// Makes the temporary with its full size (site 0). `token` tells runs apart that write the same target at
     /// once; all sites of a run give the same. `key` names the array in a .npz or .safetensors file (without
     /// one: the file's name without its extension); a .npy file has none.
@@ -158,10 +163,18 @@ impl Writer {
     /// Replaces the target by the temporary (site 0, when every site has written). The target keeps its
     /// permissions; on failure it stays as it was.
     pub fn finish(self) -> Result<(), DataError> {
-        match self.replace() {
+        Writer::finish_together(vec![self])
+    }
+
+    /// [`Writer::finish`] of the arrays of one `.npz` file, in their order, or of one array.
+    pub fn finish_together(writers: Vec<Writer>) -> Result<(), DataError> {
+        let Some(first) = writers.first() else {
+            return Ok(());
+        };
+        match Writer::replace(&writers) {
             Ok(()) => Ok(()),
-            // Dropping this writer removes the temporary.
-            Err(error) => Err(self.place.write_failed(&error)),
+            // Dropping the writers removes the temporaries.
+            Err(error) => Err(first.place.write_failed(&error)),
         }
     }
 
@@ -170,21 +183,35 @@ impl Writer {
         self.owner = true;
     }
 
-    fn replace(&self) -> io::Result<()> {
-        let finished = match self.pack {
-            None => self.temporary.clone(),
-            Some(pack) => {
-                let packed = self.packed();
-                let file = OpenOptions::new().read(true).write(true).open(&packed)?;
-                (pack.run)(&self.file, &file, &self.key, self.size())?;
-                file.sync_all()?;
-                packed
+    fn replace(writers: &[Writer]) -> io::Result<()> {
+        let Some((first, others)) = writers.split_first() else {
+            return Ok(());
+        };
+        let Some(pack) = first.pack else {
+            first.file.sync_all()?;
+            take_name(&first.temporary, &first.target)?;
+            return Writer::replace(others);
+        };
+        let packed = first.packed();
+        let file = OpenOptions::new().read(true).write(true).open(&packed)?;
+        let rest = match pack.run {
+            Run::One(run) => {
+                run(&first.file, &file, &first.key, first.size())?;
+                others
+            }
+            Run::Several(run) => {
+                // The room that was made for the others is that of the first now.
+                for other in others {
+                    std::fs::remove_file(other.packed())?;
+                }
+                let arrays = writers.iter().map(|w| (&w.file, w.key.as_str(), w.size()));
+                run(&arrays.collect::<Vec<_>>(), &file)?;
+                &[]
             }
         };
-        if self.pack.is_none() {
-            self.file.sync_all()?;
-        }
-        take_name(&finished, &self.target)
+        file.sync_all()?;
+        take_name(&packed, &first.target)?;
+        Writer::replace(rest)
     }
 
     /// Bytes of head and elements.

@@ -94,6 +94,10 @@ fn both_orders_byte_orders_and_all_versions() {
             DType::F32 => "f4",
             DType::F64 => "f8",
             DType::U8 => "u1",
+            DType::U16 => "u2",
+            DType::U32 => "u4",
+            DType::I8 => "i1",
+            DType::I16 => "i2",
             DType::I32 => "i4",
             DType::I64 => "i8",
             DType::Bool => "b1",
@@ -195,11 +199,12 @@ fn long_and_short_runs() {
 /// The formula of `support::value`, in Python.
 const FORMULA: &str = r#"
 import numpy as np
-types = {"f16": "f2", "f32": "f4", "f64": "f8", "u8": "u1", "i32": "i4", "i64": "i8", "bool": "b1"}
+types = {"f16": "f2", "f32": "f4", "f64": "f8", "u8": "u1", "u16": "u2", "u32": "u4", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "bool": "b1"}
 shapes = [(), (0,), (1,), (7,), (3, 5), (0, 4), (5, 0), (2, 3, 4), (1, 6, 1, 2)]
 def numbered(name, shape):
     n = np.arange(int(np.prod(shape, dtype="i8"))).reshape(shape)
-    v = n % 3 == 0 if name == "bool" else (n * 7 + 3) % 251 if name == "u8" else (n * 7 + 3) % 1009 - 500
+    v = n * 7 + 3
+    v = n % 3 == 0 if name == "bool" else v % 251 if name == "u8" else v % 251 - 125 if name == "i8" else v % 1009 if name[0] == "u" else v % 1009 - 500
     return v.astype(types[name])
 "#;
 

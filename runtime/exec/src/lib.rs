@@ -73,6 +73,10 @@ pub struct Options {
     pub inputs: BTreeMap<String, FileRef>,
     /// Files for outputs, by name; they replace the program's.
     pub saves: BTreeMap<String, PathBuf>,
+    /// An archive for all outputs that have no file of their own.
+    pub archive: Option<PathBuf>,
+    /// Whether the run stops at the first statement that gives NaN.
+    pub check_nan: bool,
     /// What is noted of every step.
     pub note: Note,
     /// Folder for what rests on disk, if the plan says so.
@@ -94,6 +98,8 @@ impl Options {
             base: PathBuf::new(),
             inputs: BTreeMap::new(),
             saves: BTreeMap::new(),
+            archive: None,
+            check_nan: false,
             note: Note::default(),
             spill: PathBuf::new(),
             patience: None,

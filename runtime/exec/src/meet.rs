@@ -47,12 +47,16 @@ pub(crate) fn meet(
         base: _,
         inputs,
         saves,
+        archive,
+        check_nan,
         note,
         patience: _,
         spill: _,
         keeping: _,
     } = options;
-    let given = hash(format!("{} {seed} {inputs:?} {saves:?} {note:?}", device.name()).as_bytes());
+    let device = device.name();
+    let given = format!("{device} {seed} {inputs:?} {saves:?} {archive:?} {check_nan} {note:?}");
+    let given = hash(given.as_bytes());
     let mine = vec![fingerprint as i64, given as i64, token as i64];
     let all = share_numbers(comm, mine)?;
     let differs = |what: usize| all.iter().position(|site| site[what] != all[0][what]);

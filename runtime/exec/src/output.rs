@@ -1,7 +1,8 @@
 //! What a run gives out: files that all sites write in place, and small outputs or corners printed at site 0.
 //!
 //! No site ever holds a whole distributed output. Files replace their targets only when every site has
-//! written all of them; after a failure anywhere the targets are as they were. Must not know formats.
+//! written all of them; after a failure anywhere the targets are as they were. Outputs with one `.npz` file as their target are
+//! its arrays. Before anything is given out, all assertions have to hold. Must not know formats.
 //!
 //! ```text
 //! C -> c.npy {i: 9/3} @ PART(i): site 0 makes the temporary; 0 writes rows 0..6, 1 rows 6..9; agree; rename
@@ -19,7 +20,7 @@ use ein_comm::Communicator;
 use ein_data::{DataError, Writer};
 use ein_device::{Buffer, BufferType};
 use ein_plan::relation::sender;
-use ein_plan::{Output, Plan};
+use ein_plan::{Output, Plan, Scalar};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,9 @@ pub(crate) fn check(plan: &Plan, options: &Options, token: &str) -> Result<(), R
         let Some(path) = target(output, options) else {
             continue;
         };
-        if let Some(other) = targets.insert(absolute(&path), &output.name) {
+        if let Some(other) = targets.insert(absolute(&path), &output.name)
+            && !Writer::holds_several(&path)
+        {
             return Err(RunError::new(
                 "E0723",
                 ErrorKind::Output,
@@ -54,7 +57,12 @@ pub(crate) fn check(plan: &Plan, options: &Options, token: &str) -> Result<(), R
             )
             .in_output(plan, number));
         }
-        let made = open(Writer::create, output, &path, token);
+        let made = open(
+            Writer::create,
+            output,
+            &path,
+            &own_token(token, number, &path),
+        );
         writers.push(made.map_err(|error| write_error(error).in_output(plan, number))?);
     }
     writers.into_iter().for_each(Writer::discard);
@@ -69,8 +77,9 @@ pub(crate) fn outputs(
     held: Held<'_>,
     token: &str,
 ) -> Result<Given, RunError> {
+    asserted(plan, comm, held)?;
     let mut printed = vec![];
-    for output in plan.outputs.iter().filter(|output| output.file.is_none()) {
+    for output in given(plan).filter(|output| output.file.is_none()) {
         printed.extend(print(plan, comm, held, output)?);
     }
     let files: Vec<(usize, &Output, PathBuf)> = plan
@@ -89,10 +98,46 @@ pub(crate) fn outputs(
     Ok((printed, saved))
 }
 
+/// The outputs that are printed or written.
+fn given(plan: &Plan) -> impl Iterator<Item = &Output> {
+    plan.outputs
+        .iter()
+        .filter(|output| output.asserts.is_none())
+}
+
+/// Stops the run if an assertion does not hold; all sites agree on the first one.
+fn asserted(plan: &Plan, comm: &dyn Communicator, held: Held<'_>) -> Result<(), RunError> {
+    for (number, output) in plan.outputs.iter().enumerate() {
+        let Some(message) = &output.asserts else {
+            continue;
+        };
+        let printed = print(plan, comm, held, output)?;
+        let holds =
+            printed.is_none_or(|printed| printed.values.data().get(0) == Scalar::Bool(true));
+        let failure = (!holds).then(|| {
+            RunError::new("E0727", ErrorKind::Program, message.clone()).in_output(plan, number)
+        });
+        agree(comm, failure)?;
+    }
+    Ok(())
+}
+
 /// The file that an output is written to.
 fn target(output: &Output, options: &Options) -> Option<PathBuf> {
+    if output.asserts.is_some() {
+        return None;
+    }
     let named = options.saves.get(&output.name).cloned();
-    named.or_else(|| output.file.as_ref().map(PathBuf::from))
+    let own = named.or_else(|| output.file.as_ref().map(PathBuf::from));
+    own.or_else(|| options.archive.clone())
+}
+
+/// The token of an output's temporary: outputs of one archive are written to a temporary each.
+fn own_token(token: &str, number: usize, path: &Path) -> String {
+    match Writer::holds_several(path) {
+        true => format!("{token}-{number}"),
+        false => token.to_owned(),
+    }
 }
 
 /// The same path for the same file, as far as that can be told.
@@ -129,7 +174,7 @@ fn save(
     let mut writers = vec![];
     let mut opened = |opening: Opening| -> Option<RunError> {
         for (number, output, path) in files {
-            match open(opening, output, path, token) {
+            match open(opening, output, path, &own_token(token, *number, path)) {
                 Ok(writer) => writers.push(writer),
                 Err(error) => return Some(write_error(error).in_output(plan, *number)),
             }
@@ -158,9 +203,17 @@ fn save(
     }
     let mut failure = None;
     if first {
-        for ((number, _, _), writer) in files.iter().zip(writers) {
-            if let Err(error) = writer.finish() {
-                failure = Some(write_error(error).in_output(plan, *number));
+        let mut together: Vec<(usize, PathBuf, Vec<Writer>)> = vec![];
+        for ((number, _, path), writer) in files.iter().zip(writers) {
+            let path = absolute(path);
+            match together.iter_mut().find(|(_, of, _)| *of == path) {
+                Some((.., writers)) => writers.push(writer),
+                None => together.push((*number, path, vec![writer])),
+            }
+        }
+        for (number, _, writers) in together {
+            if let Err(error) = Writer::finish_together(writers) {
+                failure = Some(write_error(error).in_output(plan, number));
                 break;
             }
         }

@@ -295,7 +295,7 @@ impl<'a> Walker<'a> {
         // Where values are looked for that are not finite, what passes is held while it is looked at.
         let kept = numbers
             .iter()
-            .map(|n| self.looking || !self.schedule.passing[*n]);
+            .map(|n| self.looking || self.options.check_nan || !self.schedule.passing[*n]);
         let kept: Vec<bool> = kept.collect();
         let (old, mut taken) = self.succeeded(sweep);
         match local::sweep(&self.place(), sweep, &kept, old, &self.schedule.kernels) {
@@ -349,7 +349,9 @@ impl<'a> Walker<'a> {
         self.current.store(first, Ordering::Relaxed);
         self.waits_for(first, count);
         let comm = *self.comm.inner();
-        if self.schedule.checks[first..first + count].contains(&true) {
+        // With `check_nan` any step may fail.
+        let checks = &self.schedule.checks[first..first + count];
+        if self.options.check_nan || checks.contains(&true) {
             agree(comm, self.failure.take())?;
         } else if let Some(error) = self.failure.take() {
             // Nothing was to fail here, so nobody asks.
@@ -446,6 +448,12 @@ impl<'a> Walker<'a> {
         if self.looking && self.schedule.of_loss[number] {
             self.look(number, &tuples);
         }
+        if self.options.check_nan
+            && let Some(error) = not_a_number(step, &tuples)
+        {
+            self.failure = Some(self.located(error, number));
+            return;
+        }
         self.store.insert(step.result.into(), tuples);
     }
 
@@ -490,6 +498,34 @@ impl<'a> Walker<'a> {
         let peak = all.iter().map(|site| site[2 * (steps + 1)] as u64);
         Ok((traffic, peak.collect()))
     }
+}
+
+/// The error that names the first NaN among the tuples of a step, if there is one.
+fn not_a_number(step: &Step, tuples: &Tuples) -> Option<RunError> {
+    for (key, tuple) in tuples {
+        for buffer in tuple.iter().filter(|buffer| buffer.dtype().is_float()) {
+            let array = buffer.to_host();
+            let data = array.data();
+            let Some(mut at) = (0..data.len()).find(|at| data.get(*at).as_f64().is_nan()) else {
+                continue;
+            };
+            let ranges = step.kind.ranges(key);
+            let mut place = vec![0; ranges.len()];
+            for (place, (start, count)) in place.iter_mut().zip(&ranges).rev() {
+                *place = start + at as u64 % count;
+                at /= *count as usize;
+            }
+            let places: Vec<String> = place.iter().map(u64::to_string).collect();
+            let name = &step.tensor;
+            let element = match places.is_empty() {
+                true => format!("`{name}`"),
+                false => format!("`{name}[{}]`", places.join(", ")),
+            };
+            let message = format!("{element} is NaN");
+            return Some(RunError::new("E0728", ErrorKind::Program, message));
+        }
+    }
+    None
 }
 
 /// Whether the tuples are what the step's type says.

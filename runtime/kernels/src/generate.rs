@@ -66,6 +66,21 @@ pub fn generate_in_round(
                 *to = n as i64;
             }
         }),
+        Source::Numbers(values) => match values.first() {
+            Some(Scalar::Int(_) | Scalar::Bool(_)) => whole(&mut array, &place, |first, to| {
+                for (to, value) in to.iter_mut().zip(&values[first as usize..]) {
+                    *to = match value {
+                        Scalar::Int(value) => *value,
+                        other => other.as_f64() as i64,
+                    };
+                }
+            }),
+            _ => real(&mut array, &place, |first, to| {
+                for (to, value) in to.iter_mut().zip(&values[first as usize..]) {
+                    *to = value.as_f64();
+                }
+            }),
+        },
         Source::Permutation => {
             let order = permutation(&key, shape.iter().product());
             whole(&mut array, &place, |first, to| {
@@ -148,6 +163,10 @@ fn full(array: &mut Array, value: Scalar) {
         Data::F32(v) => store!(v, real as f32),
         Data::F64(v) => store!(v, real),
         Data::U8(v) => store!(v, whole as u8),
+        Data::U16(v) => store!(v, whole as u16),
+        Data::U32(v) => store!(v, whole as u32),
+        Data::I8(v) => store!(v, whole as i8),
+        Data::I16(v) => store!(v, whole as i16),
         Data::I32(v) => store!(v, whole as i32),
         Data::I64(v) => store!(v, whole),
         Data::Bool(v) => store!(v, u8::from(real != 0.0)),
@@ -162,6 +181,10 @@ fn real(array: &mut Array, place: &Place, make: impl Fn(u64, &mut [f64]) + Sync)
         Data::F32(v) => fill(v, place, make, |x| x as f32),
         Data::F64(v) => fill(v, place, make, |x| x),
         Data::U8(v) => fill(v, place, make, |x| x.floor() as i64 as u8),
+        Data::U16(v) => fill(v, place, make, |x| x.floor() as i64 as u16),
+        Data::U32(v) => fill(v, place, make, |x| x.floor() as i64 as u32),
+        Data::I8(v) => fill(v, place, make, |x| x.floor() as i64 as i8),
+        Data::I16(v) => fill(v, place, make, |x| x.floor() as i64 as i16),
         Data::I32(v) => fill(v, place, make, |x| x.floor() as i64 as i32),
         Data::I64(v) => fill(v, place, make, |x| x.floor() as i64),
         Data::Bool(v) => fill(v, place, make, |x| u8::from(x != 0.0)),
@@ -176,6 +199,10 @@ fn whole(array: &mut Array, place: &Place, make: impl Fn(u64, &mut [i64]) + Sync
         Data::F32(v) => fill(v, place, make, |x| x as f64 as f32),
         Data::F64(v) => fill(v, place, make, |x| x as f64),
         Data::U8(v) => fill(v, place, make, |x| x as u8),
+        Data::U16(v) => fill(v, place, make, |x| x as u16),
+        Data::U32(v) => fill(v, place, make, |x| x as u32),
+        Data::I8(v) => fill(v, place, make, |x| x as i8),
+        Data::I16(v) => fill(v, place, make, |x| x as i16),
         Data::I32(v) => fill(v, place, make, |x| x as i32),
         Data::I64(v) => fill(v, place, make, |x| x),
         Data::Bool(v) => fill(v, place, make, |x| u8::from(x != 0)),

@@ -342,6 +342,7 @@ macro_rules! integers {
                 Function::Abs => map(to, a, |x: $t| x.wrapping_abs()),
                 Function::Sign => map(to, a, |x: $t| x.signum()),
                 Function::Relu => map(to, a, |x: $t| x.max(0)),
+                Function::Popcount => map(to, a, |x: $t| x.count_ones() as $t),
                 Function::Floor | Function::Ceil | Function::Round | Function::Stop => {
                     map(to, a, |x: $t| x)
                 }
@@ -382,6 +383,22 @@ macro_rules! integers {
                 Function::Min => zip(to, a, b, |x: $t, y: $t| x.min(y)),
                 Function::Max => zip(to, a, b, |x: $t, y: $t| x.max(y)),
                 Function::Within => to.copy_from_slice(a),
+                Function::BitAnd => zip(to, a, b, |x: $t, y: $t| x & y),
+                Function::BitOr => zip(to, a, b, |x: $t, y: $t| x | y),
+                Function::BitXor => zip(to, a, b, |x: $t, y: $t| x ^ y),
+                Function::ShiftLeft => zip(to, a, b, |x: $t, y: $t| {
+                    let within = (0..<$t>::BITS as $t).contains(&y);
+                    if within { x.wrapping_shl(y as u32) } else { 0 }
+                }),
+                Function::ShiftRight => zip(to, a, b, |x: $t, y: $t| {
+                    let within = (0..<$t>::BITS as $t).contains(&y);
+                    let sign = x >> (<$t>::BITS - 1);
+                    if within {
+                        x.wrapping_shr(y as u32)
+                    } else {
+                        sign
+                    }
+                }),
                 other => unreachable!("{} of two integers", other.name()),
             }
         }

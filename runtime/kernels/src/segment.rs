@@ -18,6 +18,10 @@ pub(crate) enum Segment<'a> {
     F32(&'a mut [f32]),
     F64(&'a mut [f64]),
     U8(&'a mut [u8]),
+    U16(&'a mut [u16]),
+    U32(&'a mut [u32]),
+    I8(&'a mut [i8]),
+    I16(&'a mut [i16]),
     I32(&'a mut [i32]),
     I64(&'a mut [i64]),
     Bool(&'a mut [u8]),
@@ -46,6 +50,22 @@ macro_rules! each_segment {
                 use Segment::U8 as $wrap;
                 $body
             }
+            Segment::U16($v) => {
+                use Segment::U16 as $wrap;
+                $body
+            }
+            Segment::U32($v) => {
+                use Segment::U32 as $wrap;
+                $body
+            }
+            Segment::I8($v) => {
+                use Segment::I8 as $wrap;
+                $body
+            }
+            Segment::I16($v) => {
+                use Segment::I16 as $wrap;
+                $body
+            }
             Segment::I32($v) => {
                 use Segment::I32 as $wrap;
                 $body
@@ -71,6 +91,10 @@ impl<'a> Segment<'a> {
             Data::F32(v) => Segment::F32(v),
             Data::F64(v) => Segment::F64(v),
             Data::U8(v) => Segment::U8(v),
+            Data::U16(v) => Segment::U16(v),
+            Data::U32(v) => Segment::U32(v),
+            Data::I8(v) => Segment::I8(v),
+            Data::I16(v) => Segment::I16(v),
             Data::I32(v) => Segment::I32(v),
             Data::I64(v) => Segment::I64(v),
             Data::Bool(v) => Segment::Bool(v),
@@ -88,6 +112,10 @@ impl<'a> Segment<'a> {
             Segment::F32(v) => behind(v),
             Segment::F64(v) => behind(v),
             Segment::U8(v) | Segment::Bool(v) => behind(v),
+            Segment::U16(v) => behind(v),
+            Segment::U32(v) => behind(v),
+            Segment::I8(v) => behind(v),
+            Segment::I16(v) => behind(v),
             Segment::I32(v) => behind(v),
             Segment::I64(v) => behind(v),
         }
@@ -111,7 +139,7 @@ impl<'a> Segment<'a> {
                 }
             };
         }
-        copied!(F16 BF16 F32 F64 U8 I32 I64 Bool);
+        copied!(F16 BF16 F32 F64 U8 U16 U32 I8 I16 I32 I64 Bool);
     }
 
     /// Copies the elements to those of the same type.
@@ -124,7 +152,7 @@ impl<'a> Segment<'a> {
                 }
             };
         }
-        copied!(F16 BF16 F32 F64 U8 I32 I64 Bool);
+        copied!(F16 BF16 F32 F64 U8 U16 U32 I8 I16 I32 I64 Bool);
     }
 
     /// Sets floats of a compute type to the one at `at`; whether that is 0.
@@ -149,6 +177,10 @@ impl<'a> Segment<'a> {
             Segment::F32(v) => v[at] = x as f32,
             Segment::F64(v) => v[at] = x,
             Segment::U8(v) => v[at] = x as i32 as u8,
+            Segment::U16(v) => v[at] = x as i64 as u16,
+            Segment::U32(v) => v[at] = x as i64 as u32,
+            Segment::I8(v) => v[at] = x as i64 as i8,
+            Segment::I16(v) => v[at] = x as i64 as i16,
             Segment::I32(v) => v[at] = x as i32,
             Segment::I64(v) => v[at] = x as i64,
             Segment::Bool(v) => v[at] = u8::from(x != 0.0),
@@ -180,6 +212,10 @@ impl<'a> Segment<'a> {
             Segment::F32(v) => v[at] = x as f32,
             Segment::F64(v) => v[at] = x as f64,
             Segment::U8(v) => v[at] = x as u8,
+            Segment::U16(v) => v[at] = x as u16,
+            Segment::U32(v) => v[at] = x as u32,
+            Segment::I8(v) => v[at] = x as i8,
+            Segment::I16(v) => v[at] = x as i16,
             Segment::I32(v) => v[at] = x as i32,
             Segment::I64(v) => v[at] = x,
             Segment::Bool(v) => v[at] = u8::from(x != 0),

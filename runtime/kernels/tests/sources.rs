@@ -32,6 +32,12 @@ fn boxes_of_every_source_and_type_are_parts_of_the_whole() {
     let sources = [
         Source::Full(Scalar::Float(1.5)),
         Source::Iota,
+        Source::Numbers((0..10500).map(|n| Scalar::Int(n % 2)).collect()),
+        Source::Numbers(
+            (0..10500)
+                .map(|n| Scalar::Float(f64::from(n % 7) / 4.0))
+                .collect(),
+        ),
         Source::Uniform { lo: -3.0, hi: 5.0 },
         Source::Normal {
             mean: 1.0,

@@ -3,7 +3,7 @@
 //! Must not know how arrays are laid out.
 //!
 //! ```text
-//! f16 bf16 f32 f64 u8 i32 i64 bool
+//! f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,14 @@ pub enum DType {
     F64,
     /// Unsigned byte; arithmetic is done in `I32`.
     U8,
+    /// Unsigned, 16 bits; arithmetic is done in `I32`.
+    U16,
+    /// Unsigned, 32 bits; arithmetic is done in `I64`.
+    U32,
+    /// Signed byte; arithmetic is done in `I32`.
+    I8,
+    /// Signed, 16 bits; arithmetic is done in `I32`.
+    I16,
     /// 32-bit integer, wrapping.
     I32,
     /// 64-bit integer, wrapping.
@@ -32,12 +40,16 @@ pub enum DType {
 
 impl DType {
     /// Every element type, in the order of the language reference.
-    pub const ALL: [DType; 8] = [
+    pub const ALL: [DType; 12] = [
         DType::F16,
         DType::BF16,
         DType::F32,
         DType::F64,
         DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::I8,
+        DType::I16,
         DType::I32,
         DType::I64,
         DType::Bool,
@@ -46,9 +58,9 @@ impl DType {
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {
-            DType::U8 | DType::Bool => 1,
-            DType::F16 | DType::BF16 => 2,
-            DType::F32 | DType::I32 => 4,
+            DType::U8 | DType::I8 | DType::Bool => 1,
+            DType::F16 | DType::BF16 | DType::U16 | DType::I16 => 2,
+            DType::F32 | DType::U32 | DType::I32 => 4,
             DType::F64 | DType::I64 => 8,
         }
     }
@@ -57,7 +69,8 @@ impl DType {
     pub const fn compute(self) -> DType {
         match self {
             DType::F16 | DType::BF16 => DType::F32,
-            DType::U8 => DType::I32,
+            DType::U8 | DType::U16 | DType::I8 | DType::I16 => DType::I32,
+            DType::U32 => DType::I64,
             other => other,
         }
     }
@@ -69,7 +82,21 @@ impl DType {
 
     /// Whether this is an integer type (`bool` is not).
     pub const fn is_integer(self) -> bool {
-        matches!(self, DType::U8 | DType::I32 | DType::I64)
+        self.whole_range().is_some()
+    }
+
+    /// The least and the greatest value of an integer type.
+    pub const fn whole_range(self) -> Option<(i64, i64)> {
+        Some(match self {
+            DType::U8 => (0, u8::MAX as i64),
+            DType::U16 => (0, u16::MAX as i64),
+            DType::U32 => (0, u32::MAX as i64),
+            DType::I8 => (i8::MIN as i64, i8::MAX as i64),
+            DType::I16 => (i16::MIN as i64, i16::MAX as i64),
+            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+            DType::I64 => (i64::MIN, i64::MAX),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::Bool => return None,
+        })
     }
 
     /// The name used in the language.
@@ -80,6 +107,10 @@ impl DType {
             DType::F32 => "f32",
             DType::F64 => "f64",
             DType::U8 => "u8",
+            DType::U16 => "u16",
+            DType::U32 => "u32",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
             DType::I32 => "i32",
             DType::I64 => "i64",
             DType::Bool => "bool",

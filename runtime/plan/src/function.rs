@@ -71,6 +71,19 @@ functions! {
     /// select(c, a, b): a where c, else b. Only the taken branch is evaluated at a point, so what only the
     /// other would read may be out of range.
     Select "select" 3 1;
+    /// The bits of both; of integers.
+    BitAnd "bitand" 2 1;
+    /// The bits of either; of integers.
+    BitOr "bitor" 2 1;
+    /// The bits of one and not the other; of integers.
+    BitXor "bitxor" 2 1;
+    /// The bits of a moved up by b places; 0 where b is negative, or no less than the bits of the type.
+    ShiftLeft "shl" 2 1;
+    /// The bits of a moved down by b places, with the sign kept; the sign alone (0 or -1) where b is negative, or no less than the
+    /// bits of the type.
+    ShiftRight "shr" 2 1;
+    /// How many bits are 1; of integers, in their own type.
+    Popcount "popcount" 1 2;
     /// -a.
     Neg "neg" 1 1;
     /// not a.
@@ -207,6 +220,22 @@ pub fn floor_quotient(a: f64, b: f64) -> f64 {
     if beyond { floor - 1.0 } else { floor }
 }
 
+/// What `a << b` is, in a type of so many bits; the caller wraps.
+pub const fn shift_left(a: i64, b: i64, bits: u32) -> i64 {
+    match b >= 0 && b < bits as i64 {
+        true => a << b,
+        false => 0,
+    }
+}
+
+/// What `a >> b` is, in a type of so many bits.
+pub const fn shift_right(a: i64, b: i64, bits: u32) -> i64 {
+    match b >= 0 && b < bits as i64 {
+        true => a >> b,
+        false => a >> 63,
+    }
+}
+
 impl Function {
     /// Whether it is an operation on whole vectors or matrices ([`crate::library`]) rather than on values.
     pub const fn is_library(self) -> bool {
@@ -259,10 +288,9 @@ impl Function {
             | Exp2 | Log2 | Log10 | Cbrt | Hypot | Erfc | Erfinv | Lgamma | Polygamma
             | Nextafter => true,
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | And | Or | Eq | Ne | Lt | Le
-            | Gt | Ge | Select | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop
-            | Within | Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu => {
-                false
-            }
+            | Gt | Ge | BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount | Select
+            | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop | Within | Solve
+            | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu => false,
         }
     }
 
@@ -307,6 +335,12 @@ impl Function {
             Stop => Ok(first),
             Within if same && first == DType::I64 => Ok(first),
             Within => wants("whole numbers of 64 bits"),
+            BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount => {
+                match same && first.is_integer() {
+                    true => Ok(first),
+                    false => wants("integers of one type"),
+                }
+            }
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | Neg | Abs | Sign | Relu
             | Floor | Ceil | Round
                 if same && first != DType::Bool =>

@@ -45,7 +45,7 @@ pub mod work;
 pub use dtype::{DType, Scalar};
 pub use fault::{Fault, KernelError, Problem};
 pub use format::Format;
-pub use function::{Function, floor_quotient, remainder};
+pub use function::{Function, floor_quotient, remainder, shift_left, shift_right};
 pub use ids::{KernelId, Origin, RelationId};
 pub use kernel::{Affine, Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
 pub use library::Library;

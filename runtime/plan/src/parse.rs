@@ -165,6 +165,10 @@ fn output(line: &mut Line<'_>, plan: &Plan) -> Result<Output> {
     line.expect("[")?;
     let shape = line.list("]", Line::integer)?;
     let (replaces, file) = line.destination()?;
+    let asserts = line
+        .eat_word("asserts")
+        .then(|| line.quoted())
+        .transpose()?;
     Ok(Output {
         name,
         relation,
@@ -172,6 +176,7 @@ fn output(line: &mut Line<'_>, plan: &Plan) -> Result<Output> {
         shape,
         replaces,
         file,
+        asserts,
         origin: line.origin(&plan.files)?,
     })
 }

@@ -203,6 +203,8 @@ pub struct Output {
     pub replaces: Option<String>,
     /// The file of `output x -> "file"`, resolved; `--save` may replace or add it. `None`: printed.
     pub file: Option<String>,
+    /// The message with which a run stops if this truth value is false. Then nothing is printed or written. `None`: given out.
+    pub asserts: Option<String>,
     /// Where the output is declared.
     pub origin: Origin,
 }

@@ -156,6 +156,10 @@ impl Display for Source {
             Source::Unbound => f.write_str("unbound"),
             Source::Full(value) => write!(f, "full({})", number(*value, None)),
             Source::Iota => f.write_str("iota"),
+            Source::Numbers(values) => {
+                let values: Vec<String> = values.iter().map(|v| number(*v, None)).collect();
+                write!(f, "numbers({})", values.join(", "))
+            }
             Source::Uniform { lo, hi } => write!(f, "uniform({lo:?}, {hi:?})"),
             Source::Normal { mean, std } => write!(f, "normal({mean:?}, {std:?})"),
             Source::Bernoulli { p } => write!(f, "bernoulli({p:?})"),
@@ -513,7 +517,13 @@ impl Plan {
         let (name, relation) = (Name(&output.name), output.relation);
         let (dtype, shape) = (output.dtype, list(&output.shape));
         let to = destination(output.replaces.as_deref(), output.file.as_deref());
+        let asserts = assertion(output.asserts.as_deref());
         let origin = origin(output.origin, &self.files);
-        format!("output {name} = {relation}: {dtype}[{shape}]{to}{origin}")
+        format!("output {name} = {relation}: {dtype}[{shape}]{to}{asserts}{origin}")
     }
+}
+
+/// The assertion that an output is, as it is printed: ` asserts "x is empty"`.
+pub fn assertion(message: Option<&str>) -> String {
+    message.map_or(String::new(), |message| format!(" asserts {message:?}"))
 }

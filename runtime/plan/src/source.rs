@@ -3,7 +3,7 @@
 //! Must not know file formats or generators.
 //!
 //! ```text
-//! normal(0, 0.02)    load("x.npy")    full(1)    fed    kept    stacked(1, "enc.0.w" normal(0, 1), "enc.1.w" normal(0, 1))
+//! normal(0, 0.02)    load("x.npy")    full(1)    numbers(1, 2, 1)    fed    kept    stacked(1, "enc.0.w" normal(0, 1), "enc.1.w" normal(0, 1))
 //! listed("A", f32, values, load("a.mtx"))    listed("A", f32, 0, unbound)
 //! ```
 
@@ -30,6 +30,8 @@ pub enum Source {
     Full(crate::dtype::Scalar),
     /// 0, 1, 2, … in row-major order.
     Iota,
+    /// These numbers, in row-major order.
+    Numbers(Vec<crate::dtype::Scalar>),
     /// Uniform in [lo, hi).
     Uniform {
         /// Lower end.
@@ -139,6 +141,7 @@ impl Source {
             | Source::Listed { .. }
             | Source::Full(_)
             | Source::Iota
+            | Source::Numbers(_)
             | Source::Fed
             | Source::Kept => false,
             Source::Uniform { .. }

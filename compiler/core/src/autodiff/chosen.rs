@@ -1,7 +1,8 @@
 //! Sums over an index of which the guard leaves one value: the value is read instead of the sum taken.
 //!
 //! The gradient of a scatter is such a sum. A place `v` equals what data say, or an affine form, so of all `v` there is one,
-//! and the work is that of a gather. Must not know derivatives.
+//! and the work is that of a gather. Where the scatter drops what has no place, the value must be a place to be read. Must not
+//! know derivatives.
 //!
 //! ```text
 //! G[tok[t], d] += X[t, d]     X[t, d]: sum over v of A[v, d] if target[tok[t]] == v   =>   A[tok[t], d]
@@ -14,17 +15,26 @@ use crate::einsum::TensorId;
 use ein_plan::kernel::Affine;
 use ein_plan::{Function, Index, Node, NodeId};
 
+/// A summed index that has one value where the guard holds, and the condition that says so.
+struct Chosen {
+    index: usize,
+    value: NodeId,
+    equal: NodeId,
+    /// Whether the value is one of the index wherever it can be read.
+    is_inside: bool,
+}
+
 impl Piece {
     /// The reading without the summed indices that the guard gives a value. `counts`: whether the elements of a tensor are their own numbers.
     pub(super) fn without_chosen(mut self, counts: impl Fn(TensorId) -> bool) -> Piece {
-        while let Some((index, value, equal)) = self.chosen(&counts) {
-            self = self.at_value(index, value, equal);
+        while let Some(chosen) = self.chosen(&counts) {
+            self = self.at_value(&chosen);
         }
         self
     }
 
-    /// A summed index that has one value where the guard holds, the value, and the condition that says so.
-    fn chosen(&self, counts: &impl Fn(TensorId) -> bool) -> Option<(usize, NodeId, NodeId)> {
+    /// A summed index that has one value where the guard holds.
+    fn chosen(&self, counts: &impl Fn(TensorId) -> bool) -> Option<Chosen> {
         let graph = &self.sketch.graph;
         self.conditions().into_iter().find_map(|equal| {
             let Node::Apply(Function::Eq, sides) = graph.node(equal) else {
@@ -32,23 +42,28 @@ impl Piece {
             };
             let found = |index: NodeId, value: NodeId| {
                 let index = graph.as_index(index)?.0 as usize;
-                let value = self.place(value, self.indices[index].extent, counts)?;
+                let (value, is_inside) = self.place(value, self.indices[index].extent, counts);
                 let depends = self.sketch.below(&[value]).into_iter();
                 let mut on = depends.filter_map(|id| graph.as_index(id));
                 let free = on.all(|other| other.0 as usize != index);
-                (index >= self.rank && free).then_some((index, value, equal))
+                (index >= self.rank && free).then_some(Chosen {
+                    index,
+                    value,
+                    equal,
+                    is_inside,
+                })
             };
             found(sides[0], sides[1]).or_else(|| found(sides[1], sides[0]))
         })
     }
 
-    /// A node with the value of `value`, if that is a number below `extent` wherever it can be read.
+    /// A node with the value of `value`, and whether that is a number from 0 on and below `extent` wherever it can be read.
     fn place(
         &self,
         value: NodeId,
         extent: u64,
         counts: &impl Fn(TensorId) -> bool,
-    ) -> Option<NodeId> {
+    ) -> (NodeId, bool) {
         let graph = &self.sketch.graph;
         if let Node::Read {
             operand,
@@ -59,10 +74,11 @@ impl Piece {
             && let [position] = positions[..]
             && counts(self.sketch.operands[*operand as usize])
         {
-            return Some(position);
+            return (position, true);
         }
-        let form = graph.as_affine(value)?;
-        is_below(&form, extent, &self.indices).then_some(value)
+        let form = graph.as_affine(value);
+        let is_inside = form.is_some_and(|form| is_below(&form, extent, &self.indices));
+        (value, is_inside)
     }
 
     /// The conditions of the guard.
@@ -78,7 +94,13 @@ impl Piece {
     }
 
     /// The reading where an index has a value, without the condition that says so.
-    fn at_value(self, index: usize, value: NodeId, equal: NodeId) -> Piece {
+    fn at_value(self, chosen: &Chosen) -> Piece {
+        let Chosen {
+            index,
+            value,
+            equal,
+            is_inside,
+        } = *chosen;
         let mut to = Sketch::default();
         let mut number = 0;
         let mut nodes: Vec<NodeId> = (0..self.indices.len())
@@ -88,11 +110,17 @@ impl Piece {
                 node
             })
             .collect();
-        nodes[index] = Copy::new(&self.sketch, nodes.clone(), None).node(&mut to, value);
+        let place = Copy::new(&self.sketch, nodes.clone(), None).node(&mut to, value);
+        nodes[index] = place;
         let rest = self.conditions().into_iter().filter(|id| *id != equal);
         let mut copy = Copy::new(&self.sketch, nodes, None);
         let mut root = copy.node(&mut to, self.root);
-        let rest: Vec<NodeId> = rest.map(|id| copy.node(&mut to, id)).collect();
+        let mut rest: Vec<NodeId> = rest.map(|id| copy.node(&mut to, id)).collect();
+        if !is_inside {
+            let (first, end) = (to.whole(0), to.whole(self.indices[index].extent as i64));
+            rest.push(to.compare(Function::Ge, place, first));
+            rest.push(to.compare(Function::Lt, place, end));
+        }
         let mut guard = rest.into_iter().reduce(|all, next| to.and(all, next));
         let mut indices = self.indices;
         indices.remove(index);

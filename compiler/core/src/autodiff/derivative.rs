@@ -473,7 +473,8 @@ mod tests {
         use Function::*;
         let none = [
             FloorDiv, And, Or, Eq, Ne, Lt, Le, Gt, Ge, Select, Not, Sign, Floor, Ceil, Round, Stop,
-            Nextafter, Within, Solve, Cholesky, Inv, Lu, Qr, Eigh, Svd, Logdet, Argsort, Topk,
+            Nextafter, Within, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight, Popcount, Solve,
+            Cholesky, Inv, Lu, Qr, Eigh, Svd, Logdet, Argsort, Topk,
         ];
         for function in Function::ALL {
             let rows = ROWS.iter().filter(|(of, _)| of == function).count();

@@ -8,7 +8,7 @@
 //!
 //! `derivative` is the table of scalar functions, `reduction` that of reductions, `library` of library operations (`decompositions` of those that factor), `backward` the pass through one
 //! expression, `transpose` the way from the adjoint of a read to that of what is read; `ways` says what lies between the
-//! two, `rounds` goes back through a block.
+//! two, `rounds` goes back through a block, `points` takes the derivative of each element of a tensor.
 //!
 //! ```text
 //! y: f32[3] = [i: 3 | j: 4] sum W[i, j] * x[j];   loss: f32[] = [| i: 3] sum y[i] * y[i]
@@ -22,6 +22,7 @@ mod decompositions;
 mod derivative;
 mod gradient_paths;
 mod library;
+mod points;
 mod reduction;
 mod rounds;
 mod sketch;

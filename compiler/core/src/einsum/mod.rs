@@ -97,6 +97,8 @@ pub struct Output {
     pub replaces: Option<String>,
     /// `-> "file"`, as written.
     pub file: Option<String>,
+    /// The message with which a run stops if this truth value is false. Then nothing is printed or written. `None`: given out.
+    pub asserts: Option<String>,
     /// Where it is declared.
     pub origin: Origin,
 }

@@ -31,11 +31,16 @@ pub fn parse(text: &str) -> Result<Program> {
             let error = line.error("a tensor that stands above");
             let tensor = *reader.names.get(&line.name()?).ok_or(error)?;
             let (replaces, file) = line.destination()?;
+            let asserts = line
+                .eat_word("asserts")
+                .then(|| line.quoted())
+                .transpose()?;
             let origin = line.origin(&program.files)?;
             program.outputs.push(Output {
                 tensor,
                 replaces,
                 file,
+                asserts,
                 origin,
             });
         } else if !reader.block_line(&mut line)? {

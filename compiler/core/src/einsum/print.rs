@@ -27,7 +27,7 @@ use super::{
 };
 use ein_plan::Kernel;
 use ein_plan::print::expression::{body, indices};
-use ein_plan::print::{Name, destination, files, list, origin};
+use ein_plan::print::{Name, assertion, destination, files, list, origin};
 use std::fmt;
 
 impl Role {
@@ -140,7 +140,11 @@ impl Program {
 
     fn output_text(&self, output: &Output) -> String {
         let to = destination(output.replaces.as_deref(), output.file.as_deref());
+        let asserts = assertion(output.asserts.as_deref());
         let origin = origin(output.origin, &self.files);
-        format!("output {}{to}{origin}", self.name(Some(&output.tensor)))
+        format!(
+            "output {}{to}{asserts}{origin}",
+            self.name(Some(&output.tensor))
+        )
     }
 }

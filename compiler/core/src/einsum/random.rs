@@ -119,6 +119,10 @@ impl Maker {
         let (source, bound, fraction) = match kind {
             0 if dtype != DType::Bool && count < 256 => (Source::Iota, count as f64, 0),
             1 if dtype.is_float() => (Source::Full(Scalar::Float(1.5)), 1.5, 1),
+            2 if dtype.is_float() && (1..32).contains(&count) => {
+                let values = (0..count).map(|at| Scalar::Float(at as f64 / 4.0 - 2.0));
+                (Source::Numbers(values.collect()), 6.0, 1)
+            }
             _ => (Source::Unbound, 6.0, 1),
         };
         if source == Source::Unbound {
@@ -265,6 +269,7 @@ impl Maker {
                     tensor: number,
                     replaces: None,
                     file: None,
+                    asserts: None,
                     origin: Origin::default(),
                 });
             } else if !read[at] {

@@ -38,7 +38,7 @@ pub fn apply(function: Function, arguments: &[Scalar], dtype: DType) -> Result<S
         Function::Le | Function::Gt | Function::Ge => {}
         _ => {
             return match (a, b) {
-                (Scalar::Int(a), Scalar::Int(b)) => Ok(wrap(whole(function, a, b)?, dtype)),
+                (Scalar::Int(a), Scalar::Int(b)) => Ok(wrap(whole(function, a, b, dtype)?, dtype)),
                 (Scalar::Bool(a), Scalar::Bool(b)) => Ok(Scalar::Bool(logical(function, a, b))),
                 _ => Ok(Scalar::Float(real(function, a.as_f64(), b.as_f64()))),
             };
@@ -84,6 +84,10 @@ pub fn stored(x: Scalar, dtype: DType) -> Scalar {
         (Scalar::Float(x), DType::BF16) => Scalar::Float(half::bf16::from_f32(x as f32).to_f64()),
         (Scalar::Float(x), DType::F32) => Scalar::Float(f64::from(x as f32)),
         (Scalar::Int(x), DType::U8) => Scalar::Int(i64::from(x as u8)),
+        (Scalar::Int(x), DType::U16) => Scalar::Int(i64::from(x as u16)),
+        (Scalar::Int(x), DType::U32) => Scalar::Int(i64::from(x as u32)),
+        (Scalar::Int(x), DType::I8) => Scalar::Int(i64::from(x as i8)),
+        (Scalar::Int(x), DType::I16) => Scalar::Int(i64::from(x as i16)),
         (Scalar::Int(x), DType::I32) => Scalar::Int(i64::from(x as i32)),
         (x, _) => x,
     }
@@ -120,7 +124,8 @@ fn not_of(function: Function, values: &str) -> ! {
     unreachable!("`{}` is no function of {values}", function.name())
 }
 
-fn whole(function: Function, a: i64, b: i64) -> Result<i64, NoValue> {
+fn whole(function: Function, a: i64, b: i64, dtype: DType) -> Result<i64, NoValue> {
+    let bits = if dtype == DType::I32 { 32 } else { 64 };
     Ok(match function {
         Function::Add => a.wrapping_add(b),
         Function::Sub => a.wrapping_sub(b),
@@ -150,6 +155,16 @@ fn whole(function: Function, a: i64, b: i64) -> Result<i64, NoValue> {
             }
             power
         }
+        Function::BitAnd => a & b,
+        Function::BitOr => a | b,
+        Function::BitXor => a ^ b,
+        Function::ShiftLeft if (0..bits).contains(&b) => a.wrapping_shl(b as u32),
+        Function::ShiftLeft => 0,
+        Function::ShiftRight if (0..bits).contains(&b) => a >> b,
+        Function::ShiftRight => -i64::from(a < 0),
+        // Of 32 bits, the upper ones of an i64 repeat the sign.
+        Function::Popcount if dtype == DType::I32 => i64::from((a as i32).count_ones()),
+        Function::Popcount => i64::from(a.count_ones()),
         Function::Min => a.min(b),
         Function::Max => a.max(b),
         Function::Neg => a.wrapping_neg(),
@@ -280,6 +295,12 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         | Function::Ge
         | Function::Select
         | Function::Stop
+        | Function::BitAnd
+        | Function::BitOr
+        | Function::BitXor
+        | Function::ShiftLeft
+        | Function::ShiftRight
+        | Function::Popcount
         | Function::Nextafter
         | Function::Within
         | Function::Solve

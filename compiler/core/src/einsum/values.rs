@@ -55,6 +55,7 @@ pub(crate) fn filled(source: &Source, count: u64, dtype: DType) -> Option<Vec<Sc
     match source {
         Source::Full(value) => Some((0..count).map(|_| kept(*value)).collect()),
         Source::Iota => Some((0..count).map(|at| kept(Scalar::Int(at as i64))).collect()),
+        Source::Numbers(values) => Some(values.iter().map(|value| kept(*value)).collect()),
         Source::Stacked { parts, .. } => {
             let each = count / (parts.len() as u64).max(1);
             let parts = parts.iter().map(|part| filled(&part.source, each, dtype));

@@ -102,12 +102,28 @@ fn verify_source(source: &Source, tensor: &Tensor) -> Result<(), String> {
         Source::Permutation if tensor.shape.len() != 1 => {
             Err("a permutation has one dimension".into())
         }
+        Source::Numbers(values)
+            if elements(&tensor.shape) != Some(values.len() as u64)
+                || tensor.shape.contains(&0)
+                || !values.iter().all(|value| is_kept_in(*value, tensor.dtype)) =>
+        {
+            Err(format!("`{source}` is no value of its type"))
+        }
         Source::Full(value)
             if matches!(value, Scalar::Bool(_)) != (tensor.dtype == DType::Bool) =>
         {
             Err(format!("`{source}` is no value of {}", tensor.dtype))
         }
         _ => Ok(()),
+    }
+}
+
+/// Returns whether a scalar has the form in which values of that type are kept.
+fn is_kept_in(value: Scalar, dtype: DType) -> bool {
+    match value {
+        Scalar::Float(_) => dtype.is_float(),
+        Scalar::Int(_) => dtype.is_integer(),
+        Scalar::Bool(_) => dtype == DType::Bool,
     }
 }
 

@@ -55,6 +55,7 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
                 shape: array.dims.iter().map(|dim| dim.extent).collect(),
                 replaces: output.replaces.clone(),
                 file: output.file.clone(),
+                asserts: output.asserts.clone(),
                 origin: output.origin,
             }
         })

@@ -62,6 +62,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
                 name: output.name.clone(),
                 step: output.relation.0 as usize,
                 file: output.file.clone(),
+                asserts: output.asserts.clone(),
             })
             .collect(),
         alternatives: vec![],

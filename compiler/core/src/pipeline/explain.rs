@@ -11,6 +11,7 @@
 
 use super::report::{Alternative, PlanLoop, PlanReport, PlanStep, Rewrite};
 use super::text::{count, figure, scaled, seconds, table};
+use ein_plan::print::{assertion, destination};
 
 /// The plan in words, with its cost.
 pub fn explain(report: &PlanReport) -> String {
@@ -57,10 +58,8 @@ pub fn explain(report: &PlanReport) -> String {
     }
     text.push_str(&table(&rows, &[true, false, false, false, true, false]));
     for output in &report.outputs {
-        let to = match &output.file {
-            Some(file) => format!(" -> {file:?}"),
-            None => String::new(),
-        };
+        let to = destination(None, output.file.as_deref());
+        let to = to + &assertion(output.asserts.as_deref());
         let name = &report.steps[output.step].name;
         text.push_str(&format!("output {} = {name}{to}\n", output.name));
     }

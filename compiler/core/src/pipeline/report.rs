@@ -299,6 +299,9 @@ pub struct PlanOutput {
     pub step: usize,
     /// The file that it is written to.
     pub file: Option<String>,
+    /// Of an assertion: what is said where it does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asserts: Option<String>,
 }
 
 /// A plan that was not chosen, or the chosen one among them.

@@ -182,6 +182,7 @@ fn part_of(program: &Program, place: Option<BlockId>, wanted: &HashSet<TensorId>
                 tensor: id,
                 replaces: None,
                 file: None,
+                asserts: None,
                 origin: Origin::default(),
             });
         }

@@ -84,6 +84,7 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
             relation: lowering.form(output.tensor, cuts)?,
             replaces: output.replaces.clone(),
             file: output.file.clone(),
+            asserts: output.asserts.clone(),
             origin: output.origin,
         });
     }

@@ -74,11 +74,16 @@ pub(crate) fn output(line: &mut Line<'_>, names: &Names, files: &[String]) -> Re
     line.expect("=")?;
     let relation = names.read(line)?;
     let (replaces, file) = line.destination()?;
+    let asserts = line
+        .eat_word("asserts")
+        .then(|| line.quoted())
+        .transpose()?;
     Ok(Output {
         name,
         relation,
         replaces,
         file,
+        asserts,
         origin: line.origin(files)?,
     })
 }

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod functions;
+mod points;
 mod programs;
 mod random;
 mod rules;

@@ -26,6 +26,8 @@ fn the_gradient_of_a_scatter_is_a_gather() {
         "G[at[n], d]: f64[4, 2] max= E[n,d] * w[n]",
         "G[n % 4, d]: f64[4, 2] += E[n,d] * w[n]",
         "G[n + 3, d]: f64[9, 2] += E[n,d] * w[n]",
+        "G[at[n], d] else drop: f64[4, 2] += E[n,d] * w[n]",
+        "G[2*n - 3, d] else drop: f64[4, 2] += E[n,d] * w[n]",
     ];
     for scatter in scatters {
         let text = format!(

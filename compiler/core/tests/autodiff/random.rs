@@ -144,6 +144,7 @@ fn random_programs_by_differences() {
                 tensor: *tensor,
                 replaces: None,
                 file: None,
+                asserts: None,
                 origin: Default::default(),
             })
             .collect();

@@ -61,6 +61,10 @@ pub fn values(tensor: &Tensor, seed: u64, kind: Kind) -> Values {
             DType::I32 => Scalar::Int(i64::from(n as i32)),
             DType::I64 => Scalar::Int((n << 30) as i64),
             DType::U8 => Scalar::Int((n % 256) as i64),
+            DType::U16 => Scalar::Int(i64::from(n as u16)),
+            DType::U32 => Scalar::Int(i64::from(n as u32)),
+            DType::I8 => Scalar::Int(i64::from(n as i8)),
+            DType::I16 => Scalar::Int(i64::from(n as i16)),
             _ if kind == Kind::Wild && n % 5 == 0 => {
                 let wild = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0];
                 Scalar::Float(wild[(n / 5 % 4) as usize])

@@ -127,6 +127,7 @@ impl Build {
             tensor,
             replaces: None,
             file: None,
+            asserts: None,
             origin: Origin {
                 file: 0,
                 start: 1,

@@ -195,6 +195,8 @@ pub(super) fn options(
         base: program.base.clone(),
         inputs,
         saves: settings.saves.clone(),
+        archive: settings.archive.clone(),
+        check_nan: settings.check_nan,
         patience: settings.patience,
         keeping: beginning.keeping,
         spill: (settings.spill.clone()).unwrap_or_else(|| PathBuf::from("/var/tmp")),

@@ -51,6 +51,7 @@ fn keep(plan: &mut Plan) {
                 shape,
                 replaces: None,
                 file: None,
+                asserts: None,
                 origin: step.origin,
             });
         }

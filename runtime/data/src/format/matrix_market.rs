@@ -353,7 +353,8 @@ pub(crate) fn pack(from: &File, to: &File, _: &str, size: u64) -> io::Result<()>
     })?;
     let field = match header.dtype {
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => "real",
-        DType::U8 | DType::I32 | DType::I64 => "integer",
+        DType::U8 | DType::U16 | DType::U32 => "integer",
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => "integer",
         DType::Bool => "pattern",
     };
     let mut target = to;

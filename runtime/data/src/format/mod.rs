@@ -36,14 +36,26 @@ pub(crate) struct Format {
     pub pack: Option<Pack>,
 }
 
+/// An array that becomes a part of a finished file: its file of head and elements, its key, and its bytes.
+pub(crate) type Packed<'a> = (&'a File, &'a str, u64);
+
 /// How a finished file is made from head and elements.
 #[derive(Debug)]
 pub(crate) struct Pack {
     /// Bytes of the finished file that come on top, for a key. Where the elements decide how long the file is, this is an estimate, and a
     /// disk may be found full at the end.
     pub overhead: fn(&str) -> u64,
-    /// Writes the finished file from the first file into the second.
-    pub run: fn(&File, &File, &str, u64) -> std::io::Result<()>,
+    /// Writes the finished file.
+    pub run: Run,
+}
+
+/// Writes a finished file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Run {
+    /// From the first file, of one array, into the second.
+    One(fn(&File, &File, &str, u64) -> std::io::Result<()>),
+    /// From any number of arrays into one file.
+    Several(fn(&[Packed<'_>], &File) -> std::io::Result<()>),
 }
 
 /// Which array of a file is wanted, and as what.
@@ -80,7 +92,7 @@ const FORMATS: &[Format] = &[
         head: Some(|_, header, place| npy::head(header, place)),
         pack: Some(Pack {
             overhead: npz::overhead,
-            run: npz::pack,
+            run: Run::Several(npz::pack),
         }),
     },
     Format {
@@ -89,7 +101,7 @@ const FORMATS: &[Format] = &[
         head: Some(|_, header, place| scipy::head(header, place)),
         pack: Some(Pack {
             overhead: npz::overhead,
-            run: scipy::pack,
+            run: Run::One(scipy::pack),
         }),
     },
     Format {
@@ -104,7 +116,7 @@ const FORMATS: &[Format] = &[
         head: Some(|_, header, place| matrix_market::head(header, place)),
         pack: Some(Pack {
             overhead: |_| 0,
-            run: matrix_market::pack,
+            run: Run::One(matrix_market::pack),
         }),
     },
     Format {
@@ -136,6 +148,12 @@ fn known(reading: bool) -> &'static str {
 }
 
 impl Format {
+    /// Returns whether a file of this format may be written with several arrays in it.
+    pub fn holds_several(&self) -> bool {
+        let run = self.pack.as_ref().map(|pack| pack.run);
+        matches!(run, Some(Run::Several(_)))
+    }
+
     /// The format of a file, by the end of its name in any case.
     pub fn of(path: &Path, reading: bool) -> Result<&'static Format, DataError> {
         let place = Place {

@@ -209,6 +209,10 @@ fn element_type(descr: &TypeStr, place: &Place) -> Result<(DType, bool), DataErr
     let dtype = match (descr.type_char(), descr.size_field()) {
         (T::Bool, 1) => DType::Bool,
         (T::Uint, 1) => DType::U8,
+        (T::Uint, 2) => DType::U16,
+        (T::Uint, 4) => DType::U32,
+        (T::Int, 1) => DType::I8,
+        (T::Int, 2) => DType::I16,
         (T::Int, 4) => DType::I32,
         (T::Int, 8) => DType::I64,
         (T::Float, 2) => DType::F16,
@@ -261,7 +265,7 @@ fn element_type(descr: &TypeStr, place: &Place) -> Result<(DType, bool), DataErr
                 .error(
                     WRONG_TYPE,
                     format_args!(
-                        "holds {what} ('{descr}'), which is not an element type; those are f16 bf16 f32 f64 u8 i32 i64 bool"
+                        "holds {what} ('{descr}'), which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool"
                     ),
                 )
                 .help(help));
@@ -294,6 +298,10 @@ pub(crate) fn head(header: &Header, place: &Place) -> Result<Vec<u8>, DataError>
         DType::F32 => "<f4",
         DType::F64 => "<f8",
         DType::U8 => "|u1",
+        DType::U16 => "<u2",
+        DType::U32 => "<u4",
+        DType::I8 => "|i1",
+        DType::I16 => "<i2",
         DType::I32 => "<i4",
         DType::I64 => "<i8",
         DType::Bool => "|b1",

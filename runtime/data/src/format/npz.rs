@@ -8,7 +8,7 @@
 //! ```
 
 use crate::error::{DAMAGED, DISK_FULL, DataError, Place, UNREADABLE, plain};
-use crate::format::{Opened, Wanted, choose, npy, scipy};
+use crate::format::{Opened, Packed, Wanted, choose, npy, scipy};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -268,13 +268,29 @@ pub(crate) fn overhead(key: &str) -> u64 {
     1024 + 2 * key.len() as u64
 }
 
-/// Writes a complete .npy file of `size` bytes as the entry of a key.
-pub(crate) fn pack(from: &File, to: &File, key: &str, size: u64) -> io::Result<()> {
-    let mut input = from;
-    input.rewind()?;
+/// Writes complete .npy files, with their keys and bytes, as the entries of an archive.
+pub(crate) fn pack(files: &[Packed<'_>], to: &File) -> io::Result<()> {
     let mut target = to;
     target.rewind()?;
     let mut archive = ZipWriter::new(BufWriter::with_capacity(1 << 20, target));
+    for (from, key, size) in files {
+        add(&mut archive, from, key, *size)?;
+    }
+    let mut output = archive.finish()?;
+    output.flush()?;
+    let end = output.stream_position()?;
+    to.set_len(end)
+}
+
+/// Writes one entry.
+fn add(
+    archive: &mut ZipWriter<BufWriter<&File>>,
+    from: &File,
+    key: &str,
+    size: u64,
+) -> io::Result<()> {
+    let mut input = from;
+    input.rewind()?;
     archive.start_file(format!("{key}.npy"), entry_options(size))?;
     let mut buffer = vec![0; 1 << 20];
     loop {
@@ -284,8 +300,5 @@ pub(crate) fn pack(from: &File, to: &File, key: &str, size: u64) -> io::Result<(
         }
         archive.write_all(&buffer[..n])?;
     }
-    let mut output = archive.finish()?;
-    output.flush()?;
-    let end = output.stream_position()?;
-    to.set_len(end)
+    Ok(())
 }

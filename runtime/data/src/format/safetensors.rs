@@ -97,6 +97,10 @@ pub(crate) fn open(
         Dtype::F32 => DType::F32,
         Dtype::F64 => DType::F64,
         Dtype::U8 => DType::U8,
+        Dtype::U16 => DType::U16,
+        Dtype::U32 => DType::U32,
+        Dtype::I8 => DType::I8,
+        Dtype::I16 => DType::I16,
         Dtype::I32 => DType::I32,
         Dtype::I64 => DType::I64,
         Dtype::BOOL => DType::Bool,
@@ -105,7 +109,7 @@ pub(crate) fn open(
                 .error(
                     WRONG_TYPE,
                     format_args!(
-                        "holds {other:?}, which is not an element type; those are f16 bf16 f32 f64 u8 i32 i64 bool"
+                        "holds {other:?}, which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool"
                     ),
                 )
                 .help("convert it before saving"));
@@ -187,6 +191,10 @@ fn stored(dtype: DType) -> Dtype {
         DType::F32 => Dtype::F32,
         DType::F64 => Dtype::F64,
         DType::U8 => Dtype::U8,
+        DType::U16 => Dtype::U16,
+        DType::U32 => Dtype::U32,
+        DType::I8 => Dtype::I8,
+        DType::I16 => Dtype::I16,
         DType::I32 => Dtype::I32,
         DType::I64 => Dtype::I64,
         DType::Bool => Dtype::BOOL,

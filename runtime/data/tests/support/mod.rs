@@ -13,6 +13,8 @@ pub fn value(dtype: DType, n: u64) -> i64 {
     match dtype {
         DType::Bool => i64::from(n.is_multiple_of(3)),
         DType::U8 => ((n * 7 + 3) % 251) as i64,
+        DType::U16 | DType::U32 => ((n * 7 + 3) % 1009) as i64,
+        DType::I8 => ((n * 7 + 3) % 251) as i64 - 125,
         DType::BF16 => ((n * 7 + 3) % 101) as i64 - 50,
         _ => ((n * 7 + 3) % 1009) as i64 - 500,
     }
@@ -29,6 +31,10 @@ pub fn numbered(dtype: DType, shape: &[u64]) -> Array {
         Data::F32(v) => v.extend(values.map(|x| x as f32)),
         Data::F64(v) => v.extend(values.map(|x| x as f64)),
         Data::U8(v) => v.extend(values.map(|x| x as u8)),
+        Data::U16(v) => v.extend(values.map(|x| x as u16)),
+        Data::U32(v) => v.extend(values.map(|x| x as u32)),
+        Data::I8(v) => v.extend(values.map(|x| x as i8)),
+        Data::I16(v) => v.extend(values.map(|x| x as i16)),
         Data::I32(v) => v.extend(values.map(|x| x as i32)),
         Data::I64(v) => v.extend(values),
         Data::Bool(v) => v.extend(values.map(|x| x as u8)),

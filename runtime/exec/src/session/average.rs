@@ -122,6 +122,22 @@ fn like(other: &Array, values: &[f64]) -> Array {
             .iter_mut()
             .zip(values)
             .for_each(|(to, x)| *to = x.round() as i64),
+        Data::U16(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = x.round() as u16),
+        Data::U32(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = x.round() as u32),
+        Data::I8(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = x.round() as i8),
+        Data::I16(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = x.round() as i16),
         Data::U8(to) | Data::Bool(to) => to
             .iter_mut()
             .zip(values)

@@ -24,6 +24,10 @@ pub(super) fn copy(to: (&mut Array, &Selection), from: (&Array, &Selection), sha
         (Data::I32(to), Data::I32(from)) => lines.copy(to, from),
         (Data::I64(to), Data::I64(from)) => lines.copy(to, from),
         (Data::U8(to), Data::U8(from)) | (Data::Bool(to), Data::Bool(from)) => lines.copy(to, from),
+        (Data::U16(to), Data::U16(from)) => lines.copy(to, from),
+        (Data::U32(to), Data::U32(from)) => lines.copy(to, from),
+        (Data::I8(to), Data::I8(from)) => lines.copy(to, from),
+        (Data::I16(to), Data::I16(from)) => lines.copy(to, from),
         // A parcel has the type of its tensor.
         _ => {}
     }

@@ -146,6 +146,7 @@ impl Builder {
             shape,
             replaces: None,
             file: file.map(Into::into),
+            asserts: None,
             origin: Origin::default(),
         });
     }

@@ -51,7 +51,7 @@ macro_rules! ranked {
     };
 }
 
-ranked!(f16 u16 i16, bf16 u16 i16, f32 u32 i32, f64 u64 i64; u8 i32 i64);
+ranked!(f16 u16 i16, bf16 u16 i16, f32 u32 i32, f64 u64 i64; u8 u16 u32 i8 i16 i32 i64);
 
 /// The positions of so many values in ascending order.
 pub(super) fn ascending(count: usize, rank: impl Fn(usize) -> u64 + Sync) -> Vec<i64> {

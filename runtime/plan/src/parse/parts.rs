@@ -303,7 +303,7 @@ impl Line<'_> {
         if let Some(source) = simple {
             return Ok(source);
         }
-        if !["load", "full", "uniform", "normal", "bernoulli"].contains(&word) {
+        if !["load", "full", "numbers", "uniform", "normal", "bernoulli"].contains(&word) {
             return Err(self.error_before("a source such as `load(…)` or `normal(…)`"));
         }
         self.expect("(")?;
@@ -314,6 +314,13 @@ impl Line<'_> {
                 Source::Load(FileRef { path, key })
             }
             "full" => Source::Full(self.number(None)?.0),
+            "numbers" => {
+                let mut values = vec![self.number(None)?.0];
+                while self.eat(",") {
+                    values.push(self.number(None)?.0);
+                }
+                Source::Numbers(values)
+            }
             "bernoulli" => Source::Bernoulli { p: self.float()? },
             _ => {
                 let first = self.float()?;

@@ -276,7 +276,9 @@ impl<'a> Checker<'a> {
                     failed |= binding == Binding::Poison;
                     scope.locals.insert(&name.text, binding);
                 }
-                ItemKind::Assert { condition } => self.assert(scope, condition),
+                ItemKind::Assert { condition, message } => {
+                    self.assert_on_sizes(scope, (condition, message.as_ref()));
+                }
                 ItemKind::Const { target, ty, value } => {
                     let mut target = Target::local(target, ty.as_ref(), value, prefix);
                     target.constant = true;
@@ -333,13 +335,14 @@ impl<'a> Checker<'a> {
                     target,
                     ty,
                     combine,
+                    drops,
                     value,
                     ..
                 }) => {
                     let name = target.name.text.as_str();
                     let local = Target::local(target, ty.as_ref(), value, prefix);
                     let local = self.result_target(scope, callable, local, hints)?;
-                    let binding = self.define_scatter(scope, local, *combine);
+                    let binding = self.define_scatter(scope, local, (*combine, *drops));
                     failed |= binding.is_none();
                     scope
                         .locals

@@ -213,6 +213,7 @@ impl<'a> Checker<'a> {
                 target,
                 ty,
                 combine,
+                drops,
                 value,
             } => {
                 let name = self.names.full_name(file, &entity.name.text);
@@ -222,7 +223,7 @@ impl<'a> Checker<'a> {
                     in_function: false,
                     ..Target::local(target, ty, value, "")
                 };
-                self.define_scatter(&scope, target, combine)
+                self.define_scatter(&scope, target, (combine, drops))
             }
             EntityKind::Part {
                 targets, ty, value, ..

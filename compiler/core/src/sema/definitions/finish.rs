@@ -10,6 +10,7 @@ use crate::einsum::Role;
 use crate::sema::{
     Checker,
     definitions::tensors::Output,
+    expressions::arena::ExprId,
     expressions::scope::{Binding, Scope},
     modules::instances::NoMember,
     resolve::names::{EntityId, EntityKind, Shape},
@@ -41,10 +42,14 @@ impl<'a> Checker<'a> {
         let (mut outputs, mut trains, mut library) = (0, false, true);
         for (number, item) in program.ast.items.iter().enumerate() {
             match &item.kind {
-                ItemKind::Assert { condition } => {
+                ItemKind::Assert { condition, message } => {
                     library = false;
                     if !self.readings.failed_items.contains(&number) {
-                        self.assert(&Scope::file(FileId(0)), condition);
+                        let scope = Scope::file(FileId(0));
+                        let message = message.as_ref();
+                        if let Some(value) = self.assert(&scope, (condition, message)) {
+                            self.assert_at_run(value, (condition, message));
+                        }
                     }
                 }
                 ItemKind::Output { name, on, file } => {
@@ -204,14 +209,14 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// A condition on sizes: an error if it is known to be false.
-    pub(crate) fn assert(&mut self, scope: &Scope<'a>, condition: &'a Expr) {
-        let Some(value) = self.closed(scope, condition) else {
-            return;
-        };
-        let Some(value) = self.condition("`assert`", (value, condition.span)) else {
-            return;
-        };
+    /// A condition: an error if sizes show it to be false. Returns the value of one that depends on data.
+    pub(crate) fn assert(
+        &mut self,
+        scope: &Scope<'a>,
+        (condition, message): (&'a Expr, Option<&'a StringLiteral>),
+    ) -> Option<ExprId> {
+        let value = self.closed(scope, condition)?;
+        let value = self.condition("`assert`", (value, condition.span))?;
         match self.arena.as_truth(value) {
             Some(true) => {}
             Some(false) => {
@@ -219,18 +224,52 @@ impl<'a> Checker<'a> {
                     self.names.text(condition.span),
                     self.assert_values(scope, condition),
                 );
-                self.report.push(
-                    Diagnostic::error("E0308", format!("`{text}` does not hold"))
-                        .at(condition.span, values),
-                );
+                let said = match message {
+                    Some(message) => message.text.clone(),
+                    None => format!("`{text}` does not hold"),
+                };
+                self.report
+                    .push(Diagnostic::error("E0308", said).at(condition.span, values));
             }
-            None if self.depends_on_data(value) => self.report.push(
-                Diagnostic::error("E0208", "an assertion on data")
-                    .at(condition.span, "this is not known before the run")
-                    .help("`assert` is for dims, consts and sizes"),
-            ),
+            None if self.depends_on_data(value) => return Some(value),
             None => {}
         }
+        None
+    }
+
+    /// An assertion in a body, which is for sizes alone.
+    pub(crate) fn assert_on_sizes(
+        &mut self,
+        scope: &Scope<'a>,
+        (condition, message): (&'a Expr, Option<&'a StringLiteral>),
+    ) {
+        if self.assert(scope, (condition, message)).is_some() {
+            self.report.push(
+                Diagnostic::error("E0208", "an assertion on data in a body")
+                    .at(condition.span, "this is not known before the run")
+                    .help("in a body `assert` is for dims, consts and sizes; make the value a result, and assert outside"),
+            );
+        }
+    }
+
+    /// An assertion on data: a truth value that the run looks at before it gives anything out.
+    fn assert_at_run(
+        &mut self,
+        value: ExprId,
+        (condition, message): (&'a Expr, Option<&'a StringLiteral>),
+    ) {
+        let span = condition.span;
+        let name = format!("assert.{}", self.built.asserts.len() + 1);
+        let tensor = self.add_statement(name, value, vec![], vec![], span, Role::Hidden);
+        let said = match message {
+            Some(message) => message.text.clone(),
+            None => {
+                let text = self.names.text(span);
+                let words: Vec<&str> = text.split_whitespace().collect();
+                format!("`{}` does not hold", words.join(" "))
+            }
+        };
+        self.built.asserts.push((tensor, said, span));
     }
 
     pub(crate) fn assert_values(&mut self, scope: &Scope<'a>, condition: &'a Expr) -> String {

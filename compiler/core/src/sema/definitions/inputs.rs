@@ -56,7 +56,7 @@ impl<'a> Checker<'a> {
             }
         };
         let (sizes, form) = (sizes?, form?);
-        self.check_elements(&sizes, *dtype, name.span)?;
+        self.check_elements(&sizes, name.span)?;
         if let Some(view) = self.replacement(&full, *dtype, &sizes, name.span)? {
             return Some(Binding::Tensor(view));
         }
@@ -69,7 +69,7 @@ impl<'a> Checker<'a> {
             sizes.splice(0..0, self.modules.stacked.iter().cloned());
             names = stack.parts();
         }
-        self.check_elements(&sizes, *dtype, name.span)?;
+        self.check_elements(&sizes, name.span)?;
         let place = (full.as_str(), name.span.to(*span));
         if let Some(fed) = self.fed_input(place, *dtype, &sizes, &form, param) {
             self.note_stack(fed, stack);

@@ -9,6 +9,7 @@
 pub(crate) mod declare;
 pub(crate) mod finish;
 pub(crate) mod inputs;
+pub(crate) mod lists;
 pub(crate) mod sources;
 pub(crate) mod statement;
 pub(crate) mod tensors;

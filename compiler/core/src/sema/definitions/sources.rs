@@ -11,7 +11,7 @@ use crate::sema::{
     Checker,
     definitions::tensors::{Definition, SourceForm, Target, Tensor},
     expressions::arena::{ExprId, Ty, VarId},
-    expressions::builtins::SOURCES,
+    expressions::builtins::{LISTED, SOURCES},
     expressions::scope::{Binding, Context, Scope},
     report::plural,
     sizes::size::Size,
@@ -37,7 +37,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn constant(&mut self, scope: &Scope<'a>, expr: &'a Expr) -> Option<ExprId> {
+    pub(crate) fn constant(&mut self, scope: &Scope<'a>, expr: &'a Expr) -> Option<ExprId> {
         self.indices
             .open
             .push(crate::sema::sizes::ranges::Open::default());
@@ -76,6 +76,7 @@ impl<'a> Checker<'a> {
         };
         let ready = |source| Some(SourceForm::Ready(source));
         match name {
+            LISTED => self.list_source(scope, expr, dtype, shape),
             "load" => self.load(arguments, span).and_then(ready),
             "zeros" | "ones" => {
                 self.source_arguments(scope, name, arguments, &[], span)?;
@@ -292,6 +293,7 @@ impl<'a> Checker<'a> {
     ) -> Option<Binding> {
         let span = target.target.span;
         let mut open = None;
+        let is_list = self.source_name(scope, target.value) == Some(LISTED);
         let dtype = match (dtype, target.guess) {
             (None, Some(guess)) => {
                 let (typical, whole) = self.typical_type(scope, target.value);
@@ -299,6 +301,17 @@ impl<'a> Checker<'a> {
                 open = guess.is_none().then_some(whole);
                 Some(guess.unwrap_or(typical))
             }
+            (None, None) if is_list => match self.listed_type(scope, target.value)? {
+                Ty::Typed(dtype) => Some(dtype),
+                Ty::Number { whole } => {
+                    open = target.constant.then_some(whole);
+                    Some(match (whole, target.constant) {
+                        (true, _) => DType::I64,
+                        (false, true) => DType::F64,
+                        (false, false) => DType::F32,
+                    })
+                }
+            },
             (dtype, _) => dtype,
         };
         let Some(dtype) = dtype else {
@@ -317,8 +330,16 @@ impl<'a> Checker<'a> {
             let vars = self.left_side(&mut context, target, declared);
             self.indices.open.pop();
             let mut shape = vec![];
-            for var in vars? {
+            let own = match is_list {
+                true => self.list_sizes(target.value)?,
+                false => vec![],
+            };
+            for (at, var) in vars?.into_iter().enumerate() {
                 let var = &self.indices.vars[var.0 as usize];
+                if let (None, Some(size)) = (&var.stated, own.get(at)) {
+                    shape.push(size.clone());
+                    continue;
+                }
                 if target.infer && var.stated.is_none() {
                     let (name, place) = (var.name.clone(), var.span);
                     shape.push(self.provisional_size(&target.name, (&name, place), None));
@@ -339,6 +360,7 @@ impl<'a> Checker<'a> {
         } else {
             match declared {
                 Some(declared) => self.declared_sizes(scope, declared)?,
+                None if is_list => self.list_sizes(target.value)?,
                 None => vec![],
             }
         };
@@ -349,7 +371,7 @@ impl<'a> Checker<'a> {
             .map(|(_, size)| size.clone())
             .chain(shape)
             .collect();
-        self.check_elements(&shape, dtype, span)?;
+        self.check_elements(&shape, span)?;
         let role = match (target.in_function, target.named) {
             (true, None) => Role::Hidden,
             _ => Role::Named,
@@ -383,7 +405,11 @@ impl<'a> Checker<'a> {
     ) -> Option<Vec<(VarId, Size)>> {
         match source {
             SourceForm::Ready(
-                Source::Unbound | Source::Load(_) | Source::Full(_) | Source::Iota,
+                Source::Unbound
+                | Source::Load(_)
+                | Source::Full(_)
+                | Source::Iota
+                | Source::Numbers(_),
             ) => return Some(vec![]),
             SourceForm::Ready(Source::Permutation) if !scope.captured.is_empty() => {
                 let index = self.indices.vars[scope.captured[0].0 as usize].name.clone();

@@ -407,7 +407,7 @@ impl<'a> Checker<'a> {
             .map(|var| self.extent(*var).unwrap_or_else(|| Size::number(0)))
             .collect();
         let place = target.target.span;
-        self.check_elements(&shape, self.settled_type(root), place)?;
+        self.check_elements(&shape, place)?;
         let (role, place) = match target.named {
             Some(span) => (Role::Named, span),
             None => (Role::Hidden, place),
@@ -416,21 +416,16 @@ impl<'a> Checker<'a> {
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
     }
 
-    /// A tensor's bytes must be countable.
-    pub(crate) fn check_elements(
-        &mut self,
-        shape: &[Size],
-        dtype: DType,
-        span: Span,
-    ) -> Option<()> {
+    /// Reports a tensor whose bytes cannot be counted in 64 bits, if each element had 16 of them.
+    pub(crate) fn check_elements(&mut self, shape: &[Size], span: Span) -> Option<()> {
         let known: Option<Vec<i64>> = shape.iter().map(Size::known).collect();
         let Some(known) = known else {
             return Some(());
         };
         let bytes = known
             .into_iter()
-            .try_fold(dtype.size() as i64, |n, size| n.checked_mul(size));
-        if bytes.is_none() && !shape.iter().any(|s| s.known() == Some(0)) {
+            .try_fold(16, |n: i64, size| n.checked_mul(size.max(1)));
+        if bytes.is_none() {
             let sizes: Vec<String> = shape.iter().map(ToString::to_string).collect();
             self.report.push(
                 Diagnostic::error(

@@ -93,6 +93,8 @@ pub(crate) struct Built {
     pub(crate) drawn_in: HashMap<TensorRef, BlockId>,
     pub(crate) inputs: Vec<InputInfo>,
     pub(crate) outputs: Vec<Output>,
+    /// Truth values on data that must hold before anything is given out, with what is said where one does not.
+    pub(crate) asserts: Vec<(TensorRef, String, Span)>,
     /// Expressions of the text with their places, if the task asks for tables.
     pub(crate) expressions: Vec<(Span, ExprId)>,
     /// True if a source has a number that is not known yet.

@@ -83,6 +83,23 @@ impl Form {
     }
 }
 
+impl Form {
+    /// The expressions that it is made of, to be replaced.
+    pub(crate) fn arguments_mut(&mut self) -> Vec<&mut ExprId> {
+        match self {
+            Form::Constant(_) | Form::Whole(_) | Form::Index(_) | Form::SizeOf(_) => vec![],
+            Form::Read {
+                positions,
+                otherwise,
+                ..
+            } => positions.iter_mut().chain(otherwise).collect(),
+            Form::Apply(_, arguments) => arguments.iter_mut().collect(),
+            Form::Convert(argument) => vec![argument],
+            Form::Reduce { guard, body, .. } => guard.iter_mut().chain([body]).collect(),
+        }
+    }
+}
+
 struct Node {
     form: Rc<Form>,
     ty: Ty,

@@ -22,6 +22,8 @@ pub(crate) enum Builtin {
     Real(Function),
     /// One argument, for any numbers.
     Numeric(Function),
+    /// One argument, for whole numbers.
+    Whole(Function),
     /// Two arguments, for floating-point numbers.
     RealPair(Function),
     /// `min`, `max`, `pow`.
@@ -103,6 +105,7 @@ pub(crate) const NAMES: &[&str] = &[
     "isnan",
     "isfinite",
     "nextafter",
+    "popcount",
     "abs",
     "sign",
     "floor",
@@ -126,15 +129,26 @@ pub(crate) const NAMES: &[&str] = &[
     "argsort",
     "topk",
     "grad",
+    JACOBIAN,
     "f32",
     "f64",
     "f16",
     "bf16",
     "u8",
+    "u16",
+    "u32",
+    "i8",
+    "i16",
     "i32",
     "i64",
     "bool",
 ];
+
+/// The derivative of all elements of a tensor.
+pub(crate) const JACOBIAN: &str = "jacobian";
+
+/// The source that `[1, 2, 1]` is; no name is spelt so.
+pub(crate) const LISTED: &str = "[…]";
 
 /// The names of sources.
 pub(crate) const SOURCES: &[&str] = &[
@@ -169,7 +183,8 @@ pub(crate) fn find(name: &str) -> Option<Builtin> {
         "div" => Builtin::Div,
         "stop" => Builtin::Stop,
         "size" => Builtin::Size,
-        "grad" => Builtin::Gradient,
+        "popcount" => Builtin::Whole(Function::Popcount),
+        "grad" | JACOBIAN => Builtin::Gradient,
         "min" | "max" | "pow" => Builtin::Pair(Function::from_name(name)?),
         "abs" | "sign" | "floor" | "ceil" | "round" | "relu" => {
             Builtin::Numeric(Function::from_name(name)?)
@@ -220,6 +235,10 @@ impl Checker<'_> {
                 self.real(name, x[0])?;
                 self.apply(function, vec![x[0].0], span)
             }
+            Builtin::Whole(function) => {
+                let value = self.integer(x[0].0, x[0].1, &format!("what `{name}` takes"))?;
+                self.apply(function, vec![value], span)
+            }
             Builtin::RealPair(function) => {
                 let (a, b) = self.real_pair(name, x)?;
                 self.apply(function, vec![a.0, b.0], span)
@@ -250,6 +269,37 @@ impl Checker<'_> {
             | Builtin::Library
             | Builtin::Gradient => None,
         }
+    }
+
+    /// An operation on the bits of two integers of one type.
+    pub(crate) fn bits(
+        &mut self,
+        (function, sign): (Function, &str),
+        a: Operand,
+        b: Operand,
+        span: Span,
+    ) -> Option<ExprId> {
+        for x in [a, b] {
+            if self.arena.ty(x.0) == Ty::Typed(DType::Bool) {
+                let word = match function {
+                    Function::BitOr => "or",
+                    Function::BitXor => "!=",
+                    _ => "and",
+                };
+                let message = format!("`{sign}` is of the bits of integers, not of truth values");
+                self.report.push(
+                    Diagnostic::error("E0403", message)
+                        .at(x.1, "this is bool")
+                        .help(format!(
+                            "of truth values write `{word}`, with comparisons in brackets"
+                        )),
+                );
+                return None;
+            }
+            self.integer(x.0, x.1, &format!("an operand of `{sign}`"))?;
+        }
+        let (x, y) = self.unify(a, b, &format!("`{sign}`"))?;
+        self.apply(function, vec![x, y], span)
     }
 
     /// Arithmetic with two operands. `Div` is real division.

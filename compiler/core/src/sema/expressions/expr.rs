@@ -273,6 +273,11 @@ impl<'a> Checker<'a> {
             Binary::LessEqual => Function::Le,
             Binary::Greater => Function::Gt,
             Binary::GreaterEqual => Function::Ge,
+            Binary::BitAnd => return self.bits((Function::BitAnd, "&"), a, b, span),
+            Binary::BitOr => return self.bits((Function::BitOr, "|"), a, b, span),
+            Binary::BitXor => return self.bits((Function::BitXor, "xor"), a, b, span),
+            Binary::ShiftLeft => return self.bits((Function::ShiftLeft, "<<"), a, b, span),
+            Binary::ShiftRight => return self.bits((Function::ShiftRight, ">>"), a, b, span),
             Binary::And | Binary::Or => {
                 let (function, name) = match operator {
                     Binary::And => (Function::And, "`and`"),
@@ -355,7 +360,9 @@ impl<'a> Checker<'a> {
         let builtin = builtins::find(name)?;
         match builtin {
             Builtin::Size => return self.size_of(context, arguments, span),
-            Builtin::Gradient => return self.gradient_value(context, arguments, span),
+            Builtin::Gradient => {
+                return self.gradient_value(context, (name, arguments), span);
+            }
             Builtin::Library => return self.library_value(context, (callee, arguments), span),
             _ => {}
         }

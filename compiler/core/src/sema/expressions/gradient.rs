@@ -1,9 +1,10 @@
-//! `grad(loss, W)`: what it names, and its statements once the program is put together.
+//! `grad(loss, W)` and `jacobian(y, x)`: what they name, and their statements once the program is put together.
 //!
 //! Must not know how derivatives are taken.
 //!
 //! ```text
 //! grad(loss, W)[d,h]   =>   a tensor like W, read at (v0, v1)
+//! grad(l[n], W)[d,h]   =>   a tensor with the dimensions of l and W, read at (n, v0, v1)
 //! ```
 
 use crate::autodiff::Gradients;
@@ -11,7 +12,8 @@ use crate::einsum::{Program, Role, TensorId};
 use crate::sema::{
     Checker,
     definitions::tensors::{Definition, Tensor},
-    expressions::arena::{ExprId, Form, TensorRef, Ty},
+    expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
+    expressions::builtins::JACOBIAN,
     expressions::scope::{Binding, Context, View},
     resolve::forms::unbracket,
 };
@@ -30,7 +32,11 @@ impl<'a> Checker<'a> {
             ExprKind::Call { callee, arguments }
                 if self.names.is_gradient(context.scope.file, callee) =>
             {
-                Some(self.gradient(context, arguments, value.span))
+                let name = match &*callee.kind {
+                    ExprKind::Name(name) => name,
+                    _ => "",
+                };
+                Some(self.gradient(context, (name, arguments), value.span))
             }
             _ => None,
         }
@@ -40,36 +46,48 @@ impl<'a> Checker<'a> {
     pub(crate) fn gradient_value(
         &mut self,
         context: &mut Context<'_, 'a>,
-        arguments: &'a [Argument],
+        (name, arguments): (&str, &'a [Argument]),
         span: Span,
     ) -> Option<ExprId> {
-        let view = self.gradient(context, arguments, span)?;
+        let view = self.gradient(context, (name, arguments), span)?;
         let text = self.names.text(span);
         self.scalar_read(view, text, span)
     }
 
-    /// The tensor of a gradient; by a slice, the same slice of it.
+    /// The tensor of a gradient; by a slice, the same slice of it, and of a value at each point, the slice at the point.
     fn gradient(
         &mut self,
         context: &mut Context<'_, 'a>,
-        arguments: &'a [Argument],
+        (name, arguments): (&str, &'a [Argument]),
         span: Span,
     ) -> Option<View> {
         let [loss, wrt] = arguments else {
             self.report.push(
                 Diagnostic::error(
                     "E0502",
-                    format!("`grad` takes 2 arguments, not {}", arguments.len()),
+                    format!("`{name}` takes 2 arguments, not {}", arguments.len()),
                 )
-                .at(span, "a scalar, and what it is differentiated by"),
+                .at(span, "what is differentiated, and by what"),
             );
             return None;
         };
-        self.by_position("grad", arguments)?;
-        let loss = self.loss(context, &loss.value);
+        self.by_position(name, arguments)?;
+        let by_span = wrt.value.span;
+        let of = match name {
+            JACOBIAN => self.differentiated_whole(context, &loss.value),
+            _ => self.loss(context, &loss.value),
+        };
         let wrt = self.differentiated_by(context, &wrt.value);
-        let (loss, wrt) = (loss?, wrt?);
-        let leading = self.leading(wrt).to_vec();
+        let ((loss, mut leading), wrt) = (of?, wrt?);
+        let sliced = self.leading(wrt).to_vec();
+        let points = self.built.tensors[loss.0 as usize].shape.clone();
+        if !sliced.is_empty() && leading.len() != points.len() {
+            let message = "a Jacobian is taken by a whole tensor, not by a slice";
+            self.report
+                .push(Diagnostic::error("E0606", message).at(by_span, "a slice"));
+            return None;
+        }
+        leading.extend(sliced);
         let wrt = wrt.tensor;
         let mut like = self.built.tensors[wrt.0 as usize].clone();
         if self.inference.untyped.contains_key(&wrt) {
@@ -78,7 +96,7 @@ impl<'a> Checker<'a> {
         let tensor = self.add_tensor(Tensor {
             name: format!("grad.{}", like.name),
             dtype: like.dtype.compute(),
-            shape: like.shape,
+            shape: points.into_iter().chain(like.shape).collect(),
             role: Role::Hidden,
             definition: Definition::Gradient { loss, wrt },
             span,
@@ -86,8 +104,31 @@ impl<'a> Checker<'a> {
         Some(self.slice(tensor, leading))
     }
 
-    /// The scalar that is differentiated, as a tensor.
-    fn loss(&mut self, context: &mut Context<'_, 'a>, value: &'a Expr) -> Option<TensorRef> {
+    /// The tensor whose elements are all differentiated, with the positions of the slice that it is.
+    fn differentiated_whole(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        value: &'a Expr,
+    ) -> Option<(TensorRef, Vec<ExprId>)> {
+        let view = self.differentiated_by(context, value)?;
+        if self.view_shape(view).is_empty() {
+            let text = self.names.text(value.span);
+            let error = Diagnostic::error("E0606", format!("`{text}` is a scalar"));
+            let error = error.at(value.span, "a Jacobian is of a tensor");
+            self.report
+                .push(error.help("of a scalar, write `grad(…, …)`"));
+            return None;
+        }
+        Some((view.tensor, self.leading(view).to_vec()))
+    }
+
+    /// The value that is differentiated, as a tensor: a scalar, or of a value at each point the tensor of all points, with the
+    /// positions of this one.
+    fn loss(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        value: &'a Expr,
+    ) -> Option<(TensorRef, Vec<ExprId>)> {
         let inner = unbracket(value);
         if let ExprKind::Name(name) = &*inner.kind
             && context.index(name).is_none()
@@ -102,7 +143,7 @@ impl<'a> Checker<'a> {
                 )
                 .at(value.span, "differentiated here")
                 .at(declared, format!("it is {} here", self.view_text(view)))
-                .help("sum it, or define a scalar loss from it"),
+                .help("sum it, say of which element, `grad(y[n], W)`, or write `jacobian(…, …)` for all of them"),
             );
             return None;
         }
@@ -119,14 +160,9 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        if let Some(var) = self.arena.free(id).first() {
-            let index = self.indices.vars[var.0 as usize].name.clone();
-            self.report.push(
-                Diagnostic::error("E0606", "the gradient of a value at each point")
-                    .at(value.span, format!("this has a value for every `{index}`"))
-                    .help(format!("sum it: `sum[{index}] …`")),
-            );
-            return None;
+        let vars = self.arena.free(id);
+        if !vars.is_empty() {
+            return self.loss_at_points(id, &vars, value.span);
         }
         if let Form::Read {
             tensor,
@@ -135,10 +171,54 @@ impl<'a> Checker<'a> {
         } = &*self.arena.form(id)
             && positions.is_empty()
         {
-            return Some(*tensor);
+            return Some((*tensor, vec![]));
         }
         let name = self.instance_name(FileId(0), "grad.loss");
-        Some(self.add_statement(name, id, vec![], vec![], value.span, Role::Hidden))
+        let loss = self.add_statement(name, id, vec![], vec![], value.span, Role::Hidden);
+        Some((loss, vec![]))
+    }
+
+    /// A value for every value of some indices, as a tensor over them with their positions.
+    fn loss_at_points(
+        &mut self,
+        id: ExprId,
+        vars: &[VarId],
+        span: Span,
+    ) -> Option<(TensorRef, Vec<ExprId>)> {
+        if let Form::Read {
+            tensor,
+            positions,
+            otherwise: None,
+        } = &*self.arena.form(id)
+        {
+            let is_index = |at: &ExprId| matches!(&*self.arena.form(*at), Form::Index(_));
+            if positions.len() == vars.len() && positions.iter().all(is_index) {
+                return Some((*tensor, positions.clone()));
+            }
+        }
+        let mut shape = vec![];
+        for var in vars {
+            if self.extent(*var).is_none() {
+                let known = &self.indices.vars[var.0 as usize];
+                if known.stated.is_none() && known.uses.is_empty() {
+                    let name = known.name.clone();
+                    let error =
+                        Diagnostic::error("E0306", format!("nothing says how far `{name}` runs"));
+                    let error = error.at(span, "the gradient of a value for each of its values");
+                    self.report
+                        .push(error.help("define the value as a tensor first"));
+                    return None;
+                }
+                if !self.solve(*var) {
+                    return None;
+                }
+            }
+            shape.push(self.extent(*var)?);
+        }
+        let name = self.instance_name(FileId(0), "grad.loss");
+        let loss = self.add_statement(name, id, vars.to_vec(), shape, span, Role::Hidden);
+        let positions = vars.iter().map(|var| self.index(*var)).collect();
+        Some((loss, positions))
     }
 
     /// The tensor that a gradient is taken by.
@@ -213,7 +293,11 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Option<TensorId> {
         let (of, by) = (*numbers.get(&loss)?, *numbers.get(&wrt)?);
-        match gradients.derivative(program, of, by) {
+        let derivative = match program.tensor(of).shape.is_empty() {
+            true => gradients.derivative(program, of, by),
+            false => gradients.at_points(program, of, by),
+        };
+        match derivative {
             Ok(gradient) => {
                 if !gradient.depends {
                     let (of, by) = (program.tensor(of), &program.tensor(by).name);

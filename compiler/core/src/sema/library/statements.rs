@@ -132,8 +132,7 @@ impl Checker<'_> {
         let vars: Vec<VarId> = [outer, batch, own].concat();
         let shape: Option<Vec<Size>> = vars.iter().map(|var| self.extent(*var)).collect();
         let shape = shape?;
-        let dtype = self.settled_type(root);
-        self.check_elements(&shape, dtype, call.span)?;
+        self.check_elements(&shape, call.span)?;
         let (name, span, role) = match hint {
             Some((name, span)) if outer.is_empty() => (name.clone(), *span, Role::Named),
             _ => (
@@ -265,7 +264,7 @@ impl Checker<'_> {
         let vars = [outer, own].concat();
         let shape = outer_sizes.iter().map(|(_, size)| size.clone());
         let shape: Vec<Size> = shape.chain(sizes).collect();
-        self.check_elements(&shape, dtype, span)?;
+        self.check_elements(&shape, span)?;
         // Messages of the run name what is sliced.
         let name = format!("{}.slice", self.built.tensors[view.tensor.0 as usize].name);
         let name = self.instance_name(FileId(0), &name);

@@ -23,6 +23,8 @@ impl Checker<'_> {
     /// Which tensors the outputs need.
     pub(crate) fn needed(&self) -> Vec<bool> {
         let outputs = self.built.outputs.iter().map(|output| output.tensor);
+        let asserts = self.built.asserts.iter().map(|(tensor, ..)| *tensor);
+        let outputs = outputs.chain(asserts);
         self.reached(outputs.chain(self.training.step.rows).collect())
     }
 

@@ -32,7 +32,17 @@ impl Checker<'_> {
                 tensor,
                 replaces,
                 file: output.file.clone(),
+                asserts: None,
                 origin: self.origin(output.span),
+            });
+        }
+        for (tensor, message, span) in &self.built.asserts {
+            program.outputs.push(einsum::Output {
+                tensor: *numbers.get(tensor)?,
+                replaces: None,
+                file: None,
+                asserts: Some(message.clone()),
+                origin: self.origin(*span),
             });
         }
         Some(())

@@ -132,7 +132,7 @@ impl<'a> Checker<'a> {
             root,
         };
         let sizes: Option<Vec<Size>> = builder.vars.iter().map(|var| self.extent(*var)).collect();
-        self.check_elements(&sizes?, dtype, span)?;
+        self.check_elements(&sizes?, span)?;
         let (mut reduction, mut guards, mut body) = (None, vec![], root);
         // Reductions of one kind directly inside each other are one.
         while let Form::Reduce {

@@ -212,7 +212,7 @@ impl<'a> Resolver<'a> {
                 walk.scatter(target, ty.as_ref(), value);
                 walk.unit
             }
-            ItemKind::Assert { condition } => {
+            ItemKind::Assert { condition, .. } => {
                 let mut walk = Walk::new(self, scope);
                 walk.closed(condition);
                 walk.unit

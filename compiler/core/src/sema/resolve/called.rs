@@ -8,7 +8,7 @@
 
 use crate::sema::{
     calls::callee::Callable,
-    expressions::builtins::{self, Builtin, SOURCES},
+    expressions::builtins::{self, Builtin, JACOBIAN, LISTED, SOURCES},
     library::operations::Operation,
     resolve::forms::{bare_name, formal_shape, unbracket},
     resolve::names::{EntityId, EntityKind, Found, Names, Shape},
@@ -77,7 +77,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the source that an expression names, unless the file has something of that name.
+    /// Returns the source that an expression names, unless the file has something of that name; of a list, [`LISTED`].
     pub(crate) fn source_of(&self, file: FileId, expr: &'a Expr) -> Option<&'a str> {
         let name = match &*expr.kind {
             ExprKind::Name(name) => name,
@@ -85,25 +85,29 @@ impl<'a> Names<'a> {
                 ExprKind::Name(name) => name,
                 _ => return None,
             },
+            ExprKind::List(_) => return Some(LISTED),
             _ => return None,
         };
         let free = self.find(file, name) == Found::Nothing;
         (free && SOURCES.contains(&name.as_str())).then_some(name)
     }
 
-    /// Returns whether a call of that name is `grad` of the language.
+    /// Returns whether a call of that name is `grad` or `jacobian` of the language.
     pub(crate) fn is_gradient(&self, file: FileId, callee: &Expr) -> bool {
         matches!(&*callee.kind, ExprKind::Name(name)
             if builtins::find(name) == Some(Builtin::Gradient) && self.find(file, name) == Found::Nothing)
     }
 
-    /// Returns the expression whose shape a right side has: for a gradient, the tensor by which it is taken.
+    /// Returns the expression whose shape a right side has, as far as it is a tensor: for a gradient, the tensor by which it is taken,
+    /// for a Jacobian the one that is differentiated.
     pub(crate) fn shaped_like<'e>(&self, file: FileId, mut value: &'e Expr) -> &'e Expr {
         loop {
             value = match &*value.kind {
                 ExprKind::Bracket(inner) => inner,
                 ExprKind::Call { callee, arguments } if self.is_gradient(file, callee) => {
-                    match arguments.get(1) {
+                    let jacobian =
+                        matches!(&*callee.kind, ExprKind::Name(name) if name == JACOBIAN);
+                    match arguments.get(usize::from(!jacobian)) {
                         Some(argument) => &argument.value,
                         None => return value,
                     }

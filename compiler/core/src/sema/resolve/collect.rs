@@ -160,6 +160,7 @@ impl<'a> Resolver<'a> {
                 target,
                 ty,
                 combine,
+                drops,
                 value,
                 ..
             } => {
@@ -167,6 +168,7 @@ impl<'a> Resolver<'a> {
                     target,
                     ty: ty.as_ref(),
                     combine: *combine,
+                    drops: *drops,
                     value,
                 };
                 self.declare(file, &target.name, kind);

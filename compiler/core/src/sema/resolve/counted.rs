@@ -26,7 +26,7 @@ impl Uses {
                 },
                 ItemKind::Module(module) => self.items(&module.body, name, &mut vec![]),
                 ItemKind::Const { value, .. } => self.expr(value, name, counters),
-                ItemKind::Assert { condition } => self.expr(condition, name, counters),
+                ItemKind::Assert { condition, .. } => self.expr(condition, name, counters),
                 ItemKind::Statement(
                     Statement::Definition { value, .. } | Statement::Scatter { value, .. },
                 ) => self.expr(value, name, counters),

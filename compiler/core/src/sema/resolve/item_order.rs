@@ -320,7 +320,7 @@ impl<'a> Resolver<'a> {
         };
         let scope = StaticScope::of_file(FileId(0));
         for (number, item) in program.ast.items.iter().enumerate() {
-            if let ItemKind::Assert { condition } = &item.kind {
+            if let ItemKind::Assert { condition, .. } = &item.kind {
                 let mut walk = Walk::new(self, &scope);
                 walk.closed(condition);
                 if walk.unit.failed {

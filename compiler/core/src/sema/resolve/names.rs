@@ -108,6 +108,7 @@ pub(crate) enum EntityKind<'a> {
         target: &'a Target,
         ty: Option<&'a Type>,
         combine: Combine,
+        drops: bool,
         value: &'a Expr,
     },
     /// A block, under the name of its counter.

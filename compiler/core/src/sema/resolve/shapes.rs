@@ -133,6 +133,7 @@ impl<'a> Names<'a> {
             return Shape::Tensor;
         }
         match &*self.shaped_like(file, value).kind {
+            ExprKind::List(_) => Shape::Tensor,
             // `b = a`: a chain of such lines is followed for a while only.
             ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
                 Found::Entity(id) => match self.entity(id).kind {

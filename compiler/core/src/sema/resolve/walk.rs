@@ -405,7 +405,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             ),
             ExprKind::List(_) => self.fail(
                 Diagnostic::error("E0204", "a list cannot stand here")
-                    .at(expr.span, "a value is needed"),
+                    .at(expr.span, "a value is needed")
+                    .help("give it a name: `const w = [1, 2, 1]`"),
             ),
             ExprKind::Negate(inner) | ExprKind::Not(inner) | ExprKind::Bracket(inner) => {
                 self.expr(inner, position);
@@ -542,6 +543,14 @@ impl<'w, 'a> Walk<'w, 'a> {
 }
 
 pub(crate) fn walk_source<'a>(walk: &mut Walk<'_, 'a>, expr: &'a Expr) {
+    if let ExprKind::List(items) = &*expr.kind {
+        for item in items {
+            match &*item.kind {
+                ExprKind::List(_) => walk_source(walk, item),
+                _ => walk.value(item),
+            }
+        }
+    }
     if let ExprKind::Call { arguments, .. } = &*expr.kind {
         for argument in arguments {
             if !matches!(&*argument.value.kind, ExprKind::String(_)) {

@@ -119,7 +119,7 @@ impl<'a> Resolver<'a> {
             ItemKind::Const { target, ty, value } => {
                 self.walk_definition(inner, target, ty.as_ref(), value)
             }
-            ItemKind::Assert { condition } => {
+            ItemKind::Assert { condition, .. } => {
                 let mut walk = Walk::new(self, inner);
                 walk.closed(condition);
                 walk.unit

@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
         self.declared_rounds(place, size, &rounds)?;
         let mut like = self.built.tensors[value.0 as usize].clone();
         like.shape.insert(dim, rounds);
-        self.check_elements(&like.shape, like.dtype, span)?;
+        self.check_elements(&like.shape, span)?;
         let tensor = self.add_tensor(Tensor {
             name: full,
             role,

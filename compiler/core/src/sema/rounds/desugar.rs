@@ -106,7 +106,7 @@ fn repeat(statement: &mut Statement, collections: &mut Collections) {
         match &mut item.kind {
             ItemKind::Dim { value, .. } => value.iter_mut().for_each(expr),
             ItemKind::Const { value, .. } => expr(value),
-            ItemKind::Assert { condition } => expr(condition),
+            ItemKind::Assert { condition, .. } => expr(condition),
             ItemKind::Statement(statement @ Statement::Repeat { .. }) => {
                 repeat(statement, collections);
             }

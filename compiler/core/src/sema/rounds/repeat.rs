@@ -300,8 +300,8 @@ impl<'a> Checker<'a> {
                     .insert(&name.text, size.unwrap_or(Binding::Poison));
                 size.map(|_| ())
             }
-            ItemKind::Assert { condition } => {
-                self.assert(scope, condition);
+            ItemKind::Assert { condition, message } => {
+                self.assert_on_sizes(scope, (condition, message.as_ref()));
                 Some(())
             }
             ItemKind::Const { target, ty, value } => {
@@ -313,11 +313,12 @@ impl<'a> Checker<'a> {
                 target,
                 ty,
                 combine,
+                drops,
                 value,
                 ..
             }) => {
                 let local = Target::local(target, ty.as_ref(), value, &frame.name);
-                let binding = self.define_scatter(scope, local, *combine);
+                let binding = self.define_scatter(scope, local, (*combine, *drops));
                 let name = target.name.text.as_str();
                 scope
                     .locals

@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
         let like = self.built.tensors[values.first()?.0 as usize].clone();
         let mut shape = like.shape.clone();
         shape.insert(dim, rounds.clone());
-        self.check_elements(&shape, like.dtype, span)?;
+        self.check_elements(&shape, span)?;
         self.indices.open.push(Open::default());
         let mut vars = vec![];
         for (at, size) in shape.iter().enumerate() {

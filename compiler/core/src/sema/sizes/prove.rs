@@ -10,7 +10,7 @@
 use crate::sema::{
     Checker,
     expressions::arena::{ExprId, Form, Ty, VarId},
-    sizes::ranges::{Obligation, Reach},
+    sizes::ranges::{Obligation, Reach, Stated, StatedBy},
     sizes::size::Size,
 };
 use ein_plan::{DType, Function, Scalar};
@@ -93,12 +93,43 @@ impl Checker<'_> {
             } else if form.terms.is_empty() && !upper {
                 error.help("positions count from 0; the last one is the size minus 1")
             } else {
-                error.help("say what is read outside: `… else 0`, or bound the indices")
+                let bound = self.bound_inside(&form, &obligation.size, upper);
+                let bound = bound.unwrap_or_else(|| "or bound the indices".into());
+                error.help(format!("say what is read outside: `… else 0`, {bound}"))
             };
             self.report.push(error);
             return false;
         }
         true
+    }
+
+    /// Words the bound that keeps a position inside a dimension at its upper or lower end, if the position has one index, whose
+    /// range is that of a dimension or a bound: "or bound the index: `i < N - 1`".
+    fn bound_inside(&self, form: &Linear, size: &Size, upper: bool) -> Option<String> {
+        let [(var, coefficient)] = form.terms.iter().collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let var = &self.indices.vars[var.0 as usize];
+        let ruled = |stated: &Stated| stated.by != StatedBy::Bound;
+        let step = coefficient.known()?;
+        if var.stated.as_ref().is_some_and(ruled) || (step > 0) != upper {
+            return None;
+        }
+        let room = match upper {
+            true => self.last(size).subtract(&form.constant).ok()?,
+            false => form.constant.clone(),
+        };
+        let turns = Size::apply(
+            Function::FloorDiv,
+            &room,
+            &Size::number(step.checked_abs()?),
+        );
+        let count = turns.ok()?.plus(&Size::number(1)).ok()?;
+        if count.known().is_some_and(|count| count <= 0) {
+            return None;
+        }
+        let name = &var.name;
+        Some(format!("or bound the index: `{name} < {count}`"))
     }
 
     /// Returns how far an index can run without leaving a tensor in the positions that contain it. `None` if the positions

@@ -17,6 +17,7 @@ use crate::sema::{
 use ein_plan::{DType, Function, Reduction};
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
+use std::collections::HashMap;
 
 impl<'a> Checker<'a> {
     pub(crate) fn reduce(
@@ -51,14 +52,6 @@ impl<'a> Checker<'a> {
                 None => failed = true,
             }
         }
-        if reduction.is_arg() && vars.len() != 1 {
-            self.report.push(
-                Diagnostic::error("E0206", format!("`{}` takes one index", reduction.name()))
-                    .at(reduction_span, format!("it has {} here", vars.len()))
-                    .help("its result is the number of that index"),
-            );
-            failed = true;
-        }
         let value = self.expr(context, body);
         context.indices.truncate(before);
         self.open_path().truncate(path);
@@ -70,6 +63,9 @@ impl<'a> Checker<'a> {
             // `..` stands for no index: one point.
             vars.push(self.unit_var(reduction_span, reduction));
         }
+        if reduction.is_arg() && vars.len() > 1 {
+            return self.flat_position((reduction, reduction_span), &vars, guard, value);
+        }
         let form = Form::Reduce {
             reduction,
             vars,
@@ -77,6 +73,113 @@ impl<'a> Checker<'a> {
             body: value,
         };
         Some(self.arena.add(form, ty))
+    }
+
+    /// `argmax[i,j] e` as `first * size(j) + argmax[j] e`, where `first` is `argmax[i] max[j] e`, and the second reduction looks at
+    /// the row `first` alone. So the lowest position wins among equal values, as it does over one index.
+    fn flat_position(
+        &mut self,
+        (reduction, span): (Reduction, Span),
+        vars: &[VarId],
+        guard: Option<ExprId>,
+        value: ExprId,
+    ) -> Option<ExprId> {
+        let (first, rest) = vars.split_first()?;
+        let i64 = Ty::Typed(DType::I64);
+        if rest.is_empty() {
+            let vars = vec![*first];
+            let form = Form::Reduce {
+                reduction,
+                vars,
+                guard,
+                body: value,
+            };
+            return Some(self.arena.add(form, i64));
+        }
+        let mut each = Size::number(1);
+        for var in rest {
+            let known = &self.indices.vars[var.0 as usize];
+            if known.stated.is_none() && known.uses.is_empty() {
+                let error = Diagnostic::error("E0306", "nothing says how far an index runs");
+                let error = error.at(
+                    known.span,
+                    "it has no bound, and stands alone in no position",
+                );
+                self.report
+                    .push(error.help("give it a bound: `argmax[i, j < n] …`"));
+                return None;
+            }
+            if !self.solve(*var) {
+                return None;
+            }
+            each = match each.times(&self.extent(*var)?) {
+                Ok(each) => each,
+                Err(error) => {
+                    self.size_error(error, span);
+                    return None;
+                }
+            };
+        }
+        let best = match reduction {
+            Reduction::ArgMin => Reduction::Min,
+            _ => Reduction::Max,
+        };
+        let (body, ty) = self.reduction_types(best, value, span)?;
+        let form = Form::Reduce {
+            reduction: best,
+            vars: rest.to_vec(),
+            guard,
+            body,
+        };
+        let best = self.arena.add(form, ty);
+        let body = self.settle(best, span)?;
+        let form = Form::Reduce {
+            reduction,
+            vars: vec![*first],
+            guard: None,
+            body,
+        };
+        let row = self.arena.add(form, i64);
+        let mut known = HashMap::new();
+        let guard = guard.map(|guard| self.at_place(guard, (*first, row), &mut known));
+        let value = self.at_place(value, (*first, row), &mut known);
+        let within = self.flat_position((reduction, span), rest, guard, value)?;
+        let each = self.arena.whole(each);
+        let each = self.coerce(each, DType::I64, span)?;
+        let before = self.apply(Function::Mul, vec![row, each], span)?;
+        self.apply(Function::Add, vec![before, within], span)
+    }
+
+    /// The expression with a number in the place of an index.
+    fn at_place(
+        &mut self,
+        id: ExprId,
+        (var, place): (VarId, ExprId),
+        known: &mut HashMap<ExprId, ExprId>,
+    ) -> ExprId {
+        if !self.arena.free(id).contains(&var) {
+            return id;
+        }
+        if let Some(done) = known.get(&id) {
+            return *done;
+        }
+        let ty = self.arena.ty(id);
+        let mut form = (*self.arena.form(id)).clone();
+        let result = match &mut form {
+            Form::Index(_) => match ty {
+                Ty::Typed(DType::I64) => place,
+                _ => self.arena.add(Form::Convert(place), ty),
+            },
+            Form::SizeOf(_) => id,
+            other => {
+                for argument in other.arguments_mut() {
+                    *argument = self.at_place(*argument, (var, place), known);
+                }
+                self.arena.add(form, ty)
+            }
+        };
+        known.insert(id, result);
+        result
     }
 
     /// Gives an index its bound: as its size, or, if it depends on other indices or on data, as a condition.

@@ -3,7 +3,7 @@
 //! A scatter is a reduction whose guard says which points go to a place: every position of the left side that is not an
 //! index alone has an index of its own in `G`, and holds where the two are equal. A position that depends on data is
 //! looked up in a list of the places of that dimension, so that one outside of it stops the run with its name. Must not
-//! know kernels.
+//! know kernels. With `else drop` the position itself is compared, and values without a place go nowhere.
 //!
 //! ```text
 //! G[tok[n], d]: f32[V, D] += E[n,d]
@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
         &mut self,
         scope: &Scope<'a>,
         target: Target<'a>,
-        combine: Combine,
+        (combine, drops): (Combine, bool),
     ) -> Option<Binding> {
         let (dtype, sizes) = self.scatter_type(scope, &target)?;
         let reduction = match combine {
@@ -114,6 +114,10 @@ impl<'a> Checker<'a> {
                 self.indices.open.pop();
                 return None;
             };
+            if drops {
+                equal.push((position, None, var));
+                continue;
+            }
             let list = self.places(&target, size);
             self.open_obligations().push(Obligation {
                 position,
@@ -125,7 +129,7 @@ impl<'a> Checker<'a> {
                 path: vec![],
             });
             lists.push((list, at));
-            equal.push((position, list, var));
+            equal.push((position, Some(list), var));
         }
         if reduced.is_empty() {
             reduced.push(self.unit_var(target.target.span, reduction));
@@ -309,24 +313,25 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The condition that a point goes to a place.
+    /// The condition that a point goes to a place. Positions without a list of places may lie outside, and equal none then.
     fn scatter_guard(
         &mut self,
-        equal: Vec<(ExprId, TensorRef, VarId)>,
+        equal: Vec<(ExprId, Option<TensorRef>, VarId)>,
         span: Span,
     ) -> Option<Option<ExprId>> {
         let mut guard = None;
         for (position, list, var) in equal {
             // An affine position has been proved to be in range.
-            let place = if self.linear(position).is_some() {
-                position
-            } else {
-                let form = Form::Read {
-                    tensor: list,
-                    positions: vec![position],
-                    otherwise: None,
-                };
-                self.arena.add(form, Ty::Typed(DType::I64))
+            let place = match list.filter(|_| self.linear(position).is_none()) {
+                None => position,
+                Some(tensor) => {
+                    let form = Form::Read {
+                        tensor,
+                        positions: vec![position],
+                        otherwise: None,
+                    };
+                    self.arena.add(form, Ty::Typed(DType::I64))
+                }
             };
             let index = self.index(var);
             let here = self.apply(Function::Eq, vec![place, index], span)?;

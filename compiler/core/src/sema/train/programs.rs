@@ -353,6 +353,7 @@ fn constants(program: &mut Program, training: &Training) -> Option<Program> {
             tensor: id,
             replaces: None,
             file: None,
+            asserts: None,
             origin: tensor.origin,
         })
         .collect();

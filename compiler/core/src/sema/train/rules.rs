@@ -285,7 +285,7 @@ fn rename(item: &mut Item) {
             expression(value);
         }
         ItemKind::Const { value, .. } => expression(value),
-        ItemKind::Assert { condition } => expression(condition),
+        ItemKind::Assert { condition, .. } => expression(condition),
         _ => {}
     }
 }

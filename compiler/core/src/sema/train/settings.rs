@@ -53,6 +53,11 @@ impl Kind {
                 | Binary::Multiply
                 | Binary::Divide
                 | Binary::Remainder
+                | Binary::BitAnd
+                | Binary::BitOr
+                | Binary::BitXor
+                | Binary::ShiftLeft
+                | Binary::ShiftRight
                 | Binary::Power => Kind::Number,
                 _ => Kind::Truth,
             }),

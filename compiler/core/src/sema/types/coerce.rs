@@ -94,18 +94,11 @@ impl Checker<'_> {
                     return None;
                 }
                 if let Some(size) = self.arena.as_size(id).and_then(|size| size.known()) {
-                    let range = match dtype {
-                        DType::U8 => 0..=i64::from(u8::MAX),
-                        DType::I32 => i64::from(i32::MIN)..=i64::from(i32::MAX),
-                        _ => i64::MIN..=i64::MAX,
-                    };
-                    if !range.contains(&size) {
+                    let (least, most) = dtype.whole_range().unwrap_or((i64::MIN, i64::MAX));
+                    if !(least..=most).contains(&size) {
                         self.report.push(
                             Diagnostic::error("E0406", format!("{size} does not fit into {dtype}"))
-                                .at(
-                                    span,
-                                    format!("{dtype} holds {} to {}", range.start(), range.end()),
-                                ),
+                                .at(span, format!("{dtype} holds {least} to {most}")),
                         );
                         return None;
                     }
@@ -312,9 +305,11 @@ impl Checker<'_> {
             (Reduction::ArgMax | Reduction::ArgMin, _) => {
                 Some((self.settle(body, span)?, Ty::Typed(DType::I64)))
             }
-            // Bytes are added up in i32, as all their arithmetic is done.
-            (Reduction::Sum | Reduction::Prod | Reduction::Norm1, Ty::Typed(DType::U8)) => {
-                let ty = Ty::Typed(DType::I32);
+            // Narrow integers are added up in the type in which all their arithmetic is done.
+            (Reduction::Sum | Reduction::Prod | Reduction::Norm1, Ty::Typed(dtype))
+                if dtype.is_integer() && dtype != dtype.compute() =>
+            {
+                let ty = Ty::Typed(dtype.compute());
                 Some((self.arena.add(Form::Convert(body), ty), ty))
             }
             _ => Some((body, ty)),
@@ -331,7 +326,9 @@ impl Checker<'_> {
                 let zero = self.coerce(zero, own, span)?;
                 self.apply(Function::Ne, vec![id, zero], span)
             }
-            Ty::Typed(own) if own.is_float() && dtype == DType::U8 => self.float_to_byte(id, span),
+            Ty::Typed(own) if own.is_float() && is_narrow(dtype) => {
+                self.float_to_narrow(id, dtype, span)
+            }
             Ty::Typed(_) => Some(self.arena.add(Form::Convert(id), Ty::Typed(dtype))),
             Ty::Number { whole } => {
                 if dtype == DType::Bool {
@@ -346,25 +343,36 @@ impl Checker<'_> {
                     return self.coerce(whole, dtype, span);
                 }
                 let exact = self.coerce(id, DType::F64, span)?;
-                if dtype == DType::U8 {
-                    return self.float_to_byte(exact, span);
+                if is_narrow(dtype) {
+                    return self.float_to_narrow(exact, dtype, span);
                 }
                 Some(self.arena.add(Form::Convert(exact), Ty::Typed(dtype)))
             }
         }
     }
 
-    /// `u8(x)` of a floating-point value. Bytes are computed in i32 and wrap where they are stored, so what is out of
-    /// range becomes the nearest byte first.
-    fn float_to_byte(&mut self, id: ExprId, span: Span) -> Option<ExprId> {
+    /// `u8(x)`, `i16(x)` and so on of a floating-point value. Narrow integers are computed in a wider type and wrap where they are
+    /// stored, so what is out of range becomes the nearest value first. Not every float type has the ends of u32, so that is
+    /// done in i64.
+    fn float_to_narrow(&mut self, id: ExprId, dtype: DType, span: Span) -> Option<ExprId> {
+        let id = match dtype {
+            DType::U8 => id,
+            _ => self.arena.add(Form::Convert(id), Ty::Typed(DType::I64)),
+        };
         let own = self.settled_type(id);
-        let mut bound = |value: u8| {
-            let value = self.arena.whole(Size::number(i64::from(value)));
+        let mut bound = |value: i64| {
+            let value = self.arena.whole(Size::number(value));
             self.coerce(value, own, span)
         };
-        let (least, most) = (bound(u8::MIN)?, bound(u8::MAX)?);
+        let (least, most) = dtype.whole_range()?;
+        let (least, most) = (bound(least)?, bound(most)?);
         let above = self.apply(Function::Max, vec![id, least], span)?;
         let inside = self.apply(Function::Min, vec![above, most], span)?;
-        Some(self.arena.add(Form::Convert(inside), Ty::Typed(DType::U8)))
+        Some(self.arena.add(Form::Convert(inside), Ty::Typed(dtype)))
     }
+}
+
+/// Returns whether values are computed in a wider integer type than they are stored in.
+fn is_narrow(dtype: DType) -> bool {
+    dtype.is_integer() && dtype != dtype.compute()
 }

@@ -133,6 +133,13 @@ impl Checker<'_> {
                 FloorDiv | Rem | Min | Max | Pow => {
                     Some(Size::apply(function, &sizes[0], &sizes[1]))
                 }
+                BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight => {
+                    let second = sizes.get(1).and_then(Size::known);
+                    known
+                        .zip(second)
+                        .map(|(a, b)| Ok(Size::number(bits(function, a, b))))
+                }
+                Popcount => known.map(|n| Ok(Size::number(i64::from(n.count_ones())))),
                 Abs => known.map(|n| n.checked_abs().map(Size::number).ok_or(SizeError::Overflow)),
                 Sign => known.map(|n| Ok(Size::number(n.signum()))),
                 Relu => known.map(|n| Ok(Size::number(n.max(0)))),
@@ -213,6 +220,17 @@ fn keeps_whole(function: Function) -> bool {
 }
 
 /// The function of known numbers; `None` where it is left to the run.
+/// An operation on the bits of whole numbers.
+fn bits(function: Function, a: i64, b: i64) -> i64 {
+    match function {
+        Function::BitAnd => a & b,
+        Function::BitOr => a | b,
+        Function::BitXor => a ^ b,
+        Function::ShiftLeft => ein_plan::shift_left(a, b, 64),
+        _ => ein_plan::shift_right(a, b, 64),
+    }
+}
+
 fn fold_real(function: Function, x: &[f64]) -> Option<Scalar> {
     use Function::*;
     let real = match function {

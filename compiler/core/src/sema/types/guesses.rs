@@ -11,6 +11,7 @@ use crate::sema::{
     Checker,
     definitions::tensors::Target,
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
+    expressions::builtins::LISTED,
     expressions::scope::{Binding, Scope},
     sizes::ranges::Provisional,
     sizes::size::Size,
@@ -94,10 +95,15 @@ impl<'a> Checker<'a> {
     }
 
     /// The type of a source where nothing says another, and whether its values are whole numbers.
-    pub(crate) fn typical_type(&self, scope: &Scope<'a>, value: &'a Expr) -> (DType, bool) {
+    pub(crate) fn typical_type(&mut self, scope: &Scope<'a>, value: &'a Expr) -> (DType, bool) {
         match self.source_name(scope, value) {
             Some("zeros" | "ones" | "full" | "bernoulli") => (DType::F32, true),
             Some("iota" | "permutation") => (DType::I64, true),
+            Some(LISTED) => match self.listed_type(scope, value) {
+                Some(Ty::Typed(dtype)) => (dtype, dtype.is_integer()),
+                Some(Ty::Number { whole: true }) => (DType::I64, true),
+                _ => (DType::F32, false),
+            },
             _ => (DType::F32, false),
         }
     }

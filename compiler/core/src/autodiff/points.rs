@@ -1,0 +1,491 @@
+//! Derivatives of a tensor at each of its points: gradients per example, and Jacobians.
+//!
+//! The derivative of `sum[o] seed[o] * y[o]` is linear in `seed`. So each statement that the seed flows into is made once more for all points
+//! `p` together: with the seed that is 1 at `p` and 0 elsewhere. Where a tensor is 0 unless one of its dimensions is `p`, as the seed is,
+//! only the elements on that diagonal are kept. So the gradient of each example costs what that of their sum does, and no tensor
+//! has examples twice. Must not know surface syntax, or how derivatives are taken.
+//!
+//! ```text
+//! l: f32[N] = [n: N | d: D] sum x[n, d] * w[d]
+//!   => seed: f32[N] = full(1);   grad.w: f32[N, D] = [n: N, d: D] sum seed[n] * x[n, d]      (n is kept, not summed)
+//! ```
+
+use super::{Gradient, Gradients};
+use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
+use ein_plan::{
+    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
+    Source,
+};
+use einc_diag::Diagnostic;
+use std::collections::HashMap;
+
+/// How a tensor depends on one dimension of the points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// By a leading dimension of its own.
+    Leading,
+    /// It is 0 unless this dimension of it is the point's.
+    Diagonal(usize),
+}
+
+/// What the seed flows into, for all points: the tensor with the leading dimensions of some places before its own.
+#[derive(Clone, Debug)]
+struct Pointwise {
+    tensor: TensorId,
+    /// By dimension of the points.
+    places: Vec<Place>,
+}
+
+impl Gradients {
+    /// The derivative of each element of a tensor by another tensor: it has the dimensions of both, in this order.
+    ///
+    /// # Errors
+    /// `E0606` as [`Gradients::derivative`] says, and where the way goes through rounds or a library operation.
+    pub fn at_points(
+        &mut self,
+        program: &mut Program,
+        of: TensorId,
+        by: TensorId,
+    ) -> Result<Gradient, Diagnostic> {
+        if let Some(known) = self.finished.get(&(of, by)) {
+            return Ok(*known);
+        }
+        let points = program.tensor(of).shape.clone();
+        let (seed, sum) = self.seeded_sum(program, of)?;
+        let first = program.tensors.len();
+        let gradient = self.derivative(program, sum, by)?;
+        let mut flows: HashMap<TensorId, Pointwise> = HashMap::new();
+        let places = (0..points.len()).map(Place::Diagonal).collect();
+        flows.insert(
+            seed,
+            Pointwise {
+                tensor: seed,
+                places,
+            },
+        );
+        for number in first..program.tensors.len() {
+            let id = TensorId(number as u32);
+            if let Some(new) = self.for_all_points(program, id, &points, &flows)? {
+                flows.insert(id, new);
+            }
+        }
+        let whole = match flows.get(&gradient.tensor) {
+            Some(found) => self.whole(program, &found.clone(), &points, by),
+            None => self.spread(program, gradient.tensor, &points),
+        };
+        let found = Gradient {
+            tensor: whole,
+            depends: gradient.depends,
+        };
+        self.finished.insert((of, by), found);
+        Ok(found)
+    }
+
+    /// A seed of ones with the shape of a tensor, and the sum of the tensor weighted by it.
+    fn seeded_sum(
+        &mut self,
+        program: &mut Program,
+        of: TensorId,
+    ) -> Result<(TensorId, TensorId), Diagnostic> {
+        let Tensor {
+            name,
+            dtype,
+            shape,
+            origin,
+            block,
+            ..
+        } = program.tensor(of).clone();
+        if block.is_some() {
+            let what = format!("the derivative of each element of `{name}`, which rounds compute");
+            return Err(Diagnostic::error("E0606", what));
+        }
+        if !dtype.is_float() {
+            let what = format!("`{name}` is not floating-point");
+            return Err(Diagnostic::error("E0606", what));
+        }
+        let compute = dtype.compute();
+        let seed = Tensor {
+            name: self.statements.name(program, &format!("grad.{name}.seed")),
+            dtype: compute,
+            shape: shape.clone(),
+            role: Role::Hidden,
+            block: None,
+            definition: Definition::Source(Source::Full(Scalar::Float(1.0))),
+            origin,
+        };
+        program.tensors.push(seed);
+        let seed = TensorId(program.tensors.len() as u32 - 1);
+        let mut graph = Graph::default();
+        let at: Vec<NodeId> = (0..shape.len() as u32)
+            .map(|index| graph.add(Node::Index(IndexId(index)), DType::I64))
+            .collect();
+        let factors = [0, 1].map(|operand| {
+            let read = Node::Read {
+                operand,
+                column: 0,
+                positions: at.clone(),
+                otherwise: None,
+            };
+            graph.add(read, compute)
+        });
+        let root = graph.add(Node::Apply(Function::Mul, factors.to_vec()), compute);
+        let kernel = Kernel {
+            operands: vec![],
+            indices: numbered(&shape, "o"),
+            output_rank: 0,
+            graph,
+            root,
+            guard: None,
+            reduction: Some(Reduction::Sum),
+            finish: true,
+            output: vec![compute],
+        };
+        let name = format!("grad.{name}.sum");
+        let sum = self.add(program, (&name, of), kernel, &[of, seed]);
+        Ok((seed, sum))
+    }
+
+    /// A statement for all points; `None` if the seed does not flow into it.
+    fn for_all_points(
+        &mut self,
+        program: &mut Program,
+        id: TensorId,
+        points: &[u64],
+        flows: &HashMap<TensorId, Pointwise>,
+    ) -> Result<Option<Pointwise>, Diagnostic> {
+        let tensor = program.tensor(id).clone();
+        let refused = |what: &str| {
+            let message = format!("the derivative of each element goes through {what}");
+            Err(Diagnostic::error("E0606", message))
+        };
+        let (kernel, operands) = match tensor.definition {
+            Definition::Source(_) => return Ok(None),
+            // Loops that were there before do not depend on the seed, and none is made without it.
+            Definition::Loop(_) => return refused("rounds"),
+            Definition::Statement { kernel, operands } => (kernel, operands),
+        };
+        if !operands.iter().any(|operand| flows.contains_key(operand)) {
+            return Ok(None);
+        }
+        if tensor.block.is_some() {
+            return refused("rounds");
+        }
+        if kernel.library().is_some() {
+            return refused("a library operation");
+        }
+        if !matches!(kernel.reduction, None | Some(Reduction::Sum)) {
+            return refused(kernel.reduction.map_or("", Reduction::name));
+        }
+        let of = |operand: u32| flows.get(&operands[operand as usize]);
+        let mut found: Vec<Kept> = vec![];
+        for dimension in 0..points.len() {
+            found.push(kept(&kernel, &of, dimension));
+        }
+        let places = found.iter().map(|kept| match kept {
+            Kept::Diagonal(index) => Place::Diagonal(*index),
+            Kept::Summed(_) | Kept::New => Place::Leading,
+        });
+        let places = places.collect();
+        let new = pointwise_kernel(&kernel, &of, &found, points);
+        let stored: Vec<TensorId> = operands
+            .iter()
+            .map(|operand| flows.get(operand).map_or(*operand, |flow| flow.tensor))
+            .collect();
+        let tensor = self.add(program, (&tensor.name, id), new, &stored);
+        Ok(Some(Pointwise { tensor, places }))
+    }
+
+    /// The tensor with all dimensions of the points before its own.
+    fn whole(
+        &mut self,
+        program: &mut Program,
+        found: &Pointwise,
+        points: &[u64],
+        by: TensorId,
+    ) -> TensorId {
+        if found.places.iter().all(|place| *place == Place::Leading) {
+            return found.tensor;
+        }
+        let own = program.tensor(by).shape.clone();
+        let shape: Vec<u64> = points.iter().chain(&own).copied().collect();
+        let dtype = program.tensor(found.tensor).dtype;
+        let mut graph = Graph::default();
+        let at: Vec<NodeId> = (0..shape.len() as u32)
+            .map(|index| graph.add(Node::Index(IndexId(index)), DType::I64))
+            .collect();
+        let (mut positions, mut on) = (vec![], None);
+        for (point, place) in at.iter().zip(&found.places) {
+            match place {
+                Place::Leading => positions.push(*point),
+                Place::Diagonal(own) => {
+                    let here = equal(&mut graph, *point, at[points.len() + own]);
+                    on = Some(both(&mut graph, on, here));
+                }
+            }
+        }
+        positions.extend(&at[points.len()..]);
+        let read = Node::Read {
+            operand: 0,
+            column: 0,
+            positions,
+            otherwise: None,
+        };
+        let mut root = graph.add(read, dtype);
+        if let Some(on) = on {
+            root = where_on(&mut graph, on, root);
+        }
+        let kernel = plain(numbered(&shape, "i"), graph, root, dtype);
+        let name = format!("grad.{}", program.tensor(by).name);
+        self.add(program, (&name, by), kernel, &[found.tensor])
+    }
+
+    /// A tensor that is the same at all points.
+    fn spread(&mut self, program: &mut Program, tensor: TensorId, points: &[u64]) -> TensorId {
+        let of = program.tensor(tensor).clone();
+        let shape: Vec<u64> = points.iter().chain(&of.shape).copied().collect();
+        let mut graph = Graph::default();
+        let positions = (points.len()..shape.len())
+            .map(|index| graph.add(Node::Index(IndexId(index as u32)), DType::I64))
+            .collect();
+        let read = Node::Read {
+            operand: 0,
+            column: 0,
+            positions,
+            otherwise: None,
+        };
+        let root = graph.add(read, of.dtype.compute());
+        let kernel = plain(numbered(&shape, "i"), graph, root, of.dtype.compute());
+        self.add(program, (&of.name, tensor), kernel, &[tensor])
+    }
+
+    /// Appends a hidden statement like another tensor's.
+    fn add(
+        &mut self,
+        program: &mut Program,
+        (name, like): (&str, TensorId),
+        mut kernel: Kernel,
+        operands: &[TensorId],
+    ) -> TensorId {
+        kernel.operands = operands
+            .iter()
+            .map(|id| Operand {
+                columns: vec![program.tensor(*id).dtype],
+                shape: program.tensor(*id).shape.clone(),
+            })
+            .collect();
+        let shape = kernel.indices[..kernel.output_rank as usize].iter();
+        let shape = shape.map(|index| index.extent).collect();
+        let dtype = kernel.output[0];
+        let (kernel, operands) = canonical::statement(kernel, operands);
+        let tensor = Tensor {
+            name: self.statements.name(program, name),
+            dtype,
+            shape,
+            role: Role::Hidden,
+            block: program.innermost(&operands),
+            definition: Definition::Statement { kernel, operands },
+            origin: program.tensor(like).origin,
+        };
+        program.tensors.push(tensor);
+        TensorId(program.tensors.len() as u32 - 1)
+    }
+}
+
+/// What a statement for all points does with a dimension of the points.
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    /// All that flows in lies on the diagonal with this dimension of the result, and so does the result.
+    Diagonal(usize),
+    /// All that flows in lies on the diagonal with this index, which is summed: instead, it is kept as the point's.
+    Summed(usize),
+    /// The result has the point as an index of its own.
+    New,
+}
+
+/// Looks at how a statement reads what the seed flows into.
+fn kept<'f>(kernel: &Kernel, of: &impl Fn(u32) -> Option<&'f Pointwise>, dimension: usize) -> Kept {
+    let mut common: Option<usize> = None;
+    for (_, node, _) in kernel.graph.iter() {
+        let Node::Read {
+            operand,
+            positions,
+            otherwise,
+            ..
+        } = node
+        else {
+            continue;
+        };
+        let Some(flow) = of(*operand) else {
+            continue;
+        };
+        let Place::Diagonal(own) = flow.places[dimension] else {
+            return Kept::New;
+        };
+        let index = kernel.graph.as_index(positions[own]);
+        match (index, otherwise, common) {
+            (Some(index), None, None) => common = Some(index.0 as usize),
+            (Some(index), None, Some(before)) if before == index.0 as usize => {}
+            _ => return Kept::New,
+        }
+    }
+    match common {
+        Some(index) if index < kernel.output_rank as usize => Kept::Diagonal(index),
+        Some(index) => Kept::Summed(index),
+        None => Kept::New,
+    }
+}
+
+/// The kernel of a statement for all points. Its operands' shapes are set by who adds it.
+fn pointwise_kernel<'f>(
+    kernel: &Kernel,
+    of: &impl Fn(u32) -> Option<&'f Pointwise>,
+    found: &[Kept],
+    points: &[u64],
+) -> Kernel {
+    let rank = kernel.output_rank as usize;
+    let mut graph = Graph::default();
+    let mut indices: Vec<Index> = vec![];
+    // Where each index of the statement is now, and the index of each dimension of the points that has one.
+    let mut moved: Vec<Option<usize>> = vec![None; kernel.indices.len()];
+    let mut point: Vec<Option<usize>> = vec![None; points.len()];
+    for (dimension, kept) in found.iter().enumerate() {
+        match kept {
+            Kept::Diagonal(_) => {}
+            Kept::Summed(index) if moved[*index].is_none() => {
+                moved[*index] = Some(indices.len());
+                point[dimension] = Some(indices.len());
+                indices.push(kernel.indices[*index].clone());
+            }
+            Kept::Summed(_) | Kept::New => {
+                point[dimension] = Some(indices.len());
+                let name = format!("p{}", dimension + 1);
+                indices.push(Index {
+                    name,
+                    extent: points[dimension],
+                });
+            }
+        }
+    }
+    let output_rank = indices.len() + rank;
+    let stay: Vec<usize> = (0..kernel.indices.len())
+        .filter(|index| moved[*index].is_none())
+        .collect();
+    for index in stay {
+        moved[index] = Some(indices.len());
+        indices.push(kernel.indices[index].clone());
+    }
+    if kernel.reduction.is_some() && indices.len() == output_rank {
+        // All that was summed is kept: one point is left of the sum.
+        indices.push(Index {
+            name: "_".into(),
+            extent: 1,
+        });
+    }
+    unique(&mut indices);
+    let mut nodes: Vec<NodeId> = vec![];
+    for (_, node, dtype) in kernel.graph.iter() {
+        let mut new = node.map(|argument| nodes[argument.0 as usize]);
+        let mut on = None;
+        match &mut new {
+            Node::Index(index) => {
+                let now = moved[index.0 as usize].unwrap_or_default();
+                *index = IndexId(now as u32);
+            }
+            Node::Read {
+                operand, positions, ..
+            } => {
+                if let Some(flow) = of(*operand) {
+                    let mut before = vec![];
+                    for (dimension, place) in flow.places.iter().enumerate() {
+                        let own = point[dimension]
+                            .map(|index| graph.add(Node::Index(IndexId(index as u32)), DType::I64));
+                        match (place, own) {
+                            (Place::Leading, Some(own)) => before.push(own),
+                            (Place::Diagonal(at), Some(own)) if positions[*at] != own => {
+                                let here = equal(&mut graph, own, positions[*at]);
+                                on = Some(both(&mut graph, on, here));
+                            }
+                            _ => {}
+                        }
+                    }
+                    positions.splice(0..0, before);
+                }
+            }
+            _ => {}
+        }
+        let new = graph.add(new, dtype);
+        nodes.push(match on {
+            Some(on) => where_on(&mut graph, on, new),
+            None => new,
+        });
+    }
+    Kernel {
+        operands: vec![],
+        indices,
+        output_rank: output_rank as u32,
+        root: nodes[kernel.root.0 as usize],
+        guard: kernel.guard.map(|guard| nodes[guard.0 as usize]),
+        graph,
+        reduction: kernel.reduction,
+        finish: kernel.finish,
+        output: kernel.output.clone(),
+    }
+}
+
+/// A kernel without a reduction.
+fn plain(indices: Vec<Index>, graph: Graph, root: NodeId, dtype: DType) -> Kernel {
+    Kernel {
+        operands: vec![],
+        output_rank: indices.len() as u32,
+        indices,
+        graph,
+        root,
+        guard: None,
+        reduction: None,
+        finish: true,
+        output: vec![dtype],
+    }
+}
+
+fn numbered(shape: &[u64], letter: &str) -> Vec<Index> {
+    (1..)
+        .zip(shape)
+        .map(|(number, extent)| Index {
+            name: format!("{letter}{number}"),
+            extent: *extent,
+        })
+        .collect()
+}
+
+/// Gives indices that have one name a number each.
+fn unique(indices: &mut [Index]) {
+    for at in 0..indices.len() {
+        let base = indices[at].name.clone();
+        let mut number = 2;
+        while indices[..at]
+            .iter()
+            .any(|index| index.name == indices[at].name)
+        {
+            indices[at].name = format!("{base}_{number}");
+            number += 1;
+        }
+    }
+}
+
+fn equal(graph: &mut Graph, a: NodeId, b: NodeId) -> NodeId {
+    graph.add(Node::Apply(Function::Eq, vec![a, b]), DType::Bool)
+}
+
+fn both(graph: &mut Graph, a: Option<NodeId>, b: NodeId) -> NodeId {
+    match a {
+        None => b,
+        Some(a) => graph.add(Node::Apply(Function::And, vec![a, b]), DType::Bool),
+    }
+}
+
+/// The value where a condition holds, and 0 elsewhere.
+fn where_on(graph: &mut Graph, on: NodeId, value: NodeId) -> NodeId {
+    let dtype = graph.dtype(value);
+    let zero = graph.add(Node::Constant(Scalar::Float(0.0)), dtype);
+    graph.add(Node::Apply(Function::Select, vec![on, value, zero]), dtype)
+}

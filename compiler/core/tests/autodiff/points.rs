@@ -1,0 +1,129 @@
+//! Derivatives of each element of a tensor, against central differences of all elements.
+
+use crate::{close, inputs, program, run};
+
+/// The Jacobian of `y` by an input: columns of differences, transposed.
+fn differences(text: &str, by: &str) -> Vec<f64> {
+    let program = program(&format!("{text}\noutput y\n"));
+    let inputs = inputs(text, &program);
+    let columns: Vec<Vec<f64>> = (0..inputs[by].len())
+        .map(|number| {
+            let at = |step: f64| {
+                let mut inputs = inputs.clone();
+                inputs.get_mut(by).unwrap()[number] += step;
+                run(&program, &inputs).remove(0)
+            };
+            let step = 1e-5;
+            let ends = [at(step), at(-step), at(2.0 * step), at(-2.0 * step)];
+            let slope = |row: usize| {
+                let one = (ends[0][row] - ends[1][row]) / (2.0 * step);
+                let two = (ends[2][row] - ends[3][row]) / (4.0 * step);
+                (4.0 * one - two) / 3.0
+            };
+            (0..ends[0].len()).map(slope).collect()
+        })
+        .collect();
+    let rows = columns.first().map_or(0, Vec::len);
+    (0..rows)
+        .flat_map(|row| columns.iter().map(move |column| column[row]))
+        .collect()
+}
+
+/// Compares what `line` calls `J` with differences of `y` by an input.
+fn check(text: &str, by: &str, line: &str) {
+    let all = program(&format!("{text}\n{line}\noutput J\n"));
+    let found = run(&all, &inputs(text, &all)).remove(0);
+    let expected = differences(text, by);
+    let same = found.len() == expected.len()
+        && found
+            .iter()
+            .zip(&expected)
+            .all(|(a, b)| close(*a, *b, 1e-7));
+    assert!(
+        same,
+        "by {by}: {found:?}\nexpected {expected:?}\n{text}\n{all}"
+    );
+}
+
+#[test]
+fn jacobians() {
+    let cases: [(&str, &[&str]); 9] = [
+        ("input x: f64[4]\ny[i] = sin(x[i]) * x[i]", &["x"]),
+        (
+            "input A: f64[3, 4]\ninput x: f64[4]\ny[i] = tanh(A[i,j] * x[j])",
+            &["x", "A"],
+        ),
+        (
+            "input x: f64[5]\ny[i < 3] = x[i + 1] * x[i] + x[4 - i]",
+            &["x"],
+        ),
+        (
+            "// at: 2 0 2 1\ninput x: f64[3]\ninput at: i64[4]\ny[n] = x[at[n]]^2 * x[0]",
+            &["x"],
+        ),
+        (
+            "input B: f64[3, 2]\ninput c: f64[2]\ny[i,j] = B[i,k] * B[j,k] + c[0]",
+            &["B", "c"],
+        ),
+        (
+            "// at: 2 0 2 1 1\ninput x: f64[5]\ninput at: i64[5]\ny[at[n]]: f64[3] += x[n]^2",
+            &["x"],
+        ),
+        (
+            "input x: f64[3, 4]\ninput v: f64[4]\ny[n] = logsumexp[k] (x[n,k] * v[k])",
+            &["x", "v"],
+        ),
+        ("input x: f64[5]\ny[t] = sum[s <= t] x[s]^3", &["x"]),
+        (
+            "input x: f64[4]\ns = sum[i] x[i]^2\ny[i] = x[i] / s + (x[(i + 1) % 4] else 0)",
+            &["x"],
+        ),
+    ];
+    for (text, inputs) in cases {
+        for by in inputs {
+            check(text, by, &format!("J = jacobian(y, {by})"));
+        }
+    }
+}
+
+const NET: &str = "input X: f64[7, 3]
+input W: f64[3, 4]
+input b: f64[4]
+input v: f64[4]
+z[n,h] = tanh(X[n,d] * W[d,h] + b[h])
+m[n] = mean[h] z[n,h]
+y[n] = sum[h] (z[n,h] - m[n])^2 * v[h]";
+
+#[test]
+fn gradients_of_each_example() {
+    for (by, indices) in [("W", "d,h"), ("b", "h"), ("v", "h"), ("X", "k,d")] {
+        check(
+            NET,
+            by,
+            &format!("J[n,{indices}] = grad(y[n], {by})[{indices}]"),
+        );
+    }
+    let twice = "J[n,h] = grad(2 * y[n] - y[n], b)[h]";
+    check(NET, "b", twice);
+    let called = "fn one(x[d], W[d, h], b[h], v[h]) -> g[h] {
+  z[h] = tanh(x[d] * W[d,h] + b[h])
+  m = mean[h] z[h]
+  l = sum[h] (z[h] - m)^2 * v[h]
+  g = grad(l, b)
+}
+J[n,h] = one(X[n], W, b, v)[h]";
+    check(NET, "b", called);
+}
+
+/// No tensor has the examples twice, so the gradients cost what that of the sum does.
+#[test]
+fn examples_are_kept_apart_without_pairs() {
+    for (by, indices) in [("W", "d,h"), ("b", "h"), ("v", "h")] {
+        let text = format!("{NET}\nJ[n,{indices}] = grad(y[n], {by})[{indices}]\noutput J\n");
+        let program = program(&text);
+        for tensor in &program.tensors {
+            let examples = tensor.shape.iter().filter(|extent| **extent == 7).count();
+            assert!(examples <= 1, "{}: {program}", tensor.name);
+        }
+    }
+}

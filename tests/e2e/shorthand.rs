@@ -1,0 +1,285 @@
+//! Lists of numbers, counts, positions over several indices, scatters that drop, assertions on data, `--check-nan` and archives of outputs:
+//! each against the values that plain arithmetic gives, on 1 to 5 sites.
+
+use einc_tests::{einc, run};
+use std::path::Path;
+use std::process::Command;
+
+const SITES: [&str; 5] = ["1", "2", "3", "4", "5"];
+
+fn written(folder: &Path, text: &str) -> String {
+    let program = folder.join("p.ein");
+    std::fs::write(&program, text).unwrap();
+    program.display().to_string()
+}
+
+/// What the program prints, which is the same on any number of sites.
+fn printed(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let program = written(folder.path(), text);
+    let said = SITES.map(|sites| {
+        let arguments = ["run", &program, "--sites", sites, "--deterministic"];
+        einc(&arguments).success().stdout
+    });
+    assert!(said.iter().all(|other| *other == said[0]), "{said:?}");
+    said[0].clone()
+}
+
+#[test]
+fn lists_are_tensors() {
+    let text = "dim N = 3, M = 5
+const w = [1, -2, 1]
+const K = [[0.5, 1], [2, M]]
+flags = [true, false, true]
+input x: f32[M] = iota
+input y: f64[M] = iota
+param p: f32[2] = [3, 4]
+second[i < M - 2] = (sum[r < 3] x[i + r]^2 * w[r])
+double[i < M - 2] = (sum[r < 3] y[i + r]^2 * w[r])
+both[i] = K[i,j] * p[j]
+chosen = sum[i] where(flags[i], w[i], 0)
+repeat t < 3 { state s = [1.0, 2.0]; next s[i] = 2 * s[i] }
+output second; output double; output both; output chosen; output s; output w
+";
+    let expected = "second = [2. 2. 2.]
+double = [2. 2. 2.]
+both = [ 5.5 26. ]
+chosen = 2
+s = [ 8. 16.]
+w = [ 1 -2  1]
+";
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn counts_and_positions() {
+    let text = "input A: f32[7, 6] = iota
+B[i,j] = (A[i,j] * 17) % 41
+n = count[i,j] (B[i,j] > 20)
+rows[i] = count[j] (B[i,j] > 20)
+same = n - (sum[i] rows[i])
+best = argmax[i,j] B[i,j]
+worst = argmin[i,j] B[i,j]
+high = (max[i,j] B[i,j]) - B[best / 6, best % 6]
+low = (min[i,j] B[i,j]) - B[worst / 6, worst % 6]
+ties = argmax[i,j] (B[i,j] - B[i,j])
+tail = argmax[i, j <= i] (B[i,j] * 1)
+fits = best == argmax[k < 42] B[k / 6, k % 6]
+few = argmax[k < 2, i, j] B[i,j] * k
+deep = few - 42 == best
+output n; output same; output high; output low; output ties; output fits; output deep; output tail
+";
+    // 17 k mod 41 for k = 0 .. 41, as the rows of B.
+    let value = |k: i64| (k * 17) % 41;
+    let n = (0..42).filter(|k| value(*k) > 20).count();
+    let lower = (0..42).filter(|k| k % 6 <= k / 6);
+    let tail = lower.max_by_key(|k| (value(*k), -k)).unwrap();
+    let expected = format!(
+        "n = {n}\nsame = 0\nhigh = 0.0\nlow = 0.0\nties = 0\nfits = true\ndeep = true\ntail = {tail}\n"
+    );
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn scatters_drop_what_has_no_place() {
+    let text = "dim N = 9
+input at: i64[N] = iota
+input x: f64[N] = iota
+to[n] = at[n] * 2 - 5
+g[to[n]] else drop: f64[6] += x[n]
+top[to[n], k]else drop: f64[6, 2] max= x[n] * (k + 1)
+shifted[n - 3] else drop: f64[4] += x[n]
+loss = (sum[v] g[v] * (v + 1)) + (sum[v] shifted[v]^2)
+d = grad(loss, x)
+left[n] = where(0 <= to[n] < 6, f64(to[n] + 1), 0) + where(0 <= n - 3 < 4, 2 * x[n], 0)
+wrong = norminf[n] (d[n] - left[n])
+output g; output top; output shifted; output wrong
+";
+    let expected = "g = [0. 3. 0. 4. 0. 5.]
+top = [[-inf -inf]
+       [  3.   6.]
+       [-inf -inf]
+       [  4.   8.]
+       [-inf -inf]
+       [  5.  10.]]
+shifted = [3. 4. 5. 6.]
+wrong = 0.0
+";
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn assertions_look_at_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "input x: f32[4] = iota
+input low: f32 = 0
+assert all[i] (x[i] >= low), \"x must not be below low\"
+assert (sum[i] x[i]) < 100
+y[i] = sqrt(x[i] - low)
+output y -> \"y.npy\"
+output low
+";
+    let program = written(folder.path(), text);
+    for sites in SITES {
+        let start = |low: &str| {
+            let mut command = Command::new(einc_tests::einc_path());
+            let low = format!("low={low}");
+            let arguments = ["run", &program, "--sites", sites, "--input", &low];
+            run(command.args(arguments).current_dir(folder.path()))
+        };
+        start("-1").success();
+        let file = folder.path().join("y.npy");
+        std::fs::remove_file(&file).unwrap();
+        let stopped = start("1").fails_with(1);
+        assert_eq!(stopped.stdout, "");
+        stopped.says(&["E0727", "x must not be below low", "p.ein:3"]);
+        assert!(!file.exists());
+    }
+    let large = ["run", &program, "--input", "x=50"];
+    einc(&large)
+        .fails_with(1)
+        .says(&["`(sum[i] x[i]) < 100` does not hold"]);
+    let plan = einc(&["plan", &program]).success().stdout;
+    assert!(
+        plan.contains("asserts \"x must not be below low\""),
+        "{plan}"
+    );
+}
+
+#[test]
+fn the_first_nan_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "input x: f64[3, 40] = iota
+a[i,j] = x[i,j] - 46
+b[i,j] = sqrt(a[i,j] * a[i,j]) - 1
+c[i,j] = where(j == 6, log(b[i,j]), 0)
+d = sum[i,j] c[i,j]
+output d
+";
+    let program = written(folder.path(), text);
+    for sites in SITES {
+        let arguments = ["run", &program, "--sites", sites];
+        einc(&arguments).success();
+        let found = einc(&[&arguments[..], &["--check-nan"]].concat()).fails_with(1);
+        found.says(&["E0728", "NaN", "p.ein:4"]);
+    }
+    let fine = ["run", &program, "--check-nan", "--input", "x=7"];
+    einc(&fine).success();
+}
+
+#[test]
+fn outputs_share_an_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "input x: f32[5, 3] = iota
+y[i] = sum[j] x[i,j]
+n = 7
+output y; output n; output x
+";
+    let program = written(folder.path(), text);
+    let archive = folder.path().join("all.npz");
+    let file = archive.display().to_string();
+    let back = folder.path().join("q.ein");
+    let text = "input x: f32[5, 3] = load(\"all.npz\", \"x\")
+input y: f32[5] = load(\"all.npz\", \"y\")
+input n: i64 = load(\"all.npz\", \"n\")
+wrong = norminf[i] (y[i] - sum[j] x[i,j])
+output wrong; output n
+";
+    std::fs::write(&back, text).unwrap();
+    for sites in SITES {
+        einc(&["run", &program, "--sites", sites, "--save", &file]).success();
+        let read = einc(&["run", &back.display().to_string()]).success();
+        assert_eq!(read.stdout, "wrong = 0.0\nn = 7\n");
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 3, "{left:?}");
+    }
+    einc(&["run", &program, "--save", "all.npy"])
+        .fails_with(2)
+        .says(&["FILE.npz"]);
+    let (one, two) = (format!("y={file}"), format!("x={file}"));
+    einc(&["run", &program, "--save", &one, "--save", &two]).success();
+}
+
+#[test]
+fn bits_of_integers() {
+    let text = "input a: i32[6] = [5, -7, 0, 1_000_000, -1, 2_147_483_647]
+input b: i64[6] = iota
+input c: u32[3] = [4_000_000_000, 7, 65_536]
+const mask = 1 << 4 | 3
+both[i] = a[i] & 255
+either[i] = b[i] | 8
+one[i] = a[i] xor -1
+left[i] = a[i] << 3
+right[i] = a[i] >> 2
+none[i] = b[i] << (b[i] - 3)
+far[i] = a[i] >> 40
+ones[i] = popcount(a[i])
+high[i] = c[i] >> 16
+loose[i] = b[i] + 1 & 3 << 1 | 1 xor 1
+output both; output either; output one; output left; output right; output none; output far; output ones
+output high; output loose; output mask
+";
+    let expected = "both = [  5 249   0  64 255 255]
+either = [ 8  9 10 11 12 13]
+one = [         -6           6          -1    -1000001           0
+       -2147483648]
+left = [     40     -56       0 8000000      -8      -8]
+right = [        1        -2         0    250000        -1 536870911]
+none = [ 0  0  0  3  8 20]
+far = [ 0 -1  0  0 -1  0]
+ones = [ 2 30  0  7 32 31]
+high = [61035     0     1]
+loose = [0 2 2 4 4 6]
+mask = 19
+";
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn narrow_integers_are_stored_and_wrap() {
+    let text = "input x: f32[5] = [-1e9, -200.5, 3.9, 300, 1e10]
+input u: u16[3] = [65_535, 1, 40_000]
+a[i] = i8(x[i]); b[i] = i16(x[i]); c[i] = u16(x[i]); d[i] = u32(x[i])
+twice[i] = u[i] + u[i]
+all = sum[i] u[i]
+back[i] = f64(d[i])
+most = max[i] u[i]
+at = argmax[i] c[i]
+output a; output b; output c; output d; output twice; output all; output back; output most; output at
+";
+    let expected = "a = [-128 -128    3  127  127]
+b = [-32768   -200      3    300  32767]
+c = [    0     0     3   300 65535]
+d = [         0          0          3        300 4294967295]
+twice = [65534     2 14464]
+all = 105536
+back = [0.000000000e+00 0.000000000e+00 3.000000000e+00 3.000000000e+02
+     4.294967295e+09]
+most = 65535
+at = 4
+";
+    let said = printed(text);
+    let (told, wanted): (Vec<&str>, Vec<&str>) = (
+        said.split_whitespace().collect(),
+        expected.split_whitespace().collect(),
+    );
+    let cut = |words: &[&str]| words[..words.iter().position(|w| *w == "back").unwrap()].join(" ");
+    assert_eq!(cut(&told), cut(&wanted));
+    assert!(said.contains("most = 65535\nat = 4\n"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let program = written(
+        folder.path(),
+        "const w: i16[2, 2] = [[-5, 6], [7, 32767]]\ninput x: i8[3] = [1, -2, 3]\ny[i,j] = w[j,i]\nz[i] = x[i]\noutput y; output z\n",
+    );
+    let file = folder.path().join("y.npz").display().to_string();
+    einc(&["run", &program, "--save", &file]).success();
+    let back = written(
+        folder.path(),
+        "input y: i16[2, 2] = load(\"y.npz\", \"y\")\ninput z: i8[3] = load(\"y.npz\", \"z\")\noutput y; output z\n",
+    );
+    let said = einc(&["run", &back, "--sites", "2"]).success().stdout;
+    assert_eq!(
+        said,
+        "y = [[   -5     7]\n     [    6 32767]]\nz = [ 1 -2  3]\n"
+    );
+}
