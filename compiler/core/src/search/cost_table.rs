@@ -12,10 +12,11 @@ use super::choice::Choice;
 use super::convert::{Counts, Move, Roles, TransferItem, convert, is_windowed, share, share_of};
 use super::disabled_moves::DisabledMoves;
 use super::problem::{Problem, Tensor};
-use super::windows::ReadWindows;
+use super::windows::{self, ReadWindows, SiteBoxes};
 use crate::ia::layout::TensorRole;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// The quantity that the search minimises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -134,6 +135,8 @@ pub struct CostTable<'a> {
     windows: Vec<ReadWindows>,
     /// Prices of conversions to windows, by goods.
     windowed: HashMap<(usize, Roles, Roles), f64>,
+    /// By goods and placement: what sites hold there, or need where it is one of windows.
+    boxes: HashMap<(usize, Roles), Rc<SiteBoxes>>,
 }
 
 /// The prices between the placements of tensors of one shape; NaN until they are asked for.
@@ -165,6 +168,7 @@ impl<'a> CostTable<'a> {
             kept: vec![],
             windows: problem.windows.clone(),
             windowed: HashMap::new(),
+            boxes: HashMap::new(),
         }
     }
 
@@ -195,7 +199,12 @@ impl<'a> CostTable<'a> {
             if let Some(price) = self.windowed.get(&(goods, from, to)) {
                 return *price;
             }
-            let price = self.price(goods, from, to);
+            let moved = (!from.contains(&TensorRole::Partial)).then(|| {
+                let (held, needed) = (self.boxes(goods, from), self.boxes(goods, to));
+                let shape = &self.kept[goods].shape;
+                windows::between(shape, self.counts, from, &held, &needed)
+            });
+            let price = self.price(goods, from, to, moved);
             self.windowed.insert((goods, from, to), price);
             return price;
         }
@@ -208,27 +217,50 @@ impl<'a> CostTable<'a> {
         {
             return *price;
         }
-        let price = self.price(goods, from, to);
+        let moved = convert(self.item(goods), self.counts, from, to);
+        let price = self.price(goods, from, to, moved);
         if let Some(slot) = self.kept[goods].prices.get_mut(at) {
             *slot = price;
         }
         price
     }
 
-    fn price(&self, goods: usize, from: Roles, to: Roles) -> f64 {
+    fn item(&self, goods: usize) -> TransferItem<'_> {
         let kept = &self.kept[goods];
-        let what = TransferItem {
+        TransferItem {
             shape: &kept.shape,
             columns: kept.columns,
             windows: &self.windows,
-        };
+        }
+    }
+
+    /// The boxes of sites at a placement, or in windows.
+    fn boxes(&mut self, goods: usize, at: Roles) -> Rc<SiteBoxes> {
+        if let Some(boxes) = self.boxes.get(&(goods, at)) {
+            return Rc::clone(boxes);
+        }
+        let item = self.item(goods);
+        let boxes = Rc::new(match is_windowed(at) {
+            true => SiteBoxes::needed(item, self.counts, at),
+            false => SiteBoxes::held(item.shape, self.counts, at),
+        });
+        self.boxes.insert((goods, at), Rc::clone(&boxes));
+        boxes
+    }
+
+    /// The price of a move between two placements; infinite if there is none.
+    fn price(&self, goods: usize, from: Roles, to: Roles, moved: Option<Move>) -> f64 {
+        let kept = &self.kept[goods];
         let disabled_moves = self.disabled_moves.conversion(self.counts, from, to);
-        match convert(what, self.counts, from, to).filter(|_| !disabled_moves) {
+        match moved.filter(|_| !disabled_moves) {
             None => f64::INFINITY,
             Some(moved) if moved == Move::default() => 0.0,
             Some(moved) => {
                 let weights = &self.weights;
-                let copy = share_of(what, self.counts, to) * kept.width;
+                let copy = match weights.resident {
+                    0.0 => 0.0,
+                    _ => share_of(self.item(goods), self.counts, to) * kept.width,
+                };
                 let exact = self.objective.of_move(&moved, kept.width) * kept.times
                     + weights.moves
                     + weights.resident * copy;

@@ -135,11 +135,52 @@ fn parts(windows: &ReadWindows, shape: &[u64], axes: [WindowAxis; AXES]) -> Vec<
     windows.dims.iter().zip(shape).map(part).collect()
 }
 
-/// Elements of the largest box that a site needs.
+/// By site: the box of a tensor that it needs or holds, start and length of each dimension; nothing where it has none of it.
+pub struct SiteBoxes(Vec<Option<Vec<(u64, u64)>>>);
+
+impl SiteBoxes {
+    /// What sites need where a tensor is wanted in windows.
+    pub fn needed(goods: TransferItem<'_>, counts: Counts, to: Roles) -> SiteBoxes {
+        let boxes = Boxes::new(goods, counts, to);
+        SiteBoxes(sites(counts).map(|site| boxes.at(site)).collect())
+    }
+
+    /// What sites hold at a placement that is not partial.
+    pub fn held(shape: &[u64], counts: Counts, from: Roles) -> SiteBoxes {
+        SiteBoxes(
+            sites(counts)
+                .map(|site| held(shape, counts, from, site))
+                .collect(),
+        )
+    }
+}
+
+/// Elements of the largest box that a site needs, as far from the edges of the tensor as there are sites there.
 pub fn share(goods: TransferItem<'_>, counts: Counts, to: Roles) -> f64 {
     let boxes = Boxes::new(goods, counts, to);
-    let volumes = sites(counts).map(|site| boxes.at(site).map_or(0.0, |ranges| volume(&ranges)));
-    volumes.fold(0.0, f64::max)
+    let longest = |index: IndexId| {
+        let extent = boxes.windows.map_or(1, |w| w.extents[index.0 as usize]);
+        let by = boxes.axes.map(|axis| axis == WindowAxis::Index(index));
+        let (pieces, _) = numbered(counts, [0; AXES], by);
+        extent.div_ceil(u64::from(pieces))
+    };
+    let lengths = boxes.parts.iter().zip(goods.shape);
+    let lengths = lengths.map(|(part, extent)| match *part {
+        Part::Whole => *extent,
+        Part::Piece(index) => longest(index),
+        Part::Window {
+            index,
+            scale,
+            low,
+            high,
+        } => {
+            let steps = index.map_or(0, |index| longest(index).saturating_sub(1));
+            let moved = scale.unsigned_abs().saturating_mul(steps);
+            let wide = high.abs_diff(low).saturating_add(1);
+            moved.saturating_add(wide).min(*extent)
+        }
+    });
+    lengths.map(|length| length as f64).product()
 }
 
 /// The cost of taking a tensor from a placement to windows; `None` where there is none, that is from a partial placement.
@@ -147,30 +188,43 @@ pub fn convert(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) 
     if from.contains(&TensorRole::Partial) {
         return None;
     }
-    let boxes = Boxes::new(goods, counts, to);
+    let (held, needed) = (
+        SiteBoxes::held(goods.shape, counts, from),
+        SiteBoxes::needed(goods, counts, to),
+    );
+    Some(between(goods.shape, counts, from, &held, &needed))
+}
+
+/// The cost of giving sites what they need, if they hold this at the placement `from`.
+pub fn between(
+    shape: &[u64],
+    counts: Counts,
+    from: Roles,
+    held: &SiteBoxes,
+    needed: &SiteBoxes,
+) -> Move {
     let mut cost = Move::default();
-    for site in sites(counts) {
-        let Some(wanted) = boxes.at(site) else {
+    for (held, wanted) in held.0.iter().zip(&needed.0) {
+        let Some(wanted) = wanted else {
             continue;
         };
-        let held = held(goods.shape, counts, from, site);
-        let common = held.map_or(0.0, |held| {
-            let pairs = held.iter().zip(&wanted).map(|((a, n), (b, m))| {
+        let common = held.as_ref().map_or(0.0, |held| {
+            let pairs = held.iter().zip(wanted).map(|((a, n), (b, m))| {
                 let start = *a.max(b);
-                (start, (a + n).min(b + m).saturating_sub(start))
+                (a + n).min(b + m).saturating_sub(start) as f64
             });
-            volume(&pairs.collect::<Vec<_>>())
+            pairs.product()
         });
-        let lacks = volume(&wanted) - common;
+        let lacks = volume(wanted) - common;
         if lacks <= 0.0 {
             continue;
         }
         cost.transfer += lacks;
         cost.words = cost.words.max(lacks);
-        let peers = senders(goods.shape, counts, from, &wanted) - f64::from(common > 0.0);
+        let peers = senders(shape, counts, from, wanted) - f64::from(common > 0.0);
         cost.messages = cost.messages.max(peers.max(1.0));
     }
-    Some(cost)
+    cost
 }
 
 /// How many sites hold pieces that meet a box.

@@ -7,3 +7,4 @@ mod named;
 mod orders;
 mod papers;
 mod programs;
+mod windows;
