@@ -11,8 +11,8 @@
 use ein_data::Reader;
 use ein_plan::FileRef;
 use einc_driver::arguments::DeviceKind;
-use einc_driver::bind::Purpose;
 use einc_driver::planned::Prepared;
+use einc_driver::purpose::Purpose;
 use einc_driver::settings::Settings;
 use einc_driver::{load, machine, session};
 use std::fs;

@@ -1,6 +1,8 @@
 //! The house rules, as tests: what `compiler/STYLE.md` and `compiler/ARCHITECTURE.md` ask of every file.
 #![allow(clippy::unwrap_used)]
 
+mod structure;
+
 use einc_tests::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

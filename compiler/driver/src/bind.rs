@@ -6,29 +6,17 @@
 //! input X: f32[N, D] = load("x.npy")   +   --input X=points.npy   ->   X: f32[1000, 64]
 //! ```
 
-use crate::{disk::Disk, infer::declared, program::Program, settings::Settings};
-use ein_data::DataError;
+use crate::{disk::Disk, infer::declared, program::Program, purpose::Purpose, settings::Settings};
 use einc_core::sema::{
     Bindings,
     world::{self, Header, Input},
 };
-use einc_diag::{Diagnostic, Span, did_you_mean};
+use einc_diag::{Diagnostic, did_you_mean};
 use einc_syntax::ast::{Item, ItemKind, Name, output_name};
 use std::collections::{BTreeMap, HashSet};
 
 /// Element types and shapes of data, by the name of the input.
 pub type Headers = BTreeMap<String, Header>;
-
-/// What is going to be done with the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// It is looked at; data need not be there yet.
-    Look,
-    /// It is planned: all sizes must be known, data need not be there.
-    Plan,
-    /// It is run: every input needs data.
-    Run,
-}
 
 /// The names of a program that a command line can speak of.
 #[derive(Debug, Default)]
@@ -171,19 +159,6 @@ pub fn headers(
 ) -> Result<Headers, Vec<Diagnostic>> {
     let disk = Disk::of_data(&program.base, &settings.inputs, purpose);
     world::headers(&disk, &program.sources)
-}
-
-pub(crate) fn data_error(name: &str, span: Span, error: &DataError) -> Diagnostic {
-    let message = if error.message.contains(&error.file) {
-        format!("the data of `{name}`: {}", error.message)
-    } else {
-        format!("the data of `{name}`, {}: {}", error.file, error.message)
-    };
-    let diagnostic = Diagnostic::error(error.code, message).at(span, "bound to it");
-    match &error.help {
-        Some(help) => diagnostic.help(help.clone()),
-        None => diagnostic,
-    }
 }
 
 /// A diagnostic about data, with the files in which the data of the tensors that it names stands.

@@ -7,13 +7,13 @@
 //! ```
 
 use crate::{
-    bind::{Purpose, data_error},
-    load::{folder_of, identity, read},
+    purpose::Purpose,
+    text::{folder_of, identity, read},
 };
-use ein_data::Reader;
+use ein_data::{DataError, Reader};
 use ein_plan::FileRef;
 use einc_core::sema::world::{Header, Input, Place, World};
-use einc_diag::Diagnostic;
+use einc_diag::{Diagnostic, Span};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -119,5 +119,19 @@ impl World for Disk<'_> {
             Ok(header) => Ok(Some(header)),
             Err(error) => Err(data_error(name, input.span, &error)),
         }
+    }
+}
+
+/// The diagnostic for data of an input that cannot be read.
+fn data_error(name: &str, span: Span, error: &DataError) -> Diagnostic {
+    let message = if error.message.contains(&error.file) {
+        format!("the data of `{name}`: {}", error.message)
+    } else {
+        format!("the data of `{name}`, {}: {}", error.file, error.message)
+    };
+    let diagnostic = Diagnostic::error(error.code, message).at(span, "bound to it");
+    match &error.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
     }
 }

@@ -9,9 +9,9 @@
 //! ```
 
 use crate::{
-    bind::Purpose,
     infer::{self, declared},
     program::Program,
+    purpose::Purpose,
     settings::Settings,
 };
 use ein_plan::Scalar;

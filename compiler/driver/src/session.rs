@@ -8,10 +8,11 @@
 //! ```
 
 use crate::{
-    bind::{self, Purpose},
+    bind,
     failure::Failure,
     planned::{Configuration, Planned, Prepared},
     program::Program,
+    purpose::Purpose,
     requests,
     settings::Settings,
     training,

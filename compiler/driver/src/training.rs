@@ -160,7 +160,6 @@ fn of_rounds_at(
         let Some(carried) = session.carried.get(name) else {
             continue;
         };
-        let size = carried.dtype.size() as u64;
         let all = bytes_of(carried);
         let (block, piece) = match rounds.dealt.get(name) {
             None => (all, all),
@@ -174,7 +173,8 @@ fn of_rounds_at(
                         true => piece(*extent, count, number).1,
                         false => *extent,
                     };
-                    lengths.map(length).product::<u64>() * size
+                    let lengths: Vec<u64> = lengths.map(length).collect();
+                    Format::default().bytes_of(carried.dtype, &lengths)
                 };
                 let (first, _) = dims[0];
                 let extent = carried.shape[first].max(1);

@@ -101,7 +101,6 @@ fn find(lexemes: &[Lexeme], lines: &Lines, by_indentation: bool) -> Vec<Problem>
     let mut problems = vec![];
     let mut stack: Vec<Open> = vec![];
     let mut before: Option<Token> = None;
-    let is_brace = |open: &Open| lexemes[open.at].token == Token::OpenBrace;
     for (at, lexeme) in lexemes.iter().enumerate() {
         let token = lexeme.token;
         if lines.first[at] && token.is_item_keyword() {
@@ -159,35 +158,7 @@ fn find(lexemes: &[Lexeme], lines: &Lines, by_indentation: bool) -> Vec<Problem>
                 }
             }
             Token::CloseParen | Token::CloseBracket => {
-                let wanted = opener_of(token);
-                // What is nested deeper than allowed is not worth a long search.
-                let matching = stack
-                    .iter()
-                    .rev()
-                    .take(MAXIMUM_NESTING)
-                    .take_while(|open| !is_brace(open))
-                    .position(|open| lexemes[open.at].token == wanted);
-                match matching {
-                    Some(above) => {
-                        for _ in 0..above {
-                            unclosed(&mut stack, &mut problems, at, Some(at));
-                        }
-                        stack.pop();
-                    }
-                    None if stack.last().is_some_and(|open| {
-                        let right = closer_of(lexemes[open.at].token);
-                        !is_brace(open) && lexemes.get(at + 1).is_none_or(|l| l.token != right)
-                    }) =>
-                    {
-                        if let Some(open) = stack.pop() {
-                            problems.push(Problem::Wrong {
-                                opener: open.at,
-                                closer: at,
-                            });
-                        }
-                    }
-                    None => problems.push(Problem::Stray { closer: at }),
-                }
+                close(lexemes, &mut stack, &mut problems, at);
             }
             _ => {}
         }
@@ -199,6 +170,40 @@ fn find(lexemes: &[Lexeme], lines: &Lines, by_indentation: bool) -> Vec<Problem>
         unclosed(&mut stack, &mut problems, lexemes.len(), None);
     }
     problems
+}
+
+/// Takes a closing parenthesis or square bracket: it closes the innermost one of its kind within the brace, or is wrong or stray.
+fn close(lexemes: &[Lexeme], stack: &mut Vec<Open>, problems: &mut Vec<Problem>, at: usize) {
+    let is_brace = |open: &Open| lexemes[open.at].token == Token::OpenBrace;
+    let wanted = opener_of(lexemes[at].token);
+    // What is nested deeper than allowed is not worth a long search.
+    let matching = stack
+        .iter()
+        .rev()
+        .take(MAXIMUM_NESTING)
+        .take_while(|open| !is_brace(open))
+        .position(|open| lexemes[open.at].token == wanted);
+    match matching {
+        Some(above) => {
+            for _ in 0..above {
+                unclosed(stack, problems, at, Some(at));
+            }
+            stack.pop();
+        }
+        None if stack.last().is_some_and(|open| {
+            let right = closer_of(lexemes[open.at].token);
+            !is_brace(open) && lexemes.get(at + 1).is_none_or(|l| l.token != right)
+        }) =>
+        {
+            if let Some(open) = stack.pop() {
+                problems.push(Problem::Wrong {
+                    opener: open.at,
+                    closer: at,
+                });
+            }
+        }
+        None => problems.push(Problem::Stray { closer: at }),
+    }
 }
 
 /// Pops what is on top as never closed.

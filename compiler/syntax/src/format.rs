@@ -70,15 +70,17 @@ struct Role {
     leads: bool,
 }
 
+/// A bracket that is open.
+struct Open {
+    at: usize,
+    reduction: bool,
+    commas: Vec<usize>,
+    spaced: bool,
+    train: bool,
+}
+
 fn roles(text: &str, lexemes: &[Lexeme]) -> Vec<Role> {
     use Token::*;
-    struct Open {
-        at: usize,
-        reduction: bool,
-        commas: Vec<usize>,
-        spaced: bool,
-        train: bool,
-    }
     let mut roles = vec![Role::default(); lexemes.len()];
     let mut stack: Vec<Open> = vec![];
     // The previous token that is not layout, and the first of the statement as far as `;`, braces and newlines tell.
@@ -111,12 +113,6 @@ fn roles(text: &str, lexemes: &[Lexeme]) -> Vec<Role> {
                 token,
                 Over | By | Shuffle | Every | Keep | On | Then | Group | For
             );
-        let glued = |a: usize, b: usize| {
-            lexemes
-                .get(a)
-                .zip(lexemes.get(b))
-                .is_some_and(|(a, b)| a.end == b.start)
-        };
         match token {
             Minus
                 if before
@@ -126,13 +122,7 @@ fn roles(text: &str, lexemes: &[Lexeme]) -> Vec<Role> {
                 roles[at].opens_operand = true;
             }
             Plus | Minus | Star | Slash | Percent if squares > 0 => {
-                let in_line = |at| {
-                    lexemes
-                        .get(at)
-                        .is_some_and(|l: &Lexeme| !is_layout(l.token))
-                };
-                let tight = at > 0 && glued(at - 1, at) && glued(at, at + 1);
-                roles[at].tight = tight && in_line(at - 1) && in_line(at + 1);
+                roles[at].tight = is_tight(lexemes, at);
             }
             Path if squares == 0 || !round => {
                 let word = &text[lexemes[at].start as usize..lexemes[at].end as usize];
@@ -144,12 +134,7 @@ fn roles(text: &str, lexemes: &[Lexeme]) -> Vec<Role> {
             }
             OpenParen | OpenBracket | OpenBrace => {
                 let reduction = token == OpenBracket
-                    && before.is_some_and(|b| {
-                        let word = &text[lexemes[b].start as usize..lexemes[b].end as usize];
-                        let counted = || word == "count" && counts(lexemes, at);
-                        lexemes[b].token == Path
-                            && (Reducer::from_name(word).is_some() || counted())
-                    });
+                    && before.is_some_and(|b| reduces(text, &lexemes[b], counts(lexemes, at)));
                 squares += usize::from(token == OpenBracket);
                 stack.push(Open {
                     at,
@@ -190,6 +175,26 @@ fn roles(text: &str, lexemes: &[Lexeme]) -> Vec<Role> {
         before = Some(at);
     }
     roles
+}
+
+/// Returns whether an operator has no blanks around it, in the middle of a line.
+fn is_tight(lexemes: &[Lexeme], at: usize) -> bool {
+    let glued = |a: usize, b: usize| {
+        let pair = lexemes.get(a).zip(lexemes.get(b));
+        pair.is_some_and(|(a, b)| a.end == b.start)
+    };
+    let in_line = |at: usize| {
+        let lexeme = lexemes.get(at);
+        lexeme.is_some_and(|lexeme| !is_layout(lexeme.token))
+    };
+    at > 0 && glued(at - 1, at) && glued(at, at + 1) && in_line(at - 1) && in_line(at + 1)
+}
+
+/// Returns whether a word in front of a bracket names a reduction; `counts`: whether the bracket is one of a count.
+fn reduces(text: &str, word: &Lexeme, counts: bool) -> bool {
+    let name = &text[word.start as usize..word.end as usize];
+    let reducer = Reducer::from_name(name).is_some() || (name == "count" && counts);
+    word.token == Token::Path && reducer
 }
 
 /// The column of every token, tabs being four wide.

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::error::{DAMAGED, DataError, Place, WRONG_SHAPE, WRONG_TYPE};
-use ein_plan::DType;
+use ein_plan::{DType, Format};
 use std::fmt;
 
 /// Element type and shape of a stored array.
@@ -22,13 +22,11 @@ pub struct Header {
 impl Header {
     /// Bytes of all elements; `None` if that does not fit, whichever extents are 0.
     pub fn bytes(&self) -> Option<u64> {
-        let mut bytes = self.dtype.size() as u64;
-        for extent in self.shape.iter().filter(|extent| **extent > 0) {
-            bytes = bytes
-                .checked_mul(*extent)
-                .filter(|bytes| i64::try_from(*bytes).is_ok())?;
-        }
-        Some(if self.shape.contains(&0) { 0 } else { bytes })
+        let counted = self.shape.iter().copied().filter(|extent| *extent > 0);
+        let counted: Vec<u64> = counted.collect();
+        let most = Format::default().bytes_of(self.dtype, &counted);
+        i64::try_from(most).ok()?;
+        Some(Format::default().bytes_of(self.dtype, &self.shape))
     }
 
     /// Checks that all elements have numbers and a size in bytes, or `E0702`.

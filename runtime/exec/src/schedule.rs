@@ -151,8 +151,6 @@ impl Schedule {
     /// The schedule of a verified plan; `others`: whether there are several sites, `agree`: whether they may come to other
     /// values of the same scalar. No kernel is prepared.
     fn new(plan: &Plan, others: bool, agree: bool) -> Schedule {
-        let fallible = fallible(plan);
-        let blocks = plan.blocks_of_steps();
         let successions = plan.successions();
         let mut schedule = Schedule {
             items: vec![],
@@ -186,60 +184,28 @@ impl Schedule {
             passing: plan.passing(),
             kernels: Kernels::default(),
         };
-        for (number, repeat) in (0u32..).zip(&plan.repeats) {
-            let (id, block) = (BlockId(number), &repeat.block);
-            let own = |relation: &RelationId| blocks[relation.0 as usize] == Some(id);
-            let body = repeat.first as usize..repeat.end as usize;
-            let agrees = |held: &ein_plan::Repeat| {
-                agree && (held.block.until.is_some() || matches!(held.block.bound, Bound::Value(_)))
-            };
-            let inner = plan.repeats.iter().enumerate();
-            let mut inner = inner.filter(|(inner, other)| {
-                *inner != number as usize
-                    && is_inside(plan, BlockId(*inner as u32), id)
-                    && agrees(other)
-            });
-            let wanted: Vec<LoopValue> = plan.behind(id).map(|(_, value)| value).collect();
-            let states: Vec<RelationType> = (0u32..)
-                .zip(&block.states)
-                .map(|(n, state)| {
-                    plan.state_kind(id, n)
-                        .unwrap_or(plan.kind(state.initial))
-                        .clone()
-                })
-                .collect();
-            schedule.loops.push(Loop {
-                talks: plan.steps[body].iter().any(|step| step.operation.moves())
-                    || (agree && block.until.is_some())
-                    || inner.next().is_some(),
-                moves: (block.states.iter().zip(&states))
-                    .map(|(state, kind)| {
-                        let same = block.states.iter().filter(|other| other.next == state.next);
-                        let there = plan.kind(state.next).placement == kind.placement;
-                        own(&state.next) && there && same.count() == 1
-                    })
-                    .collect(),
-                states,
-                collected: (0..block.collected.len() as u32)
-                    .map(|number| plan.collected_kind(id, number).cloned())
-                    .collect(),
-                round: block.ends_with().filter(own).collect(),
-                lost: (0..block.states.len() as u32)
-                    .filter(|number| !wanted.contains(&LoopValue::Last(id, *number)))
-                    .collect(),
-            });
-        }
-        let exchanges = plan.exchanges_of_steps();
+        let blocks = plan.blocks_of_steps();
+        let loops =
+            (0..plan.repeats.len() as u32).map(|n| loop_of(plan, BlockId(n), &blocks, agree));
+        schedule.loops = loops.collect();
         for exchange in &plan.exchanges {
             schedule.ends[exchange.until.0 as usize] = true;
         }
+        schedule.items = schedule.items(plan, others);
+        schedule
+    }
+
+    /// The items of a plan in order, those of each loop within it.
+    fn items(&self, plan: &Plan, others: bool) -> Vec<Item> {
+        let fallible = fallible(plan);
+        let exchanges = plan.exchanges_of_steps();
         let rests = plan.rests();
         let mut parts = vec![(vec![], true)];
         for event in events(plan) {
             match event {
                 Event::Enter(_) => parts.push((vec![], true)),
                 Event::Step(step) => {
-                    let settled = schedule.settled.as_ref();
+                    let settled = self.settled.as_ref();
                     if settled.is_some_and(|settled| settled.before.0 as usize == step) {
                         add(&mut parts, Item::Settle, false);
                     }
@@ -258,15 +224,15 @@ impl Schedule {
                             }
                         }
                     }
-                    if schedule.ends[step] {
+                    if self.ends[step] {
                         add(&mut parts, Item::End(step), false);
                     }
                 }
                 Event::Exit(block) => {
                     let (body, _) = parts.pop().unwrap_or_default();
                     let bound = plan.repeat(block).block.bound;
-                    let told = agree && matches!(bound, Bound::Value(_));
-                    let talks = schedule.loops[block.0 as usize].talks || told;
+                    let told = self.agree && matches!(bound, Bound::Value(_));
+                    let talks = self.loops[block.0 as usize].talks || told;
                     let repeat = plan.repeat(block);
                     let steps = &fallible[repeat.first as usize..repeat.end as usize];
                     if talks {
@@ -279,8 +245,51 @@ impl Schedule {
                 }
             }
         }
-        schedule.items = parts.pop().unwrap_or_default().0;
-        schedule
+        parts.pop().unwrap_or_default().0
+    }
+}
+
+/// A loop as it is walked. `agree`: whether sites may come to other values of the same scalar.
+fn loop_of(plan: &Plan, id: BlockId, blocks: &[Option<BlockId>], agree: bool) -> Loop {
+    let repeat = plan.repeat(id);
+    let block = &repeat.block;
+    let own = |relation: &RelationId| blocks[relation.0 as usize] == Some(id);
+    let body = repeat.first as usize..repeat.end as usize;
+    let agrees = |held: &ein_plan::Repeat| {
+        agree && (held.block.until.is_some() || matches!(held.block.bound, Bound::Value(_)))
+    };
+    let inner = plan.repeats.iter().enumerate();
+    let mut inner = inner.filter(|(inner, other)| {
+        *inner != id.0 as usize && is_inside(plan, BlockId(*inner as u32), id) && agrees(other)
+    });
+    let wanted: Vec<LoopValue> = plan.behind(id).map(|(_, value)| value).collect();
+    let states: Vec<RelationType> = (0u32..)
+        .zip(&block.states)
+        .map(|(n, state)| {
+            plan.state_kind(id, n)
+                .unwrap_or(plan.kind(state.initial))
+                .clone()
+        })
+        .collect();
+    Loop {
+        talks: plan.steps[body].iter().any(|step| step.operation.moves())
+            || (agree && block.until.is_some())
+            || inner.next().is_some(),
+        moves: (block.states.iter().zip(&states))
+            .map(|(state, kind)| {
+                let same = block.states.iter().filter(|other| other.next == state.next);
+                let there = plan.kind(state.next).placement == kind.placement;
+                own(&state.next) && there && same.count() == 1
+            })
+            .collect(),
+        states,
+        collected: (0..block.collected.len() as u32)
+            .map(|number| plan.collected_kind(id, number).cloned())
+            .collect(),
+        round: block.ends_with().filter(own).collect(),
+        lost: (0..block.states.len() as u32)
+            .filter(|number| !wanted.contains(&LoopValue::Last(id, *number)))
+            .collect(),
     }
 }
 

@@ -8,12 +8,12 @@ use super::begin::{Beginning, beginning, crowded, options};
 use super::end::{ended, recorded, stated, stopped, trace, traced, unwritten};
 use crate::{
     arguments::Format,
-    bind::Purpose,
     exit,
     failure::Failure,
     machine::{self, RankPlace},
     planned::{Planned, Prepared},
     program::Program,
+    purpose::Purpose,
     report, session,
     settings::Settings,
 };

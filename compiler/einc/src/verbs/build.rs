@@ -10,13 +10,13 @@
 use clap::Args;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
-    bind::Purpose,
     bundle::Bundle,
     exit,
     failure::Failure,
     infer,
     planned::Planned,
     program::Program,
+    purpose::Purpose,
     session::{self, Checked},
     settings::Settings,
     shims, target,

@@ -10,8 +10,9 @@
 use clap::Args;
 use einc_driver::{
     arguments::{BindArguments, Format},
-    bind::Purpose,
-    exit, session,
+    exit,
+    purpose::Purpose,
+    session,
     settings::Settings,
 };
 use std::path::{Path, PathBuf};

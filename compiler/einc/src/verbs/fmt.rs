@@ -59,7 +59,7 @@ fn standard_input(check: bool) -> i32 {
 }
 
 fn file(path: &Path, check: bool) -> i32 {
-    let text = match einc_driver::load::read(path) {
+    let text = match einc_driver::text::read(path) {
         Ok(text) => text,
         Err(diagnostic) => return super::complain(diagnostic, Format::Text),
     };

@@ -12,8 +12,8 @@ use einc_core::pipeline::{self, report::PlanReport};
 use einc_diag::Diagnostic;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
-    bind::Purpose,
     exit,
+    purpose::Purpose,
     session::{self, ReportOptions},
     settings::Settings,
     target,

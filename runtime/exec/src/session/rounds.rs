@@ -18,7 +18,7 @@ use super::{Block, CarriedKind, Event, Rounds, Runner, States, Steps, order};
 use crate::error::RunError;
 use crate::meet::{agree, share_numbers};
 use crate::schedule::Schedules;
-use ein_comm::in_process;
+use ein_comm::{Communicator, in_process};
 use ein_plan::relation::piece;
 use exchange::whole_at_one;
 use std::collections::BTreeMap;
@@ -70,28 +70,7 @@ impl Runner<'_> {
         let mut team = Team {
             rounds,
             block,
-            own: Runner {
-                session: self.session,
-                comm: alone,
-                options: self.options,
-                pool: Arc::clone(&self.pool),
-                residents: Residents::default(),
-                data: Bound::default(),
-                updates: BTreeMap::new(),
-                exchanged: BTreeMap::new(),
-                steps: self.steps,
-                peak: 0,
-                beside: 0,
-                recorder: Arc::clone(&self.recorder),
-                schedules: Schedules::default(),
-                rate: None,
-                restored: BTreeMap::new(),
-                held: vec![],
-                token: self.token.clone(),
-                began: self.began,
-                watch: self.watch,
-                current: self.current,
-            },
+            own: self.alone(alone),
             deal: None,
             exchanged: BTreeMap::new(),
             order: (u64::MAX, vec![]),
@@ -126,23 +105,7 @@ impl Runner<'_> {
             if validates {
                 validated = team.evaluated(self)?;
             }
-            for (step, (loss, rate)) in (step..end).zip(losses) {
-                *self.updates.entry(block.optimizer.clone()).or_default() += 1;
-                self.steps += 1;
-                self.rate = rate;
-                let last = step + 1 == end;
-                let _ = self.tell(&Event::Step {
-                    block: number,
-                    step,
-                    epoch: step / per_epoch,
-                    made: self.steps,
-                    rows: team.count_of(step, self.comm.sites()),
-                    loss,
-                    rate,
-                    validated: validated.take_if(|_| last),
-                    seconds: self.began.elapsed().as_secs_f64(),
-                });
-            }
+            self.told((number, &team), step..end, losses, validated);
             if let Some(checkpoints) = &block.checkpoints {
                 signal = self.asked()?;
                 if signal.is_some() || end == block.steps || due(checkpoints.every) {
@@ -170,6 +133,64 @@ impl Runner<'_> {
             self.estimate(block)?;
         }
         Ok(signal)
+    }
+
+    /// This site alone, without anything that is carried.
+    fn alone<'s>(&self, comm: &'s dyn Communicator) -> Runner<'s>
+    where
+        Self: 's,
+    {
+        Runner {
+            session: self.session,
+            comm,
+            options: self.options,
+            pool: Arc::clone(&self.pool),
+            residents: Residents::default(),
+            data: Bound::default(),
+            updates: BTreeMap::new(),
+            exchanged: BTreeMap::new(),
+            steps: self.steps,
+            peak: 0,
+            beside: 0,
+            recorder: Arc::clone(&self.recorder),
+            schedules: Schedules::default(),
+            rate: None,
+            restored: BTreeMap::new(),
+            held: vec![],
+            token: self.token.clone(),
+            began: self.began,
+            watch: self.watch,
+            current: self.current,
+        }
+    }
+
+    /// Counts the steps of a round, and tells of them at site 0; what was validated is told with the last one.
+    fn told(
+        &mut self,
+        (number, team): (usize, &Team<'_, '_>),
+        steps: std::ops::Range<u64>,
+        losses: Vec<(f64, Option<f64>)>,
+        mut validated: Option<(String, f64)>,
+    ) {
+        let (block, end) = (team.block, steps.end);
+        let per_epoch = block.steps_per_epoch.max(1);
+        for (step, (loss, rate)) in steps.zip(losses) {
+            *self.updates.entry(block.optimizer.clone()).or_default() += 1;
+            self.steps += 1;
+            self.rate = rate;
+            let last = step + 1 == end;
+            let _ = self.tell(&Event::Step {
+                block: number,
+                step,
+                epoch: step / per_epoch,
+                made: self.steps,
+                rows: team.count_of(step, self.comm.sites()),
+                loss,
+                rate,
+                validated: validated.take_if(|_| last),
+                seconds: self.began.elapsed().as_secs_f64(),
+            });
+        }
     }
 }
 

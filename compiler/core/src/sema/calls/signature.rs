@@ -9,7 +9,7 @@
 use crate::sema::{
     Checker,
     calls::callee::Callable,
-    expressions::scope::{Binding, Scope},
+    expressions::scope::{Binding, Scope, View},
     report::dimensions,
     resolve::forms::{bare_name, formal_shape},
     sizes::size::Size,
@@ -44,23 +44,7 @@ impl<'a> Checker<'a> {
                 .count();
             let fixed = shape.len() - dots;
             if dots > 1 || sizes.len() < fixed || (dots == 0 && sizes.len() != fixed) {
-                let at_least = if dots > 0 { "at least " } else { "" };
-                self.report.push(
-                    Diagnostic::error(
-                        "E0501",
-                        format!(
-                            "`{}` of `{name}` has {at_least}{}, not {}",
-                            formal.name.text,
-                            dimensions(fixed),
-                            sizes.len()
-                        ),
-                    )
-                    .at(*place, format!("this is {}", self.view_text(view)))
-                    .at(
-                        formal.name.span,
-                        format!("declared with {at_least}{} here", dimensions(fixed)),
-                    ),
-                );
+                self.wrong_rank(function, formal, (dots, fixed), (view, *place));
                 failed = true;
                 continue;
             }
@@ -70,21 +54,7 @@ impl<'a> Checker<'a> {
                     let these: Vec<Size> = sizes.by_ref().take(rank - fixed).collect();
                     match &rest {
                         None => rest = Some((these, *place)),
-                        Some((first, there)) => {
-                            let same = first.len() == these.len()
-                                && first.iter().zip(&these).all(|(a, b)| !a.differs(b));
-                            if !same {
-                                self.report.push(
-                                    Diagnostic::error(
-                                        "E0501",
-                                        format!("`..` of `{name}` has two shapes"),
-                                    )
-                                    .at(*place, format!("`..` is [{}] here", list(&these)))
-                                    .at(*there, format!("and [{}] here", list(first))),
-                                );
-                                failed = true;
-                            }
-                        }
+                        Some(first) => failed |= !self.same_rest(name, first, (&these, *place)),
                     }
                     continue;
                 };
@@ -127,6 +97,51 @@ impl<'a> Checker<'a> {
             scope.rest = Some(rest.map(|(sizes, _)| sizes).unwrap_or_default());
         }
         (!failed).then_some(later)
+    }
+
+    /// Reports an argument with other dimensions than its formal has; `dots`: how many `..` it has beside the `fixed` ones.
+    fn wrong_rank(
+        &mut self,
+        function: Callable<'a>,
+        formal: &'a Formal,
+        (dots, fixed): (usize, usize),
+        (view, place): (View, Span),
+    ) {
+        let at_least = if dots > 0 { "at least " } else { "" };
+        let what = format!(
+            "`{}` of `{}` has {at_least}{}, not {}",
+            formal.name.text,
+            function.name.text,
+            dimensions(fixed),
+            self.view_shape(view).len()
+        );
+        self.report.push(
+            Diagnostic::error("E0501", what)
+                .at(place, format!("this is {}", self.view_text(view)))
+                .at(
+                    formal.name.span,
+                    format!("declared with {at_least}{} here", dimensions(fixed)),
+                ),
+        );
+    }
+
+    /// Returns whether `..` stands for the same sizes in two arguments, and reports if not.
+    fn same_rest(
+        &mut self,
+        name: &str,
+        (first, there): &(Vec<Size>, Span),
+        (these, place): (&[Size], Span),
+    ) -> bool {
+        let mut pairs = first.iter().zip(these);
+        let same = first.len() == these.len() && pairs.all(|(a, b)| !a.differs(b));
+        if !same {
+            self.report.push(
+                Diagnostic::error("E0501", format!("`..` of `{name}` has two shapes"))
+                    .at(place, format!("`..` is [{}] here", list(these)))
+                    .at(*there, format!("and [{}] here", list(first))),
+            );
+        }
+        same
     }
 
     /// Compares the sizes that are more than a letter.

@@ -11,7 +11,7 @@ use crate::sema::{
     Checker, InputInfo,
     definitions::tensors::{Definition, SourceForm, Tensor},
     expressions::scope::{Binding, Scope, View},
-    modules::stacks::Stack,
+    modules::stack::Stack,
     report::dimensions,
     resolve::names::Found,
     sizes::size::Size,

@@ -10,7 +10,7 @@ use crate::einsum::{BlockId, LoopValue, Role};
 use crate::sema::{
     InputInfo,
     expressions::arena::{ExprId, TensorRef, VarId},
-    rounds::repeat::Block,
+    rounds::block::Block,
     sizes::size::Size,
 };
 use ein_plan::{DType, Source};

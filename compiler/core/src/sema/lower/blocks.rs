@@ -12,7 +12,7 @@ use crate::sema::{
     definitions::tensors::Definition,
     expressions::arena::{ExprId, Form, TensorRef},
     lower::parts::number_of,
-    rounds::repeat::Rounds,
+    rounds::block::Rounds,
 };
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ use crate::sema::{
     definitions::tensors::Target,
     expressions::arena::{ExprId, TensorRef},
     expressions::scope::{Binding, Context, Scope},
-    modules::stacks::Stack,
+    modules::stack::Stack,
     resolve::names::{Declared, EntityId, InstanceId},
     sizes::size::Size,
 };

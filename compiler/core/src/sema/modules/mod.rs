@@ -7,5 +7,6 @@
 //! ```
 
 pub(crate) mod instances;
+pub(crate) mod stack;
 pub(crate) mod stacks;
 pub(crate) mod states;

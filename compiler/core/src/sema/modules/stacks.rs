@@ -18,73 +18,13 @@ use crate::sema::{
     modules::instances::{Element, Instances},
     resolve::counted::{Uses, arrays_by_counter},
     resolve::names::{EntityId, InstanceId},
-    rounds::repeat::Rounds,
+    rounds::block::Rounds,
     sizes::ranges::Open,
     sizes::size::Size,
 };
-use ein_plan::{Part, Source};
 use einc_diag::{Diagnostic, FileId};
 use einc_syntax::ast::{self, Expr, ExprKind, Item, ItemKind, Statement, TrainEntry};
 use std::{collections::BTreeMap, rc::Rc};
-
-/// A tensor that holds a param of all instances.
-#[derive(Clone)]
-pub(crate) struct Stack {
-    /// The path with `*` for the number of an instance: `enc.*.att.wq`.
-    path: String,
-    /// How many instances, by leading dimension; `None` where that is not known yet.
-    counts: Option<Vec<u64>>,
-    /// How many leading dimensions count instances.
-    pub(crate) leading: usize,
-}
-
-impl Stack {
-    pub(crate) fn new(path: &str, counts: &[Size]) -> Stack {
-        let known = counts
-            .iter()
-            .map(|count| count.known().map(|n| n.max(0) as u64));
-        Stack {
-            path: path.to_owned(),
-            counts: known.collect(),
-            leading: counts.len(),
-        }
-    }
-
-    /// The name of the tensor.
-    pub(crate) fn name(&self) -> String {
-        self.path.replace(".*", "")
-    }
-
-    /// The paths of the instances' own tensors, in the order in which they lie.
-    pub(crate) fn parts(&self) -> Vec<String> {
-        let mut paths = vec![self.path.clone()];
-        for count in self.counts.iter().flatten() {
-            let numbered = |path: &String| {
-                let path = path.clone();
-                (0..*count).map(move |number| path.replacen('*', &number.to_string(), 1))
-            };
-            paths = paths.iter().flat_map(numbered).collect();
-        }
-        paths
-    }
-
-    /// The source of the tensor; each part has one of its own.
-    pub(crate) fn source(&self, each: &Source, name: impl Fn(&str) -> String) -> Source {
-        let part = |path: String| Part {
-            name: name(&path),
-            source: each.clone(),
-        };
-        Source::Stacked {
-            leading: self.leading as u32,
-            parts: self.parts().into_iter().map(part).collect(),
-        }
-    }
-
-    /// The path as messages show it.
-    pub(crate) fn path(&self) -> &str {
-        &self.path
-    }
-}
 
 impl<'a> Checker<'a> {
     /// Returns whether an array of instances is stored together.
@@ -283,8 +223,7 @@ impl<'a> Checker<'a> {
         }
         let record = self.built.tensors[tensor.0 as usize].clone();
         let mut stack = self.modules.stacks[&tensor].clone();
-        stack.path = stack.path.replacen('*', label, 1);
-        stack.leading -= 1;
+        stack.inside(label);
         let own = record.shape[1..].to_vec();
         self.indices.open.push(Open::default());
         let mut vars = vec![];

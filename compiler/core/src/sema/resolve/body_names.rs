@@ -8,8 +8,8 @@
 
 use crate::sema::{
     calls::callee::Callable,
+    hir::Kind,
     resolve::Resolver,
-    resolve::body_order::kind_in,
     resolve::cycles::defined_in,
     resolve::forms::formal_shape,
     resolve::names::{Declared, EntityId, Shape},
@@ -236,5 +236,36 @@ impl<'a> Resolver<'a> {
             self.names
                 .definition_shape(scope.file, &scope.inner, target, ty, value, 0)
         })
+    }
+}
+
+/// The kind of a name that an item of a body or block defines.
+pub(crate) fn kind_in(item: &Item, name: &Name) -> Kind {
+    match &item.kind {
+        ItemKind::Dim { .. } => Kind::Dim,
+        ItemKind::Const { .. } => Kind::Const,
+        ItemKind::Param { ty, .. } => match ty {
+            Type::Module { .. } => Kind::Instance,
+            Type::Tensor { .. } => Kind::Param,
+        },
+        ItemKind::Statement(Statement::Definition {
+            role: Role::State, ..
+        }) => Kind::State,
+        ItemKind::Statement(Statement::Repeat { counter, body, .. }) => {
+            let is_state = |item: &Item| match &item.kind {
+                ItemKind::Statement(Statement::Definition {
+                    role: Role::State,
+                    targets,
+                    ..
+                }) => targets.iter().any(|target| target.name == *name),
+                _ => false,
+            };
+            match counter == name {
+                true => Kind::Counter,
+                false if body.iter().any(is_state) => Kind::State,
+                false => Kind::Value,
+            }
+        }
+        _ => Kind::Value,
     }
 }

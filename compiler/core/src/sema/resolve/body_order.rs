@@ -18,7 +18,7 @@ use crate::sema::{
     resolve::walk::Walk,
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Formal, Item, ItemKind, Name, Position, Role, Statement, Type};
+use einc_syntax::ast::{Formal, Item, ItemKind, Name, Position, Role, Statement};
 use std::collections::BTreeMap;
 
 impl<'a> Resolver<'a> {
@@ -261,37 +261,6 @@ impl<'a> Resolver<'a> {
             }
         }
         sizes
-    }
-}
-
-/// The kind of a name that an item of a body or block defines.
-pub(crate) fn kind_in(item: &Item, name: &Name) -> Kind {
-    match &item.kind {
-        ItemKind::Dim { .. } => Kind::Dim,
-        ItemKind::Const { .. } => Kind::Const,
-        ItemKind::Param { ty, .. } => match ty {
-            Type::Module { .. } => Kind::Instance,
-            Type::Tensor { .. } => Kind::Param,
-        },
-        ItemKind::Statement(Statement::Definition {
-            role: Role::State, ..
-        }) => Kind::State,
-        ItemKind::Statement(Statement::Repeat { counter, body, .. }) => {
-            let is_state = |item: &Item| match &item.kind {
-                ItemKind::Statement(Statement::Definition {
-                    role: Role::State,
-                    targets,
-                    ..
-                }) => targets.iter().any(|target| target.name == *name),
-                _ => false,
-            };
-            match counter == name {
-                true => Kind::Counter,
-                false if body.iter().any(is_state) => Kind::State,
-                false => Kind::Value,
-            }
-        }
-        _ => Kind::Value,
     }
 }
 

@@ -332,7 +332,7 @@ impl<'a> Resolver<'a> {
             }
             if let ItemKind::Train(train) = &item.kind {
                 let mut walk = Walk::new(self, &scope);
-                for expr in crate::sema::train::block::expressions_of(train) {
+                for expr in crate::sema::train::lines::expressions_of(train) {
                     walk.value(expr);
                 }
                 if walk.unit.failed {

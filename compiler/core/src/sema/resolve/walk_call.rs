@@ -165,6 +165,46 @@ impl<'a> Walk<'_, 'a> {
             return;
         };
         let entity = self.resolver.names.find(self.scope.file, name);
+        self.not_called(entity, callee, name);
+        if entity == Found::Nothing {
+            match builtins::find(name) {
+                Some(Builtin::Source) => self.fail(
+                    Diagnostic::error(
+                        "E0207",
+                        format!("the source `{name}` cannot stand inside an expression"),
+                    )
+                    .at(span, "a source is the whole right side")
+                    .help(format!(
+                        "give it a name: `u[i < n]: f32[n] = {}`",
+                        self.resolver.names.text(span)
+                    )),
+                ),
+                Some(Builtin::Size) => {
+                    self.size_of(span, arguments);
+                    return;
+                }
+                Some(_) => {}
+                None => {
+                    self.unit.failed = true;
+                    self.resolver
+                        .unknown(self.scope.file, name, callee.span, &[], true);
+                }
+            }
+        }
+        let whole = self.takes_tensors(callee);
+        for argument in arguments {
+            if whole
+                && let ExprKind::Name(name) = &*argument.value.kind
+                && self.is_tensor_argument(name, argument.value.span)
+            {
+                continue;
+            }
+            self.expr(&argument.value, position);
+        }
+    }
+
+    /// Reports a definition of the program that is called and cannot be.
+    fn not_called(&mut self, entity: Found, callee: &'a Expr, name: &str) {
         match entity {
             Found::Entity(id) => match self.resolver.names.entity(id).kind {
                 EntityKind::Module(module) => {
@@ -192,56 +232,26 @@ impl<'a> Walk<'_, 'a> {
             ),
             Found::Nothing | Found::Poison => {}
         }
-        if entity == Found::Nothing {
-            match builtins::find(name) {
-                Some(Builtin::Source) => self.fail(
-                    Diagnostic::error(
-                        "E0207",
-                        format!("the source `{name}` cannot stand inside an expression"),
-                    )
-                    .at(span, "a source is the whole right side")
-                    .help(format!(
-                        "give it a name: `u[i < n]: f32[n] = {}`",
-                        self.resolver.names.text(span)
-                    )),
-                ),
-                Some(Builtin::Size) => {
-                    if let [argument] = arguments
-                        && let ExprKind::Name(index) = &*argument.value.kind
-                    {
-                        match self.meaning(index) {
-                            Meaning::Scalar => self.used(index, argument.value.span),
-                            Meaning::Index | Meaning::Letter => {
-                                self.refer(index, argument.value.span);
-                            }
-                            Meaning::Poison => self.unit.failed = true,
-                            _ => self.pending.push((index, argument.value.span)),
-                        }
-                    } else {
-                        self.fail(
-                            Diagnostic::error("E0502", "`size` takes one index or size")
-                                .at(span, "as in `size(d)`"),
-                        );
-                    }
-                    return;
+    }
+
+    /// `size(d)`: its argument is an index or a size.
+    fn size_of(&mut self, span: Span, arguments: &'a [Argument]) {
+        if let [argument] = arguments
+            && let ExprKind::Name(index) = &*argument.value.kind
+        {
+            match self.meaning(index) {
+                Meaning::Scalar => self.used(index, argument.value.span),
+                Meaning::Index | Meaning::Letter => {
+                    self.refer(index, argument.value.span);
                 }
-                Some(_) => {}
-                None => {
-                    self.unit.failed = true;
-                    self.resolver
-                        .unknown(self.scope.file, name, callee.span, &[], true);
-                }
+                Meaning::Poison => self.unit.failed = true,
+                _ => self.pending.push((index, argument.value.span)),
             }
-        }
-        let whole = self.takes_tensors(callee);
-        for argument in arguments {
-            if whole
-                && let ExprKind::Name(name) = &*argument.value.kind
-                && self.is_tensor_argument(name, argument.value.span)
-            {
-                continue;
-            }
-            self.expr(&argument.value, position);
+        } else {
+            self.fail(
+                Diagnostic::error("E0502", "`size` takes one index or size")
+                    .at(span, "as in `size(d)`"),
+            );
         }
     }
 

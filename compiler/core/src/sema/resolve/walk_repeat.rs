@@ -10,7 +10,7 @@
 use crate::sema::{
     hir::Kind,
     resolve::Resolver,
-    resolve::body_order::kind_in,
+    resolve::body_names::kind_in,
     resolve::cycles::sort,
     resolve::names::Shape,
     resolve::static_scope::{Local, StaticScope, Unit},
@@ -154,6 +154,54 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// The names that an item of a block defines, with their shapes; `None` if it defines none.
+    fn shapes_of_item(
+        &self,
+        outer: &StaticScope<'a>,
+        item: &'a Item,
+    ) -> Option<Vec<(&'a Name, Shape)>> {
+        let file = outer.file;
+        Some(match &item.kind {
+            ItemKind::Dim { name, .. } => vec![(name, Shape::Scalar)],
+            ItemKind::Const { target, ty, value } => {
+                let shape = self
+                    .names
+                    .shape_in(Some(outer), file, target, ty.as_ref(), value);
+                vec![(&target.name, shape)]
+            }
+            ItemKind::Statement(Statement::Scatter { target, .. }) => {
+                vec![(&target.name, Shape::Tensor)]
+            }
+            ItemKind::Statement(Statement::Definition {
+                targets, ty, value, ..
+            }) => {
+                let shape = |(at, target): (usize, &'a Target)| {
+                    let state = state_of(&target.name.text);
+                    let shape = match (state, targets.len()) {
+                        (Some(state), _) => match outer.locals.get(state) {
+                            Some(Local::Item(_, shape)) => *shape,
+                            _ => Shape::Scalar,
+                        },
+                        (None, 1) => {
+                            self.names
+                                .shape_in(Some(outer), file, target, ty.as_ref(), value)
+                        }
+                        _ => self.names.part_shape(file, &outer.inner, at, value),
+                    };
+                    (&target.name, shape)
+                };
+                targets.iter().enumerate().map(shape).collect()
+            }
+            ItemKind::Statement(repeat @ Statement::Repeat { .. }) => self
+                .names
+                .visible_names(repeat)
+                .into_iter()
+                .map(|v| (v.name(), self.names.visible_shape(Some(outer), file, v)))
+                .collect(),
+            _ => return None,
+        })
+    }
+
     /// Adds the names of a block to what is known around it. Whether they are all right.
     fn block_names(
         &mut self,
@@ -162,7 +210,6 @@ impl<'a> Resolver<'a> {
         body: &'a [Item],
         base: usize,
     ) -> bool {
-        let file = inner.file;
         let mut ok = true;
         self.define_local(inner, counter, Kind::Counter);
         let mut first: BTreeMap<&'a str, Span> =
@@ -173,63 +220,17 @@ impl<'a> Resolver<'a> {
             let outer = inner.clone();
             let mut shapes = vec![(counter.text.as_str(), Local::Scalar)];
             for (number, item) in body.iter().enumerate() {
-                let item_shapes = match &item.kind {
-                    ItemKind::Dim { name, .. } => vec![(name, Shape::Scalar)],
-                    ItemKind::Const { target, ty, value } => {
-                        let shape =
-                            self.names
-                                .shape_in(Some(&outer), file, target, ty.as_ref(), value);
-                        vec![(&target.name, shape)]
+                let Some(item_shapes) = self.shapes_of_item(&outer, item) else {
+                    ok &= matches!(item.kind, ItemKind::Assert { .. });
+                    if round == 0 && misplaced(item) {
+                        let span = self.names.head(item.span);
+                        self.report.push(
+                            Diagnostic::error("E0513", "this cannot stand in a `repeat`")
+                                .at(span, "not made anew in every round")
+                                .help("write it outside of the block"),
+                        );
                     }
-                    ItemKind::Assert { .. } => continue,
-                    ItemKind::Statement(Statement::Scatter { target, .. }) => {
-                        vec![(&target.name, Shape::Tensor)]
-                    }
-                    ItemKind::Statement(Statement::Definition {
-                        targets, ty, value, ..
-                    }) => {
-                        let shape = |(at, target): (usize, &'a Target)| {
-                            let state = state_of(&target.name.text);
-                            let shape = match (state, targets.len()) {
-                                (Some(state), _) => match outer.locals.get(state) {
-                                    Some(Local::Item(_, shape)) => *shape,
-                                    _ => Shape::Scalar,
-                                },
-                                (None, 1) => self.names.shape_in(
-                                    Some(&outer),
-                                    file,
-                                    target,
-                                    ty.as_ref(),
-                                    value,
-                                ),
-                                _ => self.names.part_shape(file, &outer.inner, at, value),
-                            };
-                            (&target.name, shape)
-                        };
-                        targets.iter().enumerate().map(shape).collect()
-                    }
-                    ItemKind::Statement(repeat @ Statement::Repeat { .. }) => self
-                        .names
-                        .visible_names(repeat)
-                        .into_iter()
-                        .map(|v| (v.name(), self.names.visible_shape(Some(&outer), file, v)))
-                        .collect(),
-                    ItemKind::Error(_) => {
-                        ok = false;
-                        continue;
-                    }
-                    _ => {
-                        if round == 0 {
-                            let span = self.names.head(item.span);
-                            self.report.push(
-                                Diagnostic::error("E0513", "this cannot stand in a `repeat`")
-                                    .at(span, "not made anew in every round")
-                                    .help("write it outside of the block"),
-                            );
-                        }
-                        ok = false;
-                        continue;
-                    }
+                    continue;
                 };
                 for (name, shape) in item_shapes {
                     if round == 0
@@ -261,6 +262,18 @@ impl<'a> Resolver<'a> {
         }
         ok
     }
+}
+
+/// Returns whether an item is none that a block may have.
+fn misplaced(item: &Item) -> bool {
+    !matches!(
+        item.kind,
+        ItemKind::Dim { .. }
+            | ItemKind::Const { .. }
+            | ItemKind::Assert { .. }
+            | ItemKind::Statement(_)
+            | ItemKind::Error(_)
+    )
 }
 
 fn merge_all(unit: &mut Unit, other: Unit) {

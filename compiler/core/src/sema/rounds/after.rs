@@ -13,8 +13,9 @@ use crate::sema::{
     expressions::arena::TensorRef,
     expressions::scope::{Binding, Scope},
     resolve::names::Visible,
+    rounds::block::Rounds,
     rounds::desugar::next_name,
-    rounds::repeat::{After, Frame, Place, Rounds},
+    rounds::repeat::{After, Frame, Place},
     sizes::size::Size,
 };
 use einc_diag::{Diagnostic, Span};

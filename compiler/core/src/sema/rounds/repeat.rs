@@ -17,6 +17,7 @@ use crate::sema::{
     expressions::scope::{Binding, Context, Scope, View},
     resolve::counted::applies_by_counter,
     resolve::names::EntityKind,
+    rounds::block::{Block, Rounds},
     rounds::desugar::state_of,
     sizes::ranges::Open,
     sizes::size::Size,
@@ -25,30 +26,6 @@ use ein_plan::DType;
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{self, Expr, ExprKind, Item, ItemKind, Name, Statement, Type};
 use std::collections::BTreeMap;
-
-/// How many rounds a block makes at most.
-#[derive(Clone, Debug)]
-pub(crate) enum Rounds {
-    /// A size.
-    Size(Size),
-    /// A scalar i64.
-    Value(TensorRef),
-    Unbounded,
-}
-
-/// A block.
-#[derive(Clone, Debug)]
-pub(crate) struct Block {
-    pub(crate) name: String,
-    pub(crate) parent: Option<BlockId>,
-    pub(crate) bound: Rounds,
-    pub(crate) until: Option<TensorRef>,
-    /// The initial value of each state, and its `next`.
-    pub(crate) states: Vec<(TensorRef, Option<TensorRef>)>,
-    /// The collected slices, and which dimension of the whole counts the rounds.
-    pub(crate) collected: Vec<(TensorRef, usize)>,
-    pub(crate) span: Span,
-}
 
 /// Where a block stands.
 pub(crate) struct Place<'p, 'a> {

@@ -6,6 +6,7 @@
 //! 2*y + r - 1 with y < 28, r < 3   =>   -1 … 56
 //! ```
 
+pub(crate) mod linear;
 pub(crate) mod prove;
 pub(crate) mod ranges;
 pub(crate) mod size;

@@ -10,19 +10,13 @@
 use crate::sema::{
     Checker,
     expressions::arena::{ExprId, Form, Ty, VarId},
+    sizes::linear::Linear,
     sizes::ranges::{Obligation, Reach, Stated, StatedBy},
     sizes::size::Size,
 };
 use ein_plan::{DType, Function, Scalar};
 use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, rc::Rc};
-
-/// `constant + Σ coefficient · index`.
-#[derive(Clone, Debug)]
-pub(crate) struct Linear {
-    pub(crate) constant: Size,
-    pub(crate) terms: BTreeMap<VarId, Size>,
-}
 
 impl Checker<'_> {
     /// The last value of a range.
@@ -361,29 +355,5 @@ impl Checker<'_> {
                 }
             }
         }
-    }
-}
-
-impl Linear {
-    fn constant(constant: Size) -> Linear {
-        Linear {
-            constant,
-            terms: BTreeMap::new(),
-        }
-    }
-
-    fn plus(&self, other: &Linear, factor: &Size) -> Option<Linear> {
-        let mut sum = self.clone();
-        sum.constant = sum
-            .constant
-            .plus(&other.constant.times(factor).ok()?)
-            .ok()?;
-        for (var, coefficient) in &other.terms {
-            let entry = sum.terms.entry(*var).or_insert_with(|| Size::number(0));
-            *entry = entry.plus(&coefficient.times(factor).ok()?).ok()?;
-        }
-        sum.terms
-            .retain(|_, coefficient| coefficient.known() != Some(0));
-        Some(sum)
     }
 }

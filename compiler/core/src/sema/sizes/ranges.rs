@@ -14,7 +14,7 @@ use crate::sema::{
     Checker,
     expressions::arena::{ExprId, TensorRef, VarId},
     expressions::scope::Scope,
-    sizes::prove::Linear,
+    sizes::linear::Linear,
     sizes::size::Size,
 };
 use ein_plan::Reduction;

@@ -7,12 +7,16 @@
 //! ```
 
 use crate::sema::{
-    Checker, expressions::arena::TensorRef, expressions::scope::Scope, sizes::size::Size,
-    train::strategy::Strategy, train::training::Task,
+    Checker,
+    expressions::arena::TensorRef,
+    expressions::scope::Scope,
+    sizes::size::Size,
+    train::lines::{Group, Line, Lines},
+    train::strategy::Strategy,
 };
 use ein_plan::training::{Checkpoints, Every};
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{Argument, Expr, ExprKind, ItemKind, Name, Suffix, Train, TrainEntry};
+use einc_syntax::ast::{Expr, ExprKind, ItemKind, Name, Suffix, Train, TrainEntry};
 
 /// The keys, for messages.
 const KEYS: [&str; 12] = [
@@ -29,24 +33,6 @@ const KEYS: [&str; 12] = [
     "checkpoint",
     "group",
 ];
-
-/// A line `key: value suffixes`.
-#[derive(Clone, Copy)]
-pub(crate) struct Line<'a> {
-    pub(crate) key: &'a Name,
-    pub(crate) value: Option<&'a Expr>,
-    pub(crate) then: &'a [Expr],
-    pub(crate) suffixes: &'a [Suffix],
-    pub(crate) span: Span,
-}
-
-/// A line `group patterns { settings }`.
-#[derive(Clone, Copy)]
-pub(crate) struct Group<'a> {
-    pub(crate) patterns: &'a [Name],
-    pub(crate) settings: &'a [Argument],
-    pub(crate) span: Span,
-}
 
 /// A block, read.
 #[derive(Clone)]
@@ -87,16 +73,6 @@ pub(crate) struct Validate<'a> {
     /// D, and the inputs that it depends on, in the order of their declarations, once the text has been read.
     pub(crate) tensor: Option<TensorRef>,
     pub(crate) reads: Vec<String>,
-}
-
-impl Settings<'_> {
-    /// The work of the programs that batches go through: of a whole step, or of a part.
-    pub(crate) fn task(&self) -> Task {
-        match self.parts {
-            1 => Task::Step,
-            _ => Task::Part,
-        }
-    }
 }
 
 impl<'a> Checker<'a> {
@@ -140,6 +116,57 @@ impl<'a> Checker<'a> {
     ) -> Option<Settings<'a>> {
         let head = self.names.head(span);
         let mark = self.report.mark();
+        let lines = self.lines_of(train);
+        for line in &lines.lines {
+            self.check_form(*line);
+        }
+        if !self.names.sources.incomplete {
+            self.check_required(&lines, head);
+        }
+        self.check_length(&lines, head);
+        let strategy = match lines.find("strategy") {
+            Some(line) => self.strategy(line.value, line.span),
+            None => Some(Strategy::default()),
+        };
+        // Of a line that could not be parsed nothing more is said.
+        let failed = lines.are_broken() || self.readings.failed_items.contains(&number);
+        if self.report.mark() > mark || failed {
+            return None;
+        }
+        let mut settings = self.settings(number, head, &lines, strategy?)?;
+        if let Some(line) = lines.find("data") {
+            self.data(line, &mut settings)?;
+        }
+        if let (Some(rounds), None) = (&settings.strategy.rounds, settings.over) {
+            self.wrong(
+                rounds.span,
+                "the sites have no rows to make steps with",
+                "every site makes its steps with rows of its own",
+                "say which data, and how many rows a site takes: `data: (X, y) over N by 64`",
+            );
+            return None;
+        }
+        settings.total_steps = match (lines.find("epochs"), lines.find("steps")) {
+            (Some(line), _) => {
+                let epochs = self.count(line, 0)?.known();
+                epochs
+                    .zip(settings.steps_per_epoch)
+                    .and_then(|(epochs, steps)| epochs.checked_mul(steps))
+            }
+            (_, Some(line)) => self.count(line, 0)?.known(),
+            _ => None,
+        };
+        if let Some(line) = lines.find("validate") {
+            settings.validate = Some(self.validate(line)?);
+        }
+        if let Some(line) = lines.find("checkpoint") {
+            settings.checkpoint = Some(self.checkpoint(line)?);
+        }
+        Some(settings)
+    }
+
+    /// The lines and groups of a block; a key that does not exist or stands twice is an error.
+    fn lines_of(&mut self, train: &'a Train) -> Lines<'a> {
         let (mut lines, mut groups): (Vec<Line<'a>>, Vec<Group<'a>>) = (vec![], vec![]);
         for entry in &train.entries {
             match entry {
@@ -189,18 +216,18 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        for line in &lines {
-            self.check_form(*line);
-        }
-        let find = |key: &str| lines.iter().find(|line| line.key.text == key).copied();
+        Lines { lines, groups }
+    }
+
+    /// Reports the keys that every block needs and that this one lacks.
+    fn check_required(&mut self, lines: &Lines<'a>, head: Span) {
         for (key, example) in [
             ("loss", "loss: loss"),
             ("optimizer", "optimizer: sgd(lr: 0.1)"),
         ] {
-            let meant = |line: &Line<'_>| did_you_mean(&line.key.text, KEYS) == Some(key);
             // Of a line that cannot be read nobody knows what it says.
-            let whole = !self.names.sources.incomplete;
-            if whole && find(key).is_none() && !lines.iter().any(meant) {
+            let meant = |line: &Line<'_>| did_you_mean(&line.key.text, KEYS) == Some(key);
+            if lines.find(key).is_none() && !lines.lines.iter().any(meant) {
                 let help = format!("write a line such as `{example}`");
                 self.wrong(
                     head,
@@ -210,7 +237,11 @@ impl<'a> Checker<'a> {
                 );
             }
         }
-        match (find("epochs"), find("steps")) {
+    }
+
+    /// Reports a block that does not say once how long training lasts.
+    fn check_length(&mut self, lines: &Lines<'a>, head: Span) {
+        match (lines.find("epochs"), lines.find("steps")) {
             (Some(epochs), Some(steps)) => self.report.push(
                 Diagnostic::error("E0620", "`epochs` and `steps` say the same thing")
                     .at(steps.key.span, "this says how long training lasts")
@@ -225,32 +256,30 @@ impl<'a> Checker<'a> {
             ),
             _ => {}
         }
-        let strategy = match find("strategy") {
-            Some(line) => self.strategy(line.value, line.span),
-            None => Some(Strategy::default()),
-        };
-        // Of a line that could not be parsed nothing more is said.
-        let broken = |line: &Line<'_>| {
-            line.value
-                .is_some_and(|v| matches!(*v.kind, ExprKind::Error))
-        };
-        let failed = lines.iter().any(broken) || self.readings.failed_items.contains(&number);
-        if self.report.mark() > mark || failed {
-            return None;
-        }
-        let strategy = strategy?;
-        let loss_line = find("loss")?;
-        let loss = self.named(loss_line.value?, "the loss")?;
-        let optimizer = find("optimizer")?.value?;
-        let parts = match find("accumulate") {
+    }
+
+    /// The settings of a block whose lines have the right form, without its data and what depends on them.
+    fn settings(
+        &mut self,
+        number: usize,
+        head: Span,
+        lines: &Lines<'a>,
+        strategy: Strategy,
+    ) -> Option<Settings<'a>> {
+        let loss = self.named(lines.find("loss")?.value?, "the loss")?;
+        let optimizer = lines.find("optimizer")?.value?;
+        let parts = match lines.find("accumulate") {
             Some(line) => self.count(line, 1)?.known().unwrap_or(1),
             None => 1,
         };
-        let clip = match find("clip") {
+        let clip = match lines.find("clip") {
             Some(line) => Some(self.positive(line)?),
             None => None,
         };
-        let mut settings = Settings {
+        let schedule = lines.find("schedule");
+        let schedule = schedule.map(|line| line.value.into_iter().chain(line.then));
+        let rounds = strategy.rounds.as_ref();
+        Some(Settings {
             number,
             head,
             loss,
@@ -263,85 +292,60 @@ impl<'a> Checker<'a> {
             total_steps: None,
             parts,
             clip,
-            sites: strategy
-                .rounds
-                .as_ref()
-                .map_or(1, |rounds| rounds.sites as i64),
+            sites: rounds.map_or(1, |rounds| rounds.sites as i64),
             strategy,
             optimizer,
-            schedule: find("schedule").map_or(vec![], |line| {
-                line.value.into_iter().chain(line.then).collect()
-            }),
-            groups,
+            schedule: schedule.into_iter().flatten().collect(),
+            groups: lines.groups.clone(),
             validate: None,
             checkpoint: None,
-        };
-        if let Some(line) = find("data") {
-            self.data(line, &mut settings)?;
-        }
-        if let (Some(rounds), None) = (&settings.strategy.rounds, settings.over) {
-            self.wrong(
-                rounds.span,
-                "the sites have no rows to make steps with",
-                "every site makes its steps with rows of its own",
-                "say which data, and how many rows a site takes: `data: (X, y) over N by 64`",
-            );
-            return None;
-        }
-        settings.total_steps = match (find("epochs"), find("steps")) {
-            (Some(line), _) => {
-                let epochs = self.count(line, 0)?.known();
-                epochs
-                    .zip(settings.steps_per_epoch)
-                    .and_then(|(epochs, steps)| epochs.checked_mul(steps))
-            }
-            (_, Some(line)) => self.count(line, 0)?.known(),
+        })
+    }
+
+    /// `validate: D on (Xv, yv) every 1 epoch`.
+    fn validate(&mut self, line: Line<'a>) -> Option<Validate<'a>> {
+        let name = self.named(line.value?, "what is validated")?;
+        let on = line.suffixes.iter().find_map(|suffix| match suffix {
+            Suffix::On(names) => Some(names.as_slice()),
+            _ => None,
+        });
+        Some(Validate {
+            name,
+            on,
+            every: self.every(line)?,
+            tensor: None,
+            reads: vec![],
+        })
+    }
+
+    /// `checkpoint: "run/ckpt" every 1 epoch keep 3`.
+    fn checkpoint(&mut self, line: Line<'a>) -> Option<Checkpoints> {
+        let path = match &*line.value?.kind {
+            ExprKind::String(path) if !path.is_empty() => Some(path),
             _ => None,
         };
-        if let Some(line) = find("validate") {
-            let name = self.named(line.value?, "what is validated")?;
-            let on = line.suffixes.iter().find_map(|suffix| match suffix {
-                Suffix::On(names) => Some(names.as_slice()),
-                _ => None,
-            });
-            let every = self.every(line)?;
-            settings.validate = Some(Validate {
-                name,
-                on,
-                every,
-                tensor: None,
-                reads: vec![],
-            });
-        }
-        if let Some(line) = find("checkpoint") {
-            let path = match &*line.value?.kind {
-                ExprKind::String(path) if !path.is_empty() => Some(path),
-                _ => None,
-            };
-            let Some(path) = path else {
-                self.wrong(
-                    line.span,
-                    "a checkpoint needs a folder",
-                    "no path",
-                    "as in `checkpoint: \"run/ckpt\" every 1 epoch keep 3`",
-                );
-                return None;
-            };
-            let keep = line.suffixes.iter().find_map(|suffix| match suffix {
-                Suffix::Keep(count) => Some(count),
-                _ => None,
-            });
-            let keep = match keep {
-                Some(count) => Some(self.at_least(count, "`keep`", 1)?.known().unwrap_or(1) as u64),
-                None => None,
-            };
-            settings.checkpoint = Some(Checkpoints {
-                folder: path.into(),
-                every: self.every(line)?,
-                keep,
-            });
-        }
-        Some(settings)
+        let Some(path) = path else {
+            self.wrong(
+                line.span,
+                "a checkpoint needs a folder",
+                "no path",
+                "as in `checkpoint: \"run/ckpt\" every 1 epoch keep 3`",
+            );
+            return None;
+        };
+        let keep = line.suffixes.iter().find_map(|suffix| match suffix {
+            Suffix::Keep(count) => Some(count),
+            _ => None,
+        });
+        let keep = match keep {
+            Some(count) => Some(self.at_least(count, "`keep`", 1)?.known().unwrap_or(1) as u64),
+            None => None,
+        };
+        Some(Checkpoints {
+            folder: path.into(),
+            every: self.every(line)?,
+            keep,
+        })
     }
 
     /// Returns whether a line has the suffixes of its key, and a value where it needs one.
@@ -449,59 +453,6 @@ impl<'a> Checker<'a> {
                 self.wrong(unit.span, "neither epochs nor steps", "not a unit", help);
                 None
             }
-        }
-    }
-}
-
-/// The expressions of a block that names are looked up in before anything is evaluated.
-pub(crate) fn expressions_of(train: &Train) -> Vec<&Expr> {
-    let mut found = vec![];
-    for entry in &train.entries {
-        let (key, value, then, suffixes) = match entry {
-            TrainEntry::Group { settings, .. } => {
-                values_of(settings, &mut found);
-                continue;
-            }
-            TrainEntry::Setting {
-                key,
-                value,
-                then,
-                suffixes,
-                ..
-            } => (key.text.as_str(), value, then, suffixes),
-        };
-        if ["optimizer", "schedule", "strategy"].contains(&key) {
-            for rule in value.iter().chain(then) {
-                if let ExprKind::Call { arguments, .. } = &*rule.kind {
-                    // Words of a strategy are no names of the program.
-                    let words = ["neurons", "state", "average", "layers"];
-                    let is_word = |a: &&Argument| {
-                        let name = a.name.as_ref().map_or("", |name| name.text.as_str());
-                        key == "strategy" && words.contains(&name)
-                    };
-                    values_of(arguments.iter().filter(|a| !is_word(a)), &mut found);
-                }
-            }
-        }
-        if ["epochs", "steps", "accumulate", "clip"].contains(&key) {
-            found.extend(value);
-        }
-        for suffix in suffixes {
-            match suffix {
-                Suffix::By(expr) | Suffix::Keep(expr) => found.push(expr),
-                Suffix::Every { count, .. } => found.push(count),
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
-fn values_of<'e>(arguments: impl IntoIterator<Item = &'e Argument>, found: &mut Vec<&'e Expr>) {
-    for argument in arguments {
-        match &*argument.value.kind {
-            ExprKind::List(items) => found.extend(items),
-            _ => found.push(&argument.value),
         }
     }
 }

@@ -9,7 +9,8 @@
 use crate::sema::{
     Checker,
     resolve::names::{EntityKind, Found},
-    train::block::{Line, Settings},
+    train::block::Settings,
+    train::lines::Line,
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Expr, ExprKind, Suffix};
@@ -17,11 +18,6 @@ use einc_syntax::ast::{Expr, ExprKind, Suffix};
 impl<'a> Checker<'a> {
     /// `(X, y) over N by 64 shuffle`.
     pub(crate) fn data(&mut self, line: Line<'a>, settings: &mut Settings<'a>) -> Option<()> {
-        let refuse = |c: &mut Self, span: Span, message: String, label: &str, help: &str| {
-            let error = Diagnostic::error("E0621", message).at(span, label.to_owned());
-            c.report.push(error.help(help));
-            None
-        };
         let over = line.suffixes.iter().find_map(|suffix| match suffix {
             Suffix::Over(name) => Some(name),
             _ => None,
@@ -31,8 +27,7 @@ impl<'a> Checker<'a> {
             _ => None,
         });
         let (Some(over), Some(by)) = (over, by) else {
-            return refuse(
-                self,
+            return self.refuse(
                 line.span,
                 "the data of `train` need a dim and a batch size".into(),
                 "one of them is missing",
@@ -43,8 +38,7 @@ impl<'a> Checker<'a> {
             Found::Entity(id) if matches!(self.names.entity(id).kind, EntityKind::Dim(_)) => id,
             Found::Poison => return None,
             _ => {
-                return refuse(
-                    self,
+                return self.refuse(
                     over.span,
                     format!("`{}` is not a dim", over.text),
                     "batches are taken over a dim",
@@ -62,33 +56,43 @@ impl<'a> Checker<'a> {
         settings.rows = rows;
         settings.batch = batch.known();
         settings.steps_per_epoch = None;
-        if let (Some(rows), Some(batch)) = (rows, settings.batch) {
-            if rows == 0 {
-                return refuse(
-                    self,
-                    over.span,
-                    "there are no data to train on".into(),
-                    "this dim is 0",
-                    "bind data that have rows",
-                );
-            }
-            settings.batch = Some(batch.min(rows));
-            // Every site has a batch; what is left for a last step has a row for every site, or is left out.
-            let all = batch.saturating_mul(settings.sites);
-            settings.steps_per_epoch = Some(rows / all + i64::from(rows % all >= settings.sites));
-            if settings.steps_per_epoch == Some(0) {
-                return refuse(
-                    self,
-                    over.span,
-                    format!("{rows} rows for {} sites", settings.sites),
-                    "every site needs a row of its own in a step",
-                    "use fewer sites",
-                );
-            }
+        self.steps_per_epoch(settings, over.span)?;
+        if let Some(value) = line.value {
+            settings.listed = Some((self.listed_data(value)?, value.span));
         }
-        let Some(value) = line.value else {
+        Some(())
+    }
+
+    /// Finds how many steps an epoch has, where rows and batch are known.
+    fn steps_per_epoch(&mut self, settings: &mut Settings<'a>, over: Span) -> Option<()> {
+        let (Some(rows), Some(batch)) = (settings.rows, settings.batch) else {
             return Some(());
         };
+        if rows == 0 {
+            return self.refuse(
+                over,
+                "there are no data to train on".into(),
+                "this dim is 0",
+                "bind data that have rows",
+            );
+        }
+        settings.batch = Some(batch.min(rows));
+        // Every site has a batch; what is left for a last step has a row for every site, or is left out.
+        let all = batch.saturating_mul(settings.sites);
+        settings.steps_per_epoch = Some(rows / all + i64::from(rows % all >= settings.sites));
+        if settings.steps_per_epoch == Some(0) {
+            return self.refuse(
+                over,
+                format!("{rows} rows for {} sites", settings.sites),
+                "every site needs a row of its own in a step",
+                "use fewer sites",
+            );
+        }
+        Some(())
+    }
+
+    /// The inputs of a list of data, each once.
+    fn listed_data(&mut self, value: &'a Expr) -> Option<Vec<&'a str>> {
         let inner = crate::sema::resolve::forms::unbracket(value);
         let list: Vec<&'a Expr> = match &*inner.kind {
             ExprKind::Tuple(list) => list.iter().collect(),
@@ -97,8 +101,7 @@ impl<'a> Checker<'a> {
         let mut names = vec![];
         for item in list {
             let ExprKind::Name(name) = &*item.kind else {
-                return refuse(
-                    self,
+                return self.refuse(
                     item.span,
                     "the data of `train` are inputs".into(),
                     "not a name",
@@ -116,8 +119,7 @@ impl<'a> Checker<'a> {
                 _ => false,
             };
             if !input {
-                return refuse(
-                    self,
+                return self.refuse(
                     item.span,
                     format!("`{name}` is not an input"),
                     "only inputs are data",
@@ -125,8 +127,7 @@ impl<'a> Checker<'a> {
                 );
             }
             if names.contains(&name.as_str()) {
-                return refuse(
-                    self,
+                return self.refuse(
                     item.span,
                     format!("`{name}` is listed twice"),
                     "again here",
@@ -135,8 +136,13 @@ impl<'a> Checker<'a> {
             }
             names.push(name.as_str());
         }
-        settings.listed = Some((names, value.span));
-        Some(())
+        Some(names)
+    }
+
+    fn refuse<T>(&mut self, span: Span, message: String, label: &str, help: &str) -> Option<T> {
+        let error = Diagnostic::error("E0621", message).at(span, label.to_owned());
+        self.report.push(error.help(help));
+        None
     }
 
     /// Returns whether the listed data are all inputs over the batched dim that the loss reaches.

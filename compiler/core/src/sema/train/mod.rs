@@ -9,6 +9,7 @@
 pub(crate) mod block;
 pub(crate) mod data;
 pub(crate) mod data_override;
+pub(crate) mod lines;
 pub(crate) mod programs;
 pub(crate) mod rates;
 pub(crate) mod rows;

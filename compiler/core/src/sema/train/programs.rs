@@ -92,7 +92,7 @@ impl<'a> Passes<'_, 'a> {
             false => vec![None],
         };
         let mut block = empty_block(settings, at);
-        let task = settings.task();
+        let task = task(settings);
         for rows in counts {
             let program = self.step(settings, (rows, task), &mut block)?;
             block.step.insert(rows.unwrap_or(1) as u64, program);
@@ -189,7 +189,7 @@ impl<'a> Passes<'_, 'a> {
             for size in &sizes {
                 let mut other = self.reading.bindings.clone();
                 other.dims.insert(dim.to_owned(), 2 * *size as i64);
-                let mode = self.mode(settings, (Some(*rows as i64), settings.task()));
+                let mode = self.mode(settings, (Some(*rows as i64), task(settings)));
                 let task = crate::sema::Task::new(&other, &mode);
                 let found = crate::sema::settle(self.reading.text, task).finish();
                 if let Some(program) = &found.program
@@ -361,6 +361,14 @@ fn constants(program: &mut Program, training: &Training) -> Option<Program> {
     let found = (!program.outputs.is_empty()).then(|| program.clone().needed());
     program.outputs = outputs;
     found
+}
+
+/// The work of the programs that batches go through: of a whole step, or of a part.
+fn task(settings: &Settings<'_>) -> Task {
+    match settings.parts {
+        1 => Task::Step,
+        _ => Task::Part,
+    }
 }
 
 /// A block without programs.

@@ -37,6 +37,23 @@ pub(crate) struct Strategy {
 
 const NAMES: [&str; 3] = ["sync", "ist", "local_sgd"];
 
+/// The settings of a strategy, if there is one of that name.
+fn settings_of(name: &str) -> Option<&'static [&'static str]> {
+    match name {
+        "sync" => Some(&["statistics"]),
+        "ist" => Some(&[
+            "local_steps",
+            "parts",
+            "state",
+            "neurons",
+            "layers",
+            "statistics",
+        ]),
+        "local_sgd" => Some(&["steps", "average", "statistics"]),
+        _ => None,
+    }
+}
+
 impl<'a> Checker<'a> {
     /// Reads the value of the line and the line's place; `None` after an error.
     pub(crate) fn strategy(&mut self, value: Option<&'a Expr>, whole: Span) -> Option<Strategy> {
@@ -51,45 +68,16 @@ impl<'a> Checker<'a> {
             },
             _ => ("", &[][..]),
         };
-        let known: &[&str] = match name {
-            "sync" => &["statistics"],
-            "ist" => &[
-                "local_steps",
-                "parts",
-                "state",
-                "neurons",
-                "layers",
-                "statistics",
-            ],
-            "local_sgd" => &["steps", "average", "statistics"],
-            _ => {
-                let near = did_you_mean(name, NAMES);
-                let help = near.map_or_else(
-                    || format!("there are {}", NAMES.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
-                );
-                return self.not_so(
-                    value.span,
-                    "there is no such strategy",
-                    "not a strategy",
-                    &help,
-                );
-            }
+        let Some(known) = settings_of(name) else {
+            let near = did_you_mean(name, NAMES);
+            let help = near.map_or_else(
+                || format!("there are {}", NAMES.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            let what = "there is no such strategy";
+            return self.not_so(value.span, what, "not a strategy", &help);
         };
-        let mut given: Vec<(&'a str, &'a Expr)> = vec![];
-        for argument in arguments {
-            let key = self.argument_of(name, known, argument)?;
-            if given.iter().any(|(other, _)| *other == key) {
-                let what = format!("`{key}` is given twice");
-                return self.not_so(
-                    argument.value.span,
-                    &what,
-                    "again here",
-                    "leave one of them out",
-                );
-            }
-            given.push((key, &argument.value));
-        }
+        let given = self.arguments_of(name, known, arguments)?;
         let find = |key: &str| {
             given
                 .iter()
@@ -129,20 +117,7 @@ impl<'a> Checker<'a> {
             span: value.span.to(whole),
         };
         if let Some(value) = find("parts") {
-            let parts = self.strategy_number(value, "parts")?;
-            if parts > sites && self.task.bindings.sites.is_some() {
-                let on = match sites {
-                    1 => "one site".to_owned(),
-                    _ => format!("{sites} sites"),
-                };
-                let error = Diagnostic::error("E0627", format!("{parts} parts on {on}"))
-                    .at(value.span, "every part needs a site of its own");
-                self.report.push(error.help(
-                    "fewer parts than sites are fine: sites with the same part then average it",
-                ));
-                return None;
-            }
-            rounds.parts = Some(parts);
+            rounds.parts = Some(self.parts(value, sites)?);
         }
         if let Some(value) = find("state") {
             rounds.states = self.one_of(
@@ -167,6 +142,50 @@ impl<'a> Checker<'a> {
         }
         strategy.rounds = Some(rounds);
         Some(strategy)
+    }
+
+    /// The named arguments of a strategy, each once.
+    fn arguments_of(
+        &mut self,
+        name: &str,
+        known: &[&'static str],
+        arguments: &'a [Argument],
+    ) -> Option<Vec<(&'a str, &'a Expr)>> {
+        let mut given: Vec<(&'a str, &'a Expr)> = vec![];
+        for argument in arguments {
+            let key = self.argument_of(name, known, argument)?;
+            if given.iter().any(|(other, _)| *other == key) {
+                let what = format!("`{key}` is given twice");
+                return self.not_so(
+                    argument.value.span,
+                    &what,
+                    "again here",
+                    "leave one of them out",
+                );
+            }
+            given.push((key, &argument.value));
+        }
+        Some(given)
+    }
+
+    /// `parts:`: no more than there are sites.
+    fn parts(&mut self, value: &'a Expr, sites: u64) -> Option<u64> {
+        let parts = self.strategy_number(value, "parts")?;
+        if parts > sites && self.task.bindings.sites.is_some() {
+            let on = match sites {
+                1 => "one site".to_owned(),
+                _ => format!("{sites} sites"),
+            };
+            let error = Diagnostic::error("E0627", format!("{parts} parts on {on}"))
+                .at(value.span, "every part needs a site of its own");
+            self.report.push(
+                error.help(
+                    "fewer parts than sites are fine: sites with the same part then average it",
+                ),
+            );
+            return None;
+        }
+        Some(parts)
     }
 
     fn not_so<T>(&mut self, span: Span, message: &str, label: &str, help: &str) -> Option<T> {

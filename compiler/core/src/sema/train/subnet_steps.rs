@@ -81,7 +81,35 @@ pub(crate) fn rounds(
         summed,
         unnormalised,
     } = subnets::recognise(&loss.needed(), &params, &asked.asked).map_err(|f| failure(f, asked))?;
-    for layer in &neurons {
+    check_parts(asked, &neurons, parts)?;
+    if parts > 1 {
+        diagnostics.extend(warnings(asked, &neurons, parts, unnormalised));
+    }
+    for program in block.step.values().chain(&block.apply) {
+        rounds.dealt.extend(subnets::blocks(program, &neurons));
+    }
+    let running = |name: &&String| {
+        parts > 1 && kind(name) == Some(CarriedKind::Running) && rounds.dealt.contains_key(*name)
+    };
+    if let Some(state) = rounds.learnt.iter().find(running) {
+        return Err(averaged(asked, block, state));
+    }
+    (rounds.subnets, rounds.of_part) = subnets_of(block, &neurons, parts as u32)?;
+    let named = neurons.iter();
+    rounds.neurons = named
+        .map(|layer| (layer.name.clone(), layer.size))
+        .collect();
+    rounds.summed = summed;
+    Ok((rounds, neurons))
+}
+
+/// Every part needs a neuron of each layer.
+fn check_parts(
+    asked: &strategy::Rounds,
+    neurons: &[Neurons],
+    parts: u64,
+) -> Result<(), Diagnostic> {
+    for layer in neurons {
         if parts > layer.size {
             let message = format!("{parts} parts of {} neurons", layer.size);
             return Err(Diagnostic::error("E0627", message)
@@ -97,60 +125,71 @@ pub(crate) fn rounds(
                 ));
         }
     }
-    if parts > 1 {
-        for (weight, origin) in unnormalised {
-            diagnostics.push(
-                Diagnostic::warning("E0629", format!("`{weight}` joins two layers of neurons without a normalisation behind it"))
-                    .at(span(origin), format!("the full net sums {parts} times as many neurons here as a subnet"))
-                    .note("what a subnet learns to expect here is not what it meets in the full net; the error grows with the layers and the parts")
-                    .help("normalise each neuron behind this sum: `nn.ist_norm`"),
-            );
-        }
-        let narrow = neurons.iter().min_by_key(|layer| layer.size);
-        if let Some(layer) = narrow.filter(|layer| layer.size / parts < NARROW) {
-            diagnostics.push(
-                Diagnostic::warning("E0629", format!("subnets may be too narrow: {} neurons", layer.size / parts))
-                    .at(asked.span, format!("{parts} parts of the {} neurons of `{}`", layer.size, layer.name))
-                    .note(format!("below {NARROW} neurons a site and layer the final accuracy may suffer on hard problems"))
-                    .help("use fewer `parts:` or a wider layer, or let a block with fewer parts follow"),
-            );
-        }
+    Ok(())
+}
+
+/// What a net in several parts may suffer from.
+fn warnings(
+    asked: &strategy::Rounds,
+    neurons: &[Neurons],
+    parts: u64,
+    unnormalised: Vec<(String, Origin)>,
+) -> Vec<Diagnostic> {
+    let mut diagnostics = vec![];
+    for (weight, origin) in unnormalised {
+        diagnostics.push(
+            Diagnostic::warning("E0629", format!("`{weight}` joins two layers of neurons without a normalisation behind it"))
+                .at(span(origin), format!("the full net sums {parts} times as many neurons here as a subnet"))
+                .note("what a subnet learns to expect here is not what it meets in the full net; the error grows with the layers and the parts")
+                .help("normalise each neuron behind this sum: `nn.ist_norm`"),
+        );
     }
-    for program in block.step.values().chain(&block.apply) {
-        rounds.dealt.extend(subnets::blocks(program, &neurons));
+    let narrow = neurons.iter().min_by_key(|layer| layer.size);
+    if let Some(layer) = narrow.filter(|layer| layer.size / parts < NARROW) {
+        diagnostics.push(
+            Diagnostic::warning("E0629", format!("subnets may be too narrow: {} neurons", layer.size / parts))
+                .at(asked.span, format!("{parts} parts of the {} neurons of `{}`", layer.size, layer.name))
+                .note(format!("below {NARROW} neurons a site and layer the final accuracy may suffer on hard problems"))
+                .help("use fewer `parts:` or a wider layer, or let a block with fewer parts follow"),
+        );
     }
-    let running = |name: &&String| {
-        parts > 1 && kind(name) == Some(CarriedKind::Running) && rounds.dealt.contains_key(*name)
+    diagnostics
+}
+
+/// The error for a state that averages over steps what dealt neurons do.
+fn averaged(asked: &strategy::Rounds, block: &Block, state: &str) -> Diagnostic {
+    let mut programs = block.step.values().chain(&block.apply);
+    let tensor = programs.find_map(|p| p.tensors.iter().find(|tensor| tensor.name == state));
+    let message = format!("`{state}` is an average over steps of what dealt neurons do");
+    let error = Diagnostic::error("E0628", message)
+        .at(asked.span, "each step here is one of a part of the neurons");
+    let error = match tensor {
+        Some(tensor) => error.at(
+            span(tensor.origin),
+            "subnets give it other values than the whole net, which it is for",
+        ),
+        None => error,
     };
-    if let Some(state) = rounds.learnt.iter().find(running) {
-        let mut programs = block.step.values().chain(&block.apply);
-        let tensor = programs.find_map(|p| p.tensors.iter().find(|tensor| tensor.name == *state));
-        let message = format!("`{state}` is an average over steps of what dealt neurons do");
-        let error = Diagnostic::error("E0628", message)
-            .at(asked.span, "each step here is one of a part of the neurons");
-        let error = match tensor {
-            Some(tensor) => error.at(
-                span(tensor.origin),
-                "subnets give it other values than the whole net, which it is for",
-            ),
-            None => error,
-        };
-        return Err(error
-            .help("let its `next` not depend on a state: such a statistic is estimated on the whole net before that is evaluated")
-            .help("`nn.ist_norm` does so"));
-    }
-    rounds.of_part.clear();
-    for part in 0..parts as u32 {
-        let size = |layer: &Neurons| piece(layer.size, parts as u32, part).1;
+    error
+        .help("let its `next` not depend on a state: such a statistic is estimated on the whole net before that is evaluated")
+        .help("`nn.ist_norm` does so")
+}
+
+/// The steps of each different subnet, and by part which of them it is of.
+fn subnets_of(
+    block: &Block,
+    neurons: &[Neurons],
+    parts: u32,
+) -> Result<(Vec<Subnet<Program>>, Vec<usize>), Diagnostic> {
+    let (mut found, mut of_part): (Vec<Subnet<Program>>, Vec<usize>) = (vec![], vec![]);
+    for part in 0..parts {
+        let size = |layer: &Neurons| piece(layer.size, parts, part).1;
         let sizes: Vec<u64> = neurons.iter().map(size).collect();
-        let known = rounds
-            .subnets
-            .iter()
-            .position(|subnet| subnet.sizes == sizes);
-        rounds.of_part.push(known.unwrap_or(rounds.subnets.len()));
+        let known = found.iter().position(|subnet| subnet.sizes == sizes);
+        of_part.push(known.unwrap_or(found.len()));
         if known.is_none() {
             let cut = |program: &Program| {
-                subnets::cut(program, &neurons, &sizes).map_err(|what| {
+                subnets::cut(program, neurons, &sizes).map_err(|what| {
                     Diagnostic::error(
                         "E0999",
                         format!("internal error: a subnet does not verify: {what}"),
@@ -158,7 +197,7 @@ pub(crate) fn rounds(
                 })
             };
             let step = block.step.iter();
-            rounds.subnets.push(Subnet {
+            found.push(Subnet {
                 step: step
                     .map(|(rows, program)| Ok((*rows, cut(program)?)))
                     .collect::<Result<_, Diagnostic>>()?,
@@ -167,12 +206,7 @@ pub(crate) fn rounds(
             });
         }
     }
-    let named = neurons.iter();
-    rounds.neurons = named
-        .map(|layer| (layer.name.clone(), layer.size))
-        .collect();
-    rounds.summed = summed;
-    Ok((rounds, neurons))
+    Ok((found, of_part))
 }
 
 /// Where a loss computes with the number of neurons of a layer: `other` is the same loss with another number of them.

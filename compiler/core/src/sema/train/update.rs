@@ -13,7 +13,7 @@ use crate::sema::{
     definitions::tensors::{Output, SourceForm},
     expressions::arena::{ExprId, TensorRef, VarId},
     expressions::scope::{Binding, Scope},
-    modules::stacks::Stack,
+    modules::stack::Stack,
     sizes::size::Size,
     train::rules::state_name,
     train::schedules::{Rule, bind_numbers},
@@ -27,6 +27,17 @@ use einc_syntax::ast::{Argument, Formal, Position};
 /// The name of the tensor that takes the place of a carried one. Messages and plans show it; pairs are found by [`Output::replaces`].
 pub(crate) fn successor_name(carried: &str) -> String {
     format!("{carried}_next")
+}
+
+/// The prefix of the names that a rule makes for a param: `lamb.v.u` is the state `v` of the param `u`, and not the rule's own `u` for a
+/// param that is called `v`.
+fn prefix_of(rule: Rule<'_>, name: &str, states: usize) -> String {
+    let first = name.split('.').next();
+    let mut own_states = rule.callable.formals[2..2 + states].iter();
+    match own_states.any(|state| first == Some(state.name.text.as_str())) {
+        true => format!("{name}.{}", rule.name),
+        false => format!("{}.{name}", rule.name),
+    }
 }
 
 impl<'a> Checker<'a> {
@@ -43,31 +54,7 @@ impl<'a> Checker<'a> {
         let states = callable.results.len() - 1;
         let last = callable.formals.len() - numbers.len();
         let own: &'a [Formal] = &callable.formals[2 + states..last];
-        let shown = Callable {
-            formals: own,
-            ..callable
-        };
-        let mut slots = self.match_arguments(shown, rule.arguments, rule.span)?;
-        for argument in group {
-            let Some(name) = &argument.name else {
-                self.report.push(
-                    Diagnostic::error("E0624", "a group's settings have names")
-                        .at(argument.value.span, "as in `weight_decay: 0`"),
-                );
-                return None;
-            };
-            let Some(at) = own.iter().position(|f| f.name.text == name.text) else {
-                let names: Vec<&str> = own.iter().map(|f| f.name.text.as_str()).collect();
-                let what = format!("`{}` has no argument named `{}`", rule.name, name.text);
-                self.report.push(
-                    Diagnostic::error("E0624", what)
-                        .at(name.span, "named here")
-                        .help(format!("it has {}", names.join(", "))),
-                );
-                return None;
-            };
-            slots[at] = Some(argument);
-        }
+        let slots = self.rule_arguments(rule, own, group)?;
         let record = self.built.tensors[param.0 as usize].clone();
         let dtype = match record.dtype {
             DType::F64 => DType::F64,
@@ -84,14 +71,7 @@ impl<'a> Checker<'a> {
         // Params that are stored together have the rule applied to each.
         let stack = self.modules.stacks.get(&param).cloned();
         let leading = stack.as_ref().map_or(0, |stack| stack.leading);
-        self.indices
-            .open
-            .push(crate::sema::sizes::ranges::Open::default());
-        let mut outer: Vec<VarId> = vec![];
-        for (at, size) in record.shape[..leading].iter().enumerate() {
-            outer.push(self.fresh_var(format!("p{}", at + 1), size.clone(), span));
-        }
-        self.close();
+        let outer = self.numbering(&record.shape[..leading], span);
         let each: Vec<ExprId> = outer.iter().map(|var| self.index(*var)).collect();
         let mut scope = Scope {
             depth: 1,
@@ -115,22 +95,7 @@ impl<'a> Checker<'a> {
                 slot.map(|argument| &argument.value),
             )?;
         }
-        if let Some(Binding::Scalar(rate)) = scope.locals.get("lr").copied() {
-            let rate = self.apply(Function::Mul, vec![rate, factor], span)?;
-            if group.is_empty() && self.training.step.rate.is_none() {
-                let exact = self.coerce(rate, DType::F64, span)?;
-                let name = fed::RATE.to_owned();
-                let told = self.add_statement(name, exact, vec![], vec![], span, Role::Hidden);
-                self.training.step.rate = Some(told);
-            }
-            scope.locals.insert("lr", Binding::Scalar(rate));
-        } else if self.arena.as_size(factor).is_none() {
-            self.report.push(
-                Diagnostic::error("E0623", format!("`{}` has no rate `lr`", rule.name))
-                    .at(span, "a schedule has nothing to act on"),
-            );
-            return None;
-        }
+        self.scheduled(&mut scope, rule, factor, group.is_empty())?;
         // Where the param is stored in another type, the rule's result is not yet what is carried.
         let result = match record.dtype == dtype {
             true => successor_name(&name),
@@ -153,13 +118,7 @@ impl<'a> Checker<'a> {
         let Body::Block(body) = callable.body else {
             return None;
         };
-        // `lamb.v.u` is the state `v` of the param `u`, and not the rule's own `u` for a param that is called `v`.
-        let first = name.split('.').next();
-        let mut own_states = callable.formals[2..2 + states].iter();
-        let prefix = match own_states.any(|state| first == Some(state.name.text.as_str())) {
-            true => format!("{name}.{}", rule.name),
-            false => format!("{}.{name}", rule.name),
-        };
+        let prefix = prefix_of(rule, &name, states);
         self.training.step.updating = true;
         let mark = self.report.mark();
         let results = self.body(rule.entity, &mut scope, callable, body, &prefix, &hints);
@@ -168,6 +127,82 @@ impl<'a> Checker<'a> {
         for (binding, old) in results?.iter().zip(carried) {
             let next = self.kept(*binding, old, &outer, span)?;
             self.carry_on(old, next, span);
+        }
+        Some(())
+    }
+
+    /// The arguments of a rule's own settings, by setting: those of a group win over the rule's.
+    fn rule_arguments(
+        &mut self,
+        rule: Rule<'a>,
+        own: &'a [Formal],
+        group: &[&'a Argument],
+    ) -> Option<Vec<Option<&'a Argument>>> {
+        let shown = Callable {
+            formals: own,
+            ..rule.callable
+        };
+        let mut slots = self.match_arguments(shown, rule.arguments, rule.span)?;
+        for argument in group {
+            let Some(name) = &argument.name else {
+                self.report.push(
+                    Diagnostic::error("E0624", "a group's settings have names")
+                        .at(argument.value.span, "as in `weight_decay: 0`"),
+                );
+                return None;
+            };
+            let Some(at) = own.iter().position(|f| f.name.text == name.text) else {
+                let names: Vec<&str> = own.iter().map(|f| f.name.text.as_str()).collect();
+                let what = format!("`{}` has no argument named `{}`", rule.name, name.text);
+                self.report.push(
+                    Diagnostic::error("E0624", what)
+                        .at(name.span, "named here")
+                        .help(format!("it has {}", names.join(", "))),
+                );
+                return None;
+            };
+            slots[at] = Some(argument);
+        }
+        Some(slots)
+    }
+
+    /// Indices that count the params that are stored together.
+    fn numbering(&mut self, counts: &[Size], span: Span) -> Vec<VarId> {
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
+        let mut outer: Vec<VarId> = vec![];
+        for (at, size) in counts.iter().enumerate() {
+            outer.push(self.fresh_var(format!("p{}", at + 1), size.clone(), span));
+        }
+        self.close();
+        outer
+    }
+
+    /// Multiplies the rate of a rule by the schedule's factor, and tells the rate of the params that are in no group.
+    fn scheduled(
+        &mut self,
+        scope: &mut Scope<'a>,
+        rule: Rule<'a>,
+        factor: ExprId,
+        in_no_group: bool,
+    ) -> Option<()> {
+        let span = rule.span;
+        if let Some(Binding::Scalar(rate)) = scope.locals.get("lr").copied() {
+            let rate = self.apply(Function::Mul, vec![rate, factor], span)?;
+            if in_no_group && self.training.step.rate.is_none() {
+                let exact = self.coerce(rate, DType::F64, span)?;
+                let name = fed::RATE.to_owned();
+                let told = self.add_statement(name, exact, vec![], vec![], span, Role::Hidden);
+                self.training.step.rate = Some(told);
+            }
+            scope.locals.insert("lr", Binding::Scalar(rate));
+        } else if self.arena.as_size(factor).is_none() {
+            self.report.push(
+                Diagnostic::error("E0623", format!("`{}` has no rate `lr`", rule.name))
+                    .at(span, "a schedule has nothing to act on"),
+            );
+            return None;
         }
         Some(())
     }
