@@ -84,6 +84,20 @@ for name, rows in [("train", slice(0, 4000)), ("test", slice(4000, 5000))]:
     np.save(f"words_{name}_y.npy", answer[rows].astype(np.float32))
 print("best accuracy on the words of the test set:", np.mean((chance > 0.5)[4000:] == answer[4000:]))
 
+# Links of 300 pages, most of them to pages that many link to already; some pages have none.
+links, popular = set(), [0]
+for page in range(1, 300):
+    if page % 29:
+        for _ in range(rng.integers(1, 6)):
+            to = int(rng.choice(popular)) if rng.random() < 0.7 else int(rng.integers(0, page))
+            links.add((page, to))
+            popular.append(to)
+    popular.append(page)
+with open("links.mtx", "w", encoding="ascii") as file:
+    file.write("%%MatrixMarket matrix coordinate pattern general\n% Links of 300 made-up pages: the page of the row links to that of the column.\n")
+    file.write(f"300 300 {len(links)}\n")
+    file.writelines(f"{page + 1} {to + 1}\n" for page, to in sorted(links))
+
 # The documentation of this project as bytes; what is not ASCII is left out.
 pages = ["stdlib/nn.ein", "stdlib/optim.ein", "stdlib/schedule.ein", "stdlib/README.md", "compiler/STYLE.md", "compiler/ADDING.md"]
 pages += ["compiler/ARCHITECTURE.md", "compiler/PLAN.md", "README.md", "compiler/LANGUAGE.md"]

@@ -1,6 +1,7 @@
 //! Files of sparse matrices as a user meets them: read on any number of sites, by a built program too, and written.
 
-use einc_tests::{Tensor, einc_command, run};
+use einc_tests::everywhere::everywhere;
+use einc_tests::{Tensor, einc_command, root, run};
 use std::fmt::Write;
 
 const PROGRAM: &str = r#"
@@ -159,4 +160,43 @@ fn sums_over_lists_are_those_of_dense_inputs() {
     };
     assert!(plan(&[]).contains("A.values"));
     assert!(!plan(&["--formats", "dense"]).contains("A.values"));
+}
+
+/// The ranks after 50 rounds, by a walk over the lines of the file.
+fn ranks() -> Vec<f64> {
+    let text = std::fs::read_to_string(root().join("examples/data/links.mtx")).unwrap();
+    let numbers =
+        |line: &str| -> Vec<usize> { line.split(' ').map(|word| word.parse().unwrap()).collect() };
+    let mut lines = text
+        .lines()
+        .filter(|line| !line.starts_with('%'))
+        .map(numbers);
+    let pages = lines.next().unwrap()[0];
+    let links: Vec<(usize, usize)> = lines.map(|pair| (pair[0] - 1, pair[1] - 1)).collect();
+    let mut degree = vec![0.0; pages];
+    links.iter().for_each(|(from, _)| degree[*from] += 1.0);
+    let mut rank = vec![1.0 / pages as f64; pages];
+    for _ in 0..50 {
+        let lost: f64 = (0..pages)
+            .filter(|page| degree[*page] == 0.0)
+            .map(|page| rank[page])
+            .sum();
+        let mut next = vec![0.15 / pages as f64 + 0.85 * lost / pages as f64; pages];
+        for (from, to) in &links {
+            next[*to] += 0.85 * rank[*from] / degree[*from];
+        }
+        rank = next;
+    }
+    rank
+}
+
+#[test]
+fn page_rank_of_a_file_of_links() {
+    let expected = Tensor::from_fn(&[300], {
+        let ranks = ranks();
+        move |at| ranks[at]
+    });
+    everywhere("page_rank.ein", &[], &["rank"], |output, how| {
+        output("rank").assert_close(&expected, 1e-5, how);
+    });
 }
