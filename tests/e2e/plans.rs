@@ -5,7 +5,7 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 26] = [
+const EXAMPLES: [&str; 27] = [
     "attention",
     "block_inverse",
     "ccsd",
@@ -29,6 +29,7 @@ const EXAMPLES: [&str; 26] = [
     "matmul",
     "moe",
     "nearest",
+    "page_rank",
     "ridge",
     "smo",
     "statistics",
