@@ -38,7 +38,7 @@ pub enum Data {
     Number(Scalar),
 }
 
-/// What a command line asks to be written.
+/// A request of the command line to write values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Save {
     /// An output or another definition, to a file.

@@ -1,4 +1,4 @@
-//! What is going to be done with a program, which decides what has to be known of it.
+//! The purpose for which a program is read; it decides which facts must be known.
 //!
 //! Must not know programs.
 //!

@@ -20,7 +20,7 @@ struct Chosen {
     index: usize,
     value: NodeId,
     equal: NodeId,
-    /// Whether the value is one of the index wherever it can be read.
+    /// True if the value is one of the index wherever it can be read.
     is_inside: bool,
 }
 

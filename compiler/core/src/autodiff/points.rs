@@ -28,7 +28,7 @@ enum Place {
     Diagonal(usize),
 }
 
-/// What the seed flows into, for all points: the tensor with the leading dimensions of some places before its own.
+/// An adjoint for all points that the seed flows into: the tensor with the leading dimensions of some places before its own.
 #[derive(Clone, Debug)]
 struct Pointwise {
     tensor: TensorId,
@@ -291,7 +291,7 @@ impl Gradients {
     }
 }
 
-/// What a statement for all points does with a dimension of the points.
+/// The treatment of a dimension of the points by a statement for all points.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
     /// All that flows in lies on the diagonal with this dimension of the result, and so does the result.

@@ -28,7 +28,7 @@ pub enum TensorRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WindowRead(pub u32);
 
-/// What one axis of the mesh does to windows.
+/// The role of one axis of the mesh for windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WindowAxis {
     /// All coordinates hold the same ones.

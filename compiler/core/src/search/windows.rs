@@ -86,7 +86,8 @@ pub fn reads(
     with_windows.collect()
 }
 
-/// What a statement that runs so needs of an operand, if that has windows. `indices` are the statement's, of those of the windows.
+/// Returns the windows of an operand that a statement needs at these roles of the axes; `None` if it has none. `indices` are the
+/// statement's, of those of the windows.
 pub fn needed(
     windows: &[ReadWindows],
     shape: &[u64],
@@ -139,13 +140,13 @@ fn parts(windows: &ReadWindows, shape: &[u64], axes: [WindowAxis; AXES]) -> Vec<
 pub struct SiteBoxes(Vec<Option<Vec<(u64, u64)>>>);
 
 impl SiteBoxes {
-    /// What sites need where a tensor is wanted in windows.
+    /// Returns the boxes that sites need where a tensor is wanted in windows.
     pub fn needed(goods: TransferItem<'_>, counts: Counts, to: Roles) -> SiteBoxes {
         let boxes = Boxes::new(goods, counts, to);
         SiteBoxes(sites(counts).map(|site| boxes.at(site)).collect())
     }
 
-    /// What sites hold at a placement that is not partial.
+    /// Returns the boxes that sites hold at a placement that is not partial.
     pub fn held(shape: &[u64], counts: Counts, from: Roles) -> SiteBoxes {
         SiteBoxes(
             sites(counts)

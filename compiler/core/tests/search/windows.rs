@@ -1,4 +1,4 @@
-//! What the search says that windows move is what the plan of its layout moves, and what is read so needs no more.
+//! The search prices windows at the number of elements that the plan of its layout moves.
 
 use einc_core::cost::{Machine, of_plan};
 use einc_core::einsum::parse::parse;

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 /// Rows that statistics are estimated with, where nothing else is said.
 const STATISTICS: u64 = 1024;
 
-/// What is known of a tensor that a program reads from outside.
+/// The element type, shape and source of each tensor that a program reads from outside, by name.
 type Read = BTreeMap<String, (DType, Vec<u64>, Source)>;
 
 /// Reads the program in every way that training needs. Errors go to `analysis`.

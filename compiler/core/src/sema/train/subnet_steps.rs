@@ -128,7 +128,7 @@ fn check_parts(
     Ok(())
 }
 
-/// What a net in several parts may suffer from.
+/// Returns warnings about a net that is trained in several parts.
 fn warnings(
     asked: &strategy::Rounds,
     neurons: &[Neurons],
