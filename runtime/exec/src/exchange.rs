@@ -7,9 +7,8 @@
 //! ```
 
 use crate::error::{ErrorKind, RunError};
-use crate::movement::{Begun, parcels};
+use crate::movement::{Begun, Parcels, parcels};
 use crate::walk::Walker;
-use crate::windows;
 use ein_comm::Communicator;
 use ein_device::BufferType;
 use ein_plan::Operation;
@@ -52,7 +51,7 @@ impl Walker<'_> {
             let own = match &step.operation {
                 Operation::Window { .. } => {
                     let places = (&self.comm as &dyn Communicator, &*self.options.device);
-                    windows::parcels(places, &plan.mesh, from, &step.kind, tuples)?
+                    Parcels::of_windows(places, &plan.mesh, from, &step.kind, tuples)?
                 }
                 _ => parcels(&self.comm, &plan.mesh, from, &step.kind, tuples)?,
             };

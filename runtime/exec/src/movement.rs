@@ -9,7 +9,7 @@
 //! ```
 
 use crate::error::RunError;
-use crate::store::{Tuple, Tuples};
+use crate::store::{Tuple, Tuples, tuple};
 use crate::windows;
 use ein_comm::{Communicator, Ticket};
 use ein_device::{BufferType, Device};
@@ -53,7 +53,7 @@ pub(crate) fn exchanged(
     tuples: &Tuples,
 ) -> Result<Tuples, RunError> {
     let parcels = match windows {
-        true => windows::parcels((comm, device), mesh, from, to, tuples)?,
+        true => Parcels::of_windows((comm, device), mesh, from, to, tuples)?,
         false => parcels(comm, mesh, from, to, tuples)?,
     };
     let arrived = comm.exchange(parcels.outgoing, &parcels.incoming)?;
@@ -68,6 +68,24 @@ pub(crate) struct Parcels {
     pub incoming: Vec<Vec<BufferType>>,
     /// Where that belongs.
     pub place: Place,
+}
+
+impl Parcels {
+    /// Parts of tuples at `from` that the windows `to` are put together of.
+    pub fn of_windows(
+        devices: (&dyn Communicator, &dyn Device),
+        mesh: &Mesh,
+        from: &RelationType,
+        to: &RelationType,
+        tuples: &Tuples,
+    ) -> Result<Parcels, RunError> {
+        let (outgoing, parts) = windows::parts_of(devices, mesh, from, to, tuples)?;
+        Ok(Parcels {
+            outgoing,
+            incoming: parts.incoming(from),
+            place: Place::Windows(parts),
+        })
+    }
 }
 
 /// Where what arrives belongs.
@@ -173,14 +191,6 @@ fn receivers(
     let mut sites: BTreeSet<u32> = sites_at(&coordinates, mesh).into_iter().collect();
     sites.remove(&me);
     sites
-}
-
-pub(crate) fn tuple(tuples: &Tuples, key: &[u32]) -> Result<Tuple, RunError> {
-    tuples.get(key).cloned().ok_or_else(|| {
-        RunError::internal(format!(
-            "the tuple {key:?} to be sent is not where its placement says"
-        ))
-    })
 }
 
 /// What the tuples with these keys hold, columns of a tuple one after the other.

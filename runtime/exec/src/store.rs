@@ -7,6 +7,7 @@
 //! r0: {(0,): [f32[5, 6]], (2,): [f32[4, 6]]}   216 bytes   peak 336
 //! ```
 
+use crate::error::RunError;
 use ein_device::{Buffer, BufferIdentity};
 use ein_plan::{BlockId, RelationId};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,6 +17,15 @@ pub(crate) type Tuple = Vec<Buffer>;
 
 /// Tuples by key, in key order.
 pub(crate) type Tuples = BTreeMap<Vec<u32>, Tuple>;
+
+/// A tuple that a placement says is here.
+pub(crate) fn tuple(tuples: &Tuples, key: &[u32]) -> Result<Tuple, RunError> {
+    tuples.get(key).cloned().ok_or_else(|| {
+        RunError::internal(format!(
+            "the tuple {key:?} to be sent is not where its placement says"
+        ))
+    })
+}
 
 /// What tuples are held as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,8 +8,7 @@
 //! ```
 
 use crate::error::RunError;
-use crate::movement::{Parcels, Place, tuple};
-use crate::store::{Tuple, Tuples};
+use crate::store::{Tuple, Tuples, tuple};
 use ein_comm::Communicator;
 use ein_device::{Buffer, BufferType, Device};
 use ein_plan::window::{Origin, WindowPart, origin, parts};
@@ -26,14 +25,14 @@ pub(crate) struct Parts {
     keys: Vec<Vec<u32>>,
 }
 
-/// What this site sends and gets when its windows `to` are taken of the tuples `from`.
-pub(crate) fn parcels(
+/// Takes windows `to` of the tuples at `from`: by site, what goes to it; and the parts of this site's own windows.
+pub(crate) fn parts_of(
     (comm, device): (&dyn Communicator, &dyn Device),
     mesh: &Mesh,
     from: &RelationType,
     to: &RelationType,
     tuples: &Tuples,
-) -> Result<Parcels, RunError> {
+) -> Result<(Vec<Tuple>, Parts), RunError> {
     let (me, sites) = (comm.site(), comm.sites() as usize);
     let keys: Vec<Vec<u32>> = to.keys_at(me, mesh).collect();
     let (mut here, mut sent) = (vec![], vec![vec![]; sites]);
@@ -64,21 +63,22 @@ pub(crate) fn parcels(
             }
         }
     }
-    let kinds = |parts: &Vec<(Vec<u32>, WindowPart)>| -> Vec<BufferType> {
-        let kinds = parts.iter().flat_map(|(_, part)| {
-            let columns = from.array.columns.iter();
-            columns.map(|dtype| BufferType::dense(*dtype, extents(&part.lengths)))
-        });
-        kinds.collect()
-    };
-    Ok(Parcels {
-        outgoing,
-        incoming: sent.iter().map(kinds).collect(),
-        place: Place::Windows(Parts { here, sent, keys }),
-    })
+    Ok((outgoing, Parts { here, sent, keys }))
 }
 
 impl Parts {
+    /// By site: the types of what comes from it, of tuples at `from`.
+    pub fn incoming(&self, from: &RelationType) -> Vec<Vec<BufferType>> {
+        let kinds = |parts: &Vec<(Vec<u32>, WindowPart)>| -> Vec<BufferType> {
+            let kinds = parts.iter().flat_map(|(_, part)| {
+                let columns = from.array.columns.iter();
+                columns.map(|dtype| BufferType::dense(*dtype, extents(&part.lengths)))
+            });
+            kinds.collect()
+        };
+        self.sent.iter().map(kinds).collect()
+    }
+
     /// The windows, of type `to`; `arrived` is what has come from each site.
     pub fn filled(self, to: &RelationType, arrived: Vec<Tuple>, device: &dyn Device) -> Tuples {
         let mut made = Windows {

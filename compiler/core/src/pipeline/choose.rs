@@ -12,7 +12,7 @@ use super::{Criteria, Options, Stop};
 use super::{order, owner};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::Layout;
-use crate::rules::{self, Alternative, LogicOptions, RuleUse};
+use crate::rules::{self, Alternative, LogicOptions};
 use crate::search::{self, Found, LayoutCost, Nearest, NoLayout, Outcome, SearchOptions};
 use ein_plan::{Mesh, Plan, memory};
 use einc_diag::Diagnostic;
@@ -144,7 +144,7 @@ pub(super) fn choose(
         });
     };
     let mut program = alternative.program.clone();
-    let mut rewrites: Vec<Rewrite> = alternative.rules.iter().map(rewrite).collect();
+    let mut rewrites: Vec<Rewrite> = alternative.rules.iter().map(Rewrite::from).collect();
     let mut programs = alternatives.len();
     let disabled = &options.criteria.disabled_rules;
     let limits = (&wanted, most);
@@ -199,22 +199,13 @@ fn deterministic(program: &Program, options: &Options) -> Result<(Program, Chose
         programs: 1,
         logic_nodes: logic.explored.nodes,
         logic_classes: logic.explored.classes,
-        rewrites: best.rules.iter().map(rewrite).collect(),
+        rewrites: best.rules.iter().map(Rewrite::from).collect(),
         not_explored: vec![
             "other layouts: a deterministic one does not depend on the sites".into(),
         ],
         ..Chosen::default()
     };
     Ok((best.program, chosen))
-}
-
-pub(super) fn rewrite(applied: &RuleUse) -> Rewrite {
-    Rewrite {
-        rule: applied.rule.into(),
-        tensor: applied.tensor.clone(),
-        before: applied.before.clone(),
-        after: applied.after.clone(),
-    }
 }
 
 fn chosen(found: Found) -> Chosen {

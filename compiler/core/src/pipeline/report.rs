@@ -7,6 +7,7 @@
 //! { "schema": "einc-plan/1", "sites": 5, "objective": "transfer", "cost": { "transfer": 81000000, … }, "steps": [ … ] }
 //! ```
 
+use crate::rules::RuleUse;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the JSON form. The number changes when a field changes its meaning or goes away.
@@ -330,4 +331,15 @@ pub struct Rewrite {
     pub before: String,
     /// The text after the step.
     pub after: String,
+}
+
+impl From<&RuleUse> for Rewrite {
+    fn from(applied: &RuleUse) -> Rewrite {
+        Rewrite {
+            rule: applied.rule.into(),
+            tensor: applied.tensor.clone(),
+            before: applied.before.clone(),
+            after: applied.after.clone(),
+        }
+    }
 }

@@ -8,13 +8,13 @@
 //! ```
 
 use super::choice::{Choice, Run, choices};
-use super::convert::Roles;
 use super::cost_table::CostTable;
 use super::mesh::AXES;
 use super::model::{Entry, Model, Variable};
 use super::network::{Eliminated, Network, Prices, Table};
 use super::problem::Problem;
 use super::settle;
+use super::transfer::Roles;
 use crate::ia::layout::TensorRole;
 use std::collections::HashMap;
 use std::hash::Hash;

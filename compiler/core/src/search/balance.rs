@@ -10,9 +10,9 @@
 //! ```
 
 use super::choice::least_load;
-use super::convert::counts;
 use super::mesh::{fewest_sites, meshes};
 use super::problem::{Problem, Statement};
+use super::transfer::counts;
 use ein_plan::Mesh;
 use std::collections::HashMap;
 

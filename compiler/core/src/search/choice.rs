@@ -9,9 +9,10 @@
 //! needs A (Cut(0), Cut(1)), B (Every, Cut(0)); gives (Cut(0), Partial); a quarter of the work
 //! ```
 
-use super::convert::{Counts, Roles, TransferItem, placements, share, share_of};
+use super::convert::{placements, share, share_of};
 use super::mesh::AXES;
 use super::problem::{Problem, Statement};
+use super::transfer::{Counts, Roles, TransferItem};
 use super::windows;
 use crate::ia::layout::{StatementRole, TensorRole, roles as tensor_roles};
 use ein_plan::IndexId;
@@ -64,7 +65,7 @@ pub fn choice(
 ) -> Choice {
     let place = |dim_of: &dyn Fn(IndexId) -> Option<u32>, without| -> Roles {
         let placed = tensor_roles(&run, dim_of, without);
-        super::convert::padded(&placed)
+        super::transfer::padded(&placed)
     };
     let rank = statement.rank as u32;
     let gives = place(

@@ -10,83 +10,9 @@
 //! ```
 
 use super::mesh::AXES;
-use super::windows::{self, ReadWindows};
+use super::transfer::{Counts, Move, Roles, TransferItem, is_windowed, pieces};
+use super::windows;
 use crate::ia::layout::{TensorRole, satisfies};
-use ein_plan::Mesh;
-
-/// A placement on a mesh of at most [`AXES`] axes; missing axes have one coordinate and are [`TensorRole::Every`].
-pub type Roles = [TensorRole; AXES];
-
-/// The counts of a mesh's axes, 1 for those that it does not have.
-pub type Counts = [u32; AXES];
-
-/// A tensor, or a part of one, that is moved.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TransferItem<'a> {
-    /// Extents of the whole tensor.
-    pub shape: &'a [u64],
-    /// Columns of an addend, for reductions that do not split into single numbers.
-    pub columns: f64,
-    /// The windows that roles speak of.
-    pub windows: &'a [ReadWindows],
-}
-
-/// The cost of a conversion.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Move {
-    /// Floats, as the thesis counts them: over all sites, those that stay where they are included.
-    pub transfer: f64,
-    /// Words received by the busiest site.
-    pub words: f64,
-    /// Messages received by the busiest site.
-    pub messages: f64,
-}
-
-impl Move {
-    /// So many times as much.
-    #[must_use]
-    pub fn times(self, times: f64) -> Move {
-        Move {
-            transfer: self.transfer * times,
-            words: self.words * times,
-            messages: self.messages * times,
-        }
-    }
-}
-
-/// The counts of a mesh.
-pub fn counts(mesh: &Mesh) -> Counts {
-    let mut counts = [1; AXES];
-    for (count, axis) in counts.iter_mut().zip(&mesh.axes) {
-        *count = *axis;
-    }
-    counts
-}
-
-/// A placement with the axes that the mesh does not have.
-pub fn padded(roles: &[TensorRole]) -> Roles {
-    let mut all = [TensorRole::Every; AXES];
-    for (role, given) in all.iter_mut().zip(roles) {
-        *role = *given;
-    }
-    all
-}
-
-/// Into how many pieces a placement cuts a dimension.
-pub fn pieces(counts: Counts, roles: Roles, dim: u32) -> u64 {
-    let cut = |(count, role): (u32, TensorRole)| match role {
-        TensorRole::Cut(d) if d == dim => u64::from(count),
-        _ => 1,
-    };
-    counts.into_iter().zip(roles).map(cut).product()
-}
-
-/// Returns whether a placement is one of windows.
-pub fn is_windowed(roles: Roles) -> bool {
-    roles
-        .iter()
-        .any(|role| matches!(role, TensorRole::Window(..)))
-}
 
 /// Elements that the busiest site holds of a tensor, which may be in windows.
 pub fn share_of(goods: TransferItem<'_>, counts: Counts, roles: Roles) -> f64 {

@@ -9,10 +9,12 @@
 //! ```
 
 use super::choice::Choice;
-use super::convert::{Counts, Move, Roles, TransferItem, convert, is_windowed, share, share_of};
+use super::convert::{convert, share, share_of};
 use super::disabled_moves::DisabledMoves;
 use super::problem::{Problem, Tensor};
-use super::windows::{self, ReadWindows, SiteBoxes};
+use super::transfer::ReadWindows;
+use super::transfer::{Counts, Move, Roles, TransferItem, is_windowed};
+use super::windows::{self, SiteBoxes};
 use crate::ia::layout::TensorRole;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -10,12 +10,12 @@
 
 use super::assemble::{Allowed, Domain, Workspace};
 use super::choice::{Choice, Run};
-use super::convert::{Counts, Roles};
 use super::cost_table::{CostTable, Objective, Weights};
 use super::mesh::AXES;
 use super::model::{Model, Variable};
 use super::narrow;
 use super::problem::Problem;
+use super::transfer::{Counts, Roles};
 use std::collections::HashMap;
 use std::rc::Rc;
 

@@ -10,8 +10,8 @@
 //! ```
 
 use super::choice::Run;
-use super::convert::{Counts, Roles};
 use super::problem::Statement;
+use super::transfer::{Counts, Roles};
 use crate::ia::layout::{StatementRole, TensorRole};
 
 /// The rules that choices rest on, of those that are left out.

@@ -10,7 +10,6 @@
 use super::assemble::{Allowed, Domain, Workspace};
 use super::balance::Balance;
 use super::choice::{Choice, Run};
-use super::convert::{Roles, counts, padded};
 use super::cost_table::{CostTable, Objective, Weights};
 use super::descent::descend;
 use super::model::{Model, Variable};
@@ -22,6 +21,7 @@ use super::problem::Problem;
 use super::report::SearchReport;
 use super::residency;
 use super::settle;
+use super::transfer::{Roles, counts, padded};
 use crate::einsum::TensorId;
 use crate::ia::layout::Layout;
 use ein_plan::Mesh;

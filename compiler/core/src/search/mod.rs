@@ -35,6 +35,7 @@ pub mod select;
 pub mod settle;
 pub mod share;
 pub mod solve;
+pub mod transfer;
 pub mod windows;
 
 pub use cost_table::{Objective, TimeModel};

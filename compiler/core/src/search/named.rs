@@ -9,13 +9,13 @@
 //! ```
 
 use super::choice::Run;
-use super::convert::counts;
 use super::cost_table::{CostTable, Objective, Weights};
 use super::mesh::AXES;
 use super::model::Model;
 use super::price::{LayoutCost, of_problem};
 use super::problem::{Problem, Statement};
 use super::settle::settle;
+use super::transfer::counts;
 use crate::einsum::{Definition, Program, Role};
 use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use ein_plan::{IndexId, Mesh};

@@ -8,10 +8,11 @@
 //! ```
 
 use super::choice::{Choice, Run, choice};
-use super::convert::{Counts, Move, Roles, TransferItem, convert, counts, padded, placements};
+use super::convert::{convert, placements};
 use super::cost_table::Objective;
 use super::mesh::AXES;
 use super::problem::{Kind, Problem};
+use super::transfer::{Counts, Move, Roles, TransferItem, counts, padded};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, StatementRole, TensorRole, satisfies};
 use std::cmp::Ordering;

@@ -9,7 +9,8 @@
 //! extents 4 8 6, rank 2, 2 flops a point, reads A (i cuts 0, k cuts 1), B (k cuts 0, j cuts 1)
 //! ```
 
-use super::windows::{ReadWindows, reads};
+use super::transfer::ReadWindows;
+use super::windows::reads;
 use crate::cost::flops_per_point;
 use crate::einsum::{Definition, LoopValue, Program, Role, TensorId};
 use crate::ia::layout::WindowRead;

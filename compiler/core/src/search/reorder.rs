@@ -10,9 +10,10 @@
 //! A B C D on 2x2, words: ((A B) (C D)) 3.1e6, not (A (B (C D))) 4.0e6, which has less arithmetic
 //! ```
 
-use super::convert::{Counts, Roles, TransferItem, convert};
+use super::convert::convert;
 use super::cost_table::Objective;
 use super::mesh::AXES;
+use super::transfer::{Counts, Roles, TransferItem};
 use crate::ia::layout::TensorRole;
 use crate::rules::order::{Around, Network, Order};
 

@@ -8,9 +8,10 @@
 //! at C: 1.5 GB, of which A (gathered) 1.0 GB
 //! ```
 
-use super::convert::{Roles, TransferItem, counts, padded, share_of};
+use super::convert::share_of;
 use super::price::run_choices;
 use super::problem::{Kind, Problem};
+use super::transfer::{Roles, TransferItem, counts, padded};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, TensorRole, satisfies};
 

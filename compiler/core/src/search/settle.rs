@@ -8,11 +8,12 @@
 //! ```
 
 use super::choice::{Choice, Run, choice};
-use super::convert::{Counts, Roles, counts, placements, share};
+use super::convert::{placements, share};
 use super::cost_table::{CostTable, Objective};
 use super::mesh::AXES;
 use super::model::{Entry, Model};
 use super::problem::{Kind, Problem};
+use super::transfer::{Counts, Roles, counts};
 use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use ein_plan::Mesh;
 use std::collections::{BTreeMap, HashMap};

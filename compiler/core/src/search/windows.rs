@@ -8,21 +8,12 @@
 //! y[i] = x[i - 1] + x[i + 1] on 4 sites, i cut, x at (Cut(0)): each site lacks an element on either side, 6 in all
 //! ```
 
-use super::convert::{Counts, Move, Roles, TransferItem};
 use super::mesh::AXES;
+use super::transfer::{Counts, Move, ReadWindows, Roles, TransferItem};
 use crate::ia::layout::{StatementRole, TensorRole, WindowAxis, WindowRead};
 use crate::tra::operands::split_operands;
 use crate::tra::reads::{Part, Windows, around};
 use ein_plan::{Affine, IndexId, Kernel, piece};
-
-/// The windows of a read, in terms of indices of their own.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ReadWindows {
-    /// Extent of each index.
-    pub extents: Vec<u64>,
-    /// By dimension: the positions at which it is read; none where it is wanted whole.
-    pub dims: Vec<Vec<Affine>>,
-}
 
 /// A read of an operand: which, the parts that it wants if every index is cut, and its windows, if some of these are windows, with the
 /// kernel's index of each of theirs.
@@ -232,7 +223,7 @@ pub fn between(
 fn senders(shape: &[u64], counts: Counts, from: Roles, wanted: &[(u64, u64)]) -> f64 {
     let dims = (0u32..).zip(shape.iter().zip(wanted));
     let pieces = dims.map(|(dim, (extent, (_, length)))| {
-        let pieces = super::convert::pieces(counts, from, dim);
+        let pieces = super::transfer::pieces(counts, from, dim);
         let longest = extent.div_ceil(pieces).max(1);
         (length.div_ceil(longest) + 1).min(pieces) as f64
     });

@@ -6,10 +6,11 @@ use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Program, Tensor, verify::verify};
 use einc_core::pipeline::{self, Options};
 use einc_core::rules::order::Order;
-use einc_core::search::convert::{Roles, TransferItem, convert, counts};
+use einc_core::search::convert::convert;
 use einc_core::search::product::{Product, products};
 use einc_core::search::reorder::{Wanted, order};
 use einc_core::search::settle::resting;
+use einc_core::search::transfer::{Roles, TransferItem, counts};
 use einc_core::search::{Objective, Pinned, SearchOptions, layout};
 
 fn trees(from: usize, to: usize) -> Vec<Order> {
