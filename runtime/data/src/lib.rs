@@ -9,10 +9,12 @@
 //! x.npy  f32[1000, 64]  read [(500, 250), (0, 64)] → f32[250, 64]
 //! ```
 
+mod archive;
 pub mod checkpoint;
 mod error;
 mod format;
 mod header;
+mod in_order;
 mod layout;
 mod lines;
 mod listed;

@@ -7,12 +7,11 @@
 //! ```
 
 use crate::error::{DataError, Place, UNREADABLE, WRONG_SHAPE, plain};
-use crate::format::npz::{Compressed, Stored};
 use crate::format::{Format, Opened, Wanted};
 use crate::header::Header;
-use crate::layout::Order;
+use crate::in_order::InOrder;
 use crate::listed::{Listed, Unread};
-use crate::region::{Region, check_box};
+use crate::region::check_box;
 use ein_array::Array;
 use ein_plan::{DType, FileRef, ListColumn};
 use std::fs::{File, FileType};
@@ -33,20 +32,9 @@ pub struct Reader {
 #[derive(Debug)]
 enum Elements {
     /// All of them, one behind the other.
-    InOrder(Region, Kept),
+    InOrder(InOrder),
     /// Some of them, each with its place; read as a whole before the first box.
     Listed(Unread, OnceLock<Arc<Listed>>),
-}
-
-/// How elements that stand one behind the other are kept in the file.
-#[derive(Debug)]
-enum Kept {
-    /// As they are.
-    Plain,
-    /// As they are, in an entry whose checksum is looked at before the first read.
-    Stored(Stored, OnceLock<()>),
-    /// Compressed, and inflated before the first read.
-    Compressed(Compressed, OnceLock<Arc<File>>),
 }
 
 impl Reader {
@@ -80,13 +68,7 @@ impl Reader {
             dtype,
         };
         let elements = match (format.open)(&file, about.len(), &wanted, &mut place)? {
-            Opened::InPlace(region) => Elements::InOrder(region, Kept::Plain),
-            Opened::Stored(region, entry) => {
-                Elements::InOrder(region, Kept::Stored(entry, OnceLock::new()))
-            }
-            Opened::Compressed(region, entry) => {
-                Elements::InOrder(region, Kept::Compressed(entry, OnceLock::new()))
-            }
+            Opened::InOrder(array) => Elements::InOrder(array),
             Opened::Listed(list) => Elements::Listed(list, OnceLock::new()),
         };
         Ok(Reader {
@@ -99,7 +81,7 @@ impl Reader {
     /// Element type and shape.
     pub fn header(&self) -> &Header {
         match &self.elements {
-            Elements::InOrder(region, _) => &region.header,
+            Elements::InOrder(array) => array.header(),
             Elements::Listed(list, _) => &list.header,
         }
     }
@@ -107,7 +89,7 @@ impl Reader {
     /// Where in the file an array begins whose elements stand one behind the other, not compressed; else 0.
     pub(crate) fn offset(&self) -> u64 {
         match &self.elements {
-            Elements::InOrder(region, _) => region.offset,
+            Elements::InOrder(array) => array.offset(),
             Elements::Listed(..) => 0,
         }
     }
@@ -128,10 +110,7 @@ impl Reader {
     /// The same into the bytes of an array, or of a part of one, that is as long as the box.
     pub fn read_into(&self, ranges: &[(u64, u64)], target: &mut [u8]) -> Result<(), DataError> {
         match &self.elements {
-            Elements::InOrder(region, kept) => {
-                let bytes = self.bytes(region, kept)?;
-                region.read_into(bytes, ranges, target, &self.place)
-            }
+            Elements::InOrder(array) => array.read_into(&self.file, ranges, target, &self.place),
             Elements::Listed(unread, read) => {
                 let list = self.list(unread, read)?;
                 list.read_into(ranges, target, &self.place)
@@ -192,44 +171,15 @@ impl Reader {
     /// # Errors
     /// `E0702` if they do not have the checksum that the file says.
     pub fn plain(&self) -> Result<Option<(&File, u64)>, DataError> {
-        let Elements::InOrder(region, kept) = &self.elements else {
-            return Ok(None);
-        };
-        let plain = !matches!(kept, Kept::Compressed(..))
-            && region.order == Order::C
-            && !region.swapped
-            && region.header.dtype != DType::Bool;
-        if !plain {
-            return Ok(None);
+        match &self.elements {
+            Elements::InOrder(array) => array.copied(&self.file, &self.place),
+            Elements::Listed(..) => Ok(None),
         }
-        Ok(Some((self.bytes(region, kept)?, region.offset)))
     }
 
     /// What is wrong if its bytes cannot be read.
     pub fn unreadable(&self, error: &io::Error) -> DataError {
         self.place.read_failed(error)
-    }
-
-    /// The file that the elements stand in.
-    fn bytes<'a>(&'a self, region: &Region, kept: &'a Kept) -> Result<&'a File, DataError> {
-        let (entry, inflated) = match kept {
-            Kept::Plain => return Ok(&self.file),
-            Kept::Stored(entry, checked) => {
-                if checked.get().is_none() {
-                    entry.check(&self.file, &self.place)?;
-                    checked.get_or_init(|| ());
-                }
-                return Ok(&self.file);
-            }
-            Kept::Compressed(entry, inflated) => (entry, inflated),
-        };
-        if let Some(file) = inflated.get() {
-            return Ok(file);
-        }
-        let bytes = self.header().bytes().unwrap_or(u64::MAX);
-        let size = bytes.saturating_add(region.offset);
-        let file = entry.inflate(&self.file, size, &self.place)?;
-        Ok(inflated.get_or_init(|| file))
     }
 }
 

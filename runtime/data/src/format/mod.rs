@@ -15,8 +15,8 @@ pub(crate) mod svmlight;
 
 use crate::error::{DataError, NO_KEY, Place, UNREADABLE, UNWRITABLE, WRONG_SHAPE};
 use crate::header::Header;
+use crate::in_order::InOrder;
 use crate::listed::Unread;
-use crate::region::Region;
 use ein_plan::DType;
 use std::fs::File;
 use std::path::Path;
@@ -69,12 +69,8 @@ pub(crate) struct Wanted<'a> {
 
 /// Where an array is.
 pub(crate) enum Opened {
-    /// In the file itself.
-    InPlace(Region),
-    /// In the file itself, with a checksum of its own.
-    Stored(Region, npz::Stored),
-    /// In a compressed entry that must be inflated before it can be read in boxes.
-    Compressed(Region, npz::Compressed),
+    /// One behind the other.
+    InOrder(InOrder),
     /// In a list of some elements with their places.
     Listed(Unread),
 }
@@ -88,7 +84,7 @@ const FORMATS: &[Format] = &[
     },
     Format {
         extension: "npz",
-        open: npz::open,
+        open: scipy::open,
         head: Some(|_, header, place| npy::head(header, place)),
         pack: Some(Pack {
             overhead: npz::overhead,
@@ -97,7 +93,7 @@ const FORMATS: &[Format] = &[
     },
     Format {
         extension: "csr.npz",
-        open: npz::open,
+        open: scipy::open,
         head: Some(|_, header, place| scipy::head(header, place)),
         pack: Some(Pack {
             overhead: npz::overhead,

@@ -10,6 +10,7 @@
 use crate::error::{DAMAGED, DataError, NO_KEY, Place, WRONG_TYPE};
 use crate::format::{Opened, Wanted};
 use crate::header::Header;
+use crate::in_order::InOrder;
 use crate::layout::Order;
 use crate::region::Region;
 use ein_array::Data;
@@ -43,7 +44,7 @@ pub(crate) fn open(
     let mut input = file;
     input.rewind().map_err(|error| place.read_failed(&error))?;
     let region = parse(&mut BufReader::new(input), total, place)?;
-    Ok(Opened::InPlace(region))
+    Ok(Opened::InOrder(InOrder::plain(region)))
 }
 
 /// Reads the header at the beginning of `total` bytes and checks that the rest is as long as it says.

@@ -9,6 +9,7 @@
 use crate::error::{DAMAGED, DataError, Place, UNWRITABLE, WRONG_TYPE};
 use crate::format::{Opened, Wanted, choose};
 use crate::header::Header;
+use crate::in_order::InOrder;
 use crate::layout::Order;
 use crate::region::Region;
 use ein_plan::DType;
@@ -125,12 +126,12 @@ pub(crate) fn open(
             format_args!("{header} is more than any file can hold"),
         ));
     }
-    Ok(Opened::InPlace(Region {
+    Ok(Opened::InOrder(InOrder::plain(Region {
         header,
         offset: 8 + length + info.data_offsets.0 as u64,
         order: Order::C,
         swapped: cfg!(target_endian = "big"),
-    }))
+    })))
 }
 
 /// The length and the table of a file with one tensor.

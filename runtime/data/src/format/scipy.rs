@@ -6,14 +6,14 @@
 //! format csr, shape 3 4, data 2.5 -1, indices 1 2, indptr 0 1 2 2   ->   f32[3, 4], elements 1: 2.5 and 6: -1
 //! ```
 
+use crate::archive::{archive, entry_options, first_bytes};
 use crate::error::{DAMAGED, DataError, Place};
-use crate::format::{Opened, npy, npz};
+use crate::format::{Opened, Wanted, npy, npz};
 use crate::header::Header;
+use crate::in_order::InOrder;
 use crate::listed::{Listed, Unread, in_matrix};
 use crate::number::shorten;
-use crate::reader::Reader;
 use ein_array::{Array, Data};
-use ein_plan::source::FileRef;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use zip::ZipWriter;
@@ -31,12 +31,24 @@ enum Form {
     Diagonals,
 }
 
-/// Finds the matrix of an archive with these keys; `None` if it holds none.
+/// Finds an array of an archive by its key, or without one the sparse matrix that the archive is.
 pub(crate) fn open(
     file: &File,
-    keys: &[String],
-    place: &Place,
-) -> Result<Option<Opened>, DataError> {
+    total: u64,
+    wanted: &Wanted<'_>,
+    place: &mut Place,
+) -> Result<Opened, DataError> {
+    if wanted.key.is_none()
+        && let Some(matrix) = matrix(file, total, place)?
+    {
+        return Ok(Opened::Listed(matrix));
+    }
+    npz::open(file, total, wanted, place)
+}
+
+/// The matrix of an archive; `None` if it holds none.
+fn matrix(file: &File, total: u64, place: &Place) -> Result<Option<Unread>, DataError> {
+    let (keys, _) = npz::arrays(&archive(file, place)?);
     let has = |name: &str| keys.iter().any(|key| key == name);
     if !["format", "shape", "data"].into_iter().all(has) {
         return Ok(None);
@@ -44,10 +56,10 @@ pub(crate) fn open(
     let Some(form) = form(file, place)? else {
         return Ok(None);
     };
-    let arrays = Arrays { place };
+    let arrays = Arrays { file, total, place };
     let shape = arrays.numbers("shape")?;
     let header = Header {
-        dtype: arrays.reader("data")?.header().dtype,
+        dtype: arrays.array("data")?.header().dtype,
         shape: (shape
             .iter()
             .map(|n| u64::try_from(*n))
@@ -60,16 +72,19 @@ pub(crate) fn open(
         return Err(place.error(DAMAGED, what));
     }
     let (of, coordinates) = (header.clone(), has("coords"));
-    let load = move |_: &File, place: &Place| load(form, &of, coordinates, place);
-    Ok(Some(Opened::Listed(Unread {
+    let load = move |file: &File, place: &Place| {
+        let arrays = Arrays { file, total, place };
+        load(form, &of, coordinates, &arrays)
+    };
+    Ok(Some(Unread {
         header,
         load: Box::new(load),
-    })))
+    }))
 }
 
 /// The form that an archive says; `None` if its array `format` is something else.
 fn form(file: &File, place: &Place) -> Result<Option<Form>, DataError> {
-    let bytes = npz::first_bytes(file, "format.npy", LONGEST_NAME, place)?;
+    let bytes = first_bytes(file, "format.npy", LONGEST_NAME, place)?;
     let Some(head) = bytes.iter().position(|byte| *byte == b'\n') else {
         return Ok(None);
     };
@@ -98,21 +113,36 @@ fn form(file: &File, place: &Place) -> Result<Option<Form>, DataError> {
 
 /// The arrays of an archive.
 struct Arrays<'a> {
+    file: &'a File,
+    /// Bytes of the file.
+    total: u64,
     place: &'a Place,
 }
 
 impl Arrays<'_> {
-    fn reader(&self, key: &str) -> Result<Reader, DataError> {
-        Reader::open(&FileRef {
-            path: self.place.file.clone(),
-            key: Some(key.to_owned()),
-        })
+    fn array(&self, key: &str) -> Result<InOrder, DataError> {
+        let wanted = Wanted {
+            key: Some(key),
+            dtype: None,
+        };
+        match npz::open(self.file, self.total, &wanted, &mut self.place.clone())? {
+            Opened::InOrder(array) => Ok(array),
+            Opened::Listed(_) => Err(self.wrong(key, "is no array")),
+        }
     }
 
     fn whole(&self, key: &str) -> Result<Array, DataError> {
-        let reader = self.reader(key)?;
-        let all: Vec<_> = reader.header().shape.iter().map(|n| (0, *n)).collect();
-        reader.read(&all)
+        let stored = self.array(key)?;
+        let Header { dtype, shape } = stored.header();
+        let all: Vec<(u64, u64)> = shape.iter().map(|n| (0, *n)).collect();
+        let extents: Vec<usize> = shape.iter().map(|n| *n as usize).collect();
+        let mut array = Array::room(*dtype, &extents);
+        let place = Place {
+            key: Some(key.to_owned()),
+            ..self.place.clone()
+        };
+        stored.read_into(self.file, &all, array.data_mut().bytes_mut(), &place)?;
+        Ok(array)
     }
 
     /// The elements of an array of integers.
@@ -179,12 +209,12 @@ fn load(
     form: Form,
     header: &Header,
     coordinates: bool,
-    place: &Place,
+    arrays: &Arrays<'_>,
 ) -> Result<Listed, DataError> {
-    let arrays = Arrays { place };
     let data = arrays.whole("data")?;
     let shape = &header.shape;
     if data.dtype() != header.dtype {
+        let place = arrays.place;
         return Err(place.error(DAMAGED, "was changed while it was read"));
     }
     let flat = |rank: usize| match data.shape().len() == rank {
@@ -217,15 +247,15 @@ fn load(
         }
         Form::Coordinates => {
             flat(1)?;
-            by_coordinates(&arrays, shape, count, coordinates)?
+            by_coordinates(arrays, shape, count, coordinates)?
         }
         Form::BlockRows => {
             flat(3)?;
-            in_blocks(&arrays, shape, data.shape())?
+            in_blocks(arrays, shape, data.shape())?
         }
         Form::Diagonals => {
             flat(2)?;
-            return on_diagonals(&arrays, header, &data);
+            return on_diagonals(arrays, header, &data);
         }
     };
     Ok(Listed::new(header.clone(), places, data.data().clone()))
@@ -375,7 +405,7 @@ pub(crate) fn pack(from: &File, to: &File, _: &str, size: u64) -> io::Result<()>
     let mut put = |key: &str, data: &Data| -> io::Result<()> {
         archive.start_file(
             format!("{key}.npy"),
-            npz::entry_options(data.bytes().len() as u64),
+            entry_options(data.bytes().len() as u64),
         )?;
         archive.write_all(&npy::vector(data)?)
     };
@@ -383,7 +413,7 @@ pub(crate) fn pack(from: &File, to: &File, _: &str, size: u64) -> io::Result<()>
     put("indptr", &integers(&ends))?;
     put("shape", &Data::I64(vec![rows as i64, columns as i64]))?;
     put("data", &data)?;
-    archive.start_file("format.npy", npz::entry_options(0))?;
+    archive.start_file("format.npy", entry_options(0))?;
     archive.write_all(&npy::text("csr")?)?;
     let mut output = archive.finish()?;
     output.flush()?;
