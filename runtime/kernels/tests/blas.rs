@@ -3,9 +3,9 @@
 
 mod reference;
 
-use ein_kernels::{Chunk, Options, blas_in_use, load_blas, run};
+use ein_kernels::{Options, blas_in_use, load_blas, run};
 use ein_plan::Kernel;
-use reference::{Owned, array, close, interpret};
+use reference::{Owned, array, chunks, close, interpret};
 use std::path::{Path, PathBuf};
 
 /// The library of this name among the system's.
@@ -117,13 +117,7 @@ fn products_agree_with_the_naive_evaluator() {
                 }
             })
             .collect();
-        let chunks: Vec<Chunk<'_>> = owned
-            .iter()
-            .map(|o| Chunk {
-                columns: o.columns.iter().collect(),
-                start: o.start.clone(),
-            })
-            .collect();
+        let chunks = chunks(&owned);
         let ranges: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
         let got = run(&kernel, &ranges, &chunks, &Options::default()).unwrap();
         let want = interpret(&kernel, &ranges, &owned).unwrap();

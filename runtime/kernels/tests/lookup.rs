@@ -4,9 +4,9 @@
 mod reference;
 
 use ein_array::Array;
-use ein_kernels::{Chunk, Fault, KernelError, Options, run, schedule};
+use ein_kernels::{Fault, KernelError, Options, run, schedule};
 use ein_plan::{DType, Kernel, LoopKind};
-use reference::{Owned, array, close, interpret};
+use reference::{Owned, array, chunks, close, interpret};
 
 const KERNELS: [&str; 9] = [
     "(f32[50, 4], i64[7]) [n: 7, h: 4 | v: 50] f32 = max a0[v, h] if v == within(a1[n], 50)",
@@ -46,13 +46,7 @@ fn evaluate(
     ranges: &[(u64, u64)],
     owned: &[Owned],
 ) -> Result<Vec<Array>, KernelError> {
-    let chunks: Vec<Chunk<'_>> = owned
-        .iter()
-        .map(|o| Chunk {
-            columns: o.columns.iter().collect(),
-            start: o.start.clone(),
-        })
-        .collect();
+    let chunks = chunks(owned);
     let loops = schedule(kernel, ranges, &chunks);
     assert!(matches!(loops.kind, LoopKind::Lookup(_)), "{kernel}");
     run(kernel, ranges, &chunks, &Options::default())

@@ -4,22 +4,16 @@
 mod reference;
 
 use ein_array::Array;
-use ein_kernels::{Chunk, KernelError, Options, run};
+use ein_kernels::{KernelError, Options, run};
 use ein_plan::{DType, Kernel};
-use reference::{Owned, array, close, interpret};
+use reference::{Owned, array, chunks, close, interpret};
 
 fn evaluate(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     owned: &[Owned],
 ) -> Result<Vec<Array>, KernelError> {
-    let chunks: Vec<Chunk<'_>> = owned
-        .iter()
-        .map(|o| Chunk {
-            columns: o.columns.iter().collect(),
-            start: o.start.clone(),
-        })
-        .collect();
+    let chunks = chunks(owned);
     run(kernel, ranges, &chunks, &Options::default())
 }
 

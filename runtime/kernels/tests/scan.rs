@@ -4,9 +4,9 @@
 mod reference;
 
 use ein_array::Array;
-use ein_kernels::{Chunk, KernelError, Options, run};
+use ein_kernels::{KernelError, Options, run};
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction};
-use reference::{Owned, array, close, interpret};
+use reference::{Owned, array, chunks, close, interpret};
 
 /// `[b, n, d | m, k] reduction x[b, m, k] * y[m, d]`, with extents in that order, where `m < n` (or what `order` says).
 fn kernel(
@@ -88,13 +88,7 @@ fn evaluate(
     ranges: &[(u64, u64)],
     owned: &[Owned],
 ) -> Result<Vec<Array>, KernelError> {
-    let chunks: Vec<Chunk<'_>> = owned
-        .iter()
-        .map(|o| Chunk {
-            columns: o.columns.iter().collect(),
-            start: o.start.clone(),
-        })
-        .collect();
+    let chunks = chunks(owned);
     run(kernel, ranges, &chunks, &Options::default())
 }
 

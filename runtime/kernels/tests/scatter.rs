@@ -4,11 +4,11 @@
 mod reference;
 
 use ein_array::Array;
-use ein_kernels::{Chunk, KernelError, Options, run};
+use ein_kernels::{KernelError, Options, run};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
 };
-use reference::{Owned, array, close, interpret};
+use reference::{Owned, array, chunks, close, interpret};
 
 /// `[v, d | n] reduction x[n, d] if list[to[n]] == v and …`: `size` places, `rows` rows of `width`.
 struct Case {
@@ -103,13 +103,7 @@ fn evaluate(
     ranges: &[(u64, u64)],
     owned: &[Owned],
 ) -> Result<Vec<Array>, KernelError> {
-    let chunks: Vec<Chunk<'_>> = owned
-        .iter()
-        .map(|o| Chunk {
-            columns: o.columns.iter().collect(),
-            start: o.start.clone(),
-        })
-        .collect();
+    let chunks = chunks(owned);
     run(kernel, ranges, &chunks, &Options::default())
 }
 

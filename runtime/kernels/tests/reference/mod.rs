@@ -6,7 +6,7 @@
 #![allow(dead_code)]
 
 use ein_array::{Array, Data};
-use ein_kernels::Fault;
+use ein_kernels::{Chunk, Fault};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 use half::{bf16, f16};
 
@@ -48,6 +48,15 @@ impl Value {
 pub struct Owned {
     pub columns: Vec<Array>,
     pub start: Vec<u64>,
+}
+
+/// The operands as a kernel takes them.
+pub fn chunks(owned: &[Owned]) -> Vec<Chunk<'_>> {
+    let chunks = owned.iter().map(|operand| Chunk {
+        columns: operand.columns.iter().collect(),
+        start: operand.start.clone(),
+    });
+    chunks.collect()
 }
 
 /// Rounds to the compute type.
