@@ -83,6 +83,17 @@ pub(crate) struct Open {
     label: Option<String>,
     /// Pairs of an index and one that its bound names: `s <= t`.
     related: Vec<(VarId, VarId)>,
+    /// Bounds that depend on other indices or on data.
+    dependent_bounds: Vec<DependentBound>,
+}
+
+/// A bound of an index that no size can express: `j < N - i`, `j <= length[i]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DependentBound {
+    pub(crate) index: VarId,
+    pub(crate) value: ExprId,
+    pub(crate) inclusive: bool,
+    pub(crate) span: Span,
 }
 
 /// The number of values that an index can take so that all affine positions that contain it stay inside their tensors.
@@ -137,6 +148,10 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn open_related(&mut self) -> &mut Vec<(VarId, VarId)> {
         &mut self.open_statement().related
+    }
+
+    pub(crate) fn open_dependent_bounds(&mut self) -> &mut Vec<DependentBound> {
+        &mut self.open_statement().dependent_bounds
     }
 
     fn open_statement(&mut self) -> &mut Open {
@@ -250,13 +265,17 @@ impl<'a> Checker<'a> {
         ok
     }
 
-    /// An index without bound and position: it runs as far as the index whose bound it is (`sum[s <= t]`), or, on
+    /// Finds the range of an index that stands alone in no position and has no bound that is a size. It runs as far as the index
+    /// whose bound it is (`sum[s <= t]`), or as far as its own bound ever lets it (`sum[j < N - i]`), or, on
     /// the left, as far as other statements say of the tensor's dimension, or as far as it can in the accesses that it shifts.
     pub(crate) fn solve_bare(&mut self, id: VarId, open: &Open) -> bool {
         let other = open.related.iter().find(|(_, bound)| *bound == id);
         if let Some(extent) = other.and_then(|(index, _)| self.extent(*index)) {
             self.indices.vars[id.0 as usize].extent = Some(extent);
             return true;
+        }
+        if let Some(bound) = open.dependent_bounds.iter().find(|b| b.index == id) {
+            return self.solve_by_largest_bound(bound);
         }
         let var = self.indices.vars[id.0 as usize].clone();
         let (name, span) = (var.name, var.span);
@@ -272,6 +291,41 @@ impl<'a> Checker<'a> {
         };
         self.indices.vars[id.0 as usize].extent = Some(extent);
         true
+    }
+
+    /// Lets an index run over all values that its bound allows for any values of the indices that the bound names. The bound itself
+    /// stays a condition.
+    fn solve_by_largest_bound(&mut self, bound: &DependentBound) -> bool {
+        let extent = self.largest_bound(bound);
+        if extent.is_none() {
+            let name = &self.indices.vars[bound.index.0 as usize].name;
+            let error = Diagnostic::error("E0306", format!("nothing says how far `{name}` runs"))
+                .at(bound.span, "the sizes do not say how large this can be")
+                .help(format!(
+                    "bound `{name}` by a size, and put this bound into a condition: `where({name} < …, …, …)`"
+                ));
+            self.report.push(error);
+            return false;
+        }
+        self.indices.vars[bound.index.0 as usize].extent = extent;
+        true
+    }
+
+    /// The number of values that an index can take at most, by a bound that is an affine form over indices whose ranges are known.
+    fn largest_bound(&mut self, bound: &DependentBound) -> Option<Size> {
+        let form = self.linear(bound.value)?;
+        let unknown = |var: &VarId| self.extent(*var).is_none_or(|e| self.is_provisional(&e));
+        if form.terms.keys().any(unknown) {
+            return None;
+        }
+        let mut count = self.ends(&form).1?;
+        if bound.inclusive {
+            count = count.plus(&Size::number(1)).ok()?;
+        }
+        Some(match count.known() {
+            Some(number) => Size::number(number.max(0)),
+            None => count,
+        })
     }
 
     /// The size of a tensor's dimension as far as other statements have told it.

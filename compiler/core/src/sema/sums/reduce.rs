@@ -11,7 +11,7 @@ use crate::sema::{
     expressions::arena::{ExprId, Form, Ty, VarId},
     expressions::scope::Context,
     resolve::forms::bound_index,
-    sizes::ranges::{Stated, StatedBy},
+    sizes::ranges::{DependentBound, Stated, StatedBy},
     sizes::size::Size,
 };
 use ein_plan::{DType, Function, Reduction};
@@ -215,6 +215,12 @@ impl<'a> Checker<'a> {
             let pair = (var, *other);
             self.open_related().push(pair);
         }
+        self.open_dependent_bounds().push(DependentBound {
+            index: var,
+            value,
+            inclusive,
+            span: bound.span,
+        });
         let index = self.arena.add(Form::Index(var), Ty::Number { whole: true });
         let index = self.coerce(index, DType::I64, bound.span)?;
         let value = self.position_value(value, bound.span)?;
