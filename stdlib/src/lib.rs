@@ -45,6 +45,11 @@ pub const LIBRARIES: &[Library] = &[
         text: include_str!("../schedule.ein"),
     },
     Library {
+        path: "std.select",
+        name: "std/select.ein",
+        text: include_str!("../select.ein"),
+    },
+    Library {
         path: "std.stats",
         name: "std/stats.ein",
         text: include_str!("../stats.ein"),
@@ -80,6 +85,7 @@ mod tests {
             "std.nn",
             "std.optim",
             "std.schedule",
+            "std.select",
             "std.stats"
         ]));
     }

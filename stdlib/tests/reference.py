@@ -443,6 +443,77 @@ def cummin():
     return {"y": [running(row, min) for row in table()]}
 
 
+def triangular(solve):
+    """Solutions, and gradients of Σ x², for matrices of which `solve` takes a triangle."""
+    at = np.indices((3, 4, 4))
+    a = np.where(at[1] == at[2], 2, 0) + np.sin(1.0 + 17 * at[0] + 5 * at[1] + 3 * at[2])
+    c = fill((3, 4), 2, 4, 1)
+    x = [np.linalg.inv(solve(m)) @ r for m, r in zip(a, c)]
+    h = np.linalg.inv(solve(a[0])).T @ (2 * x[0])
+    return {"x": x[0], "y": x, "g": solve(-np.outer(h, x[0])), "h": h}
+
+
+def solve_lower():
+    return triangular(np.tril)
+
+
+def solve_upper():
+    return triangular(np.triu)
+
+
+def lu():
+    a = square_matrices()
+    found = {"p": [], "L": [], "U": []}
+    for m in a:
+        left, order = m.copy(), list(range(4))
+        for k in range(4):
+            q = max(range(k, 4), key=lambda i: abs(left[i, k]))
+            left[[k, q]], order[k], order[q] = left[[q, k]], order[q], order[k]
+            for i in range(k + 1, 4):
+                left[i, k] /= left[k, k]
+                left[i, k + 1 :] -= left[i, k] * left[k, k + 1 :]
+        found["p"].append(order)
+        found["L"].append(np.tril(left, -1) + np.eye(4))
+        found["U"].append(np.triu(left))
+        assert np.allclose(found["L"][-1] @ found["U"][-1], m[order])
+    return found | {"g": np.linalg.inv(a[0]).T}
+
+
+def padded(values, room):
+    return list(values) + [0] * (room - len(values))
+
+
+def nonzero():
+    x = fill((11,), 1, 3)
+    some = [n for n in range(11) if x[n] > 0.2]
+    return {"some": padded(some, 8), "s": len(some), "none": [0] * 3, "o": 0, "every": range(11), "e": 11}
+
+
+def rows_test():
+    x = fill((7, 2), 1, 2, 1)
+    kept = [row for row in x if row[0] < row[1]]
+    g = [2 * row * (row[0] < row[1]) for row in x]
+    y = kept + [[0, 0]] * (5 - len(kept))
+    return {"Y": y, "count": len(kept), "z": padded([row[1] for row in kept], 7), "same": len(kept), "g": g}
+
+
+def repeated():
+    return [math.floor(3 * math.sin(1 + 2 * n)) for n in range(13)]
+
+
+def unique():
+    def of(x, room):
+        values = sorted(set(x))
+        return padded(values, room), padded([x.count(v) for v in values], room), len(values)
+    names = ["values", "times", "count", "b", "often", "different"]
+    return dict(zip(names, of(repeated(), 8) + of([v * v for v in repeated()], 4)))
+
+
+def rank():
+    values = sorted(set(repeated()))
+    return {"r": [values.index(v) for v in repeated()]}
+
+
 def one_hot():
     return {"y": [[label == k for k in range(4)] for label in [0, 3, 1, 7]], "square": [[[1, 0], [0, 1]], [[0, 0], [0, 0]]]}
 

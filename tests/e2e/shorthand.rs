@@ -283,3 +283,37 @@ at = 4
         "y = [[   -5     7]\n     [    6 32767]]\nz = [ 1 -2  3]\n"
     );
 }
+
+#[test]
+fn bounds_that_name_other_indices_are_ranges() {
+    let text = "input x: f32[5] = iota
+v[i < 5] = sum[j < 5 - i] x[i + j]
+w[i < 3] = sum[j <= i + 2, k < j] f32(j * k)
+output v
+output w
+";
+    assert_eq!(
+        printed(text),
+        "v = [10. 10.  9.  7.  4.]\nw = [ 2. 11. 35.]\n"
+    );
+}
+
+#[test]
+fn more_selected_places_than_room_stop_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "use std.select
+input x: f32[9] = iota
+large[n] = x[n] > 4
+at, count = select.nonzero(large, room: 3)
+output at
+output count
+";
+    let program = written(folder.path(), text);
+    for sites in SITES {
+        let finished = einc(&["run", &program, "--sites", sites]);
+        finished.fails_with(1).says(&[
+            "position 3 is outside `at`, whose dimension 1 has positions 0 to 2; at n = 8",
+            "p.ein:4:1",
+        ]);
+    }
+}
