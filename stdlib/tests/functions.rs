@@ -146,3 +146,19 @@ fn every_function_gives_its_values_on_1_to_4_sites() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+#[test]
+fn a_library_without_use_is_hinted_at() {
+    let folder = tempfile::tempdir().unwrap();
+    for library in ein_stdlib::LIBRARIES {
+        let name = library.path.strip_prefix("std.").unwrap();
+        let path = folder.path().join(format!("{name}.ein"));
+        let text = format!("input x: f32[3]\ny = {name}.unknown(x)\noutput y\n");
+        fs::write(&path, text).unwrap();
+        let program = load::load(&path).unwrap();
+        let planned = session::plan(&program, &Settings::default(), 1, Purpose::Run, None);
+        let told = format!("{:?}", planned.err().unwrap().diagnostics);
+        let help = format!("write `use {}`", library.path);
+        assert!(told.contains(&help), "{told}");
+    }
+}

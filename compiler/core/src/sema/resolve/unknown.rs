@@ -16,8 +16,10 @@ use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{ItemKind, Module, Role, Statement};
 use std::collections::BTreeMap;
 
-/// The files of the standard library.
-const LIBRARIES: [&str; 3] = ["nn", "optim", "schedule"];
+/// The files of the standard library. A test of the library compares the list with its files.
+const LIBRARIES: [&str; 7] = [
+    "array", "linalg", "nn", "optim", "schedule", "select", "stats",
+];
 
 impl<'a> Names<'a> {
     /// Returns the error for an unknown name, with the nearest known one.
