@@ -97,10 +97,10 @@ fn identity(file: &File, entry: usize, place: &Place) -> Result<Identity, DataEr
     ))
 }
 
-/// What this process has inflated and still uses.
+/// The members that this process has inflated and still uses.
 static INFLATED: Mutex<Option<HashMap<Identity, Weak<File>>>> = Mutex::new(None);
 
-/// What this process has found to have its checksum.
+/// The members whose checksum this process has compared.
 static CHECKED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
 
 impl Stored {

@@ -171,7 +171,7 @@ fn added<T: Copy>(
 /// Which list of which file, as it is now: device, inode, size, time of change, key and element type.
 type Identity = (u64, u64, u64, i64, i64, Option<String>, DType);
 
-/// What this process has read and still uses.
+/// The lists that this process has read and still uses.
 static READ: Mutex<Option<HashMap<Identity, Weak<Listed>>>> = Mutex::new(None);
 
 impl Unread {
