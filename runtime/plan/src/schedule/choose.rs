@@ -10,16 +10,8 @@
 //! ```
 
 use super::facts::{Facts, MOST_INDICES};
+use super::reason::Reason;
 use super::{LoopKernel, LoopKind, RowLoops, guarded, matmul, pairwise, row_reduce};
-use std::fmt;
-
-/// Why a kind of loops was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reason {
-    text: &'static str,
-    /// A number of these, and the bound that it does not keep.
-    bound: Option<(usize, &'static str, usize)>,
-}
 
 /// A kind of loops that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,34 +155,5 @@ fn weighed<T>(
         Ok((form, None)) => Verdict::Taken(kind(form)),
         Ok((form, Some(reason))) => Verdict::Unworthy(kind(form), reason),
         Err(reason) => Verdict::Unfit(reason),
-    }
-}
-
-impl Reason {
-    /// A reason without numbers.
-    pub(super) fn of(text: &'static str) -> Reason {
-        Reason { text, bound: None }
-    }
-
-    /// There are fewer of these than are worth it.
-    pub(super) fn few(text: &'static str, found: usize, least: usize) -> Reason {
-        let bound = Some((found, "fewer", least));
-        Reason { text, bound }
-    }
-
-    /// There are more of these than are worth it.
-    pub(super) fn many(text: &'static str, found: usize, most: usize) -> Reason {
-        let bound = Some((found, "more", most));
-        Reason { text, bound }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text)?;
-        match self.bound {
-            Some((found, how, bound)) => write!(f, ": {found}, {how} than {bound}"),
-            None => Ok(()),
-        }
     }
 }

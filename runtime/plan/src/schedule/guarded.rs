@@ -9,9 +9,9 @@
 //! ```
 
 use super::Scan;
-use super::choose::Reason;
 use super::facts::Facts;
 use super::guard::{comparison, conjuncts, dependencies};
+use super::reason::Reason;
 use crate::{DType, IndexId, NodeId, Reduction};
 
 /// The output indices that the guard gives a value.

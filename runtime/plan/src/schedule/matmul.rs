@@ -7,10 +7,10 @@
 //! [b, h, t, s | d]  a0[b, h, t, d] * a1[b, h, s, d] / sqrt(c)   b, h: batch   t: rows   s: columns   d: inner
 //! ```
 
-use super::choose::Reason;
 use super::facts::Facts;
 use super::guard::dependencies;
 use super::leaves::leaves;
+use super::reason::Reason;
 use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction};
 use serde::{Deserialize, Serialize};
 

@@ -11,9 +11,9 @@
 //! ```
 
 use super::access::merged;
-use super::choose::Reason;
 use super::facts::Facts;
 use super::matmul::Matmul;
+use super::reason::Reason;
 use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 use serde::{Deserialize, Serialize};
 

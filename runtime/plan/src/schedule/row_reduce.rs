@@ -10,9 +10,9 @@
 
 use super::RowReduce;
 use super::access::merged;
-use super::choose::Reason;
 use super::facts::Facts;
 use super::leaves::value;
+use super::reason::Reason;
 use crate::{DType, Function, Node, Reduction};
 
 /// Fewest rows where they are long: fewer are worth several threads a row.
