@@ -5,9 +5,10 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 use tempfile::TempDir;
 
@@ -45,8 +46,18 @@ impl Said {
     }
 }
 
+/// Runs a command to its end. A program that this process has just written cannot start while the child of another test, forked a moment
+/// ago, still holds the file open for writing (until its own `exec`): such a start is tried again.
 fn finish(command: &mut Command) -> Said {
-    let output = command.output().unwrap();
+    let mut tries = 0..100;
+    let output = loop {
+        match command.output() {
+            Err(e) if e.kind() == ErrorKind::ExecutableFileBusy && tries.next().is_some() => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            output => break output.unwrap(),
+        }
+    };
     Said {
         status: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
