@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the whole test suite needs on Debian (two MPIs, libclang, which the MPI bindings are made
+# Installs what the whole test suite needs on Debian (two MPIs, a C++ compiler, libclang, which the MPI bindings are made
 # with, OpenBLAS and BLIS, Python and iproute2) and runs it: format, lints, documentation, unit, property, end-to-end and MPI tests. Nothing is
 # skipped silently: the last lines say what ran.
 set -eu
@@ -10,7 +10,7 @@ as_root() {
 }
 
 missing=
-for pair in mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin mpicc.mpich:libmpich-dev mpirun.mpich:mpich cc:gcc python3:python3 tc:iproute2; do
+for pair in mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin mpicc.mpich:libmpich-dev mpirun.mpich:mpich cc:gcc c++:g++ python3:python3 tc:iproute2; do
   command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
 find /usr/lib /usr/local/lib -name 'libclang.so*' -o -name 'libclang-[0-9]*.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev"

@@ -1,0 +1,8 @@
+// What the prelude needs of a GPU's own compiler, which has the mathematical functions and the built-in names.
+
+#define DEVICE __device__ __forceinline__
+
+namespace ein {
+template <class T> using In = const T* __restrict__;
+template <class T> using Out = T* __restrict__;
+}  // namespace ein

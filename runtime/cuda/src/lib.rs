@@ -1,0 +1,37 @@
+//! Kernels of plans as CUDA C++, and a device that runs them on an emulated GPU.
+//!
+//! [`text()`] writes the kernel of a local step as a function of CUDA C++. A [`Machine`] compiles such texts and launches them on memory of its own.
+//! There is one so far, [`Emulated`]: the system's C++ compiler against a header that defines the threads of a block, their barriers and
+//! shuffles, and memory of which every access is checked. So what a GPU would be given is run and compared on machines that have none; no real
+//! GPU is driven yet. What has no text (library operations, matrix products, random sources) is computed on the cores, with copies.
+//! Must not know plans, keys or sites.
+//!
+//! ```text
+//! [i: 6, j: 4] f32 = a0[j, i]   ->   extern "C" __global__ void k0(ein::whole i0_start, …)   ->   results in the emulated GPU's memory
+//! ```
+
+mod device;
+mod emulated;
+mod expression;
+mod function;
+mod helpers;
+mod machine;
+mod memory;
+mod text;
+mod units;
+
+pub use device::{Counts, Gpu};
+pub use emulated::Emulated;
+pub use machine::{Address, Argument, Machine, Module};
+pub use text::{Meeting, Parameter, Reason, Text, prelude, text};
+
+use ein_device::Device;
+use std::sync::Arc;
+
+/// The emulated GPU, as what walks plans takes it.
+///
+/// # Errors
+/// There is no C++ compiler.
+pub fn emulated() -> Result<Arc<dyn Device>, String> {
+    Ok(Arc::new(Gpu::new(Arc::new(Emulated::new()?))))
+}

@@ -1,0 +1,73 @@
+//! What a GPU has to do for the device: keep memory, compile texts, launch functions.
+//!
+//! Must not know kernels of plans.
+//!
+//! ```text
+//! load [k0, k1] -> a module; launch k1, 3 blocks of 256 threads, (i0_start 0, i0_length 600, a0 at 0x7f…, 2400 bytes, …)
+//! ```
+
+use crate::text::Text;
+use ein_device::MemorySpace;
+use std::fmt;
+use std::sync::Arc;
+
+/// A place in a machine's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub u64);
+
+/// An argument of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A number.
+    Whole(i64),
+    /// Memory of so many bytes.
+    Memory(Address, u64),
+}
+
+/// The memory, compiler and launches of one GPU.
+pub trait Machine: fmt::Debug + Send + Sync {
+    /// Its memory.
+    fn space(&self) -> MemorySpace;
+
+    /// Room for so many bytes, with any values.
+    ///
+    /// # Panics
+    /// With [`ein_array::NoMemory`] if the memory is refused.
+    fn allocate(&self, bytes: usize) -> Address;
+
+    /// Gives back what was allocated; nothing uses it any more.
+    fn free(&self, address: Address, bytes: usize);
+
+    /// Fills so many bytes with zeros.
+    fn clear(&self, address: Address, bytes: usize);
+
+    /// Copies bytes of the host to the machine.
+    fn write(&self, to: Address, from: &[u8]);
+
+    /// Copies bytes of the machine to the host, when all launches before are done.
+    fn read(&self, from: Address, to: &mut [u8]);
+
+    /// Copies bytes within the machine; the two places do not overlap.
+    fn copy(&self, to: Address, from: Address, bytes: usize);
+
+    /// Compiles texts as one unit.
+    ///
+    /// # Errors
+    /// What the compiler says, and where the unit and its words are kept.
+    fn load(&self, texts: &[&Text]) -> Result<Arc<dyn Module>, String>;
+}
+
+/// Compiled texts.
+pub trait Module: fmt::Debug + Send + Sync {
+    /// Launches a function, by its number in the unit; `arguments` are one for each parameter, of its kind.
+    ///
+    /// # Errors
+    /// What went wrong: no mistake of the program, but one of a text or of the device.
+    fn launch(
+        &self,
+        function: usize,
+        blocks: u32,
+        threads: u32,
+        arguments: &[Argument],
+    ) -> Result<(), String>;
+}
