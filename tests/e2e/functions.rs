@@ -60,3 +60,29 @@ fn ends_and_closed_forms() {
         }
     }
 }
+
+/// A network of two layers with a sum over its rows: what changes along a direction, a curvature, and a Jacobian with few inputs.
+#[test]
+fn derivatives_along_a_direction_on_all_sites() {
+    let text = "input X: f64[11, 3]
+         input W: f64[3, 7]
+         input V: f64[3, 7]
+         input u: f64[7]
+         input s: f64[2]
+         z[n,h] = tanh(X[n,d] * W[d,h]) * s[0]
+         y[n] = z[n,h] * u[h] + s[1] * X[n,0]
+         loss = mean[n] exp(y[n])
+         moved = jvp(y, W, V)
+         curve = hvp(loss, W, V)
+         slope = jvp(loss, W, V)
+         J = jacobian(y, s)
+         exact[n] = J[n,1] - X[n,0]
+         same = slope - (sum[d,h] grad(loss, W)[d,h] * V[d,h])
+         output moved; output curve; output slope; output J; output exact; output same";
+    let subject = Subject::of_case(case(text, 1e-9));
+    subject.on_all_sites("along");
+    subject.on_random_layouts(3);
+    for zeros in &subject.once(3)[4..] {
+        assert!(zeros.data.iter().all(|x| x.as_f64().abs() < 1e-12));
+    }
+}

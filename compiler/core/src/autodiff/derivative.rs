@@ -319,13 +319,11 @@ pub(super) const ROWS: &[Row] = &[
     (
         Function::Hypot,
         &[
-            ("v * (a / y)", |s, x| {
-                let slope = s.div(x.a, x.y);
-                s.mul(x.v, slope)
+            ("v * (a / y), 0 where y is 0", |s, x| {
+                part_of_distance(s, x, x.a)
             }),
-            ("v * (b / y)", |s, x| {
-                let slope = s.div(x.b, x.y);
-                s.mul(x.v, slope)
+            ("v * (b / y), 0 where y is 0", |s, x| {
+                part_of_distance(s, x, x.b)
             }),
         ],
     ),
@@ -412,6 +410,15 @@ fn complement(s: &mut Sketch, x: NodeId) -> NodeId {
 fn root_of_complement(s: &mut Sketch, x: NodeId) -> NodeId {
     let complement = complement(s, x);
     s.apply(Function::Sqrt, &[complement])
+}
+
+/// `v * (side / y)` with y = hypot(a, b); 0 where both sides are 0, as of a norm.
+fn part_of_distance(s: &mut Sketch, x: At, side: NodeId) -> NodeId {
+    let zero = s.number(0.0, s.graph.dtype(x.y));
+    let at_zero = s.compare(Function::Eq, x.y, zero);
+    let slope = s.div(side, x.y);
+    let adjoint = s.mul(x.v, slope);
+    s.select(at_zero, zero, adjoint)
 }
 
 /// `v * (side / h) / h` with h = hypot(a, b).

@@ -8,7 +8,7 @@
 //!
 //! `derivative` is the table of scalar functions, `reduction` that of reductions, `library` of library operations (`decompositions` of those that factor), `backward` the pass through one
 //! expression, `transpose` the way from the adjoint of a read to that of what is read; `ways` says what lies between the
-//! two, `rounds` goes back through a block, `points` takes the derivative of each element of a tensor.
+//! two, `rounds` goes back through a block, `points` takes the derivative of each element of a tensor, `directional` those along a direction.
 //!
 //! ```text
 //! y: f32[3] = [i: 3 | j: 4] sum W[i, j] * x[j];   loss: f32[] = [| i: 3] sum y[i] * y[i]
@@ -20,6 +20,7 @@ mod backward;
 mod chosen;
 mod decompositions;
 mod derivative;
+mod directional;
 mod gradient_paths;
 mod library;
 mod points;
@@ -31,6 +32,7 @@ mod transpose;
 
 use crate::einsum::{BlockId, Definition, Program, TensorId};
 use backward::{backward, flowing};
+use directional::Directional;
 use ein_plan::{Index, Node, NodeId, Reduction, Source};
 use einc_diag::Diagnostic;
 use gradient_paths::{GradientPaths, Level};
@@ -49,7 +51,7 @@ pub struct Gradient {
 }
 
 /// The adjoints of a program that have been made so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Gradients {
     statements: Statements,
     /// By the scalar that is differentiated.
@@ -64,6 +66,8 @@ pub struct Gradients {
     through: HashMap<(Loss, BlockId), Through>,
     /// By loss and tensor.
     finished: HashMap<(TensorId, TensorId), Gradient>,
+    /// By the tensor that is differentiated, the one that moves, and the direction.
+    directions: HashMap<(TensorId, TensorId, TensorId), Directional>,
     /// Of every statement: through which operands a derivative flows.
     flows: Vec<Vec<bool>>,
     /// Why a gradient cannot be taken.
@@ -95,7 +99,7 @@ struct Statement<'a> {
 }
 
 /// Appends hidden statements, with names of their own.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Statements {
     names: HashSet<String>,
     /// How many tensors of the program have their names in `names`.

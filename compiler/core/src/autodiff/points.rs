@@ -14,7 +14,6 @@ use super::{Gradient, Gradients};
 use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
-    Source,
 };
 use einc_diag::Diagnostic;
 use std::collections::HashMap;
@@ -37,20 +36,24 @@ struct Pointwise {
 }
 
 impl Gradients {
-    /// The derivative of each element of a tensor by another tensor: it has the dimensions of both, in this order.
+    /// The derivative of each element of a tensor by another tensor, in reverse mode: it has the dimensions of both, in this order.
     ///
     /// # Errors
     /// `E0606` as [`Gradients::derivative`] says, and where the way goes through rounds or a library operation.
-    pub fn at_points(
+    pub(super) fn in_reverse(
         &mut self,
         program: &mut Program,
         of: TensorId,
         by: TensorId,
     ) -> Result<Gradient, Diagnostic> {
-        if let Some(known) = self.finished.get(&(of, by)) {
-            return Ok(*known);
+        let Tensor {
+            name, shape, block, ..
+        } = program.tensor(of);
+        if block.is_some() {
+            let what = format!("the derivative of each element of `{name}`, which rounds compute");
+            return Err(Diagnostic::error("E0606", what));
         }
-        let points = program.tensor(of).shape.clone();
+        let points = shape.clone();
         let (seed, sum) = self.seeded_sum(program, of)?;
         let first = program.tensors.len();
         let gradient = self.derivative(program, sum, by)?;
@@ -73,76 +76,10 @@ impl Gradients {
             Some(found) => self.whole(program, &found.clone(), &points, by),
             None => self.spread(program, gradient.tensor, &points),
         };
-        let found = Gradient {
+        Ok(Gradient {
             tensor: whole,
             depends: gradient.depends,
-        };
-        self.finished.insert((of, by), found);
-        Ok(found)
-    }
-
-    /// A seed of ones with the shape of a tensor, and the sum of the tensor weighted by it.
-    fn seeded_sum(
-        &mut self,
-        program: &mut Program,
-        of: TensorId,
-    ) -> Result<(TensorId, TensorId), Diagnostic> {
-        let Tensor {
-            name,
-            dtype,
-            shape,
-            origin,
-            block,
-            ..
-        } = program.tensor(of).clone();
-        if block.is_some() {
-            let what = format!("the derivative of each element of `{name}`, which rounds compute");
-            return Err(Diagnostic::error("E0606", what));
-        }
-        if !dtype.is_float() {
-            let what = format!("`{name}` is not floating-point");
-            return Err(Diagnostic::error("E0606", what));
-        }
-        let compute = dtype.compute();
-        let seed = Tensor {
-            name: self.statements.name(program, &format!("grad.{name}.seed")),
-            dtype: compute,
-            shape: shape.clone(),
-            role: Role::Hidden,
-            block: None,
-            definition: Definition::Source(Source::Full(Scalar::Float(1.0))),
-            origin,
-        };
-        program.tensors.push(seed);
-        let seed = TensorId(program.tensors.len() as u32 - 1);
-        let mut graph = Graph::default();
-        let at: Vec<NodeId> = (0..shape.len() as u32)
-            .map(|index| graph.add(Node::Index(IndexId(index)), DType::I64))
-            .collect();
-        let factors = [0, 1].map(|operand| {
-            let read = Node::Read {
-                operand,
-                column: 0,
-                positions: at.clone(),
-                otherwise: None,
-            };
-            graph.add(read, compute)
-        });
-        let root = graph.add(Node::Apply(Function::Mul, factors.to_vec()), compute);
-        let kernel = Kernel {
-            operands: vec![],
-            indices: numbered(&shape, "o"),
-            output_rank: 0,
-            graph,
-            root,
-            guard: None,
-            reduction: Some(Reduction::Sum),
-            finish: true,
-            output: vec![compute],
-        };
-        let name = format!("grad.{name}.sum");
-        let sum = self.add(program, (&name, of), kernel, &[of, seed]);
-        Ok((seed, sum))
+        })
     }
 
     /// A statement for all points; `None` if the seed does not flow into it.

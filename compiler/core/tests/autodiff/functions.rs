@@ -136,6 +136,8 @@ fn conventions_of_scalar_functions() {
         ("softplus(x[i])", "0", vec![0.5]),
         ("logaddexp(x[i], x[i])", "2", vec![1.0]),
         ("asin(x[i])", "1", vec![inf]),
+        ("hypot(x[i], 0)", "0 2 -2", vec![0.0, 1.0, -1.0]),
+        ("hypot(x[i], x[i])", "0", vec![0.0]),
         ("x[i] * stop(x[i])", "3", vec![3.0]),
     ] {
         assert_eq!(slopes(function, points), expected, "{function}");

@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod directional;
 mod functions;
 mod points;
 mod programs;

@@ -183,7 +183,7 @@ fn the_reference_is_true() {
         );
         count += 1;
     }
-    assert_eq!(count, 2);
+    assert_eq!(count, 3);
 }
 
 #[test]

@@ -154,6 +154,18 @@ fn guesses_are_near_and_hints_say_what_to_write() {
             "r = nn.gelu(A)",
             "it may be in a library: write `use std.nn`",
         ),
+        (
+            "r = sort(query[i] * 2)",
+            "`sort` takes a whole tensor: name it first, `t[…] = query[i] * 2`, and pass `t`",
+        ),
+        (
+            "fn f(x[n], k) -> y[n] { y[n] = k * x[n] }\nr = f(k: 2, x: query[i] > 1)",
+            "`f` takes a whole tensor: name it first, `t[…] = query[i] > 1`, and pass `t`",
+        ),
+        (
+            "fn f(x[n], k) -> y[n] { y[n] = k * x[n] }\nr = f(query, query[i] + 1)",
+            "to sum over it, write `sum[i] query[i]`",
+        ),
     ] {
         assert_eq!(helped(line), help, "{line}");
     }

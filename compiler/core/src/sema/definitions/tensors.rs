@@ -45,8 +45,19 @@ pub(crate) enum Definition {
         loss: TensorRef,
         wrt: TensorRef,
     },
+    /// The derivative of a tensor along a direction.
+    Along(Along),
     /// A value that a block gives.
     Loop(LoopValue),
+}
+
+/// A derivative along a direction, by the tensors of the checker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Along {
+    pub(crate) of: TensorRef,
+    /// The tensor that moves.
+    pub(crate) wrt: TensorRef,
+    pub(crate) direction: TensorRef,
 }
 
 /// A tensor.

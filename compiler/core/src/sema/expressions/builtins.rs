@@ -46,7 +46,7 @@ pub(crate) enum Builtin {
     Source,
     /// `solve` and the like.
     Library,
-    /// `grad`.
+    /// `grad` and the like.
     Gradient,
 }
 
@@ -130,6 +130,8 @@ pub(crate) const NAMES: &[&str] = &[
     "topk",
     "grad",
     JACOBIAN,
+    JVP,
+    HVP,
     "f32",
     "f64",
     "f16",
@@ -146,6 +148,12 @@ pub(crate) const NAMES: &[&str] = &[
 
 /// The derivative of all elements of a tensor.
 pub(crate) const JACOBIAN: &str = "jacobian";
+
+/// The derivative of a tensor along a direction.
+pub(crate) const JVP: &str = "jvp";
+
+/// The derivative of a gradient along a direction.
+pub(crate) const HVP: &str = "hvp";
 
 /// The source that `[1, 2, 1]` is; no name is spelt so.
 pub(crate) const LISTED: &str = "[…]";
@@ -184,7 +192,7 @@ pub(crate) fn find(name: &str) -> Option<Builtin> {
         "stop" => Builtin::Stop,
         "size" => Builtin::Size,
         "popcount" => Builtin::Whole(Function::Popcount),
-        "grad" | JACOBIAN => Builtin::Gradient,
+        "grad" | JACOBIAN | JVP | HVP => Builtin::Gradient,
         "min" | "max" | "pow" => Builtin::Pair(Function::from_name(name)?),
         "abs" | "sign" | "floor" | "ceil" | "round" | "relu" => {
             Builtin::Numeric(Function::from_name(name)?)

@@ -1,4 +1,4 @@
-//! `grad(loss, W)` and `jacobian(y, x)`: what they name, and their statements once the program is put together.
+//! `grad(loss, W)` and `jacobian(y, x)`: what they name, and their statements once the program is put together. `directional` holds `jvp` and `hvp`.
 //!
 //! Must not know how derivatives are taken.
 //!
@@ -7,13 +7,13 @@
 //! grad(l[n], W)[d,h]   =>   a tensor with the dimensions of l and W, read at (n, v0, v1)
 //! ```
 
-use crate::autodiff::Gradients;
+use crate::autodiff::{Gradient, Gradients};
 use crate::einsum::{Program, Role, TensorId};
 use crate::sema::{
     Checker,
     definitions::tensors::{Definition, Tensor},
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
-    expressions::builtins::JACOBIAN,
+    expressions::builtins::{HVP, JACOBIAN, JVP},
     expressions::scope::{Binding, Context, View},
     resolve::forms::unbracket,
 };
@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
                     ExprKind::Name(name) => name,
                     _ => "",
                 };
-                Some(self.gradient(context, (name, arguments), value.span))
+                Some(self.derivative(context, (name, arguments), value.span))
             }
             _ => None,
         }
@@ -49,9 +49,22 @@ impl<'a> Checker<'a> {
         (name, arguments): (&str, &'a [Argument]),
         span: Span,
     ) -> Option<ExprId> {
-        let view = self.gradient(context, (name, arguments), span)?;
+        let view = self.derivative(context, (name, arguments), span)?;
         let text = self.names.text(span);
         self.scalar_read(view, text, span)
+    }
+
+    /// The tensor of any derivative, at its positions.
+    fn derivative(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        (name, arguments): (&str, &'a [Argument]),
+        span: Span,
+    ) -> Option<View> {
+        match name {
+            JVP | HVP => self.along(context, (name, arguments), span),
+            _ => self.gradient(context, (name, arguments), span),
+        }
     }
 
     /// The tensor of a gradient; by a slice, the same slice of it, and of a value at each point, the slice at the point.
@@ -88,20 +101,31 @@ impl<'a> Checker<'a> {
             return None;
         }
         leading.extend(sliced);
-        let wrt = wrt.tensor;
+        let tensor = self.gradient_tensor(loss, wrt.tensor, span);
+        Some(self.slice(tensor, leading))
+    }
+
+    /// The tensor of the derivative of each element of a tensor, or of a scalar, by another.
+    pub(crate) fn gradient_tensor(
+        &mut self,
+        loss: TensorRef,
+        wrt: TensorRef,
+        span: Span,
+    ) -> TensorRef {
+        let of = &self.built.tensors[loss.0 as usize];
         let mut like = self.built.tensors[wrt.0 as usize].clone();
         if self.inference.untyped.contains_key(&wrt) {
-            like.dtype = self.built.tensors[loss.0 as usize].dtype;
+            like.dtype = of.dtype;
         }
-        let tensor = self.add_tensor(Tensor {
+        let shape = of.shape.iter().cloned().chain(like.shape).collect();
+        self.add_tensor(Tensor {
             name: format!("grad.{}", like.name),
             dtype: like.dtype.compute(),
-            shape: points.into_iter().chain(like.shape).collect(),
+            shape,
             role: Role::Hidden,
             definition: Definition::Gradient { loss, wrt },
             span,
-        });
-        Some(self.slice(tensor, leading))
+        })
     }
 
     /// The tensor whose elements are all differentiated, with the positions of the slice that it is.
@@ -124,7 +148,7 @@ impl<'a> Checker<'a> {
 
     /// The value that is differentiated, as a tensor: a scalar, or of a value at each point the tensor of all points, with the
     /// positions of this one.
-    fn loss(
+    pub(crate) fn loss(
         &mut self,
         context: &mut Context<'_, 'a>,
         value: &'a Expr,
@@ -222,7 +246,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The tensor that a gradient is taken by.
-    fn differentiated_by(
+    pub(crate) fn differentiated_by(
         &mut self,
         context: &mut Context<'_, 'a>,
         value: &'a Expr,
@@ -275,11 +299,12 @@ impl<'a> Checker<'a> {
 
     /// Nothing made yet; no tensor of the program loses its name.
     pub(crate) fn no_gradients(&self) -> Gradients {
-        let named = self
-            .built
-            .tensors
-            .iter()
-            .filter(|tensor| !matches!(tensor.definition, Definition::Gradient { .. }));
+        let named = self.built.tensors.iter().filter(|tensor| {
+            !matches!(
+                tensor.definition,
+                Definition::Gradient { .. } | Definition::Along(_)
+            )
+        });
         Gradients::new(named.map(|tensor| tensor.name.clone()))
     }
 
@@ -297,6 +322,17 @@ impl<'a> Checker<'a> {
             true => gradients.derivative(program, of, by),
             false => gradients.at_points(program, of, by),
         };
+        self.derived(program, derivative, (of, by), span)
+    }
+
+    /// The tensor of a derivative that has been taken; zeros come with a warning.
+    pub(crate) fn derived(
+        &mut self,
+        program: &Program,
+        derivative: Result<Gradient, Diagnostic>,
+        (of, by): (TensorId, TensorId),
+        span: Span,
+    ) -> Option<TensorId> {
         match derivative {
             Ok(gradient) => {
                 if !gradient.depends {

@@ -177,7 +177,7 @@ impl<'a> Checker<'a> {
         self.library_call(call, result, hints)
     }
 
-    fn library_argument(
+    pub(crate) fn library_argument(
         &mut self,
         context: &mut Context<'_, 'a>,
         function: &str,

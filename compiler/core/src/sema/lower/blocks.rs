@@ -39,6 +39,9 @@ impl Checker<'_> {
             match &self.built.tensors[tensor.0 as usize].definition {
                 Definition::Statement { root, .. } => self.read_in(*root, &mut seen, &mut open),
                 Definition::Gradient { loss, wrt } => open.extend([*loss, *wrt]),
+                Definition::Along(along) => {
+                    open.extend([along.of, along.wrt, along.direction]);
+                }
                 Definition::Source(_) => {}
                 Definition::Loop(value) => {
                     let block = &self.built.blocks[value.block().0 as usize];

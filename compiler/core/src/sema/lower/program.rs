@@ -37,7 +37,7 @@ impl<'a> Checker<'a> {
         let mut numbers = HashMap::new();
         let blocks = self.lower_blocks(&mut program, &needed)?;
         let mut gradients = self.no_gradients();
-        let mut taken = vec![];
+        let (mut taken, mut along) = (vec![], vec![]);
         for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
             let tensor = self.built.tensors[number].clone();
             let id = match tensor.definition {
@@ -97,6 +97,11 @@ impl<'a> Checker<'a> {
                     let _ = self.fill_blocks(&mut program, &blocks, &numbers);
                     self.lower_gradient(&mut program, &numbers, &mut gradients, pair, tensor.span)?
                 }
+                Definition::Along(what) => {
+                    along.push((what, tensor.span));
+                    let _ = self.fill_blocks(&mut program, &blocks, &numbers);
+                    self.lower_along(&mut program, &numbers, &mut gradients, what, tensor.span)?
+                }
             };
             numbers.insert(TensorRef(number as u32), id);
         }
@@ -104,6 +109,9 @@ impl<'a> Checker<'a> {
         self.fill_blocks(&mut program, &blocks, &numbers)?;
         for (pair, span) in taken {
             self.check_gradient(&program, &numbers, &mut gradients, pair, span)?;
+        }
+        for (what, span) in along {
+            self.check_along(&program, &numbers, &mut gradients, what, span)?;
         }
         program.needed().arranged()
     }

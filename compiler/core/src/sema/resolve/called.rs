@@ -8,7 +8,7 @@
 
 use crate::sema::{
     calls::callee::Callable,
-    expressions::builtins::{self, Builtin, JACOBIAN, LISTED, SOURCES},
+    expressions::builtins::{self, Builtin, JACOBIAN, JVP, LISTED, SOURCES},
     library::operations::Operation,
     resolve::forms::{bare_name, formal_shape, unbracket},
     resolve::names::{EntityId, EntityKind, Found, Names, Shape},
@@ -92,22 +92,22 @@ impl<'a> Names<'a> {
         (free && SOURCES.contains(&name.as_str())).then_some(name)
     }
 
-    /// Returns whether a call of that name is `grad` or `jacobian` of the language.
+    /// Returns whether a call of that name is `grad`, `jacobian`, `jvp` or `hvp` of the language.
     pub(crate) fn is_gradient(&self, file: FileId, callee: &Expr) -> bool {
         matches!(&*callee.kind, ExprKind::Name(name)
             if builtins::find(name) == Some(Builtin::Gradient) && self.find(file, name) == Found::Nothing)
     }
 
     /// Returns the expression whose shape a right side has, as far as it is a tensor: for a gradient, the tensor by which it is taken,
-    /// for a Jacobian the one that is differentiated.
+    /// for a Jacobian or a derivative along a direction the one that is differentiated.
     pub(crate) fn shaped_like<'e>(&self, file: FileId, mut value: &'e Expr) -> &'e Expr {
         loop {
             value = match &*value.kind {
                 ExprKind::Bracket(inner) => inner,
                 ExprKind::Call { callee, arguments } if self.is_gradient(file, callee) => {
-                    let jacobian =
-                        matches!(&*callee.kind, ExprKind::Name(name) if name == JACOBIAN);
-                    match arguments.get(usize::from(!jacobian)) {
+                    let like_first = matches!(&*callee.kind, ExprKind::Name(name)
+                        if matches!(name.as_str(), JACOBIAN | JVP));
+                    match arguments.get(usize::from(!like_first)) {
                         Some(argument) => &argument.value,
                         None => return value,
                     }

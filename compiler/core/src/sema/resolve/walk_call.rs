@@ -9,6 +9,7 @@
 use crate::sema::{
     calls::callee::Callable,
     expressions::builtins::{self, Builtin},
+    resolve::forms::formal_shape,
     resolve::names::{EntityId, EntityKind, Found, Shape},
     resolve::static_scope::{Local, Meaning},
     resolve::walk::Walk,
@@ -328,6 +329,23 @@ impl<'a> Walk<'_, 'a> {
             Some(_) => false,
             None => self.outer_tensor(name),
         }
+    }
+
+    /// Returns whether the call of a function or library operation takes a whole tensor as this argument.
+    pub(crate) fn takes_tensor(&self, callee: &Expr, at: usize, argument: &Argument) -> bool {
+        let Some((_, callable)) = self.callee(callee) else {
+            return self
+                .resolver
+                .names
+                .library_of(self.scope.file, callee)
+                .is_some();
+        };
+        let mut formals = callable.formals.iter();
+        let formal = match &argument.name {
+            Some(given) => formals.find(|formal| formal.name.text == given.text),
+            None => formals.nth(at),
+        };
+        formal.is_some_and(|formal| formal_shape(formal).is_some())
     }
 
     /// Returns whether a call takes whole tensors: of a user's function, a library operation, or `grad`.

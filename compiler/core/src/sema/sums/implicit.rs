@@ -22,6 +22,8 @@ struct Place<'a> {
     lonely: Vec<Span>,
     /// Products that would sum it.
     products: Vec<&'a Expr>,
+    /// An expression that holds it and stands where a whole tensor does, with the function that takes it.
+    argument: Option<(Span, Span)>,
 }
 
 impl Place<'_> {
@@ -34,6 +36,7 @@ impl<'a> Place<'a> {
     fn join(mut self, other: Place<'a>) -> Place<'a> {
         self.lonely.extend(other.lonely);
         self.products.extend(other.products);
+        self.argument = self.argument.or(other.argument);
         self
     }
 }
@@ -74,7 +77,16 @@ impl<'a> Walk<'_, 'a> {
                 format!("`{index}` is neither on the left nor in another factor"),
             );
             let text = self.resolver.names.text(*span);
-            error = error.help(format!("to sum over it, write `sum[{index}] {text}`"));
+            error = match place.argument {
+                Some((argument, function)) => {
+                    let [argument, function] =
+                        [argument, function].map(|span| self.resolver.names.text(span));
+                    error.help(format!(
+                        "`{function}` takes a whole tensor: name it first, `t[…] = {argument}`, and pass `t`"
+                    ))
+                }
+                None => error.help(format!("to sum over it, write `sum[{index}] {text}`")),
+            };
             let scalars: Vec<String> = self.resolver.names.scalars(self.scope.file);
             if let Some(near) = did_you_mean(index, scalars.iter().map(String::as_str))
                 && index.chars().count() > 2
@@ -110,7 +122,7 @@ impl<'a> Walk<'_, 'a> {
         match &*expr.kind {
             ExprKind::Name(name) if name == index => Place {
                 lonely: vec![expr.span],
-                products: vec![],
+                ..Place::default()
             },
             ExprKind::Bracket(inner) | ExprKind::Not(inner) => {
                 self.place(inner, index, position, readings)
@@ -197,12 +209,18 @@ impl<'a> Walk<'_, 'a> {
         let whole = self.takes_tensors(callee);
         arguments
             .iter()
-            .map(|argument| &argument.value)
-            .filter(|value| {
-                !(whole && matches!(&*value.kind, ExprKind::Name(name) if self.names_tensor(name)))
+            .enumerate()
+            .filter(|(_, argument)| {
+                !(whole
+                    && matches!(&*argument.value.kind, ExprKind::Name(name) if self.names_tensor(name)))
             })
-            .fold(Place::default(), |place, value| {
-                place.join(self.place(value, index, position, readings))
+            .fold(Place::default(), |all, (at, argument)| {
+                let mut place = self.place(&argument.value, index, position, readings);
+                let is_slice = matches!(&*argument.value.kind, ExprKind::Access { .. });
+                if !place.lonely.is_empty() && !is_slice && self.takes_tensor(callee, at, argument) {
+                    place.argument = place.argument.or(Some((argument.value.span, callee.span)));
+                }
+                all.join(place)
             })
     }
 
@@ -231,8 +249,8 @@ impl<'a> Walk<'_, 'a> {
             readings.get_or_insert((expr, inner));
         }
         Place {
-            lonely: vec![],
             products: vec![expr],
+            ..Place::default()
         }
     }
 }
