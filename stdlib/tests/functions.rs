@@ -65,13 +65,15 @@ fn run(path: &Path, sites: u32) -> Result<(), String> {
     let program = load::load(path).map_err(|diagnostic| told(&[diagnostic]))?;
     let (planned, _) = session::plan(&program, &settings, sites, Purpose::Run, None)
         .map_err(|failure| told(&failure.diagnostics))?;
+    let device = machine::device(DeviceKind::of_environment()?)
+        .map_err(|failure| told(&failure.diagnostics))?;
     let options = ein_exec::Options {
         seed: 0,
         threads: 2,
         base: program.base.clone(),
         inputs: settings.inputs.clone(),
         saves: settings.saves.clone(),
-        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment()?))
+        ..ein_exec::Options::on(device)
     };
     let Prepared::Plan(plan) = planned else {
         return Err("a program without training has a plan".into());

@@ -221,6 +221,8 @@ pub enum DeviceKind {
     Cpu,
     /// Point by point, by the definitions of the language
     Reference,
+    /// The kernels that a GPU would run, compiled and run by the system's C++ compiler; slow
+    Emulated,
 }
 
 impl DeviceKind {

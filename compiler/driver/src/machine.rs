@@ -34,10 +34,20 @@ pub fn blas() -> Result<(), Failure> {
 }
 
 /// The device of that kind.
-pub fn device(kind: DeviceKind) -> Arc<dyn Device> {
+///
+/// # Errors
+/// `E0718` if this machine has none.
+pub fn device(kind: DeviceKind) -> Result<Arc<dyn Device>, Failure> {
     match kind {
-        DeviceKind::Cpu => ein_device_cpu::device(),
-        DeviceKind::Reference => einc_reference::device(),
+        DeviceKind::Cpu => Ok(ein_device_cpu::device()),
+        DeviceKind::Reference => Ok(einc_reference::device()),
+        DeviceKind::Emulated => ein_cuda::emulated().map_err(|why| {
+            let message = format!("there is no emulated GPU here: {why}");
+            Failure::wrong(vec![
+                Diagnostic::error("E0718", message)
+                    .help("install a C++ compiler, or name one in CXX"),
+            ])
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Every call of a device, on the processor and on the reference device: the same results, up to rounding.
+//! Every call of a device, on the processor, on the reference device and on the emulated GPU: the same results, up to rounding.
 //!
 //! ```text
-//! kernel text, ranges, operands   ->   buffers of both devices, compared in the host's memory
+//! kernel text, ranges, operands   ->   buffers of all devices, compared in the host's memory
 //! ```
 #![allow(clippy::unwrap_used)]
 
@@ -11,6 +11,7 @@ use ein_device_cpu::Cpu;
 use ein_plan::{DType, Fault, Kernel, LoopKernel, NodeId, Reduction, Source};
 use einc_reference::Reference;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Elements that no pattern of a kernel repeats.
 fn array(dtype: DType, shape: &[usize]) -> Array {
@@ -36,12 +37,25 @@ fn numbers(device: &dyn Device, buffers: &[Buffer]) -> Vec<(Vec<usize>, Vec<f64>
     buffers.iter().map(one).collect()
 }
 
-/// Runs a closure on both devices, and compares what it gives.
-fn both(what: &str, body: impl Fn(&dyn Device) -> Vec<Buffer>) {
-    let found = numbers(&Cpu, &body(&Cpu));
-    let wanted = numbers(&Reference, &body(&Reference));
+/// All devices.
+fn devices() -> [Arc<dyn Device>; 3] {
+    let emulated = ein_cuda::emulated().unwrap();
+    [Arc::new(Cpu), emulated, Arc::new(Reference)]
+}
+
+/// Runs a closure on all devices, and compares what it gives.
+fn all(what: &str, body: impl Fn(&dyn Device) -> Vec<Buffer>) {
+    let [cpu, emulated, reference] = devices();
+    let wanted = numbers(&*reference, &body(&*reference));
+    for device in [cpu, emulated] {
+        let what = format!("{what} on {}", device.name());
+        agree(&what, &numbers(&*device, &body(&*device)), &wanted);
+    }
+}
+
+fn agree(what: &str, found: &[(Vec<usize>, Vec<f64>)], wanted: &[(Vec<usize>, Vec<f64>)]) {
     assert_eq!(found.len(), wanted.len(), "{what}");
-    for ((shape, found), (wanted_shape, wanted)) in found.iter().zip(&wanted) {
+    for ((shape, found), (wanted_shape, wanted)) in found.iter().zip(wanted) {
         assert_eq!(shape, wanted_shape, "{what}");
         for (at, (a, b)) in found.iter().zip(wanted).enumerate() {
             let near = (a - b).abs() <= 1e-5 * b.abs().max(1.0);
@@ -98,7 +112,7 @@ const KERNELS: [&str; 12] = [
 fn kernels_give_the_same() {
     for text in KERNELS {
         let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{text}: {e:?}"));
-        both(text, |device| {
+        all(text, |device| {
             let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
             let buffers = operands(&kernel, device);
             let launch = Launch {
@@ -131,7 +145,7 @@ fn sums_are_carried_on_and_combined() {
         ),
     ] {
         let kernel: Kernel = text.parse().unwrap();
-        both(text, |device| {
+        all(text, |device| {
             let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
             let buffers = operands(&kernel, device);
             let part = |start, length| {
@@ -157,7 +171,7 @@ fn an_operand_that_somebody_else_holds_stays() {
     let text = "(f32[4, 3], f32[4]) [i: 4, j: 3] f32 = a0[i, j] * 0.5_f32 + a1[i]";
     let kernel: Kernel = text.parse().unwrap();
     for shared in [false, true] {
-        both(text, |device| {
+        all(text, |device| {
             let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
             let buffers = operands(&kernel, device);
             let kept = shared.then(|| buffers[0].clone());
@@ -197,7 +211,7 @@ fn groups_are_their_members_one_by_one() {
     ];
     let kernels = texts.map(|text| text.parse::<Kernel>().unwrap());
     for shared in [false, true] {
-        both("a group", |device| {
+        all("a group", |device| {
             let prepared = kernels
                 .each_ref()
                 .map(|k| device.prepare(k, &LoopKernel::of_whole(k), false));
@@ -246,7 +260,7 @@ fn single_points_are_changed() {
     let text = "(i64[], f64[], f64[9, 4]) [i: 9, j: 4] f64 = where(i == a0[], a1[], a2[i, j])";
     let kernel: Kernel = text.parse().unwrap();
     let update = kernel.update().unwrap();
-    both(text, |device| {
+    all(text, |device| {
         let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
         let at = Array::new(vec![], Data::I64(vec![6])).unwrap();
         let value = Array::new(vec![], Data::F64(vec![0.125])).unwrap();
@@ -267,7 +281,7 @@ fn single_points_are_changed() {
 
 #[test]
 fn boxes_and_slices_are_copied_and_what_is_shared_stays() {
-    both("copies", |device| {
+    all("copies", |device| {
         let source = device.adopt(array(DType::I64, &[3, 4]).into());
         let mut target = device.zeros(&BufferType::dense(DType::I64, vec![2, 3]));
         let shared = target.clone();
@@ -321,9 +335,9 @@ fn faults_are_the_same() {
         let Ok(kernel) = text.parse::<Kernel>() else {
             panic!("{text}");
         };
-        let found = [&Cpu as &dyn Device, &Reference].map(|device| {
+        let found = devices().map(|device| {
             let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
-            let buffers = operands(&kernel, device);
+            let buffers = operands(&kernel, &*device);
             let launch = Launch {
                 kernel: &*prepared,
                 ranges: whole(&kernel),
@@ -332,6 +346,7 @@ fn faults_are_the_same() {
             device.run(&launch).unwrap_err()
         });
         assert_eq!(found[0], found[1], "{text}");
+        assert_eq!(found[1], found[2], "{text}");
         assert_eq!(found[0].fault, wanted, "{text}");
     }
 }
@@ -370,9 +385,9 @@ fn sources_are_the_same_numbers() {
                     shape: &shape,
                 };
                 let ranges: Vec<Span> = shape.iter().map(|extent| (1, extent - 2)).collect();
-                let made = [&Cpu as &dyn Device, &Reference]
-                    .map(|device| device.generate(&draw, &ranges).to_host());
+                let made = devices().map(|device| device.generate(&draw, &ranges).to_host());
                 assert_eq!(made[0], made[1], "{source:?} {dtype}");
+                assert_eq!(made[1], made[2], "{source:?} {dtype}");
             }
         }
     }

@@ -26,12 +26,15 @@ pub use machine::{Address, Argument, Machine, Module};
 pub use text::{Meeting, Parameter, Reason, Text, prelude, text};
 
 use ein_device::Device;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// The emulated GPU, as what walks plans takes it.
+/// The emulated GPU of this process, as what walks plans takes it. It keeps what it has compiled.
 ///
 /// # Errors
 /// There is no C++ compiler.
 pub fn emulated() -> Result<Arc<dyn Device>, String> {
-    Ok(Arc::new(Gpu::new(Arc::new(Emulated::new()?))))
+    static DEVICE: OnceLock<Result<Arc<Gpu>, String>> = OnceLock::new();
+    let device = DEVICE.get_or_init(|| Ok(Arc::new(Gpu::new(Arc::new(Emulated::new()?)))));
+    let device = device.clone()?;
+    Ok(device)
 }

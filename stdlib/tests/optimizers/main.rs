@@ -234,7 +234,7 @@ fn run(session: &Session, settings: &Settings, base: &Path, sites: u32) {
         base: base.to_owned(),
         inputs: settings.inputs.clone(),
         saves: settings.saves.clone(),
-        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()))
+        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()).unwrap())
     };
     ein_exec::train_in_process(session, sites, &options, &|_| Ok(())).unwrap();
 }

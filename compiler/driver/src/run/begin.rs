@@ -10,6 +10,7 @@ use crate::{
     exit, failure::Failure, interrupt::Interrupt, machine, planned::Prepared, program::Program,
     settings::Settings, target,
 };
+use ein_device::Device;
 use ein_exec::session::{Begin, Keeping};
 use ein_exec::{Note, Options};
 use ein_plan::{FileRef, Operation, Plan, Source};
@@ -18,11 +19,13 @@ use einc_syntax::ast::ItemKind;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// How a run begins, besides its plans.
-#[derive(Default)]
 pub(super) struct Beginning {
+    /// What computes the kernels.
+    pub device: Arc<dyn Device>,
     /// The files of params that begin with weights.
     pub weights: BTreeMap<String, FileRef>,
     /// What a session keeps on disk.
@@ -36,6 +39,7 @@ pub(super) fn beginning(
     settings: &Settings,
 ) -> Result<Beginning, Failure> {
     targets(settings).map_err(|error| Failure::usage(vec![error]))?;
+    let device = machine::device(settings.device)?;
     let weights = weights(settings)?;
     let mut keeping = Keeping::default();
     match planned {
@@ -114,7 +118,11 @@ pub(super) fn beginning(
             }
         }
     }
-    Ok(Beginning { weights, keeping })
+    Ok(Beginning {
+        device,
+        weights,
+        keeping,
+    })
 }
 
 /// Looks whether the files that are written beside outputs may be.
@@ -188,7 +196,7 @@ pub(super) fn options(
     let mut inputs = beginning.weights;
     inputs.extend(settings.inputs.clone());
     Options {
-        device: machine::device(settings.device),
+        device: beginning.device,
         seed: settings.seed,
         threads,
         cores,

@@ -104,7 +104,7 @@ pub(crate) fn attempt_in(
     let mut options = ein_exec::Options {
         threads: sites as usize,
         base: program.base.clone(),
-        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()))
+        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()).unwrap())
     };
     change(&mut session, &mut options);
     let report: Report = train_in_process(&session, sites, &options, &watch)?;
