@@ -73,6 +73,12 @@ fn the_loops_of_the_examples_are_these() {
     }
 }
 
+#[test]
+fn what_a_gpu_would_run_of_attention_is_this() {
+    let text = einc(&["plan", "examples/attention.ein", "--kernels=cuda"]).success();
+    insta::assert_snapshot!("attention_cuda", text.stdout);
+}
+
 /// A program whose data are elsewhere, so that something moves.
 fn product() -> &'static str {
     static FILE: OnceLock<(tempfile::TempDir, String)> = OnceLock::new();

@@ -9,6 +9,8 @@
 use crate::arguments::DeviceKind;
 use crate::failure::Failure;
 use ein_device::Device;
+use ein_plan::Plan;
+use einc_core::pipeline::report::PlanReport;
 use einc_diag::Diagnostic;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::{env, fs, sync::Arc, thread};
@@ -49,6 +51,12 @@ pub fn device(kind: DeviceKind) -> Result<Arc<dyn Device>, Failure> {
             ])
         }),
     }
+}
+
+/// The functions that a GPU runs of a plan, and what is left to the cores.
+pub fn kernels_of_gpu(report: &PlanReport) -> String {
+    let plan: Plan = (report.kernels.parse()).expect("the text of a plan reads back");
+    ein_cuda::listing(&plan)
 }
 
 /// Memory of this process, in bytes, as the kernel counts it.

@@ -10,7 +10,7 @@
 use crate::helpers::{self, Copied};
 use crate::machine::{Argument, Machine};
 use crate::memory::{Elements, change, elements};
-use crate::text::{Parameter, Reason, text};
+use crate::text::{Parameter, Reason, scheduled};
 use crate::units::{Compiled, Units};
 use ein_array::Array;
 use ein_device::{
@@ -18,7 +18,7 @@ use ein_device::{
     Operand, Prepared, Span, prepared_as,
 };
 use ein_device_cpu::Cpu;
-use ein_plan::{Format, Kernel, KernelError, LoopKernel, LoopKind, Reduction, Update};
+use ein_plan::{Format, Kernel, KernelError, LoopKernel, Reduction, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -240,13 +240,9 @@ impl Device for Gpu {
         loops: &LoopKernel,
         deterministic: bool,
     ) -> Box<dyn Prepared> {
-        let text = match loops.kind {
-            LoopKind::Matmul(_) => Err(Reason::Product),
-            _ => text(kernel),
-        };
         Box::new(GpuKernel {
             kernel: kernel.clone(),
-            compiled: text.map(|text| self.units.announce(text)),
+            compiled: scheduled(kernel, loops).map(|text| self.units.announce(text)),
             on_cores: Cpu.prepare(kernel, loops, deterministic),
         })
     }

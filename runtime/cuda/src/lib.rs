@@ -4,7 +4,7 @@
 //! There is one so far, [`Emulated`]: the system's C++ compiler against a header that defines the threads of a block, their barriers and
 //! shuffles, and memory of which every access is checked. So what a GPU would be given is run and compared on machines that have none; no real
 //! GPU is driven yet. What has no text (library operations, matrix products, random sources) is computed on the cores, with copies.
-//! Must not know plans, keys or sites.
+//! [`listing()`] shows both for the steps of a plan. The rest must not know plans, keys or sites.
 //!
 //! ```text
 //! [i: 6, j: 4] f32 = a0[j, i]   ->   extern "C" __global__ void k0(ein::whole i0_start, …)   ->   results in the emulated GPU's memory
@@ -15,6 +15,7 @@ mod emulated;
 mod expression;
 mod function;
 mod helpers;
+mod listing;
 mod machine;
 mod memory;
 mod text;
@@ -22,8 +23,9 @@ mod units;
 
 pub use device::{Counts, Gpu};
 pub use emulated::Emulated;
+pub use listing::listing;
 pub use machine::{Address, Argument, Machine, Module};
-pub use text::{Meeting, Parameter, Reason, Text, prelude, text};
+pub use text::{Meeting, Parameter, Reason, Text, prelude, scheduled, text};
 
 use ein_device::Device;
 use std::sync::{Arc, OnceLock};

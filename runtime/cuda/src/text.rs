@@ -11,13 +11,16 @@
 use crate::expression::Expressions;
 use crate::function::{stored_type, value_type};
 use ein_plan::schedule::guard::dependencies;
-use ein_plan::{DType, Kernel, Node, NodeId, Reduction};
+use ein_plan::{DType, Kernel, LoopKernel, LoopKind, Node, NodeId, Reduction};
 use std::fmt::{self, Write};
 
 /// From so many terms on, a warp computes an output point.
 const WARP: u64 = 32;
 /// From so many terms on, a block does.
 const BLOCK: u64 = 2048;
+
+/// The most characters of a line of parameters.
+const WIDTH: usize = 140;
 
 /// Why a kernel is computed on the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,20 +145,39 @@ pub struct Text {
 impl Text {
     /// The function under a name.
     pub fn function(&self, name: &str) -> String {
-        let parameters = self.parameters.iter();
-        let parameters = parameters.map(|p| format!("{} {}", p.kind(), p.name()));
-        let parameters: Vec<String> = parameters.collect();
-        format!(
-            "extern \"C\" __global__ void {name}({}) {{\n{}}}\n",
-            parameters.join(", "),
-            self.body
-        )
+        let mut all = format!("extern \"C\" __global__ void {name}(");
+        let mut length = all.len();
+        for (number, parameter) in self.parameters.iter().enumerate() {
+            let text = format!("{} {}", parameter.kind(), parameter.name());
+            let comma = if number > 0 { "," } else { "" };
+            all += comma;
+            if length + text.len() > WIDTH {
+                all += "\n    ";
+                length = 4;
+            } else if number > 0 {
+                all.push(' ');
+            }
+            length += text.len() + 2;
+            all += &text;
+        }
+        all + ") {\n" + &self.body + "}\n"
     }
 }
 
 /// What stands in front of all functions: the part that is the same for every compiler.
 pub fn prelude() -> &'static str {
     include_str!("prelude.cuh")
+}
+
+/// The text of a kernel of a plan, unless something else than generated loops computes it.
+///
+/// # Errors
+/// Why it has none.
+pub fn scheduled(kernel: &Kernel, loops: &LoopKernel) -> Result<Text, Reason> {
+    match loops.kind {
+        LoopKind::Matmul(_) => Err(Reason::Product),
+        _ => text(kernel),
+    }
 }
 
 /// The text of a kernel.

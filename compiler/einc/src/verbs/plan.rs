@@ -12,7 +12,7 @@ use einc_core::pipeline::{self, report::PlanReport};
 use einc_diag::Diagnostic;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
-    exit,
+    exit, machine,
     purpose::Purpose,
     session::{self, ReportOptions},
     settings::Settings,
@@ -32,6 +32,7 @@ Examples:
   einc plan model.ein --sites 8 --compare           beside the best other plans, and why each lost
   einc plan model.ein --sites 8 --memory 8GiB       a plan that fits, or what is missing
   einc plan model.ein --kernels                     which loops compute each step, and why these
+  einc plan model.ein --kernels=cuda                what a GPU would run
   einc plan model.ein --format html -o plan.html    a page with the plan as a graph
   einc plan model.ein --format json -o plan.json    for programs; then, later:
   einc plan model.ein --diff plan.json              what changed")]
@@ -52,9 +53,10 @@ pub struct Arguments {
     /// Also show the best other plans, what each would cost and why it lost
     #[arg(long)]
     compare: bool,
-    /// Show the plan's own text instead: every kernel, which loops compute it, and why no others do
-    #[arg(long, conflicts_with_all = ["format", "compare", "explain_rewrites"])]
-    kernels: bool,
+    /// Show the plan's own text instead: every kernel, which loops compute it, and why no others do (`--kernels=cuda`: the CUDA C++ that a GPU
+    /// would run)
+    #[arg(long, value_enum, value_name = "FOR", num_args = 0..=1, require_equals = true, default_missing_value = "cpu", conflicts_with_all = ["format", "compare", "explain_rewrites"])]
+    kernels: Option<KernelsFor>,
     /// Also show every rewrite between the program and the plan
     #[arg(long)]
     explain_rewrites: bool,
@@ -75,6 +77,15 @@ enum Form {
     Dot,
     /// A page for a browser
     Html,
+}
+
+/// What runs the kernels that are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KernelsFor {
+    /// The processor: the plan, with the loops of each kernel
+    Cpu,
+    /// A GPU: the functions of CUDA C++ that `--device emulated` runs, and what is left to the cores
+    Cuda,
 }
 
 pub fn perform(arguments: Arguments) -> i32 {
@@ -115,7 +126,8 @@ pub fn perform(arguments: Arguments) -> i32 {
     }
     let text = match (&old, arguments.format) {
         (Some(old), _) => pipeline::diff::diff(old, &report),
-        (None, Form::Text) if arguments.kernels => report.kernels.clone(),
+        (None, Form::Text) if arguments.kernels == Some(KernelsFor::Cpu) => report.kernels.clone(),
+        (None, Form::Text) if arguments.kernels.is_some() => machine::kernels_of_gpu(&report),
         (None, Form::Text) => pipeline::explain(&report),
         (None, Form::Dot) => pipeline::dot::dot(&report),
         (None, Form::Html) => pipeline::html::html(&report),
