@@ -40,6 +40,11 @@ pub const LIBRARIES: &[Library] = &[
         text: include_str!("../optim.ein"),
     },
     Library {
+        path: "std.random",
+        name: "std/random.ein",
+        text: include_str!("../random.ein"),
+    },
+    Library {
         path: "std.schedule",
         name: "std/schedule.ein",
         text: include_str!("../schedule.ein"),
@@ -84,6 +89,7 @@ mod tests {
             "std.linalg",
             "std.nn",
             "std.optim",
+            "std.random",
             "std.schedule",
             "std.select",
             "std.stats"

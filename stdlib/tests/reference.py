@@ -528,6 +528,57 @@ def interp():
     return {"y": [at(x) for x in [-1, 0, 0.5, 1, 2.5, 4.5, 9]]}
 
 
+def gamma_cdf(a, x):
+    """The regularised lower incomplete gamma function, by its series."""
+    total, term, n = 0.0, math.exp(a * math.log(x) - x - math.lgamma(a + 1)), 0
+    while term > 1e-18 * total:
+        total += term
+        n += 1
+        term *= x / (a + n)
+    return total
+
+
+def drawn(*rows):
+    """Shares of draws below some places: those that are exact, and whether the ones that are drawn come near."""
+    rows = np.array(rows)
+    return {"cdf": rows, "near": np.ones(rows.shape)}
+
+
+def exponential():
+    return drawn([1 - math.exp(-r * x) for r in [2] for x in [0.01, 0.1, 0.5, 1, 3]], [1 - math.exp(-0.25 * x) for x in [0.01, 0.1, 0.5, 1, 3]])
+
+
+def categorical():
+    p = np.exp([0, 1, -1, 0.5, -3])
+    return {"share": p / p.sum(), "near": np.ones(5), "sure": [0, 1, 2, 3, 4]}
+
+
+def loggamma():
+    return drawn(*[[gamma_cdf(a, math.exp(y)) for y in [-60, -9, -2, 0.1, 1]] for a in [0.05, 1]])
+
+
+def gamma():
+    return drawn(*[[gamma_cdf(a, x / 2) for x in [0.5, 2, 5, 50, 70]] for a in [0.5, 2.5, 30]])
+
+
+def beta():
+    at = [0.01, 0.2, 0.5, 0.8, 0.99]
+    return drawn([2 / math.pi * math.asin(math.sqrt(x)) for x in at], [6 * x**2 - 8 * x**3 + 3 * x**4 for x in at])
+
+
+def dirichlet():
+    alpha = np.array([0.5, 2, 1.5])
+    mean = alpha / alpha.sum()
+    return {"expected": mean, "spread": mean * (1 - mean) / (alpha.sum() + 1), "near": np.ones((2, 3)), "sum_is_one": 1}
+
+
+def poisson():
+    def cdf(m, k):
+        return math.fsum(math.exp(j * math.log(m) - m - math.lgamma(j + 1)) for j in range(k + 1))
+    found = drawn(*[[cdf(m, k) for k in [0, 2, 5, 38, 45]] for m in [0.3, 4, 40]])
+    return {**found, "none": 0, "many": 1}
+
+
 if __name__ == "__main__":
     name = sys.argv[1]
     for output, values in globals().get(f"{name}_test", globals()[name])().items():

@@ -317,3 +317,81 @@ output count
         ]);
     }
 }
+
+#[test]
+fn scans_are_recurrences() {
+    let text = "dim T = 4
+input x: f64[T, 2] = iota
+input w: f64 = 0.5
+H[t, i] = scan[t < T](h: 10 * (i + 1.0), w * h[i] + x[t,i])
+run[t] = scan[t < T](s: 0.0, s + x[t,0])
+fn each(x[n, d]) -> y[n, d] { y[t, k] = scan[t < size(n)](h: x[0,k], max(h[k], x[t,k] - 3)) }
+most = each(x)
+loss = sum[i] H[3,i]
+g = grad(loss, w)
+at[i] = H[3,i]
+third[k] = most[2,k]
+output at; output run; output third; output g
+";
+    // w^4 h + w^3 x0 + w^2 x1 + w x2 + x3 of both columns at w = 1/2, and its derivative by w.
+    let expected = "at = [ 9.125 11.625]
+run = [ 0.  2.  6. 12.]
+third = [1. 2.]
+g = 29.75
+";
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn assertions_of_functions_look_at_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "input X: f32[3, 4] = iota
+input low: f32 = 0
+fn root(x[n], low) -> y[n] {
+  assert all[n] (x[n] >= low), \"root takes numbers from low on\"
+  y[n] = sqrt(x[n] - low)
+}
+Y[p, n] = root(X[p], low)[n]
+Z[p, n] = root(X[p], 100)[n]
+output Y
+";
+    let program = written(folder.path(), text);
+    for sites in SITES {
+        let start = |low: &str, more: &[&str]| {
+            let low = format!("low={low}");
+            let mut arguments = vec!["run", program.as_str(), "--sites", sites, "--input", &low];
+            arguments.extend(more);
+            einc(&arguments)
+        };
+        // What no output needs is not tested.
+        start("-1", &[]).success();
+        let stopped = start("1", &[]).fails_with(1);
+        assert_eq!(stopped.stdout, "");
+        stopped.says(&["E0727", "root takes numbers from low on", "p.ein:4"]);
+        start("-1", &["--show", "Z"])
+            .fails_with(1)
+            .says(&["root takes numbers"]);
+    }
+}
+
+#[test]
+fn whole_numbers_are_uniform() {
+    let text = "input die: i64[6000] = uniform(1, 7)
+input small: u8[1000] = uniform(250, 256)
+thrown[k < 8]: i64[8] = count[n] (die[n] == k)
+even[k] = i64(abs(thrown[k] - 1000) < 130)
+least = min[n] small[n]
+most = max[n] small[n]
+outside = thrown[0] + thrown[7]
+output even; output least; output most; output outside
+";
+    let found = printed(text);
+    for part in [
+        "even = [0 1 1 1 1 1 1 0]",
+        "least = 250",
+        "most = 255",
+        "outside = 0",
+    ] {
+        assert!(found.contains(part), "{part} is not in {found}");
+    }
+}

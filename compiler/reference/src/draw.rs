@@ -50,10 +50,13 @@ fn element(draw: &Draw<'_>, key: &[u8; 32], order: &[u64], number: u64) -> Scala
         Source::Numbers(values) => convert(values[number as usize], draw.dtype.compute()),
         Source::Permutation => whole(order[number as usize] as i64),
         Source::Uniform { lo, hi } => {
-            let value = lo + (hi - lo) * unit(first);
+            let above = (hi - lo) * unit(first);
             match draw.dtype.is_float() {
-                true => Scalar::Float(below(draw.dtype, value, *lo, *hi)),
-                false => real(value),
+                true => Scalar::Float(below(draw.dtype, lo + above, *lo, *hi)),
+                false if lo.fract() == 0.0 && hi.fract() == 0.0 => {
+                    whole(*lo as i64 + above.floor() as i64)
+                }
+                false => real(lo + above),
             }
         }
         Source::Normal { mean, std } => {

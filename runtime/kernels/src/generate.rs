@@ -87,6 +87,14 @@ pub fn generate_in_round(
                 to.copy_from_slice(&order[first as usize..][..to.len()]);
             });
         }
+        // What is added is a whole number, so that no rounding reaches `hi`.
+        Source::Uniform { lo, hi } if is_whole(dtype, *lo, *hi) => {
+            whole(&mut array, &place, |first, to| {
+                random(&key, first, to, |a, _| {
+                    *lo as i64 + ((hi - lo) * unit(a)) as i64
+                });
+            })
+        }
         Source::Uniform { lo, hi } => {
             let sure = surely_below(dtype, *hi);
             real(&mut array, &place, |first, to| {
@@ -258,6 +266,11 @@ fn random<V>(key: &[u8; 32], first: u64, to: &mut [V], f: impl Fn(u64, u64) -> V
         let (a, b) = (rng.next_u64(), rng.next_u64());
         *to = f(a, b);
     }
+}
+
+/// Returns whether whole numbers are drawn between whole ends.
+fn is_whole(dtype: DType, lo: f64, hi: f64) -> bool {
+    dtype.is_integer() && lo.fract() == 0.0 && hi.fract() == 0.0
 }
 
 /// Uniform in [0, 1), 53 bits.

@@ -206,8 +206,17 @@ fn uniform_values_stay_below_their_upper_end() {
             );
         }
     }
-    let whole = all(&Source::Uniform { lo: -2.0, hi: 3.0 }, DType::I32, 10_000);
-    assert!((-2..3).all(|n| whole.contains(&f64::from(n))) && !whole.contains(&3.0));
+    // Also near 2^52, where f64 has no fractions and a sum could round up to the end.
+    for lo in [-2.0, (1u64 << 52) as f64, -((1u64 << 52) as f64)] {
+        let whole = all(&Source::Uniform { lo, hi: lo + 5.0 }, DType::I64, 100_000);
+        for above in 0..5 {
+            let share = whole
+                .iter()
+                .filter(|n| **n == lo + f64::from(above))
+                .count();
+            assert!((19_000..21_000).contains(&share), "{lo} + {above}: {share}");
+        }
+    }
 }
 
 /// Programs give the same numbers for the same seed for ever: these may not be edited.

@@ -136,6 +136,7 @@ impl<'a> Checker<'a> {
             applied: None,
             block: context.scope.block,
             depth: context.scope.depth + 1,
+            floating: None,
         };
         let mut failed = false;
         let mut places = vec![];
@@ -174,6 +175,7 @@ impl<'a> Checker<'a> {
                 scope.locals.insert(&formal.name.text, binding);
             }
         }
+        scope.floating = self.floating_passed(&scope, callable);
         self.check_sizes(&scope, callable, later)?;
         let bindings = callable
             .formals
@@ -260,7 +262,7 @@ impl<'a> Checker<'a> {
             .get(&entity)
             .cloned()
             .unwrap_or_default();
-        let mut failed = false;
+        let (mut failed, asserted) = (false, self.built.asserts.len());
         for number in order {
             if scope.applied.is_some() && owned.contains(&number) {
                 continue;
@@ -277,7 +279,7 @@ impl<'a> Checker<'a> {
                     scope.locals.insert(&name.text, binding);
                 }
                 ItemKind::Assert { condition, message } => {
-                    self.assert_on_sizes(scope, (condition, message.as_ref()));
+                    self.assert_in_body(scope, (condition, message.as_ref()));
                 }
                 ItemKind::Const { target, ty, value } => {
                     let mut target = Target::local(target, ty.as_ref(), value, prefix);
@@ -292,7 +294,7 @@ impl<'a> Checker<'a> {
                     ..
                 }) => {
                     let target = targets.first()?;
-                    let state = self.state(scope, callable, target, ty.as_ref(), value);
+                    let state = self.state(scope, target, ty.as_ref(), value);
                     failed |= state.is_none();
                     let name = target.name.text.as_str();
                     scope.locals.insert(name, state.unwrap_or(Binding::Poison));
@@ -364,11 +366,12 @@ impl<'a> Checker<'a> {
         if failed {
             return None;
         }
-        callable
-            .results
-            .iter()
+        let results = callable.results.iter();
+        let results: Results = results
             .map(|result| scope.locals.get(result.name.text.as_str()).copied())
-            .collect()
+            .collect::<Option<_>>()?;
+        self.assertions_of(asserted, &results);
+        Some(results)
     }
 
     /// Returns the error for an argument with a fraction that the function may use as a size or position.

@@ -9,12 +9,14 @@
 use crate::einsum::Role;
 use crate::sema::{
     Checker,
-    definitions::tensors::Output,
-    expressions::arena::ExprId,
+    definitions::tensors::{Assertion, Output},
+    expressions::arena::{ExprId, Form, TensorRef, Ty},
     expressions::scope::{Binding, Scope},
     modules::instances::NoMember,
     resolve::names::{EntityId, EntityKind, Shape},
+    sizes::ranges::Open,
 };
+use ein_plan::{DType, Reduction};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Expr, ItemKind, Name, StringLiteral, output_name};
 use std::collections::{BTreeMap, HashSet};
@@ -48,7 +50,7 @@ impl<'a> Checker<'a> {
                         let scope = Scope::file(FileId(0));
                         let message = message.as_ref();
                         if let Some(value) = self.assert(&scope, (condition, message)) {
-                            self.assert_at_run(value, (condition, message));
+                            self.assert_at_run(value, (condition, message), None);
                         }
                     }
                 }
@@ -237,18 +239,73 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// An assertion in a body, which is for sizes alone.
-    pub(crate) fn assert_on_sizes(
+    /// An assertion in a body: in rounds on sizes alone, in a function also on data, for every value of the indices that it is called for.
+    pub(crate) fn assert_in_body(
         &mut self,
         scope: &Scope<'a>,
         (condition, message): (&'a Expr, Option<&'a StringLiteral>),
     ) {
-        if self.assert(scope, (condition, message)).is_some() {
+        let Some(value) = self.assert(scope, (condition, message)) else {
+            return;
+        };
+        if scope.block.is_some() {
             self.report.push(
-                Diagnostic::error("E0208", "an assertion on data in a body")
+                Diagnostic::error("E0208", "an assertion on data in rounds")
                     .at(condition.span, "this is not known before the run")
-                    .help("in a body `assert` is for dims, consts and sizes; make the value a result, and assert outside"),
+                    .help("in rounds `assert` is for dims, consts and sizes; make the value a state, and assert after the block"),
             );
+            return;
+        }
+        // Steps and definitions for sessions are evaluated without assertions.
+        if self.checks_all()
+            && let Some(value) = self.at_all_calls(value, condition.span)
+        {
+            self.assert_at_run(value, (condition, message), Some(vec![]));
+        }
+    }
+
+    /// Whether a truth value holds for every value of the indices that it depends on.
+    fn at_all_calls(&mut self, value: ExprId, span: Span) -> Option<ExprId> {
+        let vars = self.arena.free(value).to_vec();
+        if vars.is_empty() {
+            return Some(value);
+        }
+        let mut shape = vec![];
+        for var in &vars {
+            shape.push(self.extent(*var)?);
+        }
+        let name = self.instance_name(FileId(0), "assert.each");
+        let each = self.add_statement(name, value, vars, shape.clone(), span, Role::Hidden);
+        self.indices.open.push(Open::default());
+        let mut vars = vec![];
+        for (at, size) in shape.iter().enumerate() {
+            vars.push(self.fresh_var(format!("i{}", at + 1), size.clone(), span));
+        }
+        self.close();
+        let at = vars.iter().map(|var| self.index(*var)).collect();
+        let form = Form::Reduce {
+            reduction: Reduction::All,
+            vars,
+            guard: None,
+            body: self.element(each, at, DType::Bool),
+        };
+        Some(self.arena.add(form, Ty::Typed(DType::Bool)))
+    }
+
+    /// Notes of the assertions of a body, from the first of them on, what the call gives.
+    pub(crate) fn assertions_of(&mut self, first: usize, results: &[Binding]) {
+        let mut of = vec![];
+        for result in results {
+            match result {
+                Binding::Tensor(view) => of.push(view.tensor),
+                Binding::Scalar(value) => of.extend(self.tensors_in(*value)),
+                Binding::Instance(_) | Binding::Poison => {}
+            }
+        }
+        for assertion in &mut self.built.asserts[first..] {
+            if assertion.of.as_ref().is_some_and(Vec::is_empty) {
+                assertion.of = Some(of.clone());
+            }
         }
     }
 
@@ -257,6 +314,7 @@ impl<'a> Checker<'a> {
         &mut self,
         value: ExprId,
         (condition, message): (&'a Expr, Option<&'a StringLiteral>),
+        of: Option<Vec<TensorRef>>,
     ) {
         let span = condition.span;
         let name = format!("assert.{}", self.built.asserts.len() + 1);
@@ -269,7 +327,12 @@ impl<'a> Checker<'a> {
                 format!("`{}` does not hold", words.join(" "))
             }
         };
-        self.built.asserts.push((tensor, said, span));
+        self.built.asserts.push(Assertion {
+            value: tensor,
+            said,
+            span,
+            of,
+        });
     }
 
     pub(crate) fn assert_values(&mut self, scope: &Scope<'a>, condition: &'a Expr) -> String {

@@ -122,11 +122,14 @@ impl<'a> Checker<'a> {
                 }
                 ready(Source::Permutation)
             }
-            _ if !dtype.is_float() => wrong(self, "makes floating-point numbers"),
-            "uniform" => {
+            "uniform" if dtype != DType::Bool => {
                 let x = self.source_arguments(scope, name, arguments, &["lo", "hi"], span)?;
+                if dtype.is_integer() {
+                    self.whole_ends(dtype, (x[0], x[1]), span)?;
+                }
                 ready(Source::Uniform { lo: x[0], hi: x[1] })
             }
+            _ if !dtype.is_float() => wrong(self, "makes floating-point numbers"),
             "normal" => {
                 let x = self.source_arguments(scope, name, arguments, &["mean", "std"], span)?;
                 ready(Source::Normal {
@@ -157,6 +160,31 @@ impl<'a> Checker<'a> {
                 })
             }
         }
+    }
+
+    /// Checks the ends of a uniform source of integers: from `lo` to one less than `hi`.
+    fn whole_ends(&mut self, dtype: DType, (lo, hi): (f64, f64), span: Span) -> Option<()> {
+        let (least, most) = dtype.whole_range().unwrap_or((i64::MIN, i64::MAX));
+        // Beyond it f64, in which they are drawn, does not hold every whole number.
+        let reach = (1i64 << 53) as f64;
+        let low = (least as f64).max(-reach);
+        let high = (most as f64 + 1.0).min(reach);
+        let what = if lo.fract() != 0.0 || hi.fract() != 0.0 {
+            "whole numbers lie between whole ends"
+        } else if lo >= hi {
+            "no whole number lies between these ends"
+        } else if lo < low || hi > high || hi - lo > reach {
+            "not every number between these ends can be drawn"
+        } else {
+            return Some(());
+        };
+        self.report.push(
+            Diagnostic::error("E0207", format!("`uniform({lo}, {hi})` of {dtype}: {what}")).at(
+                span,
+                "gives numbers from the first to one less than the second",
+            ),
+        );
+        None
     }
 
     fn number_source(
@@ -312,7 +340,7 @@ impl<'a> Checker<'a> {
                     })
                 }
             },
-            (dtype, _) => dtype,
+            (dtype, _) => dtype.or(scope.floating),
         };
         let Some(dtype) = dtype else {
             self.report.push(

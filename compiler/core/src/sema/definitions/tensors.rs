@@ -95,6 +95,17 @@ impl Output {
     }
 }
 
+/// An assertion on data: a truth value that the run looks at before anything is given out.
+#[derive(Clone, Debug)]
+pub(crate) struct Assertion {
+    pub(crate) value: TensorRef,
+    /// What is said where it is false.
+    pub(crate) said: String,
+    pub(crate) span: Span,
+    /// Of one in a body: what the call gives. It is tested where an output needs any of these.
+    pub(crate) of: Option<Vec<TensorRef>>,
+}
+
 /// The parts of the program that have been made so far.
 #[derive(Default)]
 pub(crate) struct Built {
@@ -104,8 +115,7 @@ pub(crate) struct Built {
     pub(crate) drawn_in: HashMap<TensorRef, BlockId>,
     pub(crate) inputs: Vec<InputInfo>,
     pub(crate) outputs: Vec<Output>,
-    /// Truth values on data that must hold before anything is given out, with what is said where one does not.
-    pub(crate) asserts: Vec<(TensorRef, String, Span)>,
+    pub(crate) asserts: Vec<Assertion>,
     /// Expressions of the text with their places, if the task asks for tables.
     pub(crate) expressions: Vec<(Span, ExprId)>,
     /// True if a source has a number that is not known yet.

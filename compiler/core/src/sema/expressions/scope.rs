@@ -12,6 +12,7 @@ use crate::sema::{
     resolve::names::InstanceId,
     sizes::size::Size,
 };
+use ein_plan::DType;
 use einc_diag::{FileId, Span};
 use std::collections::BTreeMap;
 
@@ -69,6 +70,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) block: Option<BlockId>,
     /// How many calls deep.
     pub(crate) depth: usize,
+    /// The type of the first floating-point tensor that is passed: that of a source whose own is not written.
+    pub(crate) floating: Option<DType>,
 }
 
 impl Scope<'_> {
@@ -82,6 +85,7 @@ impl Scope<'_> {
             applied: None,
             block: None,
             depth: 0,
+            floating: None,
         }
     }
 }

@@ -9,7 +9,7 @@
 use crate::einsum::{Block, BlockId, Bound, Collected, LoopValue, Program, State, TensorId};
 use crate::sema::{
     Checker,
-    definitions::tensors::Definition,
+    definitions::tensors::{Assertion, Definition},
     expressions::arena::{ExprId, Form, TensorRef},
     lower::parts::number_of,
     rounds::block::Rounds,
@@ -23,9 +23,29 @@ impl Checker<'_> {
     /// Which tensors the outputs need.
     pub(crate) fn needed(&self) -> Vec<bool> {
         let outputs = self.built.outputs.iter().map(|output| output.tensor);
-        let asserts = self.built.asserts.iter().map(|(tensor, ..)| *tensor);
-        let outputs = outputs.chain(asserts);
-        self.reached(outputs.chain(self.training.step.rows).collect())
+        let mut open: Vec<TensorRef> = outputs.chain(self.training.step.rows).collect();
+        let mut left: Vec<&Assertion> = self.built.asserts.iter().collect();
+        loop {
+            let needed = self.reached(open.clone());
+            let is_needed = |assertion: &Assertion| match &assertion.of {
+                Some(of) => of.iter().any(|tensor| needed[tensor.0 as usize]),
+                None => true,
+            };
+            let (tested, others): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|assertion| is_needed(assertion));
+            if tested.is_empty() {
+                return needed;
+            }
+            open.extend(tested.iter().map(|assertion| assertion.value));
+            left = others;
+        }
+    }
+
+    /// The tensors that an expression reads, directly.
+    pub(crate) fn tensors_in(&self, root: ExprId) -> Vec<TensorRef> {
+        let mut reads = vec![];
+        self.read_in(root, &mut vec![false; self.arena.len()], &mut reads);
+        reads
     }
 
     /// The tensors that tensors are made of, and they themselves.

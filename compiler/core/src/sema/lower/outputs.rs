@@ -36,13 +36,19 @@ impl Checker<'_> {
                 origin: self.origin(output.span),
             });
         }
-        for (tensor, message, span) in &self.built.asserts {
+        for assertion in &self.built.asserts {
+            let tensor = match numbers.get(&assertion.value) {
+                Some(tensor) => *tensor,
+                // No output needs what it is about.
+                None if assertion.of.is_some() => continue,
+                None => return None,
+            };
             program.outputs.push(einsum::Output {
-                tensor: *numbers.get(tensor)?,
+                tensor,
                 replaces: None,
                 file: None,
-                asserts: Some(message.clone()),
-                origin: self.origin(*span),
+                asserts: Some(assertion.said.clone()),
+                origin: self.origin(assertion.span),
             });
         }
         Some(())

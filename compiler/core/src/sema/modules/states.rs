@@ -23,7 +23,6 @@ impl<'a> Checker<'a> {
     pub(crate) fn state(
         &mut self,
         scope: &Scope<'a>,
-        callable: Callable<'a>,
         target: &'a ast::Target,
         ty: Option<&'a Type>,
         value: &'a Expr,
@@ -38,7 +37,7 @@ impl<'a> Checker<'a> {
         local.infer = true;
         let binding = match (self.source_name(scope, value), ty) {
             (Some(_), None) => {
-                let dtype = self.state_type(scope, callable);
+                let dtype = scope.floating.unwrap_or(DType::F32);
                 self.define_source(scope, &local, Some(dtype), None)
             }
             _ => self.define(scope, local),
@@ -48,9 +47,13 @@ impl<'a> Checker<'a> {
         binding
     }
 
-    /// The type of a state whose own is not written: that of the first floating-point tensor that is passed.
-    fn state_type(&self, scope: &Scope<'a>, callable: Callable<'a>) -> DType {
-        let passed = callable.formals.iter().filter_map(|formal| {
+    /// The type of a source in a body whose own is not written: that of the first floating-point tensor that is passed.
+    pub(crate) fn floating_passed(
+        &self,
+        scope: &Scope<'a>,
+        callable: Callable<'a>,
+    ) -> Option<DType> {
+        let mut passed = callable.formals.iter().filter_map(|formal| {
             match scope.locals.get(formal.name.text.as_str()) {
                 Some(Binding::Tensor(view)) => {
                     Some(self.built.tensors[view.tensor.0 as usize].dtype)
@@ -58,10 +61,7 @@ impl<'a> Checker<'a> {
                 _ => None,
             }
         });
-        passed
-            .into_iter()
-            .find(|dtype| dtype.is_float())
-            .unwrap_or(DType::F32)
+        passed.find(|dtype| dtype.is_float())
     }
 
     /// The value of a state at the end of a step: checked here, computed in training only.

@@ -13,6 +13,7 @@ use crate::sema::{
     resolve::names::{EntityId, EntityKind, Found, Shape},
     resolve::static_scope::{Local, Meaning},
     resolve::walk::Walk,
+    rounds::scan::SCAN,
 };
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
@@ -159,10 +160,15 @@ impl<'a> Walk<'_, 'a> {
             return;
         }
         let ExprKind::Name(name) = &*callee.kind else {
-            self.fail(
-                Diagnostic::error("E0204", "only a name can be called")
+            let is_scan = matches!(&*base.kind, ExprKind::Name(name) if name == SCAN);
+            self.fail(match is_scan {
+                true => Diagnostic::error("E0204", "a scan has another form")
+                    .at(callee.span, "in this scan")
+                    .help("it is a right side of its own, with a counter, one state and its next value: `H[t, i] = scan[t < T](h: h0[i], 0.5 * h[i] + x[t,i])`")
+                    .help("rounds with several states, or that end early, are a `repeat`"),
+                false => Diagnostic::error("E0204", "only a name can be called")
                     .at(callee.span, "this is not a name"),
-            );
+            });
             return;
         };
         let entity = self.resolver.names.find(self.scope.file, name);

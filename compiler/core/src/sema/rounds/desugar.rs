@@ -8,7 +8,10 @@
 //! hs[t,n]: f32[T, N] = next h[n]   =>   `each hs`[n]: f32[N] = `next h`[n], noted: hs, dimension 0, size T
 //! ```
 
-use crate::sema::{SourceFile, Sources};
+use crate::sema::{
+    SourceFile, Sources,
+    rounds::scan::{has_scan, write_scans},
+};
 use einc_diag::Span;
 use einc_syntax::ast::{
     Expr, ExprKind, FunctionBody, Item, ItemKind, Name, Position, Role, Statement, Target, Type,
@@ -43,11 +46,13 @@ pub(crate) fn state_of(name: &str) -> Option<&str> {
 /// The files with rounds in simpler words, and what is collected.
 pub(crate) fn desugar(sources: &Sources) -> (Cow<'_, Sources>, Collections) {
     let mut collections = Collections::new();
-    if !sources.files.iter().any(|file| has_repeat(&file.ast.items)) {
+    let has_rounds = |items: &[Item]| has_repeat(items) || has_scan(items);
+    if !sources.files.iter().any(|file| has_rounds(&file.ast.items)) {
         return (Cow::Borrowed(sources), collections);
     }
     let mut own = sources.clone();
     for SourceFile { ast, .. } in &mut own.files {
+        write_scans(&mut ast.items);
         find_repeats(&mut ast.items, &mut collections);
     }
     (Cow::Owned(own), collections)

@@ -10,5 +10,6 @@ pub(crate) mod after;
 pub(crate) mod block;
 pub(crate) mod desugar;
 pub(crate) mod repeat;
+pub(crate) mod scan;
 pub(crate) mod states;
 pub(crate) mod unroll;

@@ -278,7 +278,7 @@ impl<'a> Checker<'a> {
                 size.map(|_| ())
             }
             ItemKind::Assert { condition, message } => {
-                self.assert_on_sizes(scope, (condition, message.as_ref()));
+                self.assert_in_body(scope, (condition, message.as_ref()));
                 Some(())
             }
             ItemKind::Const { target, ty, value } => {
