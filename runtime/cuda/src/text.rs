@@ -10,7 +10,6 @@
 
 use crate::expression::Expressions;
 use crate::function::{stored_type, value_type};
-use ein_plan::schedule::guard::dependencies;
 use ein_plan::{DType, Kernel, LoopKernel, LoopKind, Node, NodeId, Reduction};
 use std::fmt::{self, Write};
 
@@ -204,7 +203,7 @@ pub fn text(kernel: &Kernel) -> Result<Text, Reason> {
     let writer = Writer {
         kernel,
         expressions: Expressions::new(kernel),
-        depends: dependencies(&kernel.graph),
+        depends: kernel.graph.dependencies(),
         rank,
         outputs: counter(outputs),
         terms: counter(terms),

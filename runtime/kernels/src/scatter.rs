@@ -21,7 +21,7 @@ use crate::math::{max_nan, min_nan};
 use crate::program::{Program, Request};
 use crate::segment::Segment;
 use ein_array::Array;
-use ein_plan::schedule::guard::{Solved, bounded, dependencies, solved};
+use ein_plan::schedule::guard::{Solved, bounded, solved};
 use ein_plan::{DType, IndexId, Kernel, NodeId, Reduction};
 use lines::Lines;
 use rayon::prelude::*;
@@ -85,7 +85,7 @@ pub(crate) fn run(
         apart: false,
     });
     // Whether the last dimension of a strip is a run of the output.
-    let depends = dependencies(&graph);
+    let depends = graph.dependencies();
     let runs = program.nest.strip.last().is_some_and(|last| {
         let fixed = |(_, place): &(usize, NodeId)| depends[place.0 as usize] >> last & 1 == 0;
         strides[*last] == 1 && *last < rank && solved.places.iter().all(fixed)

@@ -135,6 +135,35 @@ impl Graph {
         })
     }
 
+    /// By node: the indices that it depends on, bit by bit. All indices from the 128th on share the last bit.
+    pub fn dependencies(&self) -> Vec<u128> {
+        let mut depends: Vec<u128> = Vec::with_capacity(self.len());
+        for (node, _) in &self.nodes {
+            let own = match node {
+                Node::Index(index) => 1 << index.0.min(127),
+                _ => 0,
+            };
+            let arguments = node.arguments();
+            depends.push(arguments.fold(own, |set, argument| set | depends[argument.0 as usize]));
+        }
+        depends
+    }
+
+    /// Adds the nodes of another graph and returns, by node of that graph, where each is here. `place` gets every node's number there, the
+    /// node with its arguments as they are here, and its type; it adds the node, or gives another one in its place.
+    pub fn append(
+        &mut self,
+        other: &Graph,
+        mut place: impl FnMut(&mut Graph, NodeId, Node, DType) -> NodeId,
+    ) -> Vec<NodeId> {
+        let mut moved: Vec<NodeId> = Vec::with_capacity(other.len());
+        for (id, node, dtype) in other.iter() {
+            let node = node.map(|argument| moved[argument.0 as usize]);
+            moved.push(place(self, id, node, dtype));
+        }
+        moved
+    }
+
     /// Number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -252,6 +281,32 @@ impl Kernel {
         self.graph = graph;
         self
     }
+
+    /// The kernel with its expressions made anew, node by node, as [`Graph::append`] says. What `place` needs more operands or indices for is
+    /// the caller's to add.
+    #[must_use]
+    pub fn rewritten(
+        mut self,
+        place: impl FnMut(&mut Graph, NodeId, Node, DType) -> NodeId,
+    ) -> Kernel {
+        let mut graph = Graph::default();
+        let moved = graph.append(&self.graph, place);
+        self.root = moved[self.root.0 as usize];
+        self.guard = self.guard.map(|guard| moved[guard.0 as usize]);
+        self.graph = graph;
+        self
+    }
+
+    /// Leaves out the points where a condition, a node of the kernel, is false.
+    pub fn restrict(&mut self, condition: NodeId) {
+        self.guard = Some(match self.guard {
+            None => condition,
+            Some(guard) => {
+                let both = Node::Apply(Function::And, vec![guard, condition]);
+                self.graph.add(both, DType::Bool)
+            }
+        });
+    }
 }
 
 impl Graph {
@@ -276,7 +331,7 @@ impl Graph {
 }
 
 /// A position as an affine form over indices: `constant + Σ coefficient · index`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Affine {
     /// The constant term.
     pub constant: i64,

@@ -41,6 +41,16 @@ impl Kernel {
 }
 
 impl Plan {
+    /// The relation whose arrays a step changes in place: it gives that relation back but for single points, and nobody
+    /// reads it afterwards.
+    pub fn in_place(&self, step: &Step) -> Option<RelationId> {
+        let Operation::LocalJoin { kernel, .. } = &step.operation else {
+            return None;
+        };
+        let update = self.kernels.get(kernel.0 as usize)?.update()?;
+        self.replaces(step, update.operand)
+    }
+
     /// The relation that an operand of a step is, if the result lies just like it and nobody reads it afterwards.
     pub fn replaces(&self, step: &Step, operand: u32) -> Option<RelationId> {
         let relation = self.lies_like(step, operand)?;

@@ -11,9 +11,7 @@
 
 use crate::dtype::{DType, Scalar};
 use crate::function::Function;
-use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel, Node, NodeId};
-use crate::plan::{Operation, Plan, Step};
 use serde::{Deserialize, Serialize};
 
 /// A whole number that is the same at all points.
@@ -134,18 +132,6 @@ impl Kernel {
             }
             _ => None,
         }
-    }
-}
-
-impl Plan {
-    /// The relation whose arrays a step changes in place: it gives that relation back but for single points, and nobody
-    /// reads it afterwards.
-    pub fn in_place(&self, step: &Step) -> Option<RelationId> {
-        let Operation::LocalJoin { kernel, .. } = &step.operation else {
-            return None;
-        };
-        let update = self.kernels.get(kernel.0 as usize)?.update()?;
-        self.replaces(step, update.operand)
     }
 }
 

@@ -201,17 +201,7 @@ impl Kernel {
         if self.reduction != Some(Reduction::Sum) {
             return false;
         }
-        let mut depends: Vec<u128> = vec![];
-        for (_, node, _) in self.graph.iter() {
-            let own = match node {
-                Node::Index(index) => 1u128.checked_shl(index.0).unwrap_or(0),
-                _ => 0,
-            };
-            depends.push(
-                node.arguments()
-                    .fold(own, |mask, a| mask | depends[a.0 as usize]),
-            );
-        }
+        let depends = self.graph.dependencies();
         let output = 1u128
             .checked_shl(self.output_rank)
             .map_or(u128::MAX, |bit| bit - 1);

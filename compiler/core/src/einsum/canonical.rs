@@ -8,7 +8,7 @@
 //! ```
 
 use super::{Definition, Program, TensorId};
-use ein_plan::{Graph, Kernel, Node, NodeId};
+use ein_plan::{Kernel, Node};
 
 impl Program {
     /// Brings every statement into canonical form.
@@ -49,18 +49,11 @@ pub fn statement(kernel: Kernel, operands: &[TensorId]) -> (Kernel, Vec<TensorId
 }
 
 /// Renumbers the operands that a kernel reads.
-fn renumbered(mut kernel: Kernel, number: impl Fn(u32) -> u32) -> Kernel {
-    let mut graph = Graph::default();
-    let mut moved: Vec<NodeId> = Vec::with_capacity(kernel.graph.len());
-    for (_, node, dtype) in kernel.graph.iter() {
-        let mut node = node.map(|argument| moved[argument.0 as usize]);
+fn renumbered(kernel: Kernel, number: impl Fn(u32) -> u32) -> Kernel {
+    kernel.rewritten(|graph, _, mut node, dtype| {
         if let Node::Read { operand, .. } = &mut node {
             *operand = number(*operand);
         }
-        moved.push(graph.add(node, dtype));
-    }
-    kernel.root = moved[kernel.root.0 as usize];
-    kernel.guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
-    kernel.graph = graph;
-    kernel
+        graph.add(node, dtype)
+    })
 }

@@ -11,7 +11,7 @@
 //! ```
 
 use super::canonical::statement;
-use super::{Definition, Program, Role, Tensor, TensorId};
+use super::{Definition, Program, Rewriting, Role, Tensor, TensorId};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, ListColumn, Node, NodeId, Operand, Reduction,
     Source,
@@ -31,42 +31,39 @@ pub fn is_sparse(shape: &[u64], listed: u64) -> bool {
 /// Returns the program in which sums over these inputs (name and number of listed elements) read lists, where they can.
 #[must_use]
 pub fn with_lists(program: &Program, listed: &BTreeMap<String, u64>) -> Program {
-    let mut result = Program {
-        tensors: vec![],
-        ..program.clone()
-    };
-    let mut moved: Vec<TensorId> = vec![];
+    let mut rewriting = Rewriting::of(program);
     let mut lists: BTreeMap<TensorId, List> = BTreeMap::new();
-    for tensor in &program.tensors {
-        let mut tensor = tensor.clone();
+    for (old, tensor) in (0..).map(TensorId).zip(&program.tensors) {
+        let mut tensor = rewriting.copy(tensor);
         if let Definition::Statement { kernel, operands } = &mut tensor.definition {
-            for operand in operands.iter_mut() {
-                *operand = moved[operand.0 as usize];
-            }
             while let Some((operand, list)) = sum_over_list(kernel, operands, &lists) {
                 (*kernel, *operands) = over_list(kernel, operands, operand, list);
             }
         }
-        let id = TensorId(result.tensors.len() as u32);
         let count = listed
             .get(&tensor.name)
             .filter(|_| tensor.role == Role::Input);
         let of = count
             .filter(|count| is_sparse(&tensor.shape, **count))
             .copied();
-        moved.push(id);
-        let list = of.and_then(|count| List::of(&tensor, count, id));
-        result.tensors.push(tensor);
-        if let Some((list, columns)) = list {
-            result.tensors.extend(columns);
-            lists.insert(id, list);
+        let columns = of.and_then(|count| Some((count, columns(&tensor, count)?)));
+        let dtype = tensor.dtype;
+        let id = rewriting.place(old, tensor);
+        if let Some((count, columns)) = columns {
+            let mut columns = columns.into_iter().map(|column| rewriting.add(column));
+            let list = columns.next().map(|values| List {
+                count,
+                dtype,
+                values,
+                positions: columns.collect(),
+            });
+            lists.extend(list.map(|list| (id, list)));
         }
     }
     if lists.is_empty() {
         return program.clone();
     }
-    result.rename_ends(|id: &mut TensorId| *id = moved[id.0 as usize]);
-    result.needed()
+    rewriting.finish().needed()
 }
 
 /// The list of a tensor.
@@ -78,42 +75,34 @@ struct List {
     positions: Vec<TensorId>,
 }
 
-impl List {
-    /// The list of an input, with the tensors that it consists of, which stand behind the input.
-    fn of(tensor: &Tensor, count: u64, id: TensorId) -> Option<(List, Vec<Tensor>)> {
-        let file = match &tensor.definition {
-            Definition::Source(Source::Load(file)) => Some(file.clone()),
-            Definition::Source(Source::Unbound) => None,
-            _ => return None,
-        };
-        let column = |name: String, dtype, column| Tensor {
-            name: format!("{}.{name}", tensor.name),
-            dtype,
-            shape: vec![count],
-            role: Role::Hidden,
-            definition: Definition::Source(Source::Listed {
-                tensor: tensor.name.clone(),
-                file: file.clone(),
-                dtype: tensor.dtype,
-                column,
-            }),
-            block: None,
-            origin: tensor.origin,
-        };
-        let mut columns = vec![column("values".into(), tensor.dtype, ListColumn::Values)];
-        let rank = tensor.shape.len() as u32;
-        for dim in 0..rank {
-            let name = format!("at{dim}");
-            columns.push(column(name, DType::I64, ListColumn::Positions(dim)));
-        }
-        let list = List {
-            count,
+/// The tensors that the list of an input consists of: the values, and the positions along each dimension.
+fn columns(tensor: &Tensor, count: u64) -> Option<Vec<Tensor>> {
+    let file = match &tensor.definition {
+        Definition::Source(Source::Load(file)) => Some(file.clone()),
+        Definition::Source(Source::Unbound) => None,
+        _ => return None,
+    };
+    let column = |name: String, dtype, column| Tensor {
+        name: format!("{}.{name}", tensor.name),
+        dtype,
+        shape: vec![count],
+        role: Role::Hidden,
+        definition: Definition::Source(Source::Listed {
+            tensor: tensor.name.clone(),
+            file: file.clone(),
             dtype: tensor.dtype,
-            values: TensorId(id.0 + 1),
-            positions: (0..rank).map(|dim| TensorId(id.0 + 2 + dim)).collect(),
-        };
-        Some((list, columns))
+            column,
+        }),
+        block: None,
+        origin: tensor.origin,
+    };
+    let mut columns = vec![column("values".into(), tensor.dtype, ListColumn::Values)];
+    let rank = tensor.shape.len() as u32;
+    for dim in 0..rank {
+        let name = format!("at{dim}");
+        columns.push(column(name, DType::I64, ListColumn::Positions(dim)));
     }
+    Some(columns)
 }
 
 /// The operand of a kernel over whose list it can sum: it is read once, as a factor of the sum, at indices that all differ.
@@ -195,7 +184,7 @@ fn over_list(
     let entry = IndexId(kernel.output_rank);
     let mut indices = outer.to_vec();
     indices.push(Index {
-        name: fresh(&kernel.indices),
+        name: free_index(&kernel.indices),
         extent: list.count,
     });
     let mut numbers: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();
@@ -227,19 +216,15 @@ fn over_list(
     let positions: Vec<NodeId> = (list.positions.iter())
         .map(|tensor| column(&mut graph, *tensor, DType::I64))
         .collect();
-    let mut moved: Vec<NodeId> = vec![];
-    for (_, node, dtype) in kernel.graph.iter() {
-        let listed = |index: &IndexId| own.iter().position(|own| own == index);
-        let new = match node {
-            Node::Read { operand: read, .. } if *read == operand => values,
-            Node::Index(index) => match listed(index) {
-                Some(dim) => positions[dim],
-                None => graph.add(Node::Index(numbers[index.0 as usize]), dtype),
-            },
-            other => graph.add(other.map(|argument| moved[argument.0 as usize]), dtype),
-        };
-        moved.push(new);
-    }
+    let listed = |index: IndexId| own.iter().position(|own| *own == index);
+    let moved = graph.append(&kernel.graph, |graph, _, node, dtype| match node {
+        Node::Read { operand: read, .. } if read == operand => values,
+        Node::Index(index) => match listed(index) {
+            Some(dim) => positions[dim],
+            None => graph.add(Node::Index(numbers[index.0 as usize]), dtype),
+        },
+        node => graph.add(node, dtype),
+    });
     let mut guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
     for (index, position) in own.iter().zip(&positions) {
         if index.0 >= kernel.output_rank {
@@ -270,7 +255,7 @@ fn over_list(
 }
 
 /// A name that no index has.
-fn fresh(indices: &[Index]) -> String {
+fn free_index(indices: &[Index]) -> String {
     let taken = |name: &str| indices.iter().any(|index| index.name == name);
     let numbered = (1..).map(|number| format!("e{number}"));
     let mut names = std::iter::once("e".to_owned()).chain(numbered);

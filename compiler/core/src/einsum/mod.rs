@@ -19,6 +19,7 @@ mod needed;
 pub mod parse;
 pub mod print;
 pub mod random;
+mod rewriting;
 pub mod scalar;
 mod special;
 pub(crate) mod values;
@@ -26,6 +27,7 @@ pub mod verify;
 
 pub use blocks::{Block, BlockId, Bound, Collected, Item, LoopValue, Nest, State};
 pub use listed::{SPARSE, is_sparse, with_lists};
+pub use rewriting::Rewriting;
 
 use ein_plan::{DType, Kernel, Origin, Source};
 

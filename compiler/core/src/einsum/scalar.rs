@@ -131,30 +131,12 @@ fn whole(function: Function, a: i64, b: i64, dtype: DType) -> Result<i64, NoValu
         Function::Sub => a.wrapping_sub(b),
         Function::Mul => a.wrapping_mul(b),
         Function::FloorDiv | Function::Rem if b == 0 => return Err(NoValue::DivisionByZero),
-        Function::FloorDiv => {
-            let exact = a.wrapping_rem(b) == 0 || (a < 0) == (b < 0);
-            a.wrapping_div(b).wrapping_sub(i64::from(!exact))
-        }
-        Function::Rem => {
-            let rest = a.wrapping_rem(b);
-            let same_sign = rest == 0 || (rest < 0) == (b < 0);
-            if same_sign { rest } else { rest + b }
-        }
+        Function::FloorDiv => floor_quotient(a, b),
+        Function::Rem => remainder(a, b),
         Function::Pow if b < 0 => return Err(NoValue::NegativePower),
         Function::Within if !(0..b).contains(&a) => return Err(NoValue::NotWithin(a, b)),
         Function::Within => a,
-        Function::Pow => {
-            // Wrapping products of n factors depend on n only through repeated squares.
-            let (mut power, mut square, mut left) = (1i64, a, b);
-            while left > 0 {
-                if left % 2 == 1 {
-                    power = power.wrapping_mul(square);
-                }
-                square = square.wrapping_mul(square);
-                left /= 2;
-            }
-            power
-        }
+        Function::Pow => power(a, b),
         Function::BitAnd => a & b,
         Function::BitOr => a | b,
         Function::BitXor => a ^ b,
@@ -228,6 +210,32 @@ fn whole(function: Function, a: i64, b: i64, dtype: DType) -> Result<i64, NoValu
         | Function::Topk
         | Function::Lu => not_of(function, "whole numbers"),
     })
+}
+
+/// The quotient, rounded down; of the lowest number and -1, that wraps.
+fn floor_quotient(a: i64, b: i64) -> i64 {
+    let exact = a.wrapping_rem(b) == 0 || (a < 0) == (b < 0);
+    a.wrapping_div(b).wrapping_sub(i64::from(!exact))
+}
+
+/// What the quotient rounded down leaves: it has the sign of `b`.
+fn remainder(a: i64, b: i64) -> i64 {
+    let rest = a.wrapping_rem(b);
+    let same_sign = rest == 0 || (rest < 0) == (b < 0);
+    if same_sign { rest } else { rest + b }
+}
+
+/// The product of `exponent` factors, which wraps: it depends on their number only through repeated squares.
+fn power(base: i64, exponent: i64) -> i64 {
+    let (mut power, mut square, mut left) = (1i64, base, exponent);
+    while left > 0 {
+        if left % 2 == 1 {
+            power = power.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        left /= 2;
+    }
+    power
 }
 
 fn real(function: Function, a: f64, b: f64) -> f64 {

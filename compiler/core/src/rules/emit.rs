@@ -77,7 +77,7 @@ pub(super) fn statement(
     let together = build(false)?;
     let whole = matches!(term.head, Head::Whole(..));
     // What a matrix product can take in is best left there.
-    if whole || term.reduction.is_none() || price::is_product(&together.kernel) {
+    if whole || term.reduction.is_none() || price::is_priced_as_product(&together.kernel) {
         return Some(together);
     }
     build(true)

@@ -89,20 +89,11 @@ pub(super) fn free_indices(graph: &Expressions, root: NodeId) -> Vec<IndexId> {
 }
 
 /// Renumbers the indices of a kernel.
-pub(super) fn renamed(mut kernel: Kernel, number: &dyn Fn(IndexId) -> IndexId) -> Kernel {
-    let mut graph = Expressions::default();
-    let mut moved: Vec<NodeId> = vec![];
-    for (_, node, dtype) in kernel.graph.iter() {
-        let node = match node {
-            Node::Index(index) => Node::Index(number(*index)),
-            node => node.map(|a| moved[a.0 as usize]),
-        };
-        moved.push(graph.add(node, dtype));
-    }
-    kernel.root = moved[kernel.root.0 as usize];
-    kernel.guard = kernel.guard.map(|g| moved[g.0 as usize]);
-    kernel.graph = graph;
-    kernel
+pub(super) fn renamed(kernel: Kernel, number: &dyn Fn(IndexId) -> IndexId) -> Kernel {
+    kernel.rewritten(|graph, _, node, dtype| match node {
+        Node::Index(index) => graph.add(Node::Index(number(index)), dtype),
+        node => graph.add(node, dtype),
+    })
 }
 
 /// The kernel whose output dimension `order[d]` is dimension `d` of this one's.
@@ -125,10 +116,7 @@ pub(super) fn permute_operands(kernel: &Kernel, orders: &[Vec<u32>]) -> Kernel {
             operand.shape[*to as usize] = shape[from];
         }
     }
-    let mut graph = Expressions::default();
-    let mut moved: Vec<NodeId> = vec![];
-    for (_, node, dtype) in kernel.graph.iter() {
-        let mut node = node.map(|a| moved[a.0 as usize]);
+    result.rewritten(|graph, _, mut node, dtype| {
         if let Node::Read {
             operand, positions, ..
         } = &mut node
@@ -138,10 +126,6 @@ pub(super) fn permute_operands(kernel: &Kernel, orders: &[Vec<u32>]) -> Kernel {
                 positions[*to as usize] = old[from];
             }
         }
-        moved.push(graph.add(node, dtype));
-    }
-    result.root = moved[kernel.root.0 as usize];
-    result.guard = kernel.guard.map(|g| moved[g.0 as usize]);
-    result.graph = graph;
-    result
+        graph.add(node, dtype)
+    })
 }

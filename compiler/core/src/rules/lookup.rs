@@ -11,11 +11,10 @@
 //! ```
 
 use super::{Alternative, RuleInfo, RuleUse, price};
-use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
+use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
 };
-use std::collections::HashSet;
 
 const NAME: &str = "lookup-at-owner";
 
@@ -45,30 +44,21 @@ pub fn expand(
     if disabled.iter().any(|name| name == NAME) {
         return None;
     }
-    let mut rewriting = Rewriting {
-        names: program.tensors.iter().map(|t| t.name.clone()).collect(),
-        result: Program {
-            tensors: vec![],
-            ..program.clone()
-        },
-        moved: vec![TensorId::UNKNOWN; program.tensors.len()],
+    let mut looking = LookingUp {
+        rewriting: Rewriting::of(program),
         known: vec![],
         rules: vec![],
     };
     for at in 0..program.tensors.len() {
-        rewriting.tensor(program, at, is_wanted);
+        looking.tensor(program, at, is_wanted);
     }
-    let Rewriting {
-        mut result,
-        moved,
-        rules,
-        ..
-    } = rewriting;
+    let LookingUp {
+        rewriting, rules, ..
+    } = looking;
     if rules.is_empty() {
         return None;
     }
-    result.rename_ends(|id: &mut TensorId| *id = moved[id.0 as usize]);
-    let result = result.arranged()?.canonical();
+    let result = rewriting.finish().arranged()?.canonical();
     let price = price::program(&result);
     Some(Alternative {
         work: price.score(),
@@ -178,105 +168,90 @@ fn always_read(kernel: &Kernel) -> Vec<bool> {
     always
 }
 
-struct Rewriting {
-    names: HashSet<String>,
-    result: Program,
-    /// By tensor of the old program: the new one.
-    moved: Vec<TensorId>,
+struct LookingUp {
+    rewriting: Rewriting,
     /// Look-ups that are there already.
     known: Vec<(Kernel, Vec<TensorId>, TensorId)>,
     rules: Vec<RuleUse>,
 }
 
-impl Rewriting {
+impl LookingUp {
     fn tensor(&mut self, program: &Program, at: usize, is_wanted: &dyn Fn(TensorId) -> bool) {
-        let mut tensor = program.tensors[at].clone();
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
-            let mut reads = candidates(program, kernel, operands);
+        let old = &program.tensors[at];
+        let mut tensor = self.rewriting.copy(old);
+        let mut reads = vec![];
+        if let Definition::Statement { kernel, operands } = &old.definition {
+            reads = candidates(program, kernel, operands);
             reads.retain(|read| match kernel.graph.node(*read) {
                 Node::Read { operand, .. } => is_wanted(operands[*operand as usize]),
                 _ => false,
             });
-            for operand in operands.iter_mut() {
-                *operand = self.moved[operand.0 as usize];
-            }
-            if !reads.is_empty() {
-                match whole(kernel, &reads, &tensor.shape, tensor.dtype) {
-                    Some((operand, positions)) => {
-                        let all: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();
-                        let table = self.result.tensor(operands[operand as usize]);
-                        let shape = (table.shape.clone(), table.dtype);
-                        *kernel = looking(kernel, (operand, &positions), &all, shape);
-                        (*kernel, *operands) = canonical::statement(kernel.clone(), operands);
-                    }
-                    None => self.statement(kernel, operands, &reads, &program.tensors[at]),
+        }
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition
+            && !reads.is_empty()
+        {
+            (*kernel, *operands) = match whole(kernel, &reads, &tensor.shape, tensor.dtype) {
+                Some((operand, positions)) => {
+                    let all: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();
+                    let table = self.rewriting.result().tensor(operands[operand as usize]);
+                    let shape = (table.shape.clone(), table.dtype);
+                    let kernel = looking(kernel, (operand, &positions), &all, shape);
+                    canonical::statement(kernel, operands)
                 }
-                self.rules.push(RuleUse {
-                    rule: NAME,
-                    tensor: tensor.name.clone(),
-                    before: program.tensor_text(&program.tensors[at]),
-                    after: String::new(),
-                });
-            }
+                None => self.statement(kernel, operands, &reads, old),
+            };
         }
-        let id = self.push(tensor);
-        self.moved[at] = id;
-        if let Some(rule) = self.rules.last_mut().filter(|rule| rule.after.is_empty()) {
-            rule.after = self.result.tensor_text(self.result.tensor(id));
+        let id = self.rewriting.place(TensorId(at as u32), tensor);
+        if !reads.is_empty() {
+            let result = self.rewriting.result();
+            self.rules.push(RuleUse {
+                rule: NAME,
+                tensor: old.name.clone(),
+                before: program.tensor_text(old),
+                after: result.tensor_text(result.tensor(id)),
+            });
         }
-    }
-
-    fn push(&mut self, tensor: Tensor) -> TensorId {
-        let id = TensorId(self.result.tensors.len() as u32);
-        self.result.tensors.push(tensor);
-        id
     }
 
     /// Gives a statement look-ups of their own in place of these reads.
     fn statement(
         &mut self,
-        kernel: &mut Kernel,
-        operands: &mut Vec<TensorId>,
+        kernel: &Kernel,
+        operands: &[TensorId],
         reads: &[NodeId],
         of: &Tensor,
-    ) {
-        let old = kernel.clone();
-        let mut graph = Graph::default();
-        let mut moved: Vec<NodeId> = vec![];
-        for (id, node, dtype) in old.graph.iter() {
-            let mut node = node.map(|argument| moved[argument.0 as usize]);
+    ) -> (Kernel, Vec<TensorId>) {
+        let mut operands = operands.to_vec();
+        let mut described = kernel.operands.clone();
+        let mut rewritten = kernel.clone().rewritten(|graph, id, mut node, dtype| {
             if let Node::Read {
                 operand, positions, ..
             } = &mut node
                 && reads.contains(&id)
             {
-                let indices = indices_of(
-                    &Kernel {
-                        graph: graph.clone(),
-                        ..old.clone()
-                    },
-                    positions,
-                );
-                kernel.graph = graph;
-                let found = self.lookup(kernel, operands, (*operand, positions), &indices, of);
-                graph = std::mem::take(&mut kernel.graph);
-                let described = self.result.tensor(found);
-                kernel.operands.push(Operand {
-                    columns: vec![described.dtype],
-                    shape: described.shape.clone(),
+                // A position may itself be looked up: it is as the new graph has it.
+                let so_far = Kernel {
+                    operands: described.clone(),
+                    graph: graph.clone(),
+                    ..kernel.clone()
+                };
+                let indices = indices_of(&so_far, positions);
+                let found = self.lookup(&so_far, &operands, (*operand, positions), &indices, of);
+                let tensor = self.rewriting.result().tensor(found);
+                described.push(Operand {
+                    columns: vec![tensor.dtype],
+                    shape: tensor.shape.clone(),
                 });
+                *operand = operands.len() as u32;
                 operands.push(found);
-                *operand = operands.len() as u32 - 1;
                 let at = indices.iter();
                 let at = at.map(|index| graph.add(Node::Index(*index), DType::I64));
                 *positions = at.collect();
             }
-            moved.push(graph.add(node, dtype));
-        }
-        kernel.graph = graph;
-        kernel.root = moved[kernel.root.0 as usize];
-        kernel.guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
-        (*kernel, *operands) = canonical::statement(kernel.clone(), operands);
+            graph.add(node, dtype)
+        });
+        rewritten.operands = described;
+        canonical::statement(rewritten, &operands)
     }
 
     /// The tensor of what a read takes: its dimensions are the indices that the positions depend on. The positions are
@@ -289,8 +264,11 @@ impl Rewriting {
         indices: &[IndexId],
         of: &Tensor,
     ) -> TensorId {
-        let table = self.result.tensor(operands[operand as usize]).clone();
-        let shape = (table.shape, table.dtype);
+        let table = self.rewriting.result().tensor(operands[operand as usize]);
+        let (name, shape) = (
+            format!("{}.rows", table.name),
+            (table.shape.clone(), table.dtype),
+        );
         let looking = looking(kernel, (operand, positions), indices, shape);
         let (looking, operands) = canonical::statement(looking, operands);
         let same = |(other, others, _): &&(Kernel, Vec<TensorId>, TensorId)| {
@@ -299,32 +277,10 @@ impl Rewriting {
         if let Some((.., known)) = self.known.iter().find(same) {
             return *known;
         }
-        let shape = looking.indices[..indices.len()].iter();
-        let shape = shape.map(|index| index.extent).collect();
-        let name = self.fresh(&format!("{}.rows", table.name));
-        let found = self.push(Tensor {
-            name,
-            dtype: table.dtype,
-            shape,
-            role: Role::Hidden,
-            block: self.result.innermost(&operands),
-            definition: Definition::Statement {
-                kernel: looking.clone(),
-                operands: operands.clone(),
-            },
-            origin: of.origin,
-        });
+        let statement = (looking.clone(), operands.clone());
+        let found = self.rewriting.add_hidden(&name, statement, of.origin);
         self.known.push((looking, operands, found));
         found
-    }
-
-    fn fresh(&mut self, name: &str) -> String {
-        let numbered = (1..).map(|number: u32| format!("{name}.{number}"));
-        let mut names = std::iter::once(name.to_string()).chain(numbered);
-        let free = names.find(|name| !self.names.contains(name));
-        let free = free.unwrap_or_default();
-        self.names.insert(free.clone());
-        free
     }
 }
 
@@ -389,13 +345,7 @@ fn looking(
         let checked = graph.add(checked, DType::I64);
         let here = Node::Apply(Function::Eq, vec![index, checked]);
         let here = graph.add(here, DType::Bool);
-        looking.guard = Some(match looking.guard {
-            None => here,
-            Some(guard) => {
-                let both = Node::Apply(Function::And, vec![guard, here]);
-                graph.add(both, DType::Bool)
-            }
-        });
+        looking.restrict(here);
         at.push(index);
     }
     let read = Node::Read {

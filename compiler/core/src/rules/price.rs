@@ -64,7 +64,7 @@ pub fn statement(kernel: &Kernel) -> ComputeCost {
     let passed = passed.filter(|index| index.0 < 127);
     let passed = passed.fold(0, |set, index| set | 1 << index.0);
     let all = mask(extents.len()) & !passed;
-    let mut needs = dependences(&kernel.graph, mask(extents.len()));
+    let mut needs = kernel.graph.dependencies();
     needs.iter_mut().for_each(|indices| *indices &= !passed);
     let conditions = kernel.evaluated_conditions();
     let roots: Vec<NodeId> = [kernel.root].into_iter().chain(conditions).collect();
@@ -99,10 +99,9 @@ pub fn statement(kernel: &Kernel) -> ComputeCost {
     }
 }
 
-/// Returns whether the kernel runs as matrix products.
-pub fn is_product(kernel: &Kernel) -> bool {
-    let needs = dependences(&kernel.graph, mask(kernel.indices.len()));
-    product(kernel, &needs).is_some()
+/// Returns whether the price is that of matrix products.
+pub fn is_priced_as_product(kernel: &Kernel) -> bool {
+    product(kernel, &kernel.graph.dependencies()).is_some()
 }
 
 fn mask(count: usize) -> u128 {
@@ -118,20 +117,6 @@ fn volume(extents: &[f64], indices: u128) -> f64 {
         _ => 1.0,
     };
     extents.iter().enumerate().map(of).product()
-}
-
-/// The indices that each node depends on.
-fn dependences(graph: &Graph, all: u128) -> Vec<u128> {
-    let mut needs: Vec<u128> = Vec::with_capacity(graph.len());
-    for (_, node, _) in graph.iter() {
-        let own = match node {
-            Node::Index(index) if index.0 < 127 => 1 << index.0,
-            Node::Index(_) => all & 1 << 127,
-            node => node.arguments().fold(0, |set, a| set | needs[a.0 as usize]),
-        };
-        needs.push(own);
-    }
-    needs
 }
 
 /// Operations for the values of some nodes, positions of reads not counted.

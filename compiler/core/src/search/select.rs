@@ -12,13 +12,13 @@
 
 mod range;
 
-use crate::einsum::{Definition, Program, Role, Tensor, TensorId};
+use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Position,
     Reduction, Scalar,
 };
 use range::Ranges;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Where an operand has so few elements more than what is read of it, moving all of it costs no more than a choice.
 const FEW: u64 = 32;
@@ -28,24 +28,15 @@ const FEW: u64 = 32;
 /// as far as it can.
 pub fn select(program: &Program) -> Program {
     let mut selecting = Selecting {
-        names: program.tensors.iter().map(|t| t.name.clone()).collect(),
-        result: Program {
-            tensors: vec![],
-            ..program.clone()
-        },
-        moved: vec![TensorId::UNKNOWN; program.tensors.len()],
+        rewriting: Rewriting::of(program),
         known: HashMap::new(),
         ranges: Ranges::default(),
     };
     for at in order(program) {
         selecting.tensor(program, at);
     }
-    let Selecting {
-        mut result, moved, ..
-    } = selecting;
-    let new = |id: &mut TensorId| *id = moved[id.0 as usize];
-    result.rename_ends(new);
     // Nothing that stands in its own round's way was added, so there is a right order.
+    let result = selecting.rewriting.finish();
     result
         .arranged()
         .map_or_else(|| program.clone(), Program::canonical)
@@ -85,10 +76,7 @@ fn changes_a_state(program: &Program, tensor: &Tensor) -> bool {
 }
 
 struct Selecting {
-    names: HashSet<String>,
-    result: Program,
-    /// By tensor of the old program: the new one.
-    moved: Vec<TensorId>,
+    rewriting: Rewriting,
     /// Selections that are there: operand and position of each dimension.
     known: HashMap<(TensorId, Vec<Option<At>>), TensorId>,
     ranges: Ranges,
@@ -103,65 +91,67 @@ enum At {
 
 impl Selecting {
     fn tensor(&mut self, program: &Program, at: usize) {
-        let mut tensor = program.tensors[at].clone();
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
-            for operand in operands.iter_mut() {
-                *operand = self.moved[operand.0 as usize];
-            }
-            if kernel.library().is_none() {
-                self.statement(kernel, operands, tensor.origin);
-            }
+        let mut tensor = self.rewriting.copy(&program.tensors[at]);
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition
+            && kernel.library().is_none()
+        {
+            (*kernel, *operands) = self.statement(kernel, operands, tensor.origin);
         }
-        self.moved[at] = self.push(tensor);
-    }
-
-    fn push(&mut self, tensor: Tensor) -> TensorId {
-        let id = TensorId(self.result.tensors.len() as u32);
-        self.result.tensors.push(tensor);
-        id
+        self.rewriting.place(TensorId(at as u32), tensor);
     }
 
     /// Gives a statement its selections.
-    fn statement(&mut self, kernel: &mut Kernel, operands: &mut Vec<TensorId>, origin: Origin) {
+    fn statement(
+        &mut self,
+        kernel: &Kernel,
+        operands: &[TensorId],
+        origin: Origin,
+    ) -> (Kernel, Vec<TensorId>) {
         let points = kernel.indices.iter();
         let points = points.fold(1u64, |n, index| n.saturating_mul(index.extent));
-        let mut graph = Graph::default();
-        let mut moved: Vec<NodeId> = vec![];
-        let old = std::mem::take(&mut kernel.graph);
-        for (_, node, dtype) in old.iter() {
-            let mut node = node.map(|argument| moved[argument.0 as usize]);
+        let mut operands = operands.to_vec();
+        let mut described = kernel.operands.clone();
+        // By read: the operand that takes the place of its own, and where that is a selection.
+        let mut selections: HashMap<NodeId, (u32, Vec<Option<At>>)> = HashMap::new();
+        for (id, node, _) in kernel.graph.iter() {
+            let Node::Read {
+                operand, positions, ..
+            } = node
+            else {
+                continue;
+            };
+            let Some(at) = self.wanted(kernel, &operands, *operand, positions, points) else {
+                continue;
+            };
+            let selected = self.selection(operands[*operand as usize], &at, origin);
+            let tensor = self.rewriting.result().tensor(selected);
+            described.push(Operand {
+                columns: vec![tensor.dtype],
+                shape: tensor.shape.clone(),
+            });
+            selections.insert(id, (operands.len() as u32, at));
+            operands.push(selected);
+        }
+        let mut kernel = kernel.clone().rewritten(|graph, id, mut node, dtype| {
             if let Node::Read {
                 operand,
                 positions,
                 otherwise,
                 ..
             } = &mut node
+                && let Some((selected, at)) = selections.get(&id)
             {
-                kernel.graph = graph;
-                let wanted = self.wanted(kernel, operands, *operand, positions, points);
-                graph = std::mem::take(&mut kernel.graph);
-                if let Some(at) = wanted {
-                    let selected = self.selection(operands[*operand as usize], &at, origin);
-                    let described = self.result.tensor(selected);
-                    kernel.operands.push(Operand {
-                        columns: vec![described.dtype],
-                        shape: described.shape.clone(),
-                    });
-                    operands.push(selected);
-                    *operand = operands.len() as u32 - 1;
-                    let mut dims = at.iter();
-                    positions.retain(|_| dims.next().is_some_and(Option::is_none));
-                    if positions.is_empty() {
-                        *otherwise = None;
-                    }
+                *operand = *selected;
+                let mut dims = at.iter();
+                positions.retain(|_| dims.next().is_some_and(Option::is_none));
+                if positions.is_empty() {
+                    *otherwise = None;
                 }
             }
-            moved.push(graph.add(node, dtype));
-        }
-        kernel.graph = graph;
-        kernel.root = moved[kernel.root.0 as usize];
-        kernel.guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
-        (*kernel, *operands) = crate::einsum::canonical::statement(kernel.clone(), operands);
+            graph.add(node, dtype)
+        });
+        kernel.operands = described;
+        canonical::statement(kernel, &operands)
     }
 
     /// By dimension: where a selection stands; nothing if the read is to stay. The positions are nodes of the kernel.
@@ -183,7 +173,7 @@ impl Selecting {
                     let scalar = operands[scalar as usize];
                     (
                         At::Scalar(scalar),
-                        self.ranges.of_tensor(&self.result, scalar),
+                        self.ranges.of_tensor(self.rewriting.result(), scalar),
                     )
                 }
                 None => {
@@ -210,7 +200,7 @@ impl Selecting {
         if let Some(known) = self.known.get(&(operand, at.to_vec())) {
             return *known;
         }
-        let of = self.result.tensor(operand).clone();
+        let of = self.rewriting.result().tensor(operand).clone();
         let extents = || at.iter().zip(&of.shape);
         let kept = extents().filter(|(at, _)| at.is_none());
         let kept: Vec<u64> = kept.map(|(_, extent)| *extent).collect();
@@ -268,13 +258,7 @@ impl Selecting {
             let position = kernel.graph.add(position, DType::I64);
             let here = Node::Apply(Function::Eq, vec![index, position]);
             let here = kernel.graph.add(here, DType::Bool);
-            kernel.guard = Some(match kernel.guard {
-                None => here,
-                Some(guard) => {
-                    let both = Node::Apply(Function::And, vec![guard, here]);
-                    kernel.graph.add(both, DType::Bool)
-                }
-            });
+            kernel.restrict(here);
         }
         let read = Node::Read {
             operand: 0,
@@ -283,30 +267,12 @@ impl Selecting {
             otherwise: None,
         };
         kernel.root = kernel.graph.add(read, of.dtype.compute());
-        let (kernel, operands) = crate::einsum::canonical::statement(kernel, &operands);
-        let block = self.result.innermost(&operands);
-        let name = self.fresh(&format!("{}.at", of.name));
-        let selected = self.push(Tensor {
-            name,
-            dtype: of.dtype,
-            shape: kept,
-            role: Role::Hidden,
-            definition: Definition::Statement { kernel, operands },
-            block,
-            origin,
-        });
+        let statement = canonical::statement(kernel, &operands);
+        let name = format!("{}.at", of.name);
+        let selected = self.rewriting.add_hidden(&name, statement, origin);
         self.ranges.selected(selected, operand);
         self.known.insert((operand, at.to_vec()), selected);
         selected
-    }
-
-    fn fresh(&mut self, name: &str) -> String {
-        let numbered = (1..).map(|number: u32| format!("{name}.{number}"));
-        let mut names = std::iter::once(name.to_string()).chain(numbered);
-        let free = names.find(|name| !self.names.contains(name));
-        let free = free.unwrap_or_default();
-        self.names.insert(free.clone());
-        free
     }
 }
 

@@ -46,7 +46,7 @@ pub fn solved(kernel: &Kernel, indices: &[IndexId]) -> Solved {
 fn solve(kernel: &Kernel) -> Option<Vec<IndexId>> {
     let graph = &kernel.graph;
     let mut rest = conjuncts(graph, kernel.guard?);
-    let depends = dependencies(graph);
+    let depends = graph.dependencies();
     let of_value = depends[kernel.root.0 as usize];
     let mut places: Vec<IndexId> = vec![];
     let (mut taken, mut held) = (0u128, of_value);
@@ -128,7 +128,7 @@ impl Kernel {
             return vec![];
         };
         let graph = &self.graph;
-        let depends = dependencies(graph);
+        let depends = graph.dependencies();
         let mut taken: u128 = self.fixed().iter().map(|(index, _)| 1 << index.0).sum();
         // Indices that the values of others follow from.
         let mut held = 0u128;
@@ -303,26 +303,6 @@ pub fn conjuncts(graph: &Graph, guard: NodeId) -> Vec<NodeId> {
         }
     }
     all
-}
-
-/// The indices that each node depends on.
-pub fn dependencies(graph: &Graph) -> Vec<u128> {
-    let mut depends: Vec<u128> = Vec::with_capacity(graph.len());
-    for (_, node, _) in graph.iter() {
-        let all = |ids: &[NodeId]| ids.iter().fold(0, |mask, id| mask | depends[id.0 as usize]);
-        depends.push(match node {
-            Node::Constant(_) => 0,
-            Node::Index(IndexId(i)) => 1 << i,
-            Node::Read {
-                positions,
-                otherwise,
-                ..
-            } => all(positions) | all(otherwise.as_slice()),
-            Node::Apply(_, arguments) => all(arguments),
-            Node::Convert(argument) => depends[argument.0 as usize],
-        });
-    }
-    depends
 }
 
 /// The kernel's graph with the guard of the points: the rest of the guard, and that the places are among the ranges.

@@ -10,7 +10,7 @@
 
 use super::Scan;
 use super::facts::Facts;
-use super::guard::{comparison, conjuncts, dependencies};
+use super::guard::{comparison, conjuncts};
 use super::reason::Reason;
 use crate::{DType, IndexId, NodeId, Reduction};
 
@@ -56,7 +56,7 @@ pub(super) fn scan(facts: &Facts<'_>) -> Result<Scan, Reason> {
 fn prefix(facts: &Facts<'_>) -> Option<Scan> {
     let kernel = facts.kernel;
     let graph = &kernel.graph;
-    let depends = dependencies(graph);
+    let depends = graph.dependencies();
     let all = conjuncts(graph, kernel.guard?);
     all.iter().enumerate().find_map(|(at, id)| {
         let scan = comparison(graph, *id)?;

@@ -9,7 +9,6 @@
 
 use super::access::Place;
 use super::choose::choose;
-use super::guard::dependencies;
 use super::outline::{Origin, Outline, ascends};
 use super::{Facts, LoopKind};
 use crate::{DType, Function, Graph, Kernel, Node, NodeId};
@@ -100,7 +99,7 @@ fn is_difference(member: &Outline<'_>, kernel: &Kernel) -> bool {
     let Some(columns) = (kernel.output_rank as usize).checked_sub(1) else {
         return false;
     };
-    let depends = dependencies(graph);
+    let depends = graph.dependencies();
     let differs = |id: &NodeId| depends[id.0 as usize] >> columns & 1 == 1;
     let read = |id: &NodeId| match graph.node(*id) {
         Node::Read {
@@ -226,20 +225,12 @@ impl Inlined<'_> {
             .operands
             .extend(made.kernel.operands[1..].iter().cloned());
         operands.extend(&made.operands[1..]);
-        let mut graph = Graph::default();
-        let mut moved: Vec<NodeId> = vec![];
-        for (_, node, dtype) in self.kernel.graph.iter() {
-            let node = node.map(|argument| moved[argument.0 as usize]);
-            moved.push(match node {
-                Node::Read { operand, .. } if gone[operand as usize] => {
-                    difference(&mut graph, &made.kernel, &places)
-                }
-                node => graph.add(node, dtype),
-            });
-        }
-        kernel.root = moved[kernel.root.0 as usize];
-        kernel.guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
-        kernel.graph = graph;
+        let kernel = kernel.rewritten(|graph, _, node, dtype| match node {
+            Node::Read { operand, .. } if gone[operand as usize] => {
+                difference(graph, &made.kernel, &places)
+            }
+            node => graph.add(node, dtype),
+        });
         Inlined {
             number: self.number,
             kernel: Cow::Owned(kernel),
@@ -250,14 +241,12 @@ impl Inlined<'_> {
 
 /// What a kernel computes at its own point, added to a graph with the same indices; `places`: what each of its operands is there.
 fn difference(graph: &mut Graph, kernel: &Kernel, places: &[u32]) -> NodeId {
-    let mut moved: Vec<NodeId> = vec![];
-    for (_, node, dtype) in kernel.graph.iter() {
-        let mut node = node.map(|argument| moved[argument.0 as usize]);
+    let moved = graph.append(&kernel.graph, |graph, _, mut node, dtype| {
         if let Node::Read { operand, .. } = &mut node {
             *operand = places[*operand as usize];
         }
-        moved.push(graph.add(node, dtype));
-    }
+        graph.add(node, dtype)
+    });
     moved[kernel.root.0 as usize]
 }
 

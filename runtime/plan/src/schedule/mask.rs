@@ -12,7 +12,7 @@
 use super::forms::{Form64, affine_forms, number};
 use super::leaves::value;
 use super::outline::{Origin, Outline};
-use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
+use crate::{Affine, DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -21,24 +21,18 @@ const FEWEST: u64 = 256;
 /// Most conditions of a mask.
 const MOST: usize = 16;
 
-/// A sum of indices, each times a number, and a number.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Affine {
-    /// The indices, each with its coefficient.
-    pub terms: Vec<(IndexId, i64)>,
-    /// The number.
-    pub constant: i64,
+/// The form without the interval of its values.
+fn affine(form: &Form64) -> Affine {
+    let terms = form.terms.iter();
+    let mut terms: Vec<(IndexId, i64)> = terms.map(|(i, c)| (IndexId(*i as u32), *c)).collect();
+    terms.sort_unstable();
+    Affine {
+        constant: form.constant,
+        terms,
+    }
 }
 
 impl Affine {
-    fn of(form: &Form64) -> Affine {
-        let terms = form.terms.iter();
-        Affine {
-            terms: terms.map(|(i, c)| (IndexId(*i as u32), *c)).collect(),
-            constant: form.constant,
-        }
-    }
-
     /// The value at a point.
     fn at(&self, point: &[i64]) -> i64 {
         let terms = self.terms.iter();
@@ -225,12 +219,12 @@ fn mask(graph: &Graph, condition: (NodeId, bool), ranges: &[(i64, i64)]) -> Opti
             // 0 < others + end - column
             -1 => {
                 let below = others.plus(&number(end, ranges)?, 1, ranges)?;
-                mask.below.push(Affine::of(&below));
+                mask.below.push(affine(&below));
             }
             // 0 < others + end + column
             1 => {
                 let from = number(1 - end, ranges)?.plus(&others, -1, ranges)?;
-                mask.from.push(Affine::of(&from));
+                mask.from.push(affine(&from));
             }
             _ => return None,
         }

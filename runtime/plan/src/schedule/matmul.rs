@@ -8,7 +8,6 @@
 //! ```
 
 use super::facts::Facts;
-use super::guard::dependencies;
 use super::leaves::leaves;
 use super::reason::Reason;
 use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction};
@@ -82,7 +81,7 @@ pub struct Factors {
 
 /// Takes the body of a kernel apart. `by_rows`: whether factors that are the same in all terms of all elements of a row may stay outside the sum.
 pub fn factors(kernel: &Kernel, by_rows: bool) -> Option<Factors> {
-    let depends = dependencies(&kernel.graph);
+    let depends = kernel.graph.dependencies();
     let mask = |id: NodeId| depends[id.0 as usize];
     let leaves = leaves(&kernel.graph, kernel.root, |id| mask(id) == 0)?;
     let (mut over, mut under, mut numbers) = (vec![], vec![], vec![]);

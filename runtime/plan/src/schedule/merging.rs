@@ -9,7 +9,6 @@
 //! m1[i] = 0.9 * a0[i] + 0.1 * a1[i]; m2[i] = a0[i] - 0.5 * m1[i]; m3 = norm m2[i]   ->   a0, a1 -> m1, m2; m2 reduced beside for m3
 //! ```
 
-use super::guard::dependencies;
 use super::mask;
 use super::outline::{Origin, Outline, ascends};
 use crate::{DType, Function, Graph, Kernel, Node, NodeId, Reduction};
@@ -88,7 +87,7 @@ impl Joins for Outline<'_> {
         if kernel.guard.is_some() || !element_wise && !self.gathers_terms() {
             return None;
         }
-        let depends = dependencies(graph);
+        let depends = graph.dependencies();
         // It differs between neighbours, or is an operation of another loop.
         let inner = (0..self.ranges.len()).rfind(|index| self.ranges[*index].1 > 1)?;
         if depends[kernel.root.0 as usize] >> inner & 1 == 0 {
@@ -176,16 +175,13 @@ pub fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
     for number in &of {
         let member = &members[*number];
         let kernel = member.kernel;
-        let mut moved: Vec<NodeId> = vec![];
-        for (_, node, dtype) in kernel.graph.iter() {
-            let mut node = node.map(|argument| moved[argument.0 as usize]);
+        let moved = graph.append(&kernel.graph, |graph, _, mut node, dtype| {
             if let Node::Read { operand, .. } = &mut node {
                 let at = *operand as usize;
                 let origin = member.operands[at];
                 let here = |made| of.iter().position(|other| Origin::Made(*other) == made);
                 if let Some(other) = here(origin) {
-                    moved.push(roots[other]);
-                    continue;
+                    return roots[other];
                 }
                 let known = origins.iter().position(|known| *known == origin);
                 *operand = known.unwrap_or_else(|| {
@@ -195,8 +191,8 @@ pub fn merge(members: &[Outline<'_>], of: Vec<usize>) -> Merged {
                     origins.len() - 1
                 }) as u32;
             }
-            moved.push(graph.add(node, dtype));
-        }
+            graph.add(node, dtype)
+        });
         roots.push(moved[kernel.root.0 as usize]);
     }
     let is_read = |number: usize| {

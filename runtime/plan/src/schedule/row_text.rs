@@ -7,10 +7,11 @@
 //! together [m2, m3]
 //! ```
 
-use super::mask::{Affine, Mask, Masked};
+use super::mask::{Mask, Masked};
 use super::row_loops::RowLoops;
 use super::text::name;
 use super::zeros::Zeros;
+use crate::Affine;
 use crate::kernel::{IndexId, Kernel};
 use crate::parse::{Line, Result};
 use crate::print::{list, number};

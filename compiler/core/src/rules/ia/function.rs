@@ -258,23 +258,22 @@ impl Kernels {
             let positions: Vec<NodeId> = (0..indices.len() as u32)
                 .map(|i| graph.add(Node::Index(IndexId(i)), DType::I64))
                 .collect();
-            let mut moved: Vec<NodeId> = vec![];
-            for (_, node, dtype) in kernel.graph.iter() {
+            let moved = graph.append(&kernel.graph, |graph, _, node, dtype| {
                 let node = match node {
                     Node::Read {
                         operand, column, ..
                     } => Node::Read {
-                        operand: *operand,
-                        column: *column,
+                        operand,
+                        column,
                         positions: positions.clone(),
                         otherwise: None,
                     },
                     // Indices occur in positions of reads only; a stand-in keeps the numbering.
                     Node::Index(_) => Node::Constant(ein_plan::Scalar::Int(0)),
-                    other => other.map(|a| moved[a.0 as usize]),
+                    other => other,
                 };
-                moved.push(graph.add(node, dtype));
-            }
+                graph.add(node, dtype)
+            });
             let mut operands = kernel.operands.clone();
             for operand in &mut operands {
                 operand.shape = shape.clone();

@@ -1,0 +1,141 @@
+//! Programs that are made from others tensor by tensor, with new statements between the old ones.
+//!
+//! The new program has the blocks, states and outputs of the old one; a tensor that is added to it stands behind those that it reads. Must not
+//! know why a program is rewritten.
+//!
+//! ```text
+//! z: f32[64] = [n: 64] x[tok[n]]   ->   x.rows: f32[64] = …    hidden, new
+//!                                       z: f32[64] = [n: 64] x.rows[n]
+//! ```
+
+use super::{Definition, Program, Role, Tensor, TensorId};
+use ein_plan::{Kernel, Origin};
+use std::collections::HashSet;
+
+/// A program on its way to another one.
+pub struct Rewriting {
+    /// The new program. Its blocks and outputs name tensors of the old one until [`Rewriting::finish`].
+    result: Program,
+    /// By tensor of the old program: its place in the new one.
+    moved: Vec<TensorId>,
+    /// All names that are taken.
+    names: HashSet<String>,
+}
+
+impl Rewriting {
+    /// Begins with a program of no tensors, which has the blocks and outputs of this one.
+    pub fn of(program: &Program) -> Rewriting {
+        Rewriting {
+            result: Program {
+                tensors: vec![],
+                ..program.clone()
+            },
+            moved: vec![TensorId::UNKNOWN; program.tensors.len()],
+            names: program.tensors.iter().map(|t| t.name.clone()).collect(),
+        }
+    }
+
+    /// The new program as far as it is made.
+    pub fn result(&self) -> &Program {
+        &self.result
+    }
+
+    /// Returns a copy of a tensor of the old program, the operands of its statement being those of the new one.
+    pub fn copy(&self, tensor: &Tensor) -> Tensor {
+        let mut tensor = tensor.clone();
+        if let Definition::Statement { operands, .. } = &mut tensor.definition {
+            for operand in operands {
+                *operand = self.moved[operand.0 as usize];
+            }
+        }
+        tensor
+    }
+
+    /// Adds a tensor in the place of one of the old program.
+    pub fn place(&mut self, old: TensorId, tensor: Tensor) -> TensorId {
+        let id = self.add(tensor);
+        self.moved[old.0 as usize] = id;
+        id
+    }
+
+    /// Adds a tensor that the old program does not have.
+    pub fn add(&mut self, tensor: Tensor) -> TensorId {
+        let id = TensorId(self.result.tensors.len() as u32);
+        self.result.tensors.push(tensor);
+        id
+    }
+
+    /// Adds a statement that no user sees, of one column, in the innermost block of its operands. Its name is `name`, or that with a number.
+    pub fn add_hidden(
+        &mut self,
+        name: &str,
+        (kernel, operands): (Kernel, Vec<TensorId>),
+        origin: Origin,
+    ) -> TensorId {
+        let output = &kernel.indices[..kernel.output_rank as usize];
+        let tensor = Tensor {
+            name: free_name(name, |name| self.names.contains(name)),
+            dtype: kernel.output[0],
+            shape: output.iter().map(|index| index.extent).collect(),
+            role: Role::Hidden,
+            block: self.result.innermost(&operands),
+            definition: Definition::Statement { kernel, operands },
+            origin,
+        };
+        self.names.insert(tensor.name.clone());
+        self.add(tensor)
+    }
+
+    /// The new program, whose blocks and outputs name its own tensors.
+    pub fn finish(self) -> Program {
+        let Rewriting {
+            mut result, moved, ..
+        } = self;
+        result.rename_ends(|id: &mut TensorId| *id = moved[id.0 as usize]);
+        result
+    }
+}
+
+/// Returns `name`, or `name.1`, `name.2` …: the first that is not taken.
+fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (1u64..).map(|number| format!("{name}.{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    let free = names.find(|name| !is_taken(name));
+    free.expect("there are more numbers than names")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::einsum::{parse::parse, verify::verify};
+
+    #[test]
+    fn a_hidden_statement_gets_a_free_name_and_what_follows_reads_it() {
+        let text = "input x: f32[4] = unbound\nx.half: f32[4] = [i: 4] x[i]\n\
+            y: f32[4] = [i: 4] x[i] + x.half[i]\noutput y\noutput x.half";
+        let program = parse(text).unwrap();
+        let mut rewriting = Rewriting::of(&program);
+        let mut squares = TensorId::UNKNOWN;
+        for (at, tensor) in (0..).zip(&program.tensors) {
+            let mut tensor = rewriting.copy(tensor);
+            if tensor.name == "y"
+                && let Definition::Statement { operands, .. } = &mut tensor.definition
+            {
+                operands[1] = squares;
+            }
+            let id = rewriting.place(TensorId(at), tensor);
+            if at == 0 {
+                let kernel = "(f32[4]) [i: 4] f32 = a0[i] * a0[i]".parse().unwrap();
+                squares = rewriting.add_hidden("x.half", (kernel, vec![id]), Origin::default());
+            }
+        }
+        let result = rewriting.finish();
+        verify(&result).unwrap();
+        assert_eq!(
+            result.to_string().trim_end(),
+            "input x: f32[4] = unbound\nhidden x.half.1: f32[4] = [i: 4] x[i] * x[i]\n\
+            x.half: f32[4] = [i: 4] x[i]\ny: f32[4] = [i: 4] x[i] + x.half.1[i]\noutput y\noutput x.half"
+        );
+    }
+}
