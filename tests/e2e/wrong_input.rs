@@ -673,3 +673,23 @@ fn what_does_not_fit_is_refused_soon() {
         began.elapsed()
     );
 }
+
+/// What a site lacks is told of the statement that needs most, not of the first one that does not fit.
+#[test]
+fn what_is_missing_is_that_of_the_largest_statement() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "input x: f32[40] = 1\ninput A: f32[400, 400] = 1\ny[i] = 2 * x[i]\nz[i] = sum[j] A[i,j]\noutput y\noutput z";
+    let program = write(&folder, "p.ein", text);
+    for (sites, most) in [("1", "641.8 kB"), ("3", "214.9 kB"), ("4", "160.4 kB")] {
+        einc(&[
+            "plan",
+            program.to_str().unwrap(),
+            "--sites",
+            sites,
+            "--memory",
+            "1",
+        ])
+        .fails_with(1)
+        .says(&["E0996", most, "are missing while `z` is computed"]);
+    }
+}

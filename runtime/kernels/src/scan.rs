@@ -22,7 +22,7 @@ use ein_plan::schedule::guard::besides;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction};
 use totals::Lying;
 
-/// A kernel that reduces along this scan; `None` if it faults, or if no output point takes anything in.
+/// A kernel that reduces along this scan; `None` if it faults.
 pub(crate) fn run(
     kernel: &Kernel,
     scan: &Scan,
@@ -31,7 +31,7 @@ pub(crate) fn run(
 ) -> Option<Vec<Array>> {
     use Reduction as R;
     let reduction = kernel.reduction?;
-    let running = Running::of(kernel, scan, ranges)?;
+    let running = Running::of(kernel, scan, ranges);
     let rule = Rule {
         reduction,
         value: kernel.graph.dtype(kernel.root),
@@ -41,10 +41,8 @@ pub(crate) fn run(
     if number && matches!(reduction, R::Sum | R::Prod | R::Max | R::Min) {
         // One column holds what a plain reduction has come to, finished or not.
         let mut column = crate::memory::room(kernel.output[0], shape);
-        let lying = match running.conditions.is_empty() {
-            true => running.lying(kernel, operands),
-            false => None,
-        };
+        let plain = running.conditions.is_empty() && running.lines.used > 0;
+        let lying = plain.then(|| running.lying(kernel, operands)).flatten();
         if let Some(lying) = lying {
             let to = Segment::of(column.data_mut());
             running.lines.totals(rule, &lying, to);
@@ -79,7 +77,7 @@ struct Running {
 }
 
 impl Running {
-    fn of(kernel: &Kernel, scan: &Scan, ranges: &[(u64, u64)]) -> Option<Running> {
+    fn of(kernel: &Kernel, scan: &Scan, ranges: &[(u64, u64)]) -> Running {
         let (scanned, along) = (scan.output.0 as usize, scan.reduced.0 as usize);
         let rank = kernel.output_rank as usize;
         let mut ranges = crate::signed(ranges);
@@ -88,13 +86,10 @@ impl Running {
         let (start, length) = ranges[along];
         let taken = |n: i64| (n + i64::from(scan.inclusive) - start).clamp(0, length);
         let used = taken(first + count - 1);
-        if used == 0 {
-            return None;
-        }
         ranges[along].1 = used;
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
         let swap = |i: usize| if i == scanned { along } else { i };
-        Some(Running {
+        Running {
             shape,
             output: (0..rank).map(swap).collect(),
             reduced: (rank..ranges.len()).filter(|i| *i != along).collect(),
@@ -108,7 +103,7 @@ impl Running {
             },
             ranges,
             lengths,
-        })
+        }
     }
 
     /// The elements that are reduced, if they lie in lines.
@@ -125,6 +120,16 @@ impl Running {
         operands: &[Chunk<'_>],
         finish: bool,
     ) -> Option<Vec<Array>> {
+        let wide = |dtype: DType| match dtype.is_float() {
+            true => DType::F64,
+            false => DType::I64,
+        };
+        let shape: Vec<usize> = self.output.iter().map(|i| self.lengths[*i]).collect();
+        let columns = rule.reduction.carrier(rule.value).into_iter();
+        let mut partial: Vec<Array> = columns.map(|d| Array::zeros(wide(d), &shape)).collect();
+        if self.lines.used == 0 {
+            return Some(partial);
+        }
         let mut graph = kernel.graph.clone();
         let conditions = self.conditions.iter().copied();
         let guard = conditions.reduce(|guard, next| {
@@ -143,13 +148,6 @@ impl Running {
             lanes: None,
             apart: false,
         });
-        let wide = |dtype: DType| match dtype.is_float() {
-            true => DType::F64,
-            false => DType::I64,
-        };
-        let shape: Vec<usize> = self.output.iter().map(|i| self.lengths[*i]).collect();
-        let columns = rule.reduction.carrier(rule.value).into_iter();
-        let mut partial: Vec<Array> = columns.map(|d| Array::zeros(wide(d), &shape)).collect();
         let driver = Driver::new(&program, &self.ranges, &[], finish);
         let segments = partial.iter_mut().map(|p| Segment::of(p.data_mut()));
         match driver.run(segments.collect()) {

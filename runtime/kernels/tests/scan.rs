@@ -184,6 +184,30 @@ fn what_remembers_more_than_a_value_takes_no_square_either() {
     }
 }
 
+/// Of a chunk of values that stand behind all places of the output, nothing is looked at.
+#[test]
+fn what_no_output_point_takes_in_takes_no_square() {
+    let half = 500_000;
+    let nothing = [
+        (Reduction::Sum, 0.0),
+        (Reduction::Prod, 1.0),
+        (Reduction::Max, f64::NEG_INFINITY),
+        (Reduction::Norm, 0.0),
+        (Reduction::LogSumExp, f64::NEG_INFINITY),
+    ];
+    for (reduction, want) in nothing {
+        let extents = [1, 2 * half, 1, 2 * half, 2];
+        let (kernel, owned) = kernel(DType::F64, reduction, Function::Lt, false, extents);
+        let ranges = [(0, 1), (0, half), (0, 1), (half, half), (0, 2)];
+        let found = evaluate(&kernel, &ranges, &owned).unwrap();
+        let values = (0..half as usize).map(|at| found[0].data().get(at).as_f64());
+        assert!(
+            values.into_iter().all(|value| value == want),
+            "{reduction:?}"
+        );
+    }
+}
+
 #[test]
 fn totals_of_elements_as_they_lie_are_those_of_the_plain_loop() {
     for (dtype, reduction) in [

@@ -12,7 +12,7 @@ use super::balance::Balance;
 use super::choice::{Choice, Run};
 use super::cost_table::{CostTable, Objective, Weights};
 use super::descent::descend;
-use super::model::{Model, Variable};
+use super::model::Model;
 use super::narrow;
 use super::network::Stop;
 use super::options::{NoLayout, SearchOptions};
@@ -239,12 +239,11 @@ impl Search<'_> {
         };
         let domains = match space.domains(&allowed) {
             Ok(domains) => domains,
-            Err(variable) => {
-                let (Variable::Run(at) | Variable::Rest(at) | Variable::Common(at)) = variable;
+            Err(_) => {
                 if let Some(memory) = options.memory {
-                    let (_, tensor, missing) = too_large(problem, &space, at, memory as f64);
+                    let (statement, tensor, missing) = too_large(problem, &space, memory as f64);
                     if self.misfit.is_none_or(|(.., least)| missing < least) && missing > 0.0 {
-                        self.misfit = Some((TensorId(at as u32), tensor, missing));
+                        self.misfit = Some((statement, tensor, missing));
                     }
                 }
                 return Looked::Nothing;
@@ -408,29 +407,31 @@ fn most(problem: &Problem, sites: u32, objective: &Objective) -> f64 {
     }
 }
 
-/// The smallest footprint of a statement for which there is no room: bytes, its largest operand, bytes missing.
-fn too_large(
-    problem: &Problem,
-    space: &Workspace<'_>,
-    at: usize,
-    memory: f64,
-) -> (f64, TensorId, f64) {
-    let all = super::choice::choices(problem, at, space.cost_table.counts, true, f64::INFINITY);
-    let least = all
-        .iter()
-        .map(|choice| choice.touched)
-        .fold(f64::INFINITY, f64::min);
+/// The statement whose smallest footprint is the largest, its largest operand, and the bytes that it lacks: however the other
+/// statements run, a site lacks at least these.
+fn too_large(problem: &Problem, space: &Workspace<'_>, memory: f64) -> (TensorId, TensorId, f64) {
+    let least = |at: usize| {
+        let all = super::choice::choices(problem, at, space.cost_table.counts, true, f64::INFINITY);
+        let touched = all.iter().map(|choice| choice.touched);
+        touched.fold(f64::INFINITY, f64::min)
+    };
+    let statements = (0..problem.tensors.len()).map(|at| (at, least(at)));
+    let finite = statements.filter(|(_, bytes)| bytes.is_finite());
+    let (at, bytes) = finite.fold(
+        (0, 0.0),
+        |most, this| if this.1 > most.1 { this } else { most },
+    );
     let reads = problem.tensors[at]
         .statement()
         .into_iter()
         .flat_map(|s| &s.reads);
     let operands = reads.map(|read| read.tensor).chain([at]);
-    let bytes = |t: &usize| problem.tensors[*t].floats * problem.tensors[*t].width;
-    let largest = operands.max_by(|a, b| bytes(a).total_cmp(&bytes(b)).then(b.cmp(a)));
+    let bytes_of = |t: &usize| problem.tensors[*t].floats * problem.tensors[*t].width;
+    let largest = operands.max_by(|a, b| bytes_of(a).total_cmp(&bytes_of(b)).then(b.cmp(a)));
     (
-        least,
+        TensorId(at as u32),
         TensorId(largest.unwrap_or(at) as u32),
-        least - memory,
+        bytes - memory,
     )
 }
 
