@@ -11,7 +11,7 @@
 //! x in 0..2, y in 0..2, price(x, y) = [[3, 1], [2, 4]]: eliminate x, m(y) = [2, 1]; the least is 1 at (0, 1)
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// A table of prices over some variables, the last one fastest; infinite where a combination is not allowed.
@@ -139,20 +139,18 @@ impl Network {
         // How many eliminations a variable's tables have been through: preferring fresh ones combines equal blocks
         // in pairs, then pairs of pairs, so that they stay equal.
         let mut age = vec![0usize; count];
-        let mut left: Vec<usize> = (0..count).collect();
+        // Sizes are positive: their bits are in their order.
+        let place = |x: usize, sizes: &[f64], age: &[usize]| (sizes[x].to_bits(), age[x], x);
+        let mut left: BTreeSet<(u64, usize, usize)> =
+            (0..count).map(|x| place(x, &sizes, &age)).collect();
         let mut order = vec![];
         let mut effort = Effort::default();
-        while let Some(place) = (0..left.len()).min_by(|a, b| {
-            let (x, y) = (left[*a], left[*b]);
-            sizes[x]
-                .total_cmp(&sizes[y])
-                .then((age[x], x).cmp(&(age[y], y)))
-        }) {
-            let x = left.remove(place);
+        while let Some((_, _, x)) = left.pop_first() {
             let around = std::mem::take(&mut neighbours[x]);
             effort.operations += sizes[x];
             effort.largest = effort.largest.max(sizes[x] / self.domains[x].max(1) as f64);
             for y in &around {
+                left.remove(&place(*y, &sizes, &age));
                 let list = &mut neighbours[*y];
                 list.extend(around.iter().filter(|z| *z != y));
                 list.retain(|z| *z != x);
@@ -160,6 +158,7 @@ impl Network {
                 list.dedup();
                 sizes[*y] = size(*y, list);
                 age[*y] = age[*y].max(age[x] + 1);
+                left.insert(place(*y, &sizes, &age));
             }
             order.push(x);
         }
