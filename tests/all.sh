@@ -39,6 +39,6 @@ EINC_TEST_MPI=1 PROPTEST_RNG_SEED=1 cargo test --release --workspace --exclude e
 # On the reference device too, whose elements the host cannot see: what walks a plan looks at none that it has not asked for.
 EIN_DEVICE=reference cargo test --release --workspace --exclude ein-mpi --locked --test e2e --test functions -- properties every_function
 # And on the emulated GPU, which runs generated CUDA C++.
-EIN_DEVICE=emulated cargo test --release --workspace --exclude ein-mpi --locked --test functions -- every_function
+EIN_DEVICE=emulated cargo test --release --workspace --exclude ein-mpi --locked --test e2e --test functions -- properties every_function
 if cargo deny --version >/dev/null 2>&1; then cargo deny --offline check bans licenses sources; fi
 echo "everything passed"

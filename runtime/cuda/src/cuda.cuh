@@ -1,4 +1,5 @@
-// What the prelude needs of a GPU's own compiler, which has the mathematical functions and the built-in names.
+// What the prelude needs of a GPU's own compiler, which has the mathematical functions and the built-in names. Units are compiled with
+// `--fmad=false`, so that a number has the same bits on every device where the language says so.
 
 #define DEVICE __device__ __forceinline__
 

@@ -7,18 +7,20 @@
 //! prepare [i: 6, j: 4] f32 = a0[j, i]   run -> launch k0, 1 block   ->   f32[6, 4] in the GPU's memory
 //! ```
 
+use crate::groups::{self, Groups};
 use crate::helpers::{self, Copied};
 use crate::machine::{Argument, Machine};
 use crate::memory::{Elements, change, elements};
-use crate::text::{Parameter, Reason, scheduled};
+use crate::sources;
+use crate::text::{Meaning, Parameter, Reason, scheduled};
 use crate::units::{Compiled, Units};
 use ein_array::Array;
 use ein_device::{
-    Buffer, BufferType, Change, Device, Draw, Launch, Launched, Member, MemberOperand, MemorySpace,
-    Operand, Prepared, Span, prepared_as,
+    Buffer, BufferType, Change, Device, Draw, Launch, Launched, Member, MemorySpace, Operand,
+    Prepared, Span, prepared_as,
 };
 use ein_device_cpu::Cpu;
-use ein_plan::{Format, Kernel, KernelError, LoopKernel, Reduction, Update};
+use ein_plan::{DType, Format, Kernel, KernelError, LoopKernel, Reduction, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +29,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Gpu {
     machine: Arc<dyn Machine>,
-    units: Units,
+    pub(crate) units: Units,
+    pub(crate) groups: Groups,
     launches: AtomicU64,
     on_cores: AtomicU64,
 }
@@ -41,10 +44,13 @@ pub struct Counts {
     pub on_cores: u64,
 }
 
+/// A kernel as a GPU runs it.
 #[derive(Debug)]
-struct GpuKernel {
-    kernel: Kernel,
-    compiled: Result<Arc<Compiled>, Reason>,
+pub(crate) struct GpuKernel {
+    /// No other kernel of the device has it.
+    pub number: u64,
+    pub kernel: Kernel,
+    pub compiled: Result<Arc<Compiled>, Reason>,
     on_cores: Box<dyn Prepared>,
 }
 
@@ -56,6 +62,7 @@ impl Gpu {
         Gpu {
             units: Units::new(Arc::clone(&machine)),
             machine,
+            groups: Groups::default(),
             launches: AtomicU64::new(0),
             on_cores: AtomicU64::new(0),
         }
@@ -78,6 +85,42 @@ impl Gpu {
         Elements::room(&self.machine, kind)
     }
 
+    /// Room for what a kernel makes at these ranges.
+    pub(crate) fn results(&self, kernel: &Kernel, ranges: &[Span]) -> Vec<Elements> {
+        let shape = ranges.iter().take(kernel.output_rank as usize);
+        let shape: Vec<usize> = shape.map(|(_, length)| *length as usize).collect();
+        let columns = kernel.output.iter();
+        let columns = columns.map(|dtype| self.room(BufferType::dense(*dtype, shape.clone())));
+        columns.collect()
+    }
+
+    /// Launches a text, whose parameters `argument` knows but for the flag; whether all points have a value.
+    pub(crate) fn succeeds(
+        &self,
+        compiled: &Compiled,
+        points: usize,
+        argument: impl Fn(&Parameter) -> Argument,
+    ) -> bool {
+        let mut flag = None;
+        let parameters = compiled.text.parameters.iter();
+        let arguments: Vec<Argument> = parameters
+            .map(|parameter| match parameter.meaning {
+                Meaning::Flag => {
+                    let made = self.room(BufferType::dense(DType::I32, vec![]));
+                    self.machine.clear(made.address, 4);
+                    flag.insert(made).argument()
+                }
+                _ => argument(parameter),
+            })
+            .collect();
+        self.launch(compiled, points, &arguments);
+        let mut failed = [0; 4];
+        if let Some(flag) = &flag {
+            self.machine.read(flag.address, &mut failed);
+        }
+        failed == [0; 4]
+    }
+
     /// Runs a kernel by its text; `None` if some point has no value.
     fn run_text(
         &self,
@@ -85,47 +128,14 @@ impl Gpu {
         compiled: &Compiled,
         launch: &Launch<'_>,
     ) -> Option<Vec<Buffer>> {
-        let shape = launch.ranges.iter().take(kernel.output_rank as usize);
-        let shape: Vec<usize> = shape.map(|(_, length)| *length as usize).collect();
-        let results = kernel.output.iter();
-        let results: Vec<Elements> = results
-            .map(|dtype| self.room(BufferType::dense(*dtype, shape.clone())))
-            .collect();
-        let flag = compiled.text.parameters.contains(&Parameter::Flag);
-        let flag = flag.then(|| {
-            let flag = self.room(BufferType::dense(ein_plan::DType::I32, vec![]));
-            self.machine.clear(flag.address, 4);
-            flag
-        });
-        let parameters = compiled.text.parameters.iter();
-        let arguments: Vec<Argument> = parameters
-            .map(|parameter| match *parameter {
-                Parameter::Start(index) => Argument::Whole(launch.ranges[index].0 as i64),
-                Parameter::Length(index) => Argument::Whole(launch.ranges[index].1 as i64),
-                Parameter::OperandStart(operand, dim) => {
-                    Argument::Whole(launch.operands[operand].start[dim] as i64)
-                }
-                Parameter::OperandLength(operand, dim) => {
-                    let columns = launch.operands[operand].columns;
-                    Argument::Whole(columns[0].shape()[dim] as i64)
-                }
-                Parameter::Column(operand, column, _) => {
-                    elements(&launch.operands[operand].columns[column]).argument()
-                }
-                Parameter::Result(column, _) => results[column].argument(),
-                Parameter::Flag => {
-                    let flag = flag.as_ref();
-                    flag.expect("it was made since the text has it").argument()
-                }
-                Parameter::Number(_) => unreachable!("the text of a kernel names no other numbers"),
-            })
-            .collect();
-        self.launch(compiled, shape.iter().product(), &arguments);
-        let mut failed = [0; 4];
-        if let Some(flag) = &flag {
-            self.machine.read(flag.address, &mut failed);
-        }
-        (failed == [0; 4]).then(|| results.into_iter().map(Buffer::from).collect())
+        let results = self.results(kernel, &launch.ranges);
+        let points = results.first().map_or(0, |column| column.kind.elements());
+        let argument = |parameter: &Parameter| {
+            let operand = |number: usize| &launch.operands[number];
+            argument(parameter.meaning, &launch.ranges, operand, &results)
+        };
+        let succeeds = self.succeeds(compiled, points, argument);
+        succeeds.then(|| results.into_iter().map(Buffer::from).collect())
     }
 
     /// Runs a kernel on the cores, with copies of its operands and results.
@@ -156,6 +166,28 @@ impl Gpu {
         arguments.extend([from.argument(), to.argument()]);
         let compiled = self.units.announce(text);
         self.launch(&compiled, copied.extent.iter().product(), &arguments);
+    }
+}
+
+/// What a parameter of a kernel is in a run: of its ranges, of the operands that it reads, of its results.
+pub(crate) fn argument<'a>(
+    meaning: Meaning,
+    ranges: &[Span],
+    operand: impl Fn(usize) -> &'a Operand<'a>,
+    results: &[Elements],
+) -> Argument {
+    match meaning {
+        Meaning::Start(index) => Argument::Whole(ranges[index].0 as i64),
+        Meaning::Length(index) => Argument::Whole(ranges[index].1 as i64),
+        Meaning::OperandStart(number, dim) => Argument::Whole(operand(number).start[dim] as i64),
+        Meaning::OperandLength(number, dim) => {
+            Argument::Whole(operand(number).columns[0].shape()[dim] as i64)
+        }
+        Meaning::Column(number, column, _) => elements(&operand(number).columns[column]).argument(),
+        Meaning::Result(column, _) => results[column].argument(),
+        Meaning::Flag | Meaning::Number(_) => {
+            unreachable!("a kernel has no such parameter of its own")
+        }
     }
 }
 
@@ -241,6 +273,7 @@ impl Device for Gpu {
         deterministic: bool,
     ) -> Box<dyn Prepared> {
         Box::new(GpuKernel {
+            number: self.groups.number(),
             kernel: kernel.clone(),
             compiled: scheduled(kernel, loops).map(|text| self.units.announce(text)),
             on_cores: Cpu.prepare(kernel, loops, deterministic),
@@ -284,24 +317,10 @@ impl Device for Gpu {
     fn run_group(
         &self,
         members: &[Member<'_>],
-        _rows: usize,
+        rows: usize,
         over: BTreeMap<usize, Buffer>,
     ) -> Result<Vec<Option<Vec<Buffer>>>, (usize, KernelError)> {
-        let mut made: Vec<Vec<Buffer>> = vec![];
-        for (number, member) in members.iter().enumerate() {
-            let launch = Launch {
-                kernel: member.kernel,
-                ranges: member.ranges.clone(),
-                operands: (member.operands.iter())
-                    .map(|operand| member_operand(operand, members, (&made, &over)))
-                    .collect(),
-            };
-            let columns = self.run(&launch).map_err(|error| (number, error))?;
-            made.push(columns);
-        }
-        let kept = members.iter().map(|member| member.kept);
-        let results = made.into_iter().zip(kept);
-        Ok(results.map(|(made, kept)| kept.then_some(made)).collect())
+        groups::run(self, members, rows, &over)
     }
 
     fn combine(&self, reduction: Reduction, sum: Vec<Buffer>, next: Vec<Buffer>) -> Vec<Buffer> {
@@ -318,31 +337,18 @@ impl Device for Gpu {
     }
 
     fn generate(&self, draw: &Draw<'_>, ranges: &[Span]) -> Buffer {
-        self.adopt(Cpu.generate(draw, ranges))
+        let Some((text, mut arguments)) = sources::source(draw, ranges) else {
+            return self.adopt(Cpu.generate(draw, ranges));
+        };
+        let shape = ranges.iter().map(|(_, length)| *length as usize).collect();
+        let made = self.room(BufferType::dense(draw.dtype, shape));
+        arguments.push(made.argument());
+        let compiled = self.units.announce(text);
+        self.launch(&compiled, made.kind.elements(), &arguments);
+        made.into()
     }
 
-    fn staging(&self, dtype: ein_plan::DType, shape: &[usize]) -> Array {
+    fn staging(&self, dtype: DType, shape: &[usize]) -> Array {
         Cpu.staging(dtype, shape)
-    }
-}
-
-/// An operand of a member: what is given, what an earlier member has made, or what lies where a member's result will be.
-fn member_operand<'a>(
-    operand: &MemberOperand<'a>,
-    members: &[Member<'_>],
-    (made, over): (&'a [Vec<Buffer>], &'a BTreeMap<usize, Buffer>),
-) -> Operand<'a> {
-    // The last two begin where the member's output does.
-    let of_member = |columns: &'a [Buffer], member: usize| Operand {
-        columns,
-        start: (members[member].ranges.iter())
-            .take(columns.first().map_or(0, |column| column.shape().len()))
-            .map(|(start, _)| *start)
-            .collect(),
-    };
-    match operand {
-        MemberOperand::Given(given) => given.clone(),
-        MemberOperand::Made(member) => of_member(&made[*member], *member),
-        MemberOperand::Replaced(member) => of_member(std::slice::from_ref(&over[member]), *member),
     }
 }

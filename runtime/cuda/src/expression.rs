@@ -12,18 +12,35 @@ use crate::function::{call, literal, no_value, value_type};
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId};
 use std::fmt::Write;
 
+/// An operand that an earlier member of a group makes, read at the reader's own row by bare indices.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// What names of that member begin with.
+    pub prefix: String,
+    /// How many of its dimensions are the row's.
+    pub rows: usize,
+    /// The memory that has it, and the first element of the row there.
+    pub row: (String, String),
+}
+
 /// The statements of a kernel's nodes.
 pub(crate) struct Expressions<'a> {
     kernel: &'a Kernel,
+    /// What names of parameters begin with.
+    prefix: String,
+    /// By operand.
+    made: Vec<Option<Made>>,
     /// Of each node, if it may have no value.
     may_fail: Vec<bool>,
 }
 
 impl<'a> Expressions<'a> {
-    /// Of a kernel that is no library operation.
-    pub fn new(kernel: &'a Kernel) -> Expressions<'a> {
+    /// Of a kernel that is no library operation; `made`, by operand, may be shorter than they are.
+    pub fn new(kernel: &'a Kernel, prefix: String, made: Vec<Option<Made>>) -> Expressions<'a> {
         let mut all = Expressions {
             kernel,
+            prefix,
+            made,
             may_fail: Vec::with_capacity(kernel.graph.len()),
         };
         for (_, node, _) in kernel.graph.iter() {
@@ -45,6 +62,11 @@ impl<'a> Expressions<'a> {
             all.may_fail.push(own || inherited);
         }
         all
+    }
+
+    /// Whether an earlier member of the group makes an operand.
+    pub fn made(&self, operand: usize) -> bool {
+        matches!(self.made.get(operand), Some(Some(_)))
     }
 
     /// Whether a node may have no value.
@@ -121,8 +143,7 @@ impl<'a> Expressions<'a> {
                 positions,
                 otherwise,
             } => {
-                let (inside, place) = self.place(*operand, positions);
-                let element = format!("ein::value(a{operand}_{column}[{place}])");
+                let (inside, element) = self.element(*operand, *column, positions);
                 let mut failed = self.any_failed(positions);
                 let value = match inside {
                     None => element,
@@ -172,28 +193,49 @@ impl<'a> Expressions<'a> {
         no_value(function, graph.dtype(arguments[0]), &texts, constant)
     }
 
-    /// The condition that positions lie in the operand's part (`None`: they do), and the number of the element there.
-    fn place(&self, operand: u32, positions: &[NodeId]) -> (Option<String>, String) {
+    /// The condition that positions lie in the operand's part (`None`: they do), and the value of the element there.
+    fn element(&self, operand: u32, column: u32, positions: &[NodeId]) -> (Option<String>, String) {
+        if let Some(Some(made)) = self.made.get(operand as usize) {
+            return (None, self.made_element(made, positions));
+        }
         let shape = &self.kernel.operands[operand as usize].shape;
-        let (mut inside, mut place) = (vec![], String::new());
+        let own = format!("{}a{operand}", self.prefix);
+        let (mut inside, mut dims) = (vec![], vec![]);
         for (dim, (position, extent)) in positions.iter().zip(shape).enumerate() {
-            let local = format!("({} - a{operand}_start{dim})", self.value(*position));
+            let local = format!("({} - {own}_start{dim})", self.value(*position));
             if !is_inside(self.kernel, *position, *extent) {
-                inside.push(format!(
-                    "(ein::bits){local} < (ein::bits)a{operand}_length{dim}"
-                ));
+                inside.push(format!("(ein::bits){local} < (ein::bits){own}_length{dim}"));
             }
-            place = match place.is_empty() {
-                true => local,
-                false => format!("({place} * a{operand}_length{dim} + {local})"),
-            };
+            dims.push((local, format!("{own}_length{dim}")));
         }
-        if place.is_empty() {
-            place = "0".into();
-        }
+        let element = format!("ein::value({own}_{column}[{}])", row_major(dims));
         let inside = (!inside.is_empty()).then(|| inside.join(" && "));
-        (inside, place)
+        (inside, element)
     }
+
+    fn made_element(&self, made: &Made, positions: &[NodeId]) -> String {
+        let own = &made.prefix;
+        let dims = positions.iter().enumerate().skip(made.rows);
+        let dims = dims.map(|(dim, position)| {
+            let local = format!("({} - {own}i{dim}_start)", self.value(*position));
+            (local, format!("{own}i{dim}_length"))
+        });
+        let (memory, first) = &made.row;
+        format!("ein::value({memory}[{first}{}])", row_major(dims.collect()))
+    }
+}
+
+/// The row-major number of a place: by dimension, the place and the length.
+fn row_major(dims: Vec<(String, String)>) -> String {
+    let number = dims
+        .into_iter()
+        .fold(None, |before: Option<String>, (at, length)| {
+            Some(match before {
+                None => at,
+                Some(before) => format!("({before} * {length} + {at})"),
+            })
+        });
+    number.unwrap_or_else(|| "0".into())
 }
 
 /// Returns whether a position lies in a dimension of so many elements for all values of the indices.

@@ -8,20 +8,22 @@
 
 use crate::function::value_type;
 use crate::machine::Argument;
-use crate::text::{Meeting, Parameter, Text, rule_name};
+use crate::text::{Meaning, Meeting, Parameter, Text};
+use crate::writer::rule_name;
 use ein_plan::{DType, Reduction};
 use std::fmt::Write;
 
 /// The text that combines two carriers of a reduction, column by column of these types: the sum, the next one, the result; the number of
 /// elements comes first.
 pub(crate) fn combine(reduction: Reduction, columns: &[DType]) -> Text {
-    let mut parameters = vec![Parameter::Number(0)];
+    let mut parameters = vec![Meaning::Number(0).alone()];
     for operand in 0..2 {
         let all = columns.iter().enumerate();
-        parameters.extend(all.map(|(column, dtype)| Parameter::Column(operand, column, *dtype)));
+        parameters
+            .extend(all.map(|(column, dtype)| Meaning::Column(operand, column, *dtype).alone()));
     }
     let all = columns.iter().enumerate();
-    parameters.extend(all.map(|(column, dtype)| Parameter::Result(column, *dtype)));
+    parameters.extend(all.map(|(column, dtype)| Meaning::Result(column, *dtype).alone()));
     let carrier = |operand: usize| {
         let values = (0..columns.len()).map(|c| format!("ein::value(a{operand}_{c}[at])"));
         values.collect::<Vec<String>>().join(", ")
@@ -58,8 +60,13 @@ pub(crate) fn copy_box(rank: usize, bytes: usize) -> Text {
         4 => DType::U32,
         _ => DType::I64,
     };
-    let mut parameters: Vec<Parameter> = (0..3 * rank + 2).map(Parameter::Number).collect();
-    parameters.extend([Parameter::Column(0, 0, raw), Parameter::Result(0, raw)]);
+    let mut parameters: Vec<Parameter> = (0..3 * rank + 2)
+        .map(|n| Meaning::Number(n).alone())
+        .collect();
+    parameters.extend([
+        Meaning::Column(0, 0, raw).alone(),
+        Meaning::Result(0, raw).alone(),
+    ]);
     let extents: Vec<String> = (0..rank).map(|d| format!("n{}", 3 * d)).collect();
     let all = match rank {
         0 => "1".into(),

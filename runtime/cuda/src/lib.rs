@@ -3,7 +3,7 @@
 //! [`text()`] writes the kernel of a local step as a function of CUDA C++. A [`Machine`] compiles such texts and launches them on memory of its own.
 //! There is one so far, [`Emulated`]: the system's C++ compiler against a header that defines the threads of a block, their barriers and
 //! shuffles, and memory of which every access is checked. So what a GPU would be given is run and compared on machines that have none; no real
-//! GPU is driven yet. What has no text (library operations, matrix products, random sources) is computed on the cores, with copies.
+//! GPU is driven yet. What has no text (library operations, matrix products, permutations) is computed on the cores, with copies.
 //! [`listing()`] shows both for the steps of a plan. The rest must not know plans, keys or sites.
 //!
 //! ```text
@@ -14,18 +14,22 @@ mod device;
 mod emulated;
 mod expression;
 mod function;
+mod group;
+mod groups;
 mod helpers;
 mod listing;
 mod machine;
 mod memory;
+mod sources;
 mod text;
 mod units;
+mod writer;
 
 pub use device::{Counts, Gpu};
 pub use emulated::Emulated;
 pub use listing::listing;
 pub use machine::{Address, Argument, Machine, Module};
-pub use text::{Meeting, Parameter, Reason, Text, prelude, scheduled, text};
+pub use text::{Meaning, Meeting, Parameter, Reason, Text, prelude, scheduled, text};
 
 use ein_device::Device;
 use std::sync::{Arc, OnceLock};

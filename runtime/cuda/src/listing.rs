@@ -8,9 +8,10 @@
 //! extern "C" __global__ void r4(ein::whole i0_start, …) { … }
 //! ```
 
-use crate::text::scheduled;
-use ein_plan::{Operation, Plan};
-use std::collections::HashMap;
+use crate::group::{Part, group, joins, stretches};
+use crate::text::{Reason, Text, scheduled, text};
+use ein_plan::{JoinInput, Kernel, Operation, Plan, RelationId, Source, Step, Sweep};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 /// What computes each step of a plan that computes something.
@@ -18,36 +19,110 @@ pub fn listing(plan: &Plan) -> String {
     let mut all = String::new();
     // By the text of its function, the first step that has it.
     let mut known: HashMap<String, u32> = HashMap::new();
+    let together: BTreeMap<RelationId, (RelationId, Text)> = (plan.sweeps.iter())
+        .flat_map(|sweep| groups(plan, sweep))
+        .collect();
     for step in &plan.steps {
         let (number, tensor) = (step.result.0, &step.tensor);
         let mut line = |what: &str| {
             let _ = writeln!(all, "// r{number} {tensor}: {what}");
         };
-        match &step.operation {
-            Operation::Source { source, .. } if source.is_free() => {
-                line("on the cores: a source that is made");
+        if let Operation::Source { source, .. } = &step.operation
+            && source.is_free()
+        {
+            match source {
+                Source::Permutation => line("on the cores: a permutation is sorted"),
+                Source::Numbers(_) => line("on the cores: a list of numbers"),
+                _ => line(&source.to_string()),
             }
-            Operation::LocalJoin { kernel, .. } => {
-                let kernel = &plan.kernels[kernel.0 as usize];
-                let text = match plan.loops_of(step.result) {
-                    Some(loops) => scheduled(kernel, loops),
-                    None => crate::text(kernel),
-                };
-                match text {
-                    Err(why) => line(&format!("on the cores: {why}")),
-                    Ok(text) => {
-                        let same = known.entry(text.function("k")).or_insert(number);
-                        if *same == number {
-                            line(&kernel.to_string());
-                            all += &text.function(&format!("r{number}"));
-                        } else {
-                            let same = format!("as r{same}");
-                            line(&same);
-                        }
-                    }
+        }
+        let Some((kernel, _)) = join(plan, step) else {
+            continue;
+        };
+        let text = match (together.get(&step.result), own(plan, step)) {
+            (Some((last, _)), _) if *last != step.result => {
+                line(&format!("{kernel}; in the function of r{}", last.0));
+                continue;
+            }
+            (Some((_, text)), _) => Ok(text.clone()),
+            (None, text) => text,
+        };
+        match text {
+            Err(why) => line(&format!("on the cores: {why}")),
+            Ok(text) => {
+                let same = known.entry(text.function("k")).or_insert(number);
+                if *same == number {
+                    line(&kernel.to_string());
+                    all += &text.function(&format!("r{number}"));
+                } else {
+                    let same = format!("as r{same}");
+                    line(&same);
                 }
             }
-            _ => {}
+        }
+    }
+    all
+}
+
+/// The kernel of a step, and what it reads, if it is a join.
+fn join<'a>(plan: &'a Plan, step: &'a Step) -> Option<(&'a Kernel, &'a [JoinInput])> {
+    match &step.operation {
+        Operation::LocalJoin { kernel, inputs, .. } => {
+            Some((&plan.kernels[kernel.0 as usize], inputs))
+        }
+        _ => None,
+    }
+}
+
+/// The text of a step alone.
+fn own(plan: &Plan, step: &Step) -> Result<Text, Reason> {
+    let (kernel, _) = join(plan, step).ok_or(Reason::Library)?;
+    match plan.loops_of(step.result) {
+        Some(loops) => scheduled(kernel, loops),
+        None => text(kernel),
+    }
+}
+
+/// Of the members of a sweep that are computed by one function: the last of them, and the function.
+fn groups(plan: &Plan, sweep: &Sweep) -> Vec<(RelationId, (RelationId, Text))> {
+    let rows = sweep.rows as usize;
+    let steps: Vec<&Step> = (sweep.members.iter())
+        .filter_map(|member| plan.steps.iter().find(|step| step.result == *member))
+        .collect();
+    let kernels: Vec<(&Kernel, &[JoinInput])> =
+        steps.iter().filter_map(|step| join(plan, step)).collect();
+    let passing = plan.passing();
+    let fits = |(step, (kernel, _)): (&&Step, &(&Kernel, _))| {
+        own(plan, step).is_ok() && joins(kernel, rows)
+    };
+    let mut all = vec![];
+    for run in stretches(steps.iter().zip(&kernels).map(fits)) {
+        let maker = |input: &JoinInput| {
+            let place = sweep
+                .members
+                .iter()
+                .position(|member| *member == input.relation);
+            place
+                .filter(|place| run.contains(place))
+                .map(|place| place - run.start)
+        };
+        let parts = run.clone().map(|number| {
+            let behind = kernels[run.end..].iter();
+            let mut behind = behind.flat_map(|(_, inputs)| inputs.iter());
+            let result = steps[number].result;
+            Part {
+                kernel: kernels[number].0,
+                made: kernels[number].1.iter().map(maker).collect(),
+                kept: !passing[result.0 as usize] || behind.any(|input| input.relation == result),
+            }
+        });
+        let parts: Vec<Part<'_>> = parts.collect();
+        if parts.len() < 2 {
+            continue;
+        }
+        if let Some((text, _)) = group(&parts, rows) {
+            let last = steps[run.end - 1].result;
+            all.extend(run.map(|number| (steps[number].result, (last, text.clone()))));
         }
     }
     all

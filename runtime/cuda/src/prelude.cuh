@@ -402,6 +402,7 @@ template <class Rule> DEVICE typename Rule::Carrier over_block(typename Rule::Ca
     if (threadIdx.x == 0) {
         for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) own = Rule::merge(own, of_warps[warp]);
     }
+    __syncthreads();
     return own;
 }
 

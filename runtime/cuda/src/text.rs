@@ -8,10 +8,10 @@
 //! [i: 6 | k: 9] f32 = sum a0[i, k]   ->   for (unsigned point = 0; point < points; point += 1) { … carrier = Rule::merge(carrier, …); }
 //! ```
 
-use crate::expression::Expressions;
-use crate::function::{stored_type, value_type};
-use ein_plan::{DType, Kernel, LoopKernel, LoopKind, Node, NodeId, Reduction};
-use std::fmt::{self, Write};
+use crate::function::stored_type;
+use crate::writer::Writer;
+use ein_plan::{DType, Kernel, LoopKernel, LoopKind};
+use std::fmt;
 
 /// From so many terms on, a warp computes an output point.
 const WARP: u64 = 32;
@@ -42,9 +42,18 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A parameter of a kernel's function.
+/// A parameter of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parameter {
+pub struct Parameter {
+    /// The member of a group whose it is; none: the function's own.
+    pub member: Option<usize>,
+    /// What it is.
+    pub meaning: Meaning,
+}
+
+/// What a parameter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
     /// The first global number of an index.
     Start(usize),
     /// How many values an index has.
@@ -63,38 +72,56 @@ pub enum Parameter {
     Number(usize),
 }
 
+impl Meaning {
+    /// A parameter of a function that computes one kernel, or none.
+    pub fn alone(self) -> Parameter {
+        Parameter {
+            member: None,
+            meaning: self,
+        }
+    }
+
+    /// Its name in the text of one kernel.
+    pub fn name(&self) -> String {
+        match self {
+            Meaning::Start(i) => format!("i{i}_start"),
+            Meaning::Length(i) => format!("i{i}_length"),
+            Meaning::OperandStart(o, d) => format!("a{o}_start{d}"),
+            Meaning::OperandLength(o, d) => format!("a{o}_length{d}"),
+            Meaning::Column(o, c, _) => format!("a{o}_{c}"),
+            Meaning::Result(c, _) => format!("to{c}"),
+            Meaning::Flag => "flag".into(),
+            Meaning::Number(n) => format!("n{n}"),
+        }
+    }
+}
+
+/// What names of a member of a group begin with.
+pub(crate) fn prefix(member: Option<usize>) -> String {
+    member.map_or_else(String::new, |member| format!("m{member}_"))
+}
+
 impl Parameter {
     /// Its name in the text.
     pub fn name(&self) -> String {
-        match self {
-            Parameter::Start(i) => format!("i{i}_start"),
-            Parameter::Length(i) => format!("i{i}_length"),
-            Parameter::OperandStart(o, d) => format!("a{o}_start{d}"),
-            Parameter::OperandLength(o, d) => format!("a{o}_length{d}"),
-            Parameter::Column(o, c, _) => format!("a{o}_{c}"),
-            Parameter::Result(c, _) => format!("to{c}"),
-            Parameter::Flag => "flag".into(),
-            Parameter::Number(n) => format!("n{n}"),
-        }
+        prefix(self.member) + &self.meaning.name()
     }
 
     /// Its type in the text.
     pub fn kind(&self) -> String {
-        match self {
-            Parameter::Column(_, _, dtype) => format!("ein::In<{}>", stored_type(*dtype)),
-            Parameter::Result(_, dtype) => format!("ein::Out<{}>", stored_type(*dtype)),
-            Parameter::Flag => "ein::Out<int>".into(),
+        match self.meaning {
+            Meaning::Column(_, _, dtype) => format!("ein::In<{}>", stored_type(dtype)),
+            Meaning::Result(_, dtype) => format!("ein::Out<{}>", stored_type(dtype)),
+            Meaning::Flag => "ein::Out<int>".into(),
             _ => "ein::whole".into(),
         }
     }
 
     /// The type of its elements, if it is memory.
     pub fn elements(&self) -> Option<&'static str> {
-        match self {
-            Parameter::Column(_, _, dtype) | Parameter::Result(_, dtype) => {
-                Some(stored_type(*dtype))
-            }
-            Parameter::Flag => Some("int"),
+        match self.meaning {
+            Meaning::Column(_, _, dtype) | Meaning::Result(_, dtype) => Some(stored_type(dtype)),
+            Meaning::Flag => Some("int"),
             _ => None,
         }
     }
@@ -112,7 +139,8 @@ pub enum Meeting {
 }
 
 impl Meeting {
-    fn of(terms: u64) -> Meeting {
+    /// Of a reduction of so many terms.
+    pub(crate) fn of(terms: u64) -> Meeting {
         match terms {
             0..WARP => Meeting::Thread,
             WARP..BLOCK => Meeting::Warp,
@@ -165,7 +193,11 @@ impl Text {
 
 /// What stands in front of all functions: the part that is the same for every compiler.
 pub fn prelude() -> &'static str {
-    include_str!("prelude.cuh")
+    concat!(
+        include_str!("prelude.cuh"),
+        "\n",
+        include_str!("random.cuh")
+    )
 }
 
 /// The text of a kernel of a plan, unless something else than generated loops computes it.
@@ -184,337 +216,25 @@ pub fn scheduled(kernel: &Kernel, loops: &LoopKernel) -> Result<Text, Reason> {
 /// # Errors
 /// Why it has none.
 pub fn text(kernel: &Kernel) -> Result<Text, Reason> {
-    if kernel.library().is_some() {
-        return Err(Reason::Library);
+    let writer = Writer::new(kernel, None)?;
+    let mut body = String::new();
+    writer.begins(&mut body);
+    if writer.may_fail() {
+        body += "    bool wrong = false;\n";
     }
-    let rank = kernel.output_rank as usize;
-    let count = |indices: &[ein_plan::Index]| {
-        let mut extents = indices.iter().map(|index| index.extent);
-        let all = extents.try_fold(1u64, u64::checked_mul);
-        all.filter(|all| *all < 1 << 62)
-    };
-    let (outputs, terms) = kernel.indices.split_at(rank);
-    let (Some(outputs), Some(terms)) = (count(outputs), count(terms)) else {
-        return Err(Reason::TooLarge);
-    };
-    if kernel.indices.len() > 127 {
-        return Err(Reason::TooLarge);
+    writer.point(&mut body);
+    if writer.may_fail() {
+        body += "    if (wrong) flag[0] = 1;\n";
     }
-    let writer = Writer {
-        kernel,
-        expressions: Expressions::new(kernel),
-        depends: kernel.graph.dependencies(),
-        rank,
-        outputs: counter(outputs),
-        terms: counter(terms),
-        meeting: Meeting::of(if kernel.reduction.is_some() { terms } else { 1 }),
-    };
+    let mut parameters = writer.parameters();
+    let results = kernel.output.iter().enumerate();
+    parameters.extend(results.map(|(column, dtype)| Meaning::Result(column, *dtype).alone()));
+    if writer.may_fail() {
+        parameters.push(Meaning::Flag.alone());
+    }
     Ok(Text {
-        parameters: writer.parameters(),
+        parameters,
         meeting: writer.meeting,
-        body: writer.body(),
+        body,
     })
-}
-
-/// The type in which so many points, and a stride more, are counted.
-fn counter(points: u64) -> &'static str {
-    match points < 1 << 31 {
-        true => "unsigned",
-        false => "ein::bits",
-    }
-}
-
-struct Writer<'a> {
-    kernel: &'a Kernel,
-    expressions: Expressions<'a>,
-    depends: Vec<u128>,
-    rank: usize,
-    outputs: &'static str,
-    terms: &'static str,
-    meeting: Meeting,
-}
-
-impl Writer<'_> {
-    fn parameters(&self) -> Vec<Parameter> {
-        let mut all = vec![];
-        for index in 0..self.kernel.indices.len() {
-            all.extend([Parameter::Start(index), Parameter::Length(index)]);
-        }
-        let needed = self.needed(self.kernel.guard.into_iter().chain([self.kernel.root]));
-        for (number, operand) in self.kernel.operands.iter().enumerate() {
-            let mut columns = vec![];
-            for (id, node, _) in self.kernel.graph.iter() {
-                match node {
-                    Node::Read {
-                        operand, column, ..
-                    } if *operand as usize == number && needed[id.0 as usize] => {
-                        columns.push(*column as usize);
-                    }
-                    _ => {}
-                }
-            }
-            columns.sort_unstable();
-            columns.dedup();
-            if columns.is_empty() {
-                continue;
-            }
-            for dim in 0..operand.shape.len() {
-                all.push(Parameter::OperandStart(number, dim));
-                all.push(Parameter::OperandLength(number, dim));
-            }
-            let columns = columns.into_iter();
-            all.extend(columns.map(|c| Parameter::Column(number, c, operand.columns[c])));
-        }
-        let results = self.kernel.output.iter().enumerate();
-        all.extend(results.map(|(column, dtype)| Parameter::Result(column, *dtype)));
-        if self.may_fail() {
-            all.push(Parameter::Flag);
-        }
-        all
-    }
-
-    /// Whether some point may have no value.
-    fn may_fail(&self) -> bool {
-        let roots = self.kernel.guard.into_iter().chain([self.kernel.root]);
-        self.chooses() || roots.into_iter().any(|id| self.expressions.may_fail(id))
-    }
-
-    /// Whether it has to choose a number, and may have nothing to choose from.
-    fn chooses(&self) -> bool {
-        self.kernel.finish && self.kernel.reduction.is_some_and(Reduction::is_arg)
-    }
-
-    /// The nodes that some are made of, themselves among them.
-    fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
-        let graph = &self.kernel.graph;
-        let mut needed = vec![false; graph.len()];
-        roots.for_each(|root| needed[root.0 as usize] = true);
-        for at in (0..graph.len()).rev() {
-            if needed[at] {
-                let node = graph.node(NodeId(at as u32));
-                node.arguments().for_each(|a| needed[a.0 as usize] = true);
-            }
-        }
-        needed
-    }
-
-    fn body(&self) -> String {
-        let mut text = String::new();
-        self.place(&mut text);
-        let (guard, root) = (self.kernel.guard, self.kernel.root);
-        let of_guard = self.needed(guard.into_iter());
-        let of_root = self.needed([root].into_iter());
-        let reduced = !0u128 << self.rank;
-        let once = |at: usize| self.kernel.reduction.is_none() || self.depends[at] & reduced == 0;
-        let nodes = |to: &mut String, indent: &str, wanted: &dyn Fn(usize) -> bool| {
-            for at in (0..self.kernel.graph.len()).filter(|at| wanted(*at)) {
-                let id = NodeId(at as u32);
-                self.expressions.statements(id, indent, to);
-            }
-        };
-        if self.may_fail() {
-            text += "    bool wrong = false;\n";
-        }
-        // What only the value needs of an element-wise kernel stands behind its guard.
-        let first = |at: usize| {
-            once(at) && (of_guard[at] || (self.kernel.reduction.is_some() && of_root[at]))
-        };
-        nodes(&mut text, "    ", &first);
-        let indent = match self.kernel.reduction {
-            Some(_) => {
-                self.loop_begins(&mut text);
-                "        "
-            }
-            None => {
-                let kind = value_type(self.kernel.graph.dtype(root));
-                let _ = writeln!(text, "    {kind} value = 0;");
-                "    "
-            }
-        };
-        nodes(&mut text, indent, &|at| !once(at) && of_guard[at]);
-        let inner = format!("{indent}    ");
-        let within: &str = match guard {
-            Some(guard) => {
-                if self.expressions.may_fail(guard) {
-                    let _ = writeln!(text, "{indent}wrong |= {};", self.expressions.failed(guard));
-                }
-                let _ = writeln!(text, "{indent}if ({}) {{", self.expressions.value(guard));
-                &inner
-            }
-            None => indent,
-        };
-        let rest = |at: usize| of_root[at] && !of_guard[at];
-        nodes(&mut text, within, &|at| {
-            rest(at) && (!once(at) || self.kernel.reduction.is_none())
-        });
-        if self.expressions.may_fail(root) {
-            let _ = writeln!(text, "{within}wrong |= {};", self.expressions.failed(root));
-        }
-        let value = self.expressions.value(root);
-        let _ = match self.kernel.reduction {
-            Some(_) => writeln!(
-                text,
-                "{within}carrier = Rule::merge(carrier, Rule::single({value}, i{}));",
-                self.rank
-            ),
-            None => writeln!(text, "{within}value = {value};"),
-        };
-        if guard.is_some() {
-            let _ = writeln!(text, "{indent}}}");
-        }
-        self.results(&mut text);
-        text
-    }
-
-    /// The output point that a thread works at, and the values of its indices.
-    fn place(&self, to: &mut String) {
-        let count = self.outputs;
-        let number = match self.meeting {
-            Meeting::Thread => format!("blockIdx.x * ({count})256 + threadIdx.x"),
-            Meeting::Warp => format!("blockIdx.x * ({count})4 + threadIdx.x / 32"),
-            Meeting::Block => "blockIdx.x".into(),
-        };
-        let lengths: Vec<String> = (0..self.rank)
-            .map(|i| format!("({count})i{i}_length"))
-            .collect();
-        let all = match lengths.is_empty() {
-            true => "1".into(),
-            false => lengths.join(" * "),
-        };
-        let _ = writeln!(to, "    const {count} at = {number};");
-        let _ = writeln!(to, "    if (at >= {all}) return;");
-        indices(to, "    ", ("at", count), 0..self.rank);
-    }
-
-    fn loop_begins(&self, to: &mut String) {
-        let count = self.terms;
-        let rule = rule(self.kernel);
-        let _ = writeln!(to, "    typedef {rule} Rule;");
-        let lengths =
-            (self.rank..self.kernel.indices.len()).map(|i| format!("({count})i{i}_length"));
-        let lengths: Vec<String> = lengths.collect();
-        let _ = writeln!(to, "    const {count} points = {};", lengths.join(" * "));
-        let (first, step) = match self.meeting {
-            Meeting::Thread => ("0", "1"),
-            Meeting::Warp => ("threadIdx.x % 32", "32"),
-            Meeting::Block => ("threadIdx.x", "256"),
-        };
-        let _ = writeln!(to, "    Rule::Carrier carrier = Rule::neutral();");
-        let _ = writeln!(
-            to,
-            "    for ({count} point = {first}; point < points; point += {step}) {{"
-        );
-        indices(
-            to,
-            "        ",
-            ("point", count),
-            self.rank..self.kernel.indices.len(),
-        );
-    }
-
-    /// What a thread does when it has all its terms.
-    fn results(&self, to: &mut String) {
-        if self.kernel.reduction.is_none() {
-            *to += "    ein::store(to0[at], value);\n";
-        } else {
-            *to += "    }\n";
-            let (merged, is_first) = match self.meeting {
-                Meeting::Thread => (None, None),
-                Meeting::Warp => (Some("over_warp"), Some("threadIdx.x % 32 == 0")),
-                Meeting::Block => (Some("over_block"), Some("threadIdx.x == 0")),
-            };
-            if let Some(merged) = merged {
-                let _ = writeln!(to, "    carrier = ein::{merged}<Rule>(carrier);");
-            }
-            let indent = match is_first {
-                Some(condition) => {
-                    let _ = writeln!(to, "    if ({condition}) {{");
-                    "        "
-                }
-                None => "    ",
-            };
-            if self.kernel.finish {
-                let _ = writeln!(to, "{indent}ein::store(to0[at], Rule::finish(carrier));");
-                if self.chooses() {
-                    let _ = writeln!(to, "{indent}wrong |= carrier.second < 0;");
-                }
-            } else {
-                for (column, field) in (0..self.kernel.output.len()).zip(["first", "second"]) {
-                    let _ = writeln!(to, "{indent}ein::store(to{column}[at], carrier.{field});");
-                }
-            }
-            if is_first.is_some() {
-                *to += "    }\n";
-            }
-        }
-        if self.may_fail() {
-            *to += "    if (wrong) flag[0] = 1;\n";
-        }
-    }
-}
-
-/// The rule of a reduction in the prelude.
-fn rule(kernel: &Kernel) -> String {
-    let value = value_type(kernel.graph.dtype(kernel.root));
-    let name = match kernel.reduction {
-        Some(reduction) => rule_name(reduction),
-        None => unreachable!("a kernel without a reduction merges nothing"),
-    };
-    format!("ein::{name}<{value}>")
-}
-
-/// The name of a reduction's rule in the prelude.
-pub(crate) fn rule_name(reduction: Reduction) -> &'static str {
-    match reduction {
-        Reduction::Sum => "Sum",
-        Reduction::Prod => "Prod",
-        Reduction::Max => "Max",
-        Reduction::Min => "Min",
-        Reduction::Mean => "Mean",
-        Reduction::Any => "Any",
-        Reduction::All => "All",
-        Reduction::ArgMax => "ArgMax",
-        Reduction::ArgMin => "ArgMin",
-        Reduction::LogSumExp => "LogSumExp",
-        Reduction::Norm => "Norm",
-        Reduction::Norm1 => "Norm1",
-        Reduction::NormInf => "NormInf",
-    }
-}
-
-/// The values of some indices at a point whose row-major number is known.
-fn indices(
-    to: &mut String,
-    indent: &str,
-    (number, count): (&str, &str),
-    of: std::ops::Range<usize>,
-) {
-    if of.is_empty() {
-        return;
-    }
-    let first = of.start;
-    if of.len() == 1 {
-        let _ = writeln!(
-            to,
-            "{indent}const ein::whole i{first} = i{first}_start + (ein::whole){number};"
-        );
-        return;
-    }
-    let rest = format!("{number}_rest");
-    let _ = writeln!(to, "{indent}{count} {rest} = {number};");
-    for index in of.rev() {
-        if index == first {
-            let _ = writeln!(
-                to,
-                "{indent}const ein::whole i{index} = i{index}_start + (ein::whole){rest};"
-            );
-        } else {
-            let length = format!("({count})i{index}_length");
-            let _ = writeln!(
-                to,
-                "{indent}const ein::whole i{index} = i{index}_start + (ein::whole)({rest} % {length});"
-            );
-            let _ = writeln!(to, "{indent}{rest} /= {length};");
-        }
-    }
 }

@@ -338,10 +338,13 @@ fn constants_keep_their_bits() {
             near: 0.0,
         });
     }
-    let gpu = gpu();
-    for case in &cases {
-        let strips = LoopKernel::whole(LoopKind::Strips);
-        let found = run(&gpu, &*gpu.prepare(&case.kernel, &strips, false), case);
+    let (gpu, strips) = (gpu(), LoopKernel::whole(LoopKind::Strips));
+    let kernels = cases.iter().map(|case| &case.kernel);
+    let prepared: Vec<_> = kernels
+        .map(|kernel| gpu.prepare(kernel, &strips, false))
+        .collect();
+    for (case, prepared) in cases.iter().zip(&prepared) {
+        let found = run(&gpu, &**prepared, case);
         let wanted = run(&Cpu, &*Cpu.prepare(&case.kernel, &strips, false), case);
         assert_eq!(
             found[0].data().bytes(),

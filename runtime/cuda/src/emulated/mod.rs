@@ -170,14 +170,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::machine::Argument;
-    use crate::text::Parameter;
+    use crate::text::Meaning;
     use ein_plan::DType;
 
     /// A text of ours, launched on memory of so many numbers.
     fn launched(body: &str, meeting: Meeting, threads: u32) -> Result<Vec<i32>, String> {
         let machine = Emulated::new().unwrap();
         let text = Text {
-            parameters: vec![Parameter::Number(0), Parameter::Result(0, DType::I32)],
+            parameters: vec![
+                Meaning::Number(0).alone(),
+                Meaning::Result(0, DType::I32).alone(),
+            ],
             body: body.into(),
             meeting,
         };

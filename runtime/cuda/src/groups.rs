@@ -1,0 +1,195 @@
+//! Groups of kernels as a GPU runs them: as far as may be, one function for several members.
+//!
+//! Neighbouring members that have texts, and run over the rows, are one function; the others are run one by one. Where a point of a group has no
+//! value, its members are run one by one to find the first. Must not know how a text is written.
+//!
+//! ```text
+//! m0 on the cores, m1 m2 m3 texts, m4 a sum of all rows   ->   run m0; one launch for m1, m2, m3; run m4
+//! ```
+
+use crate::device::{Gpu, GpuKernel, argument};
+use crate::group::{Part, group, joins, stretches};
+use crate::memory::Elements;
+use crate::text::Parameter;
+use crate::units::Compiled;
+use ein_device::{Buffer, Device, Launch, Member, MemberOperand, Operand, prepared_as};
+use ein_plan::KernelError;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a group is: by member, the kernel's number, who makes each operand, and whether the result is needed behind it; and its rows.
+type Key = (Vec<(u64, Vec<Option<usize>>, bool)>, usize);
+
+/// A group's function, and by member, whether its result is in memory.
+type Grouped = Option<Arc<(Arc<Compiled>, Vec<bool>)>>;
+
+/// The groups that a device has made functions of.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    numbers: AtomicU64,
+    known: Mutex<HashMap<Key, Grouped>>,
+}
+
+impl Groups {
+    /// The number of a new kernel.
+    pub fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// What each member has made: its columns; nothing yet, or nothing that is in memory.
+type Results = Vec<Vec<Buffer>>;
+
+/// Runs the members of a group.
+pub(crate) fn run(
+    gpu: &Gpu,
+    members: &[Member<'_>],
+    rows: usize,
+    over: &BTreeMap<usize, Buffer>,
+) -> Result<Vec<Option<Vec<Buffer>>>, (usize, KernelError)> {
+    let mut made: Results = vec![vec![]; members.len()];
+    for run in runs(members, rows) {
+        let together = run.len() > 1 && run_together(gpu, members, (&run, rows), (&mut made, over));
+        if together {
+            continue;
+        }
+        for number in run {
+            let operands = (members[number].operands.iter())
+                .map(|operand| member_operand(operand, members, (&made, over)));
+            let launch = Launch {
+                kernel: members[number].kernel,
+                ranges: members[number].ranges.clone(),
+                operands: operands.collect(),
+            };
+            let columns = gpu.run(&launch).map_err(|error| (number, error))?;
+            made[number] = columns;
+        }
+    }
+    let kept = members.iter().map(|member| member.kept);
+    let results = made.into_iter().zip(kept);
+    Ok(results.map(|(made, kept)| kept.then_some(made)).collect())
+}
+
+/// The members, in stretches that may be one function.
+fn runs(members: &[Member<'_>], rows: usize) -> Vec<Range<usize>> {
+    stretches(members.iter().map(|member| {
+        let own: &GpuKernel = prepared_as(member.kernel);
+        own.compiled.is_ok() && joins(&own.kernel, rows)
+    }))
+}
+
+/// Runs members as one function; false, with nothing made, if there is none, or some point has no value.
+fn run_together(
+    gpu: &Gpu,
+    members: &[Member<'_>],
+    (run, rows): (&Range<usize>, usize),
+    (made, over): (&mut Results, &BTreeMap<usize, Buffer>),
+) -> bool {
+    let Some(grouped) = grouped(gpu, members, run, rows) else {
+        return false;
+    };
+    let (compiled, in_memory) = &*grouped;
+    let results: Vec<Vec<Elements>> = (members[run.clone()].iter().zip(in_memory))
+        .map(|(member, in_memory)| match in_memory {
+            true => {
+                let own: &GpuKernel = prepared_as(member.kernel);
+                gpu.results(&own.kernel, &member.ranges)
+            }
+            false => vec![],
+        })
+        .collect();
+    // By member, what it reads; nothing where another one of this function makes it.
+    let within = |operand: &MemberOperand<'_>| match operand {
+        MemberOperand::Made(maker) => run.contains(maker),
+        _ => false,
+    };
+    let operands: Vec<Vec<Option<Operand<'_>>>> = (members[run.clone()].iter())
+        .map(|member| {
+            let operands = member.operands.iter();
+            let given = operands.map(|operand| {
+                (!within(operand)).then(|| member_operand(operand, members, (&*made, over)))
+            });
+            given.collect()
+        })
+        .collect();
+    let argument = |parameter: &Parameter| {
+        let number = parameter.member.expect("all but the flag is a member's");
+        let operand = |operand: usize| {
+            let given = operands[number][operand].as_ref();
+            given.expect("what this function makes is no parameter")
+        };
+        let ranges = &members[run.start + number].ranges;
+        argument(parameter.meaning, ranges, operand, &results[number])
+    };
+    let lengths = members[run.start].ranges[..rows].iter();
+    let points = lengths.map(|(_, length)| *length as usize).product();
+    if !gpu.succeeds(compiled, points, argument) {
+        return false;
+    }
+    for (number, columns) in run.clone().zip(results) {
+        made[number] = columns.into_iter().map(Buffer::from).collect();
+    }
+    true
+}
+
+/// The function of members, made when they are first seen.
+fn grouped(gpu: &Gpu, members: &[Member<'_>], run: &Range<usize>, rows: usize) -> Grouped {
+    let own: Vec<&GpuKernel> = (members[run.clone()].iter())
+        .map(|member| prepared_as(member.kernel))
+        .collect();
+    let parts: Vec<Part<'_>> = (run.clone().zip(&own))
+        .map(|(number, own)| {
+            let made = members[number]
+                .operands
+                .iter()
+                .map(|operand| match operand {
+                    MemberOperand::Made(maker) if run.contains(maker) => Some(maker - run.start),
+                    _ => None,
+                });
+            let behind = members[run.end..].iter();
+            let mut behind = behind.flat_map(|member| &member.operands);
+            let read = behind.any(|o| matches!(o, MemberOperand::Made(maker) if *maker == number));
+            Part {
+                kernel: &own.kernel,
+                made: made.collect(),
+                kept: members[number].kept || read,
+            }
+        })
+        .collect();
+    let key = parts.iter().zip(&own);
+    let key = key.map(|(part, own)| (own.number, part.made.clone(), part.kept));
+    let key = (key.collect(), rows);
+    let mut known = gpu
+        .groups
+        .known
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let grouped = known.entry(key).or_insert_with(|| {
+        let (text, in_memory) = group(&parts, rows)?;
+        Some(Arc::new((gpu.units.announce(text), in_memory)))
+    });
+    grouped.clone()
+}
+
+/// An operand of a member: what is given, what an earlier member has made, or what lies where a member's result will be.
+fn member_operand<'a>(
+    operand: &MemberOperand<'a>,
+    members: &[Member<'_>],
+    (made, over): (&'a [Vec<Buffer>], &'a BTreeMap<usize, Buffer>),
+) -> Operand<'a> {
+    // The last two begin where the member's output does.
+    let of_member = |columns: &'a [Buffer], member: usize| Operand {
+        columns,
+        start: (members[member].ranges.iter())
+            .take(columns.first().map_or(0, |column| column.shape().len()))
+            .map(|(start, _)| *start)
+            .collect(),
+    };
+    match operand {
+        MemberOperand::Given(given) => given.clone(),
+        MemberOperand::Made(member) => of_member(&made[*member], *member),
+        MemberOperand::Replaced(member) => of_member(std::slice::from_ref(&over[member]), *member),
+    }
+}
