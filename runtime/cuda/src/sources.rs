@@ -86,6 +86,15 @@ fn value(draw: &Draw<'_>, numbers: &mut Numbers) -> Option<String> {
     Some(match draw.source {
         Source::Full(value) => made(&constant(value, numbers)),
         Source::Iota => made("(ein::whole)element"),
+        // What is added is a whole number, so that no rounding reaches `hi`.
+        Source::Uniform { lo, hi }
+            if draw.dtype.is_integer() && lo.fract() == 0.0 && hi.fract() == 0.0 =>
+        {
+            let words = words(draw, numbers);
+            let (low, range) = (numbers.whole(*lo as i64), numbers.float(hi - lo));
+            let above = format!("ein::to_i64({range} * ein::unit(words.first))");
+            words + &made(&format!("ein::add({low}, {above})"))
+        }
         Source::Uniform { lo, hi } => {
             let words = words(draw, numbers);
             let (low, range) = (numbers.float(*lo), numbers.float(hi - lo));
