@@ -674,7 +674,7 @@ fn what_does_not_fit_is_refused_soon() {
     );
 }
 
-/// What a site lacks is told of the statement that needs most, not of the first one that does not fit.
+/// The message names the bytes that the statement with the greatest need lacks, not those of the first one that does not fit.
 #[test]
 fn what_is_missing_is_that_of_the_largest_statement() {
     let folder = tempfile::tempdir().unwrap();

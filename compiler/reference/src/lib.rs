@@ -13,15 +13,13 @@ mod memory;
 
 use ein_array::Array;
 use ein_device::{
-    Buffer, BufferType, Change, Device, Draw, Launch, Launched, Member, MemberOperand, MemorySpace,
-    Operand, Prepared, Span, prepared_as,
+    Buffer, BufferType, Device, Draw, Launch, Launched, MemorySpace, Prepared, Span, prepared_as,
 };
-use ein_plan::{Format, Kernel, KernelError, LoopKernel, Reduction, Scalar, Update};
+use ein_plan::{Format, Kernel, LoopKernel, Reduction, Scalar};
 use einc_core::einsum::scalar::stored;
 use einc_core::tra::chunk::Chunk;
 use einc_core::tra::evaluate::{self, combine, evaluate};
 use memory::{Numbers, SPACE, change, numbers};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The device that computes by definition.
@@ -120,46 +118,6 @@ impl Device for Reference {
         ))
     }
 
-    fn run_over(&self, launch: Launch<'_>, (operand, old): (usize, Buffer)) -> Launched {
-        let mut launch = launch;
-        launch.operands[operand].columns = std::slice::from_ref(&old);
-        self.run(&launch)
-    }
-
-    fn accumulate(&self, launch: &Launch<'_>, reduction: Reduction, sum: Vec<Buffer>) -> Launched {
-        let next = self.run(launch)?;
-        Ok(self.combine(reduction, sum, next))
-    }
-
-    fn changes(&self, launch: &Launch<'_>, _update: &Update) -> Result<Vec<Change>, KernelError> {
-        // All of the result is a box, too.
-        let whole = self.run(launch)?.into_iter();
-        Ok(whole.map(|all| (vec![0; all.shape().len()], all)).collect())
-    }
-
-    fn run_group(
-        &self,
-        members: &[Member<'_>],
-        _rows: usize,
-        over: BTreeMap<usize, Buffer>,
-    ) -> Result<Vec<Option<Vec<Buffer>>>, (usize, KernelError)> {
-        let mut made: Vec<Vec<Buffer>> = vec![];
-        for (number, member) in members.iter().enumerate() {
-            let launch = Launch {
-                kernel: member.kernel,
-                ranges: member.ranges.clone(),
-                operands: (member.operands.iter())
-                    .map(|operand| member_operand(operand, members, (&made, &over)))
-                    .collect(),
-            };
-            let columns = self.run(&launch).map_err(|error| (number, error))?;
-            made.push(columns);
-        }
-        let kept = members.iter().map(|member| member.kept);
-        let results = made.into_iter().zip(kept);
-        Ok(results.map(|(made, kept)| kept.then_some(made)).collect())
-    }
-
     fn combine(&self, reduction: Reduction, sum: Vec<Buffer>, next: Vec<Buffer>) -> Vec<Buffer> {
         let types: Vec<BufferType> = sum.iter().map(Buffer::buffer_type).collect();
         let compute: Vec<_> = types.iter().map(|kind| kind.dtype.compute()).collect();
@@ -177,27 +135,6 @@ impl Device for Reference {
             BufferType::dense(draw.dtype, shape),
             draw::values(draw, ranges),
         )
-    }
-}
-
-/// An operand of a member: what is given, what an earlier member has made, or what lies where a member's result will be.
-fn member_operand<'a>(
-    operand: &MemberOperand<'a>,
-    members: &[Member<'_>],
-    (made, over): (&'a [Vec<Buffer>], &'a BTreeMap<usize, Buffer>),
-) -> Operand<'a> {
-    // The last two begin where the member's output does.
-    let of_member = |columns: &'a [Buffer], member: usize| Operand {
-        columns,
-        start: (members[member].ranges.iter())
-            .take(columns.first().map_or(0, |column| column.shape().len()))
-            .map(|(start, _)| *start)
-            .collect(),
-    };
-    match operand {
-        MemberOperand::Given(given) => given.clone(),
-        MemberOperand::Made(member) => of_member(&made[*member], *member),
-        MemberOperand::Replaced(member) => of_member(std::slice::from_ref(&over[member]), *member),
     }
 }
 

@@ -15,7 +15,7 @@ use std::fmt::Write;
 /// An operand that an earlier member of a group makes, read at the reader's own row by bare indices.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
-    /// What names of that member begin with.
+    /// The prefix of the names of that member.
     pub prefix: String,
     /// How many of its dimensions are the row's.
     pub rows: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Made {
 /// The statements of a kernel's nodes.
 pub(crate) struct Expressions<'a> {
     kernel: &'a Kernel,
-    /// What names of parameters begin with.
+    /// The prefix of the names of parameters.
     prefix: String,
     /// By operand.
     made: Vec<Option<Made>>,
@@ -64,12 +64,12 @@ impl<'a> Expressions<'a> {
         all
     }
 
-    /// Whether an earlier member of the group makes an operand.
+    /// Returns whether an earlier member of the group makes an operand.
     pub fn made(&self, operand: usize) -> bool {
         matches!(self.made.get(operand), Some(Some(_)))
     }
 
-    /// Whether a node may have no value.
+    /// Returns whether a node may have no value.
     pub fn may_fail(&self, id: NodeId) -> bool {
         self.may_fail[id.0 as usize]
     }
@@ -84,7 +84,7 @@ impl<'a> Expressions<'a> {
         }
     }
 
-    /// Whether a node has no value, where its statements have been made.
+    /// Returns the condition that a node has no value, to stand behind its statements.
     pub fn failed(&self, id: NodeId) -> String {
         match self.may_fail(id) {
             true => format!("x{}", id.0),

@@ -1,6 +1,6 @@
 //! The text of a group of kernels: a block of threads computes all of them at a row, one kernel after the other.
 //!
-//! What a kernel makes of a row, and later ones read, lies in the block's shared memory where there is room, else in the result's. Each kernel takes
+//! The part of a row that a kernel makes and later ones read lies in the block's shared memory where there is room, else in the result's. Each kernel takes
 //! its terms in the order in which it takes them alone, so that the bits are the same. Must not know how a text is compiled.
 //!
 //! ```text
@@ -26,11 +26,11 @@ pub(crate) struct Part<'a> {
     pub kernel: &'a Kernel,
     /// By operand: the earlier part that makes it.
     pub made: Vec<Option<usize>>,
-    /// Whether its result is needed behind the group.
+    /// True if its result is needed behind the group.
     pub kept: bool,
 }
 
-/// Whether a kernel that has a text may be a part of a group at so many rows.
+/// Returns whether a kernel that has a text may be a part of a group at so many rows.
 pub(crate) fn joins(kernel: &Kernel, rows: usize) -> bool {
     rows > 0
         && kernel.output_rank as usize >= rows

@@ -7,39 +7,18 @@
 //! m0 on the cores, m1 m2 m3 texts, m4 a sum of all rows   ->   run m0; one launch for m1, m2, m3; run m4
 //! ```
 
-use crate::device::{Gpu, GpuKernel, argument};
+use crate::gpu::{Gpu, GpuKernel, Grouped, argument};
 use crate::group::{Part, group, joins, stretches};
 use crate::memory::Elements;
 use crate::text::Parameter;
-use crate::units::Compiled;
-use ein_device::{Buffer, Device, Launch, Member, MemberOperand, Operand, prepared_as};
-use ein_plan::KernelError;
-use std::collections::{BTreeMap, HashMap};
+use ein_device::{
+    Buffer, Device, GroupLaunched, Member, MemberOperand, Operand, kept, prepared_as,
+};
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-/// What a group is: by member, the kernel's number, who makes each operand, and whether the result is needed behind it; and its rows.
-type Key = (Vec<(u64, Vec<Option<usize>>, bool)>, usize);
-
-/// A group's function, and by member, whether its result is in memory.
-type Grouped = Option<Arc<(Arc<Compiled>, Vec<bool>)>>;
-
-/// The groups that a device has made functions of.
-#[derive(Debug, Default)]
-pub(crate) struct Groups {
-    numbers: AtomicU64,
-    known: Mutex<HashMap<Key, Grouped>>,
-}
-
-impl Groups {
-    /// The number of a new kernel.
-    pub fn number(&self) -> u64 {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
-    }
-}
-
-/// What each member has made: its columns; nothing yet, or nothing that is in memory.
+/// By member, the columns that it has made; none before it is run, or if they are not in memory.
 type Results = Vec<Vec<Buffer>>;
 
 /// Runs the members of a group.
@@ -48,7 +27,7 @@ pub(crate) fn run(
     members: &[Member<'_>],
     rows: usize,
     over: &BTreeMap<usize, Buffer>,
-) -> Result<Vec<Option<Vec<Buffer>>>, (usize, KernelError)> {
+) -> GroupLaunched {
     let mut made: Results = vec![vec![]; members.len()];
     for run in runs(members, rows) {
         let together = run.len() > 1 && run_together(gpu, members, (&run, rows), (&mut made, over));
@@ -56,20 +35,11 @@ pub(crate) fn run(
             continue;
         }
         for number in run {
-            let operands = (members[number].operands.iter())
-                .map(|operand| member_operand(operand, members, (&made, over)));
-            let launch = Launch {
-                kernel: members[number].kernel,
-                ranges: members[number].ranges.clone(),
-                operands: operands.collect(),
-            };
-            let columns = gpu.run(&launch).map_err(|error| (number, error))?;
-            made[number] = columns;
+            let launch = members[number].launch(members, (&made, over));
+            made[number] = gpu.run(&launch).map_err(|error| (number, error))?;
         }
     }
-    let kept = members.iter().map(|member| member.kept);
-    let results = made.into_iter().zip(kept);
-    Ok(results.map(|(made, kept)| kept.then_some(made)).collect())
+    Ok(kept(members, made))
 }
 
 /// The members, in stretches that may be one function.
@@ -109,7 +79,7 @@ fn run_together(
         .map(|member| {
             let operands = member.operands.iter();
             let given = operands.map(|operand| {
-                (!within(operand)).then(|| member_operand(operand, members, (&*made, over)))
+                (!within(operand)).then(|| operand.operand(members, (&*made, over)))
             });
             given.collect()
         })
@@ -171,25 +141,4 @@ fn grouped(gpu: &Gpu, members: &[Member<'_>], run: &Range<usize>, rows: usize) -
         Some(Arc::new((gpu.units.announce(text), in_memory)))
     });
     grouped.clone()
-}
-
-/// An operand of a member: what is given, what an earlier member has made, or what lies where a member's result will be.
-fn member_operand<'a>(
-    operand: &MemberOperand<'a>,
-    members: &[Member<'_>],
-    (made, over): (&'a [Vec<Buffer>], &'a BTreeMap<usize, Buffer>),
-) -> Operand<'a> {
-    // The last two begin where the member's output does.
-    let of_member = |columns: &'a [Buffer], member: usize| Operand {
-        columns,
-        start: (members[member].ranges.iter())
-            .take(columns.first().map_or(0, |column| column.shape().len()))
-            .map(|(start, _)| *start)
-            .collect(),
-    };
-    match operand {
-        MemberOperand::Given(given) => given.clone(),
-        MemberOperand::Made(member) => of_member(&made[*member], *member),
-        MemberOperand::Replaced(member) => of_member(std::slice::from_ref(&over[member]), *member),
-    }
 }

@@ -103,7 +103,7 @@ pub(crate) struct Copied<'a> {
     pub extent: &'a [usize],
     /// Shape of the array that is copied to, and the box's first place there.
     pub to: (&'a [usize], &'a [usize]),
-    /// The same of the array that is copied from.
+    /// Shape of the array that is copied from, and the box's first place there.
     pub from: (&'a [usize], &'a [usize]),
 }
 

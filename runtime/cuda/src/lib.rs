@@ -14,9 +14,11 @@ mod device;
 mod emulated;
 mod expression;
 mod function;
+mod gpu;
 mod group;
 mod groups;
 mod helpers;
+mod kernel;
 mod listing;
 mod machine;
 mod memory;
@@ -25,11 +27,12 @@ mod text;
 mod units;
 mod writer;
 
-pub use device::{Counts, Gpu};
 pub use emulated::Emulated;
+pub use gpu::{Counts, Gpu};
+pub use kernel::{scheduled, text};
 pub use listing::listing;
 pub use machine::{Address, Argument, Machine, Module};
-pub use text::{Meaning, Meeting, Parameter, Reason, Text, prelude, scheduled, text};
+pub use text::{Meaning, Meeting, Parameter, Reason, Text, prelude};
 
 use ein_device::Device;
 use std::sync::{Arc, OnceLock};

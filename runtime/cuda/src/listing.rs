@@ -9,12 +9,13 @@
 //! ```
 
 use crate::group::{Part, group, joins, stretches};
-use crate::text::{Reason, Text, scheduled, text};
+use crate::kernel::{scheduled, text};
+use crate::text::{Reason, Text};
 use ein_plan::{JoinInput, Kernel, Operation, Plan, RelationId, Source, Step, Sweep};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-/// What computes each step of a plan that computes something.
+/// Returns, for each step of a plan that computes something, its function or the reason why the cores compute it.
 pub fn listing(plan: &Plan) -> String {
     let mut all = String::new();
     // By the text of its function, the first step that has it.

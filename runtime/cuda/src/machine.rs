@@ -1,4 +1,4 @@
-//! What a GPU has to do for the device: keep memory, compile texts, launch functions.
+//! The duties of a GPU towards the device: it keeps memory, compiles texts and launches functions.
 //!
 //! Must not know kernels of plans.
 //!
@@ -53,7 +53,7 @@ pub trait Machine: fmt::Debug + Send + Sync {
     /// Compiles texts as one unit.
     ///
     /// # Errors
-    /// What the compiler says, and where the unit and its words are kept.
+    /// The compiler's words, and the place where they and the unit are kept.
     fn load(&self, texts: &[&Text]) -> Result<Arc<dyn Module>, String>;
 }
 
@@ -62,7 +62,7 @@ pub trait Module: fmt::Debug + Send + Sync {
     /// Launches a function, by its number in the unit; `arguments` are one for each parameter, of its kind.
     ///
     /// # Errors
-    /// What went wrong: no mistake of the program, but one of a text or of the device.
+    /// The fault: no mistake of the program, but one of a text or of the device.
     fn launch(
         &self,
         function: usize,

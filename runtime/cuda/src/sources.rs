@@ -163,7 +163,7 @@ fn words(draw: &Draw<'_>, numbers: &mut Numbers) -> String {
     )
 }
 
-/// What is next below `hi` in the stored type, no less than `lo`: it takes the place of what would be stored as `hi` or more.
+/// Returns the number next below `hi` in the stored type, no less than `lo`: it replaces numbers that would be stored as `hi` or more.
 fn below(dtype: DType, lo: f64, hi: f64) -> f64 {
     let stored = |x: f64| match dtype {
         DType::F16 => f16::from_f64(x).to_f64(),

@@ -1,16 +1,14 @@
-//! The text of a kernel: a function of CUDA C++ that computes an output point by a thread, a warp or a block.
+//! Functions of CUDA C++: their parameters, their threads, their text.
 //!
 //! A thread takes the terms of an output point alone where there are fewer than [`WARP`], 32 threads do where there are fewer than [`BLOCK`],
-//! else 256. That, and so the order of a reduction and its bits, follows from the kernel alone. The ranges of a tuple are parameters. Where a
-//! point has no value, a flag is set and nothing else is said: the cores find the first such point. Must not know how a text is compiled.
+//! else 256. That, and so the order of a reduction and its bits, follows from the kernel alone. Must not know kernels, nor how a text is compiled.
 //!
 //! ```text
-//! [i: 6 | k: 9] f32 = sum a0[i, k]   ->   for (unsigned point = 0; point < points; point += 1) { … carrier = Rule::merge(carrier, …); }
+//! extern "C" __global__ void k0(ein::whole i0_start, ein::whole i0_length, ein::In<float> a0_0, ein::Out<float> to0) { … }
 //! ```
 
 use crate::function::stored_type;
-use crate::writer::Writer;
-use ein_plan::{DType, Kernel, LoopKernel, LoopKind};
+use ein_plan::DType;
 use std::fmt;
 
 /// From so many terms on, a warp computes an output point.
@@ -47,11 +45,11 @@ impl fmt::Display for Reason {
 pub struct Parameter {
     /// The member of a group whose it is; none: the function's own.
     pub member: Option<usize>,
-    /// What it is.
+    /// Its meaning.
     pub meaning: Meaning,
 }
 
-/// What a parameter is.
+/// The meaning of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The first global number of an index.
@@ -96,7 +94,7 @@ impl Meaning {
     }
 }
 
-/// What names of a member of a group begin with.
+/// The prefix of the names of a member of a group.
 pub(crate) fn prefix(member: Option<usize>) -> String {
     member.map_or_else(String::new, |member| format!("m{member}_"))
 }
@@ -191,50 +189,11 @@ impl Text {
     }
 }
 
-/// What stands in front of all functions: the part that is the same for every compiler.
+/// The text in front of all functions, as far as every compiler takes it.
 pub fn prelude() -> &'static str {
     concat!(
         include_str!("prelude.cuh"),
         "\n",
         include_str!("random.cuh")
     )
-}
-
-/// The text of a kernel of a plan, unless something else than generated loops computes it.
-///
-/// # Errors
-/// Why it has none.
-pub fn scheduled(kernel: &Kernel, loops: &LoopKernel) -> Result<Text, Reason> {
-    match loops.kind {
-        LoopKind::Matmul(_) => Err(Reason::Product),
-        _ => text(kernel),
-    }
-}
-
-/// The text of a kernel.
-///
-/// # Errors
-/// Why it has none.
-pub fn text(kernel: &Kernel) -> Result<Text, Reason> {
-    let writer = Writer::new(kernel, None)?;
-    let mut body = String::new();
-    writer.begins(&mut body);
-    if writer.may_fail() {
-        body += "    bool wrong = false;\n";
-    }
-    writer.point(&mut body);
-    if writer.may_fail() {
-        body += "    if (wrong) flag[0] = 1;\n";
-    }
-    let mut parameters = writer.parameters();
-    let results = kernel.output.iter().enumerate();
-    parameters.extend(results.map(|(column, dtype)| Meaning::Result(column, *dtype).alone()));
-    if writer.may_fail() {
-        parameters.push(Meaning::Flag.alone());
-    }
-    Ok(Text {
-        parameters,
-        meeting: writer.meeting,
-        body,
-    })
 }

@@ -46,7 +46,7 @@ impl<'a> Writer<'a> {
         Writer::reading(kernel, member, vec![])
     }
 
-    /// The same, where earlier members have made some of its operands.
+    /// Of a member of a group of which earlier members have made some operands.
     pub fn reading(
         kernel: &'a Kernel,
         member: Option<usize>,
@@ -84,7 +84,7 @@ impl<'a> Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// What it reads: the ranges of its indices, and the operands that no other member has made.
+    /// Returns the parameters that it reads: the ranges of its indices, and the operands that no other member has made.
     pub fn parameters(&self) -> Vec<Parameter> {
         let mut all = vec![];
         for index in 0..self.kernel.indices.len() {
@@ -123,13 +123,13 @@ impl Writer<'_> {
         all.map(of_member).collect()
     }
 
-    /// Whether some point may have no value.
+    /// True if some point may have no value.
     pub fn may_fail(&self) -> bool {
         let roots = self.kernel.guard.into_iter().chain([self.kernel.root]);
         self.chooses() || roots.into_iter().any(|id| self.expressions.may_fail(id))
     }
 
-    /// Whether it has to choose a number, and may have nothing to choose from.
+    /// True if it has to choose a number, and may have nothing to choose from.
     fn chooses(&self) -> bool {
         self.kernel.finish && self.kernel.reduction.is_some_and(Reduction::is_arg)
     }
@@ -286,7 +286,7 @@ impl Writer<'_> {
         );
     }
 
-    /// What a thread does when it has all its terms.
+    /// Writes the statements of a thread that has all its terms.
     fn results(&self, to: &mut String) {
         if self.kernel.reduction.is_none() {
             self.store(to, "    ", 0, "value");

@@ -62,7 +62,7 @@ fn run(
     device.run_group(&members, rows, BTreeMap::new())
 }
 
-/// The same group on the GPU and on the processor; how many launches it took.
+/// Runs a group on the GPU and on the processor, compares them, and returns the number of launches.
 fn compare(
     texts: &[(&str, &[Maker])],
     arrays: &[Array],

@@ -112,6 +112,58 @@ pub trait MappedFile: fmt::Debug + Send + Sync {
 /// The result of a launch: one buffer for each output column of its kernel.
 pub type Launched = Result<Vec<Buffer>, KernelError>;
 
+/// The result of a group: by member, its columns if it is kept; or the first member that faults, and its fault.
+pub type GroupLaunched = Result<Vec<Option<Vec<Buffer>>>, (usize, KernelError)>;
+
+impl<'a> MemberOperand<'a> {
+    /// The operand as a launch of its kernel alone takes it. `made`: by member, the columns of those that have been run; `over`: by member, the
+    /// array whose memory its result takes.
+    pub fn operand(
+        &self,
+        members: &[Member<'_>],
+        (made, over): (&'a [Vec<Buffer>], &'a BTreeMap<usize, Buffer>),
+    ) -> Operand<'a> {
+        // An array of a member begins where the member's output does.
+        let of_member = |columns: &'a [Buffer], member: usize| Operand {
+            columns,
+            start: (members[member].ranges.iter())
+                .take(columns.first().map_or(0, |column| column.shape().len()))
+                .map(|(start, _)| *start)
+                .collect(),
+        };
+        match self {
+            MemberOperand::Given(given) => given.clone(),
+            MemberOperand::Made(member) => of_member(&made[*member], *member),
+            MemberOperand::Replaced(member) => {
+                of_member(std::slice::from_ref(&over[member]), *member)
+            }
+        }
+    }
+}
+
+impl<'a> Member<'a> {
+    /// The launch of its kernel alone; see [`MemberOperand::operand`].
+    pub fn launch(
+        &self,
+        members: &[Member<'_>],
+        done: (&'a [Vec<Buffer>], &'a BTreeMap<usize, Buffer>),
+    ) -> Launch<'a> {
+        let operands = self.operands.iter();
+        Launch {
+            kernel: self.kernel,
+            ranges: self.ranges.clone(),
+            operands: operands.map(|o| o.operand(members, done)).collect(),
+        }
+    }
+}
+
+/// The results of a group: of the columns that each member has made, those of the members that are kept.
+pub fn kept(members: &[Member<'_>], made: Vec<Vec<Buffer>>) -> Vec<Option<Vec<Buffer>>> {
+    let kept = members.iter().map(|member| member.kept);
+    let results = made.into_iter().zip(kept);
+    results.map(|(made, kept)| kept.then_some(made)).collect()
+}
+
 /// A device computes a site's kernels and holds its arrays.
 ///
 /// Operands lie in the device's memory ([`Device::adopt`]), and so do results.
@@ -181,28 +233,41 @@ pub trait Device: fmt::Debug + Send + Sync {
     fn run(&self, launch: &Launch<'_>) -> Launched;
 
     /// Runs a kernel whose result may take the memory of an operand ([`Kernel::may_overwrite`]), which is `over`: that operand of the launch has
-    /// no columns. It does take it where nobody else holds it and the result has its shape and type.
+    /// no columns. A device may take it where nobody else holds it and the result has its shape and type; by default the result has memory of
+    /// its own.
     ///
     /// # Errors
     /// Those of [`Device::run`].
-    fn run_over(&self, launch: Launch<'_>, over: (usize, Buffer)) -> Launched;
+    fn run_over(&self, launch: Launch<'_>, over: (usize, Buffer)) -> Launched {
+        let (operand, old) = over;
+        let mut launch = launch;
+        launch.operands[operand].columns = std::slice::from_ref(&old);
+        self.run(&launch)
+    }
 
     /// Combines what a kernel with this reduction gives with `sum`, the carrier of earlier runs.
     ///
     /// # Errors
     /// Those of [`Device::run`].
-    fn accumulate(&self, launch: &Launch<'_>, reduction: Reduction, sum: Vec<Buffer>) -> Launched;
+    fn accumulate(&self, launch: &Launch<'_>, reduction: Reduction, sum: Vec<Buffer>) -> Launched {
+        let next = self.run(launch)?;
+        Ok(self.combine(reduction, sum, next))
+    }
 
     /// The boxes of the result that differ from the operand that the kernel gives back but for single points, each with its first
-    /// element's place in the chunk. Boxes may overlap; they agree there.
+    /// element's place in the chunk. Boxes may overlap; they agree there. By default the one box is the whole result.
     ///
     /// # Errors
-    /// Those of [`Device::run`]; points that are not changed are not looked at, and have no faults.
-    fn changes(&self, launch: &Launch<'_>, update: &Update) -> Result<Vec<Change>, KernelError>;
+    /// Those of [`Device::run`]; a device may leave out points that are not changed, which then have no faults.
+    fn changes(&self, launch: &Launch<'_>, update: &Update) -> Result<Vec<Change>, KernelError> {
+        let _ = update;
+        let whole = self.run(launch)?.into_iter();
+        Ok(whole.map(|all| (vec![0; all.shape().len()], all)).collect())
+    }
 
     /// Runs kernels whose first `rows` output indices are the same, as far as may be block of rows by block of rows; of each that is kept,
     /// its columns. `over` has, by member, the buffer whose memory its result takes where nobody else holds it: of the result's shape and
-    /// type. Such a member is kept, and has one column.
+    /// type. Such a member is kept, and has one column. By default the members are run one after another.
     ///
     /// # Errors
     /// The first member that faults, and its first faulty point.
@@ -211,7 +276,16 @@ pub trait Device: fmt::Debug + Send + Sync {
         members: &[Member<'_>],
         rows: usize,
         over: BTreeMap<usize, Buffer>,
-    ) -> Result<Vec<Option<Vec<Buffer>>>, (usize, KernelError)>;
+    ) -> GroupLaunched {
+        let _ = rows;
+        let mut made: Vec<Vec<Buffer>> = vec![];
+        for (number, member) in members.iter().enumerate() {
+            let launch = member.launch(members, (&made, &over));
+            let columns = self.run(&launch).map_err(|error| (number, error))?;
+            made.push(columns);
+        }
+        Ok(kept(members, made))
+    }
 
     /// Combines carriers of a reduction that was split; `sum` comes first.
     fn combine(&self, reduction: Reduction, sum: Vec<Buffer>, next: Vec<Buffer>) -> Vec<Buffer>;

@@ -14,7 +14,7 @@ use einc_diag::FileId;
 use networks::{BERT_BASE, Encoders, GPT2_XL, chain, encoders, resnet, tangle};
 use std::time::Instant;
 
-/// What a text does: in a step of its training, if it trains.
+/// The part of a text that is planned: a step of its training, if it trains.
 fn program(text: &str) -> Program {
     let sources = Sources {
         files: vec![SourceFile {

@@ -17,7 +17,7 @@ pub struct Encoders {
     pub rows: u64,
     pub sequence: u64,
     pub words: u64,
-    /// Whether a position sees itself and those before it only.
+    /// True if a position sees only itself and those before it.
     pub causal: bool,
 }
 

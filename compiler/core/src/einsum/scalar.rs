@@ -218,7 +218,7 @@ fn floor_quotient(a: i64, b: i64) -> i64 {
     a.wrapping_div(b).wrapping_sub(i64::from(!exact))
 }
 
-/// What the quotient rounded down leaves: it has the sign of `b`.
+/// The remainder of the quotient rounded down: it has the sign of `b`.
 fn remainder(a: i64, b: i64) -> i64 {
     let rest = a.wrapping_rem(b);
     let same_sign = rest == 0 || (rest < 0) == (b < 0);

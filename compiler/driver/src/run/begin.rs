@@ -24,7 +24,7 @@ use std::{
 
 /// How a run begins, besides its plans.
 pub(super) struct Beginning {
-    /// What computes the kernels.
+    /// The device that computes the kernels.
     pub device: Arc<dyn Device>,
     /// The files of params that begin with weights.
     pub weights: BTreeMap<String, FileRef>,

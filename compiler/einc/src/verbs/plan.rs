@@ -79,7 +79,7 @@ enum Form {
     Html,
 }
 
-/// What runs the kernels that are shown.
+/// The device whose kernels are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KernelsFor {
     /// The processor: the plan, with the loops of each kernel

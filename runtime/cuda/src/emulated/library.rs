@@ -1,6 +1,6 @@
 //! Compiled units, and the memory that they work on.
 //!
-//! What is called here is what this crate has written and compiled; it touches no memory but its arguments', which it checks. Must not know
+//! The functions that are called here are those that this crate has written and compiled; they touch no memory but their arguments', which they check. Must not know
 //! texts.
 //!
 //! ```text
@@ -14,7 +14,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 
-/// What a launch says when something is wrong.
+/// The report of a launch that went wrong.
 #[repr(C)]
 struct Wrong {
     what: *const c_char,

@@ -264,7 +264,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a truth value holds for every value of the indices that it depends on.
+    /// Returns the condition that a truth value holds for every value of the indices that it depends on.
     fn at_all_calls(&mut self, value: ExprId, span: Span) -> Option<ExprId> {
         let vars = self.arena.free(value).to_vec();
         if vars.is_empty() {

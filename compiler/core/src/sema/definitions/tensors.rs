@@ -99,7 +99,7 @@ impl Output {
 #[derive(Clone, Debug)]
 pub(crate) struct Assertion {
     pub(crate) value: TensorRef,
-    /// What is said where it is false.
+    /// The message where it is false.
     pub(crate) said: String,
     pub(crate) span: Span,
     /// Of one in a body: what the call gives. It is tested where an output needs any of these.

@@ -13,7 +13,7 @@ use einc_syntax::ast::{
     Statement, Target, Type,
 };
 
-/// What a scan is called.
+/// The name of a scan in programs.
 pub(crate) const SCAN: &str = "scan";
 
 /// Returns whether there is a scan in the items or in bodies among them.
