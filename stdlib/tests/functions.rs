@@ -33,6 +33,9 @@ fn programs() -> Vec<PathBuf> {
     found
 }
 
+/// Random numbers that a program draws on a device that computes point by point; its tolerances follow from the number.
+const FEW_DRAWS: i64 = 2000;
+
 /// Outputs and their elements.
 fn expected(text: &str) -> Vec<(&str, Vec<f64>)> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("//= "));
@@ -53,7 +56,11 @@ fn run(path: &Path, sites: u32) -> Result<(), String> {
     let wanted = expected(&text);
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(format!("{name}.npy"));
+    let kind = DeviceKind::of_environment()?;
+    let draws = (kind != DeviceKind::Cpu && text.contains("\ndim DRAWS ="))
+        .then(|| ("DRAWS".to_owned(), FEW_DRAWS));
     let settings = Settings {
+        dims: draws.into_iter().collect(),
         saves: wanted
             .iter()
             .map(|(name, _)| (name.to_string(), file(name)))
@@ -65,8 +72,7 @@ fn run(path: &Path, sites: u32) -> Result<(), String> {
     let program = load::load(path).map_err(|diagnostic| told(&[diagnostic]))?;
     let (planned, _) = session::plan(&program, &settings, sites, Purpose::Run, None)
         .map_err(|failure| told(&failure.diagnostics))?;
-    let device = machine::device(DeviceKind::of_environment()?)
-        .map_err(|failure| told(&failure.diagnostics))?;
+    let device = machine::device(kind).map_err(|failure| told(&failure.diagnostics))?;
     let options = ein_exec::Options {
         seed: 0,
         threads: 2,

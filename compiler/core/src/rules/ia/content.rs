@@ -10,7 +10,7 @@
 
 use super::function::{Kernels, Shape};
 use super::keys::KeyRange;
-use super::language::Algebra;
+use super::language::{Algebra, dim_text};
 use super::predicate::{Atom, Predicate};
 use ein_plan::{ArrayDim, DType, piece};
 use std::fmt;
@@ -218,23 +218,6 @@ fn moved(dim: &ArrayDim, to: impl Fn(u32) -> Option<u32>) -> Option<ArrayDim> {
         window.key = Some(to(key)?);
     }
     Some(dim)
-}
-
-/// An array dimension with the part of it that a tuple holds: `8`, `8/k0`, `k0-1..k0+1 of 8`.
-pub fn dim_text(dim: &ArrayDim) -> String {
-    match (dim.cut, dim.window) {
-        (Some(key), _) => format!("{}/k{key}", dim.extent),
-        (None, None) => dim.extent.to_string(),
-        (None, Some(window)) => {
-            let end = |offset: i64| match (window.key, window.scale) {
-                (None, _) => offset.to_string(),
-                (Some(key), 1) => format!("k{key}{offset:+}"),
-                (Some(key), scale) => format!("{scale}*k{key}{offset:+}"),
-            };
-            let (low, high) = (end(window.low), end(window.high));
-            format!("{low}..{high} of {}", dim.extent)
-        }
-    }
 }
 
 /// Returns the content that an operator makes of relations of these types; `None` if it cannot be applied to them.

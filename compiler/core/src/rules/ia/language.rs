@@ -212,7 +212,7 @@ impl Algebra {
             }
             Algebra::Concat { array_dim } => format!("CONCAT{mark}({array_dim})"),
             Algebra::Window { dims, .. } => {
-                let dims: Vec<String> = dims.iter().map(super::content::dim_text).collect();
+                let dims: Vec<String> = dims.iter().map(dim_text).collect();
                 format!("WINDOW{mark}({})", dims.join(", "))
             }
         }
@@ -229,6 +229,23 @@ impl Operator {
             Operator::Local(algebra) => algebra.print("ᴸ", kernels),
             Operator::Move(placement) if placement.is_every() => "BCAST".into(),
             Operator::Move(placement) => format!("SHUF({placement})"),
+        }
+    }
+}
+
+/// An array dimension with the part of it that a tuple holds: `8`, `8/k0`, `k0-1..k0+1 of 8`.
+pub fn dim_text(dim: &ArrayDim) -> String {
+    match (dim.cut, dim.window) {
+        (Some(key), _) => format!("{}/k{key}", dim.extent),
+        (None, None) => dim.extent.to_string(),
+        (None, Some(window)) => {
+            let end = |offset: i64| match (window.key, window.scale) {
+                (None, _) => offset.to_string(),
+                (Some(key), 1) => format!("k{key}{offset:+}"),
+                (Some(key), scale) => format!("{scale}*k{key}{offset:+}"),
+            };
+            let (low, high) = (end(window.low), end(window.high));
+            format!("{low}..{high} of {}", dim.extent)
         }
     }
 }
