@@ -103,28 +103,12 @@ pub(super) fn choose(
         alternatives.extend(blocks);
     }
     let wanted = search_options(options);
-    let mut laid_out: Vec<(&Alternative, Found)> = vec![];
-    let mut none = None;
-    let mut left_out = vec![];
     let orders = order::is_searched(&options.criteria.disabled_rules);
-    let mut forms: Vec<Vec<String>> = vec![];
-    for (number, alternative) in alternatives.iter().enumerate() {
-        // Another order of the same products is found below, with what it moves.
-        let form = order::form(&alternative.program);
-        if orders && forms.contains(&form) {
-            continue;
-        }
-        forms.push(form);
-        if number > 0 && deadline() {
-            let count = alternatives.len() - number;
-            left_out.push(format!("{count} equivalent programs: time was up"));
-            break;
-        }
-        match search::layout(&alternative.program, &wanted, deadline) {
-            Ok(found) => laid_out.push((alternative, found)),
-            Err(refusal) => none = none.or(Some((&alternative.program, refusal))),
-        }
-    }
+    let LaidOut {
+        found: laid_out,
+        none,
+        mut left_out,
+    } = lay_out(&alternatives, &wanted, orders, deadline);
     // What is necessary is the least that any of them needs: more work must not buy fewer transfers.
     let loads = laid_out.iter().map(|(_, found)| found.price.load);
     let most = loads.fold(f64::INFINITY, f64::min) * wanted.balance * (1.0 + TOLERANCE);
@@ -173,6 +157,69 @@ pub(super) fn choose(
     chosen.not_explored.extend(left_out);
     chosen.rewrites = rewrites;
     Ok((program, chosen))
+}
+
+/// Equivalent programs with their layouts.
+#[derive(Default)]
+struct LaidOut<'a> {
+    found: Vec<(&'a Alternative, Found)>,
+    /// The first that has no layout.
+    none: Option<(&'a Program, NoLayout)>,
+    left_out: Vec<String>,
+}
+
+/// Lays out those of equivalent programs that may be cheaper than the others. `orders`: the order of products is searched later.
+fn lay_out<'a>(
+    alternatives: &'a [Alternative],
+    wanted: &SearchOptions,
+    orders: bool,
+    deadline: &dyn Fn() -> bool,
+) -> LaidOut<'a> {
+    let mut laid_out = LaidOut::default();
+    let mut forms: Vec<Vec<String>> = vec![];
+    // No layout has less work for its busiest site than an even share.
+    let works = alternatives
+        .iter()
+        .map(|alternative| work(&alternative.program));
+    let share = works.fold(f64::INFINITY, f64::min) / f64::from(wanted.sites);
+    let surely = share * wanted.balance;
+    for (number, alternative) in alternatives.iter().enumerate() {
+        // Another order of the same products is found below, with what it moves.
+        let form = order::form(&alternative.program);
+        if orders && forms.contains(&form) {
+            continue;
+        }
+        forms.push(form);
+        if number > 0 && deadline() {
+            let count = alternatives.len() - number;
+            laid_out
+                .left_out
+                .push(format!("{count} equivalent programs: time was up"));
+            break;
+        }
+        let kept = laid_out
+            .found
+            .iter()
+            .filter(|(_, found)| found.price.load <= surely);
+        let prices = kept.map(|(_, found)| found.price.under(&wanted.objective));
+        let cheaper = SearchOptions {
+            ceiling: prices.fold(f64::INFINITY, f64::min),
+            ..wanted.clone()
+        };
+        match search::layout(&alternative.program, &cheaper, deadline) {
+            Ok(found) => laid_out.found.push((alternative, found)),
+            Err(NoLayout::Dearer) => {}
+            Err(refusal) => {
+                laid_out.none.get_or_insert((&alternative.program, refusal));
+            }
+        }
+    }
+    laid_out
+}
+
+/// Operations of all statements of a program.
+fn work(program: &Program) -> f64 {
+    search::problem::Problem::new(program).total
 }
 
 /// The program with the least work, and a layout of it. No decision depends on the number of sites, on memory or on time.
@@ -241,6 +288,7 @@ fn chosen(found: Found) -> Chosen {
 fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
     let (tensor, statement, shortfall) = match none {
         NoLayout::Pinned(what) => return Stop::Internal(what.clone()),
+        NoLayout::Dearer => return Stop::Internal("no layout is below the cheapest".into()),
         NoLayout::Memory {
             tensor,
             statement,

@@ -76,8 +76,20 @@ pub(super) fn improve(
     all.truncate(MOST_PRODUCTS);
     let problem = Problem::new(program);
     let mut best: Option<Better> = None;
+    // Equal layers have equal products, which change the price alike.
+    let mut tried: HashSet<String> = HashSet::new();
     for product in &all {
         let mut seen = vec![product.order.clone()];
+        let around = product.factors.iter().map(|factor| {
+            let tensor = &problem.tensors[factor.tensor.0 as usize];
+            (tensor.statement().is_some(), tensor.readers.len())
+        });
+        let alike = format!(
+            "{:?} {:?} {:?}",
+            product.network,
+            product.order,
+            around.collect::<Vec<_>>()
+        );
         for mesh in meshes(&problem, product, found) {
             if deadline() {
                 return best;
@@ -96,13 +108,20 @@ pub(super) fn improve(
                 continue;
             }
             seen.push(order.clone());
+            if !tried.insert(format!("{mesh} {order:?} {alike}")) {
+                continue;
+            }
             let Some(reordered) = product.reordered(program, &order) else {
                 continue;
             };
-            let Ok(next) = search::layout(&reordered, options, deadline) else {
+            let least = best.as_ref().map_or(&found.price, |best| &best.found.price);
+            let below = SearchOptions {
+                ceiling: least.under(&options.objective),
+                ..options.clone()
+            };
+            let Ok(next) = search::layout(&reordered, &below, deadline) else {
                 continue;
             };
-            let least = best.as_ref().map_or(&found.price, |best| &best.found.price);
             let cheaper = next.price.compare(least, &options.objective).is_lt();
             if cheaper && next.price.load <= most {
                 best = Some(Better {

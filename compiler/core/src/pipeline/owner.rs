@@ -43,7 +43,11 @@ pub(super) fn improve(
         }
         let rewritten = lookup::expand(program, disabled, &|id| tables.contains(&id))?;
         *tried += 1;
-        let next = search::layout(&rewritten.program, wanted, deadline).ok()?;
+        let cheaper = SearchOptions {
+            ceiling: found.price.under(&wanted.objective),
+            ..wanted.clone()
+        };
+        let next = search::layout(&rewritten.program, &cheaper, deadline).ok()?;
         let cheaper = next.price.compare(&found.price, &wanted.objective) == Ordering::Less;
         let load = next.price.load - copying(&rewritten.program, &next);
         let floats = [&next, found].map(|found| found.price.transfer);

@@ -11,15 +11,15 @@ use super::price;
 use super::term::{Head, Term};
 use egg::Id;
 use ein_plan::{Function, Reduction};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// By class, the term of the cheapest tree.
-pub(super) fn cheapest(bound: &Bound<'_>) -> HashMap<Id, usize> {
+pub(super) fn cheapest(bound: &Bound<'_>) -> FxHashMap<Id, usize> {
     let egraph = &bound.graph.egraph;
     let mut classes: Vec<Id> = egraph.classes().map(|c| c.id).collect();
     classes.sort();
-    let mut best: HashMap<Id, (f64, usize)> = HashMap::new();
-    let own: HashMap<Id, Vec<f64>> = classes
+    let mut best: FxHashMap<Id, (f64, usize)> = FxHashMap::default();
+    let own: FxHashMap<Id, Vec<f64>> = classes
         .iter()
         .map(|class| {
             let terms = egraph[*class].nodes.iter();

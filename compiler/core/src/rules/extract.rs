@@ -17,8 +17,9 @@ use super::translate::Translated;
 use super::{Alternative, LogicOptions};
 use crate::einsum::{Definition, Program};
 use egg::Id;
+use rustc_hash::FxHashMap;
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Most programs that are priced, and most statements of them.
@@ -94,7 +95,7 @@ fn nameless(program: &Program) -> Program {
 }
 
 /// Terms other than the cheapest tree's, by class.
-pub(super) type Choice = HashMap<Id, usize>;
+pub(super) type Choice = FxHashMap<Id, usize>;
 
 /// A program under a choice.
 pub(super) struct Solution {
@@ -112,8 +113,8 @@ pub(super) struct Search<'a> {
     pub translated: &'a Translated,
     options: &'a LogicOptions<'a>,
     /// By class: the term of the cheapest tree.
-    best: HashMap<Id, usize>,
-    known: RefCell<HashMap<Id, Known>>,
+    best: FxHashMap<Id, usize>,
+    known: RefCell<FxHashMap<Id, Known>>,
     trials: RefCell<(usize, usize)>,
     /// How terms came about, once somebody asks.
     pub steps: OnceCell<Steps>,
@@ -149,7 +150,7 @@ impl<'a> Search<'a> {
     /// The choice of every statement as it is written.
     fn written(&self) -> Choice {
         let egraph = &self.bound.graph.egraph;
-        let mut choice = Choice::new();
+        let mut choice = Choice::default();
         for (at, original) in self.translated.original.iter().enumerate() {
             let Some(term) = original else {
                 continue;
@@ -166,7 +167,7 @@ impl<'a> Search<'a> {
     /// The programs worth looking at.
     fn solutions(&self) -> Vec<(Choice, Solution)> {
         let mut found: Vec<(Choice, Solution)> = vec![];
-        for start in [Choice::new(), self.written()] {
+        for start in [Choice::default(), self.written()] {
             if let Some(solution) = self.solve(&start) {
                 let (choice, better) = self.improve(start.clone(), solution);
                 found.push((choice, better));
@@ -248,7 +249,7 @@ impl<'a> Search<'a> {
             price: ComputeCost::default(),
             statements: vec![],
         };
-        let mut done: HashMap<Id, bool> = HashMap::new();
+        let mut done: FxHashMap<Id, bool> = FxHashMap::default();
         for output in &self.bound.program.outputs {
             let at = output.tensor.0 as usize;
             let place = &self.translated.places[at];
@@ -267,7 +268,7 @@ impl<'a> Search<'a> {
         &self,
         choice: &Choice,
         root: Id,
-        done: &mut HashMap<Id, bool>,
+        done: &mut FxHashMap<Id, bool>,
         solution: &mut Solution,
     ) -> Option<()> {
         // What is being visited, with the statement and how many of its operands are done.

@@ -69,7 +69,7 @@ fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<
     graph.refresh();
     let mut classes: Vec<Id> = graph.egraph.classes().map(|class| class.id).collect();
     classes.sort();
-    let mut nodes = Nodes::counted_in(graph);
+    let nodes = Nodes::counted_in(graph);
     for class in classes {
         if (options.deadline)() {
             return Some(Stop::Deadline);
@@ -93,8 +93,8 @@ fn round(graph: &mut Graph, rows: &[Row], options: &LogicOptions<'_>) -> Option<
     None
 }
 
-/// How many terms the classes of a graph hold. Counting them goes through all classes, and within a round, where nothing is
-/// rebuilt, there are others only if some were added.
+/// How many terms the classes of a graph hold. Counting them goes through all classes; within a round, where nothing is
+/// rebuilt, every term that was added since is one more.
 struct Nodes {
     added: usize,
     count: usize,
@@ -108,10 +108,7 @@ impl Nodes {
         }
     }
 
-    fn now(&mut self, graph: &Graph) -> usize {
-        if self.added != graph.egraph.total_size() {
-            *self = Nodes::counted_in(graph);
-        }
-        self.count
+    fn now(&self, graph: &Graph) -> usize {
+        self.count + graph.egraph.total_size() - self.added
     }
 }

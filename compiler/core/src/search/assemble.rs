@@ -16,6 +16,7 @@ use super::problem::Problem;
 use super::settle;
 use super::transfer::Roles;
 use crate::ia::layout::TensorRole;
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::rc::Rc;
@@ -87,11 +88,11 @@ pub struct Workspace<'a> {
     pub cost_table: CostTable<'a>,
     /// The variables that were eliminated on this mesh.
     pub eliminated: Eliminated,
-    lists: HashMap<(u64, Vec<Run>), u64>,
-    place_lists: HashMap<Vec<Roles>, u64>,
+    lists: FxHashMap<(u64, Vec<Run>), u64>,
+    place_lists: FxHashMap<Vec<Roles>, u64>,
     numbers: u64,
-    tables: HashMap<Vec<u64>, Prices>,
-    resting: HashMap<(Vec<u64>, u8), Rc<Vec<Roles>>>,
+    tables: FxHashMap<Vec<u64>, Prices>,
+    resting: FxHashMap<(Vec<u64>, u8), Rc<Vec<Roles>>>,
 }
 
 impl<'a> Workspace<'a> {
@@ -102,11 +103,11 @@ impl<'a> Workspace<'a> {
             model,
             cost_table,
             eliminated: Eliminated::default(),
-            lists: HashMap::new(),
-            place_lists: HashMap::new(),
+            lists: FxHashMap::default(),
+            place_lists: FxHashMap::default(),
             numbers: 0,
-            tables: HashMap::new(),
-            resting: HashMap::new(),
+            tables: FxHashMap::default(),
+            resting: FxHashMap::default(),
         }
     }
 
@@ -237,8 +238,9 @@ impl<'a> Workspace<'a> {
                     let key = key(1 + 8 * u64::from(copied), goods, &[&domains[run]], numbers);
                     let prices = self.table(key, |space| {
                         let runs = domains[run].runs().iter();
-                        runs.map(|choice| space.loading(at, goods, &starts, choice, numbers))
-                            .collect()
+                        let (of, needs) = distinct(runs.map(|choice| wanted(choice, numbers)));
+                        let least = space.loading(at, goods, &starts, &needs);
+                        of.into_iter().map(|at| least[at]).collect()
                     });
                     network.add(vec![run], prices);
                 }
@@ -247,10 +249,14 @@ impl<'a> Workspace<'a> {
                 if let Some(run) = model.run[at] {
                     let rests = self.resting(at, true);
                     let prices = self.table(key(2, goods, &[&domains[run]], &[]), |space| {
-                        let onward = space.onward(at, goods, &rests, &[]);
+                        let onward = space.resting_prices(at, &rests);
                         let runs = domains[run].runs().iter();
-                        let there = runs.map(|choice| space.settling(goods, choice.gives, &rests));
-                        there.map(|there| least_sum(&there, &onward)).collect()
+                        let (of, gives) = distinct(runs.map(|choice| choice.gives));
+                        let there = space.cost_table.settles(goods, &gives, &rests);
+                        let there = there.chunks_exact(rests.len().max(1));
+                        let least: Vec<f64> =
+                            there.map(|there| least_sum(there, &onward)).collect();
+                        of.into_iter().map(|at| least[at]).collect()
                     });
                     network.add(vec![run], prices);
                 }
@@ -285,7 +291,7 @@ impl<'a> Workspace<'a> {
         network: &mut Network,
     ) {
         let model = self.model;
-        let own = self.problem.tensors[at].clone();
+        let own = &self.problem.tensors[at];
         let copied = own.starts_copied();
         let starts = (model.ways[at] == Entry::LoadedOften).then(|| self.resting(at, copied));
         let once = u64::from(starts.is_some());
@@ -304,7 +310,7 @@ impl<'a> Workspace<'a> {
                         let start = from.map(|from| space.cost_table.convert(goods, *from, *place));
                         let start = start.fold(f64::INFINITY, f64::min);
                         let start = if once == 1 { start } else { 0.0 };
-                        start + space.cost_table.rest(&own, *place)
+                        start + space.cost_table.rest(own, *place)
                     })
                     .collect()
             },
@@ -314,14 +320,10 @@ impl<'a> Workspace<'a> {
             let pair = [&domains[run], &domains[rest]];
             let prices = self.table(key(6, goods, &pair, &[]), |space| {
                 let (of, gives) = distinct(pair[0].runs().iter().map(|choice| choice.gives));
-                let rows = gives.into_iter().map(|gives| -> Vec<f64> {
-                    let places = pair[1].places().iter();
-                    let price = |place: &Roles| space.cost_table.settle(goods, gives, *place);
-                    places.map(price).collect()
-                });
-                let rows: Vec<Vec<f64>> = rows.collect();
+                let places = pair[1].places();
+                let rows = space.cost_table.settles(goods, &gives, places);
                 of.into_iter()
-                    .flat_map(|row| rows[row].iter().copied())
+                    .flat_map(|row| rows[row * places.len()..][..places.len()].iter().copied())
                     .collect()
             });
             network.add(vec![run, rest], prices);
@@ -330,11 +332,8 @@ impl<'a> Workspace<'a> {
         if let Some(common) = model.common[at] {
             let pair = [&domains[rest], &domains[common]];
             let prices = self.table(key(7, goods, &pair, &[]), |space| {
-                let places = pair[0].places().iter();
-                places
-                    .flat_map(|from| pair[1].places().iter().map(move |to| (*from, *to)))
-                    .map(|(from, to)| space.cost_table.convert(goods, from, to))
-                    .collect()
+                let [rests, commons] = pair.map(Domain::places);
+                space.cost_table.converts(goods, rests, commons)
             });
             network.add(vec![rest, common], prices);
             from = common;
@@ -347,17 +346,10 @@ impl<'a> Workspace<'a> {
             let prices = self.table(key(8, goods, &pair, numbers), |space| {
                 let needs = pair[1].runs().iter();
                 let (of, needs) = distinct(needs.map(|choice| wanted(choice, numbers)));
-                let mut prices = Vec::with_capacity(pair[0].len() * of.len());
-                for place in pair[0].places() {
-                    let moves = needs.iter().map(|needs| {
-                        let moves = needs.iter();
-                        let moves = moves.map(|n| space.cost_table.convert(goods, *place, *n));
-                        moves.sum()
-                    });
-                    let row: Vec<f64> = moves.collect();
-                    prices.extend(of.iter().map(|column| row[*column]));
-                }
-                prices
+                let moves = space.onward(goods, pair[0].places(), &needs);
+                let rows = moves.chunks_exact(needs.len().max(1));
+                rows.flat_map(|row| of.iter().map(|column| row[*column]))
+                    .collect()
             });
             network.add(vec![from, run], prices);
         }
@@ -373,37 +365,47 @@ impl<'a> Workspace<'a> {
         prices
     }
 
-    /// The price of reading a loaded tensor as a run needs it, from the best place to start.
+    /// By needs of a run: the price of reading a loaded tensor so, from the best place to start.
     fn loading(
         &mut self,
         at: usize,
         goods: usize,
         starts: &[Roles],
-        choice: &Choice,
-        numbers: &[usize],
-    ) -> f64 {
-        let onward = self.onward(at, goods, starts, &wanted(choice, numbers));
-        onward.into_iter().fold(f64::INFINITY, f64::min)
+        needs: &[Vec<Roles>],
+    ) -> Vec<f64> {
+        let onward = self.onward(goods, starts, needs);
+        let rest = self.resting_prices(at, starts);
+        let mut least = vec![f64::INFINITY; needs.len()];
+        for (row, rest) in onward.chunks_exact(needs.len().max(1)).zip(rest) {
+            for (least, price) in least.iter_mut().zip(row) {
+                *least = least.min(price + rest);
+            }
+        }
+        least
     }
 
-    /// By resting place: the price of taking there what a run gives.
-    fn settling(&mut self, goods: usize, gives: Roles, rests: &[Roles]) -> Vec<f64> {
-        let prices = rests
-            .iter()
-            .map(|rest| self.cost_table.settle(goods, gives, *rest));
-        prices.collect()
+    /// By resting place and needs of a run, those of the first place first: the price of going there.
+    fn onward(&mut self, goods: usize, rests: &[Roles], needs: &[Vec<Roles>]) -> Vec<f64> {
+        let (places, all) = distinct(needs.iter().flatten().copied());
+        let moves = self.cost_table.converts(goods, rests, &all);
+        let mut prices = Vec::with_capacity(rests.len() * needs.len());
+        for row in 0..rests.len() {
+            let row = &moves[row * all.len()..][..all.len()];
+            let mut places = places.iter();
+            prices.extend(needs.iter().map(|needs| -> f64 {
+                places.by_ref().take(needs.len()).map(|at| row[*at]).sum()
+            }));
+        }
+        prices
     }
 
-    /// By resting place: the price of resting there and of going on to readers.
-    fn onward(&mut self, at: usize, goods: usize, rests: &[Roles], needs: &[Roles]) -> Vec<f64> {
+    /// By resting place: the price of resting there.
+    fn resting_prices(&self, at: usize, rests: &[Roles]) -> Vec<f64> {
         let tensor = &self.problem.tensors[at];
-        let prices = rests.iter().map(|rest| {
-            let moves = needs
-                .iter()
-                .map(|n| self.cost_table.convert(goods, *rest, *n));
-            moves.sum::<f64>() + self.cost_table.rest(tensor, *rest)
-        });
-        prices.collect()
+        rests
+            .iter()
+            .map(|rest| self.cost_table.rest(tensor, *rest))
+            .collect()
     }
 
     fn passing(
@@ -418,17 +420,23 @@ impl<'a> Workspace<'a> {
         let needs = pair[1].runs().iter();
         let (columns, needs) = distinct(needs.map(|choice| wanted(choice, numbers)));
         // By resting place: the way there, and the way on from there.
-        let there: Vec<Vec<f64>> = gives
-            .iter()
-            .map(|gives| self.settling(goods, *gives, rests))
-            .collect();
-        let onward: Vec<Vec<f64>> = needs
-            .iter()
-            .map(|needs| self.onward(at, goods, rests, needs))
-            .collect();
+        let there = self.cost_table.settles(goods, &gives, rests);
+        let resting = self.resting_prices(at, rests);
+        let moves = self.onward(goods, rests, &needs);
+        let mut onward = vec![0.0; moves.len()];
+        for (place, (row, resting)) in moves
+            .chunks_exact(needs.len().max(1))
+            .zip(&resting)
+            .enumerate()
+        {
+            for (number, price) in row.iter().enumerate() {
+                onward[number * rests.len() + place] = price + resting;
+            }
+        }
         let mut least = Vec::with_capacity(gives.len() * needs.len());
-        for there in &there {
-            least.extend(onward.iter().map(|onward| least_sum(there, onward)));
+        for there in there.chunks_exact(rests.len().max(1)) {
+            let onward = onward.chunks_exact(rests.len().max(1));
+            least.extend(onward.map(|onward| least_sum(there, onward)));
         }
         let mut prices = Vec::with_capacity(rows.len() * columns.len());
         for row in rows {
@@ -459,7 +467,7 @@ fn least_sum(left: &[f64], right: &[f64]) -> f64 {
 
 /// The different items in the order in which they first stand, and for each item which of them it is.
 fn distinct<T: Eq + Hash + Clone>(items: impl Iterator<Item = T>) -> (Vec<usize>, Vec<T>) {
-    let (mut numbers, mut found) = (HashMap::new(), vec![]);
+    let (mut numbers, mut found) = (FxHashMap::default(), vec![]);
     let of = items.map(|item| {
         *numbers.entry(item).or_insert_with_key(|item| {
             found.push(item.clone());

@@ -9,8 +9,8 @@
 //! bound 6.48e7; values of `run C` below 6.49e7: 3 of 27
 //! ```
 
-use super::network::{Eliminated, Network, Table};
-use std::collections::HashMap;
+use super::network::{Eliminated, Network, Prices, Table};
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// Bounds of a network.
@@ -104,7 +104,7 @@ impl Bounds {
 
 /// The network in which each variable has only these values, in their order.
 pub fn restricted(network: &Network, kept: &[Vec<usize>], eliminated: &mut Eliminated) -> Network {
-    let mut made: HashMap<(u64, Vec<&[usize]>), super::network::Prices> = HashMap::new();
+    let mut made: FxHashMap<(u64, Vec<&[usize]>), Prices> = FxHashMap::default();
     let mut tables = vec![];
     for table in &network.tables {
         let lists: Vec<&[usize]> = table
@@ -112,6 +112,11 @@ pub fn restricted(network: &Network, kept: &[Vec<usize>], eliminated: &mut Elimi
             .iter()
             .map(|x| kept[*x].as_slice())
             .collect();
+        let mut sizes = table.variables.iter().map(|x| network.domains[*x]);
+        if lists.iter().all(|list| Some(list.len()) == sizes.next()) {
+            tables.push(table.clone());
+            continue;
+        }
         let key = (table.prices.number, lists.clone());
         let prices = made.entry(key).or_insert_with(|| {
             let mut places = vec![0usize];
@@ -160,7 +165,7 @@ impl Passing {
                 .collect(),
             constant: 0.0,
         };
-        let mut distinct: HashMap<u64, Rc<Distinct>> = HashMap::new();
+        let mut distinct: FxHashMap<u64, Rc<Distinct>> = FxHashMap::default();
         for table in &network.tables {
             let values = table.prices.values.iter().map(|price| price.min(forbidden));
             match table.variables.as_slice() {
@@ -266,7 +271,7 @@ impl Distinct {
 
 /// By value: which class it is in; by class: its first value. `of` is what values of one class share.
 fn classes(count: usize, of: impl Fn(usize) -> Vec<u64>) -> (Vec<usize>, Vec<usize>) {
-    let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
+    let mut known: FxHashMap<Vec<u64>, usize> = FxHashMap::default();
     let mut first = vec![];
     let numbers = (0..count).map(|value| {
         *known.entry(of(value)).or_insert_with(|| {

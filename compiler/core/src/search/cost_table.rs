@@ -16,8 +16,8 @@ use super::transfer::ReadWindows;
 use super::transfer::{Counts, Move, Roles, TransferItem, is_windowed};
 use super::windows::{self, SiteBoxes};
 use crate::ia::layout::TensorRole;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The quantity that the search minimises.
@@ -132,13 +132,13 @@ pub struct CostTable<'a> {
     pub disabled_moves: DisabledMoves,
     total: f64,
     bytes: f64,
-    numbers: HashMap<(Vec<u64>, u64, u64, u64), usize>,
+    numbers: FxHashMap<(Vec<u64>, u64, u64, u64), usize>,
     kept: Vec<Kept>,
     windows: Vec<ReadWindows>,
     /// Prices of conversions to windows, by goods.
-    windowed: HashMap<(usize, Roles, Roles), f64>,
+    windowed: FxHashMap<(usize, Roles, Roles), f64>,
     /// By goods and placement: what sites hold there, or need where it is one of windows.
-    boxes: HashMap<(usize, Roles), Rc<SiteBoxes>>,
+    boxes: FxHashMap<(usize, Roles), Rc<SiteBoxes>>,
 }
 
 /// The prices between the placements of tensors of one shape; NaN until they are asked for.
@@ -166,11 +166,11 @@ impl<'a> CostTable<'a> {
             disabled_moves: DisabledMoves::default(),
             total: problem.total.max(1.0),
             bytes: bytes.sum::<f64>().max(1.0),
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
             kept: vec![],
             windows: problem.windows.clone(),
-            windowed: HashMap::new(),
-            boxes: HashMap::new(),
+            windowed: FxHashMap::default(),
+            boxes: FxHashMap::default(),
         }
     }
 
@@ -227,6 +227,29 @@ impl<'a> CostTable<'a> {
         price
     }
 
+    /// The prices of the conversions from each placement to each, those of the first one first.
+    pub fn converts(&mut self, goods: usize, from: &[Roles], to: &[Roles]) -> Vec<f64> {
+        let base = self.kept[goods].shape.len() + 3;
+        let place = |roles: &Roles| roles.iter().fold(0, |at, role| at * base + code(*role));
+        let known = !self.kept[goods].prices.is_empty();
+        let places: Vec<Option<usize>> = to
+            .iter()
+            .map(|to| (known && !is_windowed(*to)).then(|| place(to)))
+            .collect();
+        let mut prices = Vec::with_capacity(from.len() * to.len());
+        for from in from {
+            let start = place(from) * base.pow(3);
+            for (to, at) in to.iter().zip(&places) {
+                let price = at.map_or(f64::NAN, |at| self.kept[goods].prices[start + at]);
+                prices.push(match price.is_nan() {
+                    true => self.convert(goods, *from, *to),
+                    false => price,
+                });
+            }
+        }
+        prices
+    }
+
     fn item(&self, goods: usize) -> TransferItem<'_> {
         let kept = &self.kept[goods];
         TransferItem {
@@ -269,6 +292,19 @@ impl<'a> CostTable<'a> {
                 rounded(exact, weights.quantum)
             }
         }
+    }
+
+    /// [`CostTable::settle`] from each placement to each, those of the first one first.
+    pub fn settles(&mut self, goods: usize, from: &[Roles], rests: &[Roles]) -> Vec<f64> {
+        if self.weights.resident == 0.0 {
+            return self.converts(goods, from, rests);
+        }
+        let pairs = from
+            .iter()
+            .flat_map(|from| rests.iter().map(move |rest| (*from, *rest)));
+        pairs
+            .map(|(from, rest)| self.settle(goods, from, rest))
+            .collect()
     }
 
     /// The price of a conversion to where the tensor rests: what it makes is what rests, not another copy.

@@ -32,7 +32,9 @@ pub(super) const BUDGET: f64 = 2e10;
 
 /// Times that the price of load or of memory is raised before a mesh is given up.
 const MOST_RAISES: usize = 10;
+
 /// A mesh's plan.
+#[derive(Clone)]
 pub(super) struct Candidate {
     pub(super) layout: Layout,
     pub(super) price: LayoutCost,
@@ -135,7 +137,7 @@ impl<'a> Search<'a> {
             weights: Weights::below(most(problem, sites, objective), objective),
             balance,
             model,
-            ceiling: f64::INFINITY,
+            ceiling: options.ceiling,
             too_loose: false,
             misfit: None,
         })

@@ -42,15 +42,15 @@ pub fn solve(
     eliminated: &mut Eliminated,
     deadline: &dyn Fn() -> bool,
 ) -> Narrowed {
-    let (_, effort) = network.order();
     let mut result = Narrowed {
         solution: None,
         proved: false,
         bound: f64::NEG_INFINITY,
-        largest: effort.largest,
+        largest: 0.0,
         stop: None,
     };
-    if effort.operations <= SMALL && effort.largest <= cap as f64 {
+    if network.is_small(SMALL, cap) {
+        result.largest = network.order().1.largest;
         match network.solve(cap, eliminated, deadline) {
             Ok(solution) => {
                 result.bound = solution.value;
@@ -60,7 +60,6 @@ pub fn solve(
         }
         return result;
     }
-    result.largest = 0.0;
     let known = bounds(network, scale, ceiling + ceiling.abs() * 2e-9, deadline);
     eliminated.operations += known.operations;
     // The bound is a sum of many rounded parts.

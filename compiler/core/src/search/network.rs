@@ -11,7 +11,8 @@
 //! x in 0..2, y in 0..2, price(x, y) = [[3, 1], [2, 4]]: eliminate x, m(y) = [2, 1]; the least is 1 at (0, 1)
 //! ```
 
-use std::collections::{BTreeSet, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// A table of prices over some variables, the last one fastest; infinite where a combination is not allowed.
@@ -74,7 +75,7 @@ pub enum Stop {
 #[derive(Debug)]
 pub struct Eliminated {
     numbers: u64,
-    results: HashMap<Vec<u64>, Prices>,
+    results: FxHashMap<Vec<u64>, Prices>,
     /// How many eliminations were found here rather than done.
     pub reused: usize,
     /// Sums compared so far.
@@ -87,7 +88,7 @@ impl Default for Eliminated {
     fn default() -> Eliminated {
         Eliminated {
             numbers: 0,
-            results: HashMap::new(),
+            results: FxHashMap::default(),
             reused: 0,
             operations: 0.0,
             budget: f64::INFINITY,
@@ -114,17 +115,22 @@ impl Eliminated {
 impl Network {
     /// The order in which variables are eliminated, and what that takes.
     pub fn order(&self) -> (Vec<usize>, Effort) {
-        let scopes: Vec<Vec<usize>> = self.tables.iter().map(|t| t.variables.clone()).collect();
-        self.order_of(&scopes)
+        self.order_up_to(f64::INFINITY)
     }
 
-    /// [`Network::order`] with tables over these variables.
-    pub fn order_of(&self, scopes: &[Vec<usize>]) -> (Vec<usize>, Effort) {
+    /// Returns whether eliminating every variable takes at most so many operations, and no table of more than `cap` entries.
+    pub fn is_small(&self, operations: f64, cap: usize) -> bool {
+        let (_, effort) = self.order_up_to(operations);
+        effort.operations <= operations && effort.largest <= cap as f64
+    }
+
+    /// [`Network::order`] as far as it takes so many operations.
+    fn order_up_to(&self, operations: f64) -> (Vec<usize>, Effort) {
         let count = self.domains.len();
         let mut neighbours: Vec<Vec<usize>> = vec![vec![]; count];
-        for scope in scopes {
-            for x in scope {
-                neighbours[*x].extend(scope.iter().filter(|y| *y != x));
+        for Table { variables, .. } in &self.tables {
+            for x in variables {
+                neighbours[*x].extend(variables.iter().filter(|y| *y != x));
             }
         }
         for list in &mut neighbours {
@@ -146,6 +152,9 @@ impl Network {
         let mut order = vec![];
         let mut effort = Effort::default();
         while let Some((_, _, x)) = left.pop_first() {
+            if effort.operations > operations {
+                break;
+            }
             let around = std::mem::take(&mut neighbours[x]);
             effort.operations += sizes[x];
             effort.largest = effort.largest.max(sizes[x] / self.domains[x].max(1) as f64);

@@ -28,6 +28,8 @@ pub struct SearchOptions {
     pub balance: f64,
     /// The most bytes of relations that a site may hold at one time.
     pub memory: Option<u64>,
+    /// Plans whose price in the objective's unit is above this do not matter.
+    pub ceiling: f64,
     /// The most entries of a table of the exact search; 1 << 24 is usual.
     pub table_cap: usize,
     /// The decisions that are made already.
@@ -45,6 +47,7 @@ impl SearchOptions {
             objective,
             balance: 1.25,
             memory: None,
+            ceiling: f64::INFINITY,
             table_cap: 1 << 24,
             pinned: Pinned::default(),
             disabled_moves: DisabledMoves::default(),
@@ -90,6 +93,8 @@ pub enum NoLayout {
         /// Bytes that are missing at the busiest site.
         shortfall: u64,
     },
+    /// No plan is below the ceiling that was given.
+    Dearer,
     /// A pinned decision cannot be kept; the reason.
     Pinned(String),
 }

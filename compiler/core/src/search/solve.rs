@@ -28,8 +28,14 @@ pub fn layout(
     deadline: &dyn Fn() -> bool,
 ) -> Result<Found, NoLayout> {
     let problem = Problem::new(program);
-    let found = balanced(&problem, options, deadline);
+    let found = balanced(&problem, options, deadline)?;
     busy(&problem, options, found, deadline)
+}
+
+/// The best plan, and the best of those on all sites, if it is known.
+struct Best {
+    found: Found,
+    full: Option<Found>,
 }
 
 /// Searches with the least balance factor, from the one asked for, at which there is a plan at all.
@@ -37,7 +43,7 @@ fn balanced(
     problem: &Problem,
     options: &SearchOptions,
     deadline: &dyn Fn() -> bool,
-) -> Result<Found, NoLayout> {
+) -> Result<Best, NoLayout> {
     let mut options = options.clone();
     let pinned = options.pinned != Pinned::default();
     loop {
@@ -55,10 +61,9 @@ fn balanced(
 fn busy(
     problem: &Problem,
     options: &SearchOptions,
-    found: Result<Found, NoLayout>,
+    Best { found, full }: Best,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Found, NoLayout> {
-    let found = found?;
     let used = found.layout.mesh.sites();
     let total = options.objective == Objective::Transfer;
     if !total || used >= options.sites || options.pinned.mesh.is_some() || options.memory.is_some()
@@ -67,10 +72,15 @@ fn busy(
     }
     let all = SearchOptions {
         all_sites: true,
+        ceiling: f64::INFINITY,
         ..options.clone()
     };
-    let Ok(full) = search(problem, &all, deadline) else {
-        return Ok(found);
+    let full = match full {
+        Some(full) => full,
+        None => match search(problem, &all, deadline) {
+            Ok(best) => best.found,
+            Err(_) => return Ok(found),
+        },
     };
     let each = |found: &Found, sites: u32| found.price.under(&options.objective) / f64::from(sites);
     let pays = each(&found, used) < each(&full, options.sites) * (1.0 - 1e-9);
@@ -90,15 +100,17 @@ fn search(
     problem: &Problem,
     options: &SearchOptions,
     deadline: &dyn Fn() -> bool,
-) -> Result<Found, NoLayout> {
+) -> Result<Best, NoLayout> {
     let loose = Search::new(problem, options, false)?.run(deadline);
     match loose {
         Err(End::TooLoose) => {
             let tight = Search::new(problem, options, true)?.run(deadline);
-            tight.map_err(|end| match end {
+            let best = tight.map_err(|end| match end {
                 End::None(why) => why,
                 End::TooLoose => NoLayout::Pinned("no plan is balanced".to_string()),
-            })
+            })?;
+            // Plans on all sites alone may keep the looser limits.
+            Ok(Best { full: None, ..best })
         }
         Err(End::None(why)) => Err(why),
         Ok(found) => Ok(found),
@@ -147,8 +159,154 @@ pub fn nearest(
     )
 }
 
+/// The best plan so far, of all meshes or of some, and what is known of the others.
+struct Running {
+    best: Option<Candidate>,
+    bound: f64,
+    proved: bool,
+    /// True if a mesh was not looked at, or only with a ceiling below the best plan.
+    missing: bool,
+}
+
+impl Running {
+    fn new(best: Option<Candidate>) -> Running {
+        Running {
+            best,
+            bound: f64::INFINITY,
+            proved: true,
+            missing: false,
+        }
+    }
+
+    fn keep(&mut self, candidate: &Candidate, objective: &Objective) {
+        self.bound = self.bound.min(candidate.bound);
+        self.proved &= candidate.why.is_none();
+        let better = self
+            .best
+            .as_ref()
+            .is_none_or(|best| candidate.price.compare(&best.price, objective).is_lt());
+        if better {
+            self.best = Some(candidate.clone());
+        }
+    }
+
+    /// No plan on a mesh is below `least`, which is above `ceiling`.
+    fn dearer(&mut self, least: f64, ceiling: f64, objective: &Objective) {
+        self.bound = self.bound.min(least);
+        let best = self.best.as_ref();
+        let above = best.is_some_and(|best| best.price.under(objective) <= ceiling * (1.0 + 1e-9));
+        self.missing |= !above;
+    }
+
+    /// A mesh was not looked at.
+    fn skip(&mut self) {
+        (self.bound, self.proved, self.missing) = (0.0, false, true);
+    }
+
+    fn found(self, objective: &Objective, report: &SearchReport) -> Option<Found> {
+        let best = self.best?;
+        let price = best.price.under(objective);
+        let bound = self.bound.min(price);
+        Some(Found {
+            layout: best.layout,
+            price: best.price,
+            proved_optimal: self.proved,
+            bound,
+            report: SearchReport {
+                gap: price - bound,
+                ..report.clone()
+            },
+        })
+    }
+}
+
 impl Search<'_> {
-    fn run(mut self, deadline: &dyn Fn() -> bool) -> Result<Found, End> {
+    fn run(mut self, deadline: &dyn Fn() -> bool) -> Result<Best, End> {
+        let objective = self.options.objective;
+        let admissible = self.admissible();
+        let seed = self.seed(&admissible)?;
+        let is_full = |mesh: &Mesh| mesh.sites() == self.options.sites;
+        let full_seed = seed.clone().filter(|seed| is_full(&seed.layout.mesh));
+        let mut all = Running::new(seed);
+        let mut full = Running::new(full_seed);
+        for mesh in &admissible {
+            let mut running = vec![&mut all];
+            if mesh.sites() == self.options.sites {
+                running.push(&mut full);
+            }
+            if self.report.operations > BUDGET {
+                let why = "the operations granted are used up";
+                self.note(mesh, Outcome::Skipped(why.to_string()));
+                running.into_iter().for_each(Running::skip);
+                continue;
+            }
+            let looked = if deadline() {
+                Looked::Nothing
+            } else {
+                self.candidate(mesh, How::Exact, deadline)
+            };
+            if self.too_loose {
+                return Err(End::TooLoose);
+            }
+            match looked {
+                Looked::Plan(candidate) => {
+                    let price = candidate.price.under(&objective);
+                    let outcome = match &candidate.why {
+                        None => Outcome::Proved { price },
+                        Some(why) => Outcome::Improved {
+                            price,
+                            bound: candidate.bound,
+                            why: why.clone(),
+                        },
+                    };
+                    self.note(mesh, outcome);
+                    self.ceiling = self.ceiling.min(price);
+                    running
+                        .into_iter()
+                        .for_each(|r| r.keep(&candidate, &objective));
+                }
+                Looked::Dearer(bound) => {
+                    self.note(mesh, Outcome::Dearer { bound });
+                    running
+                        .into_iter()
+                        .for_each(|r| r.dearer(bound, self.ceiling, &objective));
+                }
+                Looked::Nothing if deadline() => {
+                    self.report.interrupted = true;
+                    running.into_iter().for_each(Running::skip);
+                    let why = "the deadline has passed";
+                    self.note(mesh, Outcome::Skipped(why.to_string()));
+                }
+                Looked::Nothing => {
+                    // With a limit on memory only what was tried is known not to fit.
+                    let sure = self.options.memory.is_none();
+                    running.into_iter().for_each(|r| r.proved &= sure);
+                    let why = "no plan on it keeps the limits";
+                    self.note(mesh, Outcome::Inadmissible(why.to_string()));
+                }
+            }
+        }
+        self.report.interrupted |= deadline();
+        let ceiling = self.options.ceiling * (1.0 + 1e-9);
+        let dearer = all.missing && ceiling.is_finite();
+        let found = all.found(&objective, &self.report);
+        let found = found.filter(|found| !dearer || found.price.under(&objective) <= ceiling);
+        let Some(found) = found else {
+            return Err(End::None(match dearer {
+                true => NoLayout::Dearer,
+                false => self.none(),
+            }));
+        };
+        let full = match full.missing {
+            true => None,
+            false => full.found(&objective, &self.report),
+        };
+        Ok(Best { found, full })
+    }
+
+    /// The meshes that leave every statement balanced. Even axes move least as a rule, so they come first: the later meshes only
+    /// have to be shown to be dearer.
+    fn admissible(&mut self) -> Vec<Mesh> {
         let mut admissible: Vec<Mesh> = vec![];
         for mesh in self.balance.meshes.clone() {
             match self.balance.blocked(self.problem, &mesh) {
@@ -162,80 +320,18 @@ impl Search<'_> {
                 }
             }
         }
-        // Even axes move least as a rule, so that the later meshes only have to be shown to be dearer.
         admissible.sort_by_key(|mesh| mesh.axes.iter().max().copied());
-        let mut best = self.seed(&admissible)?;
-        let mut bound = f64::INFINITY;
-        let mut proved = true;
-        for mesh in &admissible {
-            if self.report.operations > BUDGET {
-                let why = "the operations granted are used up";
-                self.note(mesh, Outcome::Skipped(why.to_string()));
-                (bound, proved) = (0.0, false);
-                continue;
-            }
-            let looked = if deadline() {
-                Looked::Nothing
-            } else {
-                self.candidate(mesh, How::Exact, deadline)
-            };
-            if self.too_loose {
-                return Err(End::TooLoose);
-            }
-            let candidate = match looked {
-                Looked::Plan(candidate) => *candidate,
-                Looked::Dearer(least) => {
-                    bound = bound.min(least);
-                    self.note(mesh, Outcome::Dearer { bound: least });
-                    continue;
-                }
-                Looked::Nothing if deadline() => {
-                    self.report.interrupted = true;
-                    (bound, proved) = (0.0, false);
-                    let why = "the deadline has passed";
-                    self.note(mesh, Outcome::Skipped(why.to_string()));
-                    continue;
-                }
-                Looked::Nothing => {
-                    // With a limit on memory only what was tried is known not to fit.
-                    proved &= self.options.memory.is_none();
-                    let why = "no plan on it keeps the limits";
-                    self.note(mesh, Outcome::Inadmissible(why.to_string()));
-                    continue;
-                }
-            };
-            let price = candidate.price.under(&self.options.objective);
-            bound = bound.min(candidate.bound);
-            proved &= candidate.why.is_none();
-            let outcome = match &candidate.why {
-                None => Outcome::Proved { price },
-                Some(why) => Outcome::Improved {
-                    price,
-                    bound: candidate.bound,
-                    why: why.clone(),
-                },
-            };
-            self.note(mesh, outcome);
-            self.keep(&mut best, candidate);
-        }
-        self.report.interrupted |= deadline();
-        let Some(best) = best else {
-            return Err(End::None(self.none()));
-        };
-        let price = best.price.under(&self.options.objective);
-        let bound = bound.min(price);
-        self.report.gap = price - bound;
-        Ok(Found {
-            layout: best.layout,
-            price: best.price,
-            proved_optimal: proved,
-            bound,
-            report: self.report,
-        })
+        admissible
     }
 
-    /// Looks for a first plan, whatever the deadline says. Its price is the ceiling of all others and makes prices comparable.
+    /// Looks for a first plan, whatever the deadline says, unless a ceiling is given. Its price is the ceiling of all others and
+    /// makes prices comparable.
     fn seed(&mut self, admissible: &[Mesh]) -> Result<Option<Candidate>, End> {
+        let objective = &self.options.objective;
+        if self.ceiling.is_finite() && self.options.memory.is_none() {
+            self.weights = Weights::below(self.ceiling, objective);
+            return Ok(None);
+        }
         let pinned = !(self.runs.is_empty() && self.rests.is_empty());
         let mut seed = None;
         for mesh in admissible {
@@ -248,8 +344,7 @@ impl Search<'_> {
             }
         }
         if let Some(seed) = &seed {
-            let objective = &self.options.objective;
-            self.ceiling = seed.price.under(objective);
+            self.ceiling = self.ceiling.min(seed.price.under(objective));
             self.weights = Weights::below(self.ceiling, objective);
         }
         Ok(seed)
@@ -273,16 +368,5 @@ impl Search<'_> {
             mesh: mesh.clone(),
             outcome,
         });
-    }
-
-    fn keep(&mut self, best: &mut Option<Candidate>, candidate: Candidate) {
-        let objective = &self.options.objective;
-        self.ceiling = self.ceiling.min(candidate.price.under(objective));
-        let better = best
-            .as_ref()
-            .is_none_or(|best| candidate.price.compare(&best.price, objective).is_lt());
-        if better {
-            *best = Some(candidate);
-        }
     }
 }

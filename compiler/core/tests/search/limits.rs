@@ -83,6 +83,42 @@ fn the_deadline_and_the_cap_leave_a_plan_and_say_so() {
 }
 
 #[test]
+fn a_ceiling_leaves_out_dearer_plans_and_no_others() {
+    let mut dearer = 0;
+    for (program, sites) in [
+        (matmul(640, 640, 640), 5),
+        (perceptron(6, 256, 256), 5),
+        (perceptron(6, 256, 256), 8),
+        (perceptron(8, 4096, 1024), 8),
+    ] {
+        for objective in [Objective::Transfer, Objective::Bytes] {
+            let options = SearchOptions::new(sites, objective);
+            let best = layout(&program, &options, &|| false).unwrap();
+            let price = best.price.under(&objective);
+            let below = |ceiling: f64| {
+                let options = SearchOptions {
+                    ceiling,
+                    ..options.clone()
+                };
+                layout(&program, &options, &|| false)
+            };
+            for ceiling in [price, price * 1.5] {
+                let found = below(ceiling).unwrap();
+                assert!(found.proved_optimal);
+                let other = found.price.under(&objective);
+                assert!((other - price).abs() <= 1e-9 * price, "{other} {price}");
+            }
+            // A network that is small is solved whatever the ceiling.
+            match below(price * 0.5) {
+                Err(NoLayout::Dearer) => dearer += 1,
+                found => assert_eq!(found.unwrap().price.under(&objective), price),
+            }
+        }
+    }
+    assert!(dearer > 0);
+}
+
+#[test]
 fn what_is_pinned_is_kept() {
     let program = matmul(640, 640, 640);
     let cut = vec![StatementRole::Index(IndexId(2))];
