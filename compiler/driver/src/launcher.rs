@@ -74,11 +74,11 @@ pub fn main(
             Err(error) => return exit::arguments(&error),
         };
         settings.bind(parsed.bind);
-        if let Err(diagnostic) = settings.plan(&parsed.plan) {
+        let taken = settings.plan(&parsed.plan);
+        if let Err(diagnostic) = taken.and_then(|()| settings.run(parsed.run)) {
             exit::show(vec![diagnostic], &[], parsed.format);
             return 1;
         }
-        settings.run(parsed.run);
         let shims = (&carried, embedded);
         run::run(|| Ok((program, planned)), &settings, shims, parsed.format)
     })

@@ -151,6 +151,7 @@ pub fn diagnostic(error: &RunError) -> Option<Diagnostic> {
         let label = match (&error.tensor, error.kind) {
             (Some(tensor), ErrorKind::Output) => format!("`{tensor}` was to be written"),
             (Some(tensor), ErrorKind::Data) => format!("`{tensor}` is read"),
+            (Some(_), _) if error.code == "E0727" => "asserted here".into(),
             (Some(tensor), _) => format!("while `{tensor}` was computed"),
             (None, _) => String::new(),
         };

@@ -112,11 +112,26 @@ impl Settings {
     }
 
     /// Takes over what only a run needs.
-    pub fn run(&mut self, arguments: RunArguments) {
+    ///
+    /// # Errors
+    /// E0723: an output, or all of them, is to be saved in two files.
+    pub fn run(&mut self, arguments: RunArguments) -> Result<(), Diagnostic> {
         for save in arguments.saves {
-            match save {
-                Save::One(name, path) => drop(self.saves.insert(name, path)),
-                Save::All(path) => self.archive = Some(path),
+            let (what, path, first) = match save {
+                Save::One(name, path) => {
+                    let first = self.saves.insert(name.clone(), path.clone());
+                    (format!("`{name}`"), path, first)
+                }
+                Save::All(path) => {
+                    let first = self.archive.replace(path.clone());
+                    ("all outputs".to_owned(), path, first)
+                }
+            };
+            if let Some(first) = first.filter(|first| *first != path) {
+                let (first, second) = (first.display(), path.display());
+                let what = format!("`--save` gives {what} two files: {first} and {second}");
+                return Err(Diagnostic::error("E0723", what)
+                    .help("name one of them, and copy that if you need two"));
             }
         }
         self.check_nan |= arguments.check_nan;
@@ -147,5 +162,6 @@ impl Settings {
             tensorboard: training.tensorboard,
             curves: training.curves,
         };
+        Ok(())
     }
 }

@@ -116,6 +116,7 @@ fn wrong_matrix_market() {
             said("x.mtx", Some("a"), "", DType::F32),
             said("x.mtx.gz", None, "not gzip", DType::F32),
             said("x.mtx", None, "%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n2 1 3\n", DType::U8),
+            said("x.mtx", None, "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 3\n1 1 0\n2 1 3\n2 2 0.5\n", DType::F32),
         ]
         .join("\n"),
         @r#"
@@ -140,6 +141,7 @@ fn wrong_matrix_market() {
         help: leave the key out
         E0702 x.mtx.gz: is damaged: unexpected end of file
         E0702 x.mtx: line 3: a skew-symmetric matrix has negative numbers, and u8 has none
+        E0702 x.mtx: line 5: a skew-symmetric matrix has zeros on its diagonal, and 0.5 at row 2
         "#
     );
 }

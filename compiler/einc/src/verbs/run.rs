@@ -51,10 +51,10 @@ pub struct Arguments {
 pub fn perform(arguments: Arguments) -> i32 {
     let mut settings = Settings::default();
     settings.bind(arguments.bind);
-    if let Err(diagnostic) = settings.plan(&arguments.plan) {
+    let taken = settings.plan(&arguments.plan);
+    if let Err(diagnostic) = taken.and_then(|()| settings.run(arguments.run)) {
         return super::complain(diagnostic, arguments.format);
     }
-    settings.run(arguments.run);
     let file = arguments.file;
     run::run(
         || {

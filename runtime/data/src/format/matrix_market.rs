@@ -319,6 +319,18 @@ impl List {
     /// Takes an element, and its mirror image.
     fn take(&mut self, (row, column): (u64, u64), value: &str) -> Result<(), String> {
         push(&mut self.values, value)?;
+        let is_zero = match self.values.get(self.values.len() - 1) {
+            Scalar::Float(x) => x == 0.0,
+            Scalar::Int(x) => x == 0,
+            Scalar::Bool(x) => !x,
+        };
+        if self.banner.symmetry == Symmetry::Skew && row == column && !is_zero {
+            let at = row + 1;
+            return Err(format!(
+                "a skew-symmetric matrix has zeros on its diagonal, and {} at row {at}",
+                shorten(value)
+            ));
+        }
         self.places.push(in_matrix(row, column, self.columns));
         if self.banner.symmetry == Symmetry::General || row == column {
             return Ok(());
