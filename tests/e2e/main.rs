@@ -5,6 +5,7 @@ mod blas;
 mod examples;
 mod families;
 mod functions;
+mod functions_of_functions;
 mod fuzz;
 mod language;
 mod learning;

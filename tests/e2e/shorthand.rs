@@ -132,7 +132,12 @@ output low
         std::fs::remove_file(&file).unwrap();
         let stopped = start("1").fails_with(1);
         assert_eq!(stopped.stdout, "");
-        stopped.says(&["E0727", "x must not be below low", "p.ein:3"]);
+        stopped.says(&[
+            "E0727",
+            "x must not be below low",
+            "p.ein:3",
+            "asserted here",
+        ]);
         assert!(!file.exists());
     }
     let large = ["run", &program, "--input", "x=50"];
@@ -393,5 +398,140 @@ output even; output least; output most; output outside
         "outside = 0",
     ] {
         assert!(found.contains(part), "{part} is not in {found}");
+    }
+}
+
+#[test]
+fn further_indices_outside_of_functions() {
+    let text = "input x: f32[2, 2, 3] = iota
+input w: f32[2] = 2
+input h0: f64[2] = ones
+input z: f64[3, 2] = iota
+y[n, ..] = x[n, ..] / w[n] + 1
+s[n] = sum[..] y[n, ..]
+top[k] = max[..] x[.., k]
+H[t, ..] = scan[t < 3](h: h0[..], h[..] + z[t, ..])
+repeat t < 2 { state a[..] = z[..]; next a[..] = 2 * a[..] }
+last[i] = a[2,i] + H[2,i]
+const at = [2, 0]
+G[at[n], ..]: f32[3, ..] += x[n, .., 0]
+fn half(x[n, m]) -> y[n, m] { y[i, ..] = x[i, ..] / 2 }
+less = half(z)
+output s; output top; output last; output G; output less
+";
+    // Sums of n / 2 + 1 over six numbers; the last of three columns; 4 z + (1 + z_0 + z_1 + z_2).
+    let expected = "s = [13.5 31.5]
+top = [ 9. 10. 11.]
+last = [23. 30.]
+G = [[6. 9.]
+     [0. 0.]
+     [0. 3.]]
+less = [[0.  0.5]
+        [1.  1.5]
+        [2.  2.5]]
+";
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn affine_left_sides_rearrange() {
+    let text = "dim R = 3, C = 5
+input x: f32[2, R, C] = iota
+input big: f64[7, 11] = iota
+input w: f64[77] = iota
+flat[n, C*r + c] = x[n, r, c] + 1
+turned[n, R*c + r] = x[n, r, c]
+back[C - 1 - c] = x[0, 1, c]
+odd[2*i + n] = x[n, 0, i] > 3
+both[C*r + c, 1 - n] = x[n, r, c]
+summed[2*r + n] = x[n, r, c] * x[n, 1, c]
+long[11*i + j] = big[i, j]
+G = grad(sum[p] long[p]^2 * w[p], big)
+left = max[i, j] abs(G[i, j] - 2 * big[i, j] * w[11*i + j])
+far = max[p] abs(long[p] - w[p])
+fn pairs(a[n, m]) -> b[q] { b[size(m)*i + j] = 2 * a[i, j] }
+p = pairs(x[1])
+output flat; output turned; output back; output odd; output both; output summed; output left; output far; output p
+";
+    let expected = "flat = [[ 1.  2.  3.  4.  5.  6.  7.  8.  9. 10. 11. 12. 13. 14. 15.]
+        [16. 17. 18. 19. 20. 21. 22. 23. 24. 25. 26. 27. 28. 29. 30.]]
+turned = [[ 0.  5. 10.  1.  6. 11.  2.  7. 12.  3.  8. 13.  4.  9. 14.]
+          [15. 20. 25. 16. 21. 26. 17. 22. 27. 18. 23. 28. 19. 24. 29.]]
+back = [9. 8. 7. 6. 5.]
+odd = [false  true false  true false  true false  true  true  true]
+both = [[15.  0.]
+        [16.  1.]
+        [17.  2.]
+        [18.  3.]
+        [19.  4.]
+        [20.  5.]
+        [21.  6.]
+        [22.  7.]
+        [23.  8.]
+        [24.  9.]
+        [25. 10.]
+        [26. 11.]
+        [27. 12.]
+        [28. 13.]
+        [29. 14.]]
+summed = [  80. 1880.  255. 2430.  430. 2980.]
+left = 0.0
+far = 0.0
+p = [30. 32. 34. 36. 38. 40. 42. 44. 46. 48. 50. 52. 54. 56. 58.]
+";
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn scatters_bound_indices_inside_of_places() {
+    let text = "dim Z = 7
+const letter = [0, 2, 1, 2, 2, 0, 1]
+pairs[letter[z < Z - 1], letter[z + 1]]: i64[3, 3] += 1
+first[2 * letter[z < 3]]: f32[5] += z
+half[letter[2 * (k) + letter[m <= 1] / 2]]: i64[3] += 1
+const k = 2
+output pairs; output first; output half
+";
+    let expected = "pairs = [[0 1 1]
+         [0 0 1]
+         [1 1 1]]
+first = [0. 0. 2. 0. 1.]
+half = [1 0 1]
+";
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn an_output_is_saved_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = written(folder.path(), "y: f32[3] = 1\noutput y\n");
+    let start = |saves: &[&str]| {
+        let mut command = Command::new(einc_tests::einc_path());
+        let saves = saves.iter().flat_map(|save| ["--save", save]);
+        let arguments = ["run", program.as_str()].into_iter().chain(saves);
+        run(command.args(arguments).current_dir(folder.path()))
+    };
+    for (first, second) in [("y=a.npy", "y=b.npy"), ("a.npz", "b.npz")] {
+        let twice = start(&[first, second]).fails_with(1);
+        twice.says(&["E0723", "a.np", "b.np"]);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    start(&["y=a.npy", "y=a.npy"]).success();
+    assert!(folder.path().join("a.npy").exists());
+}
+
+#[test]
+fn a_missing_range_is_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    for (statement, offered) in [
+        ("y[i] = x[(i - 1) % N]", "`i < 6`"),
+        ("y[i] = x[i / 2] + x[2 * i]", "`i < 6`"),
+        ("y[i] = x[2 * i]", "`i < 3`"),
+        ("y = sum[i] x[i % 3]", "`i < 6`"),
+    ] {
+        let text = format!("dim N = 6\ninput x: f32[N] = iota\n{statement}\noutput y\n");
+        let program = written(folder.path(), &text);
+        let wrong = einc(&["check", &program]).fails_with(1);
+        wrong.says(&["E0306", "p.ein:3", offered]);
     }
 }

@@ -245,7 +245,8 @@ pub enum Statement {
         value: Expr,
         span: Span,
     },
-    /// `G[tok[n], d]: f32[V, D] += …`; with `else drop` behind the left side, values without a place are left out.
+    /// `G[tok[n], d]: f32[V, D] += …`; with `else drop` behind the left side, values without a place are left out. Also
+    /// `y[28*r + c] = …`.
     Scatter {
         target: Target,
         ty: Option<Type>,
@@ -284,6 +285,8 @@ pub enum Combine {
     Max,
     /// `min=`.
     Min,
+    /// `=`: no two values meet, and every place has one.
+    Once,
 }
 
 /// A left side: a name and, in brackets, indices (`i`, `i < bound`, `..`) or, in a scatter, positions.

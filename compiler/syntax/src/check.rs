@@ -279,6 +279,33 @@ fn is_index(e: &Expr) -> bool {
     }
 }
 
+/// Returns whether a position of a left side is a place computed from names: `28*r + c`.
+pub(crate) fn is_place(position: &Position) -> bool {
+    let Position::Expr(e) = position else {
+        return false;
+    };
+    let mut inner = e;
+    while let ExprKind::Bracket(next) = &*inner.kind {
+        inner = next;
+    }
+    let computed = match &*inner.kind {
+        ExprKind::Negate(_) => true,
+        ExprKind::Binary { operator, .. } => matches!(
+            operator,
+            Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide | Binary::Remainder
+        ),
+        _ => false,
+    };
+    let mut open = vec![inner];
+    while let Some(e) = open.pop().filter(|_| computed) {
+        if matches!(&*e.kind, ExprKind::Name(name) if !is_constant(name)) {
+            return true;
+        }
+        open.extend(e.kind.children());
+    }
+    false
+}
+
 fn is_constant(name: &str) -> bool {
     matches!(name, "inf" | "nan" | "pi") || ein_plan::DType::from_name(name).is_some()
 }

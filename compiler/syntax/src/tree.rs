@@ -11,7 +11,7 @@
 // What the parser moves on its stack is boxed, in lists too: its symbols stay small.
 #![allow(clippy::vec_box)]
 
-use crate::ast::*;
+use crate::{ast::*, check::is_place};
 use ein_plan::{DType, Reduction};
 use einc_diag::{Diagnostic, FileId, Span};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
@@ -222,7 +222,7 @@ impl<'text> Builder<'text> {
             .map_or(Block::Empty, |b| std::mem::replace(b, Block::Empty))
     }
 
-    /// A definition.
+    /// A definition; one with a computed place on its left side is a scatter.
     pub fn definition(
         &self,
         start: u32,
@@ -232,12 +232,25 @@ impl<'text> Builder<'text> {
         ty: Option<Box<Type>>,
         value: Expr,
     ) -> Box<Statement> {
+        let (mut targets, ty) = (unbox(targets), ty.map(|ty| *ty));
+        let span = self.span(start, end);
+        let is_computed = |target: &Target| target.positions.iter().flatten().any(is_place);
+        if role == Role::Plain && targets.len() == 1 && targets.iter().any(is_computed) {
+            return Box::new(Statement::Scatter {
+                target: targets.remove(0),
+                ty,
+                combine: Combine::Once,
+                drops: false,
+                value,
+                span,
+            });
+        }
         Box::new(Statement::Definition {
             role,
-            targets: unbox(targets),
-            ty: ty.map(|ty| *ty),
+            targets,
+            ty,
             value,
-            span: self.span(start, end),
+            span,
         })
     }
 

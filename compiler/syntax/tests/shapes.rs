@@ -224,7 +224,7 @@ fn layout() {
 
 #[test]
 fn statements() {
-    let text = "next h, c = cell(xt, h, c)\nG[tok[n,t], d]: f32[V, D] += dE[n,t,d]\nm[k[n]] max= x[n]\nm[k[n]] min = x[n]
+    let text = "next h, c = cell(xt, h, c)\nG[tok[n,t], d]: f32[V, D] += dE[n,t,d]\nm[k[n]] max= x[n]\nm[k[n]] min = x[n]\ny[28*r + c] = x[r,c]
         repeat k < N + 1 until a < b { state x[i] = 0; next x[i] = 1 }";
     let items = items(text);
     let statement = |at: usize| match &items[at].kind {
@@ -256,8 +256,15 @@ fn statements() {
             ..
         }
     ));
+    assert!(matches!(
+        statement(4),
+        Statement::Scatter {
+            combine: Combine::Once,
+            ..
+        }
+    ));
     assert!(
-        matches!(statement(4), Statement::Repeat { until: Some(_), body, .. } if body.len() == 2)
+        matches!(statement(5), Statement::Repeat { until: Some(_), body, .. } if body.len() == 2)
     );
 }
 

@@ -12,7 +12,7 @@
 //!
 //! | folder | subject |
 //! |---|---|
-//! | `train` (`rules`), `rounds` (`desugar`) | before anything is checked: optimizers become functions, and rounds are written in simpler words |
+//! | `train` (`rules`), `calls` (`specialise`), `rounds` (`desugar`) | before anything is checked: optimizers become functions, functions of functions are written out, and rounds are written in simpler words |
 //! | `resolve` | names, imports, one walk over all text, the order of uses |
 //! | `sums` | implicit sums, reductions, scatters |
 //! | `definitions` | dims, consts, inputs, params, definitions, outputs |
@@ -40,7 +40,7 @@ pub mod world;
 pub use train::training;
 
 use crate::einsum::{self, Program};
-use calls::functions::Calls;
+use calls::{functions::Calls, specialise::specialise};
 use definitions::{declare::Entities, tensors::Built};
 use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId};
@@ -158,9 +158,10 @@ pub fn check_with_hir(sources: &Sources, bindings: &Bindings) -> (Analysis, Hir)
 
 fn run(sources: &Sources, bindings: &Bindings, hir: Option<&mut Hir>) -> Analysis {
     let functions = train::rules::as_functions(sources);
-    let (sources, collections) = rounds::desugar::desugar(functions.as_ref().unwrap_or(sources));
+    let (special, templates) = specialise(functions.as_ref().unwrap_or(sources));
+    let (sources, collections) = rounds::desugar::desugar(&special);
     let text = Text {
-        resolved: &resolve::resolve(&sources, &collections),
+        resolved: &resolve::resolve(&sources, &collections, &templates),
     };
     let mode = training::Mode::of_base(&sources);
     let task = Task {

@@ -11,6 +11,7 @@ use crate::einsum::BlockId;
 use crate::sema::{
     Checker,
     calls::callee::{Body, Callable, wrong_results},
+    calls::specialise::plain_name,
     definitions::tensors::Target,
     expressions::arena::{ExprId, Ty},
     expressions::scope::{Binding, Context, Scope, SliceId},
@@ -227,6 +228,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn instance_name(&mut self, file: FileId, name: &str) -> String {
+        let name = plain_name(name);
         let base = if file.0 == 0 {
             name.to_owned()
         } else {

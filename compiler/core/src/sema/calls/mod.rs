@@ -1,4 +1,4 @@
-//! Calls of the user's functions: which argument each parameter takes, the sizes of the signature, and the tensors that the body makes.
+//! Calls of the user's functions: functions that take functions, written out; which argument each parameter takes, the sizes of the signature, and the tensors that the body makes.
 //!
 //! Must not know kernels.
 //!
@@ -11,3 +11,4 @@ pub(crate) mod callee;
 pub(crate) mod functions;
 pub(crate) mod signature;
 pub(crate) mod slices;
+pub(crate) mod specialise;

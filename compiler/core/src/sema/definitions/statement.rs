@@ -13,14 +13,15 @@ use crate::sema::{
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
     expressions::scope::{Binding, Context, Scope, View},
     report::dimensions,
-    resolve::forms::{bound_index, unbracket},
+    resolve::forms::{access_with_rest, bound_index, unbracket},
     resolve::names::Shape,
     sizes::ranges::{Stated, StatedBy},
     sizes::size::Size,
 };
 use ein_plan::DType;
 use einc_diag::{Diagnostic, Span};
-use einc_syntax::ast::{ExprKind, Position, Type};
+use einc_syntax::ast::{Expr, ExprKind, Position, Type};
+use std::borrow::Cow;
 
 impl<'a> Checker<'a> {
     /// Adds a tensor that a statement computes.
@@ -51,6 +52,7 @@ impl<'a> Checker<'a> {
 
     /// Checks one definition.
     pub(crate) fn define(&mut self, scope: &Scope<'a>, target: Target<'a>) -> Option<Binding> {
+        let scope = &*self.scope_of_statement(scope, target.value)?;
         let value = unbracket(target.value);
         let (dtype, declared) = match target.ty {
             Some(Type::Tensor { dtype, shape, .. }) => (Some(*dtype), shape.as_ref()),
@@ -112,6 +114,49 @@ impl<'a> Checker<'a> {
             }
         }
         self.define_points(scope, target, dtype, declared)
+    }
+
+    /// The scope of a statement with this right side. Where no signature has `..`, it stands for the further dimensions of the first
+    /// tensor that is read with it.
+    pub(crate) fn scope_of_statement<'s>(
+        &mut self,
+        scope: &'s Scope<'a>,
+        value: &'a Expr,
+    ) -> Option<Cow<'s, Scope<'a>>> {
+        let read = match &scope.rest {
+            Some(_) => None,
+            None => access_with_rest(value),
+        };
+        let Some((base, positions)) = read else {
+            return Some(Cow::Borrowed(scope));
+        };
+        let is_rest = |position: &Position| matches!(position, Position::Rest(_));
+        let at = positions.iter().position(is_rest)?;
+        let help = match &*base.kind {
+            ExprKind::Name(name) => {
+                let view = match self.binding(scope, name)? {
+                    Binding::Tensor(view) => view,
+                    Binding::Poison => return None,
+                    // The read itself is reported.
+                    _ => return Some(Cow::Borrowed(scope)),
+                };
+                let shape = self.view_shape(view);
+                if let Some(count) = (shape.len() + 1).checked_sub(positions.len()) {
+                    return Some(Cow::Owned(Scope {
+                        rest: Some(shape[at..at + count].to_vec()),
+                        ..scope.clone()
+                    }));
+                }
+                format!("`{name}` has {}", dimensions(shape.len()))
+            }
+            _ => "give what is called a name, and read that with `..`".into(),
+        };
+        self.report.push(
+            Diagnostic::error("E0309", "`..` stands for nothing here")
+                .at(base.span, "it is to stand for further dimensions of this")
+                .help(help),
+        );
+        None
     }
 
     /// `y = x` or `y = f(x)` for whole tensors: another name, and at the top level a tensor of that name.

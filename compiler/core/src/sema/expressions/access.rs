@@ -12,6 +12,7 @@ use crate::sema::{
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
     expressions::scope::{Binding, Context, View},
     report::dimensions,
+    resolve::forms::bound_index,
     sizes::ranges::{Obligation, StatedBy, Use},
 };
 use ein_plan::DType;
@@ -134,7 +135,18 @@ impl<'a> Checker<'a> {
                         values.push(Some((self.index(var), *span, Some(var))));
                     }
                 }
-                Position::Expr(expr) => values.push(self.position(context, expr)),
+                Position::Expr(expr) => {
+                    let index = match bound_index(position) {
+                        Some((name, place, Some(_))) if context.left => {
+                            context.index(name).map(|vars| (vars[0], place))
+                        }
+                        _ => None,
+                    };
+                    values.push(match index {
+                        Some((var, place)) => Some((self.index(var), place, Some(var))),
+                        None => self.position(context, expr),
+                    });
+                }
             }
         }
         context.floor = floor;

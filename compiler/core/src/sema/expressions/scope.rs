@@ -99,6 +99,8 @@ pub(crate) struct Context<'s, 'a> {
     pub(crate) floor: bool,
     /// True if sizes of the signature are numbers: in sizes.
     pub(crate) sizes: bool,
+    /// True on the left side of a scatter, where positions bind indices: `big[letter[z < 4]]`.
+    pub(crate) left: bool,
 }
 
 impl<'s, 'a> Context<'s, 'a> {
@@ -108,6 +110,7 @@ impl<'s, 'a> Context<'s, 'a> {
             indices: vec![],
             floor: false,
             sizes: false,
+            left: false,
         }
     }
 
@@ -118,6 +121,7 @@ impl<'s, 'a> Context<'s, 'a> {
             indices: vec![],
             floor: true,
             sizes: true,
+            left: false,
         }
     }
 

@@ -207,11 +207,7 @@ impl<'a> Resolver<'a> {
             },
             ItemKind::Statement(Statement::Scatter {
                 target, ty, value, ..
-            }) => {
-                let mut walk = Walk::new(self, scope);
-                walk.scatter(target, ty.as_ref(), value);
-                walk.unit
-            }
+            }) => self.walk_scatter(scope, target, ty.as_ref(), value),
             ItemKind::Assert { condition, .. } => {
                 let mut walk = Walk::new(self, scope);
                 walk.closed(condition);

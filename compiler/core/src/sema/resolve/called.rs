@@ -47,7 +47,9 @@ impl<'a> Names<'a> {
             None => match self.find(file, name) {
                 Found::Entity(id) => match self.entity(id).kind {
                     EntityKind::Function(_) if !indexed => id,
-                    EntityKind::Instance(declared) => self.module(file, &declared.module.text)?.0,
+                    EntityKind::Instance(declared) => {
+                        self.module(self.entity(id).file, &declared.module.text)?.0
+                    }
                     _ => return None,
                 },
                 _ => return None,

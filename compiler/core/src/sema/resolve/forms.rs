@@ -160,6 +160,24 @@ pub(crate) fn stands_in(e: &Expr, name: &str) -> bool {
     found.contains(&name)
 }
 
+/// The first access of a name in an expression that has `..`, or of a call if there is none: what is read, and its positions.
+pub(crate) fn access_with_rest(expr: &Expr) -> Option<(&Expr, &[Position])> {
+    let (mut called, mut open) = (None, vec![expr]);
+    while let Some(expr) = open.pop() {
+        let is_rest = |position: &Position| matches!(position, Position::Rest(_));
+        if let ExprKind::Access { base, positions } = &*expr.kind
+            && positions.iter().any(is_rest)
+        {
+            if matches!(&*base.kind, ExprKind::Name(_)) {
+                return Some((base, positions));
+            }
+            called.get_or_insert((base, positions.as_slice()));
+        }
+        open.extend(expr.kind.children().into_iter().rev());
+    }
+    called
+}
+
 /// The identity of an expression of the text: the place where it is stored.
 pub(crate) fn key(expr: &Expr) -> usize {
     std::ptr::from_ref(&*expr.kind) as usize

@@ -122,6 +122,9 @@ impl<'a> Resolver<'a> {
     fn walk_entity(&mut self, id: EntityId) -> Unit {
         let file = self.names.entity(id).file;
         let scope = StaticScope::of_file(file);
+        if self.names.function_formal(id).is_some() {
+            return Unit::default();
+        }
         match self.names.entity(id).kind {
             EntityKind::Poison => Unit {
                 failed: true,
@@ -150,11 +153,7 @@ impl<'a> Resolver<'a> {
             } => self.walk_definition(&scope, target, ty, value),
             EntityKind::Scatter {
                 target, ty, value, ..
-            } => {
-                let mut walk = Walk::new(self, &scope);
-                walk.scatter(target, ty, value);
-                walk.unit
-            }
+            } => self.walk_scatter(&scope, target, ty, value),
             EntityKind::Part {
                 targets, ty, value, ..
             } => self.walk_several(&scope, targets, ty, value),
@@ -196,6 +195,9 @@ impl<'a> Resolver<'a> {
         let mut walk = Walk::new(self, scope);
         walk.refer_outside(name, span);
         match (module, found) {
+            (Some(id), _) if walk.resolver.names.function_formal(id).is_some() => {
+                walk.no_function(id, declared.arguments, span);
+            }
             (Some(id), _) => walk.unit.uses.push((id, span)),
             (None, Found::Nothing) => {
                 walk.unit.failed = true;
@@ -294,7 +296,8 @@ impl<'a> Resolver<'a> {
             };
         }
         let is_source = self.names_source(scope, value);
-        let mut walk = Walk::new(self, scope);
+        let scope = scope.of_statement(value);
+        let mut walk = Walk::new(self, &scope);
         if is_source {
             if let Some(Type::Tensor {
                 shape: Some(shape), ..

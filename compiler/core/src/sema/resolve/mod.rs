@@ -30,7 +30,7 @@ use crate::sema::{
     rounds::desugar::{Collections, state_of},
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use names::{EntityId, FileNames, Names};
+use names::{EntityId, FileNames, Names, Templates};
 use std::collections::{HashMap, HashSet};
 
 /// A program in which every name is resolved.
@@ -78,20 +78,13 @@ pub(crate) struct Resolver<'a> {
 }
 
 /// Resolves the names of a program.
-pub(crate) fn resolve<'a>(sources: &'a Sources, collections: &'a Collections) -> Resolved<'a> {
-    let mut resolver = Resolver {
-        names: Names {
-            sources,
-            collections,
-            files: sources.files.iter().map(|_| FileNames::default()).collect(),
-            entities: vec![],
-            inner: HashMap::new(),
-            lines: sources.files.iter().map(line_starts).collect(),
-        },
-        readings: Readings::default(),
-        report: Report::default(),
-    };
-    resolver.collect_names();
+pub(crate) fn resolve<'a>(
+    sources: &'a Sources,
+    collections: &'a Collections,
+    templates: &'a Templates,
+) -> Resolved<'a> {
+    let mut resolver = collected(sources, collections);
+    resolver.names.templates = Some(templates);
     resolver.walk();
     let Resolver {
         names,
@@ -103,6 +96,29 @@ pub(crate) fn resolve<'a>(sources: &'a Sources, collections: &'a Collections) ->
         readings,
         report,
     }
+}
+
+/// The names of a program, with nothing about their uses.
+pub(crate) fn names_of<'a>(sources: &'a Sources, collections: &'a Collections) -> Names<'a> {
+    collected(sources, collections).names
+}
+
+fn collected<'a>(sources: &'a Sources, collections: &'a Collections) -> Resolver<'a> {
+    let mut resolver = Resolver {
+        names: Names {
+            sources,
+            collections,
+            templates: None,
+            files: sources.files.iter().map(|_| FileNames::default()).collect(),
+            entities: vec![],
+            inner: HashMap::new(),
+            lines: sources.files.iter().map(line_starts).collect(),
+        },
+        readings: Readings::default(),
+        report: Report::default(),
+    };
+    resolver.collect_names();
+    resolver
 }
 
 /// The first bytes of the lines of a file.

@@ -11,7 +11,7 @@ use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{
     Argument, Combine, Expr, Function, Module, Name, Position, Statement, Target, Type,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The instances that one `param x: module(…)` declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,11 +163,27 @@ pub(crate) enum Shape {
     Poison,
 }
 
+/// Functions and modules that take functions, by file and name: which of their formals, or of a module's options, are ones.
+pub(crate) type Templates = BTreeMap<(u32, String), BTreeSet<usize>>;
+
+/// The name of something of a file, wherever it stands.
+pub(crate) fn anywhere(name: &str, file: FileId) -> String {
+    format!("{name}@{}", file.0)
+}
+
+/// The file and the name of a name that was made by [`anywhere`].
+pub(crate) fn somewhere(path: &str) -> Option<(FileId, &str)> {
+    let (name, file) = path.rsplit_once('@')?;
+    Some((FileId(file.parse().ok()?), name))
+}
+
 /// The names of all files of a program, with what they stand for.
 pub(crate) struct Names<'a> {
     pub(crate) sources: &'a Sources,
     /// Definitions that collect one slice a round.
     pub(crate) collections: &'a Collections,
+    /// Functions and modules that take functions. Copies of them are checked in their place.
+    pub(crate) templates: Option<&'a Templates>,
     pub(crate) files: Vec<FileNames<'a>>,
     pub(crate) entities: Vec<Entity<'a>>,
     /// Names that are known in rounds only, for messages.
@@ -209,6 +225,11 @@ impl<'a> Names<'a> {
         if let Some(id) = table.names.get(path) {
             return found(id);
         }
+        if let Some((file, name)) = somewhere(path) {
+            let table = self.files.get(file.0 as usize);
+            let id = table.and_then(|table| table.names.get(name));
+            return id.map_or(Found::Nothing, found);
+        }
         let Some((head, rest)) = path.split_once('.') else {
             return Found::Nothing;
         };
@@ -225,6 +246,19 @@ impl<'a> Names<'a> {
                 _ => Found::Nothing,
             },
         }
+    }
+
+    /// The first of the functions that a function or module takes.
+    pub(crate) fn function_formal(&self, id: EntityId) -> Option<&'a Name> {
+        let entity = self.entity(id);
+        let formals = match entity.kind {
+            EntityKind::Function(function) => &function.formals,
+            EntityKind::Module(module) => &module.options,
+            _ => return None,
+        };
+        let key = (entity.file.0, entity.name.text.clone());
+        let first = self.templates?.get(&key)?.first()?;
+        formals.get(*first).map(|formal| &formal.name)
     }
 
     pub(crate) fn entity(&self, id: EntityId) -> Entity<'a> {

@@ -6,9 +6,13 @@
 //! in fn dense(x[.., d], w[d, h], s): x w tensors, s anything, d h letters, `..` stands for something
 //! ```
 
-use crate::sema::resolve::names::{Declared, EntityId, Shape};
+use crate::sema::{
+    resolve::forms::access_with_rest,
+    resolve::names::{Declared, EntityId, Shape},
+};
 use einc_diag::{FileId, Span};
-use std::collections::BTreeMap;
+use einc_syntax::ast::Expr;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// The meaning of a local name of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,18 @@ impl<'a> StaticScope<'a> {
             owned: BTreeMap::new(),
             rest: false,
         }
+    }
+
+    /// The scope of a statement with this right side. Where no signature has `..`, it stands for the further dimensions of the first
+    /// tensor that is read with it.
+    pub(crate) fn of_statement(&self, value: &Expr) -> Cow<'_, StaticScope<'a>> {
+        if self.rest || access_with_rest(value).is_none() {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(StaticScope {
+            rest: true,
+            ..self.clone()
+        })
     }
 
     /// The instance inside the module that a path begins with.

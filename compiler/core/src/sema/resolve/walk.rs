@@ -39,6 +39,8 @@ pub(crate) struct Walk<'w, 'a> {
     /// Scalars of the file that stand alone in a position.
     pub(crate) scalars: Vec<(&'a str, Span)>,
     pub(crate) depth: usize,
+    /// True on the left side of a scatter, where positions bind indices: `big[letter[z < 4]]`.
+    pub(crate) left: bool,
     /// True if letters are numbers here.
     sizes: bool,
 }
@@ -55,6 +57,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             counters: vec![],
             scalars: vec![],
             depth: 0,
+            left: false,
             sizes: false,
         }
     }
@@ -131,7 +134,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             self.fail(
                 Diagnostic::error("E0309", "`..` stands for nothing here")
                     .at(span, "no `..` in a signature around this")
-                    .help("`..` is for functions whose signature has it: `fn f(x[.., d])`"),
+                    .help("`..` stands for the further dimensions of a tensor that the right side reads with it, `y[n, ..] = 2 * x[n, ..]`, or that a signature names so, `fn f(x[.., d])`"),
             );
         }
     }

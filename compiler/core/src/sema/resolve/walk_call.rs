@@ -9,7 +9,7 @@
 use crate::sema::{
     calls::callee::Callable,
     expressions::builtins::{self, Builtin},
-    resolve::forms::formal_shape,
+    resolve::forms::{bound_index, formal_shape},
     resolve::names::{EntityId, EntityKind, Found, Shape},
     resolve::static_scope::{Local, Meaning},
     resolve::walk::Walk,
@@ -89,6 +89,12 @@ impl<'a> Walk<'_, 'a> {
             ),
         }
         for position in positions {
+            if let Some((name, span, Some(_))) = bound_index(position)
+                && self.left
+            {
+                self.refer(name, span);
+                continue;
+            }
             match position {
                 Position::Expr(expr) => self.position(expr),
                 Position::Rest(span) => {
@@ -277,6 +283,14 @@ impl<'a> Walk<'_, 'a> {
         arguments: &'a [Argument],
         position: bool,
     ) {
+        if self.resolver.names.function_formal(id).is_some() {
+            // Of an instance it has been said where it is declared.
+            if matches!(self.resolver.names.entity(id).kind, EntityKind::Module(_)) {
+                self.unit.failed = true;
+                return;
+            }
+            return self.no_function(id, arguments, callee.span);
+        }
         self.unit.uses.push((id, callee.span));
         let (base, positions) = match &*callee.kind {
             ExprKind::Access { base, positions } => (base, positions.as_slice()),
@@ -305,6 +319,29 @@ impl<'a> Walk<'_, 'a> {
             }
             self.expr(&argument.value, position);
         }
+    }
+
+    /// Reports the use of a function or module that takes functions, where what is passed is none.
+    pub(crate) fn no_function(&mut self, id: EntityId, arguments: &[Argument], span: Span) {
+        self.unit.failed = true;
+        let (file, names) = (self.scope.file, &self.resolver.names);
+        let is_reported = arguments
+            .iter()
+            .any(|argument| match &*argument.value.kind {
+                ExprKind::Name(name) => names.find(file, name) == Found::Poison,
+                _ => false,
+            });
+        let name = &names.entity(id).name.text;
+        let Some(formal) = names.function_formal(id).filter(|_| !is_reported) else {
+            return;
+        };
+        let what = format!("`{name}` takes a function as `{}`", formal.text);
+        self.fail(
+            Diagnostic::error("E0517", what)
+                .at(span, "no name of a function is passed here")
+                .at(formal.span, "it is called in the body")
+                .help("pass the name of a function of the program, of a library or of the language, or of an instance of a module"),
+        );
     }
 
     /// A tensor's name as an argument of a function is the tensor, also where an index has that name.

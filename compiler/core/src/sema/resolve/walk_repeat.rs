@@ -142,11 +142,7 @@ impl<'a> Resolver<'a> {
             }
             ItemKind::Statement(Statement::Scatter {
                 target, ty, value, ..
-            }) => {
-                let mut walk = Walk::new(self, inner);
-                walk.scatter(target, ty.as_ref(), value);
-                walk.unit
-            }
+            }) => self.walk_scatter(inner, target, ty.as_ref(), value),
             ItemKind::Statement(repeat @ Statement::Repeat { .. }) => {
                 self.walk_repeat(inner, repeat, next)
             }

@@ -170,6 +170,17 @@ impl Checker<'_> {
         reach.map(if steps { Reach::Steps } else { Reach::Whole })
     }
 
+    /// Returns the size of the first dimension that is read at a position which depends on an index and is no affine form.
+    pub(crate) fn open_reach(&mut self, var: VarId, obligations: &[Obligation]) -> Option<Reach> {
+        let read = obligations.iter().find(|obligation| {
+            !obligation.written
+                && self.arena.free(obligation.position).contains(&var)
+                && !self.is_provisional(&obligation.size)
+        })?;
+        let (position, size) = (read.position, read.size.clone());
+        self.linear(position).is_none().then_some(Reach::Open(size))
+    }
+
     /// "where `y` is 0 and `r` is 0".
     pub(crate) fn corner(&self, form: &Linear, upper: bool) -> String {
         let values: Vec<String> = form

@@ -103,6 +103,9 @@ pub(crate) enum Reach {
     Whole(Size),
     /// The index goes through a dimension in steps: `x[2 * i]`. The user must state the range; a message offers this one.
     Steps(Size),
+    /// The index stands in a position of another form, `x[(i - 1) % N]`: any range may be meant. A message offers the size of what
+    /// is read.
+    Open(Size),
 }
 
 /// A dimension whose range the statement itself does not say; other statements may.
@@ -280,6 +283,7 @@ impl<'a> Checker<'a> {
         let var = self.indices.vars[id.0 as usize].clone();
         let (name, span) = (var.name, var.span);
         let reach = self.reach(id, &open.obligations);
+        let reach = reach.or_else(|| self.open_reach(id, &open.obligations));
         let label = open.label.as_ref().filter(|_| var.reduction.is_none());
         let extent = match (label.cloned(), &reach) {
             (Some(label), _) => self.provisional_size(&label, (&name, span), reach),
@@ -488,6 +492,9 @@ fn unknown_range(name: &str, span: Span, reach: Option<&Reach>) -> Diagnostic {
         Some(Reach::Whole(size) | Reach::Steps(size)) => {
             format!("with the bound `{name} < {size}` all that it reads is there")
         }
+        Some(Reach::Open(size)) => format!(
+            "give it a bound where it is bound; what it reads there has {size} elements: `{name} < {size}`"
+        ),
         None => format!("give it a bound where it is bound: `{name} < …`"),
     };
     Diagnostic::error("E0306", format!("nothing says how far `{name}` runs"))

@@ -7,5 +7,6 @@
 //! ```
 
 pub(crate) mod implicit;
+pub(crate) mod rearrange;
 pub(crate) mod reduce;
 pub(crate) mod scatter;

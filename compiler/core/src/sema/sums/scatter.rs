@@ -17,17 +17,22 @@ use crate::sema::{
     definitions::tensors::{Definition, SourceForm, Target, Tensor},
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
     expressions::scope::{Binding, Context, Scope},
+    resolve::Resolver,
     resolve::forms::{bare_name, bound_index, key},
+    resolve::static_scope::{StaticScope, Unit},
     resolve::walk::Walk,
     sizes::ranges::{Obligation, Open, Stated, StatedBy},
     sizes::size::Size,
 };
 use ein_plan::{DType, Function, Reduction, Source};
 use einc_diag::{Diagnostic, Span};
-use einc_syntax::ast::{self, Combine, Expr, Position, Type};
+use einc_syntax::ast::{self, Combine, Expr, ExprKind, Position, Type};
+
+/// A type, as far as it is written: the element type and the sizes.
+pub(crate) type Written = (Option<DType>, Option<Vec<Option<Size>>>);
 
 /// A dimension of what a scatter defines.
-enum Place<'a> {
+pub(crate) enum Place<'a> {
     /// An index alone.
     Own(VarId),
     /// An expression.
@@ -38,12 +43,7 @@ enum Place<'a> {
 
 impl<'a> Walk<'_, 'a> {
     /// A scatter: every index of its left side is bound there.
-    pub(crate) fn scatter(
-        &mut self,
-        target: &'a ast::Target,
-        ty: Option<&'a Type>,
-        value: &'a Expr,
-    ) {
+    fn scatter(&mut self, target: &'a ast::Target, ty: Option<&'a Type>, value: &'a Expr) {
         if let Some(Type::Tensor {
             shape: Some(shape), ..
         }) = ty
@@ -58,6 +58,10 @@ impl<'a> Walk<'_, 'a> {
             );
             return;
         };
+        for position in positions.iter().flat_map(bounded_inside) {
+            self.bind(position, true);
+        }
+        self.left = true;
         for position in positions {
             let bound = bound_index(position);
             match (position, bound) {
@@ -65,12 +69,29 @@ impl<'a> Walk<'_, 'a> {
                 (Position::Expr(expr), _) => self.expr(expr, true),
             }
         }
+        self.left = false;
         self.settle_pending();
         let indices = std::mem::take(&mut self.implicit);
         self.bound.extend(indices);
         let names = self.bound.iter().map(|(name, _)| *name).collect();
         self.resolver.readings.scatters.insert(key(value), names);
         self.value(value);
+    }
+}
+
+impl<'a> Resolver<'a> {
+    /// Walks one scatter.
+    pub(crate) fn walk_scatter(
+        &mut self,
+        scope: &StaticScope<'a>,
+        target: &'a ast::Target,
+        ty: Option<&'a Type>,
+        value: &'a Expr,
+    ) -> Unit {
+        let scope = scope.of_statement(value);
+        let mut walk = Walk::new(self, &scope);
+        walk.scatter(target, ty, value);
+        walk.unit
     }
 }
 
@@ -82,15 +103,19 @@ impl<'a> Checker<'a> {
         target: Target<'a>,
         (combine, drops): (Combine, bool),
     ) -> Option<Binding> {
+        let scope = &*self.scope_of_statement(scope, target.value)?;
         let (dtype, sizes) = self.scatter_type(scope, &target)?;
         let reduction = match combine {
             Combine::Add => Reduction::Sum,
             Combine::Max => Reduction::Max,
             Combine::Min => Reduction::Min,
+            Combine::Once => return self.define_rearranged(scope, target, (dtype, sizes)),
         };
+        let sizes = self.scatter_sizes(&target, sizes)?;
         let mut context = Context::new(scope);
         self.indices.open.push(Open::default());
-        let read = self.scatter_parts(&mut context, &target, &sizes, reduction);
+        let known: Vec<Option<Size>> = sizes.iter().cloned().map(Some).collect();
+        let read = self.scatter_parts(&mut context, &target, Some(&known), reduction);
         let value = self.expr(&mut context, target.value);
         let (Some((places, mut reduced)), Some(value)) = (read, value) else {
             self.indices.open.pop();
@@ -146,6 +171,24 @@ impl<'a> Checker<'a> {
             self.built.tensors[list.0 as usize].name = format!("{}.target{number}", target.name);
         }
         let guard = self.scatter_guard(equal, target.target.span)?;
+        self.scattered(
+            scope,
+            target,
+            (own, reduced),
+            (reduction, guard, value),
+            dtype,
+        )
+    }
+
+    /// The tensor of a scatter: a reduction of the points that its guard lets through.
+    pub(crate) fn scattered(
+        &mut self,
+        scope: &Scope<'a>,
+        target: Target<'a>,
+        (own, reduced): (Vec<VarId>, Vec<VarId>),
+        (reduction, guard, value): (Reduction, Option<ExprId>, ExprId),
+        dtype: Option<DType>,
+    ) -> Option<Binding> {
         let span = target.value.span;
         let value = match dtype {
             Some(dtype) => match self.arena.ty(value) {
@@ -172,29 +215,31 @@ impl<'a> Checker<'a> {
         self.add_definition(scope, target, own, root)
     }
 
-    /// The element type, if it is written, and the sizes of what a scatter defines.
-    fn scatter_type(
-        &mut self,
-        scope: &Scope<'a>,
-        target: &Target<'a>,
-    ) -> Option<(Option<DType>, Vec<Size>)> {
-        if let Some(Type::Tensor {
-            dtype,
-            shape: Some(shape),
-            ..
-        }) = target.ty
-        {
-            return Some((Some(*dtype), self.declared_sizes(scope, shape)?));
-        }
+    /// The element type and the sizes of what a scatter defines, as far as they are written.
+    fn scatter_type(&mut self, scope: &Scope<'a>, target: &Target<'a>) -> Option<Written> {
         let dtype = match target.ty {
             Some(Type::Tensor { dtype, .. }) => Some(*dtype),
             _ => None,
         };
-        let stated: Option<Vec<Size>> = target
-            .stated
-            .as_ref()
-            .and_then(|(sizes, _)| sizes.iter().cloned().collect());
-        if stated.is_none() {
+        if let Some(Type::Tensor {
+            shape: Some(shape), ..
+        }) = target.ty
+        {
+            let sizes = self.declared_sizes(scope, shape)?;
+            return Some((dtype, Some(sizes.into_iter().map(Some).collect())));
+        }
+        let stated = target.stated.as_ref().map(|(sizes, _)| sizes.clone());
+        Some((dtype, stated))
+    }
+
+    /// All sizes of what a scatter defines; reports those that are missing.
+    fn scatter_sizes(
+        &mut self,
+        target: &Target<'a>,
+        sizes: Option<Vec<Option<Size>>>,
+    ) -> Option<Vec<Size>> {
+        let known: Option<Vec<Size>> = sizes.and_then(|sizes| sizes.into_iter().collect());
+        if known.is_none() {
             let name = &target.target.name.text;
             self.report.push(
                 Diagnostic::error("E0506", format!("a scatter needs the sizes of `{name}`"))
@@ -205,36 +250,34 @@ impl<'a> Checker<'a> {
                     )),
             );
         }
-        Some((dtype, stated?))
+        known
     }
 
     /// The dimensions of the left side, and the indices that are gone through without being one.
-    fn scatter_parts(
+    pub(crate) fn scatter_parts(
         &mut self,
         context: &mut Context<'_, 'a>,
         target: &Target<'a>,
-        sizes: &[Size],
+        sizes: Option<&[Option<Size>]>,
         reduction: Reduction,
     ) -> Option<(Vec<Place<'a>>, Vec<VarId>)> {
         let names = self.readings.scatters.get(&key(target.value)).cloned()?;
         let (mut places, mut reduced, mut failed) = (vec![], vec![], false);
-        for position in target.target.positions.iter().flatten() {
+        let positions = target.target.positions.iter().flatten();
+        for position in positions.clone().flat_map(bounded_inside) {
+            let bounded = self.bounded_place(context, position, reduction);
+            failed |= bounded.is_none();
+            reduced.extend(bounded.map(|(var, _)| var));
+        }
+        for position in positions {
             match (position, bound_index(position)) {
                 (Position::Rest(span), _) => {
                     let vars = self.index_vars(context.scope, "..", *span, None);
                     context.indices.push(("..", vars.clone()));
                     places.extend(vars.into_iter().map(Place::Own));
                 }
-                (_, Some((name, span, Some((bound, inclusive))))) => {
-                    let var = self.index_vars(context.scope, name, span, Some(reduction))[0];
-                    context.indices.push((name, vec![var]));
-                    let size = self.size(context.scope, bound, "a bound on the left");
-                    let size = match size {
-                        Some(size) if inclusive => size.plus(&Size::number(1)).ok(),
-                        other => other,
-                    };
-                    let stated = size.and_then(|size| self.state_range(var, size, bound.span));
-                    failed |= stated.is_none();
+                (_, Some((_, _, Some(_)))) => {
+                    let (var, span) = self.bounded_place(context, position, reduction)?;
                     reduced.push(var);
                     places.push(Place::Bounded(var, span));
                 }
@@ -260,6 +303,8 @@ impl<'a> Checker<'a> {
                 reduced.extend(vars);
             }
         }
+        let unknown = vec![None; places.len()];
+        let sizes = sizes.unwrap_or(&unknown);
         if places.len() != sizes.len() {
             let name = &target.target.name.text;
             self.report.push(
@@ -277,7 +322,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         for (place, size) in places.iter().zip(sizes) {
-            if let Place::Own(var) = place {
+            if let (Place::Own(var), Some(size)) = (place, size) {
                 let var = &mut self.indices.vars[var.0 as usize];
                 var.stated = Some(Stated {
                     size: size.clone(),
@@ -289,13 +334,34 @@ impl<'a> Checker<'a> {
         (!failed).then_some((places, reduced))
     }
 
-    fn scatter_position(
+    /// An index that the left side binds with a bound, and its place.
+    fn bounded_place(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        position: &'a Position,
+        reduction: Reduction,
+    ) -> Option<(VarId, Span)> {
+        let (name, span, bound) = bound_index(position)?;
+        let (bound, inclusive) = bound?;
+        let var = self.index_vars(context.scope, name, span, Some(reduction))[0];
+        context.indices.push((name, vec![var]));
+        let mut size = self.size(context.scope, bound, "a bound on the left")?;
+        if inclusive {
+            size = size.plus(&Size::number(1)).ok()?;
+        }
+        self.state_range(var, size, bound.span)?;
+        Some((var, span))
+    }
+
+    pub(crate) fn scatter_position(
         &mut self,
         context: &mut Context<'_, 'a>,
         expr: &'a Expr,
     ) -> Option<ExprId> {
         let floor = std::mem::replace(&mut context.floor, true);
+        context.left = true;
         let value = self.expr(context, expr);
+        context.left = false;
         context.floor = floor;
         let value = self.integer(value?, expr.span, "a position")?;
         self.position_value(value, expr.span)
@@ -314,7 +380,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The condition that a point goes to a place. Positions without a list of places may lie outside, and equal none then.
-    fn scatter_guard(
+    pub(crate) fn scatter_guard(
         &mut self,
         equal: Vec<(ExprId, Option<TensorRef>, VarId)>,
         span: Span,
@@ -342,4 +408,20 @@ impl<'a> Checker<'a> {
         }
         Some(guard)
     }
+}
+
+/// The positions inside of a place that bind an index with a bound: `z < 4` in `letter[z < 4]`.
+fn bounded_inside(place: &Position) -> Vec<&Position> {
+    let (mut found, mut open) = (vec![], vec![]);
+    if let (Position::Expr(expr), None) = (place, bound_index(place)) {
+        open.push(expr);
+    }
+    while let Some(expr) = open.pop() {
+        if let ExprKind::Access { positions, .. } = &*expr.kind {
+            let bounded = |p: &&Position| matches!(bound_index(p), Some((_, _, Some(_))));
+            found.extend(positions.iter().filter(bounded));
+        }
+        open.extend(expr.kind.children().into_iter().rev());
+    }
+    found
 }
