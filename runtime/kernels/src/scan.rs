@@ -1,14 +1,16 @@
-//! Prefix reductions: `sum[m < n] x[m]` for every `n`.
+//! Prefix and suffix reductions: `sum[m < n] x[m]` and `sum[m > n] x[m]` for every `n`.
 //!
-//! Where the guard says `m < n` or `m <= n`, for a reduced index `m` and an output index `n` that neither the value nor the
-//! rest of the guard holds, the result for one `n` is the one before and a little more. So the value is reduced for every
-//! `m` alone, and these partial results are gone through once. A fault is left to the ordinary loops, which find the lowest
-//! one. Must not know where guards come from.
+//! Where the guard compares a reduced index `m` with an output index `n` that neither the value nor the rest of the guard
+//! holds, the result for one `n` is that of its neighbour and a little more. So the value is reduced for every
+//! `m` alone, and these partial results are gone through once, upwards or downwards. A fault is left to the ordinary loops,
+//! which find the lowest one. Must not know where guards come from.
 //!
 //! ```text
 //! [n: 4 | m: 4] sum x[m] if m <= n   of x = 1 2 3 4   ->   1 3 6 10, in 4 additions
+//! [n: 4 | m: 4] sum x[m] if m > n    of x = 1 2 3 4   ->   9 7 4 0, in 3 additions
 //! ```
 
+mod lines;
 mod totals;
 
 use crate::Chunk;
@@ -20,6 +22,7 @@ use ein_array::Array;
 use ein_plan::schedule::Scan;
 use ein_plan::schedule::guard::besides;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction};
+use lines::Lines;
 use totals::Lying;
 
 /// A kernel that reduces along this scan; `None` if it faults.
@@ -82,12 +85,14 @@ impl Running {
         let rank = kernel.output_rank as usize;
         let mut ranges = crate::signed(ranges);
         let shape = ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
-        let (first, count) = ranges[scanned];
-        let (start, length) = ranges[along];
-        let taken = |n: i64| (n + i64::from(scan.inclusive) - start).clamp(0, length);
-        let used = taken(first + count - 1);
-        ranges[along].1 = used;
-        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let lengths = |indices: &[(i64, i64)]| indices.iter().map(|(_, n)| *n as usize).product();
+        let beside = (
+            lengths(&ranges[..scanned]),
+            lengths(&ranges[scanned + 1..rank]),
+        );
+        let (lines, lowest) = Lines::new(scan, ranges[along], ranges[scanned], beside);
+        ranges[along] = (lowest, lines.used as i64);
+        let lengths = ranges.iter().map(|(_, n)| *n as usize).collect();
         let swap = |i: usize| if i == scanned { along } else { i };
         Running {
             shape,
@@ -95,12 +100,7 @@ impl Running {
             reduced: (rank..ranges.len()).filter(|i| *i != along).collect(),
             scanned,
             conditions: besides(kernel, scan),
-            lines: Lines {
-                outer: lengths[..scanned].iter().product(),
-                inner: lengths[scanned + 1..rank].iter().product(),
-                used: used as usize,
-                taken: (0..count).map(|n| taken(first + n) as usize).collect(),
-            },
+            lines,
             ranges,
             lengths,
         }
@@ -190,43 +190,5 @@ impl Running {
                 store(at, total);
             });
         (!nothing_chosen).then_some(columns)
-    }
-}
-
-/// The lines along the index that is scanned.
-struct Lines {
-    outer: usize,
-    inner: usize,
-    /// Partial results of a line.
-    used: usize,
-    /// How many of them each output point takes in.
-    taken: Vec<usize>,
-}
-
-impl Lines {
-    fn walk<T: Copy>(
-        &self,
-        partial: &[T],
-        start: T,
-        next: impl Fn(T, T) -> T,
-        mut store: impl FnMut(usize, T),
-    ) {
-        for outer in 0..self.outer {
-            // All lines that lie side by side at once, so that memory is read in its order.
-            let (mut totals, mut done) = (vec![start; self.inner], 0);
-            for (n, taken) in self.taken.iter().enumerate() {
-                while done < *taken {
-                    let row = &partial[(outer * self.used + done) * self.inner..][..self.inner];
-                    for (total, x) in totals.iter_mut().zip(row) {
-                        *total = next(*total, *x);
-                    }
-                    done += 1;
-                }
-                let at = (outer * self.taken.len() + n) * self.inner;
-                for (inner, total) in totals.iter().enumerate() {
-                    store(at + inner, *total);
-                }
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Prefix reductions against the naive evaluator.
+//! Prefix and suffix reductions against the naive evaluator.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod reference;
@@ -8,7 +8,7 @@ use ein_kernels::{KernelError, Options, run};
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction};
 use reference::{Owned, array, chunks, close, interpret};
 
-/// `[b, n, d | m, k] reduction x[b, m, k] * y[m, d]`, with extents in that order, where `m < n` (or what `order` says).
+/// `[b, n, d | m, k] reduction x[b, m, k] * y[m, d]`, with extents in that order, where `m < n` (or what `order` says, or `n < m` if `swapped`).
 fn kernel(
     dtype: DType,
     reduction: Reduction,
@@ -93,14 +93,15 @@ fn evaluate(
 }
 
 #[test]
-fn prefixes_are_what_the_loops_give() {
+fn prefixes_and_suffixes_are_what_the_loops_give() {
     use Function::{Ge, Gt, Le, Lt};
     let extents = [2, 9, 3, 12, 4];
     let whole: Vec<(u64, u64)> = extents.iter().map(|n| (0, *n)).collect();
     let part = vec![(1, 1), (4, 5), (0, 2), (3, 4), (0, 4)];
     let late = vec![(0, 2), (0, 3), (0, 3), (5, 7), (1, 2)];
     for dtype in [DType::F32, DType::F64, DType::I64, DType::I32] {
-        for (order, swapped) in [(Lt, false), (Le, false), (Gt, true), (Ge, true)] {
+        let orders = [Lt, Le, Gt, Ge];
+        for (order, swapped) in orders.into_iter().flat_map(|o| [(o, false), (o, true)]) {
             let plain = [
                 Reduction::Sum,
                 Reduction::Max,
@@ -125,7 +126,7 @@ fn prefixes_are_what_the_loops_give() {
                         let x = got[0].data().get(at).as_f64();
                         assert!(
                             close(dtype, x, value.f(), *scale),
-                            "{dtype} {reduction:?} {order:?} {ranges:?} {at}: {x}, not {value:?}"
+                            "{dtype} {reduction:?} {order:?} {swapped} {ranges:?} {at}: {x}, not {value:?}"
                         );
                     }
                 }
@@ -135,23 +136,69 @@ fn prefixes_are_what_the_loops_give() {
 }
 
 #[test]
-fn a_long_prefix_takes_no_square() {
+fn a_long_prefix_or_suffix_takes_no_square() {
     let n = 300_000;
-    let (kernel, owned) = kernel(
-        DType::F64,
-        Reduction::Sum,
-        Function::Le,
-        false,
-        [1, n, 1, n, 2],
-    );
-    let whole: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
-    let found = evaluate(&kernel, &whole, &owned).unwrap();
-    // The guard leaves k = 1 only, since b is 0.
-    let (x, y) = (owned[0].columns[0].data(), owned[1].columns[0].data());
-    let mut sum = 0.0;
-    for m in 0..n as usize {
-        sum += x.get(2 * m + 1).as_f64() * y.get(m).as_f64();
-        assert_eq!(found[0].data().get(m).as_f64(), sum);
+    for order in [Function::Le, Function::Ge] {
+        let extents = [1, n, 1, n, 2];
+        let (kernel, owned) = kernel(DType::F64, Reduction::Sum, order, false, extents);
+        let whole: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
+        let found = evaluate(&kernel, &whole, &owned).unwrap();
+        // The guard leaves k = 1 only, since b is 0.
+        let (x, y) = (owned[0].columns[0].data(), owned[1].columns[0].data());
+        let mut sum = 0.0;
+        for m in 0..n as usize {
+            let m = if order == Function::Le {
+                m
+            } else {
+                n as usize - 1 - m
+            };
+            sum += x.get(2 * m + 1).as_f64() * y.get(m).as_f64();
+            assert_eq!(found[0].data().get(m).as_f64(), sum);
+        }
+    }
+}
+
+/// Of equal values the first one is chosen, from whichever side they are gone through; NaN before all numbers.
+#[test]
+fn the_first_of_the_best_is_chosen_from_both_sides() {
+    let x = [
+        3.0,
+        f64::NAN,
+        1.0,
+        4.0,
+        1.0,
+        5.0,
+        5.0,
+        2.0,
+        4.0,
+        4.0,
+        f64::NAN,
+    ];
+    let n = x.len() as u64;
+    let owned = [Owned {
+        columns: vec![array(DType::F64, &[x.len()], |e| x[e])],
+        start: vec![0],
+    }];
+    for reduction in ["argmax", "argmin"] {
+        for (order, inclusive) in [("m <= n", 1), ("m >= n", 0)] {
+            let text = format!("(f64[{n}]) [n: {n} | m: {n}] i64 = {reduction} a0[m] if {order}");
+            let kernel: Kernel = text.parse().unwrap();
+            let found = evaluate(&kernel, &[(0, n), (0, n)], &owned).unwrap();
+            for at in 0..x.len() {
+                let all = if inclusive == 1 {
+                    0..at + 1
+                } else {
+                    at..x.len()
+                };
+                let better = |a: f64, b: f64| if reduction == "argmax" { a > b } else { a < b };
+                let best = all.reduce(|best, m| {
+                    let wins = !x[best].is_nan() && (x[m].is_nan() || better(x[m], x[best]));
+                    if wins { m } else { best }
+                });
+                let got = found[0].data().get(at).as_f64() as usize;
+                assert_eq!(Some(got), best, "{text} {at}");
+            }
+        }
     }
 }
 
@@ -184,7 +231,7 @@ fn what_remembers_more_than_a_value_takes_no_square_either() {
     }
 }
 
-/// Of a chunk of values that stand behind all places of the output, nothing is looked at.
+/// Of a chunk of values that stand behind all places of a prefix, or before all of a suffix, nothing is looked at.
 #[test]
 fn what_no_output_point_takes_in_takes_no_square() {
     let half = 500_000;
@@ -196,15 +243,17 @@ fn what_no_output_point_takes_in_takes_no_square() {
         (Reduction::LogSumExp, f64::NEG_INFINITY),
     ];
     for (reduction, want) in nothing {
-        let extents = [1, 2 * half, 1, 2 * half, 2];
-        let (kernel, owned) = kernel(DType::F64, reduction, Function::Lt, false, extents);
-        let ranges = [(0, 1), (0, half), (0, 1), (half, half), (0, 2)];
-        let found = evaluate(&kernel, &ranges, &owned).unwrap();
-        let values = (0..half as usize).map(|at| found[0].data().get(at).as_f64());
-        assert!(
-            values.into_iter().all(|value| value == want),
-            "{reduction:?}"
-        );
+        for (order, results, terms) in [(Function::Lt, 0, half), (Function::Gt, half, 0)] {
+            let extents = [1, 2 * half, 1, 2 * half, 2];
+            let (kernel, owned) = kernel(DType::F64, reduction, order, false, extents);
+            let ranges = [(0, 1), (results, half), (0, 1), (terms, half), (0, 2)];
+            let found = evaluate(&kernel, &ranges, &owned).unwrap();
+            let values = (0..half as usize).map(|at| found[0].data().get(at).as_f64());
+            assert!(
+                values.into_iter().all(|value| value == want),
+                "{reduction:?} {order:?}"
+            );
+        }
     }
 }
 
@@ -218,7 +267,7 @@ fn totals_of_elements_as_they_lie_are_those_of_the_plain_loop() {
         (DType::I64, "sum"),
         (DType::I64, "min"),
     ] {
-        for (order, text) in [("m <= n", 1), ("m < n", 0)] {
+        for order in ["m <= n", "m < n", "m >= n", "n < m"] {
             for (lines, length, beside) in [(3, 1100, 1), (2, 57, 5), (1, 30, 1)] {
                 let kernel: Kernel = format!(
                     "({dtype}[{length}, {lines}, {beside}]) [b: {lines}, n: {length}, d: {beside} | m: {length}] {dtype} \
@@ -252,7 +301,15 @@ fn totals_of_elements_as_they_lie_are_those_of_the_plain_loop() {
                         for n in ranges[1].0..ranges[1].0 + ranges[1].1 {
                             for d in 0..beside {
                                 let all = ranges[3].0..ranges[3].0 + ranges[3].1;
-                                let taken = all.filter(|m| *m < n + text);
+                                let mut taken: Vec<u64> = match order {
+                                    "m <= n" => all.filter(|m| *m <= n).collect(),
+                                    "m < n" => all.filter(|m| *m < n).collect(),
+                                    "m >= n" => all.filter(|m| *m >= n).collect(),
+                                    _ => all.filter(|m| *m > n).collect(),
+                                };
+                                if matches!(order, "m >= n" | "n < m") {
+                                    taken.reverse();
+                                }
                                 let element = |m: u64| {
                                     let place = (m * lines + b) * beside + d;
                                     owned[0].columns[0].data().get(place as usize).as_f64()
@@ -266,12 +323,14 @@ fn totals_of_elements_as_they_lie_are_those_of_the_plain_loop() {
                                     _ => f64::INFINITY,
                                 };
                                 let want =
-                                    taken.map(element).fold(start, |total, x| match reduction {
-                                        "sum" => total + x,
-                                        "prod" => total * x,
-                                        _ if x.is_nan() || total.is_nan() => f64::NAN,
-                                        "max" => total.max(x),
-                                        _ => total.min(x),
+                                    taken.into_iter().map(element).fold(start, |total, x| {
+                                        match reduction {
+                                            "sum" => total + x,
+                                            "prod" => total * x,
+                                            _ if x.is_nan() || total.is_nan() => f64::NAN,
+                                            "max" => total.max(x),
+                                            _ => total.min(x),
+                                        }
                                     });
                                 let want = match dtype {
                                     DType::F32 => f64::from(want as f32),

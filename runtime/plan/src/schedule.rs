@@ -88,13 +88,15 @@ pub enum LoopKind {
     Strips,
 }
 
-/// A running reduction: each output point takes in the reduced points below it.
+/// A running reduction: each output point takes in the reduced points on one side of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scan {
     /// The output index.
     pub output: IndexId,
     /// The reduced index that is compared with it.
     pub reduced: IndexId,
+    /// True if the points above are taken in, false if it is those below.
+    pub suffix: bool,
     /// True if the point of the same number is taken in.
     pub inclusive: bool,
 }

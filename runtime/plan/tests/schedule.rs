@@ -162,6 +162,12 @@ fn guards_make_scatters_and_scans() {
 // not lookup: the guard gives no reduced index a value",
     );
     loops(
+        "(f32[80]) [n: 90 | m: 80] f32 = logsumexp a0[m] if and(m != 7, n < m)",
+        "scan m against n
+// not scatter: what is reduced needs more than one number
+// not lookup: the guard gives no reduced index a value",
+    );
+    loops(
         "(f64[9, 4], i64[]) [j: 4 | i: 9, k: 2] f64 = max a0[i, j] if i == a1[]",
         "strips at [i = a1]
 // not scatter: the guard gives no output index a value

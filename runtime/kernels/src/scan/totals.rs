@@ -7,7 +7,7 @@
 //! sum of 1 2 3 4, of which 0 1 3 4 are taken in   ->   0 1 6 10
 //! ```
 
-use super::Lines;
+use super::lines::Lines;
 use crate::Chunk;
 use crate::carrier::Rule;
 use crate::math::{max_nan, min_nan};
@@ -134,7 +134,7 @@ impl Lines {
         let (mut parts, mut rest) = (Vec::with_capacity(self.outer), to);
         for first in &lying.first {
             let part;
-            (part, rest) = rest.split(self.taken.len() * self.inner);
+            (part, rest) = rest.split(self.outputs * self.inner);
             parts.push((*first, part));
         }
         parts.into_par_iter().for_each(|(first, to)| {
@@ -166,32 +166,75 @@ impl<T: Copy, A: Total, W: Fn(T) -> A, F: Fn(A, A) -> A> Job for Line<'_, '_, T,
     type Output = ();
     #[inline(always)]
     fn run(mut self) {
-        let (inner, taken) = (self.lines.inner, &self.lines.taken);
-        let mut done = 0;
-        if inner == 1 {
-            let (mut total, mut totals) = (self.start, [self.start; BLOCK]);
-            for (number, taken) in taken.chunks(BLOCK).enumerate() {
-                for (to, taken) in totals.iter_mut().zip(taken) {
-                    while done < *taken {
-                        total = (self.next)(total, (self.wider)(self.all[done * self.step]));
-                        done += 1;
-                    }
-                    *to = total;
-                }
-                A::write(&mut self.to, number * BLOCK, &totals[..taken.len()]);
-            }
-            return;
+        let lines = self.lines;
+        let mut totals = vec![self.start; lines.inner];
+        self.repeat(0, lines.none, &totals);
+        for number in 0..lines.before {
+            self.take(number, &mut totals);
         }
-        let mut totals = vec![self.start; inner];
-        for (number, taken) in taken.iter().enumerate() {
-            while done < *taken {
-                let row = &self.all[done * self.step..][..inner];
-                for (total, x) in totals.iter_mut().zip(row) {
-                    *total = (self.next)(*total, (self.wider)(*x));
-                }
-                done += 1;
+        if let [total] = &mut totals[..] {
+            self.neighbours(total);
+        } else {
+            for number in 0..lines.each {
+                self.take(lines.before + number, &mut totals);
+                self.repeat(lines.none + number, 1, &totals);
             }
-            A::write(&mut self.to, number * inner, &totals);
+        }
+        let taken = lines.none + lines.each;
+        self.repeat(taken, lines.outputs - taken, &totals);
+    }
+}
+
+impl<T: Copy, A: Total, W: Fn(T) -> A, F: Fn(A, A) -> A> Line<'_, '_, T, A, W, F> {
+    /// Takes in element `number` of every line.
+    #[inline(always)]
+    fn take(&self, number: usize, totals: &mut [A]) {
+        let row = &self.all[self.lines.element(number, 1) * self.step..][..totals.len()];
+        for (total, x) in totals.iter_mut().zip(row) {
+            *total = (self.next)(*total, (self.wider)(*x));
+        }
+    }
+
+    /// Stores the same totals at `count` output points from number `output` on.
+    #[inline(always)]
+    fn repeat(&mut self, output: usize, count: usize, totals: &[A]) {
+        for number in output..output + count {
+            let place = self.lines.output(number, 1) * self.lines.inner;
+            A::write(&mut self.to, place, totals);
+        }
+    }
+
+    /// The totals of one line, where each output point takes in one element more.
+    #[inline(always)]
+    fn neighbours(&mut self, total: &mut A) {
+        let lines = self.lines;
+        let mut totals = [self.start; BLOCK];
+        for first in (0..lines.each).step_by(BLOCK) {
+            let count = BLOCK.min(lines.each - first);
+            let totals = &mut totals[..count];
+            let low = lines.element(lines.before + first, count);
+            let mut next = |x: T| {
+                *total = (self.next)(*total, (self.wider)(x));
+                *total
+            };
+            match (self.step, lines.backward()) {
+                (1, false) => {
+                    let pairs = totals.iter_mut().zip(&self.all[low..low + count]);
+                    pairs.for_each(|(to, x)| *to = next(*x));
+                }
+                (1, true) => {
+                    let pairs = totals.iter_mut().zip(&self.all[low..low + count]);
+                    pairs.rev().for_each(|(to, x)| *to = next(*x));
+                }
+                (step, backward) => {
+                    for number in 0..count {
+                        let at = if backward { count - 1 - number } else { number };
+                        totals[at] = next(self.all[(low + at) * step]);
+                    }
+                }
+            }
+            let place = lines.output(lines.none + first, count);
+            A::write(&mut self.to, place, totals);
         }
     }
 }

@@ -73,11 +73,11 @@ fn solve(kernel: &Kernel) -> Option<Vec<IndexId>> {
     (clear && !places.is_empty()).then_some(places)
 }
 
-/// The conditions that remain where a running reduction takes in the points below each output point.
+/// The conditions that remain where a running reduction takes in the points on one side of each output point.
 pub fn besides(kernel: &Kernel, scan: &Scan) -> Vec<NodeId> {
     let graph = &kernel.graph;
     let mut conditions = kernel.guard.map_or(vec![], |guard| conjuncts(graph, guard));
-    let compares = |id: &NodeId| comparison(graph, *id) == Some(*scan);
+    let compares = |id: &NodeId| comparison(kernel, *id) == Some(*scan);
     let at = conditions.iter().position(compares);
     at.into_iter().for_each(|at| {
         conditions.remove(at);
@@ -85,8 +85,9 @@ pub fn besides(kernel: &Kernel, scan: &Scan) -> Vec<NodeId> {
     conditions
 }
 
-/// `m < n` or `m <= n` of two indices.
-pub(super) fn comparison(graph: &Graph, condition: NodeId) -> Option<Scan> {
+/// `m < n`, `m <= n`, `m > n` or `m >= n` of a reduced index and an output index.
+pub(super) fn comparison(kernel: &Kernel, condition: NodeId) -> Option<Scan> {
+    let graph = &kernel.graph;
     let Node::Apply(function, sides) = graph.node(condition) else {
         return None;
     };
@@ -97,9 +98,13 @@ pub(super) fn comparison(graph: &Graph, condition: NodeId) -> Option<Scan> {
         Function::Ge => (sides[1], sides[0], true),
         _ => return None,
     };
-    Some(Scan {
-        output: graph.as_index(large)?,
-        reduced: graph.as_index(small)?,
+    let (small, large) = (graph.as_index(small)?, graph.as_index(large)?);
+    let is_output = |index: IndexId| index.0 < kernel.output_rank;
+    let suffix = is_output(small);
+    (suffix != is_output(large)).then_some(Scan {
+        output: if suffix { small } else { large },
+        reduced: if suffix { large } else { small },
+        suffix,
         inclusive,
     })
 }

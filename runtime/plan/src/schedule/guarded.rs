@@ -6,6 +6,7 @@
 //! [v: 1000 | n: 50] sum a0[n] if a1[n] == v   ->   scatter to v
 //! [n: 50 | v: 1000] max a0[v] if v == a1[n]   ->   look-up of v
 //! [n: 4 | m: 4] sum a0[m] if m <= n           ->   scan of m along n
+//! [n: 4 | m: 4] sum a0[m] if m > n            ->   scan of m against n
 //! ```
 
 use super::Scan;
@@ -42,7 +43,7 @@ pub(super) fn lookup(facts: &Facts<'_>) -> Result<Vec<IndexId>, Reason> {
 /// The indices of which the guard compares a reduced with an output one.
 pub(super) fn scan(facts: &Facts<'_>) -> Result<Scan, Reason> {
     let kernel = facts.kernel;
-    let scan = prefix(facts).ok_or(Reason::of(
+    let scan = running(facts).ok_or(Reason::of(
         "the guard compares no reduced with an output index",
     ))?;
     let others = (facts.rank()..kernel.indices.len()).filter(|i| *i != scan.reduced.0 as usize);
@@ -53,20 +54,17 @@ pub(super) fn scan(facts: &Facts<'_>) -> Result<Scan, Reason> {
     Ok(scan)
 }
 
-fn prefix(facts: &Facts<'_>) -> Option<Scan> {
+fn running(facts: &Facts<'_>) -> Option<Scan> {
     let kernel = facts.kernel;
     let graph = &kernel.graph;
     let depends = graph.dependencies();
     let all = conjuncts(graph, kernel.guard?);
     all.iter().enumerate().find_map(|(at, id)| {
-        let scan = comparison(graph, *id)?;
+        let scan = comparison(kernel, *id)?;
         let bit = 1u128 << scan.output.0;
         let holds = |id: &NodeId| depends[id.0 as usize] & bit != 0;
         let mut rest = all.iter().enumerate().filter(|(other, _)| *other != at);
-        let fits = scan.reduced.0 >= kernel.output_rank
-            && scan.output.0 < kernel.output_rank
-            && !holds(&kernel.root)
-            && !rest.any(|(_, id)| holds(id));
+        let fits = !holds(&kernel.root) && !rest.any(|(_, id)| holds(id));
         fits.then_some(scan)
     })
 }

@@ -53,7 +53,8 @@ impl LoopKind {
             LoopKind::Scan(scan) => {
                 let (reduced, output) = (name(kernel, scan.reduced), name(kernel, scan.output));
                 let inclusive = if scan.inclusive { " inclusive" } else { "" };
-                format!("{own} {reduced} along {output}{inclusive}")
+                let way = if scan.suffix { "against" } else { "along" };
+                format!("{own} {reduced} {way} {output}{inclusive}")
             }
             LoopKind::RowReduce(RowReduce { differences }) => {
                 own.to_string() + if *differences { " differences" } else { "" }
@@ -163,12 +164,16 @@ impl Line<'_> {
             "lookup" => LoopKind::Lookup(self.kernel_indices(kernel, "")?),
             "scan" => {
                 let reduced = self.kernel_index(kernel)?;
-                self.expect_word("along")?;
+                let suffix = self.eat_word("against");
+                if !suffix {
+                    self.expect_word("along")?;
+                }
                 let output = self.kernel_index(kernel)?;
                 let inclusive = self.eat_word("inclusive");
                 LoopKind::Scan(Scan {
                     output,
                     reduced,
+                    suffix,
                     inclusive,
                 })
             }
