@@ -227,6 +227,15 @@ fn work_is_counted_as_loops_do_it() {
             "(f64[9, 4], i64[]) [j: 4 | i: 9] f64 = max a0[i, j] if i == a1[]",
             4,
         ),
+        // Taken in once each, whatever the place of the result.
+        (
+            "(f32[90, 3]) [n: 80, d: 3 | m: 90] f32 = sum a0[m, d] if m <= n",
+            90 * 3,
+        ),
+        (
+            "(f32[90, 3]) [n: 80, d: 3 | m: 90] f32 = sum -a0[m, d] if and(m != 4, n < m)",
+            90 * 3 * 3,
+        ),
         // All points.
         (
             "(f32[90], i64[90]) [v: 7 | n: 90] f32 = sum a0[n] if a1[n] < v",

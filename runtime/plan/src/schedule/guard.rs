@@ -159,12 +159,48 @@ impl Kernel {
         found
     }
 
+    /// The first comparison of a reduced index with an output index on which neither the value at a point nor another
+    /// condition depends.
+    pub(super) fn compared(&self) -> Option<Scan> {
+        let graph = &self.graph;
+        let all = conjuncts(graph, self.guard?);
+        let depends = graph.dependencies();
+        all.iter().enumerate().find_map(|(at, id)| {
+            let scan = comparison(self, *id)?;
+            let bit = 1u128 << scan.output.0;
+            let holds = |id: &NodeId| depends[id.0 as usize] & bit != 0;
+            let mut rest = all.iter().enumerate().filter(|(other, _)| *other != at);
+            (!holds(&self.root) && !rest.any(|(_, id)| holds(id))).then_some(scan)
+        })
+    }
+
+    /// The running reduction that the kernel is: along its output index, each result is that of its neighbour and a little more.
+    pub fn scanned(&self) -> Option<Scan> {
+        if self.reduction.is_none() || self.indices.len() > MOST_INDICES {
+            return None;
+        }
+        let scan = self.compared()?;
+        // The number of a value is known from the scanned index alone.
+        let reduced = self
+            .indices
+            .iter()
+            .enumerate()
+            .skip(self.output_rank as usize);
+        let mut others = reduced.filter(|(at, _)| *at != scan.reduced.0 as usize);
+        let several = others.any(|(_, index)| index.extent != 1);
+        (!several || !self.reduction.is_some_and(Reduction::is_arg)).then_some(scan)
+    }
+
     /// The indices that the loops solve instead of walking through them.
     fn solved(&self) -> Vec<IndexId> {
-        match self.scattered() {
-            none if none.is_empty() => self.looked_up(),
-            scattered => scattered,
+        let mut solved = self.scattered();
+        if solved.is_empty() {
+            solved = self.looked_up();
         }
+        if solved.is_empty() {
+            solved.extend(self.scanned().map(|scan| scan.output));
+        }
+        solved
     }
 
     /// The indices that the loops pass over: they look at one value of them, for each value of the others at the most.
@@ -201,7 +237,8 @@ impl Kernel {
         })
     }
 
-    /// The conditions of the guard that the loops evaluate at every point: those that give no index a value.
+    /// The conditions of the guard that the loops evaluate at every point: those that give no index a value, and that compare
+    /// no index which is passed over.
     pub fn evaluated_conditions(&self) -> Vec<NodeId> {
         let Some(guard) = self.guard else {
             return vec![];
@@ -212,7 +249,7 @@ impl Kernel {
                 let index = self.graph.as_index(*side);
                 index.is_some_and(|index| passed.contains(&index))
             }),
-            _ => false,
+            _ => comparison(self, *id).is_some_and(|scan| passed.contains(&scan.output)),
         };
         let mut conditions = conjuncts(&self.graph, guard);
         conditions.retain(|id| !solves(id));

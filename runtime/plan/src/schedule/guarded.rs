@@ -11,9 +11,8 @@
 
 use super::Scan;
 use super::facts::Facts;
-use super::guard::{comparison, conjuncts};
 use super::reason::Reason;
-use crate::{DType, IndexId, NodeId, Reduction};
+use crate::{DType, IndexId, Reduction};
 
 /// The output indices that the guard gives a value.
 pub(super) fn scatter(facts: &Facts<'_>) -> Result<Vec<IndexId>, Reason> {
@@ -43,28 +42,11 @@ pub(super) fn lookup(facts: &Facts<'_>) -> Result<Vec<IndexId>, Reason> {
 /// The indices of which the guard compares a reduced with an output one.
 pub(super) fn scan(facts: &Facts<'_>) -> Result<Scan, Reason> {
     let kernel = facts.kernel;
-    let scan = running(facts).ok_or(Reason::of(
+    let scan = kernel.compared().ok_or(Reason::of(
         "the guard compares no reduced with an output index",
     ))?;
-    let others = (facts.rank()..kernel.indices.len()).filter(|i| *i != scan.reduced.0 as usize);
-    let mut extents = others.map(|i| kernel.indices[i].extent);
-    if kernel.reduction.is_some_and(Reduction::is_arg) && extents.any(|extent| extent != 1) {
-        return Err(Reason::of("what is chosen is a number of several indices"));
+    match kernel.scanned() {
+        None => Err(Reason::of("what is chosen is a number of several indices")),
+        Some(_) => Ok(scan),
     }
-    Ok(scan)
-}
-
-fn running(facts: &Facts<'_>) -> Option<Scan> {
-    let kernel = facts.kernel;
-    let graph = &kernel.graph;
-    let depends = graph.dependencies();
-    let all = conjuncts(graph, kernel.guard?);
-    all.iter().enumerate().find_map(|(at, id)| {
-        let scan = comparison(kernel, *id)?;
-        let bit = 1u128 << scan.output.0;
-        let holds = |id: &NodeId| depends[id.0 as usize] & bit != 0;
-        let mut rest = all.iter().enumerate().filter(|(other, _)| *other != at);
-        let fits = !holds(&kernel.root) && !rest.any(|(_, id)| holds(id));
-        fits.then_some(scan)
-    })
 }
