@@ -143,6 +143,17 @@ const REST: &[&str] = &[
     A[n] = argmax[m <= n] X[m,1]
     L[n] = logsumexp[m <= n] X[m,2]
     output e; output S; output q; output A; output L",
+    // Suffixes, a gradient that is one, and both ways in two dimensions.
+    "
+    input X: f64[7, 5]
+    S[n < 7,d] = sum[m] where(m >= n, X[m,d], 0)
+    B[n < 7,d < 5] = prod[m, c] where(m > n and c >= d, 1 + 0.1 * X[m,c], 1)
+    C[n,d < 5] = sum[m <= n, c] where(c > d, X[m,c], 0)
+    t[n,k < 6] = max[d] where(d < k, -inf, X[n,d])
+    L[n < 7] = logsumexp[m] where(n <= m, X[m,2], -inf)
+    loss = sum[n,d] (sum[m <= n] X[m,d])^2
+    G = grad(loss, X)
+    output S; output B; output C; output t; output L; output G",
     // Slices by data, a function of functions for every p, results of which one is read.
     "
     fn stats(x[n, d]) -> m[d], c[d, d] { m[d] = mean[n] x[n,d]; c[d,e] = mean[n] (x[n,d]-m[d])*(x[n,e]-m[e]) }

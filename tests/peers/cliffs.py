@@ -1,7 +1,7 @@
 """Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [powers]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [powers] [other]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -174,6 +174,25 @@ output c
             {"x": x},
             {"numpy": lambda body=body: body(x + 0.1)},
         )
+    for name, statement, peer in (
+        ("sum from the end", "s[n < N] = sum[m] where(m >= n, y[m], 0)", lambda y: np.cumsum(y[::-1])[::-1]),
+        ("sum of squares, and its gradient", "s[n] = grad(sum[n] (sum[m <= n] y[m])^2, y)[n]", lambda y: np.cumsum(np.cumsum(y)[::-1] * 2)[::-1]),
+    ):
+        compare(
+            f"running {name}, 10 M f64",
+            f"""dim N = {n}
+input x: f64[N]
+repeat r < ROUNDS {{
+  state c = f64(0.0)
+  y[n] = x[n] + c
+  {statement}
+  next c = 1e-20 * s[0]
+}}
+output c
+""",
+            {"x": x},
+            {"numpy": lambda peer=peer: peer(x + 0.1)},
+        )
 
 
 def stencil():
@@ -261,7 +280,64 @@ output c
             )
 
 
-for subject in (sort, scatter, scan, stencil, columns, powers):
+def other():
+    torch = peers_torch()
+    # A transposed convolution with stride 2.
+    n, c, f, m, k = 4, 32, 32, 64, 4
+    image, kernel = generator.random((n, c, m, m), np.float32), generator.random((c, f, k, k), np.float32)
+    contestants = {}
+    if torch:
+        images, kernels = torch.from_numpy(image), torch.from_numpy(kernel)
+        contestants["torch"] = lambda: torch.nn.functional.conv_transpose2d(images + 0.1, kernels, stride=2)
+    compare(
+        f"conv_transpose of {n} x {c} x {m} x {m} by {c} x {f} x {k} x {k}, stride 2",
+        f"""dim N = {n}; dim C = {c}; dim F = {f}; dim M = {m}; dim K = {k}; dim Y = {2 * m + k - 2}
+input I0: f32[N, C, M, M]
+input W: f32[C, F, K, K]
+repeat t < ROUNDS {{
+  state q = 0.0
+  I[n,c,y,x] = I0[n,c,y,x] + q
+  O[n,f,2*y+r,2*x+s]: f32[N, F, Y, Y] += I[n,c,y,x] * W[c,f,r,s]
+  next q = 0.001 * O[0,0,0,0]
+}}
+output q
+""",
+        {"I0": image, "W": kernel},
+        contestants,
+    )
+    # One-hot sums as a new user writes them.
+    n, k = 1_000_000, 1000
+    x, label = generator.random(n), generator.integers(0, k, n)
+    compare(
+        f"sum where(label[n] == k, x[n], 0), {n} into {k}",
+        f"""dim N = {n}; dim K = {k}
+input x: f64[N]
+input label: i64[N]
+repeat t < ROUNDS {{
+  state q = f64(0.0)
+  y[n] = x[n] + q
+  s[k]: f64[K] = sum[n] where(label[n] == k, y[n], 0)
+  next q = 0.001 * s[0]
+}}
+output q
+""",
+        {"x": x, "label": label},
+        {"numpy": lambda: np.bincount(label, x + 0.1, k)},
+    )
+
+
+def peers_torch():
+    """PyTorch with as many threads as the others, or nothing."""
+    if find_spec("torch") is None:
+        return None
+    import torch
+
+    torch.set_num_threads(peers.THREADS)
+    torch.set_grad_enabled(False)
+    return torch
+
+
+for subject in (sort, scatter, scan, stencil, columns, powers, other):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()

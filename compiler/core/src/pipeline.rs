@@ -164,7 +164,8 @@ fn passes(
     options: &Options,
     (deadline, soon): Deadlines<'_>,
 ) -> Result<Compiled, Stop> {
-    let shared = search::share::share(&search::select::select(program));
+    let conditioned = search::conditions::conditioned(program);
+    let shared = search::share::share(&search::select::select(&conditioned));
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
     match fitting(&shared, options, (deadline, soon)) {
         Err(Stop::NoLayout(mut refusal, missing, what)) => {

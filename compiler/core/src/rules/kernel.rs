@@ -12,7 +12,7 @@ use ein_plan::{
 };
 
 /// Returns the value that stands for a point that is left out, where that is a number.
-pub(super) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
+pub(crate) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
     match reduction {
         Reduction::Norm | Reduction::Norm1 | Reduction::NormInf => {
             laws::identity(Function::Add, dtype)
@@ -23,7 +23,7 @@ pub(super) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
 }
 
 /// Returns whether some point may stop the run: a read that may be out of range, an integer division or power.
-pub(super) fn may_fault(kernel: &Kernel) -> bool {
+pub(crate) fn may_fault(kernel: &Kernel) -> bool {
     let extents: Vec<u64> = kernel.indices.iter().map(|i| i.extent).collect();
     let graph = &kernel.graph;
     let constant = |id: &NodeId, good: &dyn Fn(i64) -> bool| match graph.node(*id) {

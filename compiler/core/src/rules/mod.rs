@@ -34,6 +34,8 @@ mod steps;
 pub mod term;
 mod translate;
 
+pub(crate) use kernel::{may_fault, neutral};
+
 use crate::einsum;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
