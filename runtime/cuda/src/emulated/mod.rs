@@ -7,12 +7,13 @@
 //! c++ -O1 -shared unit.cpp   ->   launch_k0(blocks, threads, arguments)   ->   an element outside the memory is touched: 12 of 12
 //! ```
 
-mod library;
+mod memories;
 
-use crate::machine::{Address, Machine, Module};
+use crate::machine::{Address, Argument, Machine, Module};
 use crate::text::{Meeting, Text, prelude};
 use ein_device::MemorySpace;
-use library::Library;
+use ein_unit::{Unit, Word};
+use memories::Memories;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -23,6 +24,7 @@ use std::{env, fs};
 #[derive(Debug)]
 pub struct Emulated {
     compiler: String,
+    memories: Arc<Memories>,
 }
 
 impl Emulated {
@@ -35,7 +37,10 @@ impl Emulated {
         let compiler = named.unwrap_or_else(|| "c++".into());
         let found = Command::new(&compiler).arg("--version").output();
         match found {
-            Ok(output) if output.status.success() => Ok(Emulated { compiler }),
+            Ok(output) if output.status.success() => Ok(Emulated {
+                compiler,
+                memories: Arc::default(),
+            }),
             Ok(output) => Err(format!(
                 "`{compiler} --version` ends with {}",
                 output.status
@@ -46,8 +51,8 @@ impl Emulated {
         }
     }
 
-    /// Compiles a unit in a folder: the library's path.
-    fn compile(&self, folder: &Path, unit: &str) -> Result<Library, String> {
+    /// Compiles a unit in a folder: the unit, which is open.
+    fn compile(&self, folder: &Path, unit: &str) -> Result<Unit, String> {
         let (source, target) = (folder.join("unit.cpp"), folder.join("unit.so"));
         let told = |error: std::io::Error| format!("{}: {error}", folder.display());
         fs::write(&source, unit).map_err(told)?;
@@ -76,7 +81,7 @@ impl Emulated {
                 first.unwrap_or_default()
             ));
         }
-        Library::open(&target)
+        Unit::open(&target)
     }
 }
 
@@ -89,39 +94,77 @@ impl Machine for Emulated {
     }
 
     fn allocate(&self, bytes: usize) -> Address {
-        library::allocate(bytes)
+        self.memories.allocate(bytes)
     }
 
-    fn free(&self, address: Address, bytes: usize) {
-        library::free(address, bytes);
+    fn free(&self, address: Address, _bytes: usize) {
+        self.memories.free(address);
     }
 
     fn clear(&self, address: Address, bytes: usize) {
-        library::clear(address, bytes);
+        self.memories.with(address, bytes, |own| own.fill(0));
     }
 
     fn write(&self, to: Address, from: &[u8]) {
-        library::write(to, from);
+        self.memories
+            .with(to, from.len(), |own| own.copy_from_slice(from));
     }
 
     fn read(&self, from: Address, to: &mut [u8]) {
-        library::read(from, to);
+        self.memories
+            .with(from, to.len(), |own| to.copy_from_slice(own));
     }
 
     fn copy(&self, to: Address, from: Address, bytes: usize) {
-        library::copy(to, from, bytes);
+        self.memories.copy(to, from, bytes);
     }
 
     fn load(&self, texts: &[&Text]) -> Result<Arc<dyn Module>, String> {
         let folder = tempfile::Builder::new().prefix("ein-kernels-").tempdir();
         let folder = folder.map_err(|error| format!("no folder for kernels: {error}"))?;
         match self.compile(folder.path(), &unit(texts)) {
-            Ok(library) => Ok(Arc::new(library)),
+            Ok(unit) => Ok(Arc::new(Loaded {
+                unit,
+                memories: Arc::clone(&self.memories),
+            })),
             Err(why) => {
                 let _kept = folder.keep();
                 Err(why)
             }
         }
+    }
+}
+
+/// A compiled unit, and the memory that its functions work on.
+#[derive(Debug)]
+struct Loaded {
+    unit: Unit,
+    memories: Arc<Memories>,
+}
+
+impl Module for Loaded {
+    fn launch(
+        &self,
+        function: usize,
+        blocks: u32,
+        threads: u32,
+        arguments: &[Argument],
+    ) -> Result<(), String> {
+        let addresses = arguments.iter().filter_map(|argument| match argument {
+            Argument::Memory(address, _) => Some(address.0),
+            Argument::Whole(_) => None,
+        });
+        self.memories.lend(addresses.collect(), |number, lent| {
+            let words = arguments.iter().map(|argument| match *argument {
+                Argument::Whole(number) => Word::Number(number as u64),
+                Argument::Memory(address, bytes) => Word::Memory {
+                    number: number(address.0),
+                    bytes,
+                },
+            });
+            let words: Vec<Word> = words.collect();
+            self.unit.launch(function, (blocks, threads), &words, lent)
+        })
     }
 }
 
