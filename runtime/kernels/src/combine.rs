@@ -6,11 +6,14 @@
 //! combine(Max, [1 5], [3 2])  ->  [3 5]
 //! ```
 
-use crate::carrier::Rule;
+use crate::carrier::{Carrier, Rule};
+use crate::parallel;
 use crate::segment::Segment;
 use ein_array::{Array, Data};
 use ein_plan::Reduction;
-use rayon::prelude::*;
+
+/// Elements of a task.
+const TASK: usize = 1 << 15;
 
 /// Adds the carriers `next` to `accumulator`. The columns are those of [`Reduction::carrier`], all arrays have
 /// one shape, and the points of `accumulator` stand before those of `next` in key order.
@@ -24,15 +27,13 @@ pub fn combine(reduction: Reduction, accumulator: &mut [Array], next: &[Array]) 
         value: first.dtype().compute(),
     };
     let count = first.data().len();
-    let carriers: Vec<_> = (0..count)
-        .into_par_iter()
-        .with_min_len(4096)
-        .map(|at| {
-            let mut carrier = rule.load(accumulator, at);
-            rule.merge(&mut carrier, &rule.load(next, at));
-            carrier
-        })
-        .collect();
+    let mut carriers = vec![Carrier::default(); count];
+    parallel::chunks_mut(&mut carriers, TASK, |part, to| {
+        for (carrier, at) in to.iter_mut().zip(part * TASK..) {
+            *carrier = rule.load(accumulator, at);
+            rule.merge(carrier, &rule.load(next, at));
+        }
+    });
     let mut columns: Vec<Segment<'_>> = accumulator
         .iter_mut()
         .map(|array| Segment::of(array.data_mut()))
@@ -45,13 +46,11 @@ pub fn combine(reduction: Reduction, accumulator: &mut [Array], next: &[Array]) 
 /// Sums of the common types, without detour. Whether it was one.
 fn sum(accumulator: &mut [Array], next: &[Array]) -> bool {
     fn add<T: Copy + Send + Sync>(to: &mut [T], from: &[T], f: impl Fn(T, T) -> T + Sync) {
-        to.par_chunks_mut(1 << 15)
-            .zip(from.par_chunks(1 << 15))
-            .for_each(|(to, from)| {
-                for (to, from) in to.iter_mut().zip(from) {
-                    *to = f(*to, *from);
-                }
-            });
+        parallel::chunks_mut(to, TASK, |part, to| {
+            for (to, from) in to.iter_mut().zip(&from[part * TASK..]) {
+                *to = f(*to, *from);
+            }
+        });
     }
     let ([to], [from]) = (accumulator, next) else {
         return false;

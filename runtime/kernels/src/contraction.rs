@@ -11,22 +11,22 @@
 mod blocks;
 mod factors;
 mod kept;
-mod layout;
 mod scaled;
 
 use crate::pack::{Factor, Memory, Packer, Strided};
 use crate::packed::{Packed, Part};
+use crate::parallel;
 use crate::segment::Segment;
 use crate::{Chunk, memory};
 use blocks::{Blocks, Ready, strides};
 use ein_array::Array;
 use ein_plan::schedule::access::merged;
 use ein_plan::schedule::matmul::{LEAST_SIDE, LEAST_WORK, Matmul, factors};
+use ein_plan::schedule::tiling::layout::{FactorHandling, FactorLayout, Layout};
+use ein_plan::schedule::tiling::search::{Roles, Sizes};
 use ein_plan::{DType, Kernel};
 use factors::{Factors, valued};
 pub(crate) use kept::Kept;
-use layout::{FactorHandling, FactorLayout, Layout, Roles, Sizes};
-use rayon::prelude::*;
 use scaled::Scaled;
 
 /// Parts in which a factor is copied as a whole.
@@ -201,7 +201,7 @@ fn typed<T: Packed, U: Use>(
             factors = taken(false)?;
         }
     }
-    let mut roles = Roles::of(&factors.roles, &lengths);
+    let roles = factors.roles.roles(&lengths);
     let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
     let (m, n, k) = (
         count(&roles.rows),
@@ -219,19 +219,12 @@ fn typed<T: Packed, U: Use>(
         let of = (factors.right.1, &roles);
         right = block.kept.turned(right, of, &whole, &ranges);
     }
-    if roles.turns(lie(&left), &lengths) {
-        roles = roles.turned();
+    let lying = [lie(&left), lie(&right)];
+    let (roles, layout, swapped) = laid_out(&factors.roles, roles, lying, &lengths, rank);
+    if swapped {
         (factors.left, factors.right) = (factors.right, factors.left);
         (left, right) = (right, left);
     }
-    let layout = Sizes {
-        lengths: &lengths,
-        rank,
-        roles: &roles,
-        left: lie(&left),
-        right: lie(&right),
-    }
-    .choose();
     let context = Context {
         factors: &factors,
         operands,
@@ -260,6 +253,39 @@ fn typed<T: Packed, U: Use>(
         scaled,
     };
     of.of(&blocks, &shape)
+}
+
+/// The blocks of a product whose factors lie like this, with the roles of the indices in them, and whether the factors change places: those of the
+/// plan if they are for this tuple, else those that the plan's search finds.
+fn laid_out(
+    form: &Matmul,
+    roles: Roles,
+    [left, right]: [FactorLayout<'_>; 2],
+    lengths: &[usize],
+    rank: usize,
+) -> (Roles, Layout, bool) {
+    let shares = crate::blas::loaded().is_none();
+    let placed = |swapped| match swapped {
+        true => (roles.clone().turned(), right, left),
+        false => (roles.clone(), left, right),
+    };
+    if let Some(tiling) = &form.tiling
+        && let Some(layout) = tiling.layout(lengths, [left, right], shares)
+    {
+        return (placed(tiling.swapped).0, layout, tiling.swapped);
+    }
+    let swapped = roles.turns(left, lengths);
+    let (roles, left, right) = placed(swapped);
+    let sizes = Sizes {
+        lengths,
+        rank,
+        roles: &roles,
+        left,
+        right,
+        shares,
+    };
+    let layout = sizes.choose();
+    (roles, layout, swapped)
 }
 
 fn lie<'s, T: Packed>(factor: &'s Factor<'_, T>) -> FactorLayout<'s> {
@@ -314,7 +340,7 @@ impl<'a> Context<'_, 'a> {
             true => (layout.left, &roles.rows, &layout.rows),
             false => (layout.right, &roles.columns, &layout.columns),
         };
-        if way != FactorHandling::Held {
+        if way != FactorHandling::Copied {
             return Some(factor);
         }
         let others = own.iter().filter(|i| !block.contains(i));
@@ -360,11 +386,8 @@ impl<'a> Context<'_, 'a> {
                 }
                 break;
             }
-            let packed = tasks.into_par_iter();
-            if !packed
-                .map(|(part, to)| packer.pack(&part, to))
-                .all(|sound| sound)
-            {
+            let pack = |(): &mut (), _, (part, to): (Part, &mut [T])| packer.pack(&part, to);
+            if parallel::map_with(tasks, || (), pack).contains(&false) {
                 return None;
             }
         }

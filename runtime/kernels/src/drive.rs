@@ -18,6 +18,7 @@ use crate::machine::Machine;
 use crate::memo::{self, Key, Memo, OperandLayout, Purpose, Ready};
 use crate::nest::Axis;
 use crate::odometer::Odometer;
+use crate::parallel;
 use crate::program::{Program, Request, place_of};
 use crate::segment::Segment;
 use crate::stream::Ahead;
@@ -25,7 +26,6 @@ use crate::{Chunk, Fusion, KernelError, direct, memory, signed, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
 use ein_plan::schedule::access::Place;
-use rayon::prelude::*;
 use std::sync::atomic::AtomicU64;
 
 /// Points that are worth a task of their own.
@@ -257,10 +257,9 @@ impl<'p, 'a> Driver<'p, 'a> {
             rest = tails;
             parts.push((range, heads));
         }
-        parts
-            .into_par_iter()
-            .filter_map(|(range, columns)| self.run_task(range, columns))
-            .min()
+        let task = |(): &mut (), _, (range, columns)| self.run_task(range, columns);
+        let faults = parallel::map_with(parts, || (), task).into_iter();
+        faults.flatten().min()
     }
 
     /// All units, one after another; the lowest faulty point, if there is one.
@@ -326,19 +325,16 @@ impl<'p, 'a> Driver<'p, 'a> {
         parts: u64,
     ) -> Option<Vec<i64>> {
         let rule = self.rule()?;
-        let results: Vec<(Vec<Carrier>, Option<Vec<i64>>)> = (0..units * parts)
-            .into_par_iter()
-            .map(|task| {
-                let (unit, part) = (task / parts, task % parts);
-                let range = part * steps / parts..(part + 1) * steps / parts;
-                let mut carriers = Vec::new();
-                let fault = self.walk(unit..unit + 1, range, |machine, accumulator, _| {
-                    let lanes = self.results(machine);
-                    carriers = (0..lanes).map(|l| accumulator.carrier(l)).collect();
-                });
-                (carriers, fault)
-            })
-            .collect();
+        let results = parallel::map((units * parts) as usize, |task| {
+            let (unit, part) = (task as u64 / parts, task as u64 % parts);
+            let range = part * steps / parts..(part + 1) * steps / parts;
+            let mut carriers = Vec::new();
+            let fault = self.walk(unit..unit + 1, range, |machine, accumulator, _| {
+                let lanes = self.results(machine);
+                carriers = (0..lanes).map(|l| accumulator.carrier(l)).collect();
+            });
+            (carriers, fault)
+        });
         if let Some(point) = results.iter().filter_map(|(_, fault)| fault.as_ref()).min() {
             return Some(point.clone());
         }

@@ -21,9 +21,9 @@ mod view;
 mod zeros;
 
 use crate::boxes::Boxes;
-use crate::carrier::Carrier;
 use crate::cores;
 use crate::memo::Memo;
+use crate::parallel;
 use crate::{Chunk, KernelError, Options, signed};
 use ein_array::Array;
 use ein_plan::schedule::merging::{Merged, merge};
@@ -33,7 +33,6 @@ use ein_plan::{Kernel, LoopKernel, LoopKind};
 use form::Form;
 use part::{Part, gathers, places};
 use pass::{Pass, Scratch, State};
-use rayon::prelude::*;
 use read::{Making, aside, far, is_read, row_bytes};
 use results::{join, rooms, shared_out, without_rows};
 use std::collections::BTreeMap;
@@ -259,12 +258,9 @@ fn taken<'a>(
         found: Mutex::new(None),
     };
     let scratch = || Scratch::new(parts.len());
-    let tasks = tasks
-        .into_par_iter()
-        .map_init(scratch, |scratch, (block, columns)| {
-            pass.block(block, columns, scratch, &state)
-        });
-    let gathered: Vec<Vec<Carrier>> = tasks.collect();
+    let gathered = parallel::map_with(tasks, scratch, |scratch, _, (block, columns)| {
+        pass.block(block, columns, scratch, &state)
+    });
     if let Ok(Some((member, _, error))) = state.found.into_inner() {
         return Err((member, error));
     }

@@ -9,12 +9,13 @@
 //! iota [3, 4], box [1..3, 2..4]  ->  6 7 10 11
 //! ```
 
+use crate::parallel;
 use ein_array::{Array, Data};
 use ein_plan::{DType, Scalar, Source};
 use half::{bf16, f16};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 use sha2::{Digest, Sha256};
 
 /// Elements of one task.
@@ -157,7 +158,7 @@ fn full(array: &mut Array, value: Scalar) {
     macro_rules! store {
         ($v:ident, $x:expr) => {{
             let x = $x;
-            $v.par_chunks_mut(TASK).for_each(|to| to.fill(x));
+            parallel::chunks_mut($v, TASK, |_, to| to.fill(x));
         }};
     }
     let real = value.as_f64();
@@ -223,7 +224,7 @@ fn fill<V: Copy + Default, T: Send>(
     make: impl Fn(u64, &mut [V]) + Sync,
     stored: impl Fn(V) -> T + Sync,
 ) {
-    (array.par_chunks_mut(TASK).enumerate()).for_each(|(task, mut to)| {
+    parallel::chunks_mut(array, TASK, |task, mut to| {
         let mut values = [V::default(); 512];
         let mut at = (task * TASK) as u64;
         while !to.is_empty() {
@@ -336,17 +337,14 @@ fn below(dtype: DType, x: f64, lo: f64, hi: f64) -> f64 {
 /// The numbers 0..n in the order of their keys.
 fn permutation(key: &[u8; 32], n: u64) -> Vec<i64> {
     let mut keyed: Vec<(u64, i64)> = vec![(0, 0); n as usize];
-    keyed
-        .par_chunks_mut(TASK)
-        .enumerate()
-        .for_each(|(task, to)| {
-            let first = (task * TASK) as u64;
-            let mut rng = at_element(key, first);
-            for (to, number) in to.iter_mut().zip(first..) {
-                *to = (rng.next_u64(), number as i64);
-                rng.next_u64();
-            }
-        });
+    parallel::chunks_mut(&mut keyed, TASK, |task, to| {
+        let first = (task * TASK) as u64;
+        let mut rng = at_element(key, first);
+        for (to, number) in to.iter_mut().zip(first..) {
+            *to = (rng.next_u64(), number as i64);
+            rng.next_u64();
+        }
+    });
     keyed.par_sort_unstable();
     keyed.into_iter().map(|(_, number)| number).collect()
 }

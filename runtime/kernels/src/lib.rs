@@ -43,6 +43,7 @@ mod over;
 mod pack;
 mod packed;
 mod pairwise_reduction;
+mod parallel;
 mod product;
 mod program;
 mod quotient;

@@ -10,13 +10,13 @@
 
 mod order;
 
+use crate::parallel;
 use crate::{Chunk, Fault, KernelError};
 use ein_array::{Array, Data, each_data};
 use ein_matrix::{Matrix, Problem, Real};
 use ein_plan::library::Argument;
 use ein_plan::{DType, Function, IndexId, Kernel, Library};
 use order::Ranked;
-use rayon::prelude::*;
 
 /// Evaluates a kernel that is a library operation, on ranges of its indices.
 pub(crate) fn run(
@@ -201,7 +201,7 @@ impl Call<'_> {
                 }
             }
         };
-        let mut parts: Vec<Results<T>> = outer.par_iter().map(one).collect();
+        let mut parts: Vec<Results<T>> = parallel::map(outer.len(), |number| one(&outer[number]));
         if let (true, [Ok(part)]) = (self.is_whole(), parts.as_mut_slice())
             && let [(_, values)] = part.as_mut_slice()
         {
@@ -255,7 +255,8 @@ impl Call<'_> {
             (point, order)
         };
         let points = self.points(&self.library.batch);
-        let mut orders: Vec<(Vec<u64>, Vec<i64>)> = points.into_par_iter().map(one).collect();
+        let mut orders: Vec<(Vec<u64>, Vec<i64>)> =
+            parallel::map_with(points, || (), |(), _, point| one(point));
         if let (true, [(_, order)]) = (self.is_whole(), orders.as_mut_slice()) {
             let data = Data::I64(std::mem::take(order));
             return Ok(Array::new(vec![chosen], data)

@@ -17,6 +17,7 @@ mod term;
 mod widths;
 
 use crate::boxes::Boxes;
+use crate::parallel;
 use crate::program::place_of;
 use crate::segment::Segment;
 use crate::{Chunk, blas, memory, wide};
@@ -25,7 +26,6 @@ use ein_array::Array;
 use ein_plan::schedule::access::{Place, StridedAccess, lie};
 use ein_plan::schedule::pairwise::{Pairwise, PairwiseLoops, Term};
 use ein_plan::{DType, IndexId, Kernel, Reduction};
-use rayon::prelude::*;
 use term::{LINE, joined, part_of_line};
 use widths::{Each, Paneled};
 
@@ -153,10 +153,10 @@ impl PairwiseReduction {
         let (mut tasks, mut rest) = (Vec::with_capacity(boxes.count()), to);
         for number in 0..boxes.count() {
             let (head, tail) = rest.split_at_mut(boxes.rows(number).1);
-            tasks.push((number, head));
+            tasks.push(head);
             rest = tail;
         }
-        tasks.into_par_iter().for_each(|(number, to)| {
+        parallel::items(tasks, |number, to| {
             let mut own = ranges.to_vec();
             own[..self.rank].copy_from_slice(&boxes.ranges(number));
             self.part(&own, (operands, &[]), panels.as_ref(), to);
@@ -168,13 +168,12 @@ impl PairwiseReduction {
         let task = self.task(ranges, (operands, &[]), None, to);
         let terms = task.terms();
         for (at, x, y) in task.points() {
-            let parts: Vec<f64> = (task.x[x..x + terms].par_chunks(LINE).enumerate())
-                .map(|(number, x)| {
-                    let first = number * LINE;
-                    let y = task.seconds(y, first..first + x.len());
-                    wide::run(part_of_line(self.term, terms, x, y))
-                })
-                .collect();
+            let line = &task.x[x..x + terms];
+            let parts = parallel::map(terms.div_ceil(LINE), |number| {
+                let part = number * LINE..terms.min((number + 1) * LINE);
+                let y = task.seconds(y, part.clone());
+                wide::run(part_of_line(self.term, terms, &line[part], y))
+            });
             let joined = parts.into_iter().reduce(|a, b| joined(self.term, a, b));
             task.to[at] = T::from_f64(joined.unwrap_or_default() / self.divisor);
         }

@@ -16,6 +16,7 @@ use crate::carrier::Rule;
 use crate::element::Element;
 use crate::nest::{WIDTH, strip_of};
 use crate::packed::Packed;
+use crate::parallel;
 use crate::program::place_of;
 use crate::segment::Segment;
 use crate::stream::Ahead;
@@ -25,7 +26,6 @@ use ein_array::Array;
 use ein_plan::schedule::access::{Place, StridedAccess, merged};
 use ein_plan::{DType, Kernel, Reduction};
 use extreme::of_row;
-use rayon::prelude::*;
 use terms::Terms;
 
 /// Points that are worth a task of their own.
@@ -68,17 +68,15 @@ pub(crate) fn run(
     for number in 0..boxes.count() {
         let count = boxes.rows(number).1;
         let (heads, tails) = rest.into_iter().map(|column| column.split(count)).unzip();
-        tasks.push((number, heads));
+        tasks.push(heads);
         rest = tails;
     }
     drop(rest);
-    tasks
-        .into_par_iter()
-        .for_each(|(number, to): (usize, Vec<Segment<'_>>)| {
-            let mut own = ranges.clone();
-            own[..rows.rank].copy_from_slice(&boxes.ranges(number));
-            rows.part(&own, (operands, &[]), to, Ahead::Nothing);
-        });
+    parallel::items(tasks, |number, to: Vec<Segment<'_>>| {
+        let mut own = ranges.clone();
+        own[..rows.rank].copy_from_slice(&boxes.ranges(number));
+        rows.part(&own, (operands, &[]), to, Ahead::Nothing);
+    });
     Some(columns)
 }
 

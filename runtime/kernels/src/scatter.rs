@@ -18,13 +18,13 @@ use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
 use crate::machine::Machine;
 use crate::math::{max_nan, min_nan};
+use crate::parallel;
 use crate::program::{Program, Request};
 use crate::segment::Segment;
 use ein_array::Array;
 use ein_plan::schedule::guard::{Solved, bounded, solved};
 use ein_plan::{DType, IndexId, Kernel, NodeId, Reduction};
 use lines::Lines;
-use rayon::prelude::*;
 use rows::Rows;
 
 /// Points that are worth a task of their own.
@@ -310,18 +310,16 @@ impl Scatter<'_, '_> {
         strip: impl Fn(&Machine<'_, '_>, &mut Lanes, &mut [A]) + Sync,
     ) -> Option<Vec<A>> {
         let (units, parts) = (self.driver.units(), parts(self.points(), size));
-        let sums: Vec<Option<Vec<A>>> = (0..parts)
-            .into_par_iter()
-            .map(|part| {
-                let (mut sums, mut lanes) = (vec![start; size], Lanes::default());
-                let own = part * units / parts..(part + 1) * units / parts;
-                let fault = self.driver.walk(own, 0..1, |machine, _, _| {
-                    self.measure(machine, &mut lanes);
-                    strip(machine, &mut lanes, &mut sums);
-                });
-                fault.is_none().then_some(sums)
-            })
-            .collect();
+        let sums = parallel::map(parts as usize, |part| {
+            let part = part as u64;
+            let (mut sums, mut lanes) = (vec![start; size], Lanes::default());
+            let own = part * units / parts..(part + 1) * units / parts;
+            let fault = self.driver.walk(own, 0..1, |machine, _, _| {
+                self.measure(machine, &mut lanes);
+                strip(machine, &mut lanes, &mut sums);
+            });
+            fault.is_none().then_some(sums)
+        });
         let mut sums = sums.into_iter();
         let mut total = sums.next()??;
         for part in sums {
@@ -427,10 +425,10 @@ impl Scatter<'_, '_> {
         let mut first = 0;
         while first < tasks {
             let next = (first + BATCH).min(tasks);
-            let found: Vec<Option<Found>> = (first..next)
-                .into_par_iter()
-                .map(|task| self.task(task * each..((task + 1) * each).min(units)))
-                .collect();
+            let found = parallel::map((next - first) as usize, |task| {
+                let task = first + task as u64;
+                self.task(task * each..((task + 1) * each).min(units))
+            });
             for found in found {
                 add(&found?);
             }

@@ -10,7 +10,7 @@
 
 mod square;
 
-use rayon::prelude::*;
+use crate::parallel;
 use square::{SIDE, square};
 
 /// One loop of a copy: how often, and the distances in elements between neighbours on both sides.
@@ -142,7 +142,7 @@ impl Copying {
     pub(crate) unsafe fn copy_by_all<T: Plain>(&self, from: *const T, to: *mut T) {
         let (axis, pieces) = self.shared();
         let (from, to) = (Shared(from.cast_mut()), Shared(to));
-        pieces.into_par_iter().for_each(|(begin, copying)| {
+        parallel::items(pieces, |_, (begin, copying)| {
             let (from, to) = (from.get(), to.get());
             let begin = begin as isize;
             // SAFETY: pieces are disjoint parts of the box, along one of its axes.

@@ -24,7 +24,8 @@ use crate::loops::{BlockId, Bound, LoopValue};
 use crate::mesh::Mesh;
 use crate::plan::{Fold, Operation, Output, Plan, Range, Step};
 use crate::relation::{ArrayType, AxisRole, KeyDim, Placement, RelationType, Window};
-use crate::schedule::{Verdict, candidates};
+use crate::schedule::matmul::blocks_looked_at;
+use crate::schedule::{LoopKind, Verdict, candidates};
 use crate::source::{ListColumn, Source};
 pub(crate) use expression::number;
 use expression::{body, indices};
@@ -419,6 +420,10 @@ impl Plan {
                     lines.push(format!("// possible, but slower: {name}; {reason}"));
                 }
             }
+        }
+        if let LoopKind::Matmul(form) = &loops.kind {
+            let looked_at = blocks_looked_at(&facts, form);
+            lines.extend(looked_at.iter().map(|line| format!("// {line}")));
         }
         lines
     }

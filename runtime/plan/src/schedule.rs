@@ -33,6 +33,7 @@ mod row_loops;
 pub mod row_reduce;
 mod row_text;
 mod text;
+pub mod tiling;
 pub mod zeros;
 
 use crate::points::Point;
@@ -123,6 +124,17 @@ impl LoopKind {
             LoopKind::Matmul(_) => "matmul",
             LoopKind::Inlined => "inlined",
             LoopKind::Strips => "strips",
+        }
+    }
+}
+
+impl LoopKind {
+    /// The loops without blocks of their own, as members of a sweep have them: blocks of rows differ in size.
+    #[must_use]
+    pub(crate) fn untiled(self) -> LoopKind {
+        match self {
+            LoopKind::Matmul(matmul) => LoopKind::Matmul(matmul.untiled()),
+            other => other,
         }
     }
 }

@@ -8,13 +8,14 @@
 //! ```
 #![allow(unsafe_code)]
 
-use super::layout::{BLOCKS, Layout};
 use super::scaled::Scaled;
 use crate::pack::{Packer, Strided};
 use crate::packed::{Packed, Part};
+use crate::parallel;
 use crate::product::{Goal, Matrix, Target};
 use crate::strided::{Axis, Copying};
-use rayon::prelude::*;
+use ein_plan::schedule::tiling::layout::Layout;
+use ein_plan::schedule::tiling::search::BLOCKS;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A factor, ready to be multiplied.
@@ -125,10 +126,8 @@ impl<T: Packed> Blocks<'_, '_, T> {
         } else {
             let work: usize = self.layout.tile.iter().product();
             let least = (1usize << 19).div_ceil(work.max(1));
-            (0..count)
-                .into_par_iter()
-                .with_min_len(least)
-                .for_each_init(scratch, |scratch, number| block(scratch, number, false));
+            let block = |scratch: &mut Scratch<T>, number| block(scratch, number, false);
+            parallel::each_with(count, least, scratch, block);
         }
         sound.into_inner()
     }
@@ -308,7 +307,7 @@ impl<T: Packed> Same<'_, T> {
         let each = (1usize << 19)
             .div_ceil((m * n * k).max(1))
             .min(count.div_ceil(BLOCKS));
-        (0..count.div_ceil(each)).into_par_iter().for_each(|task| {
+        parallel::each(count.div_ceil(each), |task| {
             let (first, end) = (task * each, count.min((task + 1) * each));
             let mut at = vec![0usize; self.loops.len()];
             let mut offsets =

@@ -6,10 +6,10 @@
 //! [n, h | l] g[n, l] * w[h, l]   in blocks of 13 rows n   ->   w is copied to [l, h] by the first one
 //! ```
 
-use super::layout::Roles;
 use crate::pack::{Factor, Memory, Strided};
 use crate::packed::Packed;
 use ein_array::Array;
+use ein_plan::schedule::tiling::search::Roles;
 use std::sync::OnceLock;
 
 /// Most rows of a block; more are worth the turning.

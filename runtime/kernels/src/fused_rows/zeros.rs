@@ -8,9 +8,9 @@
 
 use super::{Member, Operand};
 use crate::Chunk;
+use crate::parallel;
 use ein_array::{Array, Data};
 use ein_plan::schedule::zeros::{self, factors_read, leaves_zero};
-use rayon::prelude::*;
 
 /// Elements that one task looks at.
 const TASK: usize = 1 << 16;
@@ -70,7 +70,9 @@ fn leave_zero(data: &Data, divides: bool) -> bool {
         let part = |part: &[T]| part.iter().fold(true, each);
         match elements.len() {
             0..=TASK => part(elements),
-            _ => elements.par_chunks(TASK).all(part),
+            length => parallel::all(length.div_ceil(TASK), |number| {
+                part(&elements[number * TASK..length.min((number + 1) * TASK)])
+            }),
         }
     }
     match data {

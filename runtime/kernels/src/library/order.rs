@@ -9,6 +9,7 @@
 //! [3.0 NaN 1.0 3.0]   ascending -> 2 0 3 1      largest 2 -> 1 0
 //! ```
 
+use crate::parallel;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -74,11 +75,11 @@ pub(super) fn largest(count: usize, chosen: usize, rank: impl Fn(usize) -> u64 +
         return all.into_iter().map(|at| at as i64).collect();
     }
     let part = PART.max(chosen.saturating_mul(16));
-    let parts: Vec<Range<usize>> = (0..count.div_ceil(part))
-        .map(|number| number * part..((number + 1) * part).min(count))
-        .collect();
-    let found = parts.into_par_iter().map(|part| first(part, chosen, &rank));
-    let mut found: Vec<(u64, usize)> = found.flatten_iter().collect();
+    let found = parallel::map(count.div_ceil(part), |number| {
+        let part = number * part..((number + 1) * part).min(count);
+        first(part, chosen, &rank)
+    });
+    let mut found: Vec<(u64, usize)> = found.concat();
     found.sort_unstable();
     found.truncate(chosen);
     found.into_iter().map(|(_, at)| at as i64).collect()
@@ -107,10 +108,14 @@ fn first(part: Range<usize>, chosen: usize, rank: &impl Fn(usize) -> u64) -> Vec
 
 /// Positions ordered by rank, those of equal rank ascending.
 fn order(count: usize, rank: &(impl Fn(usize) -> u64 + Sync)) -> Vec<u64> {
-    let all = || (0..count).into_par_iter().with_min_len(TASK);
-    let within = |a: (u64, u64), b: (u64, u64)| (a.0.min(b.0), a.1.max(b.1));
-    let ranks = all().map(|at| (rank(at), rank(at)));
-    let (least, greatest) = ranks.reduce(|| (u64::MAX, 0), within);
+    let ends = parallel::map(count.div_ceil(TASK), |part| {
+        let ranks = (part * TASK..count.min((part + 1) * TASK)).map(rank);
+        ranks.fold((u64::MAX, 0), |(least, greatest), rank| {
+            (rank.min(least), rank.max(greatest))
+        })
+    });
+    let least = ends.iter().map(|ends| ends.0).min().unwrap_or(u64::MAX);
+    let greatest = ends.iter().map(|ends| ends.1).max().unwrap_or(0);
     let bits = bits(count.saturating_sub(1) as u64);
     // How many bits of a rank have no room before the position.
     let hidden = self::bits(greatest.wrapping_sub(least)).saturating_sub(64 - bits);
@@ -119,7 +124,10 @@ fn order(count: usize, rank: &(impl Fn(usize) -> u64 + Sync)) -> Vec<u64> {
         let leading = (rank(at) - least) >> hidden;
         leading.checked_shl(bits).unwrap_or(0) | at as u64
     };
-    let mut numbers: Vec<u64> = all().map(number).collect();
+    let mut numbers = vec![0; count];
+    parallel::chunks_mut(&mut numbers, TASK, |part, to| {
+        (to.iter_mut().zip(part * TASK..)).for_each(|(to, at)| *to = number(at));
+    });
     match count <= TASK {
         true => numbers.sort_unstable(),
         false => numbers.par_sort_unstable(),
@@ -146,7 +154,7 @@ fn order(count: usize, rank: &(impl Fn(usize) -> u64 + Sync)) -> Vec<u64> {
         (part, rest) = rest.split_at_mut(end);
         parts.push(part);
     }
-    parts.into_par_iter().for_each(settle);
+    parallel::items(parts, |_, part| settle(part));
     numbers
 }
 

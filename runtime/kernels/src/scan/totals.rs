@@ -11,13 +11,13 @@ use super::lines::Lines;
 use crate::Chunk;
 use crate::carrier::Rule;
 use crate::math::{max_nan, min_nan};
+use crate::parallel;
 use crate::program::place_of;
 use crate::segment::Segment;
 use crate::wide::{self, Job};
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{Kernel, Reduction};
-use rayon::prelude::*;
 
 /// Totals that are written together.
 const BLOCK: usize = 512;
@@ -137,7 +137,7 @@ impl Lines {
             (part, rest) = rest.split(self.outputs * self.inner);
             parts.push((*first, part));
         }
-        parts.into_par_iter().for_each(|(first, to)| {
+        parallel::items(parts, |_, (first, to)| {
             wide::run(Line {
                 lines: self,
                 all: &all[first..],

@@ -10,12 +10,12 @@
 use super::looked::Looked;
 use super::{Solved, Sums, parts};
 use crate::Chunk;
+use crate::parallel;
 use crate::program::place_of;
 use crate::wide::{self, Job};
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, StridedAccess, lie, merged};
 use ein_plan::{DType, Kernel, Node, Scalar};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Values that are added together.
@@ -118,21 +118,18 @@ impl<'a> Lines<'a> {
     ) -> Option<Vec<A>> {
         let parts = self.parts as usize;
         let size = self.width * self.solved.1 as usize;
-        let tables: Vec<Option<Vec<A>>> = (0..parts)
-            .into_par_iter()
-            .map(|part| {
-                let points = part * self.points / parts..(part + 1) * self.points / parts;
-                let mut table = vec![start; size];
-                let inside = wide::run(Part {
-                    lines: self,
-                    x,
-                    points,
-                    table: &mut table,
-                    add: |a, x| f(a, wider(x)),
-                });
-                inside.then_some(table)
-            })
-            .collect();
+        let tables = parallel::map(parts, |part| {
+            let points = part * self.points / parts..(part + 1) * self.points / parts;
+            let mut table = vec![start; size];
+            let inside = wide::run(Part {
+                lines: self,
+                x,
+                points,
+                table: &mut table,
+                add: |a, x| f(a, wider(x)),
+            });
+            inside.then_some(table)
+        });
         let mut tables = tables.into_iter();
         let mut total = tables.next()??;
         for table in tables {

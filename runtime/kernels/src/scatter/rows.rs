@@ -15,6 +15,7 @@ use super::looked::Looked;
 use crate::Chunk;
 use crate::carrier::Rule;
 use crate::math::{max_nan, min_nan};
+use crate::parallel;
 use crate::program::place_of;
 use crate::segment::Segment;
 use crate::stream;
@@ -147,7 +148,7 @@ impl<'a> Rows<'a> {
             parts.push((&order[points], rows, part));
         }
         let inside = AtomicBool::new(true);
-        parts.into_par_iter().for_each(|(order, rows, to)| {
+        parallel::items(parts, |_, (order, rows, to)| {
             let there = match &self.line {
                 Line::F32(line) => self.floats(
                     line,
@@ -200,8 +201,10 @@ impl<'a> Rows<'a> {
                 false => u64::MAX,
             }
         };
-        let points = (0..self.points).into_par_iter().with_min_len(TASK);
-        let mut order: Vec<u64> = points.map(place).collect();
+        let mut order = vec![0; self.points];
+        parallel::chunks_mut(&mut order, TASK, |part, to| {
+            (to.iter_mut().zip(part * TASK..)).for_each(|(to, point)| *to = place(point));
+        });
         if outside.into_inner() {
             return None;
         }

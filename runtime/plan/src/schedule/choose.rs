@@ -11,7 +11,7 @@
 
 use super::facts::{Facts, MOST_INDICES};
 use super::reason::Reason;
-use super::{LoopKernel, LoopKind, RowLoops, guarded, matmul, pairwise, row_reduce};
+use super::{LoopKernel, LoopKind, Matmul, RowLoops, guarded, matmul, pairwise, row_reduce};
 
 /// A kind of loops that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +71,32 @@ pub(crate) fn fits(facts: &Facts<'_>, kind: &LoopKind) -> Result<(), String> {
     };
     match candidate.verdict {
         Verdict::Taken(found) | Verdict::Unworthy(found, _) if found == *kind => Ok(()),
+        Verdict::Taken(LoopKind::Matmul(found)) | Verdict::Unworthy(LoopKind::Matmul(found), _) => {
+            fits_tiled(facts, &found, kind)
+        }
         Verdict::Taken(_) | Verdict::Unworthy(..) => {
             Err(format!("the kernel is another {}", kind.name()))
         }
         Verdict::Unfit(reason) => Err(reason.to_string()),
     }
+}
+
+/// Returns whether `kind` is the product `found` in blocks that compute it, fast or not.
+fn fits_tiled(facts: &Facts<'_>, found: &Matmul, kind: &LoopKind) -> Result<(), String> {
+    let LoopKind::Matmul(given) = kind else {
+        return Err("the kernel is another matmul".into());
+    };
+    let Some(tiling) = &given.tiling else {
+        let same = found.untiled() == *given;
+        return same
+            .then_some(())
+            .ok_or("the kernel is another matmul".into());
+    };
+    let mut tilings = matmul::tilings_of(facts, given).into_iter();
+    let known = found.untiled() == given.untiled() && tilings.any(|(_, known)| known == **tiling);
+    known
+        .then_some(())
+        .ok_or("its blocks are none of this matmul".into())
 }
 
 /// A kind of loops to look at.

@@ -48,7 +48,7 @@ pub fn fused_rows(
             // Blocks of what is gathered are strips, whatever all of it would be.
             kind: match members[member.number].gathers() {
                 true => LoopKind::Strips,
-                false => member.loops(members, places),
+                false => member.loops(members, places).untiled(),
             },
             fixed: vec![],
             rows,

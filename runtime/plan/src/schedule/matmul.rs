@@ -10,6 +10,9 @@
 use super::facts::Facts;
 use super::leaves::leaves;
 use super::reason::Reason;
+use super::tiling::Tiling;
+use super::tiling::layout::FactorLayout;
+use super::tiling::search::{Roles, Sizes};
 use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction};
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +34,34 @@ pub struct Matmul {
     pub columns: Vec<IndexId>,
     /// Reduced indices, which both factors have.
     pub inner: Vec<IndexId>,
+    /// How the product is cut into blocks; `None` where that depends on the block of rows of a sweep: the same search chooses it there.
+    pub tiling: Option<Box<Tiling>>,
 }
 
 impl Matmul {
+    /// The indices of more than one value, by their roles.
+    pub fn roles(&self, lengths: &[usize]) -> Roles {
+        let several = |list: &[IndexId]| {
+            let indices = list.iter().map(|index| index.0 as usize);
+            indices.filter(|i| lengths[*i] > 1).collect()
+        };
+        Roles {
+            batch: several(&self.batch),
+            rows: several(&self.rows),
+            columns: several(&self.columns),
+            inner: several(&self.inner),
+        }
+    }
+
+    /// The product without blocks of its own.
+    #[must_use]
+    pub(super) fn untiled(&self) -> Matmul {
+        Matmul {
+            tiling: None,
+            ..self.clone()
+        }
+    }
+
     /// The form over other lengths, where indices of one value have no role.
     #[must_use]
     pub fn of_several(&self, lengths: &[usize]) -> Matmul {
@@ -58,6 +86,7 @@ impl Matmul {
             rows,
             columns,
             inner,
+            tiling: None,
         }
     }
 }
@@ -155,6 +184,7 @@ impl Factors {
             rows: vec![],
             columns: vec![],
             inner: vec![],
+            tiling: None,
         };
         for i in (0..lengths.len()).filter(|i| lengths[*i] > 1) {
             let has = |mask: u128| mask >> i & 1 == 1;
@@ -169,6 +199,29 @@ impl Factors {
         }
         Some(roles)
     }
+}
+
+/// The tilings of a kernel that is a product of matrices in this form, each with the nanoseconds that it takes one core, the cheapest one first.
+pub(crate) fn tilings_of(facts: &Facts<'_>, form: &Matmul) -> Vec<(f64, Tiling)> {
+    let factors = factors(facts.kernel, false);
+    factors.map_or(vec![], |factors| tilings(facts, &factors, form))
+}
+
+/// The ways in which the blocks of a product that is tiled were looked at, the cheapest of each: the time that it takes one core.
+pub(crate) fn blocks_looked_at(facts: &Facts<'_>, form: &Matmul) -> Vec<String> {
+    let tilings = match form.tiling {
+        Some(_) => tilings_of(facts, form),
+        None => vec![],
+    };
+    let ways = [(false, "lie in the result"), (true, "are copied to it")];
+    let text = ways.iter().filter_map(|(scattered, way)| {
+        let (cost, _) = tilings.iter().find(|(_, t)| t.scattered == *scattered)?;
+        Some(format!(
+            "blocks that {way}: about {:.0} µs of one core",
+            cost / 1e3
+        ))
+    });
+    text.collect()
 }
 
 /// Returns the role of each index of a kernel, and why matrix products are not worth it, if they are not.
@@ -189,7 +242,7 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
     let factors = factors(kernel, false);
     let factors = factors.ok_or(Reason::of("its terms are no product of two factors"))?;
     let roles = factors.roles(&facts.lengths, facts.rank());
-    let roles = roles.ok_or(Reason::of("a matrix product would repeat work"))?;
+    let mut roles = roles.ok_or(Reason::of("a matrix product would repeat work"))?;
     let count = |list: &[IndexId]| {
         let lengths = list.iter().map(|i| facts.lengths[i.0 as usize]);
         lengths.fold(1, usize::saturating_mul)
@@ -207,5 +260,38 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
     } else {
         None
     };
+    let cheapest = tilings(facts, &factors, &roles).into_iter().next();
+    roles.tiling = cheapest.map(|(_, tiling)| Box::new(tiling));
     Ok((roles, unworthy))
+}
+
+/// The tilings of a kernel in this form that are looked at, each with the nanoseconds that it takes one core, the cheapest one first.
+fn tilings(facts: &Facts<'_>, factors: &Factors, form: &Matmul) -> Vec<(f64, Tiling)> {
+    let value = facts.value();
+    let steps = |(id, _): (NodeId, u128)| {
+        // A product of several reads stands behind the nodes of the kernel.
+        let graph = &facts.kernel.graph;
+        let read = (id.0 as usize) < graph.len() && matches!(graph.node(id), Node::Read { .. });
+        read.then(|| facts.steps(id, value)).flatten()
+    };
+    let (left, right) = match form.turned {
+        true => (steps(factors.right), steps(factors.left)),
+        false => (steps(factors.left), steps(factors.right)),
+    };
+    let (mut left, mut right) = (FactorLayout::of(&left), FactorLayout::of(&right));
+    let mut roles = form.roles(&facts.lengths);
+    let swapped = roles.turns(left, &facts.lengths);
+    if swapped {
+        roles = roles.turned();
+        (left, right) = (right, left);
+    }
+    let sizes = Sizes {
+        lengths: &facts.lengths,
+        rank: facts.rank(),
+        roles: &roles,
+        left,
+        right,
+        shares: true,
+    };
+    Tiling::candidates(&sizes, swapped)
 }

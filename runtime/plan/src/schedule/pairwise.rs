@@ -118,7 +118,7 @@ pub(super) fn pairwise(facts: &Facts<'_>) -> Result<(Pairwise, Option<Reason>), 
         rows: list(meeting.rows),
         columns: list(meeting.columns),
         terms: list(meeting.terms),
-        product: product.map(|(product, _)| Box::new(product)),
+        product: product.map(|(product, _)| Box::new(product.untiled())),
     };
     Ok((pairwise, unworthy))
 }

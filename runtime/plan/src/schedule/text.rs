@@ -96,11 +96,14 @@ fn matmul_text(kernel: &Kernel, matmul: &Matmul) -> String {
     ] {
         text += &indices_text(kernel, word, indices);
     }
+    if let Some(tiling) = &matmul.tiling {
+        text += &tiling.text(kernel, [&matmul.rows, &matmul.columns, &matmul.inner]);
+    }
     text
 }
 
 /// ` rows [i, j]`, or nothing for no index.
-fn indices_text(kernel: &Kernel, word: &str, indices: &[IndexId]) -> String {
+pub(super) fn indices_text(kernel: &Kernel, word: &str, indices: &[IndexId]) -> String {
     if indices.is_empty() {
         return String::new();
     }
@@ -206,17 +209,21 @@ impl Line<'_> {
     }
 
     fn matmul(&mut self, kernel: &Kernel) -> Result<Matmul> {
-        Ok(Matmul {
+        let mut matmul = Matmul {
             turned: self.eat_word("turned"),
             batch: self.kernel_indices(kernel, "batch")?,
             rows: self.kernel_indices(kernel, "rows")?,
             columns: self.kernel_indices(kernel, "columns")?,
             inner: self.kernel_indices(kernel, "inner")?,
-        })
+            tiling: None,
+        };
+        let product = [&matmul.rows[..], &matmul.columns, &matmul.inner];
+        matmul.tiling = self.tiling(kernel, product)?;
+        Ok(matmul)
     }
 
     /// The indices behind a word, if that is next; without a word a list must be.
-    fn kernel_indices(&mut self, kernel: &Kernel, word: &str) -> Result<Vec<IndexId>> {
+    pub(super) fn kernel_indices(&mut self, kernel: &Kernel, word: &str) -> Result<Vec<IndexId>> {
         if !word.is_empty() && !self.eat_word(word) {
             return Ok(vec![]);
         }
@@ -229,7 +236,11 @@ impl Line<'_> {
         Ok(IndexId(self.reference(names, "an index of the kernel")?))
     }
 
-    fn one_of<T: Copy>(&mut self, names: &[(T, &'static str)], expected: &str) -> Result<T> {
+    pub(super) fn one_of<T: Copy>(
+        &mut self,
+        names: &[(T, &'static str)],
+        expected: &str,
+    ) -> Result<T> {
         let word = self.word()?;
         let found = names.iter().find(|(_, name)| *name == word);
         found

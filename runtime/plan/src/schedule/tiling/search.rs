@@ -1,17 +1,18 @@
-//! How a sum of products is cut into matrix products: which indices make rows, columns and inner terms of a block, what is
-//! copied beforehand, and where blocks go. The choice depends on the kernel and its sizes alone. Must not know values.
+//! The search for the cheapest tiling of a matrix product. It depends on the sizes and on how the factors lie alone.
+//!
+//! Blocks may lie in the output where its indices allow it, or be copied there; each way has a cost, and the cheapest one is taken. Must not know
+//! values.
 //!
 //! ```text
 //! out[f, e, d, c, b, a] = left[a, g, e, d] * right[c, b, f, g]
 //! scattered: rows f c b, columns e d a in blocks of 144 x 240, copied to their places; both factors packed
 //! ```
 
-use ein_plan::IndexId;
-use ein_plan::schedule::access::merged;
-use ein_plan::schedule::matmul::Matmul;
+use super::layout::{FactorHandling, FactorLayout, Layout};
+use crate::schedule::access::merged;
 
 /// Elements of a factor up to which a copy of all of it is made, if parts of it would be copied several times.
-pub(crate) const HELD: usize = 1 << 25;
+const HELD: usize = 1 << 25;
 /// Inner terms of a packed block.
 const INNER: usize = 512;
 /// Elements of a packed block.
@@ -21,37 +22,27 @@ const SIDE: usize = 256;
 /// Elements of a cache line.
 const LINE: usize = 16;
 /// Blocks that keep all threads busy.
-pub(crate) const BLOCKS: usize = 16;
+pub const BLOCKS: usize = 16;
 /// Multiplications that are worth a block of their own.
 const WORK: usize = 1 << 22;
 
 /// How the indices of more than one value meet: in the output and both factors, the output and one, both factors only.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Roles {
+pub struct Roles {
+    /// Of the output and both factors.
     pub batch: Vec<usize>,
+    /// Of the output and the left factor.
     pub rows: Vec<usize>,
+    /// Of the output and the right factor.
     pub columns: Vec<usize>,
+    /// Of both factors only.
     pub inner: Vec<usize>,
 }
 
 impl Roles {
-    /// The indices of more than one value of what was decided for the largest tuple.
-    pub(crate) fn of(form: &Matmul, lengths: &[usize]) -> Roles {
-        let several = |list: &[IndexId]| {
-            let indices = list.iter().map(|index| index.0 as usize);
-            indices.filter(|i| lengths[*i] > 1).collect()
-        };
-        Roles {
-            batch: several(&form.batch),
-            rows: several(&form.rows),
-            columns: several(&form.columns),
-            inner: several(&form.inner),
-        }
-    }
-
     /// Whether the product of the factors in the other order is cheaper: a few columns fill no vector, and many rows, which lie side by
     /// side in the left factor, fill all. The result is turned where it goes, so it has to be small beside the factors.
-    pub(crate) fn turns(&self, left: FactorLayout<'_>, lengths: &[usize]) -> bool {
+    pub fn turns(&self, left: FactorLayout<'_>, lengths: &[usize]) -> bool {
         let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
         let (rows, columns) = (count(&self.rows), count(&self.columns));
         let beside = matches!(left, FactorLayout::Strided(steps) if merged(steps, &self.rows, lengths) == Some(1));
@@ -61,49 +52,14 @@ impl Roles {
     }
 
     /// Rows for columns, and columns for rows.
-    pub(crate) fn turned(self) -> Roles {
+    #[must_use]
+    pub fn turned(self) -> Roles {
         Roles {
             rows: self.columns,
             columns: self.rows,
             ..self
         }
     }
-}
-
-/// Where a factor's elements are.
-pub(crate) enum FactorLayout<'s> {
-    /// In memory, at these steps.
-    Strided(&'s [i64]),
-    /// They are computed, or some of them.
-    Made,
-}
-
-/// What becomes of a factor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FactorHandling {
-    /// Multiplied where it is.
-    InPlace,
-    /// Copied as a whole, then multiplied there.
-    Held,
-    /// Copied block by block.
-    Packed,
-}
-
-/// How the kernel is cut.
-#[derive(Clone, Debug)]
-pub(crate) struct Layout {
-    /// The indices of a block's rows, columns and inner terms, outermost first.
-    pub rows: Vec<usize>,
-    pub columns: Vec<usize>,
-    pub inner: Vec<usize>,
-    /// Indices of the batch of which a block has several values.
-    pub many: Vec<usize>,
-    /// For each index the values in a usual block.
-    pub tile: Vec<usize>,
-    /// Whether a block is a matrix in the output; else it is copied there.
-    pub direct: bool,
-    pub left: FactorHandling,
-    pub right: FactorHandling,
 }
 
 /// The most points of a block: rows, columns and inner terms of a matrix, and matrices.
@@ -123,13 +79,19 @@ impl Block {
 }
 
 /// The sizes that a layout is chosen for.
-pub(crate) struct Sizes<'s> {
+pub struct Sizes<'s> {
+    /// Values of each index.
     pub lengths: &'s [usize],
     /// How many indices are the output's.
     pub rank: usize,
+    /// The indices of more than one value, by how they meet.
     pub roles: &'s Roles,
+    /// Where the elements of the left factor are.
     pub left: FactorLayout<'s>,
+    /// Where the elements of the right factor are.
     pub right: FactorLayout<'s>,
+    /// True if what multiplies matrices shares a large product out among threads itself.
+    pub shares: bool,
 }
 
 impl Sizes<'_> {
@@ -138,19 +100,24 @@ impl Sizes<'_> {
     }
 
     /// The cheapest layout.
-    pub(crate) fn choose(&self) -> Layout {
-        let roles = self.roles;
-        let inners = [&self.left, &self.right].map(|lie| self.ordered(lie, &roles.inner));
+    pub fn choose(&self) -> Layout {
         let mut best: Option<(f64, Layout)> = None;
-        let mut offer = |layout: Option<(f64, Layout)>| {
-            if let Some((cost, layout)) = layout
-                && best.as_ref().is_none_or(|(least, _)| cost < *least)
-            {
+        for (cost, layout) in self.candidates() {
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, layout));
             }
-        };
+        }
+        best.map(|(_, layout)| layout)
+            .expect("blocks that are copied are always possible")
+    }
+
+    /// The layouts that are looked at, each with the nanoseconds that it takes one core.
+    pub fn candidates(&self) -> Vec<(f64, Layout)> {
+        let roles = self.roles;
+        let inners = [&self.left, &self.right].map(|lie| self.ordered(lie, &roles.inner));
+        let mut all = vec![];
         for inner in &inners {
-            offer(self.direct(inner));
+            all.extend(self.direct(inner));
             // In blocks that are copied, rows and columns may come in any order.
             let rows = [roles.rows.clone(), self.ordered(&self.left, &roles.rows)];
             let columns = [
@@ -162,13 +129,21 @@ impl Sizes<'_> {
                     // A part of a group is only near in the output if it is counted in its order.
                     let whole = |at: usize, list: &[usize]| at == 0 || self.count(list) <= SIDE;
                     if whole(r, rows) && whole(c, columns) {
-                        offer(self.scattered(rows, columns, inner));
+                        all.push(self.scattered(rows, columns, inner));
                     }
                 }
             }
         }
-        best.map(|(_, layout)| layout)
-            .expect("blocks that are copied are always possible")
+        all
+    }
+
+    /// The tiles of a layout where large products are not shared out among threads.
+    pub fn apart(&self, layout: &Layout) -> Vec<usize> {
+        let apart = Sizes {
+            shares: false,
+            ..*self
+        };
+        apart.cut(layout.clone()).tile
     }
 
     /// Indices in the order in which a factor's own steps fall.
@@ -222,12 +197,7 @@ impl Sizes<'_> {
     }
 
     /// Blocks that are copied to their places.
-    fn scattered(
-        &self,
-        rows: &[usize],
-        columns: &[usize],
-        inner: &[usize],
-    ) -> Option<(f64, Layout)> {
+    fn scattered(&self, rows: &[usize], columns: &[usize], inner: &[usize]) -> (f64, Layout) {
         let last = self.output().last().copied();
         let many = last.filter(|i| self.roles.batch.contains(i));
         let layout = self.cut(Layout {
@@ -240,7 +210,7 @@ impl Sizes<'_> {
             left: FactorHandling::InPlace,
             right: FactorHandling::InPlace,
         });
-        Some((self.cost(&layout), layout))
+        (self.cost(&layout), layout)
     }
 
     /// Chooses tiles and what becomes of the factors.
@@ -279,10 +249,11 @@ impl Sizes<'_> {
         let size = self.count(own) * self.count(&self.roles.inner) * self.count(&self.roles.batch);
         let blocks = |i: &usize| self.lengths[*i].div_ceil(layout.tile[*i]);
         let visits = || other.iter().map(blocks).product::<usize>();
-        if self.stands(layout, left) {
+        let steps = if left { &self.left } else { &self.right };
+        if layout.stands(steps, left) {
             FactorHandling::InPlace
         } else if size <= HELD && (visits() > 1 || self.sparse(layout, left)) {
-            FactorHandling::Held
+            FactorHandling::Copied
         } else {
             FactorHandling::Packed
         }
@@ -329,9 +300,8 @@ impl Sizes<'_> {
     /// Cuts blocks so that all threads have some.
     fn cut_in_place(&self, layout: &mut Layout, mut block: Block) {
         let (m, n) = (self.count(&layout.rows), self.count(&layout.columns));
-        // The gemm crate shares a large product out among threads itself, but not one with a vector, nor does a
-        // system's library here.
-        let shares = m > 1 && n > 1 && crate::blas::loaded().is_none();
+        // A product with a vector is shared out by nobody.
+        let shares = m > 1 && n > 1 && self.shares;
         // Lines of a matrix that a vector is added up of are long enough for the memory's own reading ahead.
         let along = match (&self.right, layout.right) {
             (FactorLayout::Strided(steps), FactorHandling::InPlace) if m == 1 => {
@@ -374,24 +344,6 @@ impl Sizes<'_> {
         (0..self.rank).map(along).product()
     }
 
-    /// Whether a factor's blocks are matrices where they are, with neighbours along one side.
-    fn stands(&self, layout: &Layout, left: bool) -> bool {
-        let (lie, own) = if left {
-            (&self.left, &layout.rows)
-        } else {
-            (&self.right, &layout.columns)
-        };
-        let FactorLayout::Strided(steps) = lie else {
-            return false;
-        };
-        let merge = |list: &[usize]| merged(steps, list, &layout.tile);
-        let (Some(own), Some(inner)) = (merge(own), merge(&layout.inner)) else {
-            return false;
-        };
-        let single = |list: &[usize]| list.iter().all(|i| layout.tile[*i] == 1);
-        own == 1 || inner == 1 || single(&layout.inner)
-    }
-
     /// Whether a block of a factor would use a small part of each of its cache lines.
     fn sparse(&self, layout: &Layout, left: bool) -> bool {
         let roles = self.roles;
@@ -427,7 +379,7 @@ impl Sizes<'_> {
             layout.right
         } {
             FactorHandling::InPlace => 0.0,
-            FactorHandling::Held => size * 0.6,
+            FactorHandling::Copied => size * 0.6,
             FactorHandling::Packed if self.sparse(layout, left) => size * visits * 4.0,
             FactorHandling::Packed => size * visits * 0.5,
         };
