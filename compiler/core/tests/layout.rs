@@ -210,7 +210,6 @@ fn product(
     statement: &[StatementRole],
     rests: [&[TensorRole]; 3],
 ) -> String {
-    let program = matmul(i, k, j);
     let layout = Layout {
         mesh: Mesh {
             axes: axes.to_vec(),
@@ -218,10 +217,15 @@ fn product(
         statements: vec![vec![], vec![], statement.to_vec()],
         rests: rests.map(<[TensorRole]>::to_vec).to_vec(),
     };
-    let (placed, plan) = placed(&program, &layout, sites, false);
+    carried_out(&matmul(i, k, j), &layout, sites)
+}
+
+/// Of a program laid out so: what it moves, and the steps after the sources.
+fn carried_out(program: &Program, layout: &Layout, sites: u32) -> String {
+    let (placed, plan) = placed(program, layout, sites, false);
     check_statements(&placed.ia, &plan);
-    let found = ia::interpret::interpret(&placed.ia, &inputs(&program));
-    same(&by_definition(&program), &given(found), "IA");
+    let found = ia::interpret::interpret(&placed.ia, &inputs(program));
+    same(&by_definition(program), &given(found), "IA");
     let cost = cost::of_plan(&placed.ia, &plan, &cost::Machine { sites });
     let mut text = format!(
         "transfer {}, received at most {}, flops {}\n",
@@ -340,6 +344,34 @@ B.by.k.all: {k: 12/2, j: 6/2} f32[k, j] @ GRID(k, *) = broadcast
 C.partial: {j: 6/2, k: 12/2} f32[4, j] @ GRID(k, *) = join
 C.partial.by.j.all: {j: 6/2, k: 12/2} f32[4, j] @ GRID(j, *) = shuffle
 C: {j: 6/2} f32[4, j] @ GRID(j, *) = aggregate
+"
+    );
+}
+
+#[test]
+fn what_is_made_at_one_site_is_cut_before_it_moves() {
+    let text = "input A: f64[8, 8] = unbound\nB: f64[8, 8] = [i: 8, j: 8] inv(A[:1, :2], i, j)\n\
+        C: f64[8, 8] = [i: 8, j: 8] B[i, j] * B[i, j]\noutput C";
+    let program = einc_core::einsum::parse::parse(text).unwrap();
+    let layout = Layout {
+        mesh: Mesh { axes: vec![2, 2] },
+        statements: vec![
+            vec![],
+            vec![StatementRole::First; 2],
+            vec![index(0), index(1)],
+        ],
+        rests: vec![vec![ONE, ONE], vec![cut(0), cut(1)], vec![cut(0), cut(1)]],
+    };
+    // Each element goes to one site, not each half of the rows to two.
+    assert_eq!(
+        carried_out(&program, &layout, 4),
+        "\
+transfer 64, received at most 16, flops 1040
+B.given: {} f64[8, 8] @ GRID(., .) = join
+B.cut: {i: 8/2} f64[i, 8] @ GRID(., .) = tile
+B: {i: 8/2, j: 8/2@y} f64[i, j] @ GRID(., .) = tile
+B.by.i.j: {i: 8/2, j: 8/2@y} f64[i, j] @ GRID(i, j) = shuffle
+C: {i: 8/2, j: 8/2@y} f64[i, j] @ GRID(i, j) = join
 "
     );
 }

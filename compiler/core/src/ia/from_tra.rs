@@ -94,8 +94,14 @@ pub fn placed(program: &tra::Program, sites: u32, places: &Places) -> Result<Pro
     translation.moves(left)?;
     let mut outputs = vec![];
     for output in &program.outputs {
+        // What takes a param's place has to be where that rests.
+        let rests = output.replaces.is_some();
+        let base = translation.bases[output.relation.0 as usize].filter(|_| rests);
         outputs.push(tra::Output {
-            relation: translation.realize(output.relation, &Required::Any)?,
+            relation: match base {
+                Some(base) => base,
+                None => translation.realize(output.relation, &Required::Any)?,
+            },
             ..output.clone()
         });
     }
@@ -321,9 +327,9 @@ impl Translation<'_> {
             }
         }
         let relation = self.program.relation(id);
-        let own = self.own_placement(id);
+        let own = self.first_placement(id);
         let wanted = match required {
-            Required::Any => own.clone(),
+            Required::Any => self.own_placement(id),
             Required::At(placement) => placement.clone(),
         };
         let made = self.make_cost(id, &wanted);
@@ -428,10 +434,20 @@ impl Translation<'_> {
         if let Some(rest) = self.places.rests.get(&id) {
             return rest.clone();
         }
+        self.first_placement(id)
+    }
+
+    /// Where a relation is made, wherever it is to rest: a source is read there, a re-arrangement is made where its input is.
+    fn first_placement(&self, id: RelationId) -> Placement {
         if let Some(version) = self.versions[id.0 as usize].first() {
             return self.relations[version.0 as usize].kind.placement.clone();
         }
         let relation = self.program.relation(id);
+        if let (tra::Operation::Source { .. }, Some(rest)) =
+            (&relation.operation, self.places.rests.get(&id))
+        {
+            return rest.clone();
+        }
         let keys = &relation.kind.keys;
         let inputs = relation.operation.inputs();
         let windows = matches!(relation.operation, tra::Operation::Window { .. });
@@ -465,7 +481,7 @@ impl Translation<'_> {
     fn based(&mut self, id: RelationId) -> Result<RelationId, String> {
         match self.base(id) {
             Some(base) => Ok(base),
-            None => self.make(id, self.own_placement(id)),
+            None => self.make(id, self.first_placement(id)),
         }
     }
 
