@@ -173,6 +173,35 @@ impl<'a> Workspace<'a> {
         self.numbered(at, Rc::new(list))
     }
 
+    /// By variable and value: the class of values that differ in the order of axes of equal counts; none where no two axes are
+    /// equal.
+    pub fn turned(&self, domains: &[Domain]) -> Option<Vec<Vec<usize>>> {
+        let counts = self.cost_table.counts;
+        let groups: Vec<Vec<usize>> = (0..AXES)
+            .map(|axis| {
+                let equal = (axis..AXES).filter(|other| counts[*other] == counts[axis]);
+                equal.collect()
+            })
+            .filter(|group: &Vec<usize>| group.len() > 1 && counts[group[0]] > 1)
+            .collect();
+        if groups.is_empty() {
+            return None;
+        }
+        let mut made: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
+        let classes = domains.iter().map(|domain| {
+            let classes = made.entry(domain.number()).or_insert_with(|| match domain {
+                Domain::Runs(list, _) => {
+                    distinct(list.iter().map(|choice| sorted(choice.run, &groups))).0
+                }
+                Domain::Places(list, _) => {
+                    distinct(list.iter().map(|place| sorted(*place, &groups))).0
+                }
+            });
+            classes.clone()
+        });
+        Some(classes.collect())
+    }
+
     /// A list of runs of a statement as a domain.
     pub fn numbered(&mut self, at: usize, list: Rc<Vec<Choice>>) -> Domain {
         let key: Vec<Run> = list.iter().map(|choice| choice.run).collect();
@@ -445,6 +474,18 @@ impl<'a> Workspace<'a> {
         }
         prices
     }
+}
+
+/// Roles with those of each group of axes in ascending order.
+fn sorted<T: Ord + Copy>(mut roles: [T; AXES], groups: &[Vec<usize>]) -> [T; AXES] {
+    for group in groups {
+        let mut own: Vec<T> = group.iter().map(|axis| roles[*axis]).collect();
+        own.sort_unstable();
+        for (axis, role) in group.iter().zip(own) {
+            roles[*axis] = role;
+        }
+    }
+    roles
 }
 
 /// The least sum of entries at the same place. Four minima side by side, as a vector unit takes them.

@@ -1,105 +1,213 @@
-//! Lower bounds for every value of every variable of a network, by passing prices along its tables.
+//! Lower bounds for every value of every variable of a network, and good choices, by passing prices along its tables.
 //!
 //! Sequential tree-reweighted message passing (Kolmogorov 2006): each variable in turn collects what its tables
 //! force it to pay, and hands a share of it on. The bound rises towards that of the linear relaxation, which for
-//! placements is nearly always the optimum. A value whose bound exceeds the price of some plan is in no better plan:
-//! what is left is small enough to be solved exactly. Must not know what the variables stand for.
+//! placements is nearly always the optimum. On the way each variable takes the value that is cheapest beside those taken
+//! before it, which makes a choice. A value whose bound exceeds the price of some choice is in no better one: it is left
+//! out of what follows, which so becomes cheaper pass by pass. Where values come in classes that cost nearly the same, such as what
+//! differs in the order of equal axes, the classes are bounded first, each at the least price of its values. Must not know what the variables stand for.
 //!
 //! ```text
-//! bound 6.48e7; values of `run C` below 6.49e7: 3 of 27
+//! bound 6.48e7, a choice of 6.49e7; values of `run C` below it: 3 of 27
 //! ```
 
-use super::network::{Eliminated, Network, Prices, Table};
+use super::network::{Eliminated, Network, Prices, Solution, Table};
+use super::passing::Passing;
 use rustc_hash::FxHashMap;
-use std::rc::Rc;
 
-/// Bounds of a network.
-#[derive(Clone, Debug)]
-pub struct Bounds {
-    /// No choice is below this.
-    pub least: f64,
-    /// By variable and value: no choice with this value is below this.
-    pub by_value: Vec<Vec<f64>>,
+/// The part of the entries of all tables that has to become free for values to be left out.
+const LEAST_FREED: f64 = 0.3;
+
+/// Sweeps in which the values of a choice are changed one by one.
+const SWEEPS: usize = 3;
+
+/// A network with bounds for the values that are still in it.
+pub struct Bounding {
+    /// By variable: how many values it was given.
+    sizes: Vec<usize>,
+    /// The network of the values that are left.
+    current: Network,
+    /// By variable: the values that are left, as the given network numbers them.
+    kept: Vec<Vec<usize>>,
+    passing: Passing,
+    least: f64,
+    best: Option<Solution>,
     /// Sums compared.
     pub operations: f64,
 }
 
-/// Passes over all variables.
-const MOST_PASSES: usize = 120;
-
-/// Passes after which too little gain ends them.
-const PATIENCE: usize = 8;
-
-/// The least part of the bound that a pass has to add to it.
-const LEAST_GAIN: f64 = 1e-7;
-
-/// A table between two variables without its repetitions: values whose rows are equal are one class.
-struct Distinct {
-    /// By end and value: its class.
-    classes: [Vec<usize>; 2],
-    /// Prices of classes, with those of the first variable slowest, and of the second slowest.
-    prices: [Vec<f64>; 2],
-    /// The least entry.
-    least: f64,
-}
-
-/// A table between two variables, and what has been handed to each.
-struct Edge {
-    ends: [usize; 2],
-    table: Rc<Distinct>,
-    /// The amounts that each end has taken out of the table (negative: put in), by its value.
-    taken: [Vec<f64>; 2],
-    /// The least entry of the table as it is now.
-    least: f64,
-}
-
-/// Bounds of a network whose tables speak of at most two variables each. `price`: a price that some choice has; what
-/// is above it several times counts as forbidden. Stops early when the deadline passes, or when no choice is left up to `enough`.
-pub fn bounds(network: &Network, price: f64, enough: f64, deadline: &dyn Fn() -> bool) -> Bounds {
-    let forbidden = (price * 16.0).max(1.0);
-    let mut passing = Passing::new(network, forbidden);
-    let mut best = f64::NEG_INFINITY;
-    let mut stale = 0;
-    let tables = passing.edges.iter();
-    let entries: f64 = tables.map(|edge| edge.table.prices[0].len() as f64).sum();
-    let mut operations = 0.0;
-    for _ in 0..MOST_PASSES / 2 {
-        if deadline() {
-            break;
-        }
-        // Each pass looks at each table from both ends.
-        operations += 4.0 * entries;
-        passing.pass(true);
-        let least = passing.pass(false);
-        if least <= best + LEAST_GAIN * best.abs() {
-            stale += 1;
-        } else {
-            stale = 0;
-        }
-        best = best.max(least);
-        if stale >= PATIENCE || best > enough {
-            break;
+impl Bounding {
+    /// Bounds of a network whose tables speak of at most two variables each. `price`: a price that some choice has;
+    /// what is above it several times counts as forbidden.
+    pub fn new(network: &Network, price: f64) -> Bounding {
+        Bounding {
+            sizes: network.domains.clone(),
+            current: network.clone(),
+            kept: network.domains.iter().map(|n| (0..*n).collect()).collect(),
+            passing: Passing::new(network, (price * 16.0).max(1.0)),
+            least: f64::NEG_INFINITY,
+            best: None,
+            operations: 0.0,
         }
     }
-    Bounds {
-        least: best,
-        by_value: passing.by_value,
-        operations,
-    }
-}
 
-impl Bounds {
-    /// The values of each variable whose bound is at most `price`; at least one each.
+    /// Bounds of the values of classes, by variable and value, at once: of a network whose values are the classes. A choice of
+    /// classes is no choice.
+    pub fn of_classes(
+        network: &Network,
+        classes: &[Vec<usize>],
+        price: f64,
+        eliminated: &mut Eliminated,
+    ) -> Bounding {
+        Bounding::new(&quotient(network, classes, eliminated), price)
+    }
+
+    /// From bounds of classes to bounds of the network's own values, of which those stay that are in a class up to `limit`.
+    pub fn refined(
+        &self,
+        network: &Network,
+        classes: &[Vec<usize>],
+        limit: f64,
+        eliminated: &mut Eliminated,
+    ) -> Bounding {
+        let (kept, from): (Vec<Vec<usize>>, Vec<Vec<usize>>) = self
+            .members(classes, limit)
+            .map(|members| members.into_iter().unzip())
+            .unzip();
+        let current = restricted(network, &kept, eliminated);
+        Bounding {
+            sizes: network.domains.clone(),
+            passing: self.passing.carried(&current, &from),
+            current,
+            kept,
+            least: self.least,
+            best: None,
+            operations: self.operations,
+        }
+    }
+
+    /// By variable: the values that are in a class up to `limit`, each with its class as it is numbered now.
+    fn members<'a>(
+        &'a self,
+        classes: &'a [Vec<usize>],
+        limit: f64,
+    ) -> impl Iterator<Item = Vec<(usize, usize)>> + 'a {
+        let below = self.below(limit);
+        below.into_iter().enumerate().map(move |(x, below)| {
+            let mut place = vec![None; self.sizes[x]];
+            for at in below {
+                place[self.kept[x][at]] = Some(at);
+            }
+            let values = classes[x].iter().enumerate();
+            values
+                .filter_map(|(value, class)| Some((value, place[*class]?)))
+                .collect()
+        })
+    }
+
+    /// How many values of each variable are in a class up to `limit`.
+    pub fn counted(&self, classes: &[Vec<usize>], limit: f64) -> Vec<usize> {
+        self.members(classes, limit)
+            .map(|members| members.len())
+            .collect()
+    }
+
+    /// No choice of the values that are left is below this. It is a sum of many rounded parts.
+    pub fn least(&self) -> f64 {
+        self.least
+    }
+
+    /// The best choice that was met.
+    pub fn best(&self) -> Option<&Solution> {
+        self.best.as_ref()
+    }
+
+    /// The network of the values that are left.
+    pub fn current(&self) -> &Network {
+        &self.current
+    }
+
+    /// By variable and value, as the given network numbers them: no choice with this value is below this; infinite for
+    /// values that were left out.
+    pub fn by_value(&self) -> Vec<Vec<f64>> {
+        let mut all: Vec<Vec<f64>> = self.sizes.iter().map(|n| vec![f64::INFINITY; *n]).collect();
+        for ((all, kept), bounds) in all.iter_mut().zip(&self.kept).zip(&self.passing.by_value) {
+            for (value, bound) in kept.iter().zip(bounds) {
+                all[*value] = *bound;
+            }
+        }
+        all
+    }
+
+    /// Sums compared on a trip: each pass looks at each table from both ends.
+    pub fn effort(&self) -> f64 {
+        4.0 * self.passing.entries()
+    }
+
+    /// Passes over all variables, there and back.
+    pub fn trip(&mut self) {
+        self.operations += self.effort();
+        let mut choice = vec![0; self.current.domains.len()];
+        self.passing.pass(true, &mut choice);
+        self.passing.improve(&mut choice, SWEEPS);
+        let value = self.current.price(&choice);
+        if value.is_finite() && self.best.as_ref().is_none_or(|best| value < best.value) {
+            self.best = Some(self.given(Solution { value, choice }));
+        }
+        let least = self.passing.pass(false, &mut []);
+        self.least = self.least.max(least);
+    }
+
+    /// A choice of the values that are left, as one of the given network.
+    pub fn given(&self, solution: Solution) -> Solution {
+        let values = solution.choice.iter().zip(&self.kept);
+        Solution {
+            value: solution.value,
+            choice: values.map(|(at, kept)| kept[*at]).collect(),
+        }
+    }
+
+    /// Leaves out the values that no choice up to `limit` has, if that makes enough tables smaller; returns whether it did.
+    pub fn shrink(&mut self, limit: f64, eliminated: &mut Eliminated) -> bool {
+        let kept = self.below(limit);
+        let entries = |size: &dyn Fn(usize) -> usize| -> f64 {
+            let tables = self.current.tables.iter();
+            let sizes = tables.map(|table| {
+                table
+                    .variables
+                    .iter()
+                    .map(|x| size(*x) as f64)
+                    .product::<f64>()
+            });
+            sizes.sum()
+        };
+        if entries(&|x| kept[x].len()) > (1.0 - LEAST_FREED) * entries(&|x| self.current.domains[x])
+        {
+            return false;
+        }
+        self.current = restricted(&self.current, &kept, eliminated);
+        self.passing = self.passing.carried(&self.current, &kept);
+        for (all, kept) in self.kept.iter_mut().zip(&kept) {
+            *all = kept.iter().map(|at| all[*at]).collect();
+        }
+        true
+    }
+
+    /// The values of each variable, of those that are left, whose bound is at most `price`; at least one each.
     pub fn below(&self, price: f64) -> Vec<Vec<usize>> {
+        let price = price + price.abs() * 1e-9;
         let kept = |bounds: &Vec<f64>| -> Vec<usize> {
-            let least = bounds.iter().copied().fold(f64::INFINITY, f64::min);
-            let limit = price.max(least);
+            let limit = price.max(least(bounds));
             (0..bounds.len())
                 .filter(|at| bounds[*at] <= limit)
                 .collect()
         };
-        self.by_value.iter().map(kept).collect()
+        self.passing.by_value.iter().map(kept).collect()
     }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 /// The network in which each variable has only these values, in their order.
@@ -112,8 +220,11 @@ pub fn restricted(network: &Network, kept: &[Vec<usize>], eliminated: &mut Elimi
             .iter()
             .map(|x| kept[*x].as_slice())
             .collect();
-        let mut sizes = table.variables.iter().map(|x| network.domains[*x]);
-        if lists.iter().all(|list| Some(list.len()) == sizes.next()) {
+        let all = table.variables.iter().zip(&lists);
+        if all
+            .into_iter()
+            .all(|(x, list)| list.len() == network.domains[*x])
+        {
             tables.push(table.clone());
             continue;
         }
@@ -141,170 +252,36 @@ pub fn restricted(network: &Network, kept: &[Vec<usize>], eliminated: &mut Elimi
     }
 }
 
-struct Passing {
-    /// The cost of each value by itself, less the amounts that were handed on.
-    own: Vec<Vec<f64>>,
-    edges: Vec<Edge>,
-    /// By variable: its tables, and which end of each it is.
-    around: Vec<Vec<(usize, usize)>>,
-    by_value: Vec<Vec<f64>>,
-    /// Prices of tables of no variable.
-    constant: f64,
-}
-
-impl Passing {
-    fn new(network: &Network, forbidden: f64) -> Passing {
-        let mut passing = Passing {
-            own: network.domains.iter().map(|n| vec![0.0; *n]).collect(),
-            edges: vec![],
-            around: vec![vec![]; network.domains.len()],
-            by_value: network
-                .domains
-                .iter()
-                .map(|n| vec![f64::NEG_INFINITY; *n])
-                .collect(),
-            constant: 0.0,
-        };
-        let mut distinct: FxHashMap<u64, Rc<Distinct>> = FxHashMap::default();
-        for table in &network.tables {
-            let values = table.prices.values.iter().map(|price| price.min(forbidden));
-            match table.variables.as_slice() {
-                [x, y] => {
-                    let (rows, columns) = (network.domains[*x], network.domains[*y]);
-                    let table = distinct.entry(table.prices.number).or_insert_with(|| {
-                        let values: Vec<f64> = values.collect();
-                        Rc::new(Distinct::new(&values, rows, columns))
-                    });
-                    let number = passing.edges.len();
-                    passing.around[*x].push((number, 0));
-                    passing.around[*y].push((number, 1));
-                    passing.edges.push(Edge {
-                        ends: [*x, *y],
-                        table: table.clone(),
-                        taken: [vec![0.0; rows], vec![0.0; columns]],
-                        least: table.least,
-                    });
-                }
-                [x] => passing.own[*x]
-                    .iter_mut()
-                    .zip(values)
-                    .for_each(|(own, v)| *own += v),
-                _ => passing.constant += values.sum::<f64>(),
+/// The network of classes of values, each with the least prices of its values.
+fn quotient(network: &Network, classes: &[Vec<usize>], eliminated: &mut Eliminated) -> Network {
+    let count = |x: usize| classes[x].iter().max().map_or(0, |most| most + 1);
+    let domains: Vec<usize> = (0..classes.len()).map(count).collect();
+    let mut made: FxHashMap<(u64, Vec<&[usize]>), Prices> = FxHashMap::default();
+    let mut tables = vec![];
+    for table in &network.tables {
+        let lists = table.variables.iter().map(|x| classes[*x].as_slice());
+        let lists: Vec<&[usize]> = lists.collect();
+        let key = (table.prices.number, lists.clone());
+        let prices = made.entry(key).or_insert_with(|| {
+            let mut places = vec![0usize];
+            for (x, list) in table.variables.iter().zip(&lists) {
+                let size = domains[*x];
+                let wider = places
+                    .iter()
+                    .flat_map(|at| list.iter().map(move |class| at * size + class));
+                places = wider.collect();
             }
-        }
-        passing
-    }
-
-    /// Visits every variable, in order or backwards; the bound afterwards.
-    fn pass(&mut self, forward: bool) -> f64 {
-        let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
-        let count = self.own.len();
-        let mut bound: f64 = self.constant
-            + self.own.iter().map(|own| least(own)).sum::<f64>()
-            + self.edges.iter().map(|edge| edge.least).sum::<f64>();
-        let mut highest = bound;
-        for step in 0..count {
-            let x = if forward { step } else { count - 1 - step };
-            let before = least(&self.own[x]);
-            let mut own = std::mem::take(&mut self.own[x]);
-            let mut spread = [0usize; 2];
-            for (edge, end) in &self.around[x] {
-                let edge = &mut self.edges[*edge];
-                bound -= edge.least;
-                edge.collect(*end, &mut own);
-                edge.least = 0.0;
-                let other = edge.ends[1 - end];
-                spread[usize::from((other > x) == forward)] += 1;
+            let sizes = table.variables.iter().map(|x| domains[*x]);
+            let mut least = vec![f64::INFINITY; sizes.product()];
+            for (place, price) in places.into_iter().zip(table.prices.values.iter()) {
+                least[place] = least[place].min(*price);
             }
-            let now = least(&own);
-            bound += now - before;
-            highest = highest.max(bound);
-            for (known, price) in self.by_value[x].iter_mut().zip(&own) {
-                *known = known.max(bound - now + price);
-            }
-            let share = 1.0 / spread[0].max(spread[1]).max(1) as f64;
-            for (edge, end) in &self.around[x] {
-                let edge = &mut self.edges[*edge];
-                if (edge.ends[1 - end] > x) != forward {
-                    continue;
-                }
-                for (taken, price) in edge.taken[*end].iter_mut().zip(&own) {
-                    *taken -= share * price;
-                }
-                edge.least = share * now;
-            }
-            // What is handed on leaves; the bound is as it was, since every share has the same least value.
-            let kept = 1.0 - share * spread[1] as f64;
-            own.iter_mut().for_each(|price| *price *= kept);
-            self.own[x] = own;
-        }
-        highest
-    }
-}
-
-impl Distinct {
-    /// Of a table in row-major order.
-    fn new(values: &[f64], rows: usize, columns: usize) -> Distinct {
-        let (of_row, first_rows) = classes(rows, |row| {
-            let row = &values[row * columns..(row + 1) * columns];
-            row.iter().map(|price| price.to_bits()).collect()
+            eliminated.number(least)
         });
-        let (of_column, first_columns) = classes(columns, |column| {
-            let prices = first_rows.iter().map(|row| values[row * columns + column]);
-            prices.map(f64::to_bits).collect()
+        tables.push(Table {
+            variables: table.variables.clone(),
+            prices: prices.clone(),
         });
-        let at = |row: usize, column: usize| values[row * columns + column];
-        let straight = first_rows
-            .iter()
-            .flat_map(|row| first_columns.iter().map(move |column| at(*row, *column)));
-        let straight: Vec<f64> = straight.collect();
-        let turned = first_columns
-            .iter()
-            .flat_map(|column| first_rows.iter().map(move |row| at(*row, *column)));
-        Distinct {
-            least: straight.iter().copied().fold(f64::INFINITY, f64::min),
-            prices: [straight, turned.collect()],
-            classes: [of_row, of_column],
-        }
     }
-}
-
-/// By value: which class it is in; by class: its first value. `of` is what values of one class share.
-fn classes(count: usize, of: impl Fn(usize) -> Vec<u64>) -> (Vec<usize>, Vec<usize>) {
-    let mut known: FxHashMap<Vec<u64>, usize> = FxHashMap::default();
-    let mut first = vec![];
-    let numbers = (0..count).map(|value| {
-        *known.entry(of(value)).or_insert_with(|| {
-            first.push(value);
-            first.len() - 1
-        })
-    });
-    (numbers.collect(), first)
-}
-
-impl Edge {
-    /// Takes out of the table what every value of one end pays at least, and adds it to `own`.
-    fn collect(&mut self, end: usize, own: &mut [f64]) {
-        let turned = &self.table.prices[1 - end];
-        let mine = &self.table.classes[end];
-        let others = &self.table.classes[1 - end];
-        let count = mine.iter().max().map_or(0, |most| most + 1);
-        // Of values with the same prices only the one that has taken most can be the cheapest.
-        let mut most = vec![f64::NEG_INFINITY; turned.len() / count.max(1)];
-        for (class, taken) in others.iter().zip(&self.taken[1 - end]) {
-            most[*class] = most[*class].max(*taken);
-        }
-        let mut least = vec![f64::INFINITY; count];
-        // Rows of the other end's classes, so that the inner loop runs over this end's.
-        for (row, taken) in turned.chunks_exact(count.max(1)).zip(most) {
-            for (least, price) in least.iter_mut().zip(row) {
-                let price = price - taken;
-                *least = if price < *least { price } else { *least };
-            }
-        }
-        for ((own, taken), class) in own.iter_mut().zip(&mut self.taken[end]).zip(mine) {
-            *own += least[*class] - *taken;
-            *taken = least[*class];
-        }
-    }
+    Network { domains, tables }
 }

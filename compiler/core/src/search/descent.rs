@@ -237,10 +237,11 @@ fn solve(
     let network = space.network(domains);
     let eliminated = &mut space.eliminated;
     let infinite = f64::INFINITY;
-    let solved = narrow::solve(&network, cap, scale, infinite, eliminated, deadline);
+    let solved = narrow::solve(&network, None, cap, scale, infinite, eliminated, deadline);
     space.eliminated.forget();
     let solution = solved
         .solution
+        .or(solved.met)
         .filter(|solution| solution.value.is_finite())?;
     let values = domains
         .iter()

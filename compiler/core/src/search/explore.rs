@@ -32,6 +32,8 @@ pub(super) const BUDGET: f64 = 2e10;
 
 /// Times that the price of load or of memory is raised before a mesh is given up.
 const MOST_RAISES: usize = 10;
+/// A plan that is above what none is below by no more than this part of its price is taken as it is.
+const HARDLY: f64 = 1e-3;
 
 /// A mesh's plan.
 #[derive(Clone)]
@@ -262,9 +264,16 @@ impl Search<'_> {
             return looked;
         }
         let (bound, mut why) = (exact.bound, exact.why);
-        let runs = match exact.runs {
-            Some(runs) => runs,
-            None => {
+        let met = exact.met;
+        // A choice that is hardly above what none is below needs no other beside it.
+        let enough = |met: &Met| met.value - exact.enough <= HARDLY * met.value.abs();
+        let runs = match (exact.runs, met) {
+            (Some(runs), _) => runs,
+            (None, Some(met)) if enough(&met) => {
+                why.get_or_insert("too many operations".to_string());
+                met.runs
+            }
+            (None, met) => {
                 space.eliminated.budget = f64::INFINITY;
                 let thorough = how == How::Exact;
                 let cap = options.table_cap.min(1 << 22);
@@ -275,11 +284,13 @@ impl Search<'_> {
                 let descended = descend(
                     &mut space, &domains, &allowed, cap, scale, thorough, deadline,
                 );
-                let Some(found) = descended else {
-                    return Looked::Nothing;
-                };
                 why.get_or_insert("found by descent".to_string());
-                found.runs
+                match (descended, met) {
+                    (Some(found), Some(met)) if met.value < found.value => met.runs,
+                    (Some(found), _) => found.runs,
+                    (None, Some(met)) => met.runs,
+                    (None, None) => return Looked::Nothing,
+                }
             }
         };
         self.report.operations += space.eliminated.operations;
@@ -311,6 +322,7 @@ impl Search<'_> {
     ) -> Exact {
         let (problem, options) = (self.problem, self.options);
         let network = space.network(domains);
+        let classes = space.turned(domains);
         // A price of load or memory makes values of other plans incomparable.
         let comparable = weights == self.weights;
         let ceiling = if comparable {
@@ -323,6 +335,7 @@ impl Search<'_> {
             .min(most(problem, options.sites, &options.objective));
         let solved = narrow::solve(
             &network,
+            classes.as_deref(),
             options.table_cap,
             scale + decisive(&weights),
             ceiling,
@@ -333,6 +346,11 @@ impl Search<'_> {
             .solution
             .filter(|solution| solution.value.is_finite());
         let runs = found.map(|solution| chosen(&self.model, domains, &solution.choice));
+        let met = solved.met.map(|met| Met {
+            runs: chosen(&self.model, domains, &met.choice),
+            value: met.value,
+        });
+        let enough = solved.bound;
         // What decides between equals is in the bound, and must not be in a bound of prices.
         let mut bound = (solved.bound - decisive(&weights)).max(0.0);
         let no_plan = (solved.proved && runs.is_none()).then(|| {
@@ -354,6 +372,8 @@ impl Search<'_> {
         }
         Exact {
             runs,
+            met,
+            enough,
             bound,
             why,
             no_plan,
@@ -367,6 +387,10 @@ impl Search<'_> {
 struct Exact {
     /// The runs of the best plan that was found.
     runs: Option<Vec<Option<Choice>>>,
+    /// The best plan that was met where none was proved.
+    met: Option<Met>,
+    /// What no choice of the network is below.
+    enough: f64,
     /// A lower bound on the price of all plans; infinite if the plan is proved to be the best.
     bound: f64,
     /// Why the plan is not proved to be the best.
@@ -375,6 +399,13 @@ struct Exact {
     no_plan: Option<Looked>,
     /// Entries of the largest table.
     largest_table: f64,
+}
+
+/// A plan as a choice of the network.
+struct Met {
+    runs: Vec<Option<Choice>>,
+    /// The network's price of it.
+    value: f64,
 }
 
 /// How a mesh is looked at.

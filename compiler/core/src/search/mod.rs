@@ -25,6 +25,7 @@ pub mod named;
 pub mod narrow;
 pub mod network;
 pub mod options;
+mod passing;
 pub mod price;
 pub mod problem;
 pub mod product;

@@ -1,14 +1,15 @@
 //! The exact solution of a network that is too large to eliminate as it is: bounds first, then what they leave.
 //!
-//! A guess of the optimum slightly above the bound leaves few values; if their best choice is no dearer than the
-//! guess, it is the optimum, since every choice up to the guess was left. Otherwise it is the next guess's ceiling.
-//! Must not know what the variables stand for.
+//! Values whose bound is above the price of a choice are left out, again and again, until what is left is small enough.
+//! Where that does not happen, the optimum is guessed to be slightly above the bound, which leaves few values; if their best
+//! choice is no dearer than the guess, it is the optimum, since every choice up to the guess was left. Otherwise it is the
+//! next guess's ceiling. Must not know what the variables stand for.
 //!
 //! ```text
 //! 1105 variables: bound 2.05e8, guess 2.0500001e8 leaves 1 to 4 values each, solved: 2.05e8, the optimum
 //! ```
 
-use super::bounds::{Bounds, bounds, restricted};
+use super::bounds::{Bounding, restricted};
 use super::network::{Eliminated, Network, Solution, Stop};
 
 /// Operations up to which a network is eliminated as it is.
@@ -17,11 +18,32 @@ const SMALL: f64 = 2e7;
 /// How far above the bound the optimum is guessed to be, as parts of the bound.
 const GUESSES: [f64; 7] = [1e-7, 1e-5, 1e-3, 0.01, 0.03, 0.1, 0.3];
 
+/// Times that prices are passed there and back.
+const MOST_TRIPS: usize = 60;
+
+/// As many trips may be spent on solving what is left instead.
+const TRIPS_WORTH: f64 = 6.0;
+
+/// Trips after which too little gain ends them.
+const PATIENCE: usize = 8;
+
+/// The least part of the bound that a trip has to add to it.
+const LEAST_GAIN: f64 = 1e-7;
+
+/// The least part of what is between the bound and the best choice that a trip has to add to the bound, where values are left out
+/// on the way.
+const LEAST_CLOSED: f64 = 0.01;
+
+/// Operations up to which the bound is raised once more where guesses did not lead to a proof.
+const AGAIN: f64 = 1e9;
+
 /// The bounds and values that are known of a network.
 #[derive(Clone, Debug)]
 pub struct Narrowed {
     /// The best choice found; the optimum if `proved`.
     pub solution: Option<Solution>,
+    /// The best choice that was met on the way; it may be better where nothing is proved.
+    pub met: Option<Solution>,
     /// True if no choice is better.
     pub proved: bool,
     /// No choice is below this.
@@ -33,9 +55,11 @@ pub struct Narrowed {
 }
 
 /// Solves a network whose optimum matters only if it is at most `ceiling`: a proof without a solution says that it is
-/// not. `scale`: about what a good choice costs.
+/// not. `scale`: about what a good choice costs; `classes`: by variable and value, classes of values that cost nearly the same, if
+/// there are any.
 pub fn solve(
     network: &Network,
+    classes: Option<&[Vec<usize>]>,
     cap: usize,
     scale: f64,
     ceiling: f64,
@@ -44,6 +68,7 @@ pub fn solve(
 ) -> Narrowed {
     let mut result = Narrowed {
         solution: None,
+        met: None,
         proved: false,
         bound: f64::NEG_INFINITY,
         largest: 0.0,
@@ -60,81 +85,231 @@ pub fn solve(
         }
         return result;
     }
-    let known = bounds(network, scale, ceiling + ceiling.abs() * 2e-9, deadline);
-    eliminated.operations += known.operations;
-    // The bound is a sum of many rounded parts.
-    result.bound = known.least - known.least.abs() * 1e-9;
-    if result.bound > ceiling {
-        result.proved = true;
-        return result;
-    }
-    let mut stop = Stop::Budget;
-    for guess in GUESSES {
-        let limit = known.least + guess * known.least.abs().max(scale * 1e-3);
-        let best = result
-            .solution
-            .as_ref()
-            .map_or(f64::INFINITY, |best| best.value);
-        let tried = limit.min(best).min(ceiling);
-        match left(
-            network,
-            &known,
-            tried,
-            cap,
-            &mut result,
-            eliminated,
-            deadline,
-        ) {
-            Err(reason) => {
-                stop = reason;
-                break;
-            }
-            Ok(()) if result.proved => return result,
-            Ok(()) if tried == ceiling => {
-                (result.solution, result.proved, result.bound) = (None, true, ceiling);
-                return result;
-            }
-            Ok(()) => {}
+    let known = match classes {
+        Some(classes) => {
+            let coarse = coarse(network, classes, scale, ceiling, cap, eliminated, deadline);
+            coarse.refined(network, classes, ceiling, eliminated)
         }
+        None => Bounding::new(network, scale),
+    };
+    let mut narrowing = Narrowing {
+        known,
+        ceiling,
+        scale,
+        cap,
+        result,
+        eliminated,
+        deadline,
+    };
+    if !narrowing.passes() {
+        narrowing.guesses();
     }
-    result.stop = Some(stop);
-    result
+    narrowing.met();
+    if !narrowing.result.proved {
+        narrowing.anew(Bounding::new(network, scale));
+    }
+    narrowing.result
 }
 
-/// Solves what is left of a network below a price.
-fn left(
+/// Bounds of the classes of values, raised while that pays.
+fn coarse(
     network: &Network,
-    known: &Bounds,
-    limit: f64,
+    classes: &[Vec<usize>],
+    scale: f64,
+    ceiling: f64,
     cap: usize,
-    result: &mut Narrowed,
     eliminated: &mut Eliminated,
     deadline: &dyn Fn() -> bool,
-) -> Result<(), Stop> {
-    let kept = known.below(limit + limit.abs() * 1e-9);
-    eliminated.forget();
-    let smaller = restricted(network, &kept, eliminated);
-    let (_, effort) = smaller.order();
-    let solution = smaller.solve(cap, eliminated, deadline)?;
-    result.largest = result.largest.max(effort.largest);
-    if !solution.value.is_finite() {
-        return Ok(());
+) -> Bounding {
+    let mut coarse = Bounding::of_classes(network, classes, scale, eliminated);
+    let mut progress = Progress::default();
+    for trip in 1..=MOST_TRIPS * 2 {
+        if deadline() {
+            break;
+        }
+        coarse.trip();
+        let least = coarse.least();
+        if least > ceiling * (1.0 + 1e-6) || progress.is_over(least, ceiling, LEAST_CLOSED) {
+            break;
+        }
+        coarse.shrink(ceiling, eliminated);
+        if trip % 8 == 0 {
+            let left = Network {
+                domains: coarse.counted(classes, ceiling),
+                tables: network.tables.clone(),
+            };
+            if left.is_small(SMALL, cap) {
+                break;
+            }
+        }
     }
-    let proved = solution.value <= limit;
-    if result
-        .solution
-        .as_ref()
-        .is_none_or(|best| solution.value < best.value)
-    {
-        let values = solution.choice.iter().zip(&kept);
-        result.solution = Some(Solution {
-            value: solution.value,
-            choice: values.map(|(at, kept)| kept[*at]).collect(),
-        });
+    eliminated.operations += coarse.operations;
+    coarse
+}
+
+/// How much trips still add to a bound.
+#[derive(Default)]
+struct Progress {
+    before: Option<f64>,
+    stale: usize,
+}
+
+impl Progress {
+    /// Returns whether trips add too little, with the bound that the last one gave. `most`: what matters is at most this dear;
+    /// `closed`: the part of what is between that has to be added.
+    fn is_over(&mut self, least: f64, most: f64, closed: f64) -> bool {
+        if let Some(before) = self.before {
+            let needed = (LEAST_GAIN * before.abs()).max(match most.is_finite() {
+                true => closed * (most - before),
+                false => 0.0,
+            });
+            let gained = least - before > needed;
+            self.stale = if gained { 0 } else { self.stale + 1 };
+        }
+        self.before = Some(least);
+        self.stale >= PATIENCE
     }
-    if proved {
-        result.bound = solution.value;
-        result.proved = true;
+}
+
+/// A network while values are left out of it.
+struct Narrowing<'a> {
+    known: Bounding,
+    ceiling: f64,
+    scale: f64,
+    cap: usize,
+    result: Narrowed,
+    eliminated: &'a mut Eliminated,
+    deadline: &'a dyn Fn() -> bool,
+}
+
+impl Narrowing<'_> {
+    /// Raises the bound, leaving out values, while that pays; returns whether the network is solved.
+    fn passes(&mut self) -> bool {
+        let mut progress = Progress::default();
+        let mut shrunk = false;
+        for trip in 0..MOST_TRIPS {
+            let least = self.known.least();
+            // The bound is a sum of many rounded parts.
+            self.result.bound = self.result.bound.max(least - least.abs() * 1e-9);
+            if self.result.bound > self.ceiling + self.ceiling.abs() * 2e-9 {
+                self.result.proved = true;
+                return true;
+            }
+            let most = self.most();
+            let small = (shrunk || trip % 4 == 0) && self.is_small(most);
+            if small && self.left(most).is_ok() && self.result.proved {
+                return true;
+            }
+            if (self.deadline)() || (trip > 0 && progress.is_over(least, most, LEAST_CLOSED)) {
+                break;
+            }
+            self.trip();
+            shrunk = self.known.shrink(self.most(), self.eliminated);
+        }
+        false
     }
-    Ok(())
+
+    /// Raises the bound from the beginning, if that does not take long, and guesses again: values that are left out on the way may
+    /// keep the bound from rising.
+    fn anew(&mut self, known: Bounding) {
+        if known.effort() * MOST_TRIPS as f64 > AGAIN {
+            return;
+        }
+        self.known = known;
+        self.result.stop = None;
+        self.raise();
+        self.guesses();
+        self.met();
+    }
+
+    /// Raises the bound as far as trips do.
+    fn raise(&mut self) {
+        let mut progress = Progress::default();
+        for _ in 0..MOST_TRIPS {
+            if (self.deadline)() {
+                break;
+            }
+            self.trip();
+            let least = self.known.least();
+            self.result.bound = self.result.bound.max(least - least.abs() * 1e-9);
+            if least > self.most() || progress.is_over(least, f64::INFINITY, 0.0) {
+                break;
+            }
+        }
+    }
+
+    fn trip(&mut self) {
+        let spent = self.known.operations;
+        self.known.trip();
+        self.eliminated.operations += self.known.operations - spent;
+    }
+
+    /// Keeps the best choice that was met.
+    fn met(&mut self) {
+        let met = self.result.met.take();
+        let both = met.into_iter().chain(self.known.best().cloned());
+        self.result.met = both.min_by(|a, b| a.value.total_cmp(&b.value));
+    }
+
+    /// Returns whether it takes no longer to solve what is left below a price than a few more trips.
+    fn is_small(&self, limit: f64) -> bool {
+        let current = self.known.current();
+        let kept = self.known.below(limit);
+        let left = Network {
+            domains: kept.iter().map(Vec::len).collect(),
+            tables: current.tables.clone(),
+        };
+        let trips = TRIPS_WORTH * self.known.effort();
+        left.is_small(trips.max(SMALL), self.cap)
+    }
+
+    /// What matters is at most this dear.
+    fn most(&self) -> f64 {
+        let result = [&self.result.solution, &self.result.met];
+        let choices = result.into_iter().flatten().chain(self.known.best());
+        choices.fold(self.ceiling, |most, choice| most.min(choice.value))
+    }
+
+    /// Guesses the optimum, higher each time.
+    fn guesses(&mut self) {
+        let least = self.known.least().max(self.result.bound);
+        for guess in GUESSES {
+            let most = self.most();
+            let limit = least + guess * least.abs().max(self.scale * 1e-3);
+            if let Err(reason) = self.left(limit.min(most)) {
+                self.result.stop = Some(reason);
+                return;
+            }
+            if self.result.proved {
+                return;
+            }
+        }
+        self.result.stop = Some(Stop::Budget);
+    }
+
+    /// Solves what is left of the network below a price.
+    fn left(&mut self, limit: f64) -> Result<(), Stop> {
+        let kept = self.known.below(limit);
+        self.eliminated.forget();
+        let smaller = restricted(self.known.current(), &kept, self.eliminated);
+        let (_, effort) = smaller.order();
+        let solution = smaller.solve(self.cap, self.eliminated, self.deadline)?;
+        self.result.largest = self.result.largest.max(effort.largest);
+        let known = self.result.solution.as_ref();
+        let better = known.is_none_or(|known| solution.value < known.value);
+        if better && solution.value.is_finite() {
+            let values = solution.choice.iter().zip(&kept);
+            let choice = values.map(|(at, kept)| kept[*at]).collect();
+            let value = solution.value;
+            self.result.solution = Some(self.known.given(Solution { value, choice }));
+        }
+        if solution.value <= limit {
+            (self.result.proved, self.result.bound) = (true, solution.value);
+        } else if limit >= self.ceiling {
+            // Nothing is left up to the ceiling.
+            (self.result.solution, self.result.proved) = (None, true);
+            self.result.bound = self.ceiling;
+        }
+        Ok(())
+    }
 }

@@ -4,7 +4,7 @@ use super::programs::{Linked, Text, Transformer, luo, perceptron, program, trans
 use ein_plan::Mesh;
 use einc_core::einsum::Program;
 use einc_core::search::balance::Balance;
-use einc_core::search::bounds::bounds;
+use einc_core::search::bounds::Bounding;
 use einc_core::search::choice::{Run, choices};
 use einc_core::search::cost_table::{CostTable, Weights};
 use einc_core::search::model::Model;
@@ -136,7 +136,7 @@ fn integer_program(network: &Network) -> Option<f64> {
 
 #[test]
 fn elimination_finds_what_exhaustive_search_and_an_integer_program_find() {
-    let mut feasible = 0;
+    let (mut feasible, mut met, mut shrunk) = (0, 0, 0);
     for seed in 0..60 {
         let mut numbers = Numbers(seed);
         let mut eliminated = Eliminated::default();
@@ -147,16 +147,47 @@ fn elimination_finds_what_exhaustive_search_and_an_integer_program_find() {
         if least.is_finite() {
             feasible += 1;
             assert_eq!(network.price(&solution.choice), least, "{seed}");
-            // Bounds hold, however small the tables are kept.
-            let known = bounds(&network, 2000.0, f64::INFINITY, &|| false);
-            assert!(
-                known.least <= least + 1e-6,
-                "{seed}: {} {least}",
-                known.least
-            );
-            for (x, value) in solution.choice.iter().enumerate() {
-                assert!(known.by_value[x][*value] <= least + 1e-6, "{seed}");
+            // Bounds hold, also of what is left once the values of dearer choices are left out.
+            let mut known = Bounding::new(&network, 2000.0);
+            for _ in 0..12 {
+                known.trip();
+                let lowest = known.least();
+                assert!(lowest <= least + 1e-6, "{seed}: {lowest} {least}");
+                let bounds = known.by_value();
+                for (x, value) in solution.choice.iter().enumerate() {
+                    assert!(bounds[x][*value] <= least + 1e-6, "{seed}");
+                }
+                if let Some(best) = known.best() {
+                    assert_eq!(network.price(&best.choice), best.value, "{seed}");
+                    assert!(best.value >= least, "{seed}");
+                    met += usize::from(best.value == least);
+                }
+                shrunk += usize::from(known.shrink(least, &mut eliminated));
             }
+            // What holds for classes of values, whichever they are, holds for their values.
+            let classes: Vec<Vec<usize>> = network
+                .domains
+                .iter()
+                .map(|n| (0..*n).map(|value| value / 2).collect())
+                .collect();
+            let mut coarse = Bounding::of_classes(&network, &classes, 2000.0, &mut eliminated);
+            for _ in 0..6 {
+                coarse.trip();
+                coarse.shrink(least, &mut eliminated);
+            }
+            assert!(coarse.least() <= least + 1e-6, "{seed}");
+            let mut fine = coarse.refined(&network, &classes, least, &mut eliminated);
+            let held = fine
+                .current()
+                .solve(1 << 20, &mut eliminated, &|| false)
+                .unwrap();
+            assert_eq!(fine.given(held).value, least, "{seed}");
+            for _ in 0..6 {
+                fine.trip();
+                assert!(fine.least() <= least + 1e-6, "{seed}");
+            }
+            let left = known.current().solve(1 << 20, &mut eliminated, &|| false);
+            assert_eq!(known.given(left.unwrap()).value, least, "{seed}");
             let split = network
                 .bound(2, &mut Eliminated::default(), &|| false)
                 .unwrap();
@@ -167,7 +198,10 @@ fn elimination_finds_what_exhaustive_search_and_an_integer_program_find() {
             }
         }
     }
-    assert!(feasible > 40);
+    assert!(
+        feasible > 40 && met > 300 && shrunk > 40,
+        "{feasible} {met} {shrunk}"
+    );
 }
 
 /// Three or four random statements over square matrices, some read twice.
@@ -351,6 +385,7 @@ fn narrowing_finds_the_optimum_that_elimination_finds() {
     std::mem::swap(&mut other, &mut eliminated);
     let found = narrow::solve(
         &network,
+        None,
         1 << 22,
         direct.value,
         f64::INFINITY,
@@ -361,9 +396,15 @@ fn narrowing_finds_the_optimum_that_elimination_finds() {
     assert_eq!(found.solution.unwrap().value, direct.value);
     // What is dearer than a ceiling is known to be so without a solution.
     let below = direct.value * 0.9;
-    let found = narrow::solve(&network, 1 << 22, direct.value, below, &mut other, &|| {
-        false
-    });
+    let found = narrow::solve(
+        &network,
+        None,
+        1 << 22,
+        direct.value,
+        below,
+        &mut other,
+        &|| false,
+    );
     assert!(found.proved && found.solution.is_none() && found.bound >= below);
 }
 

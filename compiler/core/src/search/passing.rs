@@ -1,0 +1,298 @@
+//! Prices of a network on their way between its variables, as [`super::bounds`] passes them.
+//!
+//! What a variable hands to a table it shares with another is its own price no more, so that prices of choices stay as they
+//! were; the sum of all least prices, which no choice is below, rises. Must not know what is done with the bounds.
+//!
+//! ```text
+//! x pays 3 or 1, x and y together [[0, 4], [2, 0]]: handed to y, x pays 0, and y at least 2 or 1
+//! ```
+
+use super::network::Network;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// A network whose variables hand prices to each other.
+pub(super) struct Passing {
+    /// The cost of each value by itself, less the amounts that were handed on.
+    own: Vec<Vec<f64>>,
+    edges: Vec<Edge>,
+    /// By variable: its tables, and which end of each it is.
+    around: Vec<Vec<(usize, usize)>>,
+    pub(super) by_value: Vec<Vec<f64>>,
+    /// Prices of tables of no variable.
+    constant: f64,
+    /// What counts as forbidden.
+    forbidden: f64,
+    scratch: [Vec<f64>; 2],
+}
+
+impl Passing {
+    /// Nothing is handed on yet. `forbidden`: dearer than any choice that matters; prices above it are lowered to it.
+    pub(super) fn new(network: &Network, forbidden: f64) -> Passing {
+        let mut passing = Passing {
+            own: network.domains.iter().map(|n| vec![0.0; *n]).collect(),
+            edges: vec![],
+            around: vec![vec![]; network.domains.len()],
+            by_value: network
+                .domains
+                .iter()
+                .map(|n| vec![f64::NEG_INFINITY; *n])
+                .collect(),
+            constant: 0.0,
+            forbidden,
+            scratch: [vec![], vec![]],
+        };
+        let mut distinct: FxHashMap<u64, Rc<Distinct>> = FxHashMap::default();
+        for table in &network.tables {
+            let values = table.prices.values.iter().map(|price| price.min(forbidden));
+            match table.variables.as_slice() {
+                [x, y] => {
+                    let (rows, columns) = (network.domains[*x], network.domains[*y]);
+                    let table = distinct.entry(table.prices.number).or_insert_with(|| {
+                        let values: Vec<f64> = values.collect();
+                        Rc::new(Distinct::new(&values, rows, columns))
+                    });
+                    let number = passing.edges.len();
+                    passing.around[*x].push((number, 0));
+                    passing.around[*y].push((number, 1));
+                    passing.edges.push(Edge {
+                        ends: [*x, *y],
+                        table: table.clone(),
+                        taken: [vec![0.0; rows], vec![0.0; columns]],
+                        least: table.least,
+                    });
+                }
+                [x] => passing.own[*x]
+                    .iter_mut()
+                    .zip(values)
+                    .for_each(|(own, v)| *own += v),
+                _ => passing.constant += values.sum::<f64>(),
+            }
+        }
+        passing
+    }
+
+    /// The same for a network of the same tables over other values: by variable and new value, the value here that stands for
+    /// it. New prices are nowhere lower than those of what stands for them.
+    pub(super) fn carried(&self, network: &Network, from: &[Vec<usize>]) -> Passing {
+        let of = |values: &[f64], from: &[usize]| -> Vec<f64> {
+            from.iter().map(|at| values[*at]).collect()
+        };
+        let mut next = Passing::new(network, self.forbidden);
+        for (known, (before, from)) in next.by_value.iter_mut().zip(self.by_value.iter().zip(from))
+        {
+            *known = of(before, from);
+        }
+        // The least entry of a new table may be higher than is said here.
+        for (edge, before) in next.edges.iter_mut().zip(&self.edges) {
+            edge.least = before.least;
+            for end in 0..2 {
+                let x = edge.ends[end];
+                edge.taken[end] = of(&before.taken[end], &from[x]);
+                for (own, taken) in next.own[x].iter_mut().zip(&edge.taken[end]) {
+                    *own += taken;
+                }
+            }
+        }
+        next
+    }
+
+    /// Entries of all tables between two variables, without repetitions.
+    pub(super) fn entries(&self) -> f64 {
+        let tables = self.edges.iter();
+        tables.map(|edge| edge.table.prices[0].len() as f64).sum()
+    }
+
+    /// Changes the values of a choice one by one while that makes it cheaper.
+    pub(super) fn improve(&self, choice: &mut [usize], sweeps: usize) {
+        for _ in 0..sweeps {
+            let mut changed = false;
+            for x in 0..choice.len() {
+                let value = self.cheapest(x, &self.own[x], choice, &|_| true);
+                changed |= value != choice[x];
+                choice[x] = value;
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+
+    /// The value of a variable that is cheapest by itself and with the values that some neighbours have.
+    fn cheapest(
+        &self,
+        x: usize,
+        own: &[f64],
+        choice: &[usize],
+        with: &dyn Fn(usize) -> bool,
+    ) -> usize {
+        let mut sum = own.to_vec();
+        for (edge, end) in &self.around[x] {
+            let edge = &self.edges[*edge];
+            let other = edge.ends[1 - end];
+            if with(other) {
+                edge.beside(*end, choice[other], &mut sum);
+            }
+        }
+        let least = least(&sum);
+        sum.iter().position(|price| *price <= least).unwrap_or(0)
+    }
+
+    /// Visits every variable, in order or backwards; the bound afterwards. `choice`: takes for each variable the value
+    /// that is cheapest beside those taken before it; empty if that is not wanted.
+    pub(super) fn pass(&mut self, forward: bool, choice: &mut [usize]) -> f64 {
+        let count = self.own.len();
+        let mut bound: f64 = self.constant
+            + self.own.iter().map(|own| least(own)).sum::<f64>()
+            + self.edges.iter().map(|edge| edge.least).sum::<f64>();
+        let mut highest = bound;
+        for step in 0..count {
+            let x = if forward { step } else { count - 1 - step };
+            let before = least(&self.own[x]);
+            let mut own = std::mem::take(&mut self.own[x]);
+            let mut spread = [0usize; 2];
+            for (edge, end) in &self.around[x] {
+                let edge = &mut self.edges[*edge];
+                bound -= edge.least;
+                edge.collect(*end, &mut own, &mut self.scratch);
+                edge.least = 0.0;
+                let other = edge.ends[1 - end];
+                spread[usize::from((other > x) == forward)] += 1;
+            }
+            let now = least(&own);
+            bound += now - before;
+            highest = highest.max(bound);
+            for (known, price) in self.by_value[x].iter_mut().zip(&own) {
+                *known = known.max(bound - now + price);
+            }
+            if !choice.is_empty() {
+                choice[x] = self.cheapest(x, &own, choice, &|y| (y < x) == forward);
+            }
+            let share = 1.0 / spread[0].max(spread[1]).max(1) as f64;
+            for (edge, end) in &self.around[x] {
+                let edge = &mut self.edges[*edge];
+                if (edge.ends[1 - end] > x) != forward {
+                    continue;
+                }
+                for (taken, price) in edge.taken[*end].iter_mut().zip(&own) {
+                    *taken -= share * price;
+                }
+                edge.least = share * now;
+            }
+            // What is handed on leaves; the bound is as it was, since every share has the same least value.
+            let kept = 1.0 - share * spread[1] as f64;
+            own.iter_mut().for_each(|price| *price *= kept);
+            self.own[x] = own;
+        }
+        highest
+    }
+}
+
+/// A table between two variables without its repetitions: values whose rows are equal are one class.
+struct Distinct {
+    /// By end and value: its class.
+    classes: [Vec<usize>; 2],
+    /// Prices of classes, with those of the first variable slowest, and of the second slowest.
+    prices: [Vec<f64>; 2],
+    /// By end: how many classes.
+    counts: [usize; 2],
+    /// The least entry.
+    least: f64,
+}
+
+/// A table between two variables, and what has been handed to each.
+struct Edge {
+    ends: [usize; 2],
+    table: Rc<Distinct>,
+    /// The amounts that each end has taken out of the table (negative: put in), by its value.
+    taken: [Vec<f64>; 2],
+    /// The least entry of the table as it is now.
+    least: f64,
+}
+
+impl Distinct {
+    /// Of a table in row-major order.
+    fn new(values: &[f64], rows: usize, columns: usize) -> Distinct {
+        let (of_row, first_rows) = classes(rows, |row| {
+            let row = &values[row * columns..(row + 1) * columns];
+            row.iter().map(|price| price.to_bits()).collect()
+        });
+        let (of_column, first_columns) = classes(columns, |column| {
+            let prices = first_rows.iter().map(|row| values[row * columns + column]);
+            prices.map(f64::to_bits).collect()
+        });
+        let at = |row: usize, column: usize| values[row * columns + column];
+        let straight = first_rows
+            .iter()
+            .flat_map(|row| first_columns.iter().map(move |column| at(*row, *column)));
+        let straight: Vec<f64> = straight.collect();
+        let turned = first_columns
+            .iter()
+            .flat_map(|column| first_rows.iter().map(move |row| at(*row, *column)));
+        Distinct {
+            least: straight.iter().copied().fold(f64::INFINITY, f64::min),
+            prices: [straight, turned.collect()],
+            classes: [of_row, of_column],
+            counts: [first_rows.len(), first_columns.len()],
+        }
+    }
+}
+
+/// By value: which class it is in; by class: its first value. `of` is what values of one class share.
+fn classes(count: usize, of: impl Fn(usize) -> Vec<u64>) -> (Vec<usize>, Vec<usize>) {
+    let mut known: FxHashMap<Vec<u64>, usize> = FxHashMap::default();
+    let mut first = vec![];
+    let numbers = (0..count).map(|value| {
+        *known.entry(of(value)).or_insert_with(|| {
+            first.push(value);
+            first.len() - 1
+        })
+    });
+    (numbers.collect(), first)
+}
+
+impl Edge {
+    /// Takes out of the table what every value of one end pays at least, and adds it to `own`.
+    fn collect(&mut self, end: usize, own: &mut [f64], scratch: &mut [Vec<f64>; 2]) {
+        let turned = &self.table.prices[1 - end];
+        let mine = &self.table.classes[end];
+        let others = &self.table.classes[1 - end];
+        let count = self.table.counts[end];
+        let [most, least] = scratch;
+        // Of values with the same prices only the one that has taken most can be the cheapest.
+        most.clear();
+        most.resize(self.table.counts[1 - end], f64::NEG_INFINITY);
+        for (class, taken) in others.iter().zip(&self.taken[1 - end]) {
+            most[*class] = most[*class].max(*taken);
+        }
+        least.clear();
+        least.resize(count, f64::INFINITY);
+        // Rows of the other end's classes, so that the inner loop runs over this end's.
+        for (row, taken) in turned.chunks_exact(count.max(1)).zip(most) {
+            for (least, price) in least.iter_mut().zip(row) {
+                let price = price - *taken;
+                *least = if price < *least { price } else { *least };
+            }
+        }
+        for ((own, taken), class) in own.iter_mut().zip(&mut self.taken[end]).zip(mine) {
+            *own += least[*class] - *taken;
+            *taken = least[*class];
+        }
+    }
+
+    /// Adds what the values of one end pay beside a value of the other.
+    fn beside(&self, end: usize, value: usize, own: &mut [f64]) {
+        let count = self.table.counts[end];
+        let class = self.table.classes[1 - end][value];
+        let row = &self.table.prices[1 - end][class * count..][..count];
+        let handed = self.taken[1 - end][value];
+        let values = self.table.classes[end].iter().zip(&self.taken[end]);
+        for (own, (class, taken)) in own.iter_mut().zip(values) {
+            *own += row[*class] - taken - handed;
+        }
+    }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
