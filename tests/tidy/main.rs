@@ -3,9 +3,14 @@
 
 mod structure;
 
-use einc_tests::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// The top of the repository.
+fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).unwrap().to_path_buf()
+}
 
 /// Every file git would know, by ending, relative to the root.
 fn files(ending: &str) -> Vec<PathBuf> {

@@ -11,6 +11,7 @@
 use super::{Operation, Program, Relation, content};
 use crate::tra::chunk::{self, Chunk, Content, Stop};
 use crate::tra::chunks;
+use crate::tra::typing::rekey;
 use crate::tra::{Type, rounds};
 use ein_plan::{JoinInput, RelationId};
 
@@ -169,15 +170,9 @@ fn operator(
                 relation: *input,
                 keys: (0..by.len() as u32).collect(),
             };
-            let moved_kind =
-                crate::tra::typing::rekey(&kind_of(input), by).map_err(Stop::Absent)?;
-            chunks::join(
-                &[(&moved, &moved_kind, &join)],
-                kernel,
-                ranges,
-                &kind.keys,
-                &keys,
-            )
+            let moved_kind = rekey(&kind_of(input), by).map_err(Stop::Absent)?;
+            let inputs = [(&moved, &moved_kind, &join)];
+            chunks::join(&inputs, kernel, ranges, &kind.keys, &keys)
         }
         Operation::LocalTile { input, array_dim } => {
             chunks::tile(here(input), *array_dim, &kind, &keys)

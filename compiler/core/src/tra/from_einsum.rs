@@ -177,6 +177,20 @@ impl Lowering<'_> {
         Ok(relation)
     }
 
+    /// Which indices of a statement move the windows of its operands, and which operands are read in windows.
+    fn windowed(&self, at: usize, pieces: &[u32], operands: &[TensorId]) -> (Vec<bool>, Vec<bool>) {
+        let mut moving = self.chunking.moving.get(at).cloned().unwrap_or_default();
+        for (moves, pieces) in moving.iter_mut().zip(pieces) {
+            *moves &= *pieces > 1;
+        }
+        let windowed = |operand: &TensorId| {
+            let windowed = self.chunking.windowed.get(operand.0 as usize);
+            !moving.is_empty() && windowed.copied().unwrap_or(false)
+        };
+        let windowed = operands.iter().map(windowed).collect();
+        (moving, windowed)
+    }
+
     fn statement(
         &mut self,
         tensor: TensorId,
@@ -188,31 +202,14 @@ impl Lowering<'_> {
         let target = &self.chunking.dims[at];
         let rank = kernel.output_rank as usize;
         let pieces: Vec<u32> = index_cuts.iter().map(|cut| cut.pieces).collect();
-        let mut moving = self.chunking.moving.get(at).cloned().unwrap_or_default();
-        for (moves, pieces) in moving.iter_mut().zip(&pieces) {
-            *moves &= *pieces > 1;
-        }
-        let windowed = |operand: &TensorId| {
-            let windowed = self.chunking.windowed.get(operand.0 as usize);
-            !moving.is_empty() && windowed.copied().unwrap_or(false)
-        };
-        let windowed: Vec<bool> = operands.iter().map(windowed).collect();
+        let (moving, windowed) = self.windowed(at, &pieces, operands);
         let windows = Windows::Of {
             operands: &windowed,
             moving: &moving,
         };
         let (mut kernel, reads) = split_operands(kernel, &pieces, &windows);
 
-        let mut keys = vec![];
-        let mut ranges = vec![];
-        for (index, cut) in kernel.indices.iter().zip(index_cuts) {
-            ranges.push(if cut.is_whole() {
-                Range::Whole
-            } else {
-                keys.push(key_dim(index, cut));
-                Range::Key(keys.len() as u32 - 1)
-            });
-        }
+        let (keys, ranges) = keys_of(&kernel.indices, index_cuts);
         let fold = self.fold(at, &kernel.indices, &ranges, &keys);
         let inputs = reads
             .iter()
@@ -443,4 +440,19 @@ fn check_chunking(program: &einsum::Program, chunking: &Chunking) -> Result<(), 
     } else {
         Err("the chunking does not fit the program".into())
     }
+}
+
+/// The keys of a statement's join, one for each index that is cut, and the range of each index.
+fn keys_of(indices: &[Index], cuts: &[Cut]) -> (Vec<KeyDim>, Vec<Range>) {
+    let mut keys = vec![];
+    let mut ranges = vec![];
+    for (index, cut) in indices.iter().zip(cuts) {
+        ranges.push(if cut.is_whole() {
+            Range::Whole
+        } else {
+            keys.push(key_dim(index, cut));
+            Range::Key(keys.len() as u32 - 1)
+        });
+    }
+    (keys, ranges)
 }

@@ -8,11 +8,11 @@
 //! {8/2, 8/2 where k0 = k1} [8/k0, 8/k1] f32    REKEY ⟨0⟩    {8/2} [8/k0, 8/k0] f32
 //! ```
 
-use super::function::{Kernels, Shape};
+use super::function::{ArrayFunction, Kernels, Shape};
 use super::keys::KeyRange;
 use super::language::{Algebra, dim_text};
 use super::predicate::{Atom, Predicate};
-use ein_plan::{ArrayDim, DType, piece};
+use ein_plan::{ArrayDim, DType, Reduction, piece};
 use std::fmt;
 
 /// The type of a relation.
@@ -260,42 +260,8 @@ pub fn result_of(operator: &Algebra, inputs: &[&Content], kernels: &Kernels) -> 
             after,
             reduction,
         } => {
-            let shape = before.shape(&[input.shape()], &input.extents(), kernels)?;
-            let first = shape.1.first()?.compute();
-            let carrier = reduction.carrier(first);
-            let mapped = (*input).clone().with(shape);
-            let kept = |key: &u32| {
-                (*key as usize) < mapped.keys.len() && mapped.place(keep, *key).is_some()
-            };
-            let cuts: Vec<u32> = mapped.dims.iter().filter_map(|dim| dim.cut).collect();
-            let twice = keep
-                .iter()
-                .enumerate()
-                .any(|(at, k)| keep[..at].contains(k));
-            if carrier != mapped.columns || twice || !keep.iter().chain(&cuts).all(kept) {
-                return None;
-            }
-            let mut dims = mapped.dims.clone();
-            for dim in &mut dims {
-                dim.cut = dim.cut.and_then(|key| mapped.place(keep, key));
-            }
-            let mut keys: Vec<KeyRange> = vec![];
-            for (at, key) in keep.iter().enumerate() {
-                keys.push(match coarse.get(at).and_then(Option::as_ref) {
-                    None => mapped.keys[*key as usize].clone(),
-                    Some(_) if cuts.iter().any(|cut| mapped.which.same(*cut, *key)) => return None,
-                    Some(_) if mapped.which.positions().contains(key) => return None,
-                    Some(range) => range.clone(),
-                });
-            }
-            let result = Content {
-                keys,
-                which: mapped.which.project(keep),
-                dims,
-                columns: mapped.columns.clone(),
-            };
-            let shape = after.shape(&[result.shape()], &result.extents(), kernels)?;
-            Some(result.with(shape))
+            let functions = (before, after);
+            aggregated(input, keep, coarse, functions, *reduction, kernels)
         }
         Algebra::Filter(by) => input.filtered(by),
         Algebra::Map { keys, function } => {
@@ -314,22 +280,71 @@ pub fn result_of(operator: &Algebra, inputs: &[&Content], kernels: &Kernels) -> 
             result.keys.push(key.clone());
             Some(result)
         }
-        Algebra::Concat { array_dim } => {
-            let key = input.dims.get(*array_dim as usize)?.cut?;
-            let cuts = input.dims.iter().filter(|dim| dim.cut == Some(key)).count();
-            if cuts != 1 || input.which.positions().contains(&key) {
-                return None;
-            }
-            let mut result = (*input).clone();
-            result.keys.remove(key as usize);
-            let shift = |k: u32| k - u32::from(k > key);
-            result.which = input.which.rename(|k| Some(shift(k)))?;
-            for dim in &mut result.dims {
-                dim.cut = dim.cut.filter(|k| *k != key).map(shift);
-            }
-            Some(result)
-        }
+        Algebra::Concat { array_dim } => concatenated(input, *array_dim),
     }
+}
+
+/// The aggregate of a relation whose keys `keep` are left, in coarser pieces where `coarse` has some, each array mapped before and after it.
+fn aggregated(
+    input: &Content,
+    keep: &[u32],
+    coarse: &[Option<KeyRange>],
+    (before, after): (&ArrayFunction, &ArrayFunction),
+    reduction: Reduction,
+    kernels: &Kernels,
+) -> Option<Content> {
+    let shape = before.shape(&[input.shape()], &input.extents(), kernels)?;
+    let first = shape.1.first()?.compute();
+    let carrier = reduction.carrier(first);
+    let mapped = input.clone().with(shape);
+    let kept =
+        |key: &u32| (*key as usize) < mapped.keys.len() && mapped.place(keep, *key).is_some();
+    let cuts: Vec<u32> = mapped.dims.iter().filter_map(|dim| dim.cut).collect();
+    let twice = keep
+        .iter()
+        .enumerate()
+        .any(|(at, k)| keep[..at].contains(k));
+    if carrier != mapped.columns || twice || !keep.iter().chain(&cuts).all(kept) {
+        return None;
+    }
+    let mut dims = mapped.dims.clone();
+    for dim in &mut dims {
+        dim.cut = dim.cut.and_then(|key| mapped.place(keep, key));
+    }
+    let mut keys: Vec<KeyRange> = vec![];
+    for (at, key) in keep.iter().enumerate() {
+        keys.push(match coarse.get(at).and_then(Option::as_ref) {
+            None => mapped.keys[*key as usize].clone(),
+            Some(_) if cuts.iter().any(|cut| mapped.which.same(*cut, *key)) => return None,
+            Some(_) if mapped.which.positions().contains(key) => return None,
+            Some(range) => range.clone(),
+        });
+    }
+    let result = Content {
+        keys,
+        which: mapped.which.project(keep),
+        dims,
+        columns: mapped.columns.clone(),
+    };
+    let shape = after.shape(&[result.shape()], &result.extents(), kernels)?;
+    Some(result.with(shape))
+}
+
+/// A relation whose arrays are joined along the dimension that a key cuts.
+fn concatenated(input: &Content, array_dim: u32) -> Option<Content> {
+    let key = input.dims.get(array_dim as usize)?.cut?;
+    let cuts = input.dims.iter().filter(|dim| dim.cut == Some(key)).count();
+    if cuts != 1 || input.which.positions().contains(&key) {
+        return None;
+    }
+    let mut result = (*input).clone();
+    result.keys.remove(key as usize);
+    let shift = |k: u32| k - u32::from(k > key);
+    result.which = input.which.rename(|k| Some(shift(k)))?;
+    for dim in &mut result.dims {
+        dim.cut = dim.cut.filter(|k| *k != key).map(shift);
+    }
+    Some(result)
 }
 
 /// The joined relation, before any key map.
@@ -337,7 +352,7 @@ fn join(
     keys: &[KeyRange],
     maps: &[Vec<u32>],
     inputs: &[&Content],
-    function: &super::function::ArrayFunction,
+    function: &ArrayFunction,
     kernels: &Kernels,
 ) -> Option<Content> {
     if maps.len() != inputs.len() || keys.iter().any(|key| key.pieces == 0) {

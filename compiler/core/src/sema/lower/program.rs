@@ -116,6 +116,43 @@ impl<'a> Checker<'a> {
         program.needed().arranged()
     }
 
+    /// The reduction that an expression is, with its guards and body; its indices are added to `vars`. Reductions of one kind directly inside each
+    /// other are one.
+    fn nested(
+        &self,
+        root: ExprId,
+        vars: &mut Vec<VarId>,
+    ) -> (Option<Reduction>, Vec<ExprId>, ExprId) {
+        let (mut reduction, mut guards, mut body) = (None, vec![], root);
+        while let Form::Reduce {
+            reduction: next,
+            vars: own,
+            guard,
+            body: inner,
+        } = &*self.arena.form(body)
+        {
+            let nests = matches!(
+                next,
+                Reduction::Sum
+                    | Reduction::Prod
+                    | Reduction::Max
+                    | Reduction::Min
+                    | Reduction::Any
+                    | Reduction::All
+            );
+            if reduction.is_some_and(|r| r != *next || !nests)
+                || self.arena.ty(body) != self.arena.ty(root)
+            {
+                break;
+            }
+            reduction = Some(*next);
+            vars.extend(own);
+            guards.extend(*guard);
+            body = *inner;
+        }
+        (reduction, guards, body)
+    }
+
     /// One kernel; `condition`: where it is not true, nothing is read and the value does not matter.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn lower_tensor(
@@ -141,34 +178,7 @@ impl<'a> Checker<'a> {
         };
         let sizes: Option<Vec<Size>> = builder.vars.iter().map(|var| self.extent(*var)).collect();
         self.check_elements(&sizes?, span)?;
-        let (mut reduction, mut guards, mut body) = (None, vec![], root);
-        // Reductions of one kind directly inside each other are one.
-        while let Form::Reduce {
-            reduction: next,
-            vars,
-            guard,
-            body: inner,
-        } = &*self.arena.form(body)
-        {
-            let nests = matches!(
-                next,
-                Reduction::Sum
-                    | Reduction::Prod
-                    | Reduction::Max
-                    | Reduction::Min
-                    | Reduction::Any
-                    | Reduction::All
-            );
-            if reduction.is_some_and(|r| r != *next || !nests)
-                || self.arena.ty(body) != self.arena.ty(root)
-            {
-                break;
-            }
-            reduction = Some(*next);
-            builder.vars.extend(vars);
-            guards.extend(*guard);
-            body = *inner;
-        }
+        let (reduction, guards, body) = self.nested(root, &mut builder.vars);
         let mut path = condition;
         for guard in &guards {
             path = Some(match path {
@@ -192,30 +202,7 @@ impl<'a> Checker<'a> {
         }
         let mut value = self.lower_node(program, numbers, &mut builder, body, path)?;
         if let Some(condition) = condition {
-            let compute = builder.graph.dtype(value);
-            let scalar = match compute {
-                DType::Bool => Scalar::Bool(false),
-                _ if compute.is_integer() => Scalar::Int(0),
-                _ => Scalar::Float(0.0),
-            };
-            let nothing = builder.graph.add(Node::Constant(scalar), compute);
-            value = apply(
-                &mut builder,
-                Function::Select,
-                vec![condition, value, nothing],
-                compute,
-            );
-            if let Some(inner) = guard {
-                let all = builder
-                    .graph
-                    .add(Node::Constant(Scalar::Bool(true)), DType::Bool);
-                guard = Some(apply(
-                    &mut builder,
-                    Function::Select,
-                    vec![condition, inner, all],
-                    DType::Bool,
-                ));
-            }
+            (value, guard) = only_where(&mut builder, condition, value, guard);
         }
         *hidden = builder.hidden;
         let indices = self.indices(&builder.vars)?;
@@ -256,6 +243,75 @@ impl<'a> Checker<'a> {
                 origin,
             },
         ))
+    }
+
+    /// The read of a tensor at these positions, with what stands for elements that are not there.
+    fn lower_read(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        (tensor, positions, otherwise): (TensorRef, &[ExprId], Option<ExprId>),
+        condition: Option<ExprId>,
+    ) -> Option<Node> {
+        let mut at = vec![];
+        for (dimension, position) in positions.iter().enumerate() {
+            let row = self.row_position(builder, tensor, dimension, *position)?;
+            at.push(match row {
+                Some(row) => row,
+                None => self.lower_position(program, numbers, builder, *position, condition)?,
+            });
+        }
+        let otherwise = match otherwise {
+            Some(otherwise) => {
+                Some(self.lower_node(program, numbers, builder, otherwise, condition)?)
+            }
+            None => None,
+        };
+        let operand = builder.operand(*numbers.get(&tensor)?);
+        Some(Node::Read {
+            operand,
+            column: 0,
+            positions: at,
+            otherwise,
+        })
+    }
+
+    /// The test of a choice and its two values, each lowered under the condition that it is chosen.
+    fn lower_select(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        arguments: &[ExprId],
+        condition: Option<ExprId>,
+    ) -> Option<Vec<NodeId>> {
+        let (test, a, b) = (arguments[0], arguments[1], arguments[2]);
+        let branch = |c: &mut Self, holds: bool| -> Option<ExprId> {
+            let this = if holds {
+                test
+            } else {
+                c.apply(Function::Not, vec![test], builder.span)?
+            };
+            match condition {
+                Some(outer) => c.apply(Function::And, vec![outer, this], builder.span),
+                None => Some(this),
+            }
+        };
+        // Only what holds a reduction has to know the condition.
+        let under = |c: &mut Self, arm: ExprId, holds: bool| {
+            if c.has_faulty_reduction(arm) {
+                branch(c, holds).map(Some)
+            } else {
+                Some(condition)
+            }
+        };
+        let (first, second) = (under(self, a, true)?, under(self, b, false)?);
+        Some(vec![
+            self.lower_node(program, numbers, builder, test, condition)?,
+            self.lower_node(program, numbers, builder, a, first)?,
+            self.lower_node(program, numbers, builder, b, second)?,
+        ])
     }
 
     pub(crate) fn lower_node(
@@ -303,32 +359,9 @@ impl<'a> Checker<'a> {
                 positions,
                 otherwise,
             } => {
-                let mut at = vec![];
-                for (dimension, position) in positions.iter().enumerate() {
-                    let row = self.row_position(builder, *tensor, dimension, *position)?;
-                    at.push(match row {
-                        Some(row) => row,
-                        None => {
-                            self.lower_position(program, numbers, builder, *position, condition)?
-                        }
-                    });
-                }
-                let otherwise = match otherwise {
-                    Some(otherwise) => {
-                        Some(self.lower_node(program, numbers, builder, *otherwise, condition)?)
-                    }
-                    None => None,
-                };
-                let operand = builder.operand(*numbers.get(tensor)?);
-                builder.graph.add(
-                    Node::Read {
-                        operand,
-                        column: 0,
-                        positions: at,
-                        otherwise,
-                    },
-                    compute,
-                )
+                let at = (*tensor, &positions[..], *otherwise);
+                let read = self.lower_read(program, numbers, builder, at, condition)?;
+                builder.graph.add(read, compute)
             }
             Form::Convert(argument) => {
                 // A stored type in the middle of an expression is stored, so that it rounds as the text says.
@@ -347,32 +380,7 @@ impl<'a> Checker<'a> {
                 }
             }
             Form::Apply(Function::Select, arguments) => {
-                let (test, a, b) = (arguments[0], arguments[1], arguments[2]);
-                let branch = |c: &mut Self, holds: bool| -> Option<ExprId> {
-                    let this = if holds {
-                        test
-                    } else {
-                        c.apply(Function::Not, vec![test], builder.span)?
-                    };
-                    match condition {
-                        Some(outer) => c.apply(Function::And, vec![outer, this], builder.span),
-                        None => Some(this),
-                    }
-                };
-                // Only what holds a reduction has to know the condition.
-                let under = |c: &mut Self, arm: ExprId, holds: bool| {
-                    if c.has_faulty_reduction(arm) {
-                        branch(c, holds).map(Some)
-                    } else {
-                        Some(condition)
-                    }
-                };
-                let (first, second) = (under(self, a, true)?, under(self, b, false)?);
-                let nodes = vec![
-                    self.lower_node(program, numbers, builder, test, condition)?,
-                    self.lower_node(program, numbers, builder, a, first)?,
-                    self.lower_node(program, numbers, builder, b, second)?,
-                ];
+                let nodes = self.lower_select(program, numbers, builder, arguments, condition)?;
                 builder
                     .graph
                     .add(Node::Apply(Function::Select, nodes), compute)
@@ -467,4 +475,29 @@ impl<'a> Checker<'a> {
 fn push(program: &mut Program, tensor: einsum::Tensor) -> TensorId {
     program.tensors.push(tensor);
     TensorId(program.tensors.len() as u32 - 1)
+}
+
+/// A value that is 0 where a condition is not true, and a guard that is true there: nothing is looked at.
+fn only_where(
+    builder: &mut Builder,
+    condition: NodeId,
+    value: NodeId,
+    guard: Option<NodeId>,
+) -> (NodeId, Option<NodeId>) {
+    let compute = builder.graph.dtype(value);
+    let scalar = match compute {
+        DType::Bool => Scalar::Bool(false),
+        _ if compute.is_integer() => Scalar::Int(0),
+        _ => Scalar::Float(0.0),
+    };
+    let nothing = builder.graph.add(Node::Constant(scalar), compute);
+    let chosen = vec![condition, value, nothing];
+    let value = apply(builder, Function::Select, chosen, compute);
+    let guard = guard.map(|inner| {
+        let all = Node::Constant(Scalar::Bool(true));
+        let all = builder.graph.add(all, DType::Bool);
+        let chosen = vec![condition, inner, all];
+        apply(builder, Function::Select, chosen, DType::Bool)
+    });
+    (value, guard)
 }
