@@ -95,3 +95,85 @@ fn what_nothing_needs_needs_no_data() {
         .fails_with(1)
         .says(&["E0710", "`lr` has no data"]);
 }
+
+/// The params of one training as the beginning of other programs: all, some by name, and sizes that only the file says.
+#[test]
+fn parts_of_weights_begin_params() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(einc_tests::einc_path());
+        run(command
+            .args(arguments)
+            .env("NO_COLOR", "1")
+            .current_dir(folder.path()))
+    };
+    let train = "loss = sum[i,j] a[i,j]^2 + sum[j] head[j]
+train { loss: loss; steps: 1; optimizer: sgd(lr: 0.5) }
+";
+    let first = "param a: f32[5, 4] = 3\nparam head: f32[4] = 2\n";
+    write("first.ein", &format!("{first}{train}output a\n"));
+    start(&["run", "first.ein", "--export", "w.safetensors"]).success();
+    // a = 3 - 0.5 · 6 = 0, head = 2 - 0.5.
+    let other = "dim D, K
+param a: f32[D, 4] = ones
+param head: f32[K] = ones
+param tail: f32[2] = 7
+rows = sum[i < D] 1
+t = sum[j] head[j]
+s = sum[i,j] a[i,j]
+u = sum[j] tail[j]
+output rows; output t; output s; output u
+";
+    write("other.ein", other);
+    let (heads, all) = ("w.safetensors::head", "w.safetensors::*");
+    let said = |arguments: &[&str]| {
+        let arguments = [&["run", "other.ein", "--weights"], arguments].concat();
+        start(&arguments).success().stdout
+    };
+    let expected = "rows = 5\nt = 6.0\ns = 0.0\nu = 14.0\n";
+    for sites in ["1", "3"] {
+        assert_eq!(said(&[all, "--sites", sites]), expected);
+        let both = [heads, "--weights", "w.safetensors::a", "--sites", sites];
+        assert_eq!(said(&both), expected);
+    }
+    let some = said(&[heads, "--dim", "D=3"]);
+    assert_eq!(some, "rows = 3\nt = 6.0\ns = 12.0\nu = 14.0\n");
+    let wrong = |weights: &str, says: &[&str]| {
+        let arguments = [
+            "run",
+            "other.ein",
+            "--dim",
+            "D=5",
+            "--dim",
+            "K=4",
+            "--weights",
+            weights,
+        ];
+        start(&arguments).fails_with(1).says(says);
+    };
+    let none = ["E0706", "nothing in it is called `z*`", "it holds a, head"];
+    wrong("w.safetensors::z*", &none);
+    write(
+        "last.ein",
+        &format!("{first}param tail: f32[2] = 7\n{train}output tail\n"),
+    );
+    let arguments = ["run", "last.ein", "--weights"];
+    start(&[&arguments[..], &["w.safetensors::*"]].concat()).success();
+    write("third.ein", "param tail: f32[2] = 7\noutput tail\n");
+    start(&["run", "third.ein", "--weights", heads])
+        .fails_with(1)
+        .says(&[
+            "E0706",
+            "is no param of the program",
+            "it holds head; the program has tail",
+        ]);
+    let missing = ["run", "more.ein", "--weights", "w.safetensors"];
+    let more = "param tail: f32[2] = 7\nloss = sum[i,j] a[i,j]^2 + sum[j] (head[j] + tail[0])\n";
+    let block = "train { loss: loss; steps: 1; optimizer: sgd(lr: 0.5) }\noutput tail\n";
+    write("more.ein", &format!("{first}{more}{block}"));
+    start(&missing)
+        .fails_with(1)
+        .says(&["E0706", "holds no param `tail`", "FILE::NAMES"]);
+    start(&["run", "more.ein", "--weights", all]).success();
+}

@@ -38,6 +38,15 @@ pub enum Data {
     Number(Scalar),
 }
 
+/// A file of params on the command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    /// The file.
+    pub path: PathBuf,
+    /// The names that are taken; `None`: all, and none may be missing.
+    pub pattern: Option<String>,
+}
+
 /// A request of the command line to write values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Save {
@@ -187,9 +196,9 @@ pub struct TrainingArguments {
     /// Write the trained params to a file
     #[arg(long, value_name = "FILE.safetensors", help_heading = "Training")]
     pub export: Option<PathBuf>,
-    /// Begin with params from a file, such as one that was exported
-    #[arg(long, value_name = "FILE.safetensors", help_heading = "Training")]
-    pub weights: Option<PathBuf>,
+    /// Begin with params from a file, such as one that was exported; of a part of them, with names such as enc.*; repeat for more
+    #[arg(long, value_name = "FILE.safetensors[::NAMES]", value_parser = weights, help_heading = "Training")]
+    pub weights: Vec<Weights>,
     /// How progress is shown, on standard error
     #[arg(
         long,
@@ -416,6 +425,20 @@ pub fn save(text: &str) -> Result<Save, String> {
         return Err("write it as NAME=FILE, or as FILE.npz for all outputs".into());
     };
     Ok(Save::One(name.into(), absolute(Path::new(value))?))
+}
+
+/// `model.safetensors` or `model.safetensors::enc.*`; a relative path is one of the working directory.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn weights(text: &str) -> Result<Weights, String> {
+    let (path, pattern) = match text.rsplit_once("::") {
+        Some((_, "")) => return Err("behind `::` stand names of params, such as `enc.*`".into()),
+        Some((path, pattern)) if !path.is_empty() => (path, Some(pattern.to_owned())),
+        _ => (text, None),
+    };
+    let path = absolute(Path::new(path))?;
+    Ok(Weights { path, pattern })
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {

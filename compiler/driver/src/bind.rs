@@ -6,7 +6,9 @@
 //! input X: f32[N, D] = load("x.npy")   +   --input X=points.npy   ->   X: f32[1000, 64]
 //! ```
 
-use crate::{disk::Disk, infer::declared, program::Program, purpose::Purpose, settings::Settings};
+use crate::{
+    disk::Disk, infer::declared, program::Program, purpose::Purpose, settings::Settings, weights,
+};
 use einc_core::sema::{
     Bindings,
     world::{self, Header, Input},
@@ -157,8 +159,36 @@ pub fn headers(
     settings: &Settings,
     purpose: Purpose,
 ) -> Result<Headers, Vec<Diagnostic>> {
+    let mut files = weights::files(&settings.weights).map_err(|error| vec![error])?;
+    let params = params(program);
+    files.retain(|name, _| params.contains(&name.as_str()) && !settings.numbers.contains_key(name));
+    files.extend(settings.inputs.clone());
+    let disk = Disk::of_data(&program.base, &files, purpose);
+    world::headers(&disk, &program.sources)
+}
+
+/// As [`headers`], without the files of params: those of a program whose sizes are known decide nothing.
+///
+/// # Errors
+/// As [`headers`].
+pub fn headers_of_inputs(
+    program: &Program,
+    settings: &Settings,
+    purpose: Purpose,
+) -> Result<Headers, Vec<Diagnostic>> {
     let disk = Disk::of_data(&program.base, &settings.inputs, purpose);
     world::headers(&disk, &program.sources)
+}
+
+/// The names of the params that a program declares, and of its instances.
+fn params(program: &Program) -> Vec<&str> {
+    let items = program.sources.files.iter().take(1);
+    let items = items.flat_map(|file| &file.ast.items);
+    let names = items.filter_map(|item| match &item.kind {
+        ItemKind::Param { name, .. } => Some(name.text.as_str()),
+        _ => None,
+    });
+    names.collect()
 }
 
 /// A diagnostic about data, with the files in which the data of the tensors that it names stands.

@@ -39,3 +39,4 @@ pub mod shims;
 pub mod target;
 pub mod text;
 pub mod training;
+pub mod weights;

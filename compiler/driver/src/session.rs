@@ -164,7 +164,7 @@ pub fn plan(
 ) -> Result<(Prepared, Vec<Diagnostic>), Failure> {
     let asked = requests::applied(program, settings, purpose);
     if let Some(ready) = ready
-        && let Ok(headers) = bind::headers(&asked, settings, purpose)
+        && let Ok(headers) = bind::headers_of_inputs(&asked, settings, purpose)
         && bind::unknown(&asked, settings).is_empty()
         && ready.configuration == configuration(program, settings, headers, sites)
     {

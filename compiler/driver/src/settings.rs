@@ -6,7 +6,9 @@
 //! {N: 1000}  {eps: 1e-5}  {X: points.npy}  4 sites, seed 0
 //! ```
 
-use crate::arguments::{BindArguments, Data, DeviceKind, PlanArguments, RunArguments, Save};
+use crate::arguments::{
+    BindArguments, Data, DeviceKind, PlanArguments, RunArguments, Save, Weights,
+};
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
@@ -63,8 +65,8 @@ pub struct Settings {
     pub progress: Show,
     /// True if the program only evaluates, with params that it is given.
     pub inference: bool,
-    /// A file of params, by full name.
-    pub weights: Option<PathBuf>,
+    /// Files of params, by full name.
+    pub weights: Vec<Weights>,
     /// Where the steps of training are recorded.
     pub records: Destinations,
 }

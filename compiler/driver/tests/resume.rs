@@ -4,7 +4,7 @@ use ein_data::Reader;
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
-use einc_driver::arguments::Format;
+use einc_driver::arguments::{Format, Weights};
 use einc_driver::failure::Failure;
 use einc_driver::settings::Settings;
 use einc_driver::shims::ShimsByName;
@@ -176,6 +176,10 @@ output loss
 fn params_of_an_array_are_tensors_of_their_own_in_files() {
     let folder = tempfile::tempdir().unwrap();
     let export = |name: &str| folder.path().join(format!("{name}.safetensors"));
+    let whole = |name: &str| Weights {
+        path: export(name),
+        pattern: None,
+    };
     let trained_from = |name: &str,
                         together: bool,
                         begin: Begin,
@@ -189,7 +193,7 @@ fn params_of_an_array_are_tensors_of_their_own_in_files() {
             begin,
             progress: Show::Nothing,
             export: Some(export(name)),
-            weights: weights.map(export),
+            weights: weights.into_iter().map(whole).collect(),
             constants: [("K".to_owned(), Scalar::Int(steps))].into(),
             ..Settings::default()
         };

@@ -37,7 +37,7 @@ mod train;
 mod types;
 pub mod world;
 
-pub use train::training;
+pub use train::{patterns, training};
 
 use crate::einsum::{self, Program};
 use calls::{functions::Calls, specialise::specialise};

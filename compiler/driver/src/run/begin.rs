@@ -8,7 +8,7 @@
 
 use crate::{
     exit, failure::Failure, interrupt::Interrupt, machine, planned::Prepared, program::Program,
-    settings::Settings, target,
+    settings::Settings, target, weights,
 };
 use ein_device::Device;
 use ein_exec::session::{Begin, Keeping};
@@ -40,7 +40,8 @@ pub(super) fn beginning(
 ) -> Result<Beginning, Failure> {
     targets(settings).map_err(|error| Failure::usage(vec![error]))?;
     let device = machine::device(settings.device)?;
-    let weights = weights(settings)?;
+    let files = weights::files(&settings.weights);
+    let weights = files.map_err(|error| Failure::wrong(vec![error]))?;
     let mut keeping = Keeping::default();
     match planned {
         Prepared::Session(session) => {
@@ -48,19 +49,22 @@ pub(super) fn beginning(
                 .carried
                 .iter()
                 .filter(|(_, carried)| carried.kind.is_model());
-            let mut params = params.flat_map(|(name, carried)| carried.names(name));
-            if let Some(path) = &settings.weights
-                && let Some(missing) = params.find(|name| !weights.contains_key(*name))
-            {
-                return Err(Failure::wrong(vec![lacking(path, missing, &weights)]));
-            }
+            let params = params.flat_map(|(name, carried)| carried.names(name));
+            let params: Vec<&str> = params.collect();
+            weights::complete(&settings.weights, &params)
+                .and_then(|()| weights::used(&settings.weights, &params))
+                .map_err(|error| Failure::wrong(vec![error]))?;
             let folders = session.blocks.iter().filter_map(|b| b.checkpoints.as_ref());
             let within = |path: &Path, folder: &Path| {
                 let whole = [path, folder].map(std::fs::canonicalize);
                 matches!(whole, [Ok(path), Ok(folder)] if path.starts_with(&folder))
             };
-            if let (Begin::Restart, Some(path)) = (settings.begin, &settings.weights)
-                && let Some(own) = folders.map(|c| &c.folder).find(|own| within(path, own))
+            let removed = |own: &&PathBuf| {
+                let mut files = settings.weights.iter();
+                files.any(|weights| within(&weights.path, own))
+            };
+            if settings.begin == Begin::Restart
+                && let Some(own) = folders.map(|c| &c.folder).find(removed)
             {
                 let message = format!(
                     "`--restart` removes the checkpoints in `{}`, and the weights are in one of them",
@@ -90,11 +94,14 @@ pub(super) fn beginning(
             };
         }
         Prepared::Plan(plan) => {
+            let names: Vec<&str> = sources(plan).iter().map(|(name, _)| *name).collect();
+            weights::used(&settings.weights, &names)
+                .map_err(|error| Failure::wrong(vec![error]))?;
             if settings.inference
                 && let Some(param) = without_data(plan, program, (settings, &weights))
             {
-                return Err(Failure::wrong(vec![match &settings.weights {
-                    Some(path) => lacking(path, param, &weights),
+                return Err(Failure::wrong(vec![match settings.weights.first() {
+                    Some(file) => weights::lacking(&file.path, param, &weights),
                     None => Diagnostic::error("E0710", format!("the param `{param}` has no data"))
                         .help(
                             "give it params that a training exported: `--weights model.safetensors`",
@@ -128,9 +135,9 @@ pub(super) fn beginning(
 /// Looks whether the files that are written beside outputs may be.
 fn targets(settings: &Settings) -> Result<(), Diagnostic> {
     let mut read = settings.inputs.clone();
-    read.extend(settings.weights.iter().map(|path| {
-        let path = path.display().to_string();
-        ("--weights".to_owned(), FileRef { path, key: None })
+    read.extend(settings.weights.iter().map(|weights| {
+        let path = weights.path.display().to_string();
+        (format!("--weights {path}"), FileRef { path, key: None })
     }));
     if let Some(path) = &settings.profile {
         target::whole("--profile", path, &read)?;
@@ -149,13 +156,6 @@ fn targets(settings: &Settings) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// A file of weights without one of the params.
-fn lacking(path: &Path, param: &str, weights: &BTreeMap<String, FileRef>) -> Diagnostic {
-    let message = format!("{}: holds no param `{param}`", path.display());
-    let names: Vec<&str> = weights.keys().map(String::as_str).collect();
-    Diagnostic::error("E0706", message).help(format!("it holds {}", names.join(", ")))
-}
-
 /// A param that the command line gives nothing, of a program that only evaluates.
 fn without_data<'p>(
     plan: &'p Plan,
@@ -168,21 +168,27 @@ fn without_data<'p>(
         items
             .any(|item| matches!(&item.kind, ItemKind::Input { name: own, .. } if own.text == name))
     };
+    let unbound = sources(plan).into_iter();
+    let mut unbound = unbound.filter(|(_, source)| matches!(source, Source::Unbound));
+    let given = |name: &str| settings.inputs.contains_key(name) || weights.contains_key(name);
+    let (name, _) = unbound.find(|(name, _)| !given(name) && !is_input(name))?;
+    Some(name)
+}
+
+/// The tensors that a plan begins with, by full name.
+fn sources(plan: &Plan) -> Vec<(&str, &Source)> {
     let sources = plan.steps.iter().filter_map(|step| match &step.operation {
         Operation::Source { name, source } => Some((name, source)),
         _ => None,
     });
     let parts = sources.flat_map(|(name, source)| match source {
         Source::Stacked { parts, .. } => {
-            let parts = parts.iter().map(|part| (&part.name, &part.source));
+            let parts = parts.iter().map(|part| (part.name.as_str(), &part.source));
             parts.collect()
         }
-        source => vec![(name, source)],
+        source => vec![(name.as_str(), source)],
     });
-    let mut unbound = parts.filter(|(_, source)| matches!(source, Source::Unbound));
-    let given = |name: &String| settings.inputs.contains_key(name) || weights.contains_key(name);
-    let (name, _) = unbound.find(|(name, _)| !given(name) && !is_input(name))?;
-    Some(name)
+    parts.collect()
 }
 
 /// The options of a run.
@@ -234,24 +240,4 @@ pub(super) fn crowded(
         _ => return vec![],
     };
     vec![Diagnostic::warning("E0733", message).help(help)]
-}
-
-/// Where each array of the file of weights is.
-fn weights(settings: &Settings) -> Result<BTreeMap<String, FileRef>, Failure> {
-    let Some(path) = &settings.weights else {
-        return Ok(BTreeMap::new());
-    };
-    let keys = ein_data::keys(path).map_err(|error| {
-        let message = format!("{}: {}", error.file, error.message);
-        let diagnostic = Diagnostic::error(error.code, message);
-        Failure::wrong(vec![match error.help {
-            Some(help) => diagnostic.help(help),
-            None => diagnostic,
-        }])
-    })?;
-    let file = |key: &String| FileRef {
-        path: path.display().to_string(),
-        key: Some(key.clone()),
-    };
-    Ok(keys.iter().map(|key| (key.clone(), file(key))).collect())
 }

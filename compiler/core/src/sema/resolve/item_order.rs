@@ -13,7 +13,7 @@ use crate::sema::{
     resolve::Readings,
     resolve::Resolver,
     resolve::cycles::sort,
-    resolve::forms::{item_name, unbracket},
+    resolve::forms::{item_name, stands_in, unbracket},
     resolve::names::{Declared, EntityId, EntityKind, Found, Names},
     resolve::static_scope::{StaticScope, Unit},
     resolve::walk::{Walk, walk_source},
@@ -21,7 +21,7 @@ use crate::sema::{
     train::training::Mode,
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Target, Type};
+use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Statement, Target, Type};
 use std::collections::HashSet;
 
 /// The order in which one pass of the checker reads entities.
@@ -113,6 +113,24 @@ impl<'a> Resolver<'a> {
 
     /// Reports items of a body, or of a block, that are defined by themselves.
     pub(crate) fn report_cycle(&mut self, body: &[Item], cycle: &[(usize, Span)]) {
+        if let [(only, _)] = cycle
+            && let ItemKind::Statement(Statement::Repeat { counter, bound, .. }) = &body[*only].kind
+            && stands_in(bound, &counter.text)
+        {
+            let name = &counter.text;
+            self.report.push(
+                Diagnostic::error(
+                    "E0203",
+                    format!("the bound of the counter `{name}` names `{name}` itself"),
+                )
+                .at(bound.span, format!("`{name}` is not yet known here"))
+                .at(counter.span, "the counter")
+                .help(
+                    "give the counter a name that nothing else has, also no size of the signature",
+                ),
+            );
+            return;
+        }
         let spelled: Vec<&str> = cycle.iter().map(|(n, _)| item_name(&body[*n])).collect();
         let place = cycle.first().map(|(first, _)| body[*first].span);
         self.report

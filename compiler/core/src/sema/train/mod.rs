@@ -10,6 +10,7 @@ pub(crate) mod block;
 pub(crate) mod data;
 pub(crate) mod data_override;
 pub(crate) mod lines;
+pub mod patterns;
 pub(crate) mod programs;
 pub(crate) mod rates;
 pub(crate) mod rows;

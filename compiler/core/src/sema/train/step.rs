@@ -14,6 +14,7 @@ use crate::sema::{
     expressions::arena::{ExprId, Form, TensorRef, Ty},
     sizes::size::Size,
     train::block::Settings,
+    train::patterns::matches,
     train::rules::{NORM, optimizer_name},
     train::schedules::Rule,
     train::training::{CarriedKind, SHARE, Task, UPDATE},
@@ -342,29 +343,5 @@ impl<'a> Checker<'a> {
             })?);
         }
         Some(clipped)
-    }
-}
-
-/// Returns whether a name is of a pattern, in which `*` stands for any text.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(name) = name.strip_prefix(head) else {
-        return false;
-    };
-    let starts = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-    starts.into_iter().any(|at| matches(rest, &name[at..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn patterns_stand_for_names() {
-        assert!(matches("*.b", "head.b") && matches("*.b", "enc.0.b") && matches("b", "b"));
-        assert!(matches("enc.*.w", "enc.3.att.w") && matches("*", "W1"));
-        assert!(!matches("*.b", "b") && !matches("norm.*", "norms.g") && !matches("b", "b1"));
     }
 }
