@@ -25,6 +25,11 @@ pub const LIBRARIES: &[Library] = &[
         text: include_str!("../array.ein"),
     },
     Library {
+        path: "std.fft",
+        name: "std/fft.ein",
+        text: include_str!("../fft.ein"),
+    },
+    Library {
         path: "std.linalg",
         name: "std/linalg.ein",
         text: include_str!("../linalg.ein"),

@@ -528,6 +528,35 @@ def interp():
     return {"y": [at(x) for x in [-1, 0, 0.5, 1, 2.5, 4.5, 9]]}
 
 
+def half_of(x):
+    return np.fft.rfft(x, axis=-1)
+
+
+def waves(first, columns, count=2):
+    return np.sin(first + 8 * np.arange(count)[:, None] + 3 * np.arange(columns))
+
+
+def rfft():
+    x, odd = waves(1, 6), waves(2, 5, 1)[0]
+    n = np.arange(6)
+    turn = 2 * np.pi * np.outer(np.arange(4), n) / 6
+    re = half_of(x).real
+    # d/dx_j of the sum of re_k^2 + im_k: 2 re_k cos - sin.
+    g = 2 * re @ np.cos(turn) - np.sin(turn).sum(0)
+    return {"re": re, "im": half_of(x).imag, "a": half_of(odd).real, "b": half_of(odd).imag, "g": g}
+
+
+def ifft():
+    a, b = waves(1, 6), waves(2, 6)
+    x = np.fft.ifft(a + 1j * b, axis=-1)
+    return {"x": x.real, "y": x.imag, "re": a, "im": b}
+
+
+def irfft():
+    z = waves(1, 4) + 1j * waves(2, 4)
+    return {"even": np.fft.irfft(z, 6, axis=-1), "odd": np.fft.irfft(z, 7, axis=-1)}
+
+
 def gamma_cdf(a, x):
     """The regularised lower incomplete gamma function, by its series."""
     total, term, n = 0.0, math.exp(a * math.log(x) - x - math.lgamma(a + 1)), 0

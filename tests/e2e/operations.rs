@@ -214,6 +214,35 @@ const PROGRAMS: &[(&str, f64)] = &[
         output P; output Q; output R; output S; output off",
         1e-11,
     ),
+    // Fourier transforms of rows, of slices, and of lengths that are prime, a power of 2, 1 and 0; gradients, and what they preserve.
+    (
+        "input a: f64[3, 12]\ninput b: f64[3, 12]\ninput c: f64[2, 17]\ninput d: f64[2, 17]
+        input e: f64[8]\ninput f: f64[2, 1]\ninput o: f64[2, 0]
+        re, im = fft(a, b)
+        p, q = fft(c, d)
+        s, t = fft(a[1], b[2])
+        u, v = fft(e, e)
+        h, w = fft(f, f)
+        none, nothing = fft(o, o)
+        G[n, k] = 0.1 * re[n, k]^2 * im[n, k] + im[n, k]
+        ga = grad(sum[n, k] G[n, k], a)
+        gb = grad(sum[n, k] G[n, k], b)
+        twice = grad(sum[n, k] ga[n, k]^2, b)
+        turned = jvp(re, a, b)
+        kept[n] = (sum[k] (re[n, k]^2 + im[n, k]^2)) / 12 - (sum[k] (a[n, k]^2 + b[n, k]^2))
+        output re; output im; output p; output q; output s; output t; output u; output v; output h; output w
+        output none; output ga; output gb; output twice; output turned; output kept",
+        1e-8,
+    ),
+    (
+        "input a: f32[4, 30]\ninput b: f32[4, 30]
+        re, im = fft(a, b)
+        T[k, n] = re[n, k]
+        U[k, n] = im[n, k]
+        x, y = fft(T, U)
+        output re; output im; output x; output y",
+        1e-4,
+    ),
     // Sizes 0 and 1.
     (
         "input A: f64[2, 1, 1]\ninput E: f64[0, 3, 3]\ninput b: f64[3, 0]\ninput M: f64[3, 3]
@@ -250,7 +279,8 @@ fn operations_in_rounds() {
           T[i,j] = S[i,j] + where(i == j, v[i]^2, 0)
           u = solve(T, w)
           q, r = qr(T)
-          next v[i] = w[i] / (norm[j] w[j]) + 0.1 * u[i] + 0.01 * (r[i,j] * v[j])
+          re, im = fft(v, w)
+          next v[i] = w[i] / (norm[j] w[j]) + 0.1 * u[i] + 0.01 * (r[i,j] * v[j]) + 0.01 * (re[i] - im[i])
         }
         output v";
     let subject = Subject::of_case(case(text, 1e-10));

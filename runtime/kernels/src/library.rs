@@ -1,13 +1,15 @@
 //! Library operations: which matrices a kernel calls an operation with, and where its results go.
 //!
 //! The calls of a kernel are made matrix by matrix, in parallel over matrices. A matrix that several calls share is factored once, and
-//! their right sides are solved together. What an operation computes is in `ein-matrix`, for `argsort` and `topk` in `order`.
+//! their right sides are solved together. What an operation computes is in `ein-matrix`, for `argsort` and `topk` in `order`, for
+//! `fft` in `fourier`.
 //! Must not know plans.
 //!
 //! ```text
 //! [p: 2, i: 2] solve(a0[p, :1, :2], a1[p, :1], i)  of  [[2 0][0 4]] [[1 1][0 1]], [2 4] [3 1]   ->   1 1, 2 1
 //! ```
 
+mod fourier;
 mod order;
 
 use crate::parallel;
@@ -35,6 +37,12 @@ pub(crate) fn run(
     if matches!(library.operation, Function::Argsort | Function::Topk) {
         return call.ordered(column);
     }
+    if library.operation == Function::Fft {
+        return match column.dtype() {
+            DType::F64 => call.transforms::<f64>(),
+            _ => call.transforms::<f32>(),
+        };
+    }
     // The verifier of kernels holds that it is one of these two.
     match column.dtype() {
         DType::F64 => call.matrices::<f64>(),
@@ -46,7 +54,7 @@ pub(crate) fn run(
 type Results<T> = Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>;
 
 /// A type of elements that matrices are computed in.
-trait Element: Real {
+trait Element: Real + rustfft::FftNum {
     /// The elements, where they are of this type.
     fn all(data: &Data) -> Option<&[Self]>;
     /// Elements of it.

@@ -191,6 +191,9 @@ functions! {
     /// the order that the pivots say, and behind them L below the diagonal (which is 1) and U in one matrix. Not in the language:
     /// large matrices are solved by it.
     Lu "lu" 1 1;
+    /// Library: the discrete Fourier transform of complex vectors, of their real and imaginary parts: the real parts of the result,
+    /// and the imaginary parts behind them. It is not divided by anything.
+    Fft "fft" 2 1;
 }
 
 /// What `a % b` is of floating-point values: a - b floor(a / b) of the exact quotient, rounded once, with the sign of b also
@@ -242,7 +245,7 @@ impl Function {
         use Function::*;
         matches!(
             self,
-            Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu
+            Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu | Fft
         )
     }
 
@@ -290,7 +293,7 @@ impl Function {
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | And | Or | Eq | Ne | Lt | Le
             | Gt | Ge | BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount | Select
             | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop | Within | Solve
-            | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu => false,
+            | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu | Fft => false,
         }
     }
 

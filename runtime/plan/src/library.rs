@@ -1,4 +1,4 @@
-//! Library operations as kernels: solving, factoring, sorting along whole dimensions.
+//! Library operations as kernels: solving, factoring, sorting, Fourier transforms along whole dimensions.
 //!
 //! A kernel whose root is a library function computes, for every point of its *batch* indices, one call, and gives the
 //! element of the result that its *own* indices say. Operands are read at batch indices by their bare names and at
@@ -87,6 +87,7 @@ impl Library {
             Function::Svd => vec![m * k + k + k * n],
             Function::Logdet => vec![],
             Function::Argsort => vec![m],
+            Function::Fft => vec![2 * m],
             _ => return None,
         })
     }
@@ -121,10 +122,12 @@ impl Library {
             Function::Lu => (m - n / 3.0) * n * n,
             Function::Eigh => 9.0 * n * n * n,
             Function::Svd => 20.0 * m * n * k,
+            Function::Fft => 0.0,
             _ => 4.0 * m * m.max(2.0).log2(),
         };
         let rest = match self.operation {
             Function::Solve => 2.0 * n * n,
+            Function::Fft => 5.0 * m * m.max(2.0).log2(),
             _ => 0.0,
         };
         (cubes, rest)
@@ -173,6 +176,9 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
     let extents: Vec<u64> = extents
         .map(|index| kernel.indices[index.0 as usize].extent)
         .collect();
+    if library.operation == Function::Fft && library.matrix(kernel, 1).0 != rows {
+        return Err("the imaginary part of `fft` has another length".into());
+    }
     match library.result(kernel) {
         Some(result) if result != extents => Err(format!(
             "`{}` gives {result:?} but its indices run over {extents:?}",
@@ -201,7 +207,7 @@ fn read(kernel: &Kernel) -> Result<Library, String> {
     for (number, argument) in arguments.iter().enumerate() {
         let dimensions = argument.whole.len();
         let suits = match operation {
-            Function::Argsort | Function::Topk => dimensions == 1,
+            Function::Argsort | Function::Topk | Function::Fft => dimensions == 1,
             Function::Solve if number == 1 => dimensions == 1,
             _ => dimensions == 2,
         };

@@ -1,6 +1,6 @@
 //! Gradients of library operations.
 //!
-//! With X̄ for the adjoint of X: `solve` b̄ = A⁻ᵀ x̄, Ā = −b̄ xᵀ; `inv` Ā = −Yᵀ Ȳ Yᵀ; `logdet` Ā = ȳ A⁻ᵀ; what factors a matrix is in
+//! With X̄ for the adjoint of X: `fft` the inverse without its division; `solve` b̄ = A⁻ᵀ x̄, Ā = −b̄ xᵀ; `inv` Ā = −Yᵀ Ȳ Yᵀ; `logdet` Ā = ȳ A⁻ᵀ; what factors a matrix is in
 //! `decompositions`. `sort` and `topk` read their operand at positions that have no derivative. All of it is contractions and library
 //! operations again. Must not know sites.
 //!
@@ -318,6 +318,7 @@ impl Maker<'_, '_> {
                 let (m, n) = (self.extent(0, 0), self.extent(0, 1));
                 self.svd(argument, number, m, n)
             }
+            Function::Fft => self.fft(number, argument, n),
             // `argsort` gives positions, and the others are read at positions.
             other => {
                 let what = format!("the gradient of `{}`", other.name());
@@ -326,6 +327,33 @@ impl Maker<'_, '_> {
                     "see the table of derivatives in the language reference",
                 ));
             }
+        })
+    }
+
+    /// The adjoint of the transform is its inverse without the division, and that is the transform with the real and imaginary parts
+    /// exchanged, before and after.
+    fn fft(&mut self, number: usize, argument: &Argument, n: u64) -> Piece {
+        let [re, im] = [("re", 0), ("im", n as i64)].map(|(what, start)| {
+            let mut draft = self.draft(&[n]);
+            let (r, start) = (draft.own(0), draft.sketch.whole(start));
+            let at = draft.sketch.apply(Function::Add, &[r, start]);
+            let root = self.out(&mut draft, self.adjoint, &[at]);
+            self.tensor(draft, 1, root, what)
+        });
+        let read = |m: &Self, draft: &mut Draft| {
+            [im, re]
+                .map(|part| {
+                    let whole = draft.sketch.whole(-1);
+                    m.made(draft, part, &[whole])
+                })
+                .into()
+        };
+        let side = self.library(Function::Fft, &[2 * n], read, "side");
+        self.over(argument, number, &[], |m, draft| {
+            let start = if number == 0 { n as i64 } else { 0 };
+            let (r, start) = (draft.own(0), draft.sketch.whole(start));
+            let at = draft.sketch.apply(Function::Add, &[r, start]);
+            m.made(draft, side, &[at])
         })
     }
 

@@ -152,6 +152,7 @@ pub fn call(operation: Function, arguments: &[Matrix]) -> Option<Vec<f64>> {
         }
         Function::Cholesky => cholesky(a)?.data,
         Function::Lu => pivoted(a)?,
+        Function::Fft => transformed(&a.data, &arguments[1].data),
         Function::Qr => {
             let k = a.rows.min(a.columns);
             let q = orthonormal(a, k);
@@ -171,6 +172,21 @@ pub fn call(operation: Function, arguments: &[Matrix]) -> Option<Vec<f64>> {
         }
         _ => return None,
     })
+}
+
+/// The discrete Fourier transform by its definition: Σ_j x_j e^(-2πi jk/n). The angle is taken of jk mod n.
+fn transformed(re: &[f64], im: &[f64]) -> Vec<f64> {
+    let n = re.len();
+    let turned = |k: usize, turn: fn(f64, f64, f64, f64) -> f64| {
+        let part = |j: usize| {
+            let angle = std::f64::consts::TAU * (j * k % n) as f64 / n as f64;
+            turn(re[j], im[j], angle.cos(), angle.sin())
+        };
+        (0..n).map(part).sum::<f64>()
+    };
+    let real = (0..n).map(|k| turned(k, |a, b, cos, sin| a * cos + b * sin));
+    let imaginary = (0..n).map(|k| turned(k, |a, b, cos, sin| b * cos - a * sin));
+    real.chain(imaginary).collect()
 }
 
 /// The numbers of values in order, equal ones in their own; NaN counts as the largest.

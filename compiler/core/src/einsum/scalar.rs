@@ -208,7 +208,8 @@ fn whole(function: Function, a: i64, b: i64, dtype: DType) -> Result<i64, NoValu
         | Function::Logdet
         | Function::Argsort
         | Function::Topk
-        | Function::Lu => not_of(function, "whole numbers"),
+        | Function::Lu
+        | Function::Fft => not_of(function, "whole numbers"),
     })
 }
 
@@ -320,6 +321,7 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         | Function::Logdet
         | Function::Argsort
         | Function::Topk
-        | Function::Lu => not_of(function, "real numbers"),
+        | Function::Lu
+        | Function::Fft => not_of(function, "real numbers"),
     }
 }

@@ -128,6 +128,7 @@ pub(crate) const NAMES: &[&str] = &[
     "sort",
     "argsort",
     "topk",
+    "fft",
     "grad",
     JACOBIAN,
     JVP,

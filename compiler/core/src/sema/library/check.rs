@@ -102,6 +102,9 @@ impl Checker<'_> {
             }
             return Some(vec![count]);
         }
+        if call.operation.function == Function::Fft {
+            return self.complex_size(call, &shape[leading]);
+        }
         let (rows, columns) = (shape[leading].clone(), shape[leading + 1].clone());
         let square = !matches!(call.operation.function, Function::Qr | Function::Svd);
         if square && rows.differs(&columns) {
@@ -132,6 +135,23 @@ impl Checker<'_> {
                 vec![sum(sum(u, least)?, v)?]
             }
         })
+    }
+
+    /// The size of what `fft` gives of a vector: real and imaginary parts, whose tensors have one shape.
+    fn complex_size(&mut self, call: &Call, length: &Size) -> Option<Vec<Size>> {
+        let [re, im] = [0, 1].map(|at| self.view_shape(call.views[at]));
+        if re.len() != im.len() || re.iter().zip(&im).any(|(r, i)| r.differs(i)) {
+            let [re, im] = [0, 1].map(|at| self.view_text(call.views[at]));
+            let what = "`fft` takes a real and an imaginary part of one shape".to_owned();
+            self.report.push(
+                Diagnostic::error("E0501", what)
+                    .at(call.places[0], format!("the real part is {re}"))
+                    .at(call.places[1], format!("the imaginary part is {im}"))
+                    .help("of real numbers the imaginary part is 0: `use std.fft`, then `re, im = fft.rfft(x)`"),
+            );
+            return None;
+        }
+        Some(vec![length.times(&Size::number(2)).ok()?])
     }
 
     /// The sizes of `solve`'s result: those of its right side, which fits.

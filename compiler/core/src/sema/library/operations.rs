@@ -34,6 +34,7 @@ const OPERATIONS: &[Operation] = &[
     row("sort", Function::Argsort, 1, 1, &["sorted"]),
     row("argsort", Function::Argsort, 1, 1, &["order"]),
     row("topk", Function::Topk, 1, 1, &["values", "positions"]),
+    row("fft", Function::Fft, 2, 1, &["re", "im"]),
 ];
 
 const fn row(
@@ -77,6 +78,6 @@ impl Operation {
 
     /// Returns whether it gives positions of values in an order.
     pub(crate) fn is_ordered(self) -> bool {
-        self.dimensions == 1
+        matches!(self.function, Function::Argsort | Function::Topk)
     }
 }

@@ -183,17 +183,7 @@ impl Checker<'_> {
                 )?);
             }
         } else {
-            let (rows, columns) = (at(2), at(1));
-            let least = Size::apply(Function::Min, &rows, &columns).ok()?;
-            let parts: Vec<Vec<Size>> = match call.operation.function {
-                Function::Qr => vec![vec![rows, least.clone()], vec![least, columns]],
-                Function::Eigh => vec![vec![rows.clone()], vec![rows, columns]],
-                _ => vec![
-                    vec![rows, least.clone()],
-                    vec![least.clone()],
-                    vec![least, columns],
-                ],
-            };
+            let parts = parts(call.operation.function, &shape)?;
             let mut start = Size::number(0);
             for (number, part) in parts.iter().enumerate() {
                 self.indices.open.push(Open::default());
@@ -271,4 +261,24 @@ impl Checker<'_> {
         let tensor = self.add_statement(name, root, vars, shape, span, Role::Hidden);
         Some(self.inner_view(tensor, &outer_sizes))
     }
+}
+
+/// The sizes of the results of an operation on the last dimensions of a tensor.
+fn parts(function: Function, shape: &[Size]) -> Option<Vec<Vec<Size>>> {
+    let (columns, before) = shape.split_last()?;
+    let columns = columns.clone();
+    if function == Function::Fft {
+        return Some(vec![vec![columns.clone()], vec![columns]]);
+    }
+    let rows = before.last()?.clone();
+    let least = Size::apply(Function::Min, &rows, &columns).ok()?;
+    Some(match function {
+        Function::Qr => vec![vec![rows, least.clone()], vec![least, columns]],
+        Function::Eigh => vec![vec![rows.clone()], vec![rows, columns]],
+        _ => vec![
+            vec![rows, least.clone()],
+            vec![least.clone()],
+            vec![least, columns],
+        ],
+    })
 }

@@ -17,8 +17,8 @@ use einc_syntax::ast::{ItemKind, Module, Role, Statement};
 use std::collections::BTreeMap;
 
 /// The files of the standard library. A test of the library compares the list with its files.
-const LIBRARIES: [&str; 8] = [
-    "array", "linalg", "nn", "optim", "random", "schedule", "select", "stats",
+const LIBRARIES: [&str; 9] = [
+    "array", "fft", "linalg", "nn", "optim", "random", "schedule", "select", "stats",
 ];
 
 impl<'a> Names<'a> {
