@@ -18,11 +18,12 @@ use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
 use crate::program::{Program, Request};
 use crate::segment::Segment;
+use crate::stream;
 use ein_array::Array;
 use ein_plan::schedule::Scan;
 use ein_plan::schedule::guard::besides;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction};
-use lines::Lines;
+pub(crate) use lines::Lines;
 use totals::Lying;
 
 /// A kernel that reduces along this scan; `None` if it faults.
@@ -46,15 +47,14 @@ pub(crate) fn run(
         let mut column = crate::memory::room(kernel.output[0], shape);
         let plain = running.conditions.is_empty() && running.lines.used > 0;
         let lying = plain.then(|| running.lying(kernel, operands)).flatten();
-        if let Some(lying) = lying {
-            let to = Segment::of(column.data_mut());
-            running.lines.totals(rule, &lying, to);
-        } else {
-            let partial = running.partial(kernel, rule, operands, true)?;
-            let lying = Lying::partial(partial[0].data(), &running.lines);
-            let to = Segment::of(column.data_mut());
-            running.lines.totals(rule, &lying, to);
-        }
+        let partial = match lying {
+            Some(_) => vec![],
+            None => running.partial(kernel, rule, operands, true)?,
+        };
+        let lying = lying.unwrap_or_else(|| Lying::partial(partial[0].data(), &running.lines));
+        let streams = column.data().bytes().len() >= stream::FAR;
+        let to = (Segment::of(column.data_mut()), streams);
+        running.lines.totals(rule, &lying, to);
         return Some(vec![column]);
     }
     let partial = running.partial(kernel, rule, operands, false)?;

@@ -12,28 +12,28 @@ use ein_plan::schedule::Scan;
 
 /// Lines of elements, and lines of output points.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     /// Lines that are apart.
-    pub(super) outer: usize,
+    pub(crate) outer: usize,
     /// Lines that lie side by side.
-    pub(super) inner: usize,
+    pub(crate) inner: usize,
     /// Elements of a line that some output point takes in.
-    pub(super) used: usize,
+    pub(crate) used: usize,
     /// Output points of a line.
-    pub(super) outputs: usize,
+    pub(crate) outputs: usize,
     /// The first output points, which take in nothing.
-    pub(super) none: usize,
+    pub(crate) none: usize,
     /// Elements that the next output point takes in, but for its last one.
-    pub(super) before: usize,
+    pub(crate) before: usize,
     /// Output points from there on that take in one element more each. Those behind them take in no more.
-    pub(super) each: usize,
+    pub(crate) each: usize,
     suffix: bool,
 }
 
 impl Lines {
     /// The lines of a scan of `length` elements from number `start` on for `outputs` points from number `first` on, and the number of the
     /// lowest element that is used.
-    pub(super) fn new(
+    pub(crate) fn new(
         scan: &Scan,
         (start, length): (i64, i64),
         (first, outputs): (i64, i64),
@@ -68,22 +68,22 @@ impl Lines {
     }
 
     /// True if a scan goes through lines from their ends.
-    pub(super) fn backward(&self) -> bool {
+    pub(crate) fn backward(&self) -> bool {
         self.suffix
     }
 
     /// The place in a line of the lowest of `count` elements from number `element` on.
-    pub(super) fn element(&self, element: usize, count: usize) -> usize {
+    pub(crate) fn element(&self, element: usize, count: usize) -> usize {
         lowest(self.suffix, self.used, element, count)
     }
 
     /// The place in a line of the lowest of `count` output points from number `output` on.
-    pub(super) fn output(&self, output: usize, count: usize) -> usize {
+    pub(crate) fn output(&self, output: usize, count: usize) -> usize {
         lowest(self.suffix, self.outputs, output, count)
     }
 
     /// Goes through lines of elements side by side, and stores what each output point comes to.
-    pub(super) fn walk<T: Copy>(
+    pub(crate) fn walk<T: Copy>(
         &self,
         elements: &[T],
         start: T,
