@@ -27,6 +27,7 @@ mod explain;
 mod fuse;
 mod fused_rows;
 mod generate;
+mod grouped;
 mod library;
 mod load;
 mod lookup;
@@ -198,6 +199,7 @@ fn looped(
     match kind {
         LoopKind::Scatter(indices) => scatter::run(kernel, indices, ranges, operands),
         LoopKind::Scan(scan) => scan::run(kernel, scan, ranges, operands),
+        LoopKind::Grouped(grouped) => grouped::run(kernel, grouped, ranges, operands),
         LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
         LoopKind::Matmul(form) => Some(vec![product(form)?]),
         LoopKind::Pairwise(form) if pairwise_reduction::leaves_to_blas(form) => {

@@ -18,6 +18,7 @@ pub mod choose;
 pub mod facts;
 pub mod forms;
 mod fused_rows;
+pub mod grouped;
 pub mod guard;
 mod guarded;
 mod inlining;
@@ -28,6 +29,7 @@ pub mod merging;
 pub mod outline;
 pub mod pairwise;
 mod pass;
+mod passed;
 mod reason;
 mod row_loops;
 pub mod row_reduce;
@@ -43,6 +45,7 @@ pub use choose::{Candidate, Verdict, candidates, choose};
 pub use facts::Facts;
 pub(crate) use fused_rows::fit;
 pub use fused_rows::{Fused, fused_rows};
+pub use grouped::Grouped;
 pub use matmul::Matmul;
 pub use pairwise::Pairwise;
 pub use reason::Reason;
@@ -77,6 +80,8 @@ pub enum LoopKind {
     Lookup(Vec<IndexId>),
     /// A running reduction along an index.
     Scan(Scan),
+    /// A reduction of the points that have the key of an output point.
+    Grouped(Grouped),
     /// A function of two elements, reduced, without a matrix product.
     Pairwise(Pairwise),
     /// Neighbouring elements reduced row by row.
@@ -119,6 +124,7 @@ impl LoopKind {
             LoopKind::Scatter(_) => "scatter",
             LoopKind::Lookup(_) => "lookup",
             LoopKind::Scan(_) => "scan",
+            LoopKind::Grouped(_) => "grouped",
             LoopKind::Pairwise(_) => "pairwise",
             LoopKind::RowReduce(_) => "row_reduction",
             LoopKind::Matmul(_) => "matmul",

@@ -227,8 +227,34 @@ fn guards_make_scatters_and_scans() {
         "strips at [i = a1]
 // not scatter: the guard gives no output index a value
 // not lookup: the guard gives no reduced index a value
-// not scan: the guard compares no reduced with an output index",
+// not scan: the guard compares no reduced with an output index
+// not grouped: the guard equates no value of many reduced points with one of an output point",
     );
+}
+
+#[test]
+fn guards_make_groups() {
+    let not = "
+// not scatter: the guard gives no output index a value
+// not lookup: the guard gives no reduced index a value
+// not scan: the guard compares no reduced with an output index";
+    loops(
+        "(f32[90], i64[90]) [n: 90 | m: 90] f32 = sum a0[m] if a1[m] == a1[n]",
+        &format!("grouped [n]{not}"),
+    );
+    loops(
+        "(f32[90, 4], i64[90]) [n: 90, d: 4 | m: 90] f32 = sum a0[m, d] if and(n < m, a1[m] == a1[n])",
+        &format!("grouped [n] scan m against n{not}"),
+    );
+    // Few are looked at sooner than grouped; a value of each pair is no key; what is chosen is no total.
+    for kernel in [
+        "(f32[9], i64[9], i64[90]) [n: 90 | m: 9] f32 = sum a0[m] if a1[m] == a2[n]",
+        "(f32[90], i64[90, 90]) [n: 90 | m: 90] f32 = sum a0[m] if a1[m, n] == m",
+    ] {
+        let reason = "
+// not grouped: the guard equates no value of many reduced points with one of an output point";
+        loops(kernel, &format!("strips{not}{reason}"));
+    }
 }
 
 #[test]
@@ -250,7 +276,8 @@ fn guards_make_lookups() {
         "strips
 // not scatter: what is reduced needs more than one number
 // not lookup: the guard gives no reduced index a value
-// not scan: the guard compares no reduced with an output index",
+// not scan: the guard compares no reduced with an output index
+// not grouped: the guard equates no value of many reduced points with one of an output point",
     );
 }
 
@@ -290,6 +317,11 @@ fn work_is_counted_as_loops_do_it() {
         (
             "(f32[90, 3]) [n: 80, d: 3 | m: 90] f32 = sum -a0[m, d] if and(m != 4, n < m)",
             90 * 3 * 3,
+        ),
+        // Once for its group.
+        (
+            "(f32[90], i64[90]) [n: 70 | m: 90] f32 = sum -a0[m] if and(m <= n, a1[m] == a1[n])",
+            90 * 3,
         ),
         // All points.
         (

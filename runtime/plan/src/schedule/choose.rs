@@ -11,7 +11,9 @@
 
 use super::facts::{Facts, MOST_INDICES};
 use super::reason::Reason;
-use super::{LoopKernel, LoopKind, Matmul, RowLoops, guarded, matmul, pairwise, row_reduce};
+use super::{
+    LoopKernel, LoopKind, Matmul, RowLoops, grouped, guarded, matmul, pairwise, row_reduce,
+};
 
 /// A kind of loops that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +110,7 @@ enum Ask {
     Scatter,
     Lookup,
     Scan,
+    Grouped,
     Pairwise,
     RowReduce,
     Matmul,
@@ -127,7 +130,13 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
     } else if kernel.indices.len() > MOST_INDICES {
         &[Ask::Strips]
     } else if kernel.guard.is_some() {
-        &[Ask::Scatter, Ask::Lookup, Ask::Scan, Ask::Strips]
+        &[
+            Ask::Scatter,
+            Ask::Lookup,
+            Ask::Scan,
+            Ask::Grouped,
+            Ask::Strips,
+        ]
     } else {
         &[Ask::Pairwise, Ask::RowReduce, Ask::Matmul, Ask::Strips]
     }
@@ -150,6 +159,10 @@ impl Ask {
                 plain(guarded::lookup(facts).map(LoopKind::Lookup)),
             ),
             Ask::Scan => ("scan", plain(guarded::scan(facts).map(LoopKind::Scan))),
+            Ask::Grouped => (
+                "grouped",
+                plain(grouped::grouped(facts).map(LoopKind::Grouped)),
+            ),
             Ask::Pairwise => (
                 "pairwise",
                 weighed(pairwise::pairwise(facts), LoopKind::Pairwise),

@@ -1,7 +1,7 @@
 //! The conditions of a kernel's guard, and the indices that they give a value.
 //!
-//! The loops of a scatter solve the condition of such an index where others would walk through all its values. Work is
-//! counted accordingly ([`Kernel::passed_over`]). Must not know how the points are gone through.
+//! The loops of a scatter solve the condition of such an index where others would walk through all its values; those of a running reduction go
+//! along an index that the guard compares with another. Must not know how the points are gone through.
 //!
 //! ```text
 //! [m | n] where m == near[n] and n < 5   ->   m is near[n]; n < 5 is left
@@ -86,7 +86,7 @@ pub fn besides(kernel: &Kernel, scan: &Scan) -> Vec<NodeId> {
 }
 
 /// `m < n`, `m <= n`, `m > n` or `m >= n` of a reduced index and an output index.
-pub(super) fn comparison(kernel: &Kernel, condition: NodeId) -> Option<Scan> {
+pub fn comparison(kernel: &Kernel, condition: NodeId) -> Option<Scan> {
     let graph = &kernel.graph;
     let Node::Apply(function, sides) = graph.node(condition) else {
         return None;
@@ -191,31 +191,6 @@ impl Kernel {
         (!several || !self.reduction.is_some_and(Reduction::is_arg)).then_some(scan)
     }
 
-    /// The indices that the loops solve instead of walking through them.
-    fn solved(&self) -> Vec<IndexId> {
-        let mut solved = self.scattered();
-        if solved.is_empty() {
-            solved = self.looked_up();
-        }
-        if solved.is_empty() {
-            solved.extend(self.scanned().map(|scan| scan.output));
-        }
-        solved
-    }
-
-    /// The indices that the loops pass over: they look at one value of them, for each value of the others at the most.
-    pub fn passed_over(&self) -> Vec<IndexId> {
-        let fixed = self.fixed().into_iter().map(|(index, _)| index);
-        fixed.chain(self.solved()).collect()
-    }
-
-    /// The number of values of the indices that its loops solve, together: they look at one in so many points.
-    pub(crate) fn spread(&self) -> u128 {
-        let solved = self.solved().into_iter();
-        let extents = solved.map(|index| self.indices[index.0 as usize].extent.max(1));
-        extents.fold(1, |n: u128, extent| n.saturating_mul(extent.into()))
-    }
-
     /// The index whose value a check gives ([`Function::Within`]), and the dimension of an operand that is read there.
     pub fn checked(&self, check: NodeId) -> Option<(IndexId, u32, u32)> {
         let conditions = conjuncts(&self.graph, self.guard?);
@@ -235,25 +210,6 @@ impl Kernel {
             let dimension = positions.iter().position(is)?;
             Some((index, operand, dimension as u32))
         })
-    }
-
-    /// The conditions of the guard that the loops evaluate at every point: those that give no index a value, and that compare
-    /// no index which is passed over.
-    pub fn evaluated_conditions(&self) -> Vec<NodeId> {
-        let Some(guard) = self.guard else {
-            return vec![];
-        };
-        let passed = self.passed_over();
-        let solves = |id: &NodeId| match self.graph.node(*id) {
-            Node::Apply(Function::Eq, sides) => sides.iter().any(|side| {
-                let index = self.graph.as_index(*side);
-                index.is_some_and(|index| passed.contains(&index))
-            }),
-            _ => comparison(self, *id).is_some_and(|scan| passed.contains(&scan.output)),
-        };
-        let mut conditions = conjuncts(&self.graph, guard);
-        conditions.retain(|id| !solves(id));
-        conditions
     }
 }
 

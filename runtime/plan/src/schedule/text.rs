@@ -8,7 +8,7 @@
 //! ```
 
 use super::pairwise::{PairwiseLoops, Term};
-use super::{Fused, LoopKernel, LoopKind, Matmul, Pairwise, RowReduce, Scan};
+use super::{Fused, Grouped, LoopKernel, LoopKind, Matmul, Pairwise, RowReduce, Scan};
 use crate::kernel::{IndexId, Kernel};
 use crate::parse::{Line, Result};
 use crate::points::Position;
@@ -50,11 +50,14 @@ impl LoopKind {
             LoopKind::Scatter(indices) | LoopKind::Lookup(indices) => {
                 own.to_string() + &indices_text(kernel, "", indices)
             }
-            LoopKind::Scan(scan) => {
-                let (reduced, output) = (name(kernel, scan.reduced), name(kernel, scan.output));
-                let inclusive = if scan.inclusive { " inclusive" } else { "" };
-                let way = if scan.suffix { "against" } else { "along" };
-                format!("{own} {reduced} {way} {output}{inclusive}")
+            LoopKind::Scan(scan) => own.to_string() + &scan_text(kernel, scan),
+            LoopKind::Grouped(grouped) => {
+                let passed = indices_text(kernel, "", &grouped.passed);
+                let scan = grouped.scan.as_ref();
+                let scan = scan.map_or(String::new(), |scan| {
+                    " scan".to_string() + &scan_text(kernel, scan)
+                });
+                format!("{own}{passed}{scan}")
             }
             LoopKind::RowReduce(RowReduce { differences }) => {
                 own.to_string() + if *differences { " differences" } else { "" }
@@ -100,6 +103,14 @@ fn matmul_text(kernel: &Kernel, matmul: &Matmul) -> String {
         text += &tiling.text(kernel, [&matmul.rows, &matmul.columns, &matmul.inner]);
     }
     text
+}
+
+/// ` m along n inclusive`.
+fn scan_text(kernel: &Kernel, scan: &Scan) -> String {
+    let (reduced, output) = (name(kernel, scan.reduced), name(kernel, scan.output));
+    let way = if scan.suffix { "against" } else { "along" };
+    let inclusive = if scan.inclusive { " inclusive" } else { "" };
+    format!(" {reduced} {way} {output}{inclusive}")
 }
 
 /// ` rows [i, j]`, or nothing for no index.
@@ -165,21 +176,14 @@ impl Line<'_> {
             "strips" => LoopKind::Strips,
             "scatter" => LoopKind::Scatter(self.kernel_indices(kernel, "")?),
             "lookup" => LoopKind::Lookup(self.kernel_indices(kernel, "")?),
-            "scan" => {
-                let reduced = self.kernel_index(kernel)?;
-                let suffix = self.eat_word("against");
-                if !suffix {
-                    self.expect_word("along")?;
-                }
-                let output = self.kernel_index(kernel)?;
-                let inclusive = self.eat_word("inclusive");
-                LoopKind::Scan(Scan {
-                    output,
-                    reduced,
-                    suffix,
-                    inclusive,
-                })
-            }
+            "scan" => LoopKind::Scan(self.scan(kernel)?),
+            "grouped" => LoopKind::Grouped(Grouped {
+                passed: self.kernel_indices(kernel, "")?,
+                scan: match self.eat_word("scan") {
+                    true => Some(self.scan(kernel)?),
+                    false => None,
+                },
+            }),
             "row_reduction" => LoopKind::RowReduce(RowReduce {
                 differences: self.eat_word("differences"),
             }),
@@ -205,6 +209,22 @@ impl Line<'_> {
                 })
             }
             _ => return Err(self.error_before("a kind of loops such as `matmul`")),
+        })
+    }
+
+    fn scan(&mut self, kernel: &Kernel) -> Result<Scan> {
+        let reduced = self.kernel_index(kernel)?;
+        let suffix = self.eat_word("against");
+        if !suffix {
+            self.expect_word("along")?;
+        }
+        let output = self.kernel_index(kernel)?;
+        let inclusive = self.eat_word("inclusive");
+        Ok(Scan {
+            output,
+            reduced,
+            suffix,
+            inclusive,
         })
     }
 
