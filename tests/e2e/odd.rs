@@ -154,6 +154,25 @@ const REST: &[&str] = &[
     loss = sum[n,d] (sum[m <= n] X[m,d])^2
     G = grad(loss, X)
     output S; output B; output C; output t; output L; output G",
+    // Conditions in sums: labels, segments, ranks, and the gradients of running products and extremes.
+    "
+    input X: f64[23, 5]; input l: i64[23]; input A: f64[3, 23]; input B: f64[3, 4]
+    k[n] = abs(l[n]) % 3
+    sums[c < 3,d] = sum[n] where(k[n] == c, X[n,d], 0)
+    counts[c < 3] = sum[n] i64(k[n] == c)
+    tops[c < 3] = max[n] where(k[n] != c, -inf, X[n,2])
+    seg[n,d] = sum[m <= n] where(k[m] == k[n], X[m,d], 0)
+    all_[n] = sum[m] where(k[m] == k[n], X[m,0]^2, 0)
+    soft[n] = exp(X[n,1] - logsumexp[m] where(k[m] == k[n], X[m,1], -inf))
+    rank[n,d] = sum[m < n] i64(X[m,d] == X[n,d])
+    near[n] = sum[m] where(m >= n, X[m,0] * X[n,1], 0)
+    p[n] = prod[m <= n] X[m,3]
+    gp = grad(sum[n] p[n] * X[n,0], X)
+    top[n,d] = max[m <= n] X[m,d]
+    gt = grad(sum[n,d] top[n,d]^2, X)
+    gs = grad(sum[n,d] seg[n,d]^2, X)
+    S[2 * t + u,r]: f64[67, 4] += A[i,t] * B[i,r] * X[u,0]
+    output sums; output counts; output tops; output seg; output all_; output soft; output rank; output near; output gp; output gt; output gs; output S",
     // Slices by data, a function of functions for every p, results of which one is read.
     "
     fn stats(x[n, d]) -> m[d], c[d, d] { m[d] = mean[n] x[n,d]; c[d,e] = mean[n] (x[n,d]-m[d])*(x[n,e]-m[e]) }

@@ -176,7 +176,7 @@ output c
         )
     for name, statement, peer in (
         ("sum from the end", "s[n < N] = sum[m] where(m >= n, y[m], 0)", lambda y: np.cumsum(y[::-1])[::-1]),
-        ("sum of squares, and its gradient", "s[n] = grad(sum[n] (sum[m <= n] y[m])^2, y)[n]", lambda y: np.cumsum(np.cumsum(y)[::-1] * 2)[::-1]),
+        ("sum of squares, and its gradient", "s = grad(sum[k] (sum[m <= k] y[m])^2, y)", lambda y: np.cumsum(np.cumsum(y)[::-1] * 2)[::-1]),
     ):
         compare(
             f"running {name}, 10 M f64",

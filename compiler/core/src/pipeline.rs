@@ -164,8 +164,9 @@ fn passes(
     options: &Options,
     (deadline, soon): Deadlines<'_>,
 ) -> Result<Compiled, Stop> {
-    let conditioned = search::conditions::conditioned(program);
-    let shared = search::share::share(&search::select::select(&conditioned));
+    let program = search::conditions::conditioned(program);
+    let program = search::scatters::summed(&search::factors::factored(&program));
+    let shared = search::share::share(&search::select::select(&program));
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
     match fitting(&shared, options, (deadline, soon)) {
         Err(Stop::NoLayout(mut refusal, missing, what)) => {

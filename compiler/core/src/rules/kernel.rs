@@ -89,7 +89,7 @@ pub(super) fn free_indices(graph: &Expressions, root: NodeId) -> Vec<IndexId> {
 }
 
 /// Renumbers the indices of a kernel.
-pub(super) fn renamed(kernel: Kernel, number: &dyn Fn(IndexId) -> IndexId) -> Kernel {
+pub(crate) fn renamed(kernel: Kernel, number: &dyn Fn(IndexId) -> IndexId) -> Kernel {
     kernel.rewritten(|graph, _, node, dtype| match node {
         Node::Index(index) => graph.add(Node::Index(number(index)), dtype),
         node => graph.add(node, dtype),

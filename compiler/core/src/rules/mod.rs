@@ -34,7 +34,7 @@ mod steps;
 pub mod term;
 mod translate;
 
-pub(crate) use kernel::{may_fault, neutral};
+pub(crate) use kernel::{may_fault, neutral, renamed};
 
 use crate::einsum;
 use std::collections::{BTreeMap, HashSet};

@@ -19,6 +19,8 @@ pub fn conditioned(program: &Program) -> Program {
     for tensor in &mut program.tensors {
         if let Definition::Statement { kernel, operands } = &mut tensor.definition
             && let Some(better) = guarded(kernel)
+            && better != *kernel
+            && better.passed_over().len() > kernel.passed_over().len()
         {
             (*kernel, *operands) = canonical::statement(better, operands);
         }
@@ -26,8 +28,8 @@ pub fn conditioned(program: &Program) -> Program {
     program
 }
 
-/// The kernel with its conditions in the guard, if its loops pass over more of its indices then.
-fn guarded(kernel: &Kernel) -> Option<Kernel> {
+/// The kernel with its conditions in the guard; none if it reduces nothing, or if a fault would show that a condition hides.
+pub(super) fn guarded(kernel: &Kernel) -> Option<Kernel> {
     let reduction = kernel.reduction?;
     // A guard is evaluated as a whole, and may hide no fault of a part of it.
     if kernel.guard.is_some() && may_fault(kernel) {
@@ -48,7 +50,7 @@ fn guarded(kernel: &Kernel) -> Option<Kernel> {
         guarded.root = value;
         guarded.restrict(condition);
     }
-    (guarded.passed_over().len() > kernel.passed_over().len()).then_some(guarded)
+    Some(guarded)
 }
 
 /// The two conditions of `and(a, b)`, or of `where(a, b, false)`.

@@ -8,4 +8,5 @@ mod named;
 mod orders;
 mod papers;
 mod programs;
+mod sums;
 mod windows;

@@ -1,0 +1,123 @@
+//! Scatters of sums: an index that has no say in where a value goes is summed before the scatter.
+//!
+//! A scatter adds every point where it belongs. Of points that differ in such an index alone, it would add each; their sum is one, and often a product of
+//! matrices, as in a transposed convolution. As with any reordered sum, rounding may differ. Must not know placements.
+//!
+//! ```text
+//! O: f32[9] = [p: 9 | y: 4, r: 2, c: 8] sum I[c, y] * W[c, r] if 2 * y + r == p
+//! O.terms: f32[4, 2] = [y: 4, r: 2 | c: 8] sum I[c, y] * W[c, r];  O: f32[9] = [p: 9 | y: 4, r: 2] sum O.terms[y, r] if 2 * y + r == p
+//! ```
+
+use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::rules::{may_fault, renamed};
+use ein_plan::{DType, IndexId, Kernel, Node, Operand};
+
+/// How many times as large as the operands and the result together the sums may be.
+const MOST_LARGER: u64 = 16;
+
+/// Returns the program in which scatters go through sums.
+pub fn summed(program: &Program) -> Program {
+    let mut rewriting = Rewriting::of(program);
+    for (at, tensor) in (0..).zip(&program.tensors) {
+        let mut tensor = rewriting.copy(tensor);
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition
+            && let Some(sums) = Sums::of(kernel)
+        {
+            let terms = canonical::statement(sums.terms(kernel), operands);
+            let name = format!("{}.terms", tensor.name);
+            let terms = rewriting.add_hidden(&name, terms, tensor.origin);
+            (*kernel, *operands) = sums.scatter(kernel, operands, terms);
+        }
+        rewriting.place(TensorId(at), tensor);
+    }
+    rewriting.finish()
+}
+
+/// The indices of a scatter by what they are to its sums.
+struct Sums {
+    /// Those of the sums: each of them is one value.
+    own: Vec<usize>,
+    /// Those that are summed first.
+    first: Vec<usize>,
+}
+
+impl Sums {
+    fn of(kernel: &Kernel) -> Option<Sums> {
+        let solved = kernel.scattered();
+        let guard = kernel.guard.filter(|_| !solved.is_empty())?;
+        let depends = kernel.graph.dependencies();
+        let (says, value) = (depends[guard.0 as usize], depends[kernel.root.0 as usize]);
+        let rank = kernel.output_rank as usize;
+        let is_solved = |i: usize| solved.iter().any(|index| index.0 as usize == i);
+        let extent = |i: &usize| kernel.indices[*i].extent;
+        let is_first = |i: &usize| *i >= rank && says >> i & 1 == 0 && extent(i) > 1;
+        let all = 0..kernel.indices.len();
+        let first: Vec<usize> = all.clone().filter(is_first).collect();
+        let own = all.filter(|i| value >> i & 1 == 1 && !is_solved(*i) && !is_first(i));
+        let sums = Sums {
+            own: own.collect(),
+            first,
+        };
+        let product = |extents: &mut dyn Iterator<Item = u64>| extents.fold(1, u64::saturating_mul);
+        let there = kernel
+            .operands
+            .iter()
+            .map(|o| product(&mut o.shape.iter().copied()));
+        let result = product(&mut (0..rank).map(|i| extent(&i)));
+        let there = there.fold(result, u64::saturating_add);
+        let size = product(&mut sums.own.iter().map(extent));
+        let summed = sums.first.iter().any(|i| value >> i & 1 == 1);
+        let fits = summed && size <= there.saturating_mul(MOST_LARGER);
+        (fits && !may_fault(&sums.terms(kernel).canonical())).then_some(sums)
+    }
+
+    /// The kernel of the sums.
+    fn terms(&self, kernel: &Kernel) -> Kernel {
+        let mut terms = kernel.clone();
+        terms.guard = None;
+        terms.output = vec![kernel.graph.dtype(kernel.root)];
+        terms.output_rank = self.own.len() as u32;
+        let all: Vec<usize> = self.own.iter().chain(&self.first).copied().collect();
+        over(terms, kernel, &all)
+    }
+
+    /// The kernel of the scatter, which reads the sums.
+    fn scatter(
+        &self,
+        kernel: &Kernel,
+        operands: &[TensorId],
+        terms: TensorId,
+    ) -> (Kernel, Vec<TensorId>) {
+        let mut scatter = kernel.clone();
+        let dtype = kernel.graph.dtype(kernel.root);
+        let index = |i: &usize| Node::Index(IndexId(*i as u32));
+        let own = self.own.iter();
+        let positions = own
+            .map(|i| scatter.graph.add(index(i), DType::I64))
+            .collect();
+        let read = Node::Read {
+            operand: operands.len() as u32,
+            column: 0,
+            positions,
+            otherwise: None,
+        };
+        scatter.root = scatter.graph.add(read, dtype);
+        scatter.operands.push(Operand {
+            columns: vec![dtype],
+            shape: self.own.iter().map(|i| kernel.indices[*i].extent).collect(),
+        });
+        let all = 0..kernel.indices.len();
+        let left: Vec<usize> = all.filter(|i| !self.first.contains(i)).collect();
+        let operands = [operands, &[terms]].concat();
+        canonical::statement(over(scatter, kernel, &left), &operands)
+    }
+}
+
+/// A kernel over these of the indices of another one, in this order.
+fn over(mut to: Kernel, kernel: &Kernel, indices: &[usize]) -> Kernel {
+    to.indices = indices.iter().map(|i| kernel.indices[*i].clone()).collect();
+    renamed(to, &|index| {
+        let at = indices.iter().position(|i| *i == index.0 as usize);
+        at.map_or(index, |at| IndexId(at as u32))
+    })
+}
