@@ -91,6 +91,7 @@ mod tests {
         assert_eq!(library("std.n"), None);
         assert!(names().eq([
             "std.array",
+            "std.fft",
             "std.linalg",
             "std.nn",
             "std.optim",

@@ -67,7 +67,10 @@ impl Sums {
         let there = there.fold(result, u64::saturating_add);
         let size = product(&mut sums.own.iter().map(extent));
         let summed = sums.first.iter().any(|i| value >> i & 1 == 1);
-        let fits = summed && size <= there.saturating_mul(MOST_LARGER);
+        // The scatter is a reduction of what is left.
+        let some_left =
+            (rank..kernel.indices.len()).any(|i| !sums.first.contains(&i) && extent(&i) > 1);
+        let fits = summed && some_left && size <= there.saturating_mul(MOST_LARGER);
         (fits && !may_fault(&sums.terms(kernel).canonical())).then_some(sums)
     }
 

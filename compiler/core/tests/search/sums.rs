@@ -61,6 +61,8 @@ fn what_has_no_say_in_the_place_is_summed_before_the_scatter() {
         // All indices have a say, or the value depends on none that has not.
         "y: f32[9] = [p: 9 | k: 4, c: 8] sum I[c, k] if at[k] + c == p",
         "y: f32[9] = [p: 9 | k: 4, c: 8] sum x[k] if at[k] == p",
+        // There is nothing to scatter but the one sum.
+        "y: f32[9] = [p: 9 | c: 8] sum I[c, 0] if at[1] == p",
         // Where the guard does not hold, the value may have no place.
         "y: f32[9] = [p: 9 | k: 4, c: 8] sum I[c, at[k]] if at[k] == p",
     ] {
