@@ -4,7 +4,7 @@ use einc_tests::einc;
 
 const SITES: [&str; 5] = ["1", "2", "3", "4", "5"];
 
-/// What the program in a folder prints, which is the same on any number of sites.
+/// Returns the text that the program in a folder prints, which is the same on any number of sites.
 fn printed(files: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

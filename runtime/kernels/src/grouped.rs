@@ -152,7 +152,7 @@ impl Axes {
         indices.iter().map(|i| self.lengths[*i]).product()
     }
 
-    /// What the value comes to at each point that has a key; `None` after a fault.
+    /// The value, reduced at each point that has a key; `None` after a fault.
     fn carriers(
         &self,
         kernel: &Kernel,

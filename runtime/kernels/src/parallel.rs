@@ -1,6 +1,6 @@
 //! Loops that the threads of the pool share.
 //!
-//! What is done reaches rayon as a trait object. So rayon's machinery, which is many times as long as most loops, is compiled once, and not once for
+//! A task reaches rayon as a trait object. So rayon's machinery, which is many times as long as most loops, is compiled once, and not once for
 //! each loop and type of element. A call is worth thousands of operations, beside which calling through a pointer takes no time. Must not know what
 //! is done.
 //!

@@ -65,7 +65,7 @@ fn both(kernel: &Kernel, condition: NodeId) -> Option<(NodeId, NodeId)> {
     }
 }
 
-/// What is reduced, and where: elsewhere the kernel's value leaves its reduction as it is.
+/// The value that is reduced, and the condition: where it does not hold, the kernel's value leaves the reduction as it is.
 fn chosen(kernel: &mut Kernel, reduction: Reduction) -> Option<(NodeId, NodeId)> {
     let graph = &mut kernel.graph;
     let dtype = graph.dtype(kernel.root);

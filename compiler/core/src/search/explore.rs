@@ -389,7 +389,7 @@ struct Exact {
     runs: Option<Vec<Option<Choice>>>,
     /// The best plan that was met where none was proved.
     met: Option<Met>,
-    /// What no choice of the network is below.
+    /// A price that no choice of the network is below.
     enough: f64,
     /// A lower bound on the price of all plans; infinite if the plan is proved to be the best.
     bound: f64,

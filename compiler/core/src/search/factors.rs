@@ -77,13 +77,13 @@ fn sums(kernel: &Kernel) -> Option<(Outside, Vec<NodeId>)> {
     })
 }
 
-/// What may stand outside of a sum.
+/// The parts of a value that may stand outside of a sum.
 struct Outside {
     /// By node: the indices that it depends on.
     depends: Vec<u128>,
     /// The indices that are summed.
     reduced: u128,
-    /// Whether factors may.
+    /// True if factors may stand outside.
     factors: bool,
 }
 

@@ -263,7 +263,7 @@ impl Narrowing<'_> {
         left.is_small(trips.max(SMALL), self.cap)
     }
 
-    /// What matters is at most this dear.
+    /// The highest price of a plan that is still of interest.
     fn most(&self) -> f64 {
         let result = [&self.result.solution, &self.result.met];
         let choices = result.into_iter().flatten().chain(self.known.best());

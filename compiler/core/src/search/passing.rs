@@ -1,6 +1,6 @@
 //! Prices of a network on their way between its variables, as [`super::bounds`] passes them.
 //!
-//! What a variable hands to a table it shares with another is its own price no more, so that prices of choices stay as they
+//! A price that a variable hands to a table it shares with another is its own no more, so that prices of choices stay as they
 //! were; the sum of all least prices, which no choice is below, rises. Must not know what is done with the bounds.
 //!
 //! ```text
@@ -21,7 +21,7 @@ pub(super) struct Passing {
     pub(super) by_value: Vec<Vec<f64>>,
     /// Prices of tables of no variable.
     constant: f64,
-    /// What counts as forbidden.
+    /// Prices from here on are those of choices that are forbidden.
     forbidden: f64,
     scratch: [Vec<f64>; 2],
 }
@@ -72,7 +72,7 @@ impl Passing {
         passing
     }
 
-    /// The same for a network of the same tables over other values: by variable and new value, the value here that stands for
+    /// Carries the bounds over to a network of the same tables over other values: by variable and new value, the value here that stands for
     /// it. New prices are nowhere lower than those of what stands for them.
     pub(super) fn carried(&self, network: &Network, from: &[Vec<usize>]) -> Passing {
         let of = |values: &[f64], from: &[usize]| -> Vec<f64> {

@@ -7,7 +7,7 @@ const INPUTS: &str =
     "input at: i64[900] = unbound\ninput x: f32[900] = unbound\ninput A: f32[900, 900] = unbound\n";
 const OUTPUTS: &str = "output y\noutput at\noutput x\noutput A";
 
-/// What becomes of a statement that reads the inputs.
+/// Asserts what a pass makes of a statement that reads the inputs.
 #[track_caller]
 fn becomes(statement: &str, expected: &str) {
     let program = parse(&format!("{INPUTS}{statement}\n{OUTPUTS}")).unwrap();

@@ -8,7 +8,7 @@ const INPUTS: &str = "input w: f32[9] = unbound\ninput x: f32[9] = unbound\ninpu
     input W: f32[8, 3] = unbound\ninput at: i64[4] = unbound\n";
 const OUTPUTS: &str = "output y\noutput w\noutput x\noutput I\noutput W\noutput at";
 
-/// What becomes of a statement that reads the inputs.
+/// Asserts what a pass makes of a statement that reads the inputs.
 #[track_caller]
 fn becomes(rewrite: fn(&Program) -> Program, statement: &str, expected: &str) {
     let program = parse(&format!("{INPUTS}{statement}\n{OUTPUTS}")).unwrap();

@@ -64,7 +64,7 @@ impl<'a> KeysOf<'a> {
     }
 }
 
-/// What the values of each key have come to.
+/// The totals of the values, key by key.
 pub(super) struct Groups<T> {
     neutral: T,
     /// The least key of a table.
@@ -109,7 +109,7 @@ impl<T: Copy> Groups<T> {
         self.totals[place] = next(self.totals[place], value);
     }
 
-    /// What the values of a key have come to.
+    /// The total of the values of a key.
     #[inline(always)]
     pub(super) fn of(&self, key: Option<i64>) -> T {
         let Some(key) = key else { return self.neutral };

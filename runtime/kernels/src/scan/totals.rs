@@ -107,7 +107,7 @@ impl Total for i64 {
 
 /// How a total takes in an element.
 trait Operation<A>: Copy + Sync {
-    /// Whether some elements leave a total as it is.
+    /// Returns whether some elements leave a total as it is.
     const KEEPS: bool = false;
     /// The total with an element.
     fn next(total: A, x: A) -> A;

@@ -38,7 +38,7 @@ pub struct Keys {
     pub rest: Vec<NodeId>,
 }
 
-/// What the guard of a kernel groups, with its parts.
+/// Returns the groups that the guard of a kernel makes, and the guard's parts; `None` if it makes none.
 pub fn grouping(kernel: &Kernel) -> Option<(Grouped, Keys)> {
     let rank = kernel.output_rank as usize;
     let reduced = kernel.indices[rank..].iter();

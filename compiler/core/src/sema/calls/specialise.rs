@@ -230,7 +230,7 @@ fn template<'a>(
 struct Copy {
     of: Id,
     name: String,
-    /// What stands for each formal that is a function.
+    /// The function that stands for each formal that is one.
     passed: Vec<String>,
 }
 
