@@ -1,23 +1,6 @@
 //! Functions as arguments of functions and modules: each against the same text written out by hand, or a closed form, on 1 to 5 sites.
 
-use einc_tests::einc;
-
-const SITES: [&str; 5] = ["1", "2", "3", "4", "5"];
-
-/// Returns the text that the program in a folder prints, which is the same on any number of sites.
-fn printed(files: &[(&str, &str)]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    let program = folder.path().join("p.ein").display().to_string();
-    let said = SITES.map(|sites| {
-        let arguments = ["run", &program, "--sites", sites, "--deterministic"];
-        einc(&arguments).success().stdout
-    });
-    assert!(said.iter().all(|other| *other == said[0]), "{said:?}");
-    said[0].clone()
-}
+use einc_tests::everywhere::printed;
 
 #[test]
 fn what_is_passed_is_called() {

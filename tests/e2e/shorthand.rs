@@ -1,11 +1,10 @@
 //! Lists of numbers, counts, positions over several indices, scatters that drop, assertions on data, `--check-nan` and archives of outputs:
 //! each against the values that plain arithmetic gives, on 1 to 5 sites.
 
+use einc_tests::everywhere::{self, SITES};
 use einc_tests::{einc, run};
 use std::path::Path;
 use std::process::Command;
-
-const SITES: [&str; 5] = ["1", "2", "3", "4", "5"];
 
 fn written(folder: &Path, text: &str) -> String {
     let program = folder.join("p.ein");
@@ -13,16 +12,9 @@ fn written(folder: &Path, text: &str) -> String {
     program.display().to_string()
 }
 
-/// What the program prints, which is the same on any number of sites.
+/// Returns the text that a program prints, which is the same on any number of sites.
 fn printed(text: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let program = written(folder.path(), text);
-    let said = SITES.map(|sites| {
-        let arguments = ["run", &program, "--sites", sites, "--deterministic"];
-        einc(&arguments).success().stdout
-    });
-    assert!(said.iter().all(|other| *other == said[0]), "{said:?}");
-    said[0].clone()
+    everywhere::printed(&[("p.ein", text)])
 }
 
 #[test]

@@ -6,10 +6,29 @@
 //! everywhere("matmul.ein", &dims(&[("I", 8)]), &["C"], |output, how| output("C").assert_close(&expected, 1e-5, how))
 //! ```
 
-use crate::{Tensor, einc_command, launchers, mpirun, root, run};
+use crate::{Tensor, einc, einc_command, launchers, mpirun, root, run};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
+
+/// Numbers of sites on which a program gives the same.
+pub const SITES: [&str; 5] = ["1", "2", "3", "4", "5"];
+
+/// Returns the text that the program `p.ein` among these files prints, which is the same on any number of sites.
+#[track_caller]
+pub fn printed(files: &[(&str, &str)]) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("room for a program");
+    }
+    let program = folder.path().join("p.ein").display().to_string();
+    let said = SITES.map(|sites| {
+        let arguments = ["run", &program, "--sites", sites, "--deterministic"];
+        einc(&arguments).success().stdout
+    });
+    assert!(said.iter().all(|other| *other == said[0]), "{said:?}");
+    said[0].clone()
+}
 
 /// Runs an example every way there is and hands the outputs of each run to `check`.
 pub fn everywhere(
@@ -21,7 +40,7 @@ pub fn everywhere(
     with_ranks(1..=4, example, arguments, saved, check);
 }
 
-/// The same with these numbers of ranks: thousands of small exchanges crawl where there are more ranks than cores.
+/// Does so with these numbers of ranks: thousands of small exchanges crawl where there are more ranks than cores.
 pub fn with_ranks(
     ranks: RangeInclusive<u32>,
     example: &str,

@@ -1,6 +1,5 @@
 //! Conditions that go into guards, where the loops pass over an index then.
 
-use einc_core::einsum::{parse::parse, verify::verify};
 use einc_core::search::conditions::conditioned;
 
 const INPUTS: &str =
@@ -10,14 +9,7 @@ const OUTPUTS: &str = "output y\noutput at\noutput x\noutput A";
 /// Asserts what a pass makes of a statement that reads the inputs.
 #[track_caller]
 fn becomes(statement: &str, expected: &str) {
-    let program = parse(&format!("{INPUTS}{statement}\n{OUTPUTS}")).unwrap();
-    verify(&program).unwrap();
-    let program = conditioned(&program);
-    verify(&program).unwrap();
-    assert_eq!(
-        program.to_string().trim_end(),
-        format!("{INPUTS}{expected}\n{OUTPUTS}")
-    );
+    crate::becomes(conditioned, (INPUTS, OUTPUTS), statement, expected);
 }
 
 #[test]

@@ -10,3 +10,21 @@ mod papers;
 mod programs;
 mod sums;
 mod windows;
+
+use einc_core::einsum::{Program, parse::parse, verify::verify};
+
+/// Asserts what a pass makes of a statement between these inputs and outputs.
+#[track_caller]
+fn becomes(
+    pass: fn(&Program) -> Program,
+    (inputs, outputs): (&str, &str),
+    statement: &str,
+    expected: &str,
+) {
+    let program = parse(&format!("{inputs}{statement}\n{outputs}")).unwrap();
+    verify(&program).unwrap();
+    let program = pass(&program);
+    verify(&program).unwrap();
+    let expected = format!("{inputs}{expected}\n{outputs}");
+    assert_eq!(program.to_string().trim_end(), expected);
+}

@@ -1,7 +1,6 @@
 //! Sums that are taken before others: out of running sums, and in front of scatters.
 
 use einc_core::einsum::Program;
-use einc_core::einsum::{parse::parse, verify::verify};
 use einc_core::search::{factors::factored, scatters::summed};
 
 const INPUTS: &str = "input w: f32[9] = unbound\ninput x: f32[9] = unbound\ninput I: f32[8, 4] = unbound\n\
@@ -11,14 +10,7 @@ const OUTPUTS: &str = "output y\noutput w\noutput x\noutput I\noutput W\noutput 
 /// Asserts what a pass makes of a statement that reads the inputs.
 #[track_caller]
 fn becomes(rewrite: fn(&Program) -> Program, statement: &str, expected: &str) {
-    let program = parse(&format!("{INPUTS}{statement}\n{OUTPUTS}")).unwrap();
-    verify(&program).unwrap();
-    let program = rewrite(&program);
-    verify(&program).unwrap();
-    assert_eq!(
-        program.to_string().trim_end(),
-        format!("{INPUTS}{expected}\n{OUTPUTS}")
-    );
+    crate::becomes(rewrite, (INPUTS, OUTPUTS), statement, expected);
 }
 
 #[test]
