@@ -2,6 +2,7 @@
 
 use einc_tests::everywhere::{dims, everywhere, inputs, with_ranks};
 use einc_tests::{Tensor, einc, root};
+use std::f64::consts::PI;
 
 #[test]
 fn digits_learns_at_least_98_of_100() {
@@ -302,4 +303,55 @@ fn a_run_moves_what_its_plan_states() {
         finished.stderr.contains("stated peak bytes = "),
         "{finished}"
     );
+}
+
+/// The parity of the turned state is cos θ₁ cos θ₂ + sin θ₁ sin θ₂ cos(φ₁ + φ₂).
+#[test]
+fn quantum_has_the_parity_of_its_closed_form() {
+    let (turn, phase) = ([0.3f64, 1.1], 0.4f64 + 0.9);
+    let cosines: f64 = turn.iter().map(|t| t.cos()).product();
+    let sines: f64 = turn.iter().map(|t| t.sin()).product();
+    let names = ["parity", "slope", "probability"];
+    with_ranks(2..=3, "quantum.ein", &[], &names, |output, how| {
+        let parity = Tensor::from_fn(&[], |_| cosines + sines * phase.cos());
+        output("parity").assert_close(&parity, 1e-5, how);
+        let slope = Tensor::from_fn(&[2], |_| -sines * phase.sin());
+        output("slope").assert_close(&slope, 1e-5, how);
+        // Both basis states turn by themselves; their amplitudes meet with the phase of both qubits between them.
+        let expected = Tensor::from_fn(&[2, 2], |number| {
+            let bits = [number / 2, number % 2];
+            // <b|R|0> = cos(θ/2) or sin(θ/2), <b|R|1> = −sin(θ/2) or cos(θ/2).
+            let of = |basis: usize| -> f64 {
+                let factors = (0..2).map(|q| match (bits[q], basis) {
+                    (0, 0) | (1, 1) => (turn[q] / 2.0).cos(),
+                    (0, _) => -(turn[q] / 2.0).sin(),
+                    _ => (turn[q] / 2.0).sin(),
+                });
+                factors.product()
+            };
+            let (zeros, ones) = (of(0), of(1));
+            0.5 * (zeros * zeros + ones * ones) + zeros * ones * phase.cos()
+        });
+        output("probability").assert_close(&expected, 1e-5, how);
+    });
+}
+
+/// A sum of waves, each of which decays and travels by itself.
+#[test]
+fn spectral_is_exact_for_waves() {
+    let n = 60;
+    let size = dims(&[("N", n)]);
+    with_ranks(2..=3, "spectral.ein", &size, &["u", "p"], |output, how| {
+        let x = |j: usize| j as f64 * 2.0 * PI / n as f64;
+        let moved = |j: usize, m: f64| ((-0.04 * m * m).exp(), m * (x(j) - 3.0));
+        let u = Tensor::from_fn(&[n], |j| {
+            let ((a, s), (b, t)) = (moved(j, 3.0), moved(j, 5.0));
+            a * s.cos() + 0.5 * b * t.sin() + 0.25
+        });
+        output("u").assert_close(&u, 1e-12, how);
+        let p = Tensor::from_fn(&[n], |j| {
+            (3.0 * x(j)).cos() / 10.0 + 0.5 * (5.0 * x(j)).sin() / 26.0 + 0.25
+        });
+        output("p").assert_close(&p, 1e-12, how);
+    });
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod blas;
+mod complex;
 mod examples;
 mod families;
 mod functions;

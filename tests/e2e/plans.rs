@@ -5,7 +5,7 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 27] = [
+const EXAMPLES: [&str; 29] = [
     "attention",
     "block_inverse",
     "ccsd",
@@ -30,8 +30,10 @@ const EXAMPLES: [&str; 27] = [
     "moe",
     "nearest",
     "page_rank",
+    "quantum",
     "ridge",
     "smo",
+    "spectral",
     "statistics",
 ];
 

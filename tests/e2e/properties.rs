@@ -48,6 +48,7 @@ fn stored(dtype: DType, values: &[Scalar]) -> Data {
         DType::I32 => Data::I32(values.iter().map(|v| int(v) as i32).collect()),
         DType::I64 => Data::I64(values.iter().map(int).collect()),
         DType::Bool => Data::Bool(values.iter().map(|v| u8::from(v.as_f64() != 0.0)).collect()),
+        DType::C64 | DType::C128 => unreachable!("no type of arrays"),
     }
 }
 

@@ -85,6 +85,8 @@ pub enum Token {
     #[token("i32")]
     #[token("i64")]
     #[token("bool")]
+    #[token("c64")]
+    #[token("c128")]
     Element,
 
     // Words that are names everywhere but in their places.

@@ -97,6 +97,7 @@ impl Data {
             DType::I32 => Data::I32(vec![0; n]),
             DType::I64 => Data::I64(vec![0; n]),
             DType::Bool => Data::Bool(vec![0; n]),
+            DType::C64 | DType::C128 => unreachable!("arrays hold the parts of complex numbers"),
         }
     }
 

@@ -36,6 +36,7 @@ fn array(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Array {
         DType::I32 => Data::I32(values.map(|x| x as i32).collect()),
         DType::I64 => Data::I64(values.map(|x| x as i64).collect()),
         DType::Bool => Data::Bool(values.map(|x| u8::from(x > 0.0)).collect()),
+        DType::C64 | DType::C128 => unreachable!("no type of arrays"),
     };
     Array::new(shape.to_vec(), data).unwrap()
 }

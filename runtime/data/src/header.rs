@@ -3,7 +3,7 @@
 //! Must not know files.
 //!
 //! ```text
-//! f32[150000, 600]
+//! f32[150000, 600]      c64[8], which is read and written as f32[8, 2]
 //! ```
 
 use crate::error::{DAMAGED, DataError, Place, WRONG_SHAPE, WRONG_TYPE};
@@ -29,6 +29,17 @@ impl Header {
         Some(Format::default().bytes_of(self.dtype, &self.shape))
     }
 
+    /// The array that is read and written: of complex numbers the pairs of their parts, in a last dimension of 2.
+    pub fn stored(&self) -> Header {
+        match self.dtype.part() {
+            None => self.clone(),
+            Some(dtype) => Header {
+                dtype,
+                shape: self.shape.iter().copied().chain([2]).collect(),
+            },
+        }
+    }
+
     /// Checks that all elements have numbers and a size in bytes, or `E0702`.
     pub(crate) fn fits(&self, place: &Place) -> Result<(), DataError> {
         match self.bytes() {
@@ -41,13 +52,14 @@ impl Header {
     }
 
     /// Checks that `file` holds what a program declares: `E0703` for the element type, `E0704` for the shape.
-    /// `None` in `shape` is an extent that the data decides.
+    /// `None` in `shape` is an extent that the data decides. A program declares the array that is [`Header::stored`].
     pub fn expect(&self, file: &str, dtype: DType, shape: &[Option<u64>]) -> Result<(), DataError> {
         let place = Place {
             file: file.to_owned(),
             key: None,
         };
-        if self.dtype != dtype {
+        let stored = self.stored();
+        if stored.dtype != dtype {
             let numpy = match dtype {
                 DType::F16 => "float16",
                 DType::BF16 => "ml_dtypes.bfloat16",
@@ -61,6 +73,8 @@ impl Header {
                 DType::I32 => "int32",
                 DType::I64 => "int64",
                 DType::Bool => "bool",
+                DType::C64 => "complex64",
+                DType::C128 => "complex128",
             };
             let quote = if dtype == DType::BF16 { "" } else { "\"" };
             return Err(place
@@ -73,8 +87,8 @@ impl Header {
                     self.dtype
                 )));
         }
-        let fits = self.shape.len() == shape.len()
-            && self
+        let fits = stored.shape.len() == shape.len()
+            && stored
                 .shape
                 .iter()
                 .zip(shape)

@@ -13,6 +13,8 @@ pub(crate) enum Order {
     C,
     /// The first dimension runs fastest.
     Fortran,
+    /// The last dimension runs fastest, then the first: pairs in Fortran order.
+    FortranPairs,
 }
 
 /// Elements that stand together in the file.
@@ -44,6 +46,7 @@ pub(crate) fn runs<E>(
     let axes: Vec<usize> = match order {
         Order::C => (0..rank).collect(),
         Order::Fortran => (0..rank).rev().collect(),
+        Order::FortranPairs => (0..rank - 1).rev().chain([rank - 1]).collect(),
     };
     let mut file_strides = vec![1u64; rank];
     for pair in (1..rank).rev() {
@@ -132,5 +135,8 @@ mod tests {
         assert_eq!(fortran(&[4], &[(1, 2)]), "2@1->0+1");
         assert_eq!(fortran(&[2, 3], &[(0, 2), (1, 2)]), "2@2->0+2 2@4->1+2");
         assert_eq!(fortran(&[2, 1], &[(0, 2), (0, 1)]), "2@0->0+1");
+        let pairs = |r: &[(u64, u64)]| list(&[2, 3, 2], Order::FortranPairs, r);
+        assert_eq!(pairs(&[(0, 2), (1, 1), (0, 2)]), "4@4->0+1");
+        assert_eq!(pairs(&[(1, 1), (1, 2), (0, 2)]), "2@6->0+1 2@10->2+1");
     }
 }

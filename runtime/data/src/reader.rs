@@ -78,7 +78,7 @@ impl Reader {
         })
     }
 
-    /// Element type and shape.
+    /// Element type and shape. What is read are the elements of [`Header::stored`].
     pub fn header(&self) -> &Header {
         match &self.elements {
             Elements::InOrder(array) => array.header(),
@@ -99,10 +99,10 @@ impl Reader {
     /// archive is inflated or compared with its checksum as a whole before the first read, and that a list of elements is read as a
     /// whole. Truth values other than 0 and 1 become 1.
     pub fn read(&self, ranges: &[(u64, u64)]) -> Result<Array, DataError> {
-        let Header { dtype, shape } = self.header();
-        check_box(shape, ranges).map_err(|why| self.place.error(UNREADABLE, why))?;
+        let Header { dtype, shape } = self.header().stored();
+        check_box(&shape, ranges).map_err(|why| self.place.error(UNREADABLE, why))?;
         let extents: Vec<usize> = ranges.iter().map(|(_, len)| *len as usize).collect();
-        let mut array = Array::room(*dtype, &extents);
+        let mut array = Array::room(dtype, &extents);
         self.read_into(ranges, array.data_mut().bytes_mut())?;
         Ok(array)
     }

@@ -43,8 +43,8 @@ impl Region {
         target: &mut [u8],
         place: &Place,
     ) -> Result<(), DataError> {
-        check_box(&self.header.shape, ranges).map_err(|why| place.error(UNREADABLE, why))?;
-        let dtype = self.header.dtype;
+        let Header { dtype, shape } = self.header.stored();
+        check_box(&shape, ranges).map_err(|why| place.error(UNREADABLE, why))?;
         let mut filler = Filler {
             file,
             offset: self.offset,
@@ -53,11 +53,13 @@ impl Region {
             buffer: Vec::new(),
             pending: Vec::new(),
         };
-        runs(&self.header.shape, self.order, ranges, |run| {
-            filler.take(run)
-        })
-        .and_then(|()| filler.flush())
-        .map_err(|error| place.read_failed(&error))?;
+        let order = match (self.order, self.header.dtype.is_complex()) {
+            (Order::Fortran, true) => Order::FortranPairs,
+            (order, _) => order,
+        };
+        runs(&shape, order, ranges, |run| filler.take(run))
+            .and_then(|()| filler.flush())
+            .map_err(|error| place.read_failed(&error))?;
         let target = filler.target;
         if self.swapped {
             swap(target, dtype.size());

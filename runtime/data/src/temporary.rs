@@ -141,6 +141,7 @@ pub(crate) fn write_box(
     array: &Array,
     place: &Place,
 ) -> Result<(), DataError> {
+    let header = &header.stored();
     let fits = array.dtype() == header.dtype
         && array.shape().len() == ranges.len()
         && array

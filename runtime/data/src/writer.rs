@@ -278,6 +278,15 @@ impl Planned {
             let what = format_args!(".{} files are not written", format.extension);
             return Err(place.error(UNWRITABLE, what));
         };
+        if dtype.is_complex() && !format.holds_complex() {
+            let what = format_args!(
+                "cannot hold {header}: .{} files hold real numbers",
+                format.extension
+            );
+            return Err(place
+                .error(UNWRITABLE, what)
+                .help("write it as .npy or .npz"));
+        }
         // A link to a file stays a link: what it points to is replaced.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let key = match key {

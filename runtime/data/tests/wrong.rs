@@ -162,8 +162,7 @@ fn foreign_element_types() {
         let dict = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': (1,), }}");
         refused(&put(folder.path(), "x.npy", &npy(1, &dict, &[0; 8])), None)
     };
-    let known =
-        "which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool";
+    let known = "which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool c64 c128";
     assert_eq!(
         typed("'<u8'"),
         format!(
@@ -171,9 +170,9 @@ fn foreign_element_types() {
         )
     );
     assert_eq!(
-        typed("'<c8'"),
+        typed("'<c32'"),
         format!(
-            "E0703 x.npy: holds complex numbers ('<c8'), {known}\nhelp: save x.real and x.imag as two arrays"
+            "E0703 x.npy: holds complex256 ('<c32'), {known}\nhelp: convert it with numpy: x.astype(\"complex128\")"
         )
     );
     for (descr, word) in [

@@ -22,8 +22,10 @@ pub(crate) struct Corner {
 }
 
 impl Corner {
-    /// The choice for a tensor of this shape; an `edge` of 0 stands for the whole tensor.
-    pub fn of(shape: &[u64]) -> Corner {
+    /// The choice for a tensor of this shape; an `edge` of 0 stands for the whole tensor. Of complex numbers the last dimension, that of
+    /// their parts, does not count.
+    pub fn of(shape: &[u64], complex: bool) -> Corner {
+        let counted = &shape[..shape.len() - usize::from(complex)];
         let count = |extents: &mut dyn Iterator<Item = u64>| -> u64 {
             extents.fold(1u64, |n, extent| n.saturating_mul(extent))
         };
@@ -31,10 +33,10 @@ impl Corner {
             extents: shape.to_vec(),
             edge,
         };
-        if count(&mut shape.iter().copied()) <= WHOLE {
+        if count(&mut counted.iter().copied()) <= WHOLE {
             return with(0);
         }
-        let fits = |edge: &u64| count(&mut shape.iter().map(|n| (*n).min(2 * edge))) <= CORNERS;
+        let fits = |edge: &u64| count(&mut counted.iter().map(|n| (*n).min(2 * edge))) <= CORNERS;
         with([3, 2].into_iter().find(fits).unwrap_or(1))
     }
 
@@ -129,7 +131,7 @@ mod tests {
         let shape = [37u64, 41];
         let values: Vec<i64> = (0..37 * 41).collect();
         let whole = Array::new(vec![37, 41], Data::I64(values)).unwrap();
-        let corner = Corner::of(&shape);
+        let corner = Corner::of(&shape, false);
         let expected = corner.cut(&whole, &[(0, 37), (0, 41)]);
         for pieces in [1, 2, 5, 40] {
             let mut got = Array::zeros(whole.dtype(), &corner.shape());

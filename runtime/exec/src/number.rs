@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! f32 [1, 2.5, nan] -> "1. " "2.5" "nan"      f64 [1e-5, 1.25e10] -> "1.00e-05" "1.25e+10"
+//! [1, 2.5] and [0, -1] as complex numbers -> "1. +0.j" "2.5-1.j"
 //! ```
 
 use ein_array::Data;
@@ -33,8 +34,45 @@ pub(crate) fn scalar(data: &Data) -> String {
     }
 }
 
+/// A single complex number in full; a real part of 0 is left out.
+pub(crate) fn complex_scalar(re: &Data, im: &Data) -> String {
+    let plain = |data: &Data| {
+        let text = scalar(data);
+        text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+    };
+    let (real, imaginary) = (re.get(0).as_f64(), plain(im));
+    if real == 0.0 && real.is_sign_positive() {
+        return imaginary + "j";
+    }
+    format!("({}{}j)", plain(re), signed(imaginary))
+}
+
+/// Every complex number as a word; all words are equally wide.
+pub(crate) fn complex_words(re: &Data, im: &Data) -> Vec<String> {
+    let parts = words(re).into_iter().zip(written(im, true));
+    parts
+        .map(|(real, imaginary)| {
+            let (digits, blank) = imaginary.split_at(imaginary.trim_end().len());
+            format!("{real}{digits}j{blank}")
+        })
+        .collect()
+}
+
+/// The text of a number with its sign, whatever it is.
+fn signed(text: String) -> String {
+    match text.starts_with('-') {
+        true => text,
+        false => format!("+{text}"),
+    }
+}
+
 /// Every element as a word; all words are equally wide.
 pub(crate) fn words(data: &Data) -> Vec<String> {
+    written(data, false)
+}
+
+/// The words of numbers, each with a sign if `is_signed`.
+fn written(data: &Data, is_signed: bool) -> Vec<String> {
     let all = 0..data.len();
     let plain = |words: Vec<String>| {
         let width = words.iter().map(String::len).max().unwrap_or(0);
@@ -70,6 +108,10 @@ pub(crate) fn words(data: &Data) -> Vec<String> {
             .collect()
     } else {
         all.iter().map(|n| n.positional(PRECISION)).collect()
+    };
+    let texts: Vec<String> = match is_signed {
+        true => texts.into_iter().map(signed).collect(),
+        false => texts,
     };
     // Points stand below each other; what has no point ends where the others end.
     let parts: Vec<(&str, &str)> = texts

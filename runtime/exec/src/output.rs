@@ -155,7 +155,11 @@ fn open(opening: Opening, output: &Output, path: &Path, token: &str) -> Result<W
         .extension()
         .is_none_or(|extension| extension.eq_ignore_ascii_case("npy"));
     let key = (!single).then_some(output.name.as_str());
-    opening(path, key, output.dtype, &output.shape, token)
+    let (dtype, shape) = match (output.complex, output.dtype.complex()) {
+        (true, Some(dtype)) => (dtype, &output.shape[..output.shape.len() - 1]),
+        _ => (output.dtype, &output.shape[..]),
+    };
+    opening(path, key, dtype, shape, token)
 }
 
 fn write_error(error: DataError) -> RunError {
@@ -271,7 +275,7 @@ pub(crate) fn print(
 ) -> Result<Option<Printed>, RunError> {
     let (me, sites) = (comm.site(), comm.sites());
     let kind = plan.kind(output.relation);
-    let corner = Corner::of(&output.shape);
+    let corner = Corner::of(&output.shape, output.complex);
     let mut incoming: Vec<Vec<BufferType>> = vec![vec![]; sites as usize];
     let mut starts: Vec<Vec<Vec<usize>>> = vec![vec![]; sites as usize];
     let mut mine = vec![];
@@ -317,6 +321,7 @@ pub(crate) fn print(
     Ok(Some(Printed {
         name: output.name.clone(),
         shape: output.shape.clone(),
+        complex: output.complex,
         edge: corner.edge(),
         values,
     }))

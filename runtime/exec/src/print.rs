@@ -9,7 +9,7 @@
 //!      [-0.25  3.  ]]
 //! ```
 
-use crate::number::{scalar, words};
+use crate::number::{complex_scalar, complex_words, scalar, words};
 use ein_array::Array;
 use std::fmt;
 
@@ -23,6 +23,8 @@ pub struct Printed {
     pub name: String,
     /// Extents of the whole output.
     pub shape: Vec<u64>,
+    /// True if the last dimension holds the real and the imaginary part of a complex number.
+    pub complex: bool,
     /// How many elements are shown at either end of a dimension that is shorter in `values` than in `shape`.
     pub edge: usize,
     /// The whole output, or its corners put together.
@@ -32,26 +34,47 @@ pub struct Printed {
 impl fmt::Display for Printed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = ", self.name)?;
-        if self.shape.is_empty() {
-            return f.write_str(&scalar(self.values.data()));
+        let parts = self.complex.then(|| [0, 1].map(|at| self.part(at)));
+        let shown = parts.as_ref().map_or(&self.values, |[re, _]| re);
+        let rank = self.shape.len() - usize::from(self.complex);
+        if rank == 0 {
+            return f.write_str(&match &parts {
+                Some([re, im]) => complex_scalar(re.data(), im.data()),
+                None => scalar(shown.data()),
+            });
         }
-        if self.values.data().is_empty() {
+        if shown.data().is_empty() {
             return f.write_str("[]");
         }
+        let pairs = self.shape.iter().zip(shown.shape()).take(rank);
         let layout = Layout {
-            words: &words(self.values.data()),
-            shape: self.values.shape(),
-            strides: self.values.strides(),
-            cut: self
-                .shape
-                .iter()
-                .zip(self.values.shape())
+            words: &match &parts {
+                Some([re, im]) => complex_words(re.data(), im.data()),
+                None => words(shown.data()),
+            },
+            shape: &shown.shape()[..rank],
+            strides: shown.strides(),
+            cut: pairs
                 .map(|(whole, shown)| *whole != *shown as u64)
                 .collect(),
             edge: self.edge,
         };
         let indent = " ".repeat(self.name.chars().count() + 4);
         f.write_str(&layout.nested(0, 0, &indent, WIDTH))
+    }
+}
+
+impl Printed {
+    /// The real (0) or the imaginary part (1) of complex numbers, in a last dimension of 1.
+    fn part(&self, at: usize) -> Array {
+        let mut shape = self.values.shape().to_vec();
+        let mut from = vec![0; shape.len()];
+        if let (Some(last), Some(from)) = (shape.last_mut(), from.last_mut()) {
+            (*last, *from) = (1, at);
+        }
+        let mut part = Array::zeros(self.values.dtype(), &shape);
+        part.copy_box(&vec![0; shape.len()], &self.values, &from, &shape);
+        part
     }
 }
 
@@ -121,12 +144,13 @@ mod tests {
     use ein_array::Data;
 
     fn show(shape: &[u64], data: Data) -> String {
-        let corner = Corner::of(shape);
+        let corner = Corner::of(shape, false);
         let whole = Array::new(shape.iter().map(|n| *n as usize).collect(), data).unwrap();
         let ranges: Vec<(u64, u64)> = shape.iter().map(|n| (0, *n)).collect();
         Printed {
             name: "x".into(),
             shape: shape.to_vec(),
+            complex: false,
             edge: corner.edge(),
             values: corner.cut(&whole, &ranges),
         }
@@ -181,6 +205,35 @@ mod tests {
             show(&[2], Data::F64(vec![0.0625, 10.0])),
             "x = [ 0.0625 10.    ]"
         );
+    }
+
+    // The expected texts are numpy 2's.
+    #[test]
+    fn complex_numbers() {
+        let show = |shape: &[usize], data: Data| {
+            let shape = [shape, &[2]].concat();
+            let printed = Printed {
+                name: "x".into(),
+                shape: shape.iter().map(|n| *n as u64).collect(),
+                complex: true,
+                edge: 0,
+                values: Array::new(shape, data).unwrap(),
+            };
+            printed.to_string()
+        };
+        assert_eq!(show(&[], Data::F32(vec![1.0, 2.0])), "x = (1+2j)");
+        assert_eq!(show(&[], Data::F64(vec![-0.5, -1e-7])), "x = (-0.5-1e-07j)");
+        assert_eq!(show(&[], Data::F64(vec![0.0, 2.5])), "x = 2.5j");
+        assert_eq!(show(&[], Data::F64(vec![-0.0, 2.5])), "x = (-0+2.5j)");
+        assert_eq!(
+            show(&[2], Data::F32(vec![1.0, 2.0, -3.5, -0.25])),
+            "x = [ 1. +2.j   -3.5-0.25j]"
+        );
+        assert_eq!(
+            show(&[2, 1], Data::F64(vec![1e-5, 1.0, 0.0, f64::NAN])),
+            "x = [[1.e-05 +1.j]\n     [0.e+00+nanj]]"
+        );
+        assert_eq!(show(&[0], Data::F32(vec![])), "x = []");
     }
 
     #[test]

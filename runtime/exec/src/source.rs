@@ -204,7 +204,7 @@ pub(crate) fn read(
     device: &dyn Device,
 ) -> Result<Buffer, DataError> {
     let shape: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let mut array = device.staging(reader.header().dtype, &shape);
+    let mut array = device.staging(reader.header().stored().dtype, &shape);
     reader.read_into(ranges, array.data_mut().bytes_mut())?;
     Ok(device.adopt(array.into()))
 }

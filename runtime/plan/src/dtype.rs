@@ -3,7 +3,7 @@
 //! Must not know how arrays are laid out.
 //!
 //! ```text
-//! f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool
+//! f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool, and for programs and files c64 c128
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -36,10 +36,14 @@ pub enum DType {
     I64,
     /// Truth value, one byte, 0 or 1.
     Bool,
+    /// A complex number, a pair of `F32`. Programs and files name it; what is computed are its two parts, so that no plan has it.
+    C64,
+    /// A complex number, a pair of `F64`; see [`DType::C64`].
+    C128,
 }
 
 impl DType {
-    /// Every element type, in the order of the language reference.
+    /// Every element type that arrays have, in the order of the language reference.
     pub const ALL: [DType; 12] = [
         DType::F16,
         DType::BF16,
@@ -55,13 +59,40 @@ impl DType {
         DType::Bool,
     ];
 
+    /// The complex types.
+    pub const COMPLEX: [DType; 2] = [DType::C64, DType::C128];
+
+    /// The type of the real and the imaginary part of a complex type.
+    pub const fn part(self) -> Option<DType> {
+        match self {
+            DType::C64 => Some(DType::F32),
+            DType::C128 => Some(DType::F64),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a complex type.
+    pub const fn is_complex(self) -> bool {
+        self.part().is_some()
+    }
+
+    /// The complex type whose parts are of this type.
+    pub const fn complex(self) -> Option<DType> {
+        match self {
+            DType::F32 => Some(DType::C64),
+            DType::F64 => Some(DType::C128),
+            _ => None,
+        }
+    }
+
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {
             DType::U8 | DType::I8 | DType::Bool => 1,
             DType::F16 | DType::BF16 | DType::U16 | DType::I16 => 2,
             DType::F32 | DType::U32 | DType::I32 => 4,
-            DType::F64 | DType::I64 => 8,
+            DType::F64 | DType::I64 | DType::C64 => 8,
+            DType::C128 => 16,
         }
     }
 
@@ -95,7 +126,8 @@ impl DType {
             DType::I16 => (i16::MIN as i64, i16::MAX as i64),
             DType::I32 => (i32::MIN as i64, i32::MAX as i64),
             DType::I64 => (i64::MIN, i64::MAX),
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::Bool => return None,
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => return None,
+            DType::Bool | DType::C64 | DType::C128 => return None,
         })
     }
 
@@ -114,12 +146,15 @@ impl DType {
             DType::I32 => "i32",
             DType::I64 => "i64",
             DType::Bool => "bool",
+            DType::C64 => "c64",
+            DType::C128 => "c128",
         }
     }
 
     /// The type of that name in the language, if there is one.
     pub fn from_name(name: &str) -> Option<DType> {
-        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+        let mut all = DType::ALL.into_iter().chain(DType::COMPLEX);
+        all.find(|dtype| dtype.name() == name)
     }
 }
 

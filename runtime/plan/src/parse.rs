@@ -177,6 +177,7 @@ fn output(line: &mut Line<'_>, plan: &Plan) -> Result<Output> {
         replaces,
         file,
         asserts,
+        complex: line.eat_word("complex"),
         origin: line.origin(&plan.files)?,
     })
 }

@@ -522,9 +522,17 @@ impl Plan {
         let (name, relation) = (Name(&output.name), output.relation);
         let (dtype, shape) = (output.dtype, list(&output.shape));
         let to = destination(output.replaces.as_deref(), output.file.as_deref());
-        let asserts = assertion(output.asserts.as_deref());
+        let asserts = assertion(output.asserts.as_deref()) + complex(output.complex);
         let origin = origin(output.origin, &self.files);
         format!("output {name} = {relation}: {dtype}[{shape}]{to}{asserts}{origin}")
+    }
+}
+
+/// What is printed of an output of complex numbers.
+pub fn complex(is_complex: bool) -> &'static str {
+    match is_complex {
+        true => " complex",
+        false => "",
     }
 }
 

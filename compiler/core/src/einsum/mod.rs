@@ -101,6 +101,8 @@ pub struct Output {
     pub file: Option<String>,
     /// The message with which a run stops if this truth value is false. Then nothing is printed or written. `None`: given out.
     pub asserts: Option<String>,
+    /// True if the last dimension holds the real and the imaginary part of a complex number.
+    pub complex: bool,
     /// Where it is declared.
     pub origin: Origin,
 }

@@ -41,6 +41,7 @@ pub fn parse(text: &str) -> Result<Program> {
                 replaces,
                 file,
                 asserts,
+                complex: line.eat_word("complex"),
                 origin,
             });
         } else if !reader.block_line(&mut line)? {

@@ -27,7 +27,7 @@ use super::{
 };
 use ein_plan::Kernel;
 use ein_plan::print::expression::{body, indices};
-use ein_plan::print::{Name, assertion, destination, files, list, origin};
+use ein_plan::print::{Name, assertion, complex, destination, files, list, origin};
 use std::fmt;
 
 impl Role {
@@ -140,7 +140,7 @@ impl Program {
 
     fn output_text(&self, output: &Output) -> String {
         let to = destination(output.replaces.as_deref(), output.file.as_deref());
-        let asserts = assertion(output.asserts.as_deref());
+        let asserts = assertion(output.asserts.as_deref()) + complex(output.complex);
         let origin = origin(output.origin, &self.files);
         format!(
             "output {}{to}{asserts}{origin}",

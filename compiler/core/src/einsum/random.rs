@@ -270,6 +270,7 @@ impl Maker {
                     replaces: None,
                     file: None,
                     asserts: None,
+                    complex: false,
                     origin: Origin::default(),
                 });
             } else if !read[at] {

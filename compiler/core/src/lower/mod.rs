@@ -56,6 +56,7 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
                 replaces: output.replaces.clone(),
                 file: output.file.clone(),
                 asserts: output.asserts.clone(),
+                complex: output.complex,
                 origin: output.origin,
             }
         })

@@ -183,6 +183,7 @@ fn part_of(program: &Program, place: Option<BlockId>, wanted: &HashSet<TensorId>
                 replaces: None,
                 file: None,
                 asserts: None,
+                complex: false,
                 origin: Origin::default(),
             });
         }

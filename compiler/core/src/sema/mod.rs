@@ -17,11 +17,13 @@
 //! | `sums` | implicit sums, reductions, scatters |
 //! | `definitions` | dims, consts, inputs, params, definitions, outputs |
 //! | `expressions`, `calls`, `modules`, `library`, `rounds` | typed expressions, and what they call and repeat |
+//! | `complex` | complex numbers: what may meet what, and their parts, which are all that a program has |
 //! | `types`, `sizes` | element types; symbolic sizes, ranges of indices, proofs that positions are in range |
 //! | `lower` | checked tensors as an Einstein program |
 //! | `train` | `train` blocks, and the further passes that read the text as a step of training or over other data |
 
 mod calls;
+mod complex;
 mod definitions;
 mod expressions;
 pub mod hir;
@@ -41,6 +43,7 @@ pub use train::{patterns, training};
 
 use crate::einsum::{self, Program};
 use calls::{functions::Calls, specialise::specialise};
+use complex::tensors::ComplexTensors;
 use definitions::{declare::Entities, tensors::Built};
 use ein_plan::{DType, Scalar, Source};
 use einc_diag::{Diagnostic, FileId};
@@ -250,6 +253,7 @@ struct Checker<'a> {
     calls: Calls,
     modules: Modules<'a>,
     inference: Inference,
+    complex: ComplexTensors,
     built: Built,
     training: training::Findings<'a>,
 }
@@ -274,6 +278,7 @@ impl<'a> Checker<'a> {
             calls: Calls::default(),
             modules: Modules::default(),
             inference,
+            complex: ComplexTensors::default(),
             built: Built::default(),
             training: training::Findings::default(),
         }

@@ -85,6 +85,7 @@ pub fn lower(program: &einsum::Program, chunking: &Chunking) -> Result<Lowered, 
             replaces: output.replaces.clone(),
             file: output.file.clone(),
             asserts: output.asserts.clone(),
+            complex: output.complex,
             origin: output.origin,
         });
     }

@@ -84,6 +84,7 @@ pub(crate) fn output(line: &mut Line<'_>, names: &Names, files: &[String]) -> Re
         replaces,
         file,
         asserts,
+        complex: line.eat_word("complex"),
         origin: line.origin(files)?,
     })
 }

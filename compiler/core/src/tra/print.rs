@@ -9,7 +9,7 @@
 
 use super::blocks::{begin_text, lines};
 use super::{Operation, Output, Program};
-use ein_plan::print::{Name, assertion, destination, files, join_word, key, list, origin};
+use ein_plan::print::{Name, assertion, complex, destination, files, join_word, key, list, origin};
 use ein_plan::{KeyDim, Range, RelationId};
 use std::fmt;
 
@@ -53,7 +53,7 @@ pub(crate) fn heading(name: &str, tensor: &str) -> String {
 /// `output C = C.cut -> "c.npy"   // model.ein:7`.
 pub(crate) fn output_line(files: &[String], output: &Output, relation: &str) -> String {
     let to = destination(output.replaces.as_deref(), output.file.as_deref());
-    let asserts = assertion(output.asserts.as_deref());
+    let asserts = assertion(output.asserts.as_deref()) + complex(output.complex);
     let (name, relation) = (Name(&output.name), Name(relation));
     format!(
         "output {name} = {relation}{to}{asserts}{}",

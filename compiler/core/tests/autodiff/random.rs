@@ -145,6 +145,7 @@ fn random_programs_by_differences() {
                 replaces: None,
                 file: None,
                 asserts: None,
+                complex: false,
                 origin: Default::default(),
             })
             .collect();

@@ -128,6 +128,7 @@ impl Build {
             replaces: None,
             file: None,
             asserts: None,
+            complex: false,
             origin: Origin {
                 file: 0,
                 start: 1,

@@ -52,6 +52,7 @@ fn keep(plan: &mut Plan) {
                 replaces: None,
                 file: None,
                 asserts: None,
+                complex: false,
                 origin: step.origin,
             });
         }

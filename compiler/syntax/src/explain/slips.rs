@@ -208,10 +208,12 @@ impl Broken<'_> {
         {
             return None;
         }
-        let names = DType::ALL.map(DType::name);
+        let names: Vec<&str> = (DType::ALL.iter().chain(&DType::COMPLEX))
+            .map(|dtype| dtype.name())
+            .collect();
         let report = Diagnostic::error("E0116", format!("`{}` is no element type", self.text(at)))
             .at(self.span(at), "");
-        Some(match did_you_mean(self.text(at), names) {
+        Some(match did_you_mean(self.text(at), names.iter().copied()) {
             Some(near) => report.help(format!("did you mean `{near}`?")),
             None => report.help(format!("the element types are {}", names.join(", "))),
         })

@@ -368,6 +368,7 @@ pub(crate) fn pack(from: &File, to: &File, _: &str, size: u64) -> io::Result<()>
         DType::U8 | DType::U16 | DType::U32 => "integer",
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => "integer",
         DType::Bool => "pattern",
+        DType::C64 | DType::C128 => return Err(io::Error::other("complex numbers")),
     };
     let mut target = to;
     target.rewind()?;

@@ -150,6 +150,11 @@ impl Format {
         matches!(run, Some(Run::Several(_)))
     }
 
+    /// Returns whether a file of this format may be written with complex numbers.
+    pub fn holds_complex(&self) -> bool {
+        matches!(self.extension, "npy" | "npz" | "safetensors")
+    }
+
     /// The format of a file, by the end of its name in any case.
     pub fn of(path: &Path, reading: bool) -> Result<&'static Format, DataError> {
         let place = Place {

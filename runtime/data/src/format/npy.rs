@@ -1,7 +1,7 @@
 //! The .npy format: a magic number, a Python dict, the elements.
 //!
 //! Versions 1 to 3, C and Fortran order, both byte orders. bfloat16 is stored as ml_dtypes stores it, as two raw
-//! bytes (`<V2`). Must not know boxes or other formats.
+//! bytes (`<V2`). Complex numbers are read and written as pairs. Must not know boxes or other formats.
 //!
 //! ```text
 //! \x93NUMPY 1 0 118 {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
@@ -220,6 +220,8 @@ fn element_type(descr: &TypeStr, place: &Place) -> Result<(DType, bool), DataErr
         (T::Float, 4) => DType::F32,
         (T::Float, 8) => DType::F64,
         (T::RawData, 2) => DType::BF16,
+        (T::Complex, 8) => DType::C64,
+        (T::Complex, 16) => DType::C128,
         (kind, size) => {
             let (what, help) = match kind {
                 T::Int | T::Uint => {
@@ -242,8 +244,8 @@ fn element_type(descr: &TypeStr, place: &Place) -> Result<(DType, bool), DataErr
                     "convert it with numpy: x.astype(\"float64\")",
                 ),
                 T::Complex => (
-                    "complex numbers".to_owned(),
-                    "save x.real and x.imag as two arrays",
+                    format!("complex{}", size.saturating_mul(8)),
+                    "convert it with numpy: x.astype(\"complex128\")",
                 ),
                 T::ByteStr | T::UnicodeStr => (
                     "strings".to_owned(),
@@ -266,7 +268,7 @@ fn element_type(descr: &TypeStr, place: &Place) -> Result<(DType, bool), DataErr
                 .error(
                     WRONG_TYPE,
                     format_args!(
-                        "holds {what} ('{descr}'), which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool"
+                        "holds {what} ('{descr}'), which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool c64 c128"
                     ),
                 )
                 .help(help));
@@ -306,6 +308,8 @@ pub(crate) fn head(header: &Header, place: &Place) -> Result<Vec<u8>, DataError>
         DType::I32 => "<i4",
         DType::I64 => "<i8",
         DType::Bool => "|b1",
+        DType::C64 => "<c8",
+        DType::C128 => "<c16",
     };
     let descr: TypeStr = descr
         .parse()

@@ -105,12 +105,13 @@ pub(crate) fn open(
         Dtype::I32 => DType::I32,
         Dtype::I64 => DType::I64,
         Dtype::BOOL => DType::Bool,
+        Dtype::C64 => DType::C64,
         other => {
             return Err(place
                 .error(
                     WRONG_TYPE,
                     format_args!(
-                        "holds {other:?}, which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool"
+                        "holds {other:?}, which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool c64"
                     ),
                 )
                 .help("convert it before saving"));
@@ -165,7 +166,8 @@ pub(crate) fn table(
             .filter(|end| i64::try_from(*end).is_ok())
             .ok_or_else(|| cannot(header, &"it is too large"))?;
         let info = TensorInfo {
-            dtype: stored(header.dtype),
+            dtype: stored(header.dtype)
+                .ok_or_else(|| cannot(header, &"it has no complex numbers of 128 bits"))?,
             shape: header.shape.iter().map(|extent| *extent as usize).collect(),
             data_offsets: (starts[at] as usize, end as usize),
         };
@@ -185,8 +187,9 @@ pub(crate) fn table(
     Ok((head, starts))
 }
 
-fn stored(dtype: DType) -> Dtype {
-    match dtype {
+/// The name of an element type in such files, if it has one.
+fn stored(dtype: DType) -> Option<Dtype> {
+    Some(match dtype {
         DType::F16 => Dtype::F16,
         DType::BF16 => Dtype::BF16,
         DType::F32 => Dtype::F32,
@@ -199,5 +202,7 @@ fn stored(dtype: DType) -> Dtype {
         DType::I32 => Dtype::I32,
         DType::I64 => Dtype::I64,
         DType::Bool => Dtype::BOOL,
-    }
+        DType::C64 => Dtype::C64,
+        DType::C128 => return None,
+    })
 }

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::archive::{archive, entry_options, first_bytes};
-use crate::error::{DAMAGED, DataError, Place};
+use crate::error::{DAMAGED, DataError, Place, WRONG_TYPE};
 use crate::format::{Opened, Wanted, npy, npz};
 use crate::header::Header;
 use crate::in_order::InOrder;
@@ -67,6 +67,12 @@ fn matrix(file: &File, total: u64, place: &Place) -> Result<Option<Unread>, Data
         .map_err(|_| place.error(DAMAGED, "array `shape`: holds a negative size"))?,
     };
     header.fits(place)?;
+    if header.dtype.is_complex() {
+        let what = format_args!("holds {header}: sparse matrices of complex numbers are not read");
+        return Err(place
+            .error(WRONG_TYPE, what)
+            .help("write it as .npy: numpy.save(\"x.npy\", a.toarray())"));
+    }
     if header.shape.len() != 2 && !matches!(form, Form::Coordinates) {
         let what = format_args!("array `shape`: has {} sizes, not two", header.shape.len());
         return Err(place.error(DAMAGED, what));

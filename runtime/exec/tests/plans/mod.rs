@@ -147,6 +147,7 @@ impl Builder {
             replaces: None,
             file: file.map(Into::into),
             asserts: None,
+            complex: false,
             origin: Origin::default(),
         });
     }

@@ -443,6 +443,7 @@ pub fn array(dtype: DType, shape: &[usize], mut f: impl FnMut(usize) -> f64) -> 
         DType::I32 => Data::I32(v().into_iter().map(|x| x as i32).collect()),
         DType::I64 => Data::I64(v().into_iter().map(|x| x as i64).collect()),
         DType::Bool => Data::Bool(v().into_iter().map(|x| u8::from(x > 0.0)).collect()),
+        DType::C64 | DType::C128 => unreachable!("no type of arrays"),
     };
     Array::new(shape.to_vec(), data).expect("as many as the shape says")
 }

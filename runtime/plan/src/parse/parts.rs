@@ -40,8 +40,8 @@ impl Line<'_> {
     /// `f32`.
     pub fn dtype(&mut self) -> Result<DType> {
         match DType::from_name(self.word()?) {
-            Some(dtype) => Ok(dtype),
-            None => Err(self.error_before("an element type such as `f32`")),
+            Some(dtype) if !dtype.is_complex() => Ok(dtype),
+            _ => Err(self.error_before("an element type such as `f32`")),
         }
     }
 

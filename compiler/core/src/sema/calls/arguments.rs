@@ -162,8 +162,10 @@ impl<'a> Checker<'a> {
                     self.whole_gradient(context, unbracket(value))??,
                 ))
             }
-            ExprKind::Call { callee, .. }
-                if self.names.library_of(context.scope.file, callee).is_some() =>
+            ExprKind::Call { callee, arguments }
+                if (self.names)
+                    .library_of(context.scope.file, callee, arguments.len())
+                    .is_some() =>
             {
                 let view = self.whole_library(context, unbracket(value), &[])??;
                 Some(Binding::Tensor(view))
@@ -290,6 +292,7 @@ impl<'a> Checker<'a> {
         if self.arena.as_number(scalar).is_some()
             || self.arena.as_size(scalar).is_some()
             || self.arena.as_truth(scalar).is_some()
+            || self.is_complex_literal(scalar)
         {
             return Some(Binding::Scalar(scalar));
         }

@@ -9,6 +9,7 @@
 use crate::einsum::Role;
 use crate::sema::{
     Checker, InputInfo,
+    complex::data::Parts,
     definitions::tensors::{Definition, SourceForm, Tensor},
     expressions::scope::{Binding, Scope, View},
     modules::stack::Stack,
@@ -16,7 +17,7 @@ use crate::sema::{
     resolve::names::Found,
     sizes::size::Size,
 };
-use ein_plan::Source;
+use ein_plan::{DType, Source};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Expr, Name, Position, Type};
 
@@ -52,7 +53,7 @@ impl<'a> Checker<'a> {
                 let shape = sizes
                     .clone()
                     .unwrap_or_else(|| vec![Size::number(0); positions.len()]);
-                self.source(scope, expr, *dtype, &shape)
+                self.source(scope, expr, dtype.part().unwrap_or(*dtype), &shape)
             }
         };
         let (sizes, form) = (sizes?, form?);
@@ -60,20 +61,22 @@ impl<'a> Checker<'a> {
         if let Some(view) = self.replacement(&full, *dtype, &sizes, name.span)? {
             return Some(Binding::Tensor(view));
         }
+        let place = name.span.to(*span);
+        let parts = self.parts_of_source(&form, (*dtype, &sizes), param, place)?;
         let stack =
             (!self.modules.stacked.is_empty()).then(|| Stack::new(&full, &self.modules.stacked));
-        let (own, mut names) = (sizes.clone(), vec![full.clone()]);
-        let (mut full, mut sizes) = (full, sizes);
+        let (own, mut names) = (sizes, vec![full.clone()]);
+        let (mut full, mut sizes) = (full, parts.shape.clone());
         if let Some(stack) = &stack {
             full = stack.name();
             sizes.splice(0..0, self.modules.stacked.iter().cloned());
             names = stack.parts();
         }
         self.check_elements(&sizes, name.span)?;
-        let place = (full.as_str(), name.span.to(*span));
-        if let Some(fed) = self.fed_input(place, *dtype, &sizes, &form, param) {
-            self.note_stack(fed, stack);
-            return fed;
+        let raw = parts.name(&full);
+        if let Some(fed) = self.fed_input((&raw, place), parts.dtype, &sizes, &form, param) {
+            self.note_stack(fed, &stack);
+            return self.input_over(&full, fed?, (&parts, *dtype), &stack, place);
         }
         for name in names {
             if let Some(header) = self.task.bindings.headers.get(&name) {
@@ -94,21 +97,42 @@ impl<'a> Checker<'a> {
             });
         }
         let tensor = self.add_tensor(Tensor {
-            name: full,
-            dtype: *dtype,
+            name: raw,
+            dtype: parts.dtype,
             shape: sizes,
             role: if param { Role::Param } else { Role::Input },
             definition: Definition::Source(form),
-            span: name.span.to(*span),
+            span: place,
         });
-        let binding = Some(Binding::Tensor(View::of(tensor)));
-        self.note_stack(binding, stack);
-        binding
+        let binding = Binding::Tensor(View::of(tensor));
+        self.note_stack(Some(binding), &stack);
+        self.input_over(&full, binding, (&parts, *dtype), &stack, place)
     }
 
-    fn note_stack(&mut self, binding: Option<Binding>, stack: Option<Stack>) {
+    /// The input that a tensor of data is: of complex numbers, a tensor over it.
+    fn input_over(
+        &mut self,
+        name: &str,
+        raw: Binding,
+        (parts, dtype): (&Parts, DType),
+        stack: &Option<Stack>,
+        span: Span,
+    ) -> Option<Binding> {
+        let Binding::Tensor(view) = raw else {
+            return Some(raw);
+        };
+        if !dtype.is_complex() {
+            return Some(raw);
+        }
+        let complex = self.complex_over(name, view.tensor, parts.pairs, span)?;
+        let binding = Binding::Tensor(View::of(complex));
+        self.note_stack(Some(binding), stack);
+        Some(binding)
+    }
+
+    fn note_stack(&mut self, binding: Option<Binding>, stack: &Option<Stack>) {
         if let (Some(Binding::Tensor(view)), Some(stack)) = (binding, stack) {
-            self.modules.stacks.insert(view.tensor, stack);
+            self.modules.stacks.insert(view.tensor, stack.clone());
         }
     }
 
@@ -119,7 +143,7 @@ impl<'a> Checker<'a> {
         span: Span,
         positions: &[Position],
         sizes: &[Size],
-        (declared, have): (ein_plan::DType, ein_plan::DType),
+        (declared, have): (DType, DType),
         header: &[u64],
     ) -> Option<()> {
         if declared != have {

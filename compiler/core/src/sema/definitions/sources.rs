@@ -392,7 +392,8 @@ impl<'a> Checker<'a> {
                 None => vec![],
             }
         };
-        let source = self.source(scope, target.value, dtype, &shape)?;
+        let real = dtype.part().unwrap_or(dtype);
+        let source = self.source(scope, target.value, real, &shape)?;
         let outer = self.drawn_for(scope, &source, target.value.span)?;
         let shape: Vec<Size> = outer
             .iter()
@@ -404,10 +405,15 @@ impl<'a> Checker<'a> {
             (true, None) => Role::Hidden,
             _ => Role::Named,
         };
+        let parts = self.parts_of_source(&source, (dtype, &shape), false, span)?;
+        let raw = match parts.pairs {
+            true => format!("{}.parts", target.name),
+            false => parts.name(&target.name),
+        };
         let tensor = self.add_tensor(Tensor {
-            name: target.name.clone(),
-            dtype,
-            shape,
+            name: raw,
+            dtype: parts.dtype,
+            shape: parts.shape,
             role,
             definition: Definition::Source(source),
             span,
@@ -420,6 +426,10 @@ impl<'a> Checker<'a> {
         if let Some(whole) = open {
             self.inference.untyped.insert(tensor, whole);
         }
+        let tensor = match dtype.is_complex() {
+            true => self.complex_over(&target.name, tensor, parts.pairs, span)?,
+            false => tensor,
+        };
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
     }
 

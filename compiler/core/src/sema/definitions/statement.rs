@@ -88,7 +88,9 @@ impl<'a> Checker<'a> {
                         return self.whole(scope, target, view, value.span);
                     }
                 }
-                ExprKind::Call { callee, .. } if self.gives_tensors(scope, callee) => {
+                ExprKind::Call { callee, arguments }
+                    if self.gives_tensors(scope, (callee, arguments)) =>
+                {
                     return self.define_library(scope, target, value);
                 }
                 ExprKind::Call { callee, arguments } => {
@@ -402,7 +404,8 @@ impl<'a> Checker<'a> {
         }
         let is_number = self.arena.as_number(value).is_some()
             || self.arena.as_size(value).is_some()
-            || self.arena.as_truth(value).is_some();
+            || self.arena.as_truth(value).is_some()
+            || self.is_complex_literal(value);
         let number = self.training.step.updating
             && dtype.is_none()
             && target.target.positions.is_none()
@@ -412,7 +415,7 @@ impl<'a> Checker<'a> {
         }
         let root = match dtype {
             Some(dtype) => match self.arena.ty(value) {
-                Ty::Typed(have) if have != dtype => {
+                Ty::Typed(have) if have != dtype && self.as_complex(value, dtype).is_none() => {
                     self.declared_type(dtype, have, &target, span);
                     return None;
                 }

@@ -80,6 +80,8 @@ pub(crate) struct Output {
     pub(crate) replaces: Option<TensorRef>,
     /// The file that the text names, or the mark of what is evaluated for training only.
     pub(crate) file: Option<String>,
+    /// True if its last dimension holds the parts of complex numbers.
+    pub(crate) complex: bool,
     pub(crate) span: Span,
 }
 
@@ -90,6 +92,7 @@ impl Output {
             tensor,
             replaces: None,
             file: None,
+            complex: false,
             span,
         }
     }

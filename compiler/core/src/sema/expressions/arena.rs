@@ -36,6 +36,21 @@ pub(crate) enum Ty {
     Typed(DType),
 }
 
+/// What makes complex numbers of real ones, and takes them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ComplexForm {
+    /// The complex number of a real and an imaginary part.
+    Pair,
+    /// The real part.
+    Real,
+    /// The imaginary part.
+    Imaginary,
+    /// The number with its imaginary part negated.
+    Conjugate,
+    /// The angle, from −π to π.
+    Angle,
+}
+
 /// The form of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
@@ -55,6 +70,8 @@ pub(crate) enum Form {
     },
     /// A function of the table.
     Apply(Function, Vec<ExprId>),
+    /// What only complex numbers have.
+    Complex(ComplexForm, Vec<ExprId>),
     /// A conversion to the node's type.
     Convert(ExprId),
     /// A reduction over the points at which `guard` holds.
@@ -76,7 +93,7 @@ impl Form {
                 otherwise,
                 ..
             } => positions.iter().copied().chain(*otherwise).collect(),
-            Form::Apply(_, arguments) => arguments.clone(),
+            Form::Apply(_, arguments) | Form::Complex(_, arguments) => arguments.clone(),
             Form::Convert(argument) => vec![*argument],
             Form::Reduce { guard, body, .. } => guard.iter().copied().chain([*body]).collect(),
         }
@@ -93,7 +110,9 @@ impl Form {
                 otherwise,
                 ..
             } => positions.iter_mut().chain(otherwise).collect(),
-            Form::Apply(_, arguments) => arguments.iter_mut().collect(),
+            Form::Apply(_, arguments) | Form::Complex(_, arguments) => {
+                arguments.iter_mut().collect()
+            }
             Form::Convert(argument) => vec![argument],
             Form::Reduce { guard, body, .. } => guard.iter_mut().chain([body]).collect(),
         }
@@ -104,12 +123,15 @@ struct Node {
     form: Rc<Form>,
     ty: Ty,
     free: Rc<[VarId]>,
+    /// True if it is complex, or made of something that is.
+    complex: bool,
 }
 
 /// All expressions.
 #[derive(Default)]
 pub(crate) struct Arena {
     nodes: Vec<Node>,
+    has_complex: bool,
     known: FxHashMap<(Rc<Form>, Ty), ExprId>,
     /// Untyped expressions that have been given a type.
     pub(crate) coerced: FxHashMap<(ExprId, DType), ExprId>,
@@ -135,11 +157,15 @@ impl Arena {
         if let Form::Reduce { vars, .. } = &*form {
             free.retain(|var| !vars.contains(var));
         }
+        let complex = matches!(ty, Ty::Typed(dtype) if dtype.is_complex())
+            || form.arguments().into_iter().any(|a| self.holds_complex(a));
+        self.has_complex |= complex;
         let id = ExprId(self.nodes.len() as u32);
         self.nodes.push(Node {
             form: form.clone(),
             ty,
             free: free.into(),
+            complex,
         });
         self.known.insert((form, ty), id);
         id
@@ -153,6 +179,16 @@ impl Arena {
     /// Its type.
     pub(crate) fn ty(&self, id: ExprId) -> Ty {
         self.nodes[id.0 as usize].ty
+    }
+
+    /// Returns whether it is complex, or made of something that is.
+    pub(crate) fn holds_complex(&self, id: ExprId) -> bool {
+        self.nodes[id.0 as usize].complex
+    }
+
+    /// Returns whether any expression is complex.
+    pub(crate) fn has_complex(&self) -> bool {
+        self.has_complex
     }
 
     /// The variables that it depends on, ascending.

@@ -8,7 +8,7 @@
 
 use crate::sema::{
     Checker,
-    expressions::arena::{ExprId, Ty},
+    expressions::arena::{ComplexForm, ExprId, Ty},
     library::operations::Operation,
     sizes::size::Size,
 };
@@ -38,6 +38,8 @@ pub(crate) enum Builtin {
     Where,
     /// `stop`.
     Stop,
+    /// `complex`, `re` and the like.
+    Complex(ComplexForm),
     /// `f32(x)`.
     Convert(DType),
     /// `size(d)`.
@@ -117,6 +119,11 @@ pub(crate) const NAMES: &[&str] = &[
     "clip",
     "div",
     "stop",
+    "complex",
+    "re",
+    "im",
+    "conj",
+    "angle",
     "size",
     "solve",
     "cholesky",
@@ -129,6 +136,7 @@ pub(crate) const NAMES: &[&str] = &[
     "argsort",
     "topk",
     "fft",
+    "ifft",
     "grad",
     JACOBIAN,
     JVP,
@@ -145,6 +153,8 @@ pub(crate) const NAMES: &[&str] = &[
     "i32",
     "i64",
     "bool",
+    "c64",
+    "c128",
 ];
 
 /// The derivative of all elements of a tensor.
@@ -207,6 +217,11 @@ pub(crate) fn find(name: &str) -> Option<Builtin> {
         "softplus" => Builtin::Composed(Composed::Softplus),
         "logaddexp" => Builtin::Composed(Composed::LogAddExp),
         "digamma" => Builtin::Composed(Composed::Digamma),
+        "complex" => Builtin::Complex(ComplexForm::Pair),
+        "re" => Builtin::Complex(ComplexForm::Real),
+        "im" => Builtin::Complex(ComplexForm::Imaginary),
+        "conj" => Builtin::Complex(ComplexForm::Conjugate),
+        "angle" => Builtin::Complex(ComplexForm::Angle),
         "isnan" => Builtin::Composed(Composed::IsNan),
         "isfinite" => Builtin::Composed(Composed::IsFinite),
         _ => return None,
@@ -219,7 +234,7 @@ impl Builtin {
         match self {
             Builtin::Where | Builtin::Clip => 3,
             Builtin::Pair(_) | Builtin::RealPair(_) | Builtin::Div => 2,
-            Builtin::Composed(Composed::LogAddExp) => 2,
+            Builtin::Composed(Composed::LogAddExp) | Builtin::Complex(ComplexForm::Pair) => 2,
             _ => 1,
         }
     }
@@ -237,6 +252,9 @@ impl Checker<'_> {
         x: &[Operand],
         span: Span,
     ) -> Option<ExprId> {
+        if let Some(done) = self.complex_builtin(builtin, name, x, span) {
+            return done;
+        }
         match builtin {
             Builtin::Convert(dtype) => self.convert(x[0].0, dtype, x[0].1),
             Builtin::Stop => self.apply(Function::Stop, vec![x[0].0], span),
@@ -273,6 +291,7 @@ impl Checker<'_> {
                 self.arithmetic(Function::Min, (low, x[0].1), x[2], span)
             }
             Builtin::Where
+            | Builtin::Complex(_)
             | Builtin::Size
             | Builtin::Source
             | Builtin::Library
@@ -332,6 +351,9 @@ impl Checker<'_> {
         };
         let (ok, other) = (self.numeric(symbol, a), self.numeric(symbol, b));
         ok.and(other)?;
+        if let Some(done) = self.complex_arithmetic(function, symbol, (a, b), span) {
+            return done;
+        }
         let integer = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Typed(dtype) if dtype.is_integer());
         let number = |c: &Self, x: Operand| matches!(c.arena.ty(x.0), Ty::Number { .. });
         if function == Function::Div {

@@ -52,6 +52,7 @@ impl<'a> Checker<'a> {
         let moves = self.differentiated_by(context, &wrt.value);
         let (of, leading) = differentiated?;
         let moves = moves?;
+        self.real_derivative(name, of, moves.tensor, span)?;
         let (direction, points) = self.direction(context, (name, &direction.value), moves, span)?;
         let (of, leading) = match name {
             HVP => (self.gradient_tensor(of, moves.tensor, span), leading),

@@ -298,6 +298,9 @@ impl<'a> Checker<'a> {
                         self.wrong_type("the comparison", "numbers", x);
                         return None;
                     }
+                    if self.complex_type(x.0).is_some() {
+                        return self.no_order(x);
+                    }
                 }
                 let (x, y) = self.unify(a, b, "the comparison")?;
                 self.apply(function, vec![x, y], span)

@@ -92,6 +92,7 @@ impl<'a> Checker<'a> {
         };
         let wrt = self.differentiated_by(context, &wrt.value);
         let ((loss, mut leading), wrt) = (of?, wrt?);
+        self.real_derivative(name, loss, loss, span)?;
         let sliced = self.leading(wrt).to_vec();
         let points = self.built.tensors[loss.0 as usize].shape.clone();
         if !sliced.is_empty() && leading.len() != points.len() {
@@ -103,6 +104,31 @@ impl<'a> Checker<'a> {
         leading.extend(sliced);
         let tensor = self.gradient_tensor(loss, wrt.tensor, span);
         Some(self.slice(tensor, leading))
+    }
+
+    /// Refuses derivatives of complex values, and, along a direction, by complex tensors.
+    pub(crate) fn real_derivative(
+        &mut self,
+        name: &str,
+        of: TensorRef,
+        by: TensorRef,
+        span: Span,
+    ) -> Option<()> {
+        let complex = |c: &Self, at: TensorRef| c.built.tensors[at.0 as usize].dtype.is_complex();
+        let what = match (complex(self, of), complex(self, by)) {
+            (true, _) => format!("`{name}` of complex values"),
+            (false, true) => format!("`{name}` by complex values"),
+            (false, false) => return Some(()),
+        };
+        self.report.push(
+            Diagnostic::error("E0606", what)
+                .at(
+                    span,
+                    "derivatives are of real values; only `grad` is also by complex ones",
+                )
+                .help("take `re(…)` and `im(…)` by themselves"),
+        );
+        None
     }
 
     /// The tensor of the derivative of each element of a tensor, or of a scalar, by another.
@@ -180,7 +206,11 @@ impl<'a> Checker<'a> {
                     "E0606",
                     format!("only floating-point values have gradients, not {have}"),
                 )
-                .at(value.span, format!("this is {have}")),
+                .at(value.span, format!("this is {have}"))
+                .help(match self.complex_type(id) {
+                    Some(_) => "of complex numbers take a real value: `re(…)`, `abs(…)^2`",
+                    None => "convert it: `f32(…)`",
+                }),
             );
             return None;
         }
@@ -282,7 +312,7 @@ impl<'a> Checker<'a> {
             None => return None,
         };
         let record = &self.built.tensors[view.tensor.0 as usize];
-        if !record.dtype.is_float() {
+        if !record.dtype.is_float() && !record.dtype.is_complex() {
             let (dtype, declared) = (record.dtype, record.span);
             self.report.push(
                 Diagnostic::error(
@@ -322,6 +352,10 @@ impl<'a> Checker<'a> {
             true => gradients.derivative(program, of, by),
             false => gradients.at_points(program, of, by),
         };
+        let derivative = derivative.map(|found| Gradient {
+            depends: found.depends || !self.complex.is_independent(loss, wrt),
+            ..found
+        });
         self.derived(program, derivative, (of, by), span)
     }
 

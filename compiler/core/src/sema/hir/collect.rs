@@ -8,14 +8,14 @@
 
 use crate::sema::{
     Checker,
-    expressions::arena::{ExprId, Ty},
+    expressions::arena::{ExprId, TensorRef, Ty},
     expressions::scope::Binding,
     hir::{Definition, DefinitionId, Extent, Hir, Kind, Type, order},
     resolve::names::EntityKind,
     sizes::size::Size,
 };
 use einc_diag::Span;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl Checker<'_> {
     /// Makes the tables of the program as far as this pass has checked it.
@@ -73,7 +73,10 @@ impl Checker<'_> {
         for (span, kind) in &self.readings.notes.definitions {
             add(*span, *kind);
         }
-        for tensor in &self.built.tensors {
+        let numbered = (0..).map(TensorRef).zip(&self.built.tensors);
+        // The pairs of complex numbers are no tensor of the text.
+        let pairs: HashSet<&TensorRef> = self.complex.pairs.values().collect();
+        for (_, tensor) in numbered.filter(|(id, _)| !pairs.contains(id)) {
             let ty = Type {
                 element: Some(tensor.dtype),
                 shape: tensor.shape.iter().map(extent_of).collect(),

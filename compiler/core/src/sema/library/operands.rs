@@ -37,9 +37,13 @@ pub(crate) struct Call {
 
 impl<'a> Checker<'a> {
     /// Returns whether a call is one of a library operation that gives tensors.
-    pub(crate) fn gives_tensors(&self, scope: &Scope<'a>, callee: &Expr) -> bool {
+    pub(crate) fn gives_tensors(
+        &self,
+        scope: &Scope<'a>,
+        (callee, arguments): (&Expr, &[Argument]),
+    ) -> bool {
         self.names
-            .library_of(scope.file, callee)
+            .library_of(scope.file, callee, arguments.len())
             .is_some_and(|operation| operation.shape() != Shape::Scalar)
     }
 
@@ -69,7 +73,7 @@ impl<'a> Checker<'a> {
         let ExprKind::Call { callee, arguments } = &*value.kind else {
             return None;
         };
-        let operation = self.names.library_of(context.scope.file, callee)?;
+        let operation = (self.names).library_of(context.scope.file, callee, arguments.len())?;
         if operation.results.len() > 1 {
             self.report.push(wrong_parts(operation, 1, value.span));
             return Some(None);
@@ -88,7 +92,7 @@ impl<'a> Checker<'a> {
         value: (&'a Expr, &'a [Argument]),
         span: Span,
     ) -> Option<ExprId> {
-        let operation = self.names.library_of(context.scope.file, value.0)?;
+        let operation = (self.names).library_of(context.scope.file, value.0, value.1.len())?;
         if operation.results.len() > 1 {
             self.report.push(wrong_parts(operation, 1, span));
             return None;
@@ -114,7 +118,7 @@ impl<'a> Checker<'a> {
         let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
             return None;
         };
-        let operation = self.names.library_of(scope.file, callee)?;
+        let operation = (self.names).library_of(scope.file, callee, arguments.len())?;
         if operation.results.len() != names {
             self.report.push(wrong_parts(operation, names, value.span));
             return Some(None);
@@ -172,6 +176,9 @@ impl<'a> Checker<'a> {
             count,
             span,
         };
+        if operation.complex {
+            return self.transform(call, hints);
+        }
         self.library_types(&call)?;
         let result = self.library_sizes(&call)?;
         self.library_call(call, result, hints)

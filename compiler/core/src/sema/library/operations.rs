@@ -21,6 +21,8 @@ pub(crate) struct Operation {
     pub(crate) dimensions: usize,
     /// The names of its results in messages.
     pub(crate) results: &'static [&'static str],
+    /// True if it is of complex numbers: two tensors of the run time's function are the parts of one.
+    pub(crate) complex: bool,
 }
 
 const OPERATIONS: &[Operation] = &[
@@ -35,7 +37,17 @@ const OPERATIONS: &[Operation] = &[
     row("argsort", Function::Argsort, 1, 1, &["order"]),
     row("topk", Function::Topk, 1, 1, &["values", "positions"]),
     row("fft", Function::Fft, 2, 1, &["re", "im"]),
+    of_complex("fft"),
+    of_complex("ifft"),
 ];
+
+/// A Fourier transform of complex numbers.
+const fn of_complex(name: &'static str) -> Operation {
+    Operation {
+        complex: true,
+        ..row(name, Function::Fft, 1, 1, &["transform"])
+    }
+}
 
 const fn row(
     name: &'static str,
@@ -50,6 +62,7 @@ const fn row(
         tensors,
         dimensions,
         results,
+        complex: false,
     }
 }
 
@@ -57,6 +70,13 @@ impl Operation {
     /// The operation of that name.
     pub(crate) fn named(name: &str) -> Option<Operation> {
         OPERATIONS.iter().find(|o| o.name == name).copied()
+    }
+
+    /// The operation of that name that takes so many arguments, or another one of that name.
+    pub(crate) fn taking(name: &str, arguments: usize) -> Option<Operation> {
+        let mut of_name = OPERATIONS.iter().filter(|o| o.name == name);
+        let fitting = of_name.clone().find(|o| o.tensors == arguments);
+        fitting.or_else(|| of_name.next()).copied()
     }
 
     /// Returns whether it gives a tensor or a scalar; several results are neither.

@@ -33,6 +33,7 @@ impl Checker<'_> {
                 replaces,
                 file: output.file.clone(),
                 asserts: None,
+                complex: output.complex,
                 origin: self.origin(output.span),
             });
         }
@@ -48,6 +49,7 @@ impl Checker<'_> {
                 replaces: None,
                 file: None,
                 asserts: Some(assertion.said.clone()),
+                complex: false,
                 origin: self.origin(assertion.span),
             });
         }

@@ -17,12 +17,17 @@ use crate::sema::{
     sizes::size::Size,
 };
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
-use einc_diag::Span;
+use einc_diag::{Diagnostic, Span};
 use std::collections::HashMap;
 
 impl<'a> Checker<'a> {
     /// The program that the outputs need; `None` after an error.
     pub(crate) fn lower(&mut self) -> Option<Program> {
+        let Some(order) = self.split_complex() else {
+            let what = "internal error: a complex value has no parts";
+            self.report.push(Diagnostic::error("E0999", what));
+            return None;
+        };
         let needed = self.needed();
         let mut program = Program {
             files: self
@@ -38,7 +43,8 @@ impl<'a> Checker<'a> {
         let blocks = self.lower_blocks(&mut program, &needed)?;
         let mut gradients = self.no_gradients();
         let (mut taken, mut along) = (vec![], vec![]);
-        for (number, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
+        let order = order.into_iter().map(|tensor| tensor.0 as usize);
+        for number in order.filter(|number| needed[*number]) {
             let tensor = self.built.tensors[number].clone();
             let id = match tensor.definition {
                 Definition::Source(form) => {
@@ -392,6 +398,8 @@ impl<'a> Checker<'a> {
                 }
                 builder.graph.add(Node::Apply(*function, nodes), compute)
             }
+            // Complex numbers have been split into their parts.
+            Form::Complex(..) => return None,
             Form::Reduce { .. } => {
                 let condition = condition.filter(|_| self.has_faulty_reduction(id));
                 let tensor = self.hidden(program, numbers, builder, id, condition)?;

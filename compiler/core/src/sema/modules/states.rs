@@ -42,6 +42,18 @@ impl<'a> Checker<'a> {
             }
             _ => self.define(scope, local),
         };
+        if let Some(Binding::Tensor(view)) = binding
+            && self.built.tensors[view.tensor.0 as usize]
+                .dtype
+                .is_complex()
+        {
+            self.report.push(
+                Diagnostic::error("E0512", "a state of a module is real")
+                    .at(target.span, "this is complex")
+                    .help("keep `re(…)` and `im(…)` as two states"),
+            );
+            return None;
+        }
         self.modules.states.insert((id, number, name), binding?);
         self.carried_state(binding?, target.span)?;
         binding

@@ -58,14 +58,19 @@ impl<'a> Names<'a> {
         self.callable(module).map(|callable| (module, callable))
     }
 
-    /// The library operation that a call in the text of a file calls.
-    pub(crate) fn library_of(&self, file: FileId, callee: &Expr) -> Option<Operation> {
+    /// The library operation that a call in the text of a file calls, with so many arguments.
+    pub(crate) fn library_of(
+        &self,
+        file: FileId,
+        callee: &Expr,
+        arguments: usize,
+    ) -> Option<Operation> {
         match &*callee.kind {
             ExprKind::Name(name)
                 if builtins::find(name) == Some(Builtin::Library)
                     && self.find(file, name) == Found::Nothing =>
             {
-                Operation::named(name)
+                Operation::taking(name, arguments)
             }
             _ => None,
         }
@@ -74,7 +79,7 @@ impl<'a> Names<'a> {
     /// The library operation that a right side calls.
     pub(crate) fn operation_of(&self, file: FileId, value: &Expr) -> Option<Operation> {
         match &*unbracket(value).kind {
-            ExprKind::Call { callee, .. } => self.library_of(file, callee),
+            ExprKind::Call { callee, arguments } => self.library_of(file, callee, arguments.len()),
             _ => None,
         }
     }

@@ -108,10 +108,10 @@ impl<'a> Names<'a> {
         at: usize,
         value: &Expr,
     ) -> Shape {
-        let ExprKind::Call { callee, .. } = &*unbracket(value).kind else {
+        let ExprKind::Call { callee, arguments } = &*unbracket(value).kind else {
             return Shape::Poison;
         };
-        if let Some(operation) = self.library_of(file, callee) {
+        if let Some(operation) = self.library_of(file, callee, arguments.len()) {
             return operation.part_shape(at);
         }
         let callable = self.callee_of(file, inner, callee);
@@ -159,14 +159,14 @@ impl<'a> Names<'a> {
                 Found::Poison => Shape::Poison,
                 Found::Nothing => Shape::Scalar,
             },
-            ExprKind::Call { callee, .. } => match &*callee.kind {
+            ExprKind::Call { callee, arguments } => match &*callee.kind {
                 _ if self.callee_of(file, inner, callee).is_some() => self
                     .callee_of(file, inner, callee)
                     .map_or(Shape::Poison, |(_, callable)| callable.shape()),
                 ExprKind::Name(name) => match self.find(file, name) {
                     Found::Poison => Shape::Poison,
                     Found::Entity(_) | Found::Member(_) => Shape::Scalar,
-                    Found::Nothing => match self.library_of(file, callee) {
+                    Found::Nothing => match self.library_of(file, callee, arguments.len()) {
                         Some(operation) => operation.shape(),
                         None => Shape::Scalar,
                     },

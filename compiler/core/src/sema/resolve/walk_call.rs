@@ -380,7 +380,7 @@ impl<'a> Walk<'_, 'a> {
             return self
                 .resolver
                 .names
-                .library_of(self.scope.file, callee)
+                .library_of(self.scope.file, callee, 0)
                 .is_some();
         };
         let mut formals = callable.formals.iter();
@@ -396,6 +396,6 @@ impl<'a> Walk<'_, 'a> {
         let file = self.scope.file;
         self.callee(callee).is_some()
             || self.resolver.names.is_gradient(file, callee)
-            || self.resolver.names.library_of(file, callee).is_some()
+            || self.resolver.names.library_of(file, callee, 0).is_some()
     }
 }

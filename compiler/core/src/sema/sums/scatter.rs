@@ -192,7 +192,7 @@ impl<'a> Checker<'a> {
         let span = target.value.span;
         let value = match dtype {
             Some(dtype) => match self.arena.ty(value) {
-                Ty::Typed(have) if have != dtype => {
+                Ty::Typed(have) if have != dtype && self.as_complex(value, dtype).is_none() => {
                     self.declared_type(dtype, have, &target, span);
                     return None;
                 }

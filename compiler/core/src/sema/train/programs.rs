@@ -354,6 +354,7 @@ fn constants(program: &mut Program, training: &Training) -> Option<Program> {
             replaces: None,
             file: None,
             asserts: None,
+            complex: false,
             origin: tensor.origin,
         })
         .collect();

@@ -165,7 +165,7 @@ impl<'a> Checker<'a> {
                 }
                 Ty::Number { .. } => None,
             },
-            Form::Index(_) | Form::SizeOf(_) | Form::Reduce { .. } => None,
+            Form::Index(_) | Form::SizeOf(_) | Form::Complex(..) | Form::Reduce { .. } => None,
         }
     }
 }

@@ -138,6 +138,17 @@ impl<'a> Checker<'a> {
     pub(crate) fn fed_constant(&mut self, id: EntityId) -> Option<Binding> {
         let (name, dtype, sizes) = self.task.mode.constants.get(&id)?.clone();
         let span = self.names.entity(id).name.span;
+        if dtype.is_complex() {
+            self.report.push(
+                Diagnostic::error(
+                    "E0621",
+                    "a constant of complex numbers cannot be kept in training",
+                )
+                .at(span, format!("this is {dtype}"))
+                .help("make it a definition, or keep `re(…)` and `im(…)` as two constants"),
+            );
+            return None;
+        }
         let mine = |size: &Size| {
             let (dim, _) = size.as_rows().filter(|_| self.task.mode.step.is_some())?;
             let rows = *self.task.mode.over.get(&*dim)?;

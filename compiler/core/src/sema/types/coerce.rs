@@ -73,6 +73,12 @@ impl Checker<'_> {
     pub(crate) fn coerce(&mut self, id: ExprId, dtype: DType, span: Span) -> Option<ExprId> {
         match self.arena.ty(id) {
             Ty::Typed(own) if own == dtype => Some(id),
+            Ty::Typed(_) if dtype.is_complex() && self.as_complex(id, dtype).is_some() => {
+                self.as_complex(id, dtype)
+            }
+            Ty::Typed(own) if own.is_complex() && !dtype.is_complex() => {
+                self.real_needed(&format!("a value of {dtype}"), (id, span))
+            }
             Ty::Typed(own) => {
                 self.report.push(
                     Diagnostic::error("E0401", format!("{own} where {dtype} is needed"))
@@ -114,6 +120,9 @@ impl Checker<'_> {
             return *done;
         }
         let ty = Ty::Typed(dtype);
+        if dtype.is_complex() && matches!(self.arena.ty(id), Ty::Number { .. }) {
+            return self.arena.add(Form::Convert(id), ty);
+        }
         let form = self.arena.form(id);
         if let Some(read) = self.hoisted(id, dtype) {
             self.arena.coerced.insert((id, dtype), read);
@@ -186,7 +195,7 @@ impl Checker<'_> {
                     false => self.arena.add(Form::Convert(read), ty),
                 }
             }
-            Form::Convert(_) => id,
+            Form::Convert(_) | Form::Complex(..) => id,
         };
         self.arena.coerced.insert((id, dtype), result);
         result
@@ -203,7 +212,16 @@ impl Checker<'_> {
             (Ty::Number { .. }, Ty::Number { .. }) => Some((a, b)),
             (Ty::Typed(x), Ty::Typed(y)) if x == y => Some((a, b)),
             (Ty::Typed(x), Ty::Typed(y)) => {
-                let to = if x.is_float() == y.is_float() {
+                if let Some(both) = self.both_complex(a, b) {
+                    return Some(both);
+                }
+                let double = [DType::F64, DType::C128];
+                let to = if x.is_complex() || y.is_complex() {
+                    match double.contains(&x) || double.contains(&y) {
+                        true => DType::C128,
+                        false => DType::F32,
+                    }
+                } else if x.is_float() == y.is_float() {
                     if x.size() >= y.size() { x } else { y }
                 } else if x.is_float() {
                     x
@@ -262,6 +280,9 @@ impl Checker<'_> {
         span: Span,
     ) -> Option<(ExprId, Ty)> {
         let name = reduction.name();
+        if let Some(done) = self.complex_reduction(reduction, body, span) {
+            return done;
+        }
         let ty = self.arena.ty(body);
         let wrong = |checker: &mut Self, needs: &str, help: String| {
             let have = checker.type_name(body);
@@ -318,8 +339,14 @@ impl Checker<'_> {
 
     /// `dtype(x)`.
     pub(crate) fn convert(&mut self, id: ExprId, dtype: DType, span: Span) -> Option<ExprId> {
+        if dtype.is_complex() {
+            return self.convert_to_complex(id, dtype, span);
+        }
         match self.arena.ty(id) {
             Ty::Typed(own) if own == dtype => Some(id),
+            Ty::Typed(own) if own.is_complex() && dtype != DType::Bool => {
+                self.real_needed(dtype.name(), (id, span))
+            }
             Ty::Typed(_) if dtype == DType::Bool => {
                 let own = self.settled_type(id);
                 let zero = self.arena.whole(Size::number(0));

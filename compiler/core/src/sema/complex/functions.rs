@@ -1,0 +1,243 @@
+//! The parts of functions of complex numbers, by formulas in their parts.
+//!
+//! Quotients are Smith's: the divisor is scaled by its larger part, so that nothing overflows in between. Roots and logarithms are the
+//! principal ones, with the cut along the negative real numbers. Must not know tensors.
+//!
+//! ```text
+//! exp(a + bi)   =>   re: exp(a) * cos(b),  im: exp(a) * sin(b)
+//! ```
+
+use crate::sema::{
+    complex::value::{Splitter, Value},
+    expressions::arena::ExprId,
+};
+use ein_plan::{DType, Function};
+
+impl Splitter<'_, '_> {
+    /// A function with a complex result.
+    pub(crate) fn function(
+        &mut self,
+        function: Function,
+        of: &[ExprId],
+        part: DType,
+    ) -> Option<Value> {
+        if function == Function::Select {
+            let condition = self.real(of[0])?;
+            let (a, b) = (self.value(of[1])?, self.value(of[2])?);
+            return Some(self.select(condition, a, b));
+        }
+        let first = self.value(of[0])?;
+        let second = match of.get(1) {
+            Some(second) => Some(self.value(*second)?),
+            None => None,
+        };
+        let both = second.unwrap_or(first);
+        let (re, im) = match function {
+            Function::Neg => (self.negative(first.re), self.negative(first.im)),
+            Function::Stop => {
+                let mut stop = |x: Option<ExprId>| x.map(|x| self.call(Function::Stop, &[x]));
+                (stop(first.re), stop(first.im))
+            }
+            Function::Add => (self.plus(first.re, both.re), self.plus(first.im, both.im)),
+            Function::Sub => (self.minus(first.re, both.re), self.minus(first.im, both.im)),
+            Function::Mul => return Some(self.product(first, both)),
+            Function::Div => return Some(self.quotient(first, both)),
+            Function::Exp => self.exponential(first),
+            Function::Log => self.logarithm(first),
+            Function::Sqrt => return Some(self.root(first)),
+            Function::Sin => self.circular([Function::Sin, Function::Cos], first, false),
+            Function::Cos => self.circular([Function::Cos, Function::Sin], first, true),
+            Function::Sinh => self.hyperbolic([Function::Sinh, Function::Cosh], first),
+            Function::Cosh => self.hyperbolic([Function::Cosh, Function::Sinh], first),
+            _ => return None,
+        };
+        Some(Value { re, im, part })
+    }
+
+    fn select(&mut self, condition: ExprId, a: Value, b: Value) -> Value {
+        let (x, y) = (self.whole(a), self.whole(b));
+        let mut part =
+            |at: usize, needed: bool| needed.then(|| self.choose(condition, x[at], y[at]));
+        Value {
+            re: part(0, a.re.or(b.re).is_some()),
+            im: part(1, a.im.or(b.im).is_some()),
+            part: a.part,
+        }
+    }
+
+    /// (a + bi)(c + di) = ac − bd + (ad + bc)i.
+    pub(crate) fn product(&mut self, x: Value, y: Value) -> Value {
+        let (ac, bd) = (self.times(x.re, y.re), self.times(x.im, y.im));
+        let (ad, bc) = (self.times(x.re, y.im), self.times(x.im, y.re));
+        let (re, im) = (self.minus(ac, bd), self.plus(ad, bc));
+        Value {
+            re: self.of_product(re),
+            im: self.of_product(im),
+            part: x.part,
+        }
+    }
+
+    /// The quotient. With p the larger part of the divisor, q the other one and r = q / p, it is (a + br + (b − ar)i) / (p + qr) where the real
+    /// part is larger, and (ar + b + (br − a)i) / (p + qr) where the imaginary one is.
+    fn quotient(&mut self, x: Value, y: Value) -> Value {
+        let (Some(c), Some(d)) = (y.re, y.im) else {
+            return self.quotient_by_part(x, y);
+        };
+        let (size_c, size_d) = (
+            self.call(Function::Abs, &[c]),
+            self.call(Function::Abs, &[d]),
+        );
+        let is_real = self.test(Function::Ge, size_c, size_d);
+        let (p, q) = (self.choose(is_real, c, d), self.choose(is_real, d, c));
+        let ratio = self.call(Function::Div, &[q, p]);
+        let rest = self.call(Function::Mul, &[q, ratio]);
+        let divisor = self.call(Function::Add, &[p, rest]);
+        let ratio = Some(ratio);
+        let (a, b) = (x.re, x.im);
+        let (ar, br) = (self.times(a, ratio), self.times(b, ratio));
+        let (re_1, re_2) = (self.plus(a, br), self.plus(ar, b));
+        let (im_1, im_2) = (self.minus(b, ar), self.minus(br, a));
+        let mut part = |first: Option<ExprId>, second: Option<ExprId>| {
+            let zero = self.number(0.0, x.part);
+            let (first, second) = (first.unwrap_or(zero), second.unwrap_or(zero));
+            let chosen = self.choose(is_real, first, second);
+            self.call(Function::Div, &[chosen, divisor])
+        };
+        Value {
+            re: Some(part(re_1, re_2)),
+            im: Some(part(im_1, im_2)),
+            part: x.part,
+        }
+    }
+
+    /// The quotient by a divisor of which one part is 0: (a + bi) / c, (a + bi) / (di) = b/d − (a/d)i.
+    fn quotient_by_part(&mut self, x: Value, y: Value) -> Value {
+        let zero = self.number(0.0, x.part);
+        let (divisor, is_imaginary) = match (y.re, y.im) {
+            (None, Some(im)) => (im, true),
+            (re, _) => (re.unwrap_or(zero), false),
+        };
+        let mut over = |x: Option<ExprId>| x.map(|x| self.call(Function::Div, &[x, divisor]));
+        let (re, im) = (over(x.re), over(x.im));
+        match is_imaginary {
+            true => Value {
+                re: im,
+                im: self.negative(re),
+                part: x.part,
+            },
+            false => Value {
+                re,
+                im,
+                part: x.part,
+            },
+        }
+    }
+
+    fn exponential(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        let size = x.re.map(|re| self.call(Function::Exp, &[re]));
+        let Some(im) = x.im else {
+            let one = self.number(1.0, x.part);
+            return (size.or(Some(one)), None);
+        };
+        let (cos, sin) = (
+            self.call(Function::Cos, &[im]),
+            self.call(Function::Sin, &[im]),
+        );
+        match size {
+            None => (Some(cos), Some(sin)),
+            size => (self.times(size, Some(cos)), self.times(size, Some(sin))),
+        }
+    }
+
+    fn logarithm(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        let [re, im] = self.whole(x);
+        let size = self.magnitude(x);
+        (
+            Some(self.call(Function::Log, &[size])),
+            Some(self.call(Function::Atan2, &[im, re])),
+        )
+    }
+
+    /// The absolute value.
+    pub(crate) fn magnitude(&mut self, x: Value) -> ExprId {
+        match (x.re, x.im) {
+            (Some(re), Some(im)) => self.call(Function::Hypot, &[re, im]),
+            (Some(part), None) | (None, Some(part)) => self.call(Function::Abs, &[part]),
+            (None, None) => self.number(0.0, x.part),
+        }
+    }
+
+    /// The principal root: with s = √((|z| + |a|) / 2) and t = |b| / (2s), it is s + ti where a is not negative, else t + si, and its imaginary
+    /// part has the sign of b.
+    fn root(&mut self, x: Value) -> Value {
+        let (zero, half) = (self.number(0.0, x.part), self.number(0.5, x.part));
+        let [re, im] = self.whole(x);
+        let size = self.magnitude(x);
+        let (size_re, size_im) = (
+            self.call(Function::Abs, &[re]),
+            self.call(Function::Abs, &[im]),
+        );
+        let sum = self.call(Function::Add, &[size, size_re]);
+        let mean = self.call(Function::Mul, &[sum, half]);
+        let large = self.call(Function::Sqrt, &[mean]);
+        let twice = self.call(Function::Add, &[large, large]);
+        let quotient = self.call(Function::Div, &[size_im, twice]);
+        let is_zero = self.test(Function::Eq, large, zero);
+        let small = self.choose(is_zero, zero, quotient);
+        let is_right = self.test(Function::Ge, re, zero);
+        let root_re = self.choose(is_right, large, small);
+        let root_im = self.choose(is_right, small, large);
+        let is_below = self.test(Function::Lt, im, zero);
+        let turned = self.call(Function::Neg, &[root_im]);
+        Value {
+            re: Some(root_re),
+            im: Some(self.choose(is_below, turned, root_im)),
+            part: x.part,
+        }
+    }
+
+    /// sin(a + bi) = sin a cosh b + i cos a sinh b, cos(a + bi) = cos a cosh b − i sin a sinh b.
+    fn circular(
+        &mut self,
+        [own, other]: [Function; 2],
+        x: Value,
+        turned: bool,
+    ) -> (Option<ExprId>, Option<ExprId>) {
+        let [re, im] = self.whole(x);
+        if x.im.is_none() {
+            return (Some(self.call(own, &[re])), None);
+        }
+        let (cosh, sinh) = (
+            self.call(Function::Cosh, &[im]),
+            self.call(Function::Sinh, &[im]),
+        );
+        let (a, b) = (self.call(own, &[re]), self.call(other, &[re]));
+        let imaginary = self.times(Some(b), Some(sinh));
+        let imaginary = match turned {
+            true => self.negative(imaginary),
+            false => imaginary,
+        };
+        (self.times(Some(a), Some(cosh)), imaginary)
+    }
+
+    /// sinh(a + bi) = sinh a cos b + i cosh a sin b, cosh(a + bi) = cosh a cos b + i sinh a sin b.
+    fn hyperbolic(
+        &mut self,
+        [own, other]: [Function; 2],
+        x: Value,
+    ) -> (Option<ExprId>, Option<ExprId>) {
+        let [re, im] = self.whole(x);
+        if x.im.is_none() {
+            return (Some(self.call(own, &[re])), None);
+        }
+        let (cos, sin) = (
+            self.call(Function::Cos, &[im]),
+            self.call(Function::Sin, &[im]),
+        );
+        let (a, b) = (self.call(own, &[re]), self.call(other, &[re]));
+        (
+            self.times(Some(a), Some(cos)),
+            self.times(Some(b), Some(sin)),
+        )
+    }
+}

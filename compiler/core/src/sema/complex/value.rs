@@ -1,0 +1,366 @@
+//! The parts of complex expressions, as real expressions.
+//!
+//! A part that is 0 for certain is left out, so that a real factor costs two products and not four. A sum of complex products becomes sums of
+//! real products, one for each monomial, so that each of them is a contraction like any other. Must not know tensors beyond where their
+//! parts are. The square of an absolute value is the sum of the squares, without a root in between.
+//!
+//! ```text
+//! sum[k] A[i,k] * B[k,j]
+//!   =>   re: (sum[k] A.re*B.re) - (sum[k] A.im*B.im),  im: (sum[k] A.re*B.im) + (sum[k] A.im*B.re)
+//! ```
+
+use crate::sema::{
+    Checker,
+    expressions::arena::{ComplexForm, ExprId, Form, TensorRef, Ty, VarId},
+};
+use ein_plan::{DType, Function, Reduction, Scalar};
+use einc_diag::Span;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A sum of products is written out up to so many monomials: products of five complex factors.
+const MOST_MONOMIALS: usize = 16;
+
+/// The parts of a complex value; `None`: 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub(crate) re: Option<ExprId>,
+    pub(crate) im: Option<ExprId>,
+    /// The type of the parts.
+    pub(crate) part: DType,
+}
+
+/// Where the parts of a complex tensor are; `None`: they are 0.
+pub(crate) type TensorParts = [Option<TensorRef>; 2];
+
+/// Makes the parts of expressions.
+pub(crate) struct Splitter<'c, 'a> {
+    pub(crate) checker: &'c mut Checker<'a>,
+    pub(crate) tensors: FxHashMap<TensorRef, TensorParts>,
+    values: FxHashMap<ExprId, Value>,
+    reals: FxHashMap<ExprId, ExprId>,
+    /// Sums and differences that are the parts of products.
+    products: FxHashSet<ExprId>,
+    /// For messages about numbers that do not fit.
+    pub(crate) span: Span,
+}
+
+impl<'c, 'a> Splitter<'c, 'a> {
+    pub(crate) fn new(checker: &'c mut Checker<'a>) -> Splitter<'c, 'a> {
+        Splitter {
+            checker,
+            tensors: FxHashMap::default(),
+            values: FxHashMap::default(),
+            reals: FxHashMap::default(),
+            products: FxHashSet::default(),
+            span: Span::default(),
+        }
+    }
+
+    /// A real expression without anything complex in it.
+    pub(crate) fn real(&mut self, id: ExprId) -> Option<ExprId> {
+        if !self.checker.arena.holds_complex(id) {
+            return Some(id);
+        }
+        if let Some(done) = self.reals.get(&id) {
+            return Some(*done);
+        }
+        let form = self.checker.arena.form(id);
+        let complex = |of: &ExprId| self.checker.complex_type(*of).is_some();
+        let done = match &*form {
+            Form::Complex(ComplexForm::Real, of) => {
+                let value = self.value(of[0])?;
+                self.whole(value)[0]
+            }
+            Form::Complex(ComplexForm::Imaginary, of) => {
+                let value = self.value(of[0])?;
+                self.whole(value)[1]
+            }
+            Form::Complex(ComplexForm::Angle, of) => {
+                let value = self.value(of[0])?;
+                let [re, im] = self.whole(value);
+                self.call(Function::Atan2, &[im, re])
+            }
+            Form::Apply(Function::Abs, of) if complex(&of[0]) => {
+                let value = self.value(of[0])?;
+                self.magnitude(value)
+            }
+            Form::Apply(Function::Mul, of) if of[0] == of[1] && self.sized(of[0]).is_some() => {
+                let value = self.value(self.sized(of[0])?)?;
+                let squares = [value.re, value.im].map(|part| self.times(part, part));
+                let sum = self.plus(squares[0], squares[1]);
+                sum.unwrap_or_else(|| self.number(0.0, value.part))
+            }
+            Form::Apply(function @ (Function::Eq | Function::Ne), of) if complex(&of[0]) => {
+                let (a, b) = (self.value(of[0])?, self.value(of[1])?);
+                let (a, b) = (self.whole(a), self.whole(b));
+                let tests = [0, 1].map(|at| self.test(*function, a[at], b[at]));
+                match function {
+                    Function::Eq => self.call(Function::And, &tests),
+                    _ => self.call(Function::Or, &tests),
+                }
+            }
+            other => {
+                let mut form = other.clone();
+                for argument in form.arguments_mut() {
+                    *argument = self.real(*argument)?;
+                }
+                let ty = self.checker.arena.ty(id);
+                self.checker.arena.add(form, ty)
+            }
+        };
+        self.reals.insert(id, done);
+        Some(done)
+    }
+
+    /// The complex number whose absolute value an expression is.
+    fn sized(&self, id: ExprId) -> Option<ExprId> {
+        match &*self.checker.arena.form(id) {
+            Form::Apply(Function::Abs, of) => {
+                Some(of[0]).filter(|of| self.checker.complex_type(*of).is_some())
+            }
+            _ => None,
+        }
+    }
+
+    /// The parts of a complex expression.
+    pub(crate) fn value(&mut self, id: ExprId) -> Option<Value> {
+        if let Some(done) = self.values.get(&id) {
+            return Some(*done);
+        }
+        let part = self.checker.complex_type(id)?.part()?;
+        let form = self.checker.arena.form(id);
+        let done = match &*form {
+            Form::Read {
+                tensor,
+                positions,
+                otherwise,
+            } => self.read(part, (*tensor, positions, *otherwise))?,
+            Form::Convert(of) if self.checker.complex_type(*of).is_some() => {
+                let of = self.value(*of)?;
+                let converted = |c: &mut Self, id: ExprId| c.checker.converted(id, part);
+                Value {
+                    re: of.re.map(|id| converted(self, id)),
+                    im: of.im.map(|id| converted(self, id)),
+                    part,
+                }
+            }
+            Form::Convert(of) => {
+                let re = self.part(*of, part)?;
+                Value { re, im: None, part }
+            }
+            Form::Complex(ComplexForm::Pair, of) => Value {
+                re: self.part(of[0], part)?,
+                im: self.part(of[1], part)?,
+                part,
+            },
+            Form::Complex(ComplexForm::Conjugate, of) => {
+                let of = self.value(of[0])?;
+                let im = self.negative(of.im);
+                Value { im, ..of }
+            }
+            Form::Apply(function, of) => self.function(*function, of, part)?,
+            Form::Reduce {
+                reduction,
+                vars,
+                guard,
+                body,
+            } => {
+                let body = self.value(*body)?;
+                let guard = match guard {
+                    Some(guard) => Some(self.real(*guard)?),
+                    None => None,
+                };
+                let reduce = (*reduction, vars.as_slice(), guard);
+                Value {
+                    re: body.re.map(|id| self.reduced(reduce, id)),
+                    im: body.im.map(|id| self.reduced(reduce, id)),
+                    part,
+                }
+            }
+            _ => return None,
+        };
+        self.values.insert(id, done);
+        Some(done)
+    }
+
+    /// A real value as a part: an untyped number takes the type, and 0 is left out.
+    fn part(&mut self, id: ExprId, part: DType) -> Option<Option<ExprId>> {
+        let is_zero = |c: &Checker<'_>, id| {
+            let number = c.arena.as_number(id);
+            number.is_some_and(|number| number == 0.0 && number.is_sign_positive())
+        };
+        let id = match self.checker.arena.ty(id) {
+            Ty::Number { .. } => self.checker.coerce(id, part, self.span)?,
+            Ty::Typed(_) => self.real(id)?,
+        };
+        Some((!is_zero(self.checker, id)).then_some(id))
+    }
+
+    fn read(
+        &mut self,
+        part: DType,
+        (tensor, positions, otherwise): (TensorRef, &[ExprId], Option<ExprId>),
+    ) -> Option<Value> {
+        let mut at = vec![];
+        for position in positions {
+            at.push(self.real(*position)?);
+        }
+        let other = match otherwise {
+            Some(otherwise) => {
+                let value = self.value(otherwise)?;
+                self.whole(value).map(Some)
+            }
+            None => [None, None],
+        };
+        let tensors = *self.tensors.get(&tensor)?;
+        let mut parts = [None, None];
+        for number in [0, 1] {
+            let Some(tensor) = tensors[number] else {
+                // What stands for elements that are not there need not be 0.
+                if other[number].is_some_and(|id| self.checker.arena.as_number(id) != Some(0.0)) {
+                    return None;
+                }
+                continue;
+            };
+            let form = Form::Read {
+                tensor,
+                positions: at.clone(),
+                otherwise: other[number],
+            };
+            parts[number] = Some(self.checker.arena.add(form, Ty::Typed(part)));
+        }
+        let [re, im] = parts;
+        Some(Value { re, im, part })
+    }
+
+    /// A reduction of a part. Sums of products are sums of their monomials.
+    fn reduced(
+        &mut self,
+        (reduction, vars, guard): (Reduction, &[VarId], Option<ExprId>),
+        body: ExprId,
+    ) -> ExprId {
+        let ty = self.checker.arena.ty(body);
+        let one = |c: &mut Self, body: ExprId| {
+            let form = Form::Reduce {
+                reduction,
+                vars: vars.to_vec(),
+                guard,
+                body,
+            };
+            c.checker.arena.add(form, ty)
+        };
+        let monomials = match reduction {
+            Reduction::Sum => self.monomials(body),
+            _ => vec![],
+        };
+        if monomials.len() < 2 || monomials.len() > MOST_MONOMIALS {
+            return one(self, body);
+        }
+        let mut sum: Option<ExprId> = None;
+        for (is_negative, monomial) in monomials {
+            let term = one(self, monomial);
+            sum = Some(match (sum, is_negative) {
+                (None, false) => term,
+                (None, true) => self.call(Function::Neg, &[term]),
+                (Some(sum), false) => self.call(Function::Add, &[sum, term]),
+                (Some(sum), true) => self.call(Function::Sub, &[sum, term]),
+            });
+        }
+        sum.unwrap_or(body)
+    }
+
+    /// The products that a part of a product is the sum of, with their signs.
+    fn monomials(&mut self, id: ExprId) -> Vec<(bool, ExprId)> {
+        let form = self.checker.arena.form(id);
+        let made = self.products.contains(&id);
+        match &*form {
+            Form::Apply(function @ (Function::Add | Function::Sub), of) if made => {
+                let mut all = self.monomials(of[0]);
+                let others = self.monomials(of[1]).into_iter();
+                let turned = *function == Function::Sub;
+                all.extend(others.map(|(is_negative, id)| (is_negative != turned, id)));
+                all
+            }
+            Form::Apply(Function::Neg, of) => {
+                let all = self.monomials(of[0]).into_iter();
+                all.map(|(is_negative, id)| (!is_negative, id)).collect()
+            }
+            Form::Apply(Function::Mul, of) => {
+                let (left, right) = (self.monomials(of[0]), self.monomials(of[1]));
+                if left.len() * right.len() > MOST_MONOMIALS {
+                    return vec![(false, id)];
+                }
+                let mut all = vec![];
+                for (a_negative, a) in &left {
+                    for (b_negative, b) in &right {
+                        let product = self.call(Function::Mul, &[*a, *b]);
+                        all.push((a_negative != b_negative, product));
+                    }
+                }
+                all
+            }
+            _ => vec![(false, id)],
+        }
+    }
+
+    /// A function of real values of one type.
+    pub(crate) fn call(&mut self, function: Function, of: &[ExprId]) -> ExprId {
+        let ty = self.checker.arena.ty(of[0]);
+        self.checker
+            .arena
+            .add(Form::Apply(function, of.to_vec()), ty)
+    }
+
+    /// A comparison of real values of one type.
+    pub(crate) fn test(&mut self, function: Function, a: ExprId, b: ExprId) -> ExprId {
+        let form = Form::Apply(function, vec![a, b]);
+        self.checker.arena.add(form, Ty::Typed(DType::Bool))
+    }
+
+    /// The first value where the condition holds, else the second.
+    pub(crate) fn choose(&mut self, condition: ExprId, a: ExprId, b: ExprId) -> ExprId {
+        let ty = self.checker.arena.ty(a);
+        let form = Form::Apply(Function::Select, vec![condition, a, b]);
+        self.checker.arena.add(form, ty)
+    }
+
+    pub(crate) fn number(&mut self, value: f64, part: DType) -> ExprId {
+        let form = Form::Constant(Scalar::Float(value));
+        self.checker.arena.add(form, Ty::Typed(part))
+    }
+
+    /// Both parts, also where they are 0.
+    pub(crate) fn whole(&mut self, value: Value) -> [ExprId; 2] {
+        let zero = self.number(0.0, value.part);
+        [value.re.unwrap_or(zero), value.im.unwrap_or(zero)]
+    }
+
+    pub(crate) fn negative(&mut self, x: Option<ExprId>) -> Option<ExprId> {
+        x.map(|x| self.call(Function::Neg, &[x]))
+    }
+
+    pub(crate) fn plus(&mut self, a: Option<ExprId>, b: Option<ExprId>) -> Option<ExprId> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.call(Function::Add, &[a, b])),
+            (a, b) => a.or(b),
+        }
+    }
+
+    pub(crate) fn minus(&mut self, a: Option<ExprId>, b: Option<ExprId>) -> Option<ExprId> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.call(Function::Sub, &[a, b])),
+            (a, None) => a,
+            (None, b) => self.negative(b),
+        }
+    }
+
+    pub(crate) fn times(&mut self, a: Option<ExprId>, b: Option<ExprId>) -> Option<ExprId> {
+        Some(self.call(Function::Mul, &[a?, b?]))
+    }
+
+    /// Notes that a sum or difference is a part of a product.
+    pub(crate) fn of_product(&mut self, part: Option<ExprId>) -> Option<ExprId> {
+        self.products.extend(part);
+        part
+    }
+}

@@ -1,0 +1,247 @@
+//! Complex numbers: programs in `complex/` against numpy's values, files against numpy's bytes, training against a closed form, on 1 to 5
+//! sites.
+
+use einc_tests::everywhere::{self, SITES};
+use einc_tests::{Tensor, einc, einc_command, root, run};
+use std::path::Path;
+
+/// Elements of an output; of a complex number its two parts.
+type Expected<'t> = (&'t str, Vec<f64>);
+
+/// The lines `//= name: v v v` of a program.
+fn expected(text: &str) -> Vec<Expected<'_>> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("//= "));
+    lines
+        .map(|line| {
+            let (name, values) = line.split_once(':').unwrap();
+            let values = values.split_whitespace().map(|v| v.parse().unwrap());
+            (name, values.collect())
+        })
+        .collect()
+}
+
+/// The element type and the elements of a complex .npy file in C order, or of a real one.
+fn elements(path: &Path) -> (String, Vec<f64>) {
+    let bytes = std::fs::read(path).unwrap();
+    let length = u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
+    let head = String::from_utf8_lossy(&bytes[10..10 + length]).into_owned();
+    let descr = head.split('\'').nth(3).unwrap().to_owned();
+    let data = &bytes[10 + length..];
+    let values = match descr.as_str() {
+        "<c8" => (data.chunks_exact(4))
+            .map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap())))
+            .collect(),
+        "<c16" => (data.chunks_exact(8))
+            .map(|b| f64::from_le_bytes(b.try_into().unwrap()))
+            .collect(),
+        _ => Tensor::read(path).data,
+    };
+    (descr, values)
+}
+
+#[track_caller]
+fn assert_close(found: &[f64], wanted: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(found.len(), wanted.len(), "{what}: {found:?}");
+    for (at, (x, y)) in found.iter().zip(wanted).enumerate() {
+        let close = (x - y).abs() <= tolerance * y.abs().max(1.0);
+        assert!(close, "{what}: number {at} is {x}, expected {y}");
+    }
+}
+
+/// Runs a program of the folder on all numbers of sites, and compares its outputs with the values that stand in it.
+fn agrees(name: &str, tolerance: f64) {
+    let program = root().join(format!("tests/e2e/complex/{name}.ein"));
+    let text = std::fs::read_to_string(&program).unwrap();
+    let wanted = expected(&text);
+    assert!(!wanted.is_empty());
+    for sites in SITES {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(format!("{name}.npy"));
+        let mut command = einc_command(&["run"]);
+        command.arg(&program).args(["--sites", sites]);
+        for (output, _) in &wanted {
+            let save = format!("{output}={}", file(output).display());
+            command.args(["--save", &save]);
+        }
+        run(&mut command).success();
+        for (output, values) in &wanted {
+            let what = format!("{name}, {output} on {sites}");
+            assert_close(&elements(&file(output)).1, values, tolerance, &what);
+        }
+    }
+}
+
+#[test]
+fn arithmetic_is_numpy_s() {
+    agrees("arithmetic", 1e-13);
+}
+
+#[test]
+fn functions_are_numpy_s() {
+    agrees("functions", 1e-13);
+}
+
+#[test]
+fn states_of_rounds_are_complex() {
+    agrees("rounds", 1e-12);
+}
+
+#[test]
+fn tensors_are_passed_gathered_and_transformed() {
+    agrees("tensors", 1e-12);
+}
+
+/// The reference has central differences.
+#[test]
+fn gradients_are_jax_s() {
+    agrees("gradients", 1e-7);
+}
+
+/// An .npy file.
+fn npy(path: &Path, descr: &str, order: &str, shape: &str, data: &[u8]) {
+    let head = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((head.len() as u16).to_le_bytes());
+    bytes.extend(head.as_bytes());
+    bytes.extend(data);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn files_are_numpy_s() {
+    // Element (i, j) is 10 i + j + 1 − (i − 2 j) i.
+    let value = |i: usize, j: usize| [(10 * i + j + 1) as f64, -(i as f64 - 2.0 * j as f64)];
+    let by_rows: Vec<[f64; 2]> = (0..3)
+        .flat_map(|i| (0..2).map(move |j| value(i, j)))
+        .collect();
+    let by_columns: Vec<[f64; 2]> = (0..2)
+        .flat_map(|j| (0..3).map(move |i| value(i, j)))
+        .collect();
+    let conjugates: Vec<f64> = by_rows.iter().flat_map(|[a, b]| [*a, -b]).collect();
+    for (descr, ty) in [
+        ("<c8", "c64"),
+        (">c8", "c64"),
+        ("<c16", "c128"),
+        (">c16", "c128"),
+    ] {
+        for (order, values) in [("False", &by_rows), ("True", &by_columns)] {
+            let data: Vec<u8> = (values.iter().flatten())
+                .flat_map(|x| match descr {
+                    "<c8" => (*x as f32).to_le_bytes().to_vec(),
+                    ">c8" => (*x as f32).to_be_bytes().to_vec(),
+                    "<c16" => x.to_le_bytes().to_vec(),
+                    _ => x.to_be_bytes().to_vec(),
+                })
+                .collect();
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name).display().to_string();
+            npy(Path::new(&at("z.npy")), descr, order, "(3, 2)", &data);
+            let text = format!(
+                "dim N\ninput z: {ty}[N, 2] = load(\"z.npy\")\nw[i, j] = conj(z[i, j])\noutput w -> \"{}\"\noutput z\n",
+                at("w.npy")
+            );
+            std::fs::write(at("p.ein"), text).unwrap();
+            for sites in SITES {
+                let archive = at("all.npz");
+                let arguments = ["run", &at("p.ein"), "--sites", sites, "--save", &archive];
+                einc(&arguments).success();
+                let (written, found) = elements(Path::new(&at("w.npy")));
+                assert_eq!(written, descr.replace('>', "<"));
+                assert_eq!(found, conjugates, "{descr} {order} on {sites}");
+                let again = format!("z={archive}::z");
+                let arguments = ["run", &at("p.ein"), "--sites", sites, "--input", &again];
+                einc(&arguments).success();
+                assert_eq!(elements(Path::new(&at("w.npy"))).1, conjugates);
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_fill_and_print_as_numpy_prints() {
+    let text = "input z: c64[3] = 2
+input o: c128[2] = zeros
+input q: c64 = 0.5
+w[i] = z[i] * complex(0.25, i) - q
+one = w[2] * 2
+r[i] = o[i] - complex(0, 1)
+output w; output one; output r; output z
+";
+    let expected = "w = [0.+0.j 0.+2.j 0.+4.j]
+one = 8j
+r = [0.-1.j 0.-1.j]
+z = [2.+0.j 2.+0.j 2.+0.j]
+";
+    assert_eq!(everywhere::printed(&[("p.ein", text)]), expected);
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein").display().to_string();
+    std::fs::write(&program, text).unwrap();
+    let said = einc(&["run", &program, "--input", "z=3", "--sites", "2"]).success();
+    assert!(said.stdout.contains("z = [3.+0.j 3.+0.j 3.+0.j]"), "{said}");
+}
+
+/// Least squares with complex params: what is learned is what made the data.
+#[test]
+fn training_descends() {
+    for optimizer in ["sgd(lr: 0.2)", "adamw(lr: 0.05, weight_decay: 0)"] {
+        let text = format!(
+            "dim N = 40
+input A: c64[N, 3] = normal(0, 1)
+const truth = [1.5, -2, 0.5]
+x0[d < 3] = complex(f32(truth[d]), 0.5 - f32(truth[d]))
+b[n] = A[n, d] * x0[d]
+param x: c64[3] = zeros
+loss = mean[n] abs(A[n, d] * x[d] - b[n])^2
+train {{ loss: loss; steps: 400; optimizer: {optimizer}; clip: 10 }}
+error = max[d] abs(x[d] - x0[d])
+output loss; output error; output x
+"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("p.ein"), text).unwrap();
+        for sites in ["1", "3"] {
+            let save = format!("x={}", at("x.npy"));
+            einc(&["run", &at("p.ein"), "--sites", sites, "--save", &save]).success();
+            let (descr, found) = elements(Path::new(&at("x.npy")));
+            assert_eq!(descr, "<c8");
+            let wanted = [1.5, -1.0, -2.0, 2.5, 0.5, 0.0];
+            assert_close(&found, &wanted, 2e-3, &format!("{optimizer} on {sites}"));
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_data_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let data: Vec<u8> = [1f32, 2.0, 3.0, 4.0]
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    npy(Path::new(&at("z.npy")), "<c8", "False", "(2,)", &data);
+    let says = |text: &str, texts: &[&str]| {
+        std::fs::write(at("p.ein"), text).unwrap();
+        let finished = einc(&["run", &at("p.ein")]);
+        finished.fails_with(1).says(texts);
+    };
+    says(
+        "input z: f32[2, 2] = load(\"z.npy\")\noutput z\n",
+        &["E0703", "`z` is declared f32, but its data is c64"],
+    );
+    says(
+        "input z: c128[2] = load(\"z.npy\")\noutput z\n",
+        &["E0703", "`z` is declared c128, but its data is c64"],
+    );
+    says(
+        "input z: c64[3] = load(\"z.npy\")\noutput z\n",
+        &["E0713", "declared with 3, but its data has 2"],
+    );
+    let matrix = at("w.mtx");
+    says(
+        &format!(
+            "input z: c64[2] = load(\"z.npy\")\nw[i, j] = z[i] * z[j]\noutput w -> \"{matrix}\"\n"
+        ),
+        &["E0705", "c64[2, 2]", ".mtx files hold real numbers"],
+    );
+}

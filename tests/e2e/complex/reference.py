@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Prints, by numpy, the values that stand in the programs beside this file: `python3 reference.py arithmetic`.
+
+A line `//= name: …` gives the elements of an output in row-major order; of a complex number its two parts.
+"""
+import sys
+import numpy as np
+
+
+def arithmetic():
+    i, k, j = np.arange(7.0), np.arange(3.0), np.arange(5.0)
+    z = 0.5 * i - 1 + 1j * (0.25 * i * i)
+    w = np.cos(i) + 1j * np.sin(2 * i)
+    x = i - 3
+    A = (i[:, None] + k) + 1j * (i[:, None] - 2 * k)
+    B = k[:, None] * j + 1j * (1 - j) + 0 * k[:, None]
+    return dict(
+        total=z + w,
+        scaled=2 * z - x * w + 1j,
+        product=z * w * z.conj(),
+        quotient=z / w,
+        inverse=1 / w,
+        turned=w / 2j,
+        cube=z**3,
+        less=w**-2,
+        size=abs(z),
+        turn=np.angle(w),
+        real=z.real - w.imag,
+        same=z == z.conj(),
+        C=A @ B,
+        chain=np.einsum("ik,kj,lj,il->i", A, B, B.conj(), A),
+        inner=np.vdot(z, w),
+        average=z.mean(),
+        length=np.linalg.norm(z),
+        most=abs(w).max(),
+        chosen=np.where(i > 3, z, -w),
+        shifted=np.concatenate([[9 - 9j], z[:-1]]),
+    )
+
+
+def functions():
+    a = np.array([1.5, -0.5, -2.0, 0.25, -1.0, 0.0, 3.0])
+    b = np.array([0.5, 2.0, -1.5, -3.0, 0.0, 2.0, 0.0])
+    z = a + 1j * b
+    return dict(
+        e=np.exp(z),
+        l=np.log(z),
+        r=np.sqrt(z),
+        s=np.sin(z),
+        c=np.cos(z),
+        sh=np.sinh(z),
+        ch=np.cosh(z),
+        p=z**0.5,
+        q=z ** z.conj(),
+        t=2**z,
+        u=z**a,
+        large=np.array([1e200 + 1e200j]) / (2e200 - 1e200j),
+    )
+
+
+def rounds():
+    c = np.array([0.25, 0.5, -0.75]) + 0.5j
+    z, track = c, []
+    for _ in range(5):
+        z = z * z + c
+        track.append(z)
+    x = 0 * c
+    for _ in range(4):
+        x = 0.5j * x + c
+    y = -1.0 + 0.75j
+    while abs(y * y * y - 1) >= 1e-12:
+        y = y - (y**3 - 1) / (3 * y**2)
+    h, H = 1, []
+    for t in range(4):
+        h = 1j * h + t
+        H.append(h)
+    return dict(z=z, track=np.array(track), x=x, y=y, H=np.array(H))
+
+
+def tensors():
+    i = np.arange(6.0)
+    z = i * i - 3 + 1j * (2 - i)
+    at = np.array([3, 0, 5, 3])
+    k = np.arange(4)
+    g = z[at]
+    h = np.zeros(6, complex)
+    np.add.at(h, at, g * k)
+    m = np.where(np.arange(6) == 2, z, 0)
+    w = (1 + i[:, None]) + 1j * (i[:, None] - i)
+    return dict(
+        turned=z * np.exp(1j),
+        q=z**2 * (2 + 1j),
+        s=z.sum(),
+        g=g,
+        h=h,
+        only=m,
+        layer=z @ w + 1j * i,
+        F=np.fft.fft(z),
+        rows=np.fft.fft(np.outer(k + 1, z)),
+        back=np.fft.ifft(z),
+        real=np.fft.fft(i),
+        one=np.fft.fft(h)[1],
+        line=np.concatenate([z, g]),
+    )
+
+
+def gradients():
+    i = np.arange(4.0)
+    a, w = np.cos(i) + 1j * i, 1 + 0.5 * i - 1j * np.sin(i)
+    m = w * w.conj() + a / w
+
+    # The loss, and its gradient by complex steps in both parts: ∂/∂x − i ∂/∂y.
+    def loss(w):
+        m = w * w.conj() + a / w
+        return (np.exp(m / 10).real + (np.log(w + 3) * a).imag + abs(np.sqrt(w))).sum()
+
+    by = []
+    for n in range(4):
+        step = np.zeros(4, complex)
+        step[n] = 1e-5
+        x = (loss(w + step) - loss(w - step)) / 2e-5
+        y = (loss(w + 1j * step) - loss(w - 1j * step)) / 2e-5
+        by.append(x - 1j * y)
+    return dict(
+        cube=3 * w**2 * a,
+        far=2 * (w - a).conj(),
+        middle=np.exp(m / 10) / 10,
+        loss=loss(w),
+        by=np.array(by),
+        second=2 * np.ones(4) * (1 + 0j),
+    )
+
+
+for name, value in globals()[sys.argv[1]]().items():
+    parts = np.atleast_1d(value).ravel()
+    if np.iscomplexobj(parts):
+        parts = np.stack([parts.real, parts.imag], -1).ravel()
+    print(f"//= {name}:", *(f"{float(part) + 0.0:.17g}" for part in parts))
