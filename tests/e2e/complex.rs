@@ -91,6 +91,11 @@ fn tensors_are_passed_gathered_and_transformed() {
     agrees("tensors", 1e-12);
 }
 
+#[test]
+fn rounds_and_arrays_of_modules_have_gradients() {
+    agrees("loops", 1e-12);
+}
+
 /// The reference has central differences.
 #[test]
 fn gradients_are_jax_s() {
@@ -211,6 +216,51 @@ output loss; output error; output x
     }
 }
 
+/// Batches of complex rows, checkpoints and other data: the same on any number of sites, and again after a resumption.
+#[test]
+fn training_goes_on_by_batches() {
+    let text = "dim N = 30, H = 4
+input X: c64[N, 3] = normal(0, 1)
+input t: f32[N] = uniform(0, 1)
+input Xv: c64[11, 3] = normal(0, 1)
+input tv: f32[11] = uniform(0, 1)
+module layer(D, E)(x[.., D]) -> y[.., E] {
+  param w: c64[D, E] = normal(0, 0.3)
+  param b: c64[E] = 0.25
+  y[.., e] = x[.., d] * w[d, e] + b[e]
+}
+param a: layer(3, H)
+param c: layer(H, 1)
+h = a(X)
+g[n, e] = h[n, e] / (1 + abs(h[n, e])) * complex(0, 1)
+y = c(g)
+loss = mean[n] (abs(y[n, 0])^2 - t[n])^2
+train {
+  loss: loss; data: (X, t) over N by 7 shuffle; steps: 12; accumulate: 2
+  optimizer: adamw(lr: 0.02); checkpoint: \"ck\" every 1 epoch
+}
+output loss
+output loss on (Xv, tv)
+";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.ein"), text).unwrap();
+    let losses = |arguments: &[&str]| -> Vec<f64> {
+        let mut command = einc_command(&["run", "p.ein"]);
+        let finished = run(command.current_dir(folder.path()).args(arguments)).success();
+        let numbers = finished
+            .stdout
+            .lines()
+            .map(|line| line.rsplit(' ').next().unwrap());
+        numbers.map(|number| number.parse().unwrap()).collect()
+    };
+    let first = losses(&["--sites", "1"]);
+    assert_eq!(first.len(), 2);
+    for arguments in [["--sites", "3", "--restart"], ["--sites", "2", "--resume"]] {
+        let again = losses(&arguments);
+        assert_close(&again, &first, 1e-5, &format!("{arguments:?}"));
+    }
+}
+
 #[test]
 fn what_is_wrong_with_data_is_said() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,6 +286,12 @@ fn what_is_wrong_with_data_is_said() {
     says(
         "input z: c64[3] = load(\"z.npy\")\noutput z\n",
         &["E0713", "declared with 3, but its data has 2"],
+    );
+    let text = "%%MatrixMarket matrix coordinate real general\n2 1 1\n1 1 2.0\n";
+    std::fs::write(at("m.mtx"), text).unwrap();
+    says(
+        "input z: c64[2, 1] = load(\"m.mtx\")\noutput z\n",
+        &["E0703", "`z` is declared c64, but its data is f32"],
     );
     let matrix = at("w.mtx");
     says(

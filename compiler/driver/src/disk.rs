@@ -107,7 +107,9 @@ impl World for Disk<'_> {
         if !required && !Path::new(&file.path).exists() {
             return Ok(None);
         }
-        let header = Reader::open_as(&file, input.dtype).and_then(|reader| {
+        // Numbers in text files are real.
+        let dtype = input.dtype.map(|dtype| dtype.part().unwrap_or(dtype));
+        let header = Reader::open_as(&file, dtype).and_then(|reader| {
             let header = reader.header();
             Ok(Header {
                 dtype: header.dtype,

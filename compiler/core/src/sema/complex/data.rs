@@ -38,12 +38,32 @@ impl Parts {
     }
 }
 
+/// The most elements of a complex param that begins with one number.
+const MOST_NUMBERS: usize = 4096;
+
+/// Number of elements, if it is known and small.
+fn count(shape: &[Size]) -> Option<usize> {
+    let mut count = 1usize;
+    for size in shape {
+        count = count.checked_mul(usize::try_from(size.known()?).ok()?)?;
+    }
+    (1..=MOST_NUMBERS).contains(&count).then_some(count)
+}
+
+/// The pairs of numbers without imaginary parts.
+fn with_zeros(values: &[Scalar]) -> Vec<Scalar> {
+    values
+        .iter()
+        .flat_map(|value| [*value, Scalar::Float(0.0)])
+        .collect()
+}
+
 impl Checker<'_> {
     /// The real tensor for a source of that type and shape; an error if no such source gives complex numbers. Of real types it is the
-    /// tensor itself.
+    /// tensor itself. A param that begins with a few real numbers begins with their pairs.
     pub(crate) fn parts_of_source(
         &mut self,
-        form: &SourceForm,
+        form: &mut SourceForm,
         (dtype, shape): (DType, &[Size]),
         param: bool,
         span: Span,
@@ -70,17 +90,29 @@ impl Checker<'_> {
             SourceForm::HeNormal { fan: None } | SourceForm::GlorotUniform { fan: None } => {
                 return wrong(self, "the fan of a complex param must be written: `fan: n`");
             }
-            SourceForm::Ready(Source::Full(value)) if value.as_f64() == 0.0 => param,
             SourceForm::Ready(
                 Source::Full(_)
                 | Source::Iota
                 | Source::Numbers(_)
                 | Source::Permutation
                 | Source::Bernoulli { .. },
-            ) => match param {
-                true => return wrong(self, "a complex param cannot begin with real numbers"),
-                false => false,
+            ) if !param => false,
+            SourceForm::Ready(Source::Full(value)) if value.as_f64() == 0.0 => true,
+            SourceForm::Ready(Source::Full(value)) => match count(shape) {
+                Some(count) => {
+                    let values = vec![*value; count];
+                    *form = SourceForm::Ready(Source::Numbers(with_zeros(&values)));
+                    true
+                }
+                None => return wrong(self, "so large a complex param begins with `zeros`"),
             },
+            SourceForm::Ready(Source::Numbers(values)) => {
+                *form = SourceForm::Ready(Source::Numbers(with_zeros(values)));
+                true
+            }
+            SourceForm::Ready(Source::Iota | Source::Permutation | Source::Bernoulli { .. }) => {
+                return wrong(self, "a complex param cannot begin with such numbers");
+            }
             SourceForm::HeNormal { .. }
             | SourceForm::GlorotUniform { .. }
             | SourceForm::Ready(_) => true,

@@ -56,13 +56,13 @@ impl<'a> Checker<'a> {
                 self.source(scope, expr, dtype.part().unwrap_or(*dtype), &shape)
             }
         };
-        let (sizes, form) = (sizes?, form?);
+        let (sizes, mut form) = (sizes?, form?);
         self.check_elements(&sizes, name.span)?;
         if let Some(view) = self.replacement(&full, *dtype, &sizes, name.span)? {
             return Some(Binding::Tensor(view));
         }
         let place = name.span.to(*span);
-        let parts = self.parts_of_source(&form, (*dtype, &sizes), param, place)?;
+        let parts = self.parts_of_source(&mut form, (*dtype, &sizes), param, place)?;
         let stack =
             (!self.modules.stacked.is_empty()).then(|| Stack::new(&full, &self.modules.stacked));
         let (own, mut names) = (sizes, vec![full.clone()]);

@@ -393,7 +393,7 @@ impl<'a> Checker<'a> {
             }
         };
         let real = dtype.part().unwrap_or(dtype);
-        let source = self.source(scope, target.value, real, &shape)?;
+        let mut source = self.source(scope, target.value, real, &shape)?;
         let outer = self.drawn_for(scope, &source, target.value.span)?;
         let shape: Vec<Size> = outer
             .iter()
@@ -405,7 +405,7 @@ impl<'a> Checker<'a> {
             (true, None) => Role::Hidden,
             _ => Role::Named,
         };
-        let parts = self.parts_of_source(&source, (dtype, &shape), false, span)?;
+        let parts = self.parts_of_source(&mut source, (dtype, &shape), false, span)?;
         let raw = match parts.pairs {
             true => format!("{}.parts", target.name),
             false => parts.name(&target.name),
