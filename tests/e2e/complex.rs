@@ -170,12 +170,16 @@ input q: c64 = 0.5
 w[i] = z[i] * complex(0.25, i) - q
 one = w[2] * 2
 r[i] = o[i] - complex(0, 1)
-output w; output one; output r; output z
+param p: c64[2] = [1, -2]
+i1[k] = complex(0, 1) * p[k]
+output w; output one; output r; output z; output p; output i1
 ";
     let expected = "w = [0.+0.j 0.+2.j 0.+4.j]
 one = 8j
 r = [0.-1.j 0.-1.j]
 z = [2.+0.j 2.+0.j 2.+0.j]
+p = [ 1.+0.j -2.+0.j]
+i1 = [0.+1.j 0.-2.j]
 ";
     assert_eq!(everywhere::printed(&[("p.ein", text)]), expected);
     let folder = tempfile::tempdir().unwrap();

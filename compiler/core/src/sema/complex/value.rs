@@ -299,6 +299,7 @@ impl<'c, 'a> Splitter<'c, 'a> {
                 }
                 all
             }
+            Form::Constant(zero) if zero.as_f64() == 0.0 => vec![],
             _ => vec![(false, id)],
         }
     }
