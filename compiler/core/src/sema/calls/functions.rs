@@ -104,57 +104,9 @@ impl<'a> Checker<'a> {
             EntityKind::Module(_) => Some(self.applied(context.scope, callee)?),
             _ => None,
         };
-        if self.is_failed(entity) {
-            if let Some(diagnostic) = self.readings.on_call.get(&entity) {
-                let diagnostic = diagnostic.clone();
-                self.report
-                    .push(diagnostic.at(span, format!("in this call of `{name}`")));
-            }
-            return None;
-        }
-        if context.scope.depth >= DEEPEST || self.built.tensors.len() > MOST_TENSORS {
-            self.report.push(
-                Diagnostic::error(
-                    "E0509",
-                    "calls are nested too deeply or make too many tensors",
-                )
-                .at(
-                    span,
-                    format!(
-                        "calls here are limited to {DEEPEST} levels and {MOST_TENSORS} tensors"
-                    ),
-                ),
-            );
-            return None;
-        }
-        let slots = self.match_arguments(callable, arguments, span)?;
-        let mut scope = Scope {
-            file: self.names.entity(entity).file,
-            locals: BTreeMap::new(),
-            letters: BTreeMap::new(),
-            rest: None,
-            captured: context.scope.captured.clone(),
-            applied: None,
-            block: context.scope.block,
-            depth: context.scope.depth + 1,
-            floating: None,
-        };
-        let mut failed = false;
-        let mut places = vec![];
-        for (formal, slot) in callable.formals.iter().zip(&slots) {
-            places.push(slot.map_or(formal.name.span, |a| a.value.span));
-            let Some(argument) = slot else {
-                continue;
-            };
-            let binding = self.argument(context, callable, formal, &argument.value);
-            failed |= binding.is_none();
-            scope
-                .locals
-                .insert(&formal.name.text, binding.unwrap_or(Binding::Poison));
-        }
-        if failed {
-            return None;
-        }
+        self.may_call(context.scope, (entity, callable), span)?;
+        let (mut scope, places) =
+            self.bind_arguments(context, (entity, callable), arguments, span)?;
         if callable.is_block() {
             let passed: Vec<Binding> = scope.locals.values().copied().collect();
             let outer = self.captured(&passed);
@@ -178,28 +130,25 @@ impl<'a> Checker<'a> {
         }
         scope.floating = self.floating_passed(&scope, callable);
         self.check_sizes(&scope, callable, later)?;
-        let bindings = callable
-            .formals
-            .iter()
-            .map(|formal| scope.locals[formal.name.text.as_str()])
-            .collect();
+        let formals = callable.formals.iter();
+        let bindings = formals.map(|formal| scope.locals[formal.name.text.as_str()]);
         let mark = self.report.mark();
         let path = match callable.body {
             Body::Expression(_) => self.open_path().clone(),
             Body::Block(_) => vec![],
         };
         let instance = applied.as_ref().map(|(id, _)| *id);
-        let key = (entity, instance, bindings, path, scope.block);
+        let key = (entity, instance, bindings.collect(), path, scope.block);
         if let Some(known) = self.calls.results.get(&key) {
             return known.clone();
         }
         let drew = std::mem::replace(&mut self.calls.drew, false);
-        let first = self.built.tensors.len();
         let results: Option<Results> = match callable.body {
             Body::Expression(body) => self
                 .expr(&mut Context::new(&scope), body)
                 .map(|value| Rc::from([Binding::Scalar(value)])),
             Body::Block(body) => {
+                let first = self.built.tensors.len();
                 let prefix = match &applied {
                     Some((id, element)) => {
                         scope.applied = Some(*id);
@@ -225,6 +174,66 @@ impl<'a> Checker<'a> {
         }
         self.report.called_from(mark, span, name);
         results
+    }
+
+    /// Reports a call of what is in error itself, and calls that are nested too deeply.
+    fn may_call(
+        &mut self,
+        scope: &Scope<'a>,
+        (entity, callable): (EntityId, Callable<'a>),
+        span: Span,
+    ) -> Option<()> {
+        if self.is_failed(entity) {
+            let name = callable.name.text.as_str();
+            if let Some(diagnostic) = self.readings.on_call.get(&entity) {
+                let diagnostic = diagnostic.clone();
+                self.report
+                    .push(diagnostic.at(span, format!("in this call of `{name}`")));
+            }
+            return None;
+        }
+        if scope.depth < DEEPEST && self.built.tensors.len() <= MOST_TENSORS {
+            return Some(());
+        }
+        let message = "calls are nested too deeply or make too many tensors";
+        let limits =
+            format!("calls here are limited to {DEEPEST} levels and {MOST_TENSORS} tensors");
+        self.report
+            .push(Diagnostic::error("E0509", message).at(span, limits));
+        None
+    }
+
+    /// The scope of a call with what its arguments bind, and the place of each argument.
+    fn bind_arguments(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        (entity, callable): (EntityId, Callable<'a>),
+        arguments: &'a [Argument],
+        span: Span,
+    ) -> Option<(Scope<'a>, Vec<Span>)> {
+        let slots = self.match_arguments(callable, arguments, span)?;
+        let mut scope = Scope {
+            file: self.names.entity(entity).file,
+            locals: BTreeMap::new(),
+            letters: BTreeMap::new(),
+            rest: None,
+            captured: context.scope.captured.clone(),
+            applied: None,
+            block: context.scope.block,
+            depth: context.scope.depth + 1,
+            floating: None,
+        };
+        let mut failed = false;
+        let mut places = vec![];
+        for (formal, slot) in callable.formals.iter().zip(&slots) {
+            places.push(slot.map_or(formal.name.span, |a| a.value.span));
+            let Some(argument) = slot else {
+                continue;
+            };
+            let binding = self.argument(context, callable, formal, &argument.value);
+            failed |= !scope.bind(&formal.name.text, binding);
+        }
+        (!failed).then_some((scope, places))
     }
 
     pub(crate) fn instance_name(&mut self, file: FileId, name: &str) -> String {
@@ -264,108 +273,34 @@ impl<'a> Checker<'a> {
             .get(&entity)
             .cloned()
             .unwrap_or_default();
-        let (mut failed, asserted) = (false, self.built.asserts.len());
+        let asserted = self.built.asserts.len();
+        let mut good = true;
         for number in order {
             if scope.applied.is_some() && owned.contains(&number) {
                 continue;
             }
-            match &body[number].kind {
+            good &= match &body[number].kind {
                 ItemKind::Dim { name, value } => {
-                    let value = value.as_ref()?;
-                    let size = self.size(scope, value, "a size");
-                    let binding = match size {
-                        Some(size) => Binding::Scalar(self.arena.whole(size)),
-                        None => Binding::Poison,
-                    };
-                    failed |= binding == Binding::Poison;
-                    scope.locals.insert(&name.text, binding);
+                    let size = self.size(scope, value.as_ref()?, "a size");
+                    let size = size.map(|size| Binding::Scalar(self.arena.whole(size)));
+                    scope.bind(&name.text, size)
                 }
                 ItemKind::Assert { condition, message } => {
                     self.assert_in_body(scope, (condition, message.as_ref()));
+                    true
                 }
                 ItemKind::Const { target, ty, value } => {
                     let mut target = Target::local(target, ty.as_ref(), value, prefix);
                     target.constant = true;
-                    failed |= self.define_local(scope, target).is_none();
+                    self.define_local(scope, target).is_some()
                 }
-                ItemKind::Statement(Statement::Definition {
-                    role: Role::State,
-                    targets,
-                    ty,
-                    value,
-                    ..
-                }) => {
-                    let target = targets.first()?;
-                    let state = self.state(scope, target, ty.as_ref(), value);
-                    failed |= state.is_none();
-                    let name = target.name.text.as_str();
-                    scope.locals.insert(name, state.unwrap_or(Binding::Poison));
+                ItemKind::Statement(statement) => {
+                    self.statement_in_body(scope, callable, statement, prefix, hints)?
                 }
-                ItemKind::Statement(Statement::Definition {
-                    role: Role::Next,
-                    targets,
-                    ty,
-                    value,
-                    ..
-                }) => {
-                    for target in targets {
-                        let next = self.next_state(scope, target, ty.as_ref(), value, prefix);
-                        failed |= next.is_none();
-                    }
-                }
-                ItemKind::Statement(Statement::Definition {
-                    targets, ty, value, ..
-                }) => {
-                    let locals: Option<Vec<Target<'a>>> = targets
-                        .iter()
-                        .map(|target| {
-                            let local = Target::local(target, ty.as_ref(), value, prefix);
-                            self.result_target(scope, callable, local, hints)
-                        })
-                        .collect();
-                    match <[Target<'a>; 1]>::try_from(locals?) {
-                        Ok([target]) => failed |= self.define_local(scope, target).is_none(),
-                        Err(several) => {
-                            for (target, binding) in self.define_several(scope, several, value) {
-                                failed |= binding.is_none();
-                                scope
-                                    .locals
-                                    .insert(target, binding.unwrap_or(Binding::Poison));
-                            }
-                        }
-                    }
-                }
-                ItemKind::Statement(Statement::Scatter {
-                    target,
-                    ty,
-                    combine,
-                    drops,
-                    value,
-                    ..
-                }) => {
-                    let name = target.name.text.as_str();
-                    let local = Target::local(target, ty.as_ref(), value, prefix);
-                    let local = self.result_target(scope, callable, local, hints)?;
-                    let binding = self.define_scatter(scope, local, (*combine, *drops));
-                    failed |= binding.is_none();
-                    scope
-                        .locals
-                        .insert(name, binding.unwrap_or(Binding::Poison));
-                }
-                ItemKind::Statement(repeat @ Statement::Repeat { .. }) => {
-                    let place = Place { scope, prefix };
-                    for (name, binding) in self.define_repeat(&place, repeat) {
-                        let fits = binding.and_then(|b| self.result_fits(scope, callable, name, b));
-                        failed |= fits.is_none();
-                        scope
-                            .locals
-                            .insert(name, binding.unwrap_or(Binding::Poison));
-                    }
-                }
-                _ => {}
+                _ => true,
             }
         }
-        if failed {
+        if !good {
             return None;
         }
         let results = callable.results.iter();
@@ -374,6 +309,86 @@ impl<'a> Checker<'a> {
             .collect::<Option<_>>()?;
         self.assertions_of(asserted, &results);
         Some(results)
+    }
+
+    /// A statement of a body: whether it is right; `None` where nothing behind it can be checked.
+    fn statement_in_body(
+        &mut self,
+        scope: &mut Scope<'a>,
+        callable: Callable<'a>,
+        statement: &'a Statement,
+        prefix: &str,
+        hints: &[(String, Span)],
+    ) -> Option<bool> {
+        Some(match statement {
+            Statement::Definition {
+                role: Role::State,
+                targets,
+                ty,
+                value,
+                ..
+            } => {
+                let target = targets.first()?;
+                let state = self.state(scope, target, ty.as_ref(), value);
+                scope.bind(&target.name.text, state)
+            }
+            Statement::Definition {
+                role: Role::Next,
+                targets,
+                ty,
+                value,
+                ..
+            } => {
+                let next = targets
+                    .iter()
+                    .map(|target| self.next_state(scope, target, ty.as_ref(), value, prefix));
+                next.fold(true, |good, next| good & next.is_some())
+            }
+            Statement::Definition {
+                targets, ty, value, ..
+            } => {
+                let locals: Option<Vec<Target<'a>>> = targets
+                    .iter()
+                    .map(|target| {
+                        let local = Target::local(target, ty.as_ref(), value, prefix);
+                        self.result_target(scope, callable, local, hints)
+                    })
+                    .collect();
+                match <[Target<'a>; 1]>::try_from(locals?) {
+                    Ok([target]) => self.define_local(scope, target).is_some(),
+                    Err(several) => {
+                        let bindings = self.define_several(scope, several, value).into_iter();
+                        bindings.fold(true, |good, (name, binding)| {
+                            scope.bind(name, binding) & good
+                        })
+                    }
+                }
+            }
+            Statement::Scatter {
+                target,
+                ty,
+                combine,
+                drops,
+                value,
+                ..
+            } => {
+                let local = Target::local(target, ty.as_ref(), value, prefix);
+                let local = self.result_target(scope, callable, local, hints)?;
+                let binding = self.define_scatter(scope, local, (*combine, *drops));
+                scope.bind(&target.name.text, binding)
+            }
+            Statement::Repeat { .. } => {
+                let place = Place { scope, prefix };
+                let mut good = true;
+                for (name, binding) in self.define_repeat(&place, statement) {
+                    good &= binding
+                        .and_then(|binding| self.result_fits(scope, callable, name, binding))
+                        .is_some();
+                    scope.bind(name, binding);
+                }
+                good
+            }
+        })
     }
 
     /// Returns the error for an argument with a fraction that the function may use as a size or position.
@@ -534,9 +549,6 @@ impl<'a> Checker<'a> {
     pub(crate) fn define_local(&mut self, scope: &mut Scope<'a>, target: Target<'a>) -> Option<()> {
         let name = target.target.name.text.as_str();
         let binding = self.define(scope, target);
-        scope
-            .locals
-            .insert(name, binding.unwrap_or(Binding::Poison));
-        binding.map(|_| ())
+        scope.bind(name, binding).then_some(())
     }
 }

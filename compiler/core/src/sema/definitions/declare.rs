@@ -18,7 +18,7 @@ use crate::sema::{
 };
 use ein_plan::Scalar;
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{self, Expr, Name, Position, Type};
+use einc_syntax::ast::{self, Expr, Name, Position, Statement, Type};
 use std::collections::{BTreeMap, HashMap};
 
 /// The meanings of a program's entities, as far as they have been checked.
@@ -228,22 +228,7 @@ impl<'a> Checker<'a> {
             EntityKind::Part {
                 targets, ty, value, ..
             } => return self.define_parts(&scope, targets, ty, value),
-            EntityKind::Repeat(repeat) => {
-                let place = Place {
-                    scope: &scope,
-                    prefix: "",
-                };
-                for (name, binding) in self.define_repeat(&place, repeat) {
-                    let binding = binding.unwrap_or(Binding::Poison);
-                    // Another block may have the counter's name.
-                    if name == entity.name.text {
-                        self.entities.values.insert(id, binding);
-                    } else if let Found::Entity(id) = self.names.find(file, name) {
-                        self.entities.values.insert(id, binding);
-                    }
-                }
-                return;
-            }
+            EntityKind::Repeat(repeat) => return self.define_block(&scope, id, repeat),
             // Its block has said what it stands for, unless that went wrong.
             EntityKind::OfRepeat { .. } => None,
             EntityKind::Poison => None,
@@ -263,49 +248,67 @@ impl<'a> Checker<'a> {
                 value,
                 constant,
             } => {
-                let set = self
-                    .task
-                    .bindings
-                    .constants
-                    .get(&entity.name.text)
-                    .filter(|_| constant && file.0 == 0)
-                    .or_else(|| self.task.mode.numbers.get(&id));
-                match set {
-                    Some(scalar) if target.positions.is_none() => {
-                        self.set_constant(entity.name, ty, *scalar)
-                    }
-                    Some(_) => {
-                        let name = &entity.name.text;
-                        self.report.push(
-                            Diagnostic::error(
-                                "E0711",
-                                format!("`--set {name}`: `{name}` is a tensor"),
-                            )
-                            .at(target.span, "only a number can be set"),
-                        );
-                        None
-                    }
-                    None => {
-                        let target = Target {
-                            target,
-                            ty,
-                            value,
-                            constant,
-                            name: self.names.full_name(file, &entity.name.text),
-                            named: Some(target.span),
-                            stated: None,
-                            in_function: false,
-                            infer: false,
-                            guess: None,
-                        };
-                        self.define(&scope, target)
-                    }
-                }
+                let target = Target {
+                    target,
+                    ty,
+                    value,
+                    constant,
+                    name: self.names.full_name(file, &entity.name.text),
+                    named: Some(target.span),
+                    stated: None,
+                    in_function: false,
+                    infer: false,
+                    guess: None,
+                };
+                self.define_or_set(&scope, id, target)
             }
         };
         self.entities
             .values
             .insert(id, binding.unwrap_or(Binding::Poison));
+    }
+
+    /// A block of rounds: gives all of its names what they stand for.
+    fn define_block(&mut self, scope: &Scope<'a>, id: EntityId, repeat: &'a Statement) {
+        let place = Place { scope, prefix: "" };
+        for (name, binding) in self.define_repeat(&place, repeat) {
+            let binding = binding.unwrap_or(Binding::Poison);
+            // Another block may have the counter's name.
+            if name == self.names.entity(id).name.text {
+                self.entities.values.insert(id, binding);
+            } else if let Found::Entity(id) = self.names.find(scope.file, name) {
+                self.entities.values.insert(id, binding);
+            }
+        }
+    }
+
+    /// A definition, or the number that takes its place: of `--set`, or of this program among those of a training.
+    fn define_or_set(
+        &mut self,
+        scope: &Scope<'a>,
+        id: EntityId,
+        target: Target<'a>,
+    ) -> Option<Binding> {
+        let entity = self.names.entity(id);
+        let constants = &self.task.bindings.constants;
+        let set = constants
+            .get(&entity.name.text)
+            .filter(|_| target.constant && scope.file.0 == 0)
+            .or_else(|| self.task.mode.numbers.get(&id));
+        match set {
+            Some(scalar) if target.target.positions.is_none() => {
+                self.set_constant(entity.name, target.ty, *scalar)
+            }
+            Some(_) => {
+                let name = &entity.name.text;
+                self.report.push(
+                    Diagnostic::error("E0711", format!("`--set {name}`: `{name}` is a tensor"))
+                        .at(target.target.span, "only a number can be set"),
+                );
+                None
+            }
+            None => self.define(scope, target),
+        }
     }
 
     /// `a, b = f(x)`: gives all of the names what they stand for.

@@ -62,18 +62,6 @@ impl<'a> Checker<'a> {
             _ => &[],
         };
         let span = expr.span;
-        let wrong = |checker: &mut Self, needs: &str| {
-            checker
-                .report
-                .push(Diagnostic::error("E0207", format!("`{name}` {needs}")).at(
-                    span,
-                    format!(
-                        "this tensor is {dtype} with {}",
-                        crate::sema::report::dimensions(shape.len())
-                    ),
-                ));
-            None
-        };
         let ready = |source| Some(SourceForm::Ready(source));
         match name {
             LISTED => self.list_source(scope, expr, dtype, shape),
@@ -100,10 +88,28 @@ impl<'a> Checker<'a> {
             "iota" => {
                 self.source_arguments(scope, name, arguments, &[], span)?;
                 if dtype == DType::Bool {
-                    return wrong(self, "makes numbers, not truth values");
+                    let needs = "makes numbers, not truth values";
+                    return self.source_misplaced((name, arguments, span), needs, (dtype, shape));
                 }
                 ready(Source::Iota)
             }
+            _ => self.random_source(scope, (name, arguments, span), dtype, shape),
+        }
+    }
+
+    /// The source that draws random numbers; `written`: its name, arguments and place.
+    fn random_source(
+        &mut self,
+        scope: &Scope<'a>,
+        written: (&str, &'a [Argument], Span),
+        dtype: DType,
+        shape: &[Size],
+    ) -> Option<SourceForm> {
+        let (name, arguments, span) = written;
+        let ready = |source| Some(SourceForm::Ready(source));
+        let wrong =
+            |checker: &mut Self, needs| checker.source_misplaced(written, needs, (dtype, shape));
+        match name {
             "bernoulli" => {
                 let p = self.source_arguments(scope, name, arguments, &["p"], span)?[0];
                 if !(0.0..=1.0).contains(&p) {
@@ -160,6 +166,21 @@ impl<'a> Checker<'a> {
                 })
             }
         }
+    }
+
+    /// Reports a source that cannot make a tensor of this type and shape.
+    fn source_misplaced(
+        &mut self,
+        (name, _, span): (&str, &'a [Argument], Span),
+        needs: &str,
+        (dtype, shape): (DType, &[Size]),
+    ) -> Option<SourceForm> {
+        let dimensions = crate::sema::report::dimensions(shape.len());
+        self.report.push(
+            Diagnostic::error("E0207", format!("`{name}` {needs}"))
+                .at(span, format!("this tensor is {dtype} with {dimensions}")),
+        );
+        None
     }
 
     /// Checks the ends of a uniform source of integers: from `lo` to one less than `hi`.
@@ -320,77 +341,16 @@ impl<'a> Checker<'a> {
         declared: Option<&'a Vec<Position>>,
     ) -> Option<Binding> {
         let span = target.target.span;
-        let mut open = None;
-        let is_list = self.source_name(scope, target.value) == Some(LISTED);
-        let dtype = match (dtype, target.guess) {
-            (None, Some(guess)) => {
-                let (typical, whole) = self.typical_type(scope, target.value);
-                self.inference.guessed = true;
-                open = guess.is_none().then_some(whole);
-                Some(guess.unwrap_or(typical))
-            }
-            (None, None) if is_list => match self.listed_type(scope, target.value)? {
-                Ty::Typed(dtype) => Some(dtype),
-                Ty::Number { whole } => {
-                    open = target.constant.then_some(whole);
-                    Some(match (whole, target.constant) {
-                        (true, _) => DType::I64,
-                        (false, true) => DType::F64,
-                        (false, false) => DType::F32,
-                    })
-                }
-            },
-            (dtype, _) => dtype.or(scope.floating),
-        };
-        let Some(dtype) = dtype else {
-            self.report.push(
-                Diagnostic::error("E0207", "a source needs the type of its tensor")
-                    .at(target.target.name.span, "no type is written")
-                    .help(format!("write it: `{}: f32[…] = …`", self.names.text(span))),
-            );
-            return None;
-        };
-        let shape = if target.target.positions.is_some() {
-            self.indices
-                .open
-                .push(crate::sema::sizes::ranges::Open::default());
-            let mut context = Context::new(scope);
-            let vars = self.left_side(&mut context, target, declared);
-            self.indices.open.pop();
-            let mut shape = vec![];
-            let own = match is_list {
-                true => self.list_sizes(target.value)?,
-                false => vec![],
-            };
-            for (at, var) in vars?.into_iter().enumerate() {
-                let var = &self.indices.vars[var.0 as usize];
-                if let (None, Some(size)) = (&var.stated, own.get(at)) {
-                    shape.push(size.clone());
-                    continue;
-                }
-                if target.infer && var.stated.is_none() {
-                    let (name, place) = (var.name.clone(), var.span);
-                    shape.push(self.provisional_size(&target.name, (&name, place), None));
-                    continue;
-                }
-                let Some(stated) = &var.stated else {
-                    let (name, place) = (var.name.clone(), var.span);
-                    self.report.push(
-                        Diagnostic::error("E0207", format!("a source needs the range of `{name}`"))
-                            .at(place, format!("nothing says how far `{name}` runs"))
-                            .help(format!("give it a bound: `{name} < n`")),
-                    );
-                    return None;
-                };
-                shape.push(stated.size.clone());
-            }
-            shape
-        } else {
-            match declared {
+        let (dtype, open) = self.type_of_source(scope, target, dtype)?;
+        let shape = match target.target.positions.is_some() {
+            true => self.shape_of_source(scope, target, declared)?,
+            false => match declared {
                 Some(declared) => self.declared_sizes(scope, declared)?,
-                None if is_list => self.list_sizes(target.value)?,
+                None if self.source_name(scope, target.value) == Some(LISTED) => {
+                    self.list_sizes(target.value)?
+                }
                 None => vec![],
-            }
+            },
         };
         let real = dtype.part().unwrap_or(dtype);
         let mut source = self.source(scope, target.value, real, &shape)?;
@@ -431,6 +391,91 @@ impl<'a> Checker<'a> {
             false => tensor,
         };
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
+    }
+
+    /// The type of a tensor that a source makes. Where nothing says it, a type that later uses may change: whether it is one
+    /// of whole numbers then stands beside it.
+    fn type_of_source(
+        &mut self,
+        scope: &Scope<'a>,
+        target: &Target<'a>,
+        dtype: Option<DType>,
+    ) -> Option<(DType, Option<bool>)> {
+        let is_list = self.source_name(scope, target.value) == Some(LISTED);
+        let (dtype, open) = match (dtype, target.guess) {
+            (None, Some(guess)) => {
+                let (typical, whole) = self.typical_type(scope, target.value);
+                self.inference.guessed = true;
+                (
+                    Some(guess.unwrap_or(typical)),
+                    guess.is_none().then_some(whole),
+                )
+            }
+            (None, None) if is_list => match self.listed_type(scope, target.value)? {
+                Ty::Typed(dtype) => (Some(dtype), None),
+                Ty::Number { whole } => {
+                    let dtype = match (whole, target.constant) {
+                        (true, _) => DType::I64,
+                        (false, true) => DType::F64,
+                        (false, false) => DType::F32,
+                    };
+                    (Some(dtype), target.constant.then_some(whole))
+                }
+            },
+            (dtype, _) => (dtype.or(scope.floating), None),
+        };
+        if dtype.is_none() {
+            let written = self.names.text(target.target.span);
+            self.report.push(
+                Diagnostic::error("E0207", "a source needs the type of its tensor")
+                    .at(target.target.name.span, "no type is written")
+                    .help(format!("write it: `{written}: f32[…] = …`")),
+            );
+        }
+        Some((dtype?, open))
+    }
+
+    /// The sizes of a tensor that a source makes, from the indices on its left side.
+    fn shape_of_source(
+        &mut self,
+        scope: &Scope<'a>,
+        target: &Target<'a>,
+        declared: Option<&'a Vec<Position>>,
+    ) -> Option<Vec<Size>> {
+        self.indices
+            .open
+            .push(crate::sema::sizes::ranges::Open::default());
+        let mut context = Context::new(scope);
+        let vars = self.left_side(&mut context, target, declared);
+        self.indices.open.pop();
+        let own = match self.source_name(scope, target.value) == Some(LISTED) {
+            true => self.list_sizes(target.value)?,
+            false => vec![],
+        };
+        let mut shape = vec![];
+        for (at, var) in vars?.into_iter().enumerate() {
+            let var = &self.indices.vars[var.0 as usize];
+            if let (None, Some(size)) = (&var.stated, own.get(at)) {
+                shape.push(size.clone());
+                continue;
+            }
+            if target.infer && var.stated.is_none() {
+                let (name, place) = (var.name.clone(), var.span);
+                shape.push(self.provisional_size(&target.name, (&name, place), None));
+                continue;
+            }
+            let Some(stated) = &var.stated else {
+                let (name, place) = (var.name.clone(), var.span);
+                self.report.push(
+                    Diagnostic::error("E0207", format!("a source needs the range of `{name}`"))
+                        .at(place, format!("nothing says how far `{name}` runs"))
+                        .help(format!("give it a bound: `{name} < n`")),
+                );
+                return None;
+            };
+            shape.push(stated.size.clone());
+        }
+        Some(shape)
     }
 
     /// The indices around a body for every value of which a source in it is drawn anew: all, if it is random. Notes that the

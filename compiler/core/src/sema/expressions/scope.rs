@@ -74,7 +74,13 @@ pub(crate) struct Scope<'a> {
     pub(crate) floating: Option<DType>,
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    /// Gives a name its meaning; one without a meaning is known to be in error. Returns whether it has one.
+    pub(crate) fn bind(&mut self, name: &'a str, binding: Option<Binding>) -> bool {
+        self.locals.insert(name, binding.unwrap_or(Binding::Poison));
+        binding.is_some()
+    }
+
     pub(crate) fn file(file: FileId) -> Self {
         Scope {
             file,
