@@ -128,7 +128,7 @@ fn a_plan_as_json_says_what_its_text_says() {
 fn a_plan_says_why_a_tensor_moves_whole() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("shift.ein");
-    let text = "input x: f64[1000] = normal(0, 1)\nz[i] = sum[j] x[i] * x[j]\na[i < 1000] = z[(i + 1) % 1000]\noutput a\n";
+    let text = "input x: f64[1000] = normal(0, 1)\nz[i] = sum[j] x[i] * x[j]\na[i < 1000] = z[(7 * i) % 1000]\noutput a\n";
     std::fs::write(&program, text).unwrap();
     let program = program.to_str().unwrap();
     let plan = einc(&["plan", program, "--sites", "4", "--format", "json"]).success();

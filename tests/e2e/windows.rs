@@ -230,6 +230,19 @@ output y
             4,
             3 * 4 * (2 * 4096 + 1),
         ),
+        // Rows of a ring: each site gets a row of either neighbour.
+        (
+            "a periodic stencil",
+            "input u0: f32[4096, 4096]
+repeat k < 10 {
+  state u[i,j] = u0[i,j]
+  next u[i,j] = 0.25 * (u[(i+1) % 4096, j] + u[(i-1) % 4096, j] + u[i, (j+1) % 4096] + u[i, (j-1) % 4096])
+}
+output u
+",
+            4,
+            10 * 4 * 2 * 4096,
+        ),
         (
             "the first rows",
             "input X: f32[10000000, 34]
@@ -248,5 +261,52 @@ output c
     ];
     for (what, text, sites, floats) in cases {
         assert_eq!(transfer(text, sites), floats, "{what}");
+    }
+}
+
+/// A stencil on a torus with its gradient. A round is linear, so the gradient of the sum of squares goes back through its adjoint.
+#[test]
+fn reads_around_the_end_are_those_of_plain_loops() {
+    const RING: &str = "dim N
+input Z: f64[N, N]
+repeat k < 4 {
+  state u[i,j] = Z[i,j]
+  next u[i,j] = 0.3 * u[(i+1) % N, j] - 0.2 * u[i, (j-2) % N] + 0.5 * u[(i-1) % N, (j+N-1) % N] + 0.1 * u[i,j]
+}
+loss   = sum[i,j] u[i,j]^2
+g[i,j] = grad(loss, Z)[i,j]
+output u; output g
+";
+    let taps = [(1, 0, 0.3), (0, -2, -0.2), (-1, -1, 0.5), (0, 0, 0.1)];
+    for (n, sites) in [(7, 1), (23, 2), (24, 3), (31, 4), (29, 5)] {
+        let round = |u: &Tensor, direction: i64| {
+            let at = |i: i64, by: i64| (i + direction * by).rem_euclid(n) as usize;
+            Tensor::from_fn(&u.shape, |number| {
+                let (i, j) = (number as i64 / n, number as i64 % n);
+                let read = |(di, dj, weight)| weight * u.at(&[at(i, di), at(j, dj)]);
+                taps.map(read).iter().sum()
+            })
+        };
+        let z = Tensor::noise(&[n as usize, n as usize], 4);
+        let u = (0..4).fold(z.clone(), |u, _| round(&u, 1));
+        let doubled = Tensor::from_fn(&u.shape, |number| 2.0 * u.data[number]);
+        let g = (0..4).fold(doubled, |g, _| round(&g, -1));
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+        std::fs::write(path("model.ein"), RING).unwrap();
+        z.write_f64(std::path::Path::new(&path("Z.npy")));
+        let mut arguments = vec!["run".into(), path("model.ein"), "--stats".into()];
+        arguments.extend(["--sites".into(), sites.to_string()]);
+        arguments.extend(["--input".into(), format!("Z={}", path("Z.npy"))]);
+        for name in ["u", "g"] {
+            let file = path(&format!("{name}.out.npy"));
+            arguments.extend(["--save".into(), format!("{name}={file}")]);
+        }
+        moved_as_stated(&einc(&arguments).success());
+        for (name, wanted) in [("u", &u), ("g", &g)] {
+            let file = path(&format!("{name}.out.npy"));
+            let found = Tensor::read(std::path::Path::new(&file));
+            found.assert_close(wanted, 1e-12, &format!("{name} of {n} on {sites}"));
+        }
     }
 }

@@ -16,7 +16,7 @@ pub mod dot;
 mod explain;
 pub mod html;
 mod order;
-mod owner;
+mod reads;
 mod recompute;
 pub mod report;
 mod rounds;

@@ -9,7 +9,7 @@
 use super::report::Rewrite;
 use super::text::count;
 use super::{Criteria, Options, Stop};
-use super::{order, owner};
+use super::{order, reads};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::Layout;
 use crate::rules::{self, Alternative, LogicOptions};
@@ -132,10 +132,18 @@ pub(super) fn choose(
     let mut programs = alternatives.len();
     let disabled = &options.criteria.disabled_rules;
     let limits = (&wanted, most);
-    let better = owner::improve(&program, &found, disabled, limits, &mut programs, deadline);
-    if let Some(better) = better {
-        (program, found) = (better.program, better.found);
-        rewrites.extend(better.rewrites);
+    for family in &reads::FAMILIES {
+        let better = family.improve(
+            (&program, &found),
+            disabled,
+            limits,
+            &mut programs,
+            deadline,
+        );
+        if let Some(better) = better {
+            (program, found) = (better.program, better.found);
+            rewrites.extend(better.rewrites);
+        }
     }
     if orders {
         for _ in 0..MOST_ORDERS {

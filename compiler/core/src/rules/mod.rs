@@ -33,6 +33,7 @@ mod saturate;
 mod steps;
 pub mod term;
 mod translate;
+pub mod wrapped;
 
 pub(crate) use kernel::{may_fault, neutral, renamed};
 
@@ -62,7 +63,8 @@ pub struct RuleInfo {
 /// All rules, family by family: what is computed, then what moves.
 pub fn all() -> Vec<RuleInfo> {
     let blocks = matrix_blocks::rows();
-    let moved = lookup::rows().into_iter().chain(ia::all());
+    let reads = lookup::rows().into_iter().chain(wrapped::rows());
+    let moved = reads.chain(ia::all());
     logic().into_iter().chain(blocks).chain(moved).collect()
 }
 

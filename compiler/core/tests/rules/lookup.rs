@@ -131,3 +131,23 @@ fn a_scatter_leaves_products_their_sites() {
     // Of 33,554,432 and 64,000 operations a quarter, and at most a quarter more.
     assert!(most <= 33_618_432 / 4 * 5 / 4, "{most}: {}", found.plan);
 }
+
+/// The loss of a classifier looks up one class of each row. Where the classes are cut, their owners look: what moves is the rows of the
+/// input, and a few numbers of each row.
+#[test]
+fn classes_stay_cut_under_their_loss() {
+    let program = "input X: f32[512, 100] = unbound\ninput W: f32[100, 67001] = unbound\ninput y: i64[512] = unbound\n\
+        z: f32[512, 67001] = [n: 512, c: 67001 | h: 100] sum X[n, h] * W[h, c]\n\
+        total: f32[512] = [n: 512 | c: 67001] sum exp(z[n, c])\n\
+        loss: f32[] = [ | n: 512] sum log(total[n]) - z[n, y[n]]\n\
+        dz: f32[512, 67001] = [n: 512, c: 67001] exp(z[n, c]) / total[n] - where(c == y[n], 1.0, 0.0)\n\
+        dW: f32[100, 67001] = [h: 100, c: 67001 | n: 512] sum X[n, h] * dz[n, c]\noutput loss\noutput dW";
+    for sites in [2, 4, 5] {
+        let found = compiled(program, sites);
+        assert!(
+            found.cost.transfer <= u128::from(sites * (512 * 100 + 8 * 512)),
+            "{}",
+            found.plan
+        );
+    }
+}

@@ -8,3 +8,4 @@ mod programs;
 mod rounds;
 mod rows;
 mod support;
+mod wrapped;
