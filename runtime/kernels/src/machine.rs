@@ -156,7 +156,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     self.extents.lanes()
                 };
                 let condition = self.truths.lanes(register, n);
-                if condition.iter().all(|c| (*c != 0) != *wanted) {
+                if op::trues(condition) == if *wanted { 0 } else { n } {
                     next = *to;
                 }
                 continue;

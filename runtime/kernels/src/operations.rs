@@ -25,13 +25,58 @@ pub(crate) fn zip<A: Copy, B: Copy, R>(to: &mut [R], a: &[A], b: &[B], f: impl F
     }
 }
 
-/// `to[l] = c[l] ? a[l] : b[l]`.
+/// Lanes of a condition that are looked at together.
+const TOGETHER: usize = 64;
+
+/// How many lanes of a condition are true.
 #[inline(always)]
-pub(crate) fn select<T: Copy>(to: &mut [T], c: &[u8], a: &[T], b: &[T]) {
-    for (((to, c), a), b) in to.iter_mut().zip(c).zip(a).zip(b) {
-        // Both are read, so that lanes are chosen and not places.
-        let (a, b) = (*a, *b);
-        *to = if *c != 0 { a } else { b };
+pub(crate) fn trues(condition: &[u8]) -> usize {
+    let some = |lanes: &[u8]| lanes.iter().fold(0, |n, lane| n + u8::from(*lane != 0));
+    let parts = condition.chunks(TOGETHER);
+    parts.map(|lanes| usize::from(some(lanes))).sum()
+}
+
+/// Values that are chosen by their bits, which takes no branch.
+pub(crate) trait Choose: Copy {
+    /// `first` or `second`.
+    fn choose(is_first: bool, first: Self, second: Self) -> Self;
+}
+
+macro_rules! choose {
+    ($($t:ty, $bits:ty, $to_bits:expr, $from_bits:expr;)*) => {$(
+        impl Choose for $t {
+            #[inline(always)]
+            fn choose(is_first: bool, first: $t, second: $t) -> $t {
+                let mask = <$bits>::from(is_first).wrapping_neg();
+                $from_bits(($to_bits(first) & mask) | ($to_bits(second) & !mask))
+            }
+        }
+    )*};
+}
+
+choose! {
+    f32, u32, f32::to_bits, f32::from_bits;
+    f64, u64, f64::to_bits, f64::from_bits;
+    i32, i32, std::convert::identity, std::convert::identity;
+    i64, i64, std::convert::identity, std::convert::identity;
+    u8, u8, std::convert::identity, std::convert::identity;
+}
+
+/// `to[l] = c[l] ? a[l] : b[l]`. Most conditions have one value for many neighbours.
+#[inline(always)]
+pub(crate) fn select<T: Choose>(to: &mut [T], c: &[u8], a: &[T], b: &[T]) {
+    let parts = to.chunks_mut(TOGETHER).zip(c.chunks(TOGETHER));
+    let branches = a.chunks(TOGETHER).zip(b.chunks(TOGETHER));
+    for ((to, c), (a, b)) in parts.zip(branches) {
+        match trues(c) {
+            0 => to.copy_from_slice(b),
+            all if all == to.len() => to.copy_from_slice(a),
+            _ => {
+                for (((to, c), a), b) in to.iter_mut().zip(c).zip(a).zip(b) {
+                    *to = T::choose(*c != 0, *a, *b);
+                }
+            }
+        }
     }
 }
 
@@ -415,5 +460,30 @@ pub(crate) fn truth(f: Function, to: &mut [u8], a: &[u8], b: &[u8]) {
         Function::And | Function::Min | Function::Mul => zip(to, a, b, |x, y| x & y),
         Function::Or | Function::Max | Function::Add => zip(to, a, b, |x, y| x | y),
         other => compare(other, to, a, b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_chosen_one_by_one_and_in_parts() {
+        let [a, b] = [1.0, -2.0].map(|x: f32| (0..200).map(|l| x * l as f32).collect::<Vec<_>>());
+        let mut b = b;
+        b[70] = f32::NAN;
+        let conditions: [fn(usize) -> bool; 4] = [|_| true, |_| false, |l| l < 130, |l| l % 3 == 0];
+        for condition in conditions {
+            for n in [0, 1, 63, 64, 65, 200] {
+                let c: Vec<u8> = (0..n).map(|l| u8::from(condition(l))).collect();
+                assert_eq!(trues(&c), (0..n).filter(|l| condition(*l)).count());
+                let mut to = vec![7.0; n];
+                select(&mut to, &c, &a[..n], &b[..n]);
+                for (l, to) in to.iter().enumerate() {
+                    let wanted = if condition(l) { a[l] } else { b[l] };
+                    assert_eq!(to.to_bits(), wanted.to_bits(), "lane {l} of {n}");
+                }
+            }
+        }
     }
 }
