@@ -54,7 +54,7 @@ pub(crate) fn run(
 type Results<T> = Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>;
 
 /// A type of elements that matrices are computed in.
-trait Element: Real + rustfft::FftNum {
+trait Element: Real + Into<f64> {
     /// The elements, where they are of this type.
     fn all(data: &Data) -> Option<&[Self]>;
     /// Elements of it.
@@ -65,6 +65,8 @@ trait Element: Real + rustfft::FftNum {
     fn put(self, data: &mut Data, at: usize);
     /// Whether it is a number.
     fn finite(self) -> bool;
+    /// The nearest element.
+    fn nearest(x: f64) -> Self;
 }
 
 macro_rules! element {
@@ -92,6 +94,9 @@ macro_rules! element {
             }
             fn finite(self) -> bool {
                 self.is_finite()
+            }
+            fn nearest(x: f64) -> $t {
+                x as $t
             }
         }
     };

@@ -73,15 +73,35 @@ pub(crate) fn map_with<S, T: Send, R: Send>(
     scratch: impl Fn() -> S + Sync,
     task: impl Fn(&mut S, usize, T) -> R + Sync,
 ) -> Vec<R> {
-    let places = items.into_iter().map(|item| (Some(item), None));
-    let places: Vec<Mutex<(Option<T>, Option<R>)>> = places.map(Mutex::new).collect();
+    let places = places(items);
     each_with(places.len(), 1, scratch, |scratch, number| {
-        let mut place = places[number]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let item = place.0.take().expect("each number comes up once");
-        place.1 = Some(task(scratch, number, item));
+        let item = taken(&places[number]);
+        let result = task(scratch, number, item);
+        put(&places[number], result);
     });
+    results(places)
+}
+
+/// An item, then its result.
+type Place<T, R> = Mutex<(Option<T>, Option<R>)>;
+
+// These are functions of the types of items and results alone, so that they are not compiled anew for each task.
+
+fn places<T, R>(items: Vec<T>) -> Vec<Place<T, R>> {
+    let places = items.into_iter().map(|item| (Some(item), None));
+    places.map(Mutex::new).collect()
+}
+
+fn taken<T, R>(place: &Place<T, R>) -> T {
+    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    place.0.take().expect("each number comes up once")
+}
+
+fn put<T, R>(place: &Place<T, R>, result: R) {
+    place.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(result);
+}
+
+fn results<T, R>(places: Vec<Place<T, R>>) -> Vec<R> {
     let results = places.into_iter().map(|place| {
         let (_, result) = place.into_inner().unwrap_or_else(PoisonError::into_inner);
         result.expect("each number came up")
