@@ -27,6 +27,7 @@ mod requests;
 mod resume;
 mod shims;
 mod shorthand;
+mod small_loops;
 mod sparse_files;
 mod spill;
 mod subnets;

@@ -1,7 +1,7 @@
-"""Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index. Ratios are a
+"""Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index, loops over cells. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [powers] [other]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [powers] [other] [cells]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -326,6 +326,62 @@ output q
     )
 
 
+def cells():
+    # Dynamic time warping: a table that is filled cell by cell, and two numbers that change in turn.
+    n = 200
+    x, y = generator.random(n), generator.random(n)
+
+    def warped():
+        table = [[float("inf")] * (n + 1) for _ in range(n + 1)]
+        table[0][0] = 0.0
+        for i in range(n):
+            above, row, xi = table[i], table[i + 1], x[i]
+            for j in range(n):
+                row[j + 1] = abs(xi - y[j]) + min(above[j + 1], row[j], above[j])
+
+    compare(
+        f"dynamic time warping of {n} and {n}",
+        f"""dim N = {n}
+input x: f64[N]
+input y: f64[N]
+repeat p < ROUNDS * N * N {{
+  state D[i<N, j<N] = 0.0
+  i0 = div(p % (N * N), N)
+  j0 = p % N
+  up   = where(i0 > 0, (D[i0-1, j0] else inf), inf)
+  left = where(j0 > 0, (D[i0, j0-1] else inf), inf)
+  diagonal = where(i0 > 0 and j0 > 0, (D[i0-1, j0-1] else inf), inf)
+  best = where(i0 + j0 == 0, 0.0, min(up, min(left, diagonal)))
+  next D[i,j] = where(i == i0 and j == j0, abs(x[i0] - y[j0]) + best, D[i,j])
+}}
+d = D[N-1, N-1]
+output d
+""",
+        {"x": x, "y": y},
+        {"Python": warped},
+    )
+
+    def swung():
+        a, b = 0.0, 1.0
+        for _ in range(1_000_000):
+            a, b = a + 0.001 * b, b - 0.001 * a
+
+    compare(
+        "a million rounds of two numbers",
+        """input z: f64[1]
+repeat t < ROUNDS * 1000000 {
+  state a = z[0]
+  state b = z[0] + 1
+  next a = a + 0.001 * b
+  next b = b - 0.001 * a
+}
+output a
+""",
+        {"z": np.zeros(1)},
+        {"Python": swung},
+    )
+
+
 def peers_torch():
     """PyTorch with as many threads as the others, or nothing."""
     if find_spec("torch") is None:
@@ -337,7 +393,7 @@ def peers_torch():
     return torch
 
 
-for subject in (sort, scatter, scan, stencil, columns, powers, other):
+for subject in (sort, scatter, scan, stencil, columns, powers, other, cells):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()

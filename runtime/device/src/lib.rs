@@ -14,6 +14,7 @@ mod buffer;
 pub use buffer::{Buffer, BufferIdentity, BufferType, DeviceMemory, MemorySpace};
 
 use ein_array::Array;
+use ein_plan::small_rounds::{Ended, SmallRounds};
 use ein_plan::{DType, Kernel, KernelError, LoopKernel, Reduction, Source, Update};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::any::Any;
@@ -27,6 +28,20 @@ pub type Span = (u64, u64);
 
 /// A kernel as a device runs it, and what the device keeps from one run to the next. A device has a type of its own for this.
 pub trait Prepared: Any + fmt::Debug + Send + Sync {}
+
+/// A loop of small steps as a device makes its rounds, all in one piece.
+pub trait PreparedRounds: fmt::Debug + Send + Sync {
+    /// Makes the rounds from the first of `span` on, until there are as many as its second says. `given` are the buffers from outside,
+    /// `states` those of the states, which are made nobody else's, and `collected` those of all values that are collected, each in the order of
+    /// the loop's. Returns how many rounds are made by then, and how they ended: a round with a fault is not made.
+    fn run(
+        &self,
+        given: &[&Buffer],
+        states: &mut [Buffer],
+        collected: &mut [Buffer],
+        span: Span,
+    ) -> (u64, Ended);
+}
 
 /// An operand of one tuple.
 #[derive(Clone, Debug)]
@@ -293,6 +308,12 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// A box of a tensor that is made. Random values depend on the seed, the stream, the rounds and the element's number in the whole
     /// tensor alone, so that they are the same on every device.
     fn generate(&self, draw: &Draw<'_>, ranges: &[Span]) -> Buffer;
+
+    /// Prepares a loop of small steps; `None` where the device makes no rounds in one piece, and its steps are taken one by one.
+    fn prepare_rounds(&self, rounds: &SmallRounds) -> Option<Box<dyn PreparedRounds>> {
+        let _ = rounds;
+        None
+    }
 
     /// Returns when everything that was asked for is done. What measures time calls it.
     fn synchronize(&self) {}

@@ -36,6 +36,7 @@ mod store;
 mod stream;
 mod succession;
 mod walk;
+mod whole;
 mod windows;
 
 pub use disk::Spilled;

@@ -92,6 +92,9 @@ impl Walker<'_> {
         body: &mut impl FnMut(&mut Self) -> Result<(), RunError>,
     ) -> Result<bool, RunError> {
         let talks = told && self.schedule.loops[block.0 as usize].talks;
+        if !talks && self.whole_rounds(block, most, made)? {
+            return Ok(true);
+        }
         while *made < most {
             if let Some((_, round)) = self.rounds.last_mut() {
                 *round = *made;

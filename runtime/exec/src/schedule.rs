@@ -8,11 +8,11 @@
 
 use crate::checks::{checks, fallible};
 use ein_comm::Communicator;
-use ein_device::{Device, Prepared};
+use ein_device::{Device, Prepared, PreparedRounds};
 use ein_plan::lifetime::{Event, events};
 use ein_plan::{
-    BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType, Settled, Step,
-    Succession, Update,
+    BlockId, Bound, LoopValue, Operation, Plan, RelationId, RelationType, Settled, SmallRounds,
+    Step, Succession, Update,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,6 +69,32 @@ pub(crate) struct Schedule {
     pub passing: Vec<bool>,
     /// The kernels of joins.
     pub kernels: Kernels,
+    /// By loop: its rounds in one piece, if the device makes them so.
+    pub whole: Vec<Option<WholeRounds>>,
+}
+
+/// A loop whose rounds the device makes in one piece.
+#[derive(Debug)]
+pub(crate) struct WholeRounds {
+    /// The loop.
+    pub rounds: SmallRounds,
+    /// By value that it collects: its number in the plan.
+    pub collected: Vec<u32>,
+    /// What the device has made of it.
+    pub prepared: Box<dyn PreparedRounds>,
+}
+
+impl WholeRounds {
+    fn prepare(plan: &Plan, block: BlockId, device: &dyn Device) -> Option<WholeRounds> {
+        let rounds = plan.small_rounds(block).ok()?;
+        let values = 0..plan.repeat(block).block.collected.len() as u32;
+        let wanted = |number: &u32| plan.collected_kind(block, *number).is_some();
+        Some(WholeRounds {
+            collected: values.filter(wanted).collect(),
+            prepared: device.prepare_rounds(&rounds)?,
+            rounds,
+        })
+    }
 }
 
 /// The kernels of a plan's joins, as the device runs them, by step. What the device keeps of one run for the next is with them.
@@ -144,6 +170,9 @@ impl Schedule {
         let others = comm.sites() > 1;
         Schedule {
             kernels: Kernels::prepare(plan, device),
+            whole: (0..plan.repeats.len() as u32)
+                .map(|block| WholeRounds::prepare(plan, BlockId(block), device))
+                .collect(),
             ..Schedule::new(plan, others, idle || (others && !comm.is_one_process()))
         }
     }
@@ -183,6 +212,7 @@ impl Schedule {
             sweeps: plan.sweeps_of_steps(),
             passing: plan.passing(),
             kernels: Kernels::default(),
+            whole: vec![],
         };
         let blocks = plan.blocks_of_steps();
         let loops =

@@ -25,7 +25,7 @@ impl Walker<'_> {
     fn rested(&mut self, at: RelationId) -> Result<(), RunError> {
         let plan = self.plan;
         for spill in plan.spills.iter().filter(|spill| spill.before == at) {
-            let tuples = self.store.give(spill.relation);
+            let tuples = self.store.give(spill.relation.into());
             let tuples = tuples.ok_or_else(|| {
                 RunError::internal(format!("r{} rests after its end", spill.relation.0))
             })?;

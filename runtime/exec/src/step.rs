@@ -106,7 +106,7 @@ impl Walker<'_> {
         relation: RelationId,
         changes: local::Changes,
     ) -> Result<Tuples, RunError> {
-        let tuples = self.store.give(relation);
+        let tuples = self.store.give(relation.into());
         let mut tuples = tuples
             .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))?;
         local::change(&*self.options.device, &mut tuples, changes)?;

@@ -59,6 +59,13 @@ impl Store {
         self.relations.get(&relation.into())
     }
 
+    /// Whether a name has tuples here.
+    pub fn has(&self, name: Name) -> bool {
+        self.relations
+            .get(&name)
+            .is_some_and(|tuples| !tuples.is_empty())
+    }
+
     /// The tuples under a name, to be changed in place; no array may take another's place.
     pub fn get_mut(&mut self, name: Name) -> Option<&mut Tuples> {
         self.relations.get_mut(&name)
@@ -81,9 +88,9 @@ impl Store {
         Some((tuples, taken))
     }
 
-    /// The tuples of a relation that is not needed any more; they do not count any longer.
-    pub fn give(&mut self, relation: RelationId) -> Option<Tuples> {
-        let tuples = self.relations.remove(&relation.into())?;
+    /// The tuples under a name that is not needed any more; they do not count any longer.
+    pub fn give(&mut self, name: Name) -> Option<Tuples> {
+        let tuples = self.relations.remove(&name)?;
         for (buffer, bytes) in buffers(&tuples) {
             self.release(buffer, bytes);
         }

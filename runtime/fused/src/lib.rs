@@ -1,4 +1,5 @@
-//! Groups of element-wise operations over strips of lanes, to be compiled into one loop.
+//! What is compiled when a program runs: groups of element-wise operations over strips of lanes, each into one loop, and loops of small
+//! steps ([`rounds`]).
 //!
 //! A group has inputs (lanes of one floating-point type, or truth values), steps and outputs (some of the steps). It
 //! knows neither where lanes come from nor how many there are. Must not know kernels.
@@ -9,6 +10,7 @@
 
 pub mod generate;
 mod parse;
+pub mod rounds;
 
 use ein_plan::Function;
 use std::fmt;

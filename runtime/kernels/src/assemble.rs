@@ -9,6 +9,7 @@
 
 use crate::branches::Branches;
 use crate::nest::{Axis, Nest, Strides};
+use crate::operations as op;
 use crate::program::{
     Kind, Operation, Program, Register, Request, bank_of, place_of, prepare_read, proved,
     read_strides,
@@ -203,19 +204,14 @@ impl<'q> Nodes<'q> {
         let mut registers: Vec<Register> = Vec::with_capacity(graph.len());
         for id in 0..graph.len() {
             let dtype = graph.dtype(NodeId(id as u32));
-            let constant = constant(graph, id);
+            let (whole, halves) = constant(graph, id).map_or((None, None), op::exponent);
             let mut register = Register {
                 dtype,
                 slot: 0,
                 poison: None,
                 uniform: self.depends[id] & strip == 0,
-                whole: constant
-                    .filter(|x| x.trunc() == *x && x.abs() <= 8.0)
-                    .map(|x| x as i8),
-                halves: constant
-                    .map(|x| 2.0 * x)
-                    .filter(|x| [1.0, 3.0, -1.0, -3.0].contains(x))
-                    .map(|x| x as i8),
+                whole,
+                halves,
             };
             if self.needed[id] {
                 let bank = bank_of(dtype);

@@ -79,9 +79,12 @@ pub(crate) fn code(group: &Group, points: u64, fusion: Fusion) -> Option<Code> {
     }
 }
 
-mod jit {
+/// Compiles functions into memory that this process executes.
+pub(crate) mod jit {
     use super::{Address, Code};
     use cranelift_codegen::Context;
+    use cranelift_codegen::ir::Function;
+    use cranelift_codegen::isa::TargetFrontendConfig;
     use cranelift_codegen::settings::{self, Configurable};
     use cranelift_jit::{JITBuilder, JITModule};
     use cranelift_module::{Module, default_libcall_names};
@@ -108,18 +111,25 @@ mod jit {
 
     /// The code of a group; none if this machine's compiler does not know an operation of it.
     pub(super) fn compile(group: &Group) -> Option<Code> {
+        let address = function(|config| generate::function(group, config))?;
+        // SAFETY: the code at the address is a function of this signature; the module is never dropped.
+        Some(Code(unsafe {
+            std::mem::transmute::<*const u8, Address>(address)
+        }))
+    }
+
+    /// The address of a function's code, which is never freed; none if this machine's compiler does not know an operation of it.
+    pub(crate) fn function(
+        made: impl FnOnce(TargetFrontendConfig) -> Function,
+    ) -> Option<*const u8> {
         let mut module = MODULE.as_ref()?.lock().ok()?;
-        let function = generate::function(group, module.target_config());
+        let function = made(module.target_config());
         let id = module
             .declare_anonymous_function(&function.signature)
             .ok()?;
         let mut context = Context::for_function(function);
         module.define_function(id, &mut context).ok()?;
         module.finalize_definitions().ok()?;
-        let address = module.get_finalized_function(id);
-        // SAFETY: the code at the address is a function of this signature; the module is never dropped.
-        Some(Code(unsafe {
-            std::mem::transmute::<*const u8, Address>(address)
-        }))
+        Some(module.get_finalized_function(id))
     }
 }

@@ -48,6 +48,7 @@ mod parallel;
 mod product;
 mod program;
 mod quotient;
+mod rounds;
 mod rows;
 mod scan;
 mod scatter;
@@ -70,6 +71,7 @@ pub use generate::{generate, generate_in_round};
 pub use mapped::Mapped;
 pub use memo::Memo;
 pub use memory::room;
+pub use rounds::CompiledRounds;
 pub use update::update;
 
 use ein_array::Array;

@@ -279,6 +279,13 @@ fn power_f64(to: &mut [f64], a: &[f64], b: &[f64]) {
     zip(to, a, b, |x: f64, y: f64| x.powf(y));
 }
 
+/// A known exponent, if it is a whole number from -8 to 8, and twice the exponent, if it is a half of 1, 3, -1 or -3.
+pub(crate) fn exponent(x: f64) -> (Option<i8>, Option<i8>) {
+    let whole = x.trunc() == x && x.abs() <= 8.0;
+    let halves = [1.0, 3.0, -1.0, -3.0].contains(&(2.0 * x));
+    (whole.then_some(x as i8), halves.then_some((2.0 * x) as i8))
+}
+
 /// Powers with a constant whole exponent from -8 to 8, each rounded once.
 #[inline(always)]
 pub(crate) fn whole_power_f32(to: &mut [f32], a: &[f32], n: i32) {

@@ -338,7 +338,11 @@ pub struct WithLoops<'a>(pub &'a Plan);
 
 impl Display for WithLoops<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.write(f, &|step| self.0.loops_text(step))
+        self.0.write(f, &|event| match event {
+            Event::Enter(block) => vec![self.0.rounds_text(block)],
+            Event::Step(step) => self.0.loops_text(&self.0.steps[step]),
+            Event::Exit(_) => vec![],
+        })
     }
 }
 
@@ -349,8 +353,8 @@ impl Display for Plan {
 }
 
 impl Plan {
-    /// Writes the plan with these lines behind each step.
-    fn write(&self, f: &mut Formatter<'_>, behind: &dyn Fn(&Step) -> Vec<String>) -> fmt::Result {
+    /// Writes the plan with these lines behind each step, and behind the line that begins a loop.
+    fn write(&self, f: &mut Formatter<'_>, behind: &dyn Fn(Event) -> Vec<String>) -> fmt::Result {
         let how = if self.deterministic {
             ", deterministic"
         } else {
@@ -372,10 +376,9 @@ impl Plan {
             depth -= usize::from(matches!(event, Event::Exit(_)));
             writeln!(f, "{:1$}{text}", "", 2 * depth)?;
             depth += usize::from(matches!(event, Event::Enter(_)));
-            if let Event::Step(step) = event {
-                for line in behind(&self.steps[step]) {
-                    writeln!(f, "{:1$}{line}", "", 2 * depth + 2)?;
-                }
+            for line in behind(event) {
+                let inner = usize::from(matches!(event, Event::Step(_)));
+                writeln!(f, "{:1$}{line}", "", 2 * (depth + inner))?;
             }
         }
         for sweep in &self.sweeps {
@@ -396,6 +399,17 @@ impl Plan {
             writeln!(f, "{}", self.output_text(output))?;
         }
         Ok(())
+    }
+
+    /// How the rounds of a loop are made, as it is printed, in a comment.
+    pub fn rounds_text(&self, block: BlockId) -> String {
+        match self.small_rounds(block) {
+            Ok(rounds) => {
+                let (steps, points) = (rounds.steps.len(), rounds.points());
+                format!("// rounds are compiled whole; steps: {steps}, points of a round: {points}")
+            }
+            Err(why) => format!("// rounds are made step by step: {why}"),
+        }
     }
 
     /// The loops of a step as they are printed, and in comments the kinds that were looked at before: none for a step that is no join.

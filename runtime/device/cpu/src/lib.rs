@@ -10,9 +10,10 @@
 use ein_array::Array;
 use ein_device::{
     Buffer, BufferType, Change, Device, Draw, Launch, Launched, MappedFile, Member, MemberOperand,
-    MemorySpace, Operand, Prepared, Span, Workers, pool, prepared_as,
+    MemorySpace, Operand, Prepared, PreparedRounds, Span, Workers, pool, prepared_as,
 };
-use ein_kernels::{Chunk, KernelError, Mapped, Memo, Options, Scheduled};
+use ein_kernels::{Chunk, CompiledRounds, KernelError, Mapped, Memo, Options, Scheduled};
+use ein_plan::small_rounds::{Ended, SmallRounds};
 use ein_plan::{DType, Format, Kernel, LoopKernel, Reduction, Update};
 use rayon::{ThreadPool, ThreadPoolBuildError};
 use std::collections::BTreeMap;
@@ -46,6 +47,24 @@ impl CpuKernel {
             kernel: &self.kernel,
             loops: &self.loops,
         }
+    }
+}
+
+#[derive(Debug)]
+struct CpuRounds(CompiledRounds);
+
+impl PreparedRounds for CpuRounds {
+    fn run(
+        &self,
+        given: &[&Buffer],
+        states: &mut [Buffer],
+        collected: &mut [Buffer],
+        span: Span,
+    ) -> (u64, Ended) {
+        let given: Vec<&Array> = given.iter().map(|buffer| host(buffer)).collect();
+        let mut states: Vec<&mut Array> = states.iter_mut().map(host_mut).collect();
+        let mut collected: Vec<&mut Array> = collected.iter_mut().map(host_mut).collect();
+        self.0.run(&given, (&mut states, &mut collected), span)
     }
 }
 
@@ -140,6 +159,11 @@ impl Device for Cpu {
             },
             memo: Memo::default(),
         })
+    }
+
+    fn prepare_rounds(&self, rounds: &SmallRounds) -> Option<Box<dyn PreparedRounds>> {
+        let compiled = CompiledRounds::compile(rounds)?;
+        Some(Box::new(CpuRounds(compiled)))
     }
 
     fn run(&self, launch: &Launch<'_>) -> Launched {

@@ -1,0 +1,186 @@
+//! Loops of small steps, compiled: all rounds are one call.
+//!
+//! A round that faults is not made; whoever runs it makes that round step by step, and so finds what is wrong. Must not know plans, nor who
+//! holds the arrays.
+//!
+//! ```text
+//! state a = 0.5; next a = 3.9 * a * (1 - a), rounds 0..1000   ->   a after 1000 rounds, in some microseconds
+//! ```
+#![allow(unsafe_code)]
+
+use crate::compiled::jit;
+use crate::operations as op;
+use ein_array::{Array, Data};
+use ein_fused::rounds::{Calls, function};
+use ein_plan::Function;
+use ein_plan::small_rounds::{Ended, SmallRounds};
+
+/// The code of all rounds (see [`ein_fused::rounds`]).
+type Address = unsafe extern "C" fn(*const *mut u8, i64, i64) -> i64;
+
+/// A loop whose rounds are compiled.
+#[derive(Clone, Debug)]
+pub struct CompiledRounds {
+    rounds: SmallRounds,
+    code: Address,
+}
+
+impl CompiledRounds {
+    /// Compiles a loop; none if this machine's compiler does not know an operation of it.
+    pub fn compile(rounds: &SmallRounds) -> Option<CompiledRounds> {
+        let calls = Calls {
+            f32s: call_f32 as *const () as usize,
+            f64s: call_f64 as *const () as usize,
+            i32s: call_i32 as *const () as usize,
+            i64s: call_i64 as *const () as usize,
+            powers_f32: power_f32 as *const () as usize,
+            powers_f64: power_f64 as *const () as usize,
+        };
+        let address = jit::function(|config| function(rounds, &calls, config))?;
+        // SAFETY: the code at the address is a function of this signature; code is never freed.
+        let code = unsafe { std::mem::transmute::<*const u8, Address>(address) };
+        Some(CompiledRounds {
+            rounds: rounds.clone(),
+            code,
+        })
+    }
+
+    /// Makes the rounds from `first` on, until there are `most`. `given` are the arrays from outside, `states` those of the states, and
+    /// `collected` those of all values that are collected, in the order of the loop's. Returns how many rounds are made by then, and how they
+    /// ended.
+    ///
+    /// # Panics
+    /// An array is not of the type and the sizes of its place, or as many are not given as the loop has.
+    pub fn run(
+        &self,
+        given: &[&Array],
+        (states, collected): (&mut [&mut Array], &mut [&mut Array]),
+        (first, most): (u64, u64),
+    ) -> (u64, Ended) {
+        let rounds = &self.rounds;
+        let mut memory: Vec<Vec<u64>> = vec![vec![]; rounds.places.len()];
+        let mut addresses: Vec<*mut u8> = vec![std::ptr::null_mut(); rounds.places.len()];
+        let check = |array: &Array, place: usize| {
+            let wanted = &rounds.places[place];
+            let shape = array.shape().iter().map(|n| *n as u64);
+            assert_eq!(array.data().dtype(), wanted.dtype, "the type of a place");
+            assert!(
+                shape.eq(wanted.shape.iter().copied()),
+                "the sizes of a place"
+            );
+        };
+        assert_eq!(given.len(), rounds.given.len(), "arrays from outside");
+        for (array, (_, place)) in given.iter().zip(&rounds.given) {
+            check(array, *place);
+            // The code does not write where it is given something.
+            addresses[*place] = start(array.data()).cast_mut();
+        }
+        assert_eq!(states.len(), rounds.states.len(), "states");
+        for (array, state) in states.iter_mut().zip(&rounds.states) {
+            check(array, state.place);
+            addresses[state.place] = start_mut(array.data_mut());
+        }
+        assert_eq!(collected.len(), rounds.collected.len(), "collected");
+        for (array, (_, place)) in collected.iter_mut().zip(&rounds.collected) {
+            check(array, *place);
+            addresses[*place] = start_mut(array.data_mut());
+        }
+        // What rounds make in between, and arrays without elements, of which nothing is read: an address must be there all the same.
+        for (place, address) in addresses.iter_mut().enumerate() {
+            let bytes =
+                rounds.places[place].elements() as usize * rounds.places[place].dtype.size();
+            if address.is_null() || bytes == 0 {
+                memory[place] = vec![0; bytes.div_ceil(8).max(1)];
+                *address = memory[place].as_mut_ptr().cast();
+            }
+        }
+        let mut ended = Ended::Most as i64;
+        addresses.push((&raw mut ended).cast());
+        let [first, most] = [first, most].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+        let rooms = collected.iter();
+        let most = rooms.fold(most, |most, room| most.min(room.shape()[0] as i64));
+        // SAFETY: every place has an address of memory with its elements, of its type: arrays that were checked, which nobody else uses
+        // meanwhile where they are written, or memory of this call; positions are checked by the code, and rounds end before what is
+        // collected is full.
+        let made = unsafe { (self.code)(addresses.as_ptr(), first, most) };
+        drop(memory);
+        let all = [Ended::Most, Ended::Until, Ended::Fault];
+        let ended = all.into_iter().find(|one| *one as i64 == ended);
+        (
+            made.unsigned_abs(),
+            ended.expect("the code says how it ended"),
+        )
+    }
+}
+
+/// Where elements begin.
+fn start(data: &Data) -> *const u8 {
+    match data {
+        Data::F32(v) => v.as_ptr().cast(),
+        Data::F64(v) => v.as_ptr().cast(),
+        Data::I32(v) => v.as_ptr().cast(),
+        Data::I64(v) => v.as_ptr().cast(),
+        Data::Bool(v) => v.as_ptr().cast(),
+        other => unreachable!("{} has no place in a compiled loop", other.dtype()),
+    }
+}
+
+fn start_mut(data: &mut Data) -> *mut u8 {
+    match data {
+        Data::F32(v) => v.as_mut_ptr().cast(),
+        Data::F64(v) => v.as_mut_ptr().cast(),
+        Data::I32(v) => v.as_mut_ptr().cast(),
+        Data::I64(v) => v.as_mut_ptr().cast(),
+        Data::Bool(v) => v.as_mut_ptr().cast(),
+        other => unreachable!("{} has no place in a compiled loop", other.dtype()),
+    }
+}
+
+/// A function by its number.
+fn numbered(number: i64) -> Function {
+    Function::ALL[number as usize]
+}
+
+macro_rules! call {
+    ($name:ident, $t:ty, $unary:path, $binary:path) => {
+        /// A function of the strip machine, of one lane.
+        extern "C" fn $name(number: i64, a: $t, b: $t) -> $t {
+            let function = numbered(number);
+            let mut to = [<$t>::default()];
+            match function.arity() {
+                1 => $unary(function, &mut to, &[a]),
+                _ => $binary(function, &mut to, &[a], &[b]),
+            }
+            to[0]
+        }
+    };
+}
+
+call!(call_f32, f32, op::unary_f32, op::binary_f32);
+call!(call_f64, f64, op::unary_f64, op::binary_f64);
+call!(call_i32, i32, op::unary_i32, op::binary_i32);
+call!(call_i64, i64, op::unary_i64, op::binary_i64);
+
+/// A power with an exponent that is known, as the strip machine takes it.
+extern "C" fn power_f32(_: i64, a: f32, exponent: f32) -> f32 {
+    let mut to = [0.0];
+    match op::exponent(exponent.into()) {
+        (Some(n), _) => op::whole_power_f32(&mut to, &[a], n.into()),
+        (None, Some(n)) => op::half_power_f32(&mut to, &[a], n),
+        (None, None) => op::binary_f32(Function::Pow, &mut to, &[a], &[exponent]),
+    }
+    to[0]
+}
+
+/// The same in double precision.
+extern "C" fn power_f64(_: i64, a: f64, exponent: f64) -> f64 {
+    let mut to = [0.0];
+    match op::exponent(exponent) {
+        (Some(n), _) if op::WHOLE_F64.contains(&n) => {
+            op::whole_power_f64(&mut to, &[a], n.into());
+        }
+        (None, Some(n)) => op::half_power_f64(&mut to, &[a], n),
+        _ => op::binary_f64(Function::Pow, &mut to, &[a], &[exponent]),
+    }
+    to[0]
+}

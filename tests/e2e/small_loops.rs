@@ -1,0 +1,313 @@
+//! Loops whose rounds are compiled whole, against arrays, plain loops and rounds that are made step by step.
+
+use einc_tests::everywhere::SITES;
+use einc_tests::{Tensor, einc};
+use std::path::Path;
+
+/// Runs a program with these options.
+fn run(folder: &Path, text: &str, options: &[&str]) -> einc_tests::Finished {
+    let program = folder.join("p.ein");
+    std::fs::write(&program, text).unwrap();
+    let mut arguments = vec!["run", program.to_str().unwrap()];
+    arguments.extend(options);
+    einc(&arguments)
+}
+
+/// What the plan on one site says of the rounds of a program's loop.
+fn rounds(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein");
+    std::fs::write(&program, text).unwrap();
+    let plan = einc(&["plan", "--kernels", program.to_str().unwrap()]).success();
+    let mut lines = plan.stdout.lines();
+    let line = lines.find(|line| line.contains("// rounds are"));
+    line.unwrap_or_else(|| panic!("{plan}")).trim().to_owned()
+}
+
+/// An output of a program.
+fn output(text: &str, name: &str, options: &[&str]) -> Tensor {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out.npy");
+    let save = format!("{name}={}", file.to_str().unwrap());
+    let options = [options, &["--save", &save]].concat();
+    run(folder.path(), text, &options).success();
+    Tensor::read(&file)
+}
+
+const REAL: [&str; 40] = [
+    "x[#] + w[#]",
+    "x[#] - w[#]",
+    "x[#] * w[#]",
+    "x[#] / w[#]",
+    "div(x[#], w[#])",
+    "x[#] % w[#]",
+    "w[#]^x[#]",
+    "w[#]^2.3",
+    "x[#]^3",
+    "w[#]^(-2)",
+    "w[#]^0.5",
+    "w[#]^(-1.5)",
+    "min(x[#], w[#])",
+    "max(x[#], w[#])",
+    "-x[#]",
+    "exp(x[#])",
+    "log(x[#])",
+    "log1p(x[#])",
+    "expm1(x[#])",
+    "sqrt(x[#])",
+    "rsqrt(w[#])",
+    "tanh(x[#])",
+    "sigmoid(x[#])",
+    "relu(x[#])",
+    "gelu(x[#])",
+    "erf(x[#])",
+    "sin(9 * x[#])",
+    "cos(9 * x[#])",
+    "atan2(x[#], w[#])",
+    "asinh(x[#])",
+    "cbrt(x[#])",
+    "hypot(x[#], w[#])",
+    "lgamma(w[#])",
+    "abs(x[#])",
+    "sign(x[#])",
+    "floor(3 * x[#])",
+    "round(3 * x[#])",
+    "where(x[#] > 0, x[#], w[#])",
+    "where(x[#] <= w[#] and not (x[#] == w[#]), 1 / x[#], w[#])",
+    "nextafter(x[#], w[#])",
+];
+
+const WHOLE: [&str; 22] = [
+    "m[#] + k[#]",
+    "m[#] - k[#]",
+    "m[#] * k[#]",
+    "div(m[#], k[#])",
+    "m[#] % k[#]",
+    "min(m[#], k[#])",
+    "max(m[#], k[#])",
+    "-m[#]",
+    "abs(m[#])",
+    "sign(m[#])",
+    "m[#] & k[#]",
+    "m[#] | k[#]",
+    "m[#] xor k[#]",
+    "m[#] << abs(k[#])",
+    "m[#] >> abs(k[#])",
+    "popcount(m[#])",
+    "k[#]^2",
+    "i32(100 * x[#])",
+    "i64(1e30 * x[#])",
+    "i64(x[#] > w[#])",
+    "i64(f32(m[#]))",
+    "i64(where(m[#] % 3 == 0, m[#], k[#]))",
+];
+
+/// Every function gives the same bits element by element in compiled rounds, and over whole arrays.
+#[test]
+fn functions_in_rounds_are_those_of_arrays() {
+    for (real, whole) in [("f64", "i64"), ("f32", "i32")] {
+        let mut text = format!(
+            "dim N = 61
+             input x: {real}[N] = uniform(-1.5, 1.5)
+             input w: {real}[N] = uniform(0.1, 2)
+             input m: {whole}[N] = uniform(-1000, 1000)
+             input k0: {whole}[N] = uniform(1, 12)
+             k[n] = where(n % 2 == 0, k0[n], -k0[n])\n"
+        );
+        let mut inside = String::new();
+        let mut same = vec![];
+        for (number, expression) in REAL.iter().chain(&WHOLE).enumerate() {
+            let at = |index: &str| expression.replace('#', index);
+            text += &format!("a{number}[n] = {}\n", at("n"));
+            let kind = match expression {
+                e if e.starts_with("i32(") => "i32",
+                e if e.starts_with("i64(") => "i64",
+                e if WHOLE.contains(e) => whole,
+                _ => real,
+            };
+            inside += &format!("b{number}[t]: {kind}[N] = {}\n", at("t"));
+            same.push(format!(
+                "d{number} = sum[n] i64(not (a{number}[n] == b{number}[n] or (isnan(f64(a{number}[n])) and isnan(f64(b{number}[n])))))\noutput d{number}\n"
+            ));
+        }
+        text += &format!(
+            "repeat t < N {{\nstate c = 0\nnext c = c + 1\n{inside}}}\n{}",
+            same.concat()
+        );
+        assert!(
+            rounds(&text).contains("compiled whole"),
+            "{}",
+            rounds(&text)
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let found = run(folder.path(), &text, &[]).success();
+        for (number, expression) in REAL.iter().chain(&WHOLE).enumerate() {
+            let none = format!("d{number} = 0\n");
+            assert!(
+                found.stdout.contains(&none),
+                "{real}: {expression}: {found}"
+            );
+        }
+    }
+}
+
+/// A table that is filled cell by cell: elements of a state change where they lie.
+#[test]
+fn cells_of_a_table_are_those_of_plain_loops() {
+    let text = "dim N = 23
+        input x: f64[N]
+        input y: f64[N]
+        repeat p < N * N {
+          state D[i<N, j<N] = 0.0
+          i0 = div(p, N)
+          j0 = p % N
+          up   = where(i0 > 0, (D[i0-1, j0] else inf), inf)
+          left = where(j0 > 0, (D[i0, j0-1] else inf), inf)
+          diagonal = where(i0 > 0 and j0 > 0, (D[i0-1, j0-1] else inf), inf)
+          best = where(p == 0, 0.0, min(up, min(left, diagonal)))
+          next D[i,j] = where(i == i0 and j == j0, abs(x[i0] - y[j0]) + best, D[i,j])
+        }
+        output D";
+    assert_eq!(
+        rounds(text),
+        "// rounds are compiled whole; steps: 7, points of a round: 7"
+    );
+    let n = 23;
+    let folder = tempfile::tempdir().unwrap();
+    let (x, y) = (Tensor::noise(&[n], 1), Tensor::noise(&[n], 2));
+    let [one, two] = ["x", "y"].map(|name| folder.path().join(format!("{name}.npy")));
+    x.write_f64(&one);
+    y.write_f64(&two);
+    let mut wanted = vec![0.0; n * n];
+    for i in 0..n {
+        for j in 0..n {
+            let near = |di: usize, dj: usize| match (i.checked_sub(di), j.checked_sub(dj)) {
+                (Some(i), Some(j)) => wanted[i * n + j],
+                _ => f64::INFINITY,
+            };
+            let best = match i + j {
+                0 => 0.0,
+                _ => near(1, 0).min(near(0, 1)).min(near(1, 1)),
+            };
+            wanted[i * n + j] = (x.at(&[i]) - y.at(&[j])).abs() + best;
+        }
+    }
+    let wanted = Tensor::from_fn(&[n, n], |at| wanted[at]);
+    let inputs =
+        [("x", &one), ("y", &two)].map(|(name, file)| format!("{name}={}", file.display()));
+    for sites in SITES {
+        let options = [
+            "--sites", sites, "--input", &inputs[0], "--input", &inputs[1],
+        ];
+        output(text, "D", &options).assert_close(&wanted, 1e-12, sites);
+    }
+}
+
+/// Reductions, guards, values of all rounds, states that take each other's place, an end by a condition: as rounds step by step.
+#[test]
+fn rounds_are_those_that_are_made_step_by_step() {
+    let text = "dim R = 400
+        input s: f64[9] = uniform(0, 1)
+        input q: f32[9] = uniform(0, 1)
+        repeat t < R until biggest < 1e-9 {
+          state x[i] = s[i]
+          state y[i] = q[i]
+          state k = 7
+          state flag = false
+          state a = 0.0
+          state b = 1.0
+          at = argmax[i] x[i]
+          low = argmin[i] y[i]
+          biggest = max[i] x[i]
+          least = min[i] where(i > 2, y[i], 2)
+          average = mean[i] y[i]
+          product = prod[i] (1 + 0.01 * x[i])
+          some = any[i] (x[i] > 0.9)
+          every = all[i] (y[i] < 0.9)
+          above[i] = sum[j < 9] where(j <= i, x[j], 0)
+          next x[i] = where(i == at, 0.5 * x[i], x[i] * 0.99) + 1e-13 * (x[i-1] else 0)
+          next y[i] = where(i == low, y[i] + 0.1, 0.9 * y[i]) * f32(product)
+          next k = (k * 31 + at * low) % 1009
+          next flag = (some and every) or not flag
+          next a = a + 0.1 * b
+          next b = b - 0.1 * (next a)
+          trace[t]: f64[R] = biggest + f64(average) + f64(least)
+          last[t, i]: f64[R, 9] = above[i]
+        }
+        flags = i64(flag)
+        output x; output y; output k; output flags; output a; output b; output trace; output last; output t";
+    let said = rounds(text);
+    assert!(said.contains("compiled whole"), "{said}");
+    for name in ["x", "y", "k", "flags", "a", "b", "trace", "last", "t"] {
+        let wanted = output(text, name, &["--deterministic"]);
+        for sites in SITES {
+            let found = output(text, name, &["--sites", sites]);
+            found.assert_close(&wanted, 1e-5, &format!("{name} on {sites} sites"));
+        }
+    }
+}
+
+/// A round with a mistake is told as it is without compiled rounds, and in the same round.
+#[test]
+fn mistakes_are_told_alike() {
+    let cases = [
+        (
+            "next s = s + div(a[t % 10], 100 - t)",
+            "divided by zero; in the round t = 100",
+        ),
+        ("next s = s + a[s]", "position 16 is outside `a`"),
+        ("next s = s + 2^(50 - t)", "in the round t = 51"),
+        ("next s = s + (argmax[i] where(i > 40 - t, b[i], b[i]))", ""),
+    ];
+    for (statement, message) in cases {
+        let text = format!(
+            "input a: i64[10] = iota\ninput b: f32[5] = iota\nrepeat t < 200 {{\n  state s = 1\n  {statement}\n}}\noutput s\n"
+        );
+        let said = rounds(&text);
+        assert!(said.contains("compiled whole"), "{statement}: {said}");
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = run(folder.path(), &text, &["--deterministic"]);
+        for sites in SITES {
+            let found = run(folder.path(), &text, &["--sites", sites]);
+            let said = |of: &einc_tests::Finished| (of.stdout.clone(), of.stderr.clone());
+            assert_eq!(said(&found), said(&wanted), "{statement} on {sites} sites");
+            assert!(found.stderr.contains(message), "{found}");
+        }
+    }
+}
+
+/// What is watched, or too large, is made step by step, and the plan says why.
+#[test]
+fn plans_say_why_rounds_are_made_step_by_step() {
+    let cases = [
+        (
+            "state s = 1.0\nnext s = norm[i] (s + b[i])",
+            100,
+            "`t.s.next` is a norm",
+        ),
+        ("state s = 1.0\nnext s = 0.5 * s", 20, "it makes 20 rounds"),
+        (
+            "state s[i<3000] = 1.0\nnext s[i] = 0.5 * s[i]",
+            100,
+            "a round has 6000 points",
+        ),
+        (
+            "state s[i<3] = 1.0\nu[i<3]: f32[3] = uniform(0, 1)\nnext s[i] = s[i] + u[i]",
+            100,
+            "is drawn in every round",
+        ),
+        (
+            "state x = 1.0\nstate y = 2.0\nnext x = y\nnext y = x",
+            100,
+            "",
+        ),
+    ];
+    for (body, rounds_made, why) in cases {
+        let text = format!(
+            "input b: f32[5] = iota\nrepeat t < {rounds_made} {{\n{body}\n}}\noutput {}\n",
+            if body.contains("state s") { "s" } else { "x" }
+        );
+        let said = rounds(&text);
+        assert!(said.contains(why), "{body}: {said}");
+    }
+}
