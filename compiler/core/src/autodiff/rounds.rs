@@ -1,7 +1,7 @@
 //! Back through the rounds of a block: a block of its own, whose rounds go through those that were made, the last first.
 //!
 //! Every state that leads on has an adjoint that is a state there; what a tensor around the block gets is summed up in
-//! another, or collected where a round reads a slice of it. What a round backwards reads of the round forwards was collected. Must not know derivatives.
+//! another, or collected where a round reads a slice of it alone. What a round backwards reads of the round forwards was collected. Must not know derivatives.
 //!
 //! ```text
 //! repeat t < 9 { x = state 0 of t; y = w * x }, carry x.0 -> y
@@ -13,10 +13,11 @@ mod tensors;
 use super::gradient_paths::{GradientPaths, Level};
 use super::{Gradients, Through};
 use crate::einsum::{
-    Block, BlockId, Bound, Collected, Definition, LoopValue, Program, TensorId, canonical,
+    Block, BlockId, Bound, Collected, Definition, LoopValue, Program, Role, TensorId, canonical,
 };
-use ein_plan::{Kernel, Node, NodeId, Operand};
+use ein_plan::{Function, IndexId, Kernel, Node, NodeId, Operand, Scalar};
 use einc_diag::Diagnostic;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// A block and the one that goes back through it.
@@ -110,6 +111,15 @@ impl Gradients {
                 continue;
             };
             let part = self.as_tensor(program, input, Some(part));
+            if !seeds.contains_key(&input)
+                && let Some((value, dim)) = self.at_round(program, &pair, part)
+            {
+                let collected = &mut program.blocks[pair.back.0 as usize].collected;
+                by_round.push((input, dim, collected.len() as u32));
+                let dim = dim as u32;
+                collected.push(Collected { value, dim });
+                continue;
+            }
             let zero = self.as_tensor(program, input, None);
             through.insert(input, program.blocks[pair.back.0 as usize].states.len());
             let before = self.back_state(program, &pair, input, zero);
@@ -271,6 +281,40 @@ impl Gradients {
         ways.users(input).filter(inside).map(slice).collect()
     }
 
+    /// What a tensor of a round is at the number of the round, if it is 0 everywhere else, and the dimension that counts the rounds.
+    fn at_round(
+        &mut self,
+        program: &mut Program,
+        pair: &Pair,
+        tensor: TensorId,
+    ) -> Option<(TensorId, usize)> {
+        let mut slice = program.tensor(tensor).clone();
+        let Definition::Statement { kernel, operands } = &slice.definition else {
+            return None;
+        };
+        let (value, dim) = part_at_round(program, pair.forth, kernel, operands)?;
+        let mut kernel = kernel.clone();
+        kernel.root = value;
+        kernel.indices.remove(dim);
+        kernel.output_rank -= 1;
+        let kernel = kernel.rewritten(|graph, _, node, dtype| match node {
+            Node::Index(IndexId(number)) => match number.cmp(&(dim as u32)) {
+                Ordering::Less => graph.add(node, dtype),
+                Ordering::Greater => graph.add(Node::Index(IndexId(number - 1)), dtype),
+                // Nothing that is kept depends on it.
+                Ordering::Equal => graph.add(Node::Constant(Scalar::Int(0)), dtype),
+            },
+            node => graph.add(node, dtype),
+        });
+        let (kernel, operands) = canonical::statement(kernel, operands);
+        slice.shape.remove(dim);
+        slice.name = self.statements.name(program, &format!("{}.at", slice.name));
+        slice.role = Role::Hidden;
+        slice.definition = Definition::Statement { kernel, operands };
+        program.tensors.push(slice);
+        Some((TensorId(program.tensors.len() as u32 - 1), dim))
+    }
+
     /// Puts what was made for the way back into its block: what it reads of the rounds forwards becomes a slice of what they
     /// collect.
     fn move_back(&mut self, program: &mut Program, ways: &GradientPaths, pair: &Pair) {
@@ -370,6 +414,39 @@ impl Gradients {
             LoopValue::Collected(pair.forth, number as u32),
         )
     }
+}
+
+/// The part of a kernel that is 0 but where a dimension is at the number of the round, `where(i == counter, v, 0)`: the node of `v`, which does
+/// not depend on that dimension, and the dimension.
+fn part_at_round(
+    program: &Program,
+    block: BlockId,
+    kernel: &Kernel,
+    operands: &[TensorId],
+) -> Option<(NodeId, usize)> {
+    let graph = &kernel.graph;
+    let Node::Apply(Function::Select, arguments) = graph.node(kernel.root) else {
+        return None;
+    };
+    let (value, other) = (arguments[1], graph.node(arguments[2]));
+    let is_zero = matches!(other, Node::Constant(zero) if zero.as_f64() == 0.0);
+    let Node::Apply(Function::Eq, sides) = graph.node(arguments[0]) else {
+        return None;
+    };
+    let index = sides.iter().find_map(|side| graph.as_index(*side))?;
+    let counter = Definition::Loop(LoopValue::Counter(block));
+    let counts = |side: &NodeId| match graph.node(*side) {
+        Node::Read { operand, .. } => {
+            program.tensor(operands[*operand as usize]).definition == counter
+        }
+        _ => false,
+    };
+    let plain = kernel.reduction.is_none()
+        && kernel.guard.is_none()
+        && kernel.output_rank as usize == kernel.indices.len();
+    let depends = graph.dependencies()[value.0 as usize] & (1 << index.0.min(127)) != 0;
+    let is_part = plain && is_zero && !depends && sides.iter().any(counts);
+    is_part.then_some((value, index.0 as usize))
 }
 
 /// Returns whether a statement gives a tensor at the number of the round, and nothing else; the dimension that counts the rounds.

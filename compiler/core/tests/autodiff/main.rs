@@ -12,6 +12,7 @@ mod functions;
 mod points;
 mod programs;
 mod random;
+mod rounds;
 mod rules;
 mod step;
 
