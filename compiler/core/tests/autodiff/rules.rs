@@ -183,7 +183,7 @@ fn the_reference_is_true() {
         );
         count += 1;
     }
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
 }
 
 #[test]
