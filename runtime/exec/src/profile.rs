@@ -95,7 +95,7 @@ impl Recorder {
         (self.note != Note::Nothing).then(Instant::now)
     }
 
-    /// Whether it notes anything.
+    /// Returns whether it notes anything.
     pub fn notes(&self) -> bool {
         self.note != Note::Nothing
     }

@@ -80,7 +80,7 @@ pub(crate) struct WholeRounds {
     pub rounds: SmallRounds,
     /// By value that it collects: its number in the plan.
     pub collected: Vec<u32>,
-    /// What the device has made of it.
+    /// The loop as the device runs it.
     pub prepared: Box<dyn PreparedRounds>,
 }
 

@@ -59,7 +59,7 @@ impl Store {
         self.relations.get(&relation.into())
     }
 
-    /// Whether a name has tuples here.
+    /// Returns whether there are tuples under a name.
     pub fn has(&self, name: Name) -> bool {
         self.relations
             .get(&name)

@@ -1,4 +1,4 @@
-//! What is compiled when a program runs: groups of element-wise operations over strips of lanes, each into one loop, and loops of small
+//! Code that is compiled when a program runs: groups of element-wise operations over strips of lanes, each into one loop, and loops of small
 //! steps ([`rounds`]).
 //!
 //! A group has inputs (lanes of one floating-point type, or truth values), steps and outputs (some of the steps). It

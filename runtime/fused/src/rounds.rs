@@ -39,7 +39,7 @@ pub struct Calls {
     pub i64s: usize,
     /// A power with an exponent that is known, `extern "C" fn(i64, f32, f32) -> f32`.
     pub powers_f32: usize,
-    /// The same of `f64`.
+    /// Such a power, `extern "C" fn(i64, f64, f64) -> f64`.
     pub powers_f64: usize,
 }
 

@@ -172,7 +172,7 @@ extern "C" fn power_f32(_: i64, a: f32, exponent: f32) -> f32 {
     to[0]
 }
 
-/// The same in double precision.
+/// Such a power in double precision.
 extern "C" fn power_f64(_: i64, a: f64, exponent: f64) -> f64 {
     let mut to = [0.0];
     match op::exponent(exponent) {

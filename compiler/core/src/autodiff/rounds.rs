@@ -281,7 +281,7 @@ impl Gradients {
         ways.users(input).filter(inside).map(slice).collect()
     }
 
-    /// What a tensor of a round is at the number of the round, if it is 0 everywhere else, and the dimension that counts the rounds.
+    /// Returns a tensor of a round at the number of the round, if it is 0 everywhere else, and the dimension that counts the rounds.
     fn at_round(
         &mut self,
         program: &mut Program,

@@ -10,7 +10,6 @@
 use super::describe;
 use super::emit::{self, Statement};
 use super::extract::{Choice, Search, Solution};
-use super::price;
 use super::steps::Steps;
 use super::{Alternative, RuleUse};
 use crate::einsum::{Definition, Output, Program, Tensor, TensorId, canonical};
@@ -99,13 +98,8 @@ impl Search<'_> {
             files: program.files.clone(),
             blocks: vec![],
         };
-        let price = price::program(&result);
-        Some(Alternative {
-            work: price.score(),
-            flops: price.flops,
-            rules: self.uses(choice, solution, &result, &owner),
-            program: result,
-        })
+        let rules = self.uses(choice, solution, &result, &owner);
+        Some(Alternative::new(result, rules))
     }
 
     /// The rules that led to a solution.

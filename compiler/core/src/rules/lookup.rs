@@ -10,7 +10,7 @@
 //! z = [n: 64] x[tok[n]] + 1.0   =>   x.rows = [n: 64 | d0: 900] max x[d0] if d0 == within(tok[n], 900);  z = [n: 64] x.rows[n] + 1.0
 //! ```
 
-use super::{Alternative, RuleInfo, RuleUse, price};
+use super::{Alternative, RuleInfo, RuleUse};
 use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
@@ -59,13 +59,7 @@ pub fn expand(
         return None;
     }
     let result = rewriting.finish().arranged()?.canonical();
-    let price = price::program(&result);
-    Some(Alternative {
-        work: price.score(),
-        flops: price.flops,
-        program: result,
-        rules,
-    })
+    Some(Alternative::new(result, rules))
 }
 
 /// The tensors that statements read at positions that data say, where that could take place at the owners.

@@ -15,7 +15,7 @@ mod solve;
 #[cfg(test)]
 mod tests;
 
-use super::{Alternative, RuleInfo, RuleUse, price};
+use super::{Alternative, RuleInfo, RuleUse};
 use crate::einsum::parse::parse;
 use crate::einsum::{Definition, Program, Tensor, TensorId};
 use ein_plan::print::Name;
@@ -122,13 +122,7 @@ pub fn expand(program: &Program, disabled: &[String]) -> Option<Alternative> {
         result.outputs.push(output);
     }
     let result = result.canonical();
-    let price = price::program(&result);
-    Some(Alternative {
-        work: price.score(),
-        flops: price.flops,
-        program: result,
-        rules,
-    })
+    Some(Alternative::new(result, rules))
 }
 
 /// Appends the tensors of a part behind its first, which are `known`; the last one takes the place of `tensor`.

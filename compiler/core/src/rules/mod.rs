@@ -132,6 +132,19 @@ pub struct Alternative {
     pub flops: f64,
 }
 
+impl Alternative {
+    /// A program with its price, and the rules that lead to it.
+    fn new(program: einsum::Program, rules: Vec<RuleUse>) -> Alternative {
+        let price = price::program(&program);
+        Alternative {
+            work: price.score(),
+            flops: price.flops,
+            program,
+            rules,
+        }
+    }
+}
+
 /// Why no more rules were used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {

@@ -9,7 +9,7 @@
 //! z = [i: 900] x[rem(i + 1, 900)]   =>   z = [i: 900] where(i + 1 < 900, x[i + 1] else 0.0, x[i + 1 - 900] else 0.0)
 //! ```
 
-use super::{Alternative, RuleInfo, RuleUse, price};
+use super::{Alternative, RuleInfo, RuleUse};
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Scalar};
 
@@ -73,13 +73,7 @@ pub fn expand(
         return None;
     }
     let result = rewriting.finish().arranged()?.canonical();
-    let price = price::program(&result);
-    Some(Alternative {
-        work: price.score(),
-        flops: price.flops,
-        program: result,
-        rules,
-    })
+    Some(Alternative::new(result, rules))
 }
 
 /// The tensors that statements read around an end.

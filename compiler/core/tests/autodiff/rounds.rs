@@ -1,4 +1,4 @@
-//! What the way back through rounds costs.
+//! The cost of the way back through rounds.
 
 use crate::program;
 use einc_core::einsum::{Definition, Program};

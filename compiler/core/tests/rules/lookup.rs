@@ -6,12 +6,12 @@
 //! z = x[tok[n]]   and   z = max[d] x[d] if d == within(tok[n], 6):   the same values, and the same stop outside
 //! ```
 
+use crate::support::compiled;
 use ein_plan::{DType, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::parse::parse;
 use einc_core::einsum::verify::verify;
 use einc_core::einsum::{Program, Tensor};
-use einc_core::pipeline::{Compiled, Options, compile};
 use einc_core::rules::lookup::expand;
 
 const OPERANDS: &str = "input x: f32[6, 4] = unbound\ninput c: f32[9] = unbound\n\
@@ -85,12 +85,6 @@ fn what_may_not_take_place_stays() {
     ] {
         assert_eq!(expanded(statements).1, None, "{statements}");
     }
-}
-
-/// The plan of a program on that many sites, and what it transfers.
-fn compiled(program: &str, sites: u32) -> Compiled {
-    let program = parse(program).unwrap();
-    compile(&program, &Options::new(sites), &|| false).unwrap()
 }
 
 #[test]

@@ -3,12 +3,19 @@
 use ein_plan::{DType, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Program, Tensor, parse::parse, verify::verify};
+use einc_core::pipeline::{Compiled, Options, compile};
 use einc_core::rules::{self, Logic, LogicOptions};
 
 pub fn program(text: &str) -> Program {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(verify(&program), Ok(()), "{text}");
     program
+}
+
+/// The plan of a program on that many sites, and what it transfers.
+pub fn compiled(program: &str, sites: u32) -> Compiled {
+    let program = parse(program).unwrap();
+    compile(&program, &Options::new(sites), &|| false).unwrap()
 }
 
 /// Rewrites with some rules disabled.

@@ -6,12 +6,13 @@
 //! z = x[rem(i + 1, 6)]   and   z = where(i + 1 < 6, x[i + 1] else 0, x[i + 1 - 6] else 0):   the same values
 //! ```
 
+use crate::support::compiled;
 use ein_plan::Scalar;
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::parse::parse;
 use einc_core::einsum::verify::verify;
 use einc_core::einsum::{Program, Tensor};
-use einc_core::pipeline::{Compiled, Options, compile};
+use einc_core::pipeline::{Options, compile};
 use einc_core::rules::wrapped::expand;
 
 const OPERANDS: &str = "input x: f32[6] = unbound\ninput u: f32[6, 5] = unbound\n\
@@ -87,11 +88,6 @@ fn other_reads_stay() {
     ] {
         assert_eq!(expanded(statements).1, None, "{statements}");
     }
-}
-
-fn compiled(program: &str, sites: u32) -> Compiled {
-    let program = parse(program).unwrap();
-    compile(&program, &Options::new(sites), &|| false).unwrap()
 }
 
 /// Of a periodic stencil only the edges of neighbours travel, the first and the last site's among them.

@@ -10,7 +10,7 @@ use super::Code;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, types};
 
-/// What a turn does, given the values of the indices and what is carried: what is carried on.
+/// A turn: takes the values of the indices and what is carried, and returns what is carried on.
 pub(super) type Turn<'t, 'f, 'r> =
     dyn FnMut(&mut Code<'f, 'r>, &[Value], Vec<Value>) -> Vec<Value> + 't;
 

@@ -1,4 +1,4 @@
-//! What a kernel computes at one point, and the elements that it reads.
+//! The value of a kernel at one point, and the elements that it reads.
 //!
 //! A value comes with its poison: a truth value that says whether computing it is a mistake, such as a read outside. A select hands on the
 //! poison of the branch that it takes alone. Must not know loops.
@@ -208,7 +208,7 @@ impl Code<'_, '_> {
     }
 }
 
-/// Whether a position is inside of a dimension at all points.
+/// Returns whether a position is inside of a dimension at all points.
 fn is_inside(kernel: &Kernel, position: NodeId, extent: u64) -> bool {
     let Some(form) = kernel.graph.as_affine(position) else {
         return false;

@@ -111,7 +111,7 @@ impl Code<'_, '_> {
         self.builder.block_params(on).to_vec()
     }
 
-    /// What is carried before the first point.
+    /// Returns what is carried before the first point.
     fn first(&mut self, reduction: Reduction, dtype: DType) -> Vec<Value> {
         let wide = match dtype {
             DType::F32 => DType::F64,
@@ -197,7 +197,7 @@ impl Code<'_, '_> {
         self.apply(function, &[old, new], dtype, None).0
     }
 
-    /// Whether a value takes the place of the best one: it is the first, better, or the first that is not a number.
+    /// Returns whether a value takes the place of the best one: it is the first, better, or the first that is not a number.
     fn better(
         &mut self,
         reduction: Reduction,

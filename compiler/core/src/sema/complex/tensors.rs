@@ -23,7 +23,7 @@ use std::collections::HashMap;
 /// The ends of the names of the parts.
 const ENDS: [&str; 2] = ["re", "im"];
 
-/// What is known of complex tensors behind their parts.
+/// The complex tensors behind their parts.
 #[derive(Default)]
 pub(crate) struct ComplexTensors {
     /// The real tensors of pairs that complex ones are read from.

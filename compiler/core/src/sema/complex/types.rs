@@ -1,4 +1,4 @@
-//! What may meet a complex number, and which functions and reductions there are of one.
+//! The types that may meet a complex number, and the functions and reductions of one.
 //!
 //! A real number that meets a complex one becomes complex, if it has the type of its parts. Numbers that are made of literals alone,
 //! `2 * complex(0, pi)`, are c64 until they meet a double. Must not know how anything is computed.

@@ -36,7 +36,7 @@ pub(crate) enum Ty {
     Typed(DType),
 }
 
-/// What makes complex numbers of real ones, and takes them apart.
+/// The forms that make complex numbers of real ones, and take them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ComplexForm {
     /// The complex number of a real and an imaginary part.
@@ -70,7 +70,7 @@ pub(crate) enum Form {
     },
     /// A function of the table.
     Apply(Function, Vec<ExprId>),
-    /// What only complex numbers have.
+    /// A function that only complex numbers have.
     Complex(ComplexForm, Vec<ExprId>),
     /// A conversion to the node's type.
     Convert(ExprId),
