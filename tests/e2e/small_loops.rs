@@ -13,7 +13,7 @@ fn run(folder: &Path, text: &str, options: &[&str]) -> einc_tests::Finished {
     einc(&arguments)
 }
 
-/// What the plan on one site says of the rounds of a program's loop.
+/// The line about the rounds of a program's loop in its plan on one site.
 fn rounds(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("p.ein");
@@ -276,7 +276,7 @@ fn mistakes_are_told_alike() {
     }
 }
 
-/// What is watched, or too large, is made step by step, and the plan says why.
+/// Rounds that are few, or too large, are made step by step, and the plan says why.
 #[test]
 fn plans_say_why_rounds_are_made_step_by_step() {
     let cases = [

@@ -71,7 +71,7 @@ impl DType {
         }
     }
 
-    /// Whether this is a complex type.
+    /// Returns whether this is a complex type.
     pub const fn is_complex(self) -> bool {
         self.part().is_some()
     }

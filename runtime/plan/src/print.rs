@@ -542,7 +542,7 @@ impl Plan {
     }
 }
 
-/// What is printed of an output of complex numbers.
+/// The mark of an output of complex numbers.
 pub fn complex(is_complex: bool) -> &'static str {
     match is_complex {
         true => " complex",

@@ -44,7 +44,7 @@ impl RoundPlace {
 /// A step of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundStep {
-    /// What it computes.
+    /// The kernel that it computes.
     pub kernel: Kernel,
     /// The places of its operands.
     pub operands: Vec<usize>,
@@ -83,7 +83,7 @@ pub struct SmallRounds {
     pub given: Vec<(RelationId, usize)>,
     /// The place of the number of the round, if a step reads it.
     pub counter: Option<usize>,
-    /// What a round does, in order.
+    /// The steps of a round, in order.
     pub steps: Vec<RoundStep>,
     /// By state of the loop.
     pub states: Vec<RoundState>,

@@ -10,16 +10,13 @@
 
 use super::report::Rewrite;
 use crate::einsum::{Definition, Program, Tensor, TensorId};
-use crate::rules::{Alternative, RuleUse, lookup, wrapped};
+use crate::rules::{Expand, RuleUse, lookup, wrapped};
 use crate::search::problem::Problem;
 use crate::search::{self, Found, SearchOptions};
 use std::cmp::Ordering;
 
 /// Most tables that are tried one by one where they are no gain together.
 const MOST: usize = 4;
-
-/// The program with the reads of some tables written in another way, where there are such reads and the rule is not among the disabled ones.
-type Expand = fn(&Program, &[String], &dyn Fn(TensorId) -> bool) -> Option<Alternative>;
 
 /// Rules that write the reads of tables in another way.
 pub(super) struct Family {

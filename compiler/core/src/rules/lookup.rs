@@ -52,14 +52,7 @@ pub fn expand(
     for at in 0..program.tensors.len() {
         looking.tensor(program, at, is_wanted);
     }
-    let LookingUp {
-        rewriting, rules, ..
-    } = looking;
-    if rules.is_empty() {
-        return None;
-    }
-    let result = rewriting.finish().arranged()?.canonical();
-    Some(Alternative::new(result, rules))
+    Alternative::rewritten(looking.rewriting, looking.rules)
 }
 
 /// The tensors that statements read at positions that data say, where that could take place at the owners.

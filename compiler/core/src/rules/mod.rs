@@ -37,7 +37,7 @@ pub mod wrapped;
 
 pub(crate) use kernel::{may_fault, neutral, renamed};
 
-use crate::einsum;
+use crate::einsum::{self, Rewriting};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -133,6 +133,15 @@ pub struct Alternative {
 }
 
 impl Alternative {
+    /// The program of a rewriting, if these rules changed anything.
+    fn rewritten(rewriting: Rewriting, rules: Vec<RuleUse>) -> Option<Alternative> {
+        if rules.is_empty() {
+            return None;
+        }
+        let program = rewriting.finish().arranged()?.canonical();
+        Some(Alternative::new(program, rules))
+    }
+
     /// A program with its price, and the rules that lead to it.
     fn new(program: einsum::Program, rules: Vec<RuleUse>) -> Alternative {
         let price = price::program(&program);
@@ -144,6 +153,10 @@ impl Alternative {
         }
     }
 }
+
+/// The program with the reads of some tables written in another way, where there are such reads and the rule is not among the disabled ones.
+pub type Expand =
+    fn(&einsum::Program, &[String], &dyn Fn(einsum::TensorId) -> bool) -> Option<Alternative>;
 
 /// Why no more rules were used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

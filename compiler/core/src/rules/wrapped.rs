@@ -69,11 +69,7 @@ pub fn expand(
             });
         }
     }
-    if rules.is_empty() {
-        return None;
-    }
-    let result = rewriting.finish().arranged()?.canonical();
-    Some(Alternative::new(result, rules))
+    Alternative::rewritten(rewriting, rules)
 }
 
 /// The tensors that statements read around an end.

@@ -6,11 +6,9 @@
 //! z = x[tok[n]]   and   z = max[d] x[d] if d == within(tok[n], 6):   the same values, and the same stop outside
 //! ```
 
-use crate::support::compiled;
+use crate::support::{self, compiled};
 use ein_plan::{DType, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
-use einc_core::einsum::parse::parse;
-use einc_core::einsum::verify::verify;
 use einc_core::einsum::{Program, Tensor};
 use einc_core::rules::lookup::expand;
 
@@ -19,13 +17,7 @@ const OPERANDS: &str = "input x: f32[6, 4] = unbound\ninput c: f32[9] = unbound\
 
 /// A program over the operands with all look-ups at the owner; nothing if there is none.
 fn expanded(statements: &str) -> (Program, Option<Program>) {
-    let program = parse(&format!("{OPERANDS}{statements}")).unwrap().needed();
-    verify(&program).unwrap();
-    let found = expand(&program, &[], &|_| true).map(|found| found.program);
-    if let Some(found) = &found {
-        assert_eq!(verify(found), Ok(()), "{found}");
-    }
-    (program, found)
+    support::expanded(&format!("{OPERANDS}{statements}"), expand)
 }
 
 fn run(program: &Program, largest: i64) -> Result<Vec<Values>, String> {

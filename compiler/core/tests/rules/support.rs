@@ -4,7 +4,7 @@ use ein_plan::{DType, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Program, Tensor, parse::parse, verify::verify};
 use einc_core::pipeline::{Compiled, Options, compile};
-use einc_core::rules::{self, Logic, LogicOptions};
+use einc_core::rules::{self, Expand, Logic, LogicOptions};
 
 pub fn program(text: &str) -> Program {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -16,6 +16,18 @@ pub fn program(text: &str) -> Program {
 pub fn compiled(program: &str, sites: u32) -> Compiled {
     let program = parse(program).unwrap();
     compile(&program, &Options::new(sites), &|| false).unwrap()
+}
+
+/// A program of a text with the reads of all tables in another form; nothing if it has none.
+pub fn expanded(text: &str, expand: Expand) -> (Program, Option<Program>) {
+    let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let program = program.needed();
+    assert_eq!(verify(&program), Ok(()), "{text}");
+    let found = expand(&program, &[], &|_| true).map(|found| found.program);
+    if let Some(found) = &found {
+        assert_eq!(verify(found), Ok(()), "{found}");
+    }
+    (program, found)
 }
 
 /// Rewrites with some rules disabled.

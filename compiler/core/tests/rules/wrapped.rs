@@ -6,11 +6,10 @@
 //! z = x[rem(i + 1, 6)]   and   z = where(i + 1 < 6, x[i + 1] else 0, x[i + 1 - 6] else 0):   the same values
 //! ```
 
-use crate::support::compiled;
+use crate::support::{self, compiled};
 use ein_plan::Scalar;
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::parse::parse;
-use einc_core::einsum::verify::verify;
 use einc_core::einsum::{Program, Tensor};
 use einc_core::pipeline::{Options, compile};
 use einc_core::rules::wrapped::expand;
@@ -20,13 +19,7 @@ const OPERANDS: &str = "input x: f32[6] = unbound\ninput u: f32[6, 5] = unbound\
 
 /// A program over the operands without reads around an end; nothing if it has none.
 fn expanded(statements: &str) -> (Program, Option<Program>) {
-    let program = parse(&format!("{OPERANDS}{statements}")).unwrap().needed();
-    verify(&program).unwrap();
-    let found = expand(&program, &[], &|_| true).map(|found| found.program);
-    if let Some(found) = &found {
-        assert_eq!(verify(found), Ok(()), "{found}");
-    }
-    (program, found)
+    support::expanded(&format!("{OPERANDS}{statements}"), expand)
 }
 
 fn run(program: &Program) -> Vec<Values> {

@@ -268,6 +268,32 @@ fn deep_and_long_texts() {
     }
 }
 
+/// Both parts of a complex product are made of both parts of its factors; the work grows with the number of factors all the same.
+#[test]
+fn long_products_of_complex_numbers_do_not_double_the_work() {
+    let factors = vec!["z[i]"; 100].join(" * ");
+    let squares = |first: &str, line: &dyn Fn(u32) -> String| {
+        let lines = (1..60).map(line).collect::<String>();
+        format!("input z: c128[4] = normal(0, 1)\n{first}\n{lines}")
+    };
+    let cases = [
+        format!("input z: c128[4] = normal(0, 1)\ny = sum[i] {factors}\noutput y\n"),
+        squares("a0[i] = z[i]", &|n| {
+            format!("a{n}[i] = a{}[i] * a{}[i]\n", n - 1, n - 1)
+        }) + "y = sum[i] a59[i]\noutput y\n",
+        // Of a constant that takes the width of what it meets.
+        squares("const a0 = complex(0, 1)", &|n| {
+            format!("const a{n} = a{} * a{}\n", n - 1, n - 1)
+        }) + "y[i] = z[i] * a59\noutput y\n",
+    ];
+    for text in cases {
+        let begin = Instant::now();
+        let analysis = Case::new(&text).check();
+        assert!(analysis.program.is_some(), "{:?}", analysis.diagnostics);
+        assert!(begin.elapsed() < Duration::from_secs(10), "{}", &text[..60]);
+    }
+}
+
 #[test]
 fn a_thousand_lines_are_checked() {
     let mut text = String::from("dim N = 100\ninput x0: f32[N, N]\ninput w: f32[N, N]\n");

@@ -45,10 +45,9 @@ impl Splitter<'_, '_> {
             Function::Exp => self.exponential(first),
             Function::Log => self.logarithm(first),
             Function::Sqrt => return Some(self.root(first)),
-            Function::Sin => self.circular([Function::Sin, Function::Cos], first, false),
-            Function::Cos => self.circular([Function::Cos, Function::Sin], first, true),
-            Function::Sinh => self.hyperbolic([Function::Sinh, Function::Cosh], first),
-            Function::Cosh => self.hyperbolic([Function::Cosh, Function::Sinh], first),
+            Function::Sin | Function::Cos | Function::Sinh | Function::Cosh => {
+                self.of_a_sum(function, first)
+            }
             _ => return None,
         };
         Some(Value { re, im, part })
@@ -204,48 +203,28 @@ impl Splitter<'_, '_> {
         }
     }
 
-    /// sin(a + bi) = sin a cosh b + i cos a sinh b, cos(a + bi) = cos a cosh b − i sin a sinh b.
-    fn circular(
-        &mut self,
-        [own, other]: [Function; 2],
-        x: Value,
-        turned: bool,
-    ) -> (Option<ExprId>, Option<ExprId>) {
-        let [re, im] = self.whole(x);
-        if x.im.is_none() {
-            return (Some(self.call(own, &[re])), None);
-        }
-        let (cosh, sinh) = (
-            self.call(Function::Cosh, &[im]),
-            self.call(Function::Sinh, &[im]),
-        );
-        let (a, b) = (self.call(own, &[re]), self.call(other, &[re]));
-        let imaginary = self.times(Some(b), Some(sinh));
-        let imaginary = match turned {
-            true => self.negative(imaginary),
-            false => imaginary,
-        };
-        (self.times(Some(a), Some(cosh)), imaginary)
-    }
-
+    /// sin(a + bi) = sin a cosh b + i cos a sinh b, cos(a + bi) = cos a cosh b − i sin a sinh b,
     /// sinh(a + bi) = sinh a cos b + i cosh a sin b, cosh(a + bi) = cosh a cos b + i sinh a sin b.
-    fn hyperbolic(
-        &mut self,
-        [own, other]: [Function; 2],
-        x: Value,
-    ) -> (Option<ExprId>, Option<ExprId>) {
+    fn of_a_sum(&mut self, function: Function, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        use Function::{Cos, Cosh, Sin, Sinh};
+        let (other, even, odd) = match function {
+            Sin => (Cos, Cosh, Sinh),
+            Cos => (Sin, Cosh, Sinh),
+            Sinh => (Cosh, Cos, Sin),
+            _ => (Sinh, Cos, Sin),
+        };
         let [re, im] = self.whole(x);
+        let own = self.call(function, &[re]);
         if x.im.is_none() {
-            return (Some(self.call(own, &[re])), None);
+            return (Some(own), None);
         }
-        let (cos, sin) = (
-            self.call(Function::Cos, &[im]),
-            self.call(Function::Sin, &[im]),
-        );
-        let (a, b) = (self.call(own, &[re]), self.call(other, &[re]));
-        (
-            self.times(Some(a), Some(cos)),
-            self.times(Some(b), Some(sin)),
-        )
+        let [other, even, odd] =
+            [(other, re), (even, im), (odd, im)].map(|(function, of)| self.call(function, &[of]));
+        let imaginary = self.times(Some(other), Some(odd));
+        let imaginary = match function {
+            Cos => self.negative(imaginary),
+            _ => imaginary,
+        };
+        (self.times(Some(own), Some(even)), imaginary)
     }
 }

@@ -15,6 +15,7 @@ use crate::sema::{
 };
 use ein_plan::{DType, Function, Reduction};
 use einc_diag::{Diagnostic, Span};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A whole power up to this one is a product.
 const LARGEST_PRODUCT: u32 = 1024;
@@ -55,7 +56,7 @@ impl Checker<'_> {
             Ty::Typed(own) if own == to => Some(id),
             Ty::Typed(own) if own == part => Some(self.arena.add(Form::Convert(id), Ty::Typed(to))),
             Ty::Typed(own) if own.is_complex() && self.is_literal(id) => {
-                Some(self.literal_as(id, to))
+                Some(self.literal_as(id, to, &mut FxHashMap::default()))
             }
             _ => None,
         }
@@ -69,28 +70,45 @@ impl Checker<'_> {
     /// Returns whether a complex value is made of untyped numbers alone.
     fn is_literal(&self, id: ExprId) -> bool {
         let number = |id: &ExprId| matches!(self.arena.ty(*id), Ty::Number { .. });
-        match &*self.arena.form(id) {
-            Form::Complex(ComplexForm::Pair, parts) => parts.iter().all(number),
-            Form::Complex(ComplexForm::Conjugate, of) => self.is_literal(of[0]),
-            Form::Convert(of) => number(of),
-            Form::Apply(function, of) => {
-                *function != Function::Select && of.iter().all(|of| self.is_literal(*of))
+        let mut seen = FxHashSet::default();
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
             }
-            _ => false,
+            match &*self.arena.form(id) {
+                Form::Complex(ComplexForm::Pair, parts) if parts.iter().all(number) => {}
+                Form::Convert(of) if number(of) => {}
+                Form::Complex(ComplexForm::Conjugate, of) => open.extend(of),
+                Form::Apply(function, of) if *function != Function::Select => open.extend(of),
+                _ => return false,
+            }
         }
+        true
     }
 
-    fn literal_as(&mut self, id: ExprId, to: DType) -> ExprId {
+    /// A literal of another complex type; `known` has those of its parts.
+    fn literal_as(
+        &mut self,
+        id: ExprId,
+        to: DType,
+        known: &mut FxHashMap<ExprId, ExprId>,
+    ) -> ExprId {
+        if let Some(done) = known.get(&id) {
+            return *done;
+        }
         let mut form = (*self.arena.form(id)).clone();
         if matches!(
             form,
             Form::Apply(..) | Form::Complex(ComplexForm::Conjugate, _)
         ) {
             for argument in form.arguments_mut() {
-                *argument = self.literal_as(*argument, to);
+                *argument = self.literal_as(*argument, to, known);
             }
         }
-        self.arena.add(form, Ty::Typed(to))
+        let done = self.arena.add(form, Ty::Typed(to));
+        known.insert(id, done);
+        done
     }
 
     /// `c64(x)`: of a number, a real value or another complex one.

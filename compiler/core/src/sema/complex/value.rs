@@ -16,6 +16,7 @@ use crate::sema::{
 use ein_plan::{DType, Function, Reduction, Scalar};
 use einc_diag::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
 
 /// A sum of products is written out up to so many monomials: products of five complex factors.
 const MOST_MONOMIALS: usize = 16;
@@ -32,6 +33,9 @@ pub(crate) struct Value {
 /// Where the parts of a complex tensor are; `None`: they are 0.
 pub(crate) type TensorParts = [Option<TensorRef>; 2];
 
+/// A product, and whether it is taken away.
+type Monomial = (bool, ExprId);
+
 /// Makes the parts of expressions.
 pub(crate) struct Splitter<'c, 'a> {
     pub(crate) checker: &'c mut Checker<'a>,
@@ -40,6 +44,8 @@ pub(crate) struct Splitter<'c, 'a> {
     reals: FxHashMap<ExprId, ExprId>,
     /// Sums and differences that are the parts of products.
     products: FxHashSet<ExprId>,
+    /// The monomials of expressions.
+    monomials: FxHashMap<ExprId, Rc<[Monomial]>>,
     /// For messages about numbers that do not fit.
     pub(crate) span: Span,
 }
@@ -52,11 +58,12 @@ impl<'c, 'a> Splitter<'c, 'a> {
             values: FxHashMap::default(),
             reals: FxHashMap::default(),
             products: FxHashSet::default(),
+            monomials: FxHashMap::default(),
             span: Span::default(),
         }
     }
 
-    /// A real expression without anything complex in it.
+    /// A real expression without anything complex in it; `None` of a complex one.
     pub(crate) fn real(&mut self, id: ExprId) -> Option<ExprId> {
         if !self.checker.arena.holds_complex(id) {
             return Some(id);
@@ -66,6 +73,9 @@ impl<'c, 'a> Splitter<'c, 'a> {
         }
         let form = self.checker.arena.form(id);
         let complex = |of: &ExprId| self.checker.complex_type(*of).is_some();
+        if complex(&id) {
+            return None;
+        }
         let done = match &*form {
             Form::Complex(ComplexForm::Real, of) => {
                 let value = self.value(of[0])?;
@@ -251,13 +261,13 @@ impl<'c, 'a> Splitter<'c, 'a> {
         };
         let monomials = match reduction {
             Reduction::Sum => self.monomials(body),
-            _ => vec![],
+            _ => [].into(),
         };
-        if monomials.len() < 2 || monomials.len() > MOST_MONOMIALS {
+        if monomials.len() < 2 {
             return one(self, body);
         }
         let mut sum: Option<ExprId> = None;
-        for (is_negative, monomial) in monomials {
+        for (is_negative, monomial) in monomials.iter().copied() {
             let term = one(self, monomial);
             sum = Some(match (sum, is_negative) {
                 (None, false) => term,
@@ -269,39 +279,51 @@ impl<'c, 'a> Splitter<'c, 'a> {
         sum.unwrap_or(body)
     }
 
-    /// The products that a part of a product is the sum of, with their signs.
-    fn monomials(&mut self, id: ExprId) -> Vec<(bool, ExprId)> {
-        let form = self.checker.arena.form(id);
-        let made = self.products.contains(&id);
-        match &*form {
-            Form::Apply(function @ (Function::Add | Function::Sub), of) if made => {
-                let mut all = self.monomials(of[0]);
-                let others = self.monomials(of[1]).into_iter();
+    /// The products that a part of a product is the sum of, with their signs; the part itself where they are too many.
+    fn monomials(&mut self, id: ExprId) -> Rc<[Monomial]> {
+        // Both parts of a product are made of both parts of its factors: looked through anew each time, long products would not end.
+        if let Some(known) = self.monomials.get(&id) {
+            return Rc::clone(known);
+        }
+        let mut all: Vec<Monomial> = match &*self.checker.arena.form(id) {
+            Form::Apply(function @ (Function::Add | Function::Sub), of)
+                if self.products.contains(&id) =>
+            {
                 let turned = *function == Function::Sub;
-                all.extend(others.map(|(is_negative, id)| (is_negative != turned, id)));
-                all
+                let (left, right) = (self.monomials(of[0]), self.monomials(of[1]));
+                let right = right
+                    .iter()
+                    .map(|(negative, id)| (*negative != turned, *id));
+                left.iter().copied().chain(right).collect()
             }
             Form::Apply(Function::Neg, of) => {
-                let all = self.monomials(of[0]).into_iter();
-                all.map(|(is_negative, id)| (!is_negative, id)).collect()
+                let of = self.monomials(of[0]);
+                of.iter().map(|(negative, id)| (!negative, *id)).collect()
             }
             Form::Apply(Function::Mul, of) => {
                 let (left, right) = (self.monomials(of[0]), self.monomials(of[1]));
-                if left.len() * right.len() > MOST_MONOMIALS {
-                    return vec![(false, id)];
-                }
-                let mut all = vec![];
-                for (a_negative, a) in &left {
-                    for (b_negative, b) in &right {
-                        let product = self.call(Function::Mul, &[*a, *b]);
-                        all.push((a_negative != b_negative, product));
+                match left.len() * right.len() > MOST_MONOMIALS {
+                    true => vec![(false, id)],
+                    false => {
+                        let pairs = left.iter().flat_map(|a| right.iter().map(move |b| (a, b)));
+                        let product =
+                            |((a_negative, a), (b_negative, b)): (&Monomial, &Monomial)| {
+                                let product = self.call(Function::Mul, &[*a, *b]);
+                                (a_negative != b_negative, product)
+                            };
+                        pairs.map(product).collect()
                     }
                 }
-                all
             }
             Form::Constant(zero) if zero.as_f64() == 0.0 => vec![],
             _ => vec![(false, id)],
+        };
+        if all.len() > MOST_MONOMIALS {
+            all = vec![(false, id)];
         }
+        let all: Rc<[Monomial]> = all.into();
+        self.monomials.insert(id, Rc::clone(&all));
+        all
     }
 
     /// A function of real values of one type.

@@ -19,23 +19,27 @@ impl Checker<'_> {
                 continue;
             }
             let dtype = self.built.tensors[view.tensor.0 as usize].dtype;
-            let (suits, needs) = match call.operation.is_ordered() {
-                true => (dtype != DType::Bool, "numbers"),
+            let (suits, needs, to) = match call.operation.is_ordered() {
+                true => (
+                    dtype != DType::Bool && !dtype.is_complex(),
+                    "real numbers",
+                    "i64",
+                ),
                 false => (
                     matches!(dtype, DType::F32 | DType::F64),
                     "f32 or f64 values",
+                    "f32",
                 ),
             };
             if !suits {
-                let to = if call.operation.is_ordered() {
-                    "i64"
-                } else {
-                    "f32"
+                let help = match dtype.is_complex() {
+                    true => "take real numbers of it first: `t[…] = abs(…)`, `re(…)` or `im(…)`",
+                    false => &format!("convert it first: `t[…] = {to}(…)`"),
                 };
                 self.report.push(
                     Diagnostic::error("E0403", format!("`{name}` needs {needs}, not {dtype}"))
                         .at(*place, format!("this is {dtype}"))
-                        .help(format!("convert it first: `t[…] = {to}(…)`")),
+                        .help(help),
                 );
                 return None;
             }
