@@ -123,7 +123,7 @@ impl Family {
 /// A rewrite, with the floats that the program transfers with it and without it.
 fn priced(rule: &RuleUse, [with, without]: [f64; 2]) -> Rewrite {
     let mut rewrite = Rewrite::from(rule);
-    rewrite.after += &format!("  // {with} floats in all, {without} where the table moves");
+    rewrite.after += &format!("  // {with} floats in all, {without} without it");
     rewrite
 }
 
