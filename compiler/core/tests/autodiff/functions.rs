@@ -135,12 +135,43 @@ fn conventions_of_scalar_functions() {
         ("stop(x[i])", "3", vec![0.0]),
         ("softplus(x[i])", "0", vec![0.5]),
         ("logaddexp(x[i], x[i])", "2", vec![1.0]),
+        ("logaddexp(x[i], 0)", "0", vec![0.5]),
+        ("logaddexp(0, x[i])", "0", vec![0.5]),
+        ("logaddexp(x[i], -inf)", "-inf 1", vec![0.0, 1.0]),
+        ("logaddexp(-inf, x[i])", "-inf 1", vec![0.0, 1.0]),
         ("asin(x[i])", "1", vec![inf]),
         ("hypot(x[i], 0)", "0 2 -2", vec![0.0, 1.0, -1.0]),
         ("hypot(x[i], x[i])", "0", vec![0.0]),
         ("x[i] * stop(x[i])", "3", vec![3.0]),
     ] {
         assert_eq!(slopes(function, points), expected, "{function}");
+    }
+}
+
+/// Functions that take the larger of two values, and are smooth where these are equal.
+#[test]
+fn second_derivatives_of_smooth_functions() {
+    let quarter = |x: f64| 0.25 / (x / 2.0).cosh().powi(2);
+    for (function, points) in [
+        ("softplus(x[i])", [-3.0, 0.0, 2.0]),
+        ("logaddexp(x[i], 0)", [-3.0, 0.0, 2.0]),
+        ("logaddexp(0, x[i])", [-3.0, 0.0, 2.0]),
+        ("logaddexp(x[i] / 2, -x[i] / 2)", [-3.0, 0.0, 2.0]),
+    ] {
+        let [a, b, c] = points;
+        let text = format!(
+            "input x: f64[3]\n// x: {a} {b} {c}\nloss = sum[i] {function}\ng = grad(loss, x)\n\
+             slopes = sum[i] g[i]\nh = grad(slopes, x)\noutput h"
+        );
+        let program = program(&text);
+        let inputs = crate::inputs(&text, &program);
+        let found = run(&program, &inputs).remove(0);
+        for (x, found) in points.iter().zip(found) {
+            assert!(
+                (found - quarter(*x)).abs() < 1e-12,
+                "{function} at {x}: {found}"
+            );
+        }
     }
 }
 

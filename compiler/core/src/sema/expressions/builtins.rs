@@ -416,31 +416,40 @@ impl Checker<'_> {
             }
             Composed::Softplus => {
                 let zero = (self.arena.real(0.0), span);
-                let positive = self.arithmetic(Function::Max, x[0], zero, span)?;
-                let rest = self.rest_of_exponentials(x[0], span)?;
-                self.arithmetic(Function::Add, (positive, span), (rest, span), span)
+                let (x, zero) = self.unify(x[0], zero, name)?;
+                self.sum_of_exponentials((x, zero), x, span)
             }
             Composed::LogAddExp => {
                 let (a, b) = self.real_pair(name, x)?;
-                // Also of two infinite ones, whose difference is NaN.
-                let is_same = self.apply(Function::Eq, vec![a.0, b.0], span)?;
-                let log_2 = (self.arena.real(std::f64::consts::LN_2), span);
-                let twice = self.arithmetic(Function::Add, a, log_2, span)?;
-                let larger = self.arithmetic(Function::Max, a, b, span)?;
                 let difference = self.arithmetic(Function::Sub, a, b, span)?;
-                let rest = self.rest_of_exponentials((difference, span), span)?;
-                let sum = self.arithmetic(Function::Add, (larger, span), (rest, span), span)?;
-                self.apply(Function::Select, vec![is_same, twice, sum], span)
+                let sum = self.sum_of_exponentials((a.0, b.0), difference, span)?;
+                // The difference of two that are infinite and equal is NaN.
+                let is_number = self.apply(Function::Eq, vec![difference, difference], span)?;
+                let is_same = self.apply(Function::Eq, vec![a.0, b.0], span)?;
+                let infinite = self.apply(Function::Stop, vec![a.0], span)?;
+                let rest = vec![is_same, infinite, difference];
+                let rest = self.apply(Function::Select, rest, span)?;
+                self.apply(Function::Select, vec![is_number, sum, rest], span)
             }
         }
     }
 
-    /// log1p(exp(-abs(x))).
-    fn rest_of_exponentials(&mut self, x: Operand, span: Span) -> Option<ExprId> {
-        let size = self.apply(Function::Abs, vec![x.0], span)?;
-        let exponent = self.apply(Function::Neg, vec![size], span)?;
+    /// log(exp(a) + exp(b)), of two values and their difference. It is made of branches, each of them smooth, so that it has all
+    /// derivatives also where the two are equal; `max` and `abs` have not.
+    fn sum_of_exponentials(
+        &mut self,
+        (a, b): (ExprId, ExprId),
+        difference: ExprId,
+        span: Span,
+    ) -> Option<ExprId> {
+        let is_first = self.apply(Function::Gt, vec![a, b], span)?;
+        let turned = self.apply(Function::Neg, vec![difference], span)?;
+        let exponent = vec![is_first, turned, difference];
+        let exponent = self.apply(Function::Select, exponent, span)?;
         let exponential = self.apply(Function::Exp, vec![exponent], span)?;
-        self.apply(Function::Log1p, vec![exponential], span)
+        let rest = self.apply(Function::Log1p, vec![exponential], span)?;
+        let larger = self.apply(Function::Select, vec![is_first, a, b], span)?;
+        self.arithmetic(Function::Add, (larger, span), (rest, span), span)
     }
 
     /// Two floating-point values of one type.
